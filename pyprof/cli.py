@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO, cast
 import click
 
 from pyprof import drafts, guard, other_words, safe, signals, streams
-from pyprof.errors import PyprofError
+from pyprof.errors import PyprofError, refused
 from pyprof.parameters import complete_files, meant
 
 if TYPE_CHECKING:
@@ -133,6 +133,11 @@ class Command(Main):
             ctx.exit(1)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
+        except OSError as error:
+            if (text := refused(error)) is None:
+                _unexpected(ctx, error)
+            say(text)
+            ctx.exit(1)
         except Exception as error:  # noqa: BLE001 - the last resort
             _unexpected(ctx, error)
 

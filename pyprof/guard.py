@@ -48,6 +48,8 @@ class Guard:
     """By whole path, what belongs to an input, there or not."""
     given: dict[str, str] = field(default_factory=dict)
     """By the absolute path that an input is read by, how the user spells it."""
+    folders: set[str] = field(default_factory=set)
+    """Whose files have been looked at for such as are read with captures."""
 
     def reads(self, places: Iterable[str]) -> None:
         """Keep the files among these from being replaced; PyprofError where one is the output."""
@@ -56,6 +58,7 @@ class Guard:
             if status is not None:
                 self.inputs[status.st_dev, status.st_ino] = place
                 self.beside |= dict.fromkeys(_belonging(place), place)
+                self._with_captures(place)
         if self.target is not None:
             self._no_input(self.target)
 
@@ -71,6 +74,18 @@ class Guard:
         places = sorted(self.given, key=len, reverse=True)  # the nearest folder
         spelt = "|".join(re.escape(place) + _END * (place[-1:] != "/") for place in places)
         return re.sub(rf"(?<![\w./-])(?:{spelt})", lambda match: self.given[match[0]], text)
+
+    def _with_captures(self, place: str) -> None:
+        """Keep what is read of its own accord with a capture that is here."""
+        from pyprof.readers import beside  # noqa: PLC0415 - few need it
+
+        folder = os.path.dirname(os.path.abspath(place))  # noqa: PTH100, PTH120 - texts
+        if place == STDIN or folder in self.folders:
+            return
+        self.folders.add(folder)
+        for path in beside.read_with_captures(Path(folder)):
+            if (status := _stat(str(path))) is not None:
+                self.inputs.setdefault((status.st_dev, status.st_ino), str(path))
 
     def decide(self, target: str) -> None:
         """Raise PyprofError where this must not be written."""
@@ -139,12 +154,15 @@ def _opened(number: int) -> os.stat_result | None:
 
 def _belonging(place: str) -> list[str]:
     """Name what belongs to a file, wherever links lead."""
+    from pyprof.capture.request import snapshot_beside  # noqa: PLC0415 - it imports this
+
     if place == STDIN:
         return []
     real_path = os.path.realpath(place)
     stem, suffix = os.path.splitext(real_path)  # noqa: PTH122 - texts
     alike = [stem + other for other in _ALIKE if suffix in _ALIKE and other != suffix]
-    return [*(real_path + end for end in _BESIDE), *alike]
+    snapshot = snapshot_beside(Path(real_path))
+    return [*(real_path + end for end in _BESIDE), *alike, str(snapshot)]
 
 
 # --- what a file holds ----------------------------------------------------------------------------

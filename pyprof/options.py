@@ -138,16 +138,17 @@ def capture_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def with_inputs(graph_captures: tuple[str, ...], counters: str | None, **given: Any) -> None:  # noqa: ANN401 - the command's own
         from pyprof import arrow_setup  # noqa: PLC0415 - only where captures are read
-        from pyprof.readers import settings  # noqa: PLC0415 - as above
+        from pyprof.readers import beside, settings  # noqa: PLC0415 - as above
 
         arrow_setup.prepare()
         for place in graph_captures:
             if not Path(place).exists():
                 raise CaptureError(f"{place}: no such file or folder; check --graph-captures")
+            cli.reading(str(path) for path in beside.in_graph_captures(Path(place)))
         if counters is not None and not Path(counters).is_file():
             raise CaptureError(f"{counters}: no such file; check --counters")
-        beside = [*map(_absolute, graph_captures)]
-        with settings.using(beside, counters and _absolute(counters)):
+        graphs = [*map(_absolute, graph_captures)]
+        with settings.using(graphs, counters and _absolute(counters)):
             command(**given)
 
     return with_inputs
@@ -155,9 +156,9 @@ def capture_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def _absolute(place: str) -> str:
     """Spell a path as every other process can read it; messages name it as it was given."""
-    whole = str(Path(place).absolute())
-    guard.current().spelt(whole, place.rstrip("/") or place)
-    return whole
+    absolute = str(Path(place).absolute())
+    guard.current().spelt(absolute, place.rstrip("/") or place)
+    return absolute
 
 
 def where_option(command: _Command) -> _Command:

@@ -22,8 +22,8 @@ A class of characters as both Python and Arrow spell it.
 """
 
 _UNSAFE = re.compile(UNSAFE)
-_BUT_LINES = re.compile(rf"(?!\n|\x1b\[[01]m){UNSAFE}")
-"""The same, but for line ends and the marks of a heading."""
+_HEADING = re.compile(r"\x1b\[1m(.*?)\x1b\[0m")
+"""What begins a line that is a heading, or begins with one."""
 
 
 def cell(text: str) -> str:
@@ -32,8 +32,14 @@ def cell(text: str) -> str:
 
 
 def multiline(text: str) -> str:
-    """Do as `cell` does, but keep line ends, and the marks of bold text."""
-    return _BUT_LINES.sub(" ", text)
+    """Do as `cell` does, but keep line ends, and the marks of a heading that begins a line."""
+    return "\n".join(map(_line, text.split("\n")))
+
+
+def _line(line: str) -> str:
+    if match := _HEADING.match(line):
+        return f"\x1b[1m{cell(match[1])}\x1b[0m{cell(line[match.end() :])}"
+    return cell(line)
 
 
 _USER = re.compile(r"([A-Za-z0-9+.-]{2,}:/{1,3})[^/?#\s]*(?=@)")

@@ -363,3 +363,59 @@ def test_only_whole_paths_are_spelt_as_given() -> None:
     for other in ("/data/ab", "/data/a.json", "/x/data/a", "file:///data/a", "/data/a-1"):
         assert known.as_given(other) == other
     assert known.as_given("/cwd/net.json: cut") == "net.json: cut"
+
+
+READ_WITH_CAPTURES = {
+    "kernels' stacks": "net_inductor_provenance_tracking_kernel_stack_traces_1.json",
+    "kernels' nodes": "inductor_provenance_tracking_node_mappings_3.json",
+    "of AOTInductor": "kernel_information.json",
+    "annotations": "annotations_rank0.json",
+    "annotations a folder above": "../kernel_annotations_rank0.json",
+    "list of graphs": "capture_traces/execution_details.json",
+    "a graph": "capture_traces/bs_1.json",
+}
+
+
+@pytest.mark.parametrize("kind", READ_WITH_CAPTURES)
+@pytest.mark.parametrize("spelling", ["itself", "a hard link"])
+def test_no_command_writes_over_what_is_read_with_a_capture(
+    kind: str, spelling: str, tmp_path: Path
+) -> None:
+    """Though nobody named it, and whatever is in it."""
+    trace = tmp_path / "in" / "net.json"
+    beside = trace.parent / READ_WITH_CAPTURES[kind]
+    trace.parent.mkdir()
+    beside.parent.mkdir(exist_ok=True)
+    trace.write_text(text([]))
+    beside.write_text("{}")
+    target = SPELLINGS[spelling](beside, tmp_path / "out.json")
+    for name in ("prof", "doctor", "export"):
+        done = run(name, trace, "--force", "-o", target)
+        assert (done.code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+        assert "is an input" in done.stderr
+        assert beside.read_text() == "{}"
+
+
+def test_no_command_writes_over_a_snapshot_beside_a_capture(net: Path) -> None:
+    """It belongs to the capture, as its report does."""
+    snapshot = net.with_name("net.memory.pickle")
+    snapshot.write_bytes(b"x")
+    done = run("summary", net, "--force", "-o", snapshot)
+    assert (done.code, "belongs to the input" in done.stderr) == (1, True)
+    assert snapshot.read_bytes() == b"x"
+
+
+def test_no_command_writes_over_what_a_named_folder_holds(net: Path, tmp_path: Path) -> None:
+    """The model's configuration, and traces of the capture of graphs."""
+    folder = tmp_path / "named"
+    (folder / "capture_traces").mkdir(parents=True)
+    for option, file in (
+        ("--model-config", "config.json"),
+        ("--graph-captures", "bs_1.json"),
+        ("--graph-captures", "capture_traces/bs_1.json"),
+    ):
+        target = folder / file
+        target.write_text("{}")
+        done = run("prof", net, option, folder, "-o", target)
+        assert (done.code, "is an input" in done.stderr) == (1, True)
+        assert target.read_text() == "{}"

@@ -22,6 +22,7 @@ from pyprof.marker import encode_layer, encode_trace
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.memory import built
+from tests.programs import TOP
 from tests.report.captured import op
 
 if TYPE_CHECKING:
@@ -75,6 +76,24 @@ def test_a_name_in_a_message_is_known() -> None:
     assert safe.message("net\x1b[31m\u202e\udce9.sqlite: no\nsuch file") == (
         "net\\x1b[31m\\u202e\\udce9.sqlite: no such file"
     )
+
+
+def test_only_a_heading_is_bold() -> None:
+    """A name cannot make itself one in the middle of a line, nor leave a terminal bold."""
+    bold, plain = "\x1b[1m", "\x1b[0m"
+    line = f"{bold}Op{plain}  {bold}name{plain}"
+    assert safe.multiline(f"{line}\nx {line}") == (
+        f"{bold}Op{plain}   [1mname [0m\nx  [1mOp [0m   [1mname [0m"
+    )
+    assert safe.multiline(f"{bold}name") == " [1mname"
+
+
+def test_the_page_takes_the_same_texts_for_formulas() -> None:
+    """It writes CSV, too, of its tables."""
+    script = (TOP / "pyprof/report/render/page/static/tables.js").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"const plain = \(text\) => \(/\^\[(.*?)\]/", script)
+    taken = listed.replace(r"\-", "-").encode().decode("unicode_escape")
+    assert {*taken} == {*safe._FORMULA}
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,6 @@ from tests.commands import run
 from tests.programs import environment
 from tests.report.captured import capture
 from tests.test_guard import READING, given
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a shell's redirections")
 
@@ -109,6 +106,32 @@ def test_the_longest_name_is_an_output(name: str, letter: str, net: Path, tmp_pa
     arguments = given(name, net) if name != "peaks" else []
     assert run(name, *arguments, "-o", target).code == 0
     assert {path.name for path in tmp_path.iterdir()} == {"net.sqlite", target.name}
+
+
+@pytest.mark.parametrize("name", READING)
+def test_a_name_that_is_too_long_is_one_line(name: str, net: Path, tmp_path: Path) -> None:
+    """Of an input, an output, or what is read beside captures: no file system has it."""
+    long = "n" * 300
+    suffix = SUFFIX.get(name, ".txt")
+    beside = [] if name in ("peaks", "memory") else ["--counters", "--graph-captures"]
+    commands: list[list[str | Path]] = [[*given(name, net), "-o", tmp_path / f"{long}{suffix}"]]
+    commands += [[*given(name, net), option, long, "-o", "o" + suffix] for option in beside]
+    commands += [[*given(name, Path(long)), "-o", "o" + suffix]] if name != "peaks" else []
+    for arguments in commands:
+        done = run(name, *arguments)
+        assert (done.code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1), arguments
+        assert "File name too long; c" in done.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in READING if name != "peaks"])
+def test_a_pipe_is_no_capture(name: str, tmp_path: Path) -> None:
+    """What is no file cannot be read twice, and perhaps nobody ever writes to it."""
+    pipe = tmp_path / "net.sqlite"
+    os.mkfifo(pipe)
+    for place in (pipe, Path("/dev/zero")):
+        done = run(name, *given(name, place), "-o", tmp_path / f"out{SUFFIX.get(name, '.txt')}")
+        assert (done.code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+        assert "is a pipe or a device; save it to a file" in done.stderr
 
 
 def test_a_set_is_exported_to_the_longest_name(net: Path, tmp_path: Path) -> None:

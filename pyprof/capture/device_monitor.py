@@ -77,7 +77,8 @@ class Nvml:
 
     def _asked(self, function: str, handle: ctypes.c_void_p, *what: int) -> int | None:
         value = ctypes.c_uint()
-        failed = getattr(self._library, function)(handle, *what, ctypes.byref(value))
+        call = getattr(self._library, function, None)  # an older driver may not have it
+        failed = call is None or call(handle, *what, ctypes.byref(value))
         return None if failed else value.value
 
     def _reasons(self, handle: ctypes.c_void_p) -> int | None:
@@ -129,6 +130,10 @@ class DeviceMonitor:
             self._thread = None
 
     def _run(self) -> None:
+        with suppress(Exception):  # what was read until then is kept, and the run goes on
+            self._read_until_stopped()
+
+    def _read_until_stopped(self) -> None:
         stopped = False
         self._readings.append((time.time_ns(), self._devices.read()))
         while not stopped:

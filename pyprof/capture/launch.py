@@ -98,11 +98,8 @@ def _write_snapshot(path: Path | None) -> None:
         return
     from pyprof.capture import memory_snapshot  # noqa: PLC0415 - it imports torch
 
-    try:
-        if memory_snapshot.write(path) is not None:
-            say(f"what the GPU's memory held is in {path}: pyprof memory reads it")
-    except OSError as error:
-        say(f"{path}: {error.strerror or error}; the memory snapshot is lost")
+    if problem := memory_snapshot.written(path):
+        say(problem)
 
 
 def _set_back(stack: ExitStack, home: Any, name: str, value: object) -> None:  # noqa: ANN401 - any module

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from pyprof import drafts
+from pyprof.capture.request import shown
 
 _MOST_EVENTS = 1_000_000
 """Kept, the latest: they are in the host's memory. Blocks that live know their stacks anyway."""
@@ -29,6 +30,15 @@ def _record() -> None:
     except TypeError:  # one that records no ranges
         with suppress(TypeError):
             record(max_entries=_MOST_EVENTS)
+
+
+def written(path: Path) -> str:
+    """Write what was recorded; say what went wrong, which ends nothing else."""
+    try:
+        write(path)
+    except OSError as error:
+        return f"{shown(path)}: {error.strerror or error}; the memory snapshot is lost"
+    return ""
 
 
 def write(path: Path) -> Path | None:

@@ -9,7 +9,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +19,14 @@ from typing import TYPE_CHECKING
 from pyprof import child_programs, guard, scratch, signals
 from pyprof.capture import gpu_metrics, machine, script
 from pyprof.capture.launch import Files
-from pyprof.capture.request import Outcome, check_place, names_a_range, ranked, snapshot_beside
+from pyprof.capture.request import (
+    Outcome,
+    check_place,
+    names_a_range,
+    ranked,
+    set_aside,
+    snapshot_beside,
+)
 from pyprof.capture.tables import filled, kernels_of_unseen_nodes
 from pyprof.capture.window_files import join_nsys_windows
 from pyprof.cli import say
@@ -103,7 +112,7 @@ def run(request: Request, nsys: str) -> Outcome:
     snapshot = snapshot_beside(Path(name + _EXPORT))
     if request.memory:
         check_place(snapshot, lambda _: guard.recorded(Path(name + _EXPORT)))
-    gpu = bool(machine.find_gpus())
+    gpu, began_s = bool(machine.find_gpus()), time.time()
     if gpu and request.metrics and (note := gpu_metrics.metrics(nsys).note):
         say(note)
     with scratch.folder() as folder:
@@ -115,7 +124,10 @@ def run(request: Request, nsys: str) -> Outcome:
         gave_way = (Path(folder) / _GAVE_WAY).exists()
     new = {path: time for path, time in _written(name).items() if before.get(path) != time}
     with signals.postponed():
-        return _outcome(code, name, _of_ranges(new) if gave_way else new, nsys, request)
+        outcome = _outcome(code, name, _of_ranges(new) if gave_way else new, nsys, request)
+        if outcome.path is None or not (note := set_aside(outcome.path, began_s)):
+            return outcome
+        return replace(outcome, notes=(*outcome.notes, note))
 
 
 def _wait(line: Sequence[str], files: Files) -> int:
@@ -216,7 +228,7 @@ def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Req
     notes = [f"recorded {len(windows)} windows"] if len(windows) > 1 else []
     empty = not filled(database, _WORK)  # tables without rows are not exported
     no_work_notes = [_no_work(request)] if empty else [*_captured_before(database)]
-    return Outcome(code, database, (*notes, *no_work_notes), empty=empty)
+    return Outcome(code, database, (*notes, *no_work_notes), empty, memory=request.memory)
 
 
 def _captured_before(database: Path) -> Iterator[str]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 import torch
 
-from pyprof import drafts, instrument
+from pyprof import drafts, instrument, safe
 from pyprof.errors import PyprofError
 from pyprof.instrument import emit, range_to_capture
 
@@ -127,9 +127,15 @@ class Profile:
 
         capture = self._recorded().path
         target = Path(path) if path is not None else Path(capture.name)
-        check_place(target)
-        with drafts.folder(target) as folder:
-            Path(shutil.copy(capture, folder)).replace(target)
+        try:
+            check_place(target)
+            final = Path(os.path.realpath(target))
+            with drafts.folder(final) as folder:
+                Path(shutil.copy(capture, folder)).replace(final)
+        except OSError as error:
+            raise PyprofError(
+                f"{target}: {error.strerror or error}; choose another place"
+            ) from None
         return target
 
     def __repr__(self) -> str:
@@ -139,8 +145,8 @@ class Profile:
         from pyprof.report.render import block  # noqa: PLC0415 - it loads Arrow
 
         if isinstance(self._result, str):
-            return block.message(self.name, self._result)
-        return block.tables(self.name, self._result.brief, self._result.notes)
+            return block.message(safe.message(self.name), self._result)
+        return block.tables(safe.message(self.name), self._result.brief, self._result.notes)
 
     def _said(self) -> str:
         if isinstance(self._result, str):
@@ -220,7 +226,8 @@ def _finished(recording: Recording, name: str) -> _Result | str:
 
 def _file_name(name: str) -> str:
     """Make a file's name of a block's."""
-    return (re.sub(r"[^\w.-]+", "-", name).strip("-.")[:64] or "block") + _SUFFIX
+    stem = re.sub(r"[^\w.-]+", "-", name).strip("-.").encode()[:64].decode(errors="ignore")
+    return (stem or "block") + _SUFFIX
 
 
 class _Result:

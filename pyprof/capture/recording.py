@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from pyprof import instrument
 from pyprof.capture import memory_snapshot
 from pyprof.capture.graph_hooks import graphs_watched
 from pyprof.capture.nvtx_ranges import NvtxRanges, profiler_ranges
-from pyprof.capture.request import StepCounter, shown, snapshot_beside
+from pyprof.capture.request import StepCounter, set_aside, shown, snapshot_beside
 from pyprof.capture.script_profilers import Others
 from pyprof.instrument.emit import profiler_sink
 from pyprof.instrument.range_to_capture import RecordingWindows
@@ -46,7 +47,8 @@ class Recording:
         )
         if not recorder.all_threads:
             self._stack.enter_context(self._threads_watched())
-        self._snapshot: Path | None = None
+        self._snapshot_notes: list[str] = []
+        self._began_s = time.time()
         if request.memory:
             memory_snapshot.begin()
         if request.instrument:
@@ -65,7 +67,9 @@ class Recording:
         target = path()
         written = self._recorder.write(target)
         if self._request.memory and self._recorder.mine:
-            self._snapshot = memory_snapshot.write(snapshot_beside(target))
+            self._snapshot_notes.append(memory_snapshot.written(snapshot_beside(target)))
+        if written:
+            self._snapshot_notes.append(set_aside(target, self._began_s))
         return target if written else None
 
     def notes(self) -> Iterator[str]:
@@ -74,14 +78,12 @@ class Recording:
         if recorder.windows and not recorder.overflowed:
             windows = f" in {recorder.windows} windows" if recorder.windows > 1 else ""
             yield f"recorded {recorder.seconds:.1f} s{windows}{self._extent()}"
-        if self._snapshot is not None:
-            place = shown(self._snapshot)
-            yield f"what the GPU's memory held is in {place}: pyprof memory reads it"
         yield from self.problems()
 
     def problems(self) -> Iterator[str]:
         """Say what is not recorded, and why."""
         recorder = self._recorder
+        yield from filter(None, self._snapshot_notes)
         if recorder.overflowed:
             yield (
                 f"recording ended after {recorder.seconds:.1f} s: it had used a quarter of the "

@@ -155,7 +155,7 @@ def ranked(name: str) -> str:
 
 SNAPSHOT = ".memory.pickle"
 """What the name of a memory snapshot ends in, in place of the capture's own suffix."""
-_CAPTURES = (".pt.trace.json.gz", ".sqlite")
+_CAPTURES = (".pt.trace.json.gz", ".pt.trace.json", ".json.gz", ".json", ".sqlite", ".nsys-rep")
 
 
 def snapshot_beside(capture: Path) -> Path:
@@ -163,6 +163,22 @@ def snapshot_beside(capture: Path) -> Path:
     stem = next((capture.name.removesuffix(end) for end in _CAPTURES if capture.name.endswith(end)),
                 capture.name)  # fmt: skip
     return capture.with_name(stem + SNAPSHOT)
+
+
+def set_aside(capture: Path, began_s: float) -> str:
+    """Rename the snapshot beside a capture if it is older than its run; say so, "" if not.
+
+    It would be taken for this run's.
+    """
+    snapshot = snapshot_beside(capture)
+    try:
+        if snapshot.stat().st_mtime >= began_s:
+            return ""
+        old = snapshot.with_name(f"{snapshot.name}.old")
+        snapshot.replace(old)
+    except OSError:
+        return ""
+    return f"{shown(snapshot)} was of an earlier run: it is {shown(old)} now"
 
 
 # What a capture is to do, and what came of it.
@@ -217,12 +233,24 @@ class Outcome:
     """The file holds no GPU work, as the notes say."""
     others: tuple[Path, ...] = ()
     """Further files: those of processes that the script started, else its own profiler's."""
+    memory: bool = False
+    """Memory was recorded, too, if there was any to record."""
 
     @property
     def captures(self) -> tuple[Path, ...]:
         """What there is to report."""
         own = () if self.path is None or self.empty else (self.path,)
         return own or self.others
+
+    @property
+    def recordings(self) -> tuple[Path, ...]:
+        """What there is to report of memory: a GPU's snapshot, else the captures' own events."""
+        if not self.memory or self.path is None:
+            return ()
+        snapshot = snapshot_beside(self.path)
+        if snapshot.is_file():
+            return (snapshot,)
+        return () if self.path.suffix == ".sqlite" else self.captures
 
     def exit_code(self) -> int:
         """Give the script's own, and 1 where that is 0 but there is nothing to report."""
@@ -244,6 +272,8 @@ def check_place(path: Path, own: Callable[[Path], bool] = guard.recorded) -> Non
     path = Path(os.path.realpath(path))
     if path.is_symlink():
         raise PyprofError(f"{path}: a link to itself; remove it, or choose another place with -o")
+    if path.exists() and not path.is_file():  # a device would be gone
+        raise PyprofError(f"{path}: is no regular file; choose another place with -o")
     folder = path.parent
     if not folder.is_dir():
         raise PyprofError(f"{folder}: no such folder; create it, or choose another place with -o")

@@ -20,7 +20,7 @@ from pyprof.capture.request import (
 )
 from pyprof.capture.spawned import Children
 from pyprof.cli import say
-from pyprof.errors import PyprofError
+from pyprof.errors import PyprofError, reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,8 +80,8 @@ def _monitor() -> DeviceMonitor | None:
     """Have the GPUs asked for their power and clocks, where that can be; else say why not."""
     try:
         return device_monitor.DeviceMonitor(device_monitor.nvml())
-    except OSError as error:
-        say(f"no power or clocks are sampled: {error}")
+    except Exception as error:  # noqa: BLE001 - of drivers and of torch: the run is worth more
+        say(f"no power or clocks are sampled: {reason(error)}")
         return None
 
 
@@ -100,6 +100,7 @@ def _outcome(
         written and shown(written),
         tuple(notes),
         others=tuple(map(shown, others)),
+        memory=request.memory,
     )
 
 

@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 import threading
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyprof import drafts
@@ -20,7 +21,6 @@ from pyprof import drafts
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from io import BufferedIOBase
-    from pathlib import Path
     from typing import BinaryIO
 
     Tables = dict[str, list[str]]
@@ -112,8 +112,8 @@ def join_nsys_windows(windows: Sequence[Path], target: Path) -> None:
 
     Raises sqlite3.Error where one is no export; `target` is whole or not there.
     """
-    draft = target.with_name(f"{drafts.prefix(target)}joined")
-    try:
+    with drafts.folder(target) as folder:
+        draft = Path(folder) / target.name
         shutil.copyfile(windows[0], draft)
         with closing(sqlite3.connect(draft, isolation_level=None)) as base:
             base.execute("PRAGMA synchronous = OFF")  # a draft that is cut off is made again
@@ -124,8 +124,6 @@ def join_nsys_windows(windows: Sequence[Path], target: Path) -> None:
                 base.execute("COMMIT")
                 base.execute("DETACH other")
         draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _append(base: sqlite3.Connection) -> None:

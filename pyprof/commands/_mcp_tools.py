@@ -6,15 +6,18 @@ They read the files that the caller names, and nothing else; no tool writes.
 from __future__ import annotations
 
 import json
+import os
+import re
 import threading
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from pyprof.errors import PyprofError
+from pyprof.errors import PyprofError, refused
 from pyprof.options import Captures
 
 if TYPE_CHECKING:
@@ -51,6 +54,8 @@ def tool(function: Callable[..., Answer]) -> Callable[..., Answer]:
                 raise ToolUseError(error.format_message()) from None
             except (PyprofError, ValueError) as error:
                 raise ToolUseError(str(error)) from None
+            except OSError as error:
+                raise ToolUseError(refused(error) or str(error.strerror or error)) from None
             except MemoryError:
                 raise ToolUseError("not enough memory for this capture") from None
 
@@ -59,6 +64,39 @@ def tool(function: Callable[..., Answer]) -> Callable[..., Answer]:
 
 
 # --- what the tools share -------------------------------------------------------------------------
+
+
+_ROOTS: ContextVar[tuple[str, ...]] = ContextVar("_ROOTS", default=())
+"""Folders outside of which nothing that the caller names is read; none: no bounds."""
+
+
+@contextmanager
+def reading_in(roots: Sequence[str]) -> Iterator[None]:
+    """Refuse what lies outside of these folders, links followed, while this lasts."""
+    token = _ROOTS.set(tuple(map(os.path.realpath, roots)))
+    try:
+        yield
+    finally:
+        _ROOTS.reset(token)
+
+
+def _allowed(place: str) -> str:
+    """Give the place back; raises PyprofError where it leads out of what may be read."""
+    roots, real = _ROOTS.get(), os.path.realpath(place)
+    if roots and not any(os.path.commonpath([real, root]) == root for root in roots):
+        raise PyprofError(f"{place}: lies outside of the folders that this server reads (--root)")
+    return place
+
+
+def _check_captures(paths: Sequence[str]) -> None:
+    """Raise PyprofError where one of the captures that the paths mean may not be read."""
+    from pyprof.inputs.find import find  # noqa: PLC0415 - as above
+
+    for path in paths if _ROOTS.get() else ():
+        # Not even what a pattern would find outside is said.
+        _allowed(path if Path(path).exists() else re.split(r"[*?\[]", path)[0] or ".")
+        for place in find([path]):
+            _allowed(place)
 
 
 @contextmanager
@@ -72,6 +110,7 @@ def _captures(*paths: str) -> Iterator[Captures]:
             raise PyprofError(f"{path}: only local files are read; download it first")
         if path == "-":
             raise PyprofError("-: stdin belongs to the client; name a file")
+    _check_captures(paths)
     with engine_choice.opened(1, None, strict=True, quiet=True) as chosen:
         yield Captures(paths, chosen, quiet=True)
 
@@ -130,13 +169,15 @@ def summary(captures: Paths, steps: str = "", depth: int = 2, limit: int = LIMIT
     depth: levels of modules in `layers`. limit: entries per list; `cut` says what is left out.
     advice[].evidence[].row_ids are `idx` of rows that the tools prof and explain show.
     """
+    from pyprof.commands.summary import memory_of  # noqa: PLC0415 - as above
     from pyprof.report.analysis import overview  # noqa: PLC0415 - as above
     from pyprof.report.answers import summary as answers_of_summary  # noqa: PLC0415 - as above
 
     with _captures(*_several(captures)) as opened:
         summarise = partial(overview.summarise_brief, chosen=steps or None)
         brief = opened.map_reduce(summarise, overview.merge_briefs)
-    given = answers_of_summary.summary(brief, _count(limit), depth)
+        memory = memory_of(opened.paths)
+    given = answers_of_summary.summary(brief, _count(limit), depth, memory)
     return bounded(given, limit, brief.warnings)
 
 
@@ -150,7 +191,7 @@ def lines(captures: Paths, steps: str = "", source: str = "", limit: int = LIMIT
     from pyprof.report.answers import lines as answers_of_lines  # noqa: PLC0415 - as above
     from pyprof.report.render.source import Sources  # noqa: PLC0415 - as above
 
-    if source and not Path(source).is_dir():
+    if source and not Path(_allowed(source)).is_dir():
         raise ValueError(f"{source}: no such folder")
     with _captures(*_several(captures)) as opened:
         timed = opened.map_reduce(
@@ -179,7 +220,7 @@ def prof(
     """
     from pyprof.commands.prof import GROUPS  # noqa: PLC0415 - as above
     from pyprof.prof import where as conditions  # noqa: PLC0415 - as above
-    from pyprof.report import rows  # noqa: PLC0415 - as above
+    from pyprof.report import memory_columns, rows  # noqa: PLC0415 - as above
     from pyprof.report.answers import prof as answers_of_prof  # noqa: PLC0415 - as above
 
     if by and by not in GROUPS:
@@ -196,7 +237,10 @@ def prof(
     work, merge = (partial(one, asked=asked) for one in (rows.summarise_rows, rows.merge_answers))
     with _captures(*_several(captures)) as opened:
         answer = rows.settled(opened.map_reduce(work, merge, host=asked.of_host), asked)
-    return bounded(answers_of_prof.prof(answer, asked), limit, answer.warnings)
+        with_memory = memory_columns.with_memory(asked, opened.paths)
+    if asked.names_memory and with_memory is None:
+        raise ValueError(memory_columns.NOT_RECORDED)
+    return bounded(answers_of_prof.prof(answer, asked, with_memory), limit, answer.warnings)
 
 
 @tool
@@ -247,6 +291,21 @@ def doctor(capture: str = "", limit: int = LIMIT) -> Answer:
 
 
 @tool
+def memory(recordings: Paths, trace: str = "", limit: int = LIMIT) -> Answer:
+    """What filled the memory: the peak by category, layer, line; growth per step; out of memory.
+
+    recordings: torch memory snapshots, torch.profiler traces with memory events, nsys captures;
+    several are the ranks of one run. trace: capture of the same run, for layers and times.
+    """
+    from pyprof.commands.memory import analysed  # noqa: PLC0415 - as above
+    from pyprof.report.answers.memory import Memory  # noqa: PLC0415 - as above
+
+    files = _several(recordings)
+    with _captures(*files, *([trace] if trace else [])):
+        return bounded(Memory(analysed(files, trace or None)), _count(limit))
+
+
+@tool
 def peaks(name: str = "", limit: int = LIMIT) -> Answer:
     """Peak FLOP/s and bandwidth that efficiency is relative to, by (part of) a GPU's name."""
     from pyprof.gpu import measured  # noqa: PLC0415 - as above
@@ -261,8 +320,10 @@ def peaks(name: str = "", limit: int = LIMIT) -> Answer:
 def ranks(captures: Paths, limit: int = LIMIT) -> Answer:
     """Ranks of a distributed job side by side: who waits for whom, which links are slow."""
     from pyprof.commands.ranks import compared  # noqa: PLC0415 - as above
+    from pyprof.commands.summary import memory_of  # noqa: PLC0415 - as above
     from pyprof.report.answers import ranks as answers_of_ranks  # noqa: PLC0415 - as above
 
     with _captures(*_several(captures)) as opened:
         job = compared(opened)
-    return bounded(answers_of_ranks.ranks(job), _count(limit), job.warnings)
+        memory = memory_of(opened.paths)
+    return bounded(answers_of_ranks.ranks(job, memory), _count(limit), job.warnings)

@@ -181,9 +181,11 @@ def tell(outcome: Outcome, *, kept: bool = True) -> None:
     if not kept:
         say("the capture is not kept: this folder is not writable; use -o NAME to keep it")
         return
-    for path in (outcome.path, *outcome.others):
+    for path in dict.fromkeys((outcome.path, *outcome.others, *outcome.recordings)):
         if path is not None:
             say(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
     if outcome.captures:
         names = shlex.join(map(str, outcome.captures))
         say(f"next: python -m pyprof.prof {names}")
+    if outcome.recordings:
+        say(f"next: pyprof memory {shlex.join(map(str, outcome.recordings))}")

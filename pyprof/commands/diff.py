@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -13,16 +13,16 @@ from pyprof.options import Captures, model_option, override, reads_captures
 from pyprof.parameters import meant
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyprof.prof.table import Override
     from pyprof.report.diff.compare import Comparison
-    from pyprof.report.diff.gate import Check
     from pyprof.report.diff.side import Side
 
 _TOP = 20
 _REGRESSION = 3
 """Exit code where a limit is broken; 1 says that the captures could not be used."""
+_Limit = TypeVar("_Limit")
 _KEYS = ("op", "shape", "dtype", "layer", "line", "kernel")
 _DEFAULT_KEYS = "op,shape,dtype,layer"
 
@@ -39,7 +39,8 @@ _DEFAULT_KEYS = "op,shape,dtype,layer"
               help="Exit with code 3 beyond LIMIT, with 1 if it cannot be compared. 'slower>5%': "
               "the step takes longer, by more than noise; 'op>10%': any op does; 'significant': "
               "however little. Of size alone: 'time>+3%', 'step>2ms', 'kernels>0'; metrics: time, "
-              "busy, idle, step, kernels, flops, bytes. Repeatable.")  # fmt: skip
+              "busy, idle, step, kernels, flops, bytes. Of memory snapshots: 'peak>+5%', "
+              "'end>2GB'; metrics: peak, reserved, start, end. Repeatable.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")
 @cli.raw_option
 @cli.json_option
@@ -68,7 +69,7 @@ def command(
       pyprof diff before.sqlite after.sqlite --fail-if 'slower>2%' --json
       pyprof diff before.sqlite after.sqlite --by op,layer --csv
       pyprof diff ranks/ 'net.rank*.sqlite' --workers 2
-      pyprof diff before.pickle after.pickle
+      pyprof diff before.pickle after.pickle --fail-if 'peak>+5%' --json
     """
     asked = [form for form, on in (("csv", as_csv), ("json", as_json), ("html", as_html)) if on]
     if len(asked) > 1:
@@ -76,9 +77,15 @@ def command(
     form = asked[0] if asked else cli.form(target, "csv", "json", "md", "html")
     cli.check_raw(raw, form)
     if _of_memory(captures.paths):
-        _compare_memory(captures.paths, top, target, form)
+        if steps is not None or by != _DEFAULT_KEYS:
+            raise click.UsageError(
+                "of memory snapshots the peaks are compared: without --by, --steps"
+            )
+        _compare_memory(captures.paths, limits, top, target, form)
         return
-    keys, checks = matched_by(by), _limits(limits)
+    from pyprof.report.diff import gate  # noqa: PLC0415 - it loads Arrow
+
+    keys, checks = matched_by(by), _limits(limits, gate.parse)
     from pyprof.report import answers  # noqa: PLC0415 - it loads Arrow
     from pyprof.report.answers import diff as answers_of_diff  # noqa: PLC0415 - as above
 
@@ -93,11 +100,15 @@ def command(
         content = _written(comparison, form, top, broken, sides, raw=raw)
         with cli.output(target) as out:
             out.write(_table(comparison, top, target) if content is None else content)
+    _conclude(broken, any(check.grown(comparison) is not None for check in failed))
+
+
+def _conclude(broken: Sequence[str], exceeded: bool) -> None:  # noqa: FBT001 - of one caller each
+    """Say which limits are broken, and exit: 1 where none could be checked."""
+    for sentence in broken:
+        cli.say(sentence)
     if broken:
-        for sentence in broken:
-            cli.say(sentence)
-        regressed = any(check.grown(comparison) is not None for check in failed)
-        click.get_current_context().exit(_REGRESSION if regressed else 1)
+        click.get_current_context().exit(_REGRESSION if exceeded else 1)
 
 
 def _of_memory(paths: Sequence[str]) -> bool:
@@ -112,19 +123,31 @@ def _of_memory(paths: Sequence[str]) -> bool:
     )
 
 
-def _compare_memory(paths: Sequence[str], top: int, target: str, form: str) -> None:
+def _compare_memory(
+    paths: Sequence[str], limits: Sequence[str], top: int, target: str, form: str
+) -> None:
     """Write what holds more, or less, at the peak of the second snapshot."""
-    if form:
-        raise click.UsageError("memory snapshots are compared as text only")
+    if form not in ("", "json"):
+        raise click.UsageError("memory snapshots are compared as text or JSON")
     from pyprof.inputs.memory_recordings import recordings  # noqa: PLC0415 - as above
+    from pyprof.report import answers  # noqa: PLC0415 - as above
     from pyprof.report.analysis.memory import highest_first  # noqa: PLC0415 - as above
     from pyprof.report.analysis.memory_diff import compare  # noqa: PLC0415 - as above
+    from pyprof.report.answers.memory_diff import memory_diff  # noqa: PLC0415 - as above
+    from pyprof.report.diff import memory_limits  # noqa: PLC0415 - as above
     from pyprof.report.render import memory_brief, text  # noqa: PLC0415 - as above
 
+    checks = _limits(limits, memory_limits.parse)
     a, b = (highest_first(recordings([path])) for path in paths)
-    shown = memory_brief.comparison(compare(a, b), top)
-    with cli.output(target) as out:
-        out.write(text.finish(shown, coloured=text.colours(target)))
+    comparison = compare(a, b)
+    broken, exceeded = memory_limits.check(checks, comparison)
+    if form == "json":
+        answers.write(target, memory_diff(comparison, broken))
+    else:
+        shown = memory_brief.comparison(comparison, top)
+        with cli.output(target) as out:
+            out.write(text.finish(shown, coloured=text.colours(target)))
+    _conclude(broken, exceeded)
 
 
 def compared(
@@ -165,11 +188,7 @@ def matched_by(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _limits(texts: Sequence[str]) -> list[Check]:
-    if not texts:
-        return []
-    from pyprof.report.diff.gate import parse  # noqa: PLC0415 - it loads Arrow
-
+def _limits(texts: Sequence[str], parse: Callable[[str], _Limit]) -> list[_Limit]:
     try:
         return [parse(text) for text in texts]
     except ValueError as error:

@@ -14,7 +14,7 @@ from pyprof.installing import need
 from pyprof.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from mcp.server import MCPServer
 
@@ -30,7 +30,11 @@ _INSTRUCTIONS = (
 
 
 @click.command("mcp", cls=cli.Command)
-def command() -> None:
+@click.option("--root", "roots", metavar="DIR", multiple=True,
+              type=click.Path(exists=True, file_okay=False),
+              help="Read only what is in this folder. Repeatable. Default: any capture that the "
+              "client names and you may read.")  # fmt: skip
+def command(roots: tuple[str, ...]) -> None:
     """Serve summary, lines, prof, diff, doctor, peaks and ranks over the Model Context Protocol.
 
     Started by an MCP client, such as an agent or an editor, which talks to it on stdin and stdout.
@@ -40,16 +44,17 @@ def command() -> None:
     \b
     Examples:
       pyprof mcp
+      pyprof mcp --root ~/captures --root ~/project
     """
     need("the MCP server", "mcp")
-    made = server()
+    made = server(roots)
     if streams.terminal(sys.stdin):
         cli.say("waiting for an MCP client on stdin; Ctrl-C ends")
     made.run("stdio")
 
 
-def server() -> MCPServer:
-    """Make the server. Raises PyprofError where the SDK is too old."""
+def server(roots: Sequence[str] = ()) -> MCPServer:
+    """Make the server, for all files or those in `roots`. Raises PyprofError for an old SDK."""
     try:
         from mcp.server import MCPServer  # noqa: PLC0415 - extra
         from mcp.types import ToolAnnotations  # noqa: PLC0415 - extra
@@ -62,20 +67,21 @@ def server() -> MCPServer:
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
     for tool in _mcp_tools.TOOLS:
-        made.add_tool(_with_errors(tool), annotations=hints)
+        made.add_tool(_with_errors(tool, roots), annotations=hints)
     return made
 
 
-def _with_errors(tool: Callable[..., Answer]) -> Callable[..., Answer]:
+def _with_errors(tool: Callable[..., Answer], roots: Sequence[str]) -> Callable[..., Answer]:
     """Say to the client what it can mend; anything else is a fault, without details."""
     from mcp.server.mcpserver.exceptions import ToolError  # noqa: PLC0415 - extra
 
-    from pyprof.commands._mcp_tools import ToolUseError  # noqa: PLC0415 - only now needed
+    from pyprof.commands._mcp_tools import ToolUseError, reading_in  # noqa: PLC0415 - only now needed
 
     @wraps(tool)
     def answered(**given: object) -> Answer:
         try:
-            return tool(**given)
+            with reading_in(roots):
+                return tool(**given)
         except ToolUseError as error:
             raise ToolError(str(error)) from None
 

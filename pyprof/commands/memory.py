@@ -13,7 +13,11 @@ from pyprof.errors import CaptureError
 from pyprof.parameters import Choice
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from pyprof.inputs.source import Source
+    from pyprof.memory.read import Recorded
+    from pyprof.report.analysis.memory import DeviceMemory
 
 _TOP = 10
 _KEYS = ("category", "layer", "line", "op", "function", "direction", "size", "evidence")
@@ -30,7 +34,7 @@ _DEFAULT_KEYS = ("category", "layer", "line", "direction")
               "line and direction.")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
               help="Number of rows of each table.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Write JSON, as -o FILE.json does.")
+@cli.json_option
 @cli.raw_option
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Output file; .json selects JSON, .csv the live blocks at the peak as CSV, "
@@ -59,26 +63,27 @@ def command(
       pyprof memory snapshot.pickle
       pyprof memory --by line --top 30 snapshot.pickle
       pyprof memory --trace net.pt.trace.json snapshot.pickle
+      pyprof memory --json snapshot.pickle
       pyprof memory -o peak.csv snapshot.pickle
       pyprof memory -o memory.html snapshot.pickle
     """
     form = "json" if as_json else cli.claims(target, "json", "csv", "html")
     cli.check_raw(raw, form)
-    from pyprof.inputs.memory_recordings import recordings  # noqa: PLC0415 - loads Arrow
+    from pyprof.report import answers  # noqa: PLC0415 - as above
     from pyprof.report.analysis import memory  # noqa: PLC0415 - as above
+    from pyprof.report.answers.memory import Memory  # noqa: PLC0415 - as above
     from pyprof.report.export import memory_files  # noqa: PLC0415 - as above
     from pyprof.report.render import memory as show  # noqa: PLC0415 - as above
     from pyprof.report.render import text  # noqa: PLC0415 - as above
 
-    source = _source(files, trace)
-    recorded = recordings(files, source.capture if source is not None and trace else None)
     if form == "csv":
-        content = memory_files.as_csv(memory.all_held(recorded), raw=raw)
+        content = memory_files.as_csv(memory.all_held(_read(files, trace)[0]), raw=raw)
     else:
-        devices = memory.highest_first(recorded, source)
+        devices = analysed(files, trace)
         if form == "json":
-            content = memory_files.as_json(devices)
-        elif form == "html":
+            answers.write(target, Memory(devices))
+            return
+        if form == "html":
             from pyprof.report.render.page import memory as pictures  # noqa: PLC0415 - extra
 
             content = pictures.page_of(devices).encode()
@@ -89,7 +94,23 @@ def command(
         out.write(content)
 
 
-def _source(files: tuple[str, ...], trace: str | None) -> Source | None:
+def analysed(files: Sequence[str], trace: str | None = None) -> tuple[DeviceMemory, ...]:
+    """Analyse what is recorded in files, beside the trace of the same run; the highest first."""
+    from pyprof.report.analysis.memory import highest_first  # noqa: PLC0415 - loads Arrow
+
+    return highest_first(*_read(files, trace))
+
+
+def _read(files: Sequence[str], trace: str | None) -> tuple[Iterator[Recorded], Source | None]:
+    """Read files one by one, and the trace of the same run."""
+    from pyprof.inputs.memory_recordings import recordings  # noqa: PLC0415 - loads Arrow
+
+    source = _source(files, trace)
+    capture = source.capture if source is not None and trace is not None else None
+    return recordings(files, capture), source
+
+
+def _source(files: Sequence[str], trace: str | None) -> Source | None:
     """Read the trace of the same run: a file that is one is its own."""
     from pyprof.inputs import source  # noqa: PLC0415 - loads Arrow
     from pyprof.readers import kineto, read_head  # noqa: PLC0415 - as above

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +21,12 @@ from pyprof.options import (
 from pyprof.parameters import Choice, Number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    import pyarrow as pa
+
+    from pyprof.prof.column import Column
     from pyprof.prof.where import Condition
-    from pyprof.report.rows import Answer, Asked
 
 GROUPS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
          "step", "phase", "params", "family", "via", "tc", "bound")  # fmt: skip
@@ -60,8 +63,10 @@ class _ProfCommand(cli.Command):
     type=Choice(GROUPS),
     help="Group rows and show calls, total, mean, min, max, share; -c chooses. `params` groups by"
     " op and shape, and adds the spread of TFLOP/s. With `op`, -c also takes cpu_calls, cpu_self,"
-    " cpu_total and cpu_mean: the host's time in its calls, from captures. `step` and `phase`"
-    " add the wall time of steps, and tokens and tokens_per_s where a serving engine states them.",
+    " cpu_total and cpu_mean: the host's time in its calls, from captures. By `op`, `line` or"
+    " `layer`, captures with memory also have alloc, what was allocated in all, and peak_share,"
+    " the share of the peak. `step` and `phase` add the wall time of steps, and tokens and"
+    " tokens_per_s where a serving engine states them.",
 )
 @where_option
 @click.option(
@@ -106,6 +111,7 @@ def command(
       pyprof prof --by op -w 120 ranks/
       pyprof prof --by op -c op,total,cpu_calls,cpu_self,cpu_total -w 100 net.sqlite
       pyprof prof --by tc -w 100 net.sqlite
+      pyprof prof --by line -c line,total,alloc,peak_share --sort alloc -w 100 net.sqlite
       pyprof prof --explain 12 net.dict
       pyprof prof --by params --where tc=0 -w 160 net.sqlite
       pyprof prof --json --where tc=0 --sort sil --top 5 net.sqlite
@@ -114,7 +120,10 @@ def command(
     how["as_csv"] |= form == "csv"
     as_json |= form == "json"
     asked_rows = _check(how, as_json=as_json)
-    from pyprof.report import answers  # noqa: PLC0415 - they load Arrow
+    from pyprof.report import (  # noqa: PLC0415 - they load Arrow
+        answers,
+        memory_columns,
+    )
     from pyprof.report import rows as report  # noqa: PLC0415 - they load Arrow
     from pyprof.report.answers import prof as answers_of_prof  # noqa: PLC0415 - as above
 
@@ -131,16 +140,22 @@ def command(
         raise click.UsageError(
             "--where chooses kernels, and the host's time in ops is of all calls"
         )
+    if asked.names_memory and asked_rows:
+        raise click.UsageError("--where chooses kernels, and memory is of all that was recorded")
     summarise, merge = (
         partial(work, asked=asked) for work in (report.summarise_rows, report.merge_answers)
     )
     answer = captures.map_reduce(summarise, merge, override(how), host=asked.of_host)
     answer = report.settled(answer, asked)
+    with_memory = memory_columns.with_memory(asked, captures.paths)
+    if asked.names_memory and with_memory is None:
+        with_memory = memory_columns.unknown
+        answer = replace(answer, warnings=(*answer.warnings, memory_columns.NOT_RECORDED))
     captures.warn(answer.warnings)
     if as_json:
-        answers.write(target, answers_of_prof.prof(answer, asked, captures.paths), answer.warnings)
+        answers.write(target, answers_of_prof.prof(answer, asked, with_memory), answer.warnings)
     else:
-        _write(answer, asked, captures, target, how)
+        _write(report.shown(answer, asked, with_memory), captures, target, how)
     if not captures.quiet:
         none = bool(asked_rows) and not answer.matched
         sought = " and ".join(how["conditions"])
@@ -188,14 +203,16 @@ def _nvprof(captures: Captures, target: str, how: Mapping[str, Any], *, as_json:
 
 
 def _write(
-    answer: Answer, asked: Asked, captures: Captures, target: str, how: Mapping[str, Any]
+    shown: tuple[Sequence[Column], Iterator[pa.Table]],
+    captures: Captures,
+    target: str,
+    how: Mapping[str, Any],
 ) -> None:
     """Write rows as CSV or as text."""
-    from pyprof.report import memory_columns  # noqa: PLC0415 - they load Arrow
     from pyprof.report import rows as report  # noqa: PLC0415 - they load Arrow
     from pyprof.report.render import text  # noqa: PLC0415 - as above
 
-    columns, rows = memory_columns.shown(answer, asked, captures.paths)
+    columns, rows = shown
     if how["as_csv"] and not how["raw"]:
         rows = map(safe.fields, rows)
     write = report.render(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
 
 from pyprof import cli, safe
+from pyprof.commands.summary import memory_of
 from pyprof.options import Captures, reads_captures
 from pyprof.parameters import Choice
 
@@ -38,8 +40,9 @@ def command(
 
     SET is their captures: several files, a folder, a 'glob' or a URL. Shows how busy each rank's
     GPU was and how long its steps take; which ranks arrive last at collectives and what that costs
-    the others; how fast collectives transfer data, without waiting; which layers are uneven. Clocks
-    of different hosts are aligned on the collectives.
+    the others; how fast collectives transfer data, without waiting; which layers are uneven; and
+    which rank's memory peaks highest, if it was recorded. Clocks of different hosts are aligned on
+    the collectives.
 
     \b
     Examples:
@@ -56,14 +59,17 @@ def command(
         from pyprof.report import answers  # noqa: PLC0415 - only now needed
         from pyprof.report.answers.ranks import ranks  # noqa: PLC0415 - as above
 
-        answers.write(target, ranks(job), job.warnings)
+        answers.write(target, ranks(job, memory_of(captures.paths)), job.warnings)
         return
     content = _content(job, form, table, raw=raw)
     if content is None:
         from pyprof.report.ranks import text as as_text  # noqa: PLC0415 - as above
-        from pyprof.report.render import text  # noqa: PLC0415 - only now needed
+        from pyprof.report.render import memory as show  # noqa: PLC0415 - only now needed
+        from pyprof.report.render import text  # noqa: PLC0415 - as above
 
-        content = text.finish(as_text.report_lines(job, top), coloured=text.colours(target))
+        peaks = [*show.peaks(memory_of(captures.paths), top)]
+        lines = chain(as_text.report_lines(job, top), [""] if peaks else [], peaks)
+        content = text.finish(lines, coloured=text.colours(target))
     with cli.output(target) as out:
         out.write(content)
 

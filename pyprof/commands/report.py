@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import cli
+from pyprof import cli, safe
 from pyprof.options import Captures, override, peak_options, reads_captures
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 @click.option("--steps", metavar="RANGE",
               help="Only these steps, counted from 0: `3:`, `3:7`, `3`.")  # fmt: skip
 @cli.source_option("Folder of the source: include the text of the slowest lines.")
+@click.option("--memory", "snapshot", metavar="SNAPSHOT",
+              help="Torch memory snapshot of the same run. NAME.memory.pickle beside FILE, and "
+              "memory events in FILE, are shown anyway.")  # fmt: skip
 @peak_options
 @click.option("-o", "--output", "target", default="report.html", show_default=True, metavar="FILE",
               help="Output file; - for stdout.")  # fmt: skip
@@ -29,6 +32,7 @@ def command(
     target: str,
     steps: str | None,
     folder: Path | None,
+    snapshot: str | None,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:
     """Write a report on FILE as one HTML page.
@@ -36,24 +40,31 @@ def command(
     FILE is a capture, or what `pyprof parse` wrote from one. Several files, a folder or a 'glob'
     are the ranks of one run.
 
-    The page has summary, advice, slowest lines, timeline, steps, modules, roofline, ops and
-    kernels; a click on any of them selects what it stands for in all others. It needs no network,
-    and contains no host, user or folder names, nor source, unless --source names its folder. It
-    stays below 5 MB: it holds totals, and only the most expensive rows of long tables.
+    The page has summary, advice, slowest lines, timeline, memory, steps, modules, roofline, ops
+    and kernels; a click on any of them selects what it stands for in all others. It needs no
+    network, and contains no host, user or folder names, nor source, unless --source names its
+    folder. It stays below 5 MB: it holds totals, and only the most expensive rows of long tables.
 
     \b
     Examples:
       pyprof report net.sqlite -o report.html
       pyprof report net.sqlite --steps 3: -o steady.html
       pyprof report net.sqlite --source ~/project -o lines.html
+      pyprof report --memory snapshot.pickle net.pt.trace.json -o memory.html
       pyprof report ranks/ -o ranks.html --workers 2
     """
     cli.claims(target, "html", "htm", text=False)
+    if snapshot is not None:
+        if len(captures.paths) > 1 or Path(captures.paths[0]).is_dir():
+            raise click.UsageError(
+                "--memory goes with one FILE; of several, NAME.memory.pickle beside each is shown"
+            )
+        cli.reading([snapshot])
     from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
     from pyprof.report.render.page import content as page  # noqa: PLC0415 - as above
 
     with captures.stages(source.STAGES + 1) as begin:
-        summarise = partial(page.summarise_page, chosen=steps)
+        summarise = partial(page.summarise_page, chosen=steps, snapshot=snapshot)
         page_content = captures.map_reduce(summarise, page.merge_pages, override(how), begin)
         begin("drawing")
         origin = page.Origin(_label(captures.paths), _spelt(click.get_current_context()))
@@ -71,7 +82,8 @@ _HOST = re.compile(r"^.*?_(\d+)\.\d+(?=\.pt\.trace\.json)")
 
 def _name(path: str) -> str:
     """Name a file without what may tell whose it is: folders, the host, what opens a URL."""
-    return _HOST.sub(r"\1", PureWindowsPath(path.partition("?")[0]).name or path)
+    path = safe.url(path).partition("?")[0]
+    return _HOST.sub(r"\1", PureWindowsPath(path).name or path)
 
 
 def _label(paths: Sequence[str]) -> str:

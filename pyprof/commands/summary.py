@@ -22,6 +22,7 @@ from pyprof.parameters import Choice
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pyprof.report.analysis.memory import DeviceMemory
     from pyprof.report.analysis.overview import Brief
 
 _TOP, _FEW = 15, 5
@@ -81,20 +82,22 @@ def command(
         from pyprof.report import answers  # noqa: PLC0415 - as above
         from pyprof.report.answers.summary import summary  # noqa: PLC0415 - as above
 
-        answers.write(target, summary(brief, top, depth), brief.warnings)
+        answers.write(target, summary(brief, top, depth, memory_of(captures.paths)), brief.warnings)
         return
-    shown = chain(sections(brief, by, top, depth), _memory(captures.paths))
+    from pyprof.report.render import memory_brief  # noqa: PLC0415 - as above
+
+    memory = memory_brief.section(memory_of(captures.paths))
+    shown = chain(sections(brief, by, top, depth), memory)
     with cli.output(target) as out:
         out.write(text.finish(shown, coloured=text.colours(target)))
 
 
-def _memory(paths: Sequence[str]) -> Iterator[str]:
-    """Give the section on memory, if it was recorded with the captures."""
+def memory_of(paths: Sequence[str]) -> Sequence[DeviceMemory]:
+    """Analyse memory, if it was recorded with the captures; the highest peak first."""
     from pyprof.inputs.memory_recordings import beside  # noqa: PLC0415 - as above
     from pyprof.report.analysis.memory import highest_first  # noqa: PLC0415 - as above
-    from pyprof.report.render import memory_brief  # noqa: PLC0415 - as above
 
-    yield from memory_brief.section(highest_first(beside(paths)))
+    return highest_first(beside(paths))
 
 
 def sections(brief: Brief, by: str, top: int, depth: int | None) -> Iterator[str]:

@@ -47,14 +47,19 @@ def with_counters(records: Records) -> Records:
     file = settings.counters()
     if not file:
         return records
-    profiled = _profiled(file)
+    path = Path(file)
+    before = readers.stamp(path)
+    profiled = _read(file, before)
     kernels = _in_order_of_launch(records, np.flatnonzero(_is_kernel(records)))
     ours = _launches_of(records, kernels, profiled.axes)
     matches = _matched(ours, profiled.launches)
     column, notes = _column(records, kernels, matches, profiled)
     columns = {**records.columns, "counters": column}
-    warnings = (*records.warnings, *notes, *_unjoined(profiled, matches, Path(file).name))
-    return replace(records, columns=columns, warnings=warnings)
+    changed = (f"{path.name}: {text}" for text in readers.changed(path, before))
+    unjoined = _unjoined(profiled, matches, path.name)
+    return replace(
+        records, columns=columns, warnings=(*records.warnings, *changed, *notes, *unjoined)
+    )
 
 
 class _Axis(NamedTuple):
@@ -111,11 +116,6 @@ def _read(path: str, stamp: tuple[int, ...]) -> _Profiled:
         _lanes(ints(rows.column("device")), ints(rows.column("pid"))),
     )
     return _Profiled(launches, rows.column("counters").to_pylist(), tuple(sizes))
-
-
-def _profiled(file: str) -> _Profiled:
-    path = Path(file)
-    return _read(str(path), readers.stamp(path))
 
 
 def _sizes(rows: pa.Table, *, totals_only: bool) -> dict[_Axis, Ints]:

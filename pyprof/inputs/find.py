@@ -107,6 +107,8 @@ def _expand(source: str) -> list[str]:
     place = files.absolute(source)
     _remember(files, source)
     if files.is_file(place):
+        if is_special(place):
+            raise CaptureError(f"{source}: {readers.STREAM}")
         return [place]
     if files.is_folder(place):
         captures = _in_folder(files, place)

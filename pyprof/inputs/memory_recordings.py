@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 import zlib
 from contextlib import suppress
+from dataclasses import replace
 from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import cli
+from pyprof import cli, readers
 from pyprof.capture.request import snapshot_beside
 from pyprof.errors import CaptureError
+from pyprof.inputs.files import is_special
 from pyprof.inputs.find import fetch, find, natural
+from pyprof.inputs.ranks import identify
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,7 +37,9 @@ def recordings(sources: Iterable[str], capture: Capture | None = None) -> Iterat
 
     for place in [place for source in sources for place in _expand(source)]:
         with fetch(place) as path:
-            yield read.read(path, capture)
+            before, recorded = readers.stamp(path), read.read(path, capture)
+            cli.warn([f"{path}: {text}" for text in readers.changed(path, before)])
+            yield recorded
 
 
 def _expand(source: str) -> list[str]:
@@ -44,7 +49,9 @@ def _expand(source: str) -> list[str]:
         members = [*map(str, path.iterdir())]
     elif has_magic(source) and not path.exists():
         members = glob(source)  # noqa: PTH207 - as the user wrote it
-    snapshots = natural(member for member in members if member.endswith(_SUFFIXES))
+    snapshots = natural(
+        member for member in members if member.endswith(_SUFFIXES) and not is_special(member)
+    )
     cli.reading(snapshots)
     return snapshots or find([source])
 
@@ -64,7 +71,9 @@ def beside(sources: Iterable[str]) -> Iterator[Recorded]:
         with suppress(CaptureError):
             if snapshot != path and snapshot.is_file():
                 cli.reading([str(snapshot)])
-                yield _read(snapshot)
+                recorded = _read(snapshot)
+                rank = identify(str(path)).rank if recorded.rank is None else recorded.rank
+                yield replace(recorded, rank=rank)
             elif _has_events(path):
                 yield _read(path)
 

@@ -45,6 +45,8 @@ class Source:
     table: Table
     capture: Capture | None
     """The host's side; None for dict lines and Parquet, without API calls and the user's ranges."""
+    origin: str | None = None
+    """What was read, as it was named: beside a file may be more of the same run."""
 
 
 def items(paths: Sequence[str], engine: Engine) -> Sequence[Item]:
@@ -79,7 +81,7 @@ def load(
     begin("costing")
     _ = table.costs  # kept by the table
     give_back()
-    return Source(table, capture)
+    return Source(table, capture, member.url if member else str(item))
 
 
 def _read(

@@ -11,7 +11,7 @@ from pyprof.arrays import NONE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Ints, Mask
     from pyprof.memory.history import History
 
 LEAST_STEPS = 3
@@ -19,7 +19,7 @@ LEAST_STEPS = 3
 
 
 class Leak(NamedTuple):
-    """A line that holds more at the end of each step than at the end of the one before."""
+    """A line that holds more and more at the ends of steps."""
 
     line: str | None
     """None: of blocks of which no line is known."""
@@ -54,15 +54,32 @@ def _leaks(history: History, states: Ints) -> list[Leak]:
     blocks = history.blocks
     amounts = _at_ends(history, states, blocks.bytes)
     counts = _at_ends(history, states, np.ones(len(blocks), np.int64))
-    rises = (np.diff(amounts, axis=1) > 0).all(axis=1)
+    leaking = _leaking(np.diff(amounts, axis=1))
     names = (*lines.names, None)
     steps = len(states) - 1
     leaks = [
         Leak(names[row], int(more), more / steps, int(counts[row, -1] - counts[row, 0]))
-        for row in np.flatnonzero(rises).tolist()
+        for row in np.flatnonzero(leaking).tolist()
         for more in [int(amounts[row, -1] - amounts[row, 0])]
     ]
     return sorted(leaks, key=lambda leak: -leak.bytes)
+
+
+_LEAST_RISES = 3
+"""Caches that fill once or twice are no leaks."""
+
+
+def _leaking(change: Ints) -> Mask:
+    """Tell which lines, by what each step added to them, never give back, and keep growing.
+
+    Not every step need add: some programs keep something every tenth.
+    """
+    steps = change.shape[1]
+    rises = change > 0
+    late = rises[:, steps - max(steps // 3, 1) :].any(axis=1)
+    often = rises.sum(axis=1) >= min(_LEAST_RISES, steps)
+    leaking: Mask = (change >= 0).all(axis=1) & often & late
+    return leaking
 
 
 def _at_ends(history: History, states: Ints, amount: Ints) -> Ints:

@@ -28,6 +28,9 @@ _PROTOCOLS = range(2, 6)
 _MOST_BYTES = 1 << 48
 """No device has as much."""
 _MOST_ADDRESS = 1 << 62
+_MOST_REQUEST = (1 << 63) - 1
+"""A program can ask for anything, which ends as out of memory."""
+_OOM = unpickle.ACTIONS.index("oom")
 _MOST_US = 1 << 53
 _NS_PER_US = 1000
 
@@ -156,8 +159,8 @@ _AGAIN = "record it again with torch.cuda.memory._dump_snapshot()"
 _ERRORS = {
     "cut": f"the snapshot is cut short; {_AGAIN}",
     "bad": f"not a torch memory snapshot, or a damaged one; {_AGAIN}",
-    "memory": "the snapshot needs more memory to read than its size allows, or than there is; "
-    "record fewer events with _record_memory_history(max_entries=...)",
+    "memory": "the snapshot is damaged, or takes more memory to read than there is; record it "
+    "again, if it is large with fewer events: _record_memory_history(max_entries=...)",
     "ended": f"reading the snapshot takes impossibly long or deep; it is damaged: {_AGAIN}",
 }
 
@@ -232,15 +235,29 @@ def _check(snapshot: Snapshot) -> None:
     segments, blocks = snapshot.segments, snapshot.blocks
     sizes = [segments.bytes, blocks.bytes, blocks.requested_bytes]
     addresses = [segments.address, blocks.address]
-    sizes += [events.bytes for events in snapshot.events]
+    sizes += [events.bytes[events.action != _OOM] for events in snapshot.events]
+    stated = [segments.allocated_bytes, segments.active_bytes]
+    stated += [events.free_bytes for events in snapshot.events]
     addresses += [events.address[events.address != NONE] for events in snapshot.events]
     bounded = (
         all(_within(values, 0, _MOST_BYTES) for values in sizes)
+        and all(_within(values, NONE, _MOST_BYTES) for values in stated)
+        and all(_within(events.bytes, 0, _MOST_REQUEST) for events in snapshot.events)
+        and _within(segments.device, 0, unpickle.MOST_DEVICES - 1)
         and all(_within(values, 0, _MOST_ADDRESS) for values in addresses)
+        and _within(segments.device, 0, unpickle.MOST_DEVICES - 1)
         and sum(float(values.sum(dtype=np.float64)) for values in sizes) < _MOST_ADDRESS
     )
-    if not bounded:
+    if not (bounded and _in_place(segments, blocks)):
         raise ValueError
+
+
+def _in_place(segments: Segments, blocks: EndBlocks) -> bool:
+    """Tell whether all blocks are inside of their segments, and no more is used than there is."""
+    begin, size = segments.address[blocks.segment], segments.bytes[blocks.segment]
+    inside = (blocks.address >= begin) & (blocks.address + blocks.bytes <= begin + size)
+    used = np.maximum(segments.allocated_bytes, segments.active_bytes)
+    return bool(inside.all() and (used <= segments.bytes).all())
 
 
 def _within(values: Ints, least: int, most: int) -> bool:

@@ -16,17 +16,15 @@ from pyprof.readers.kineto.columns import instant, microseconds, nanoseconds, wh
 from pyprof.readers.kineto.stream import Trace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pyprof.arrays import Ints
 
 _NAME = b'"[memory]"'
-_FLAT, _NESTED = rb"[^{}]{0,4096}", rb"\{[^{}]{0,4096}\}"
-_EVENT = re.compile(
-    rb"\{" + _FLAT + rb'"\[memory\]"' + _FLAT + _NESTED + _FLAT + rb"\}"
-    rb"|\{" + _FLAT + _NESTED + _FLAT + rb'"\[memory\]"' + _FLAT + rb"\}"
-)
-"""An event with its arguments behind its name, as torch writes it, or before."""
+_BRACE, _END = re.compile(rb"[{}]"), re.compile(rb"[^{}]{0,4096}\}")
+_ARGUMENTS_AND_END = re.compile(rb"[^{}]{0,4096}\{[^{}]{0,4096}\}[^{}]{0,4096}\}")
+"""What goes on behind the name, in an event with its arguments there, as torch writes it."""
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(\d{1,19})')
 _LONGEST = 1 << 14
 """Bytes of an event."""
@@ -59,15 +57,44 @@ def read(path: Path) -> MemoryEvents:
         text = rest + block
         if match := _BASE.search(text):
             base = instant(int(match[1]))
-        matches = [*_EVENT.finditer(text)] if _NAME in text else []
-        rows += filter(None, map(_row, _parsed([match[0] for match in matches])))
-        done = matches[-1].end() if matches else 0
+        spans = [*_spans(text)]
+        rows += filter(None, map(_row, _parsed([text[slice(*span)] for span in spans])))
+        done = spans[-1][1] if spans else 0
         rest = text[max(done, len(text) - _LONGEST) :]  # an event may go on in the next block
     time_ns = nanoseconds([time_us for time_us, _ in rows]) + base
     columns = np.array([values for _, values in rows], np.int64)
     columns = columns.reshape(len(rows), len(MemoryEvents._fields) - 1)
     order = np.argsort(time_ns, kind="stable")
     return MemoryEvents(time_ns[order], *columns[order].T)
+
+
+def _spans(text: bytes) -> Iterator[tuple[int, int]]:
+    """Find where events begin and end: those with one pair of braces, their arguments, inside.
+
+    By the braces around a name, which are the same for all names between two braces.
+    """
+    done, name = 0, text.find(_NAME)
+    while name >= 0:
+        if (span := _span(text, name, max(done, name - _LONGEST))) is not None:
+            yield span
+            after = done = span[1]
+        else:
+            brace = _BRACE.search(text, name)
+            after = brace.end() if brace else len(text)
+        name = text.find(_NAME, after)
+
+
+def _span(text: bytes, name: int, low: int) -> tuple[int, int] | None:
+    """Give begin and end of the event that a name is in, which does not begin before `low`."""
+    begin, closed = text.rfind(b"{", low, name), text.rfind(b"}", low, name)
+    after = _ARGUMENTS_AND_END
+    if begin < closed:  # the arguments came first
+        begin = text.rfind(b"{", low, max(text.rfind(b"{", low, closed), low))
+        if text.find(b"}", max(begin, low), closed) >= 0:
+            return None
+        after = _END
+    end = after.match(text, name)
+    return None if begin < 0 or end is None else (begin, end.end())
 
 
 def _parsed(texts: list[bytes]) -> list[dict[str, Any]]:

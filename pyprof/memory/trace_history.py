@@ -209,10 +209,10 @@ def _check_overlap(capture: Capture, time_ns: Ints) -> None:
     start, end = (ints(capture.ranges.column(name)) for name in ("start", "end"))
     times = time_ns[time_ns != NONE]
     if not len(start) or not len(times):
-        raise CaptureError("--trace: the trace has no ranges, or the snapshot no times")
+        raise CaptureError("the trace has no ranges, or the memory snapshot no times")
     if times.max() < start.min() or times.min() > end.max():
         raise CaptureError(
-            "--trace: the trace and the snapshot are of different times; record both in one run, "
+            "the trace and the memory snapshot are of different times; record both in one run, "
             "with pyprof capture --memory"
         )
 

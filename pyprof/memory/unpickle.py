@@ -19,7 +19,10 @@ from array import array
 from contextlib import suppress
 from itertools import chain, repeat
 from operator import itemgetter
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 try:
     import resource
@@ -44,10 +47,13 @@ STATES = ("active_allocated", "active_pending_free", "inactive")
 
 _ACTION_CODES = {name: code for code, name in enumerate(ACTIONS)}
 _STATE_CODES = {name: code for code, name in enumerate(STATES)} | {"active_awaiting_free": 1}
+MOST_DEVICES = 1024
 _MOST_FRAMES = 256
 """Of a stack, the innermost."""
 _MOST_CHARACTERS = 1000
 """Of a name; those of C++ templates are longer than anybody reads."""
+MOST_DEVICES = 1 << 8
+"""torch numbers them in one byte."""
 _BYTES, _BYTES_PER_BYTE = 1 << 30, 16
 _SECONDS, _BYTES_PER_SECOND = 60, 4_000_000
 
@@ -78,6 +84,7 @@ class _Stacks:
         self.frames: dict[tuple[str, str, int], int] = {}
         self.stacks: dict[tuple[int, ...], int] = {}
         self._by_list: dict[int, int] = {id(None): -1}
+        self._like: dict[tuple[int, ...], tuple[list[Any], int]] = {}
 
     def numbers(self, lists: list[Any]) -> list[int]:
         """Number lists of frames, -1 for none. Each is looked at once, for all stay alive."""
@@ -95,11 +102,17 @@ class _Stacks:
             return -1
         if len(frames) > _MOST_FRAMES:
             frames = frames[:_MOST_FRAMES]
+        some = (len(frames), id(frames[0]), id(frames[len(frames) >> 1]), id(frames[-1]))
+        like = self._like.get(some)  # as a rule the same: to compare is faster than to number
+        if like is not None and like[0] == frames:
+            return like[1]
         try:
             codes = tuple(map(_code_of, frames))
         except KeyError:
             codes = tuple(map(self._frame, frames))
-        return self.stacks.setdefault(codes, len(self.stacks))
+        number = self.stacks.setdefault(codes, len(self.stacks))
+        self._like[some] = frames[:], number  # the list itself is emptied
+        return number
 
     def _frame(self, frame: Any) -> int:  # noqa: ANN401 - of the file
         code: int | None = frame.get(_CODE)
@@ -151,7 +164,8 @@ class _Events:
             columns[name].extend(_values(trace, key, absent))
         frames = _values(trace, "frames", None)
         columns["stack"].extend(out.stacks.numbers(frames))
-        columns["metadata"].extend(map(out.text, _values(trace, "user_metadata", None)))
+        metadata = _values(trace, "user_metadata", None)
+        columns["metadata"].extend(map(out.text, metadata) if any(metadata) else (-1,) * len(trace))
         for event, stack in zip(trace, frames):  # noqa: B905 - of one length
             event.clear()
             if stack is not None:
@@ -237,10 +251,20 @@ def _values(rows: list[dict[str, Any]], key: str, absent: object) -> list[Any]:
     return [row.get(key, absent) for row in rows]
 
 
+def _once(rows: Iterable[Any]) -> None:
+    """Refuse to read the same thing many times: a few bytes can stand for millions of blocks."""
+    seen: set[int] = set()
+    for row in rows:
+        if id(row) in seen:
+            raise _RefusedError("names the same segment, block or events many times")
+        seen.add(id(row))
+
+
 _SEGMENT_KEYS = (("address", "address"), ("total_size", "bytes"), ("stream", "stream"))
 
 
 def _segments(segments: list[dict[str, Any]], out: _Columns) -> None:
+    _once(block for segment in segments for block in segment["blocks"])
     for key, name in _SEGMENT_KEYS:
         out.add(f"segments.{name}", "q", [segment[key] for segment in segments])
     out.add("segments.allocated_bytes", "q", [s.get("allocated_size", -1) for s in segments])
@@ -284,7 +308,12 @@ def _columns(snapshot: Any, source: _Source) -> tuple[dict[str, Any], _Columns]:
     if type(snapshot) is not dict or type(snapshot.get("segments")) is not list:
         raise _RefusedError("holds other data")
     traces = snapshot.get("device_traces") or []
+    if len(traces) > MOST_DEVICES:
+        raise _RefusedError("has more devices than any machine")
     out = source.out
+    if len(traces) > MOST_DEVICES:
+        raise _RefusedError("has events of impossibly many devices")
+    _once(trace for trace in traces if trace or id(trace) in source.taken)
     for device, trace in enumerate(traces):
         if type(trace) is not list:
             raise _RefusedError("has events that are no list")

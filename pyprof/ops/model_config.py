@@ -7,6 +7,7 @@ and through how many experts a token goes, the model's configuration says.
 from __future__ import annotations
 
 import re
+import reprlib
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -93,7 +94,7 @@ def read(document: object) -> ModelConfig:
     if sizes["unturned"] and sizes["turned"]:
         sizes["head_size"] = sizes["unturned"] + sizes["turned"]
     elif sizes["head_size"] is None and sizes["heads"] and sizes["hidden"]:
-        sizes["head_size"] = sizes["hidden"] // sizes["heads"]
+        sizes["head_size"] = sizes["hidden"] // sizes["heads"] or None
     return ModelConfig(**sizes, weights=_weights(said))
 
 
@@ -114,7 +115,7 @@ def _size(said: Mapping[str, object], keys: tuple[str, ...]) -> int | None:
         if value is None:
             continue
         if type(value) is not int or not 0 < value < 1 << 40:
-            raise ValueError(f"{key} is not a size: {value!r}")
+            raise ValueError(f"{key} is not a size: {reprlib.repr(value)}")
         return value
     return None
 

@@ -538,9 +538,9 @@ def _prefilled(phase: Phase, heads: int, widths: tuple[int, int], dtype: str | N
     width, value_width = widths
     given = fresh((phase.queries, heads, width), dtype)
     out = fresh((phase.queries, heads, value_width), dtype)
-    whole = fresh((phase.keys, heads, width + value_width), dtype)
+    expanded = fresh((phase.keys, heads, width + value_width), dtype)
     scores = 2 * phase.products - phase.queries_squared
-    return Work(heads * scores * sum(widths), (given, whole), (out,), via=_FULL)
+    return Work(heads * scores * sum(widths), (given, expanded), (out,), via=_FULL)
 
 
 # as above, what is multiplied before and behind it being ops of their own; queries of 24 + 8

@@ -49,14 +49,14 @@ def _text(coded: Coded, row: int) -> str | None:
 def _both(sampled: str | None, counted: str | None) -> str | None:
     if sampled is None or counted is None:
         return counted if sampled is None else sampled
-    theirs = entry(counted)
+    ours, theirs = entry(sampled), entry(counted)
     rest = {
-        key: value
-        for key, value in entry(sampled).items()
-        if _adds(key.removesuffix("_err"), theirs)
+        key: value for key, value in ours.items() if _adds(key.removesuffix("_err"), ours, theirs)
     }
     return orjson.dumps({**theirs, **rest}).decode()
 
 
-def _adds(name: str, counted: Mapping[str, Any]) -> bool:
-    return name in STATES or not {name, _SAME.get(name)} & counted.keys()
+def _adds(name: str, sampled: Mapping[str, Any], counted: Mapping[str, Any]) -> bool:
+    if name in STATES and f"{name}_err" in sampled:
+        return True
+    return not {name, _SAME.get(name)} & counted.keys()

@@ -89,6 +89,13 @@ HOST: Mapping[str, tuple[str, str, str]] = {
     "cpu_mean": ("CPUMean(ns)", FLOAT, "ns"),
 }
 
+MEMORY: Mapping[str, tuple[str, str, str]] = {
+    # as above; of groups by op, line or layer, where memory was recorded with the capture
+    "alloc": ("Alloc(B)", INT, "byte"),
+    "peak_share": ("Peak(%)", FLOAT, "%"),
+}
+MEMORY_KEYS = ("op", "line", "layer")
+"""Columns by which memory is grouped, too."""
 _MEANINGS = {
     "calls": "Kernels, copies and fills of the group; with `params`, op calls.",
     "total": "Their time on the GPU, ns.",
@@ -107,6 +114,8 @@ _MEANINGS = {
     "cpu_self": "Host time in them, without ops called inside, ns.",
     "cpu_total": "Host time in them, ns.",
     "cpu_mean": "The same per call, ns.",
+    "alloc": "Memory that it allocated in the whole recording.",
+    "peak_share": "Its share of what the device held at the peak.",
 }
 """What measures of groups are, for readers of the schema."""
 
@@ -201,11 +210,11 @@ def measured(
         or name in named
         or shown.column(spec[-1]).null_count < shown.num_rows
     }
-    columns = [COLUMNS[key], *map(_measure, specs)]
+    columns = [COLUMNS[key], *map(measure, specs)]
     sources = {key: "key", **{name: spec[-1] for name, spec in specs.items()}}
     order = [("duration_sum", "descending"), ("key", "ascending")]
     if host is not None:
-        columns += map(_measure, HOST)
+        columns += map(measure, HOST)
         sources |= {name: name for name in HOST}
         order.insert(1, ("cpu_total", "descending"))
     shown = shown.sort_by(order)
@@ -243,13 +252,27 @@ def with_host(groups: pa.Table, host: pa.Table) -> pa.Table:
     return both.append_column("cpu_mean", mean)
 
 
+def with_memory(
+    columns: list[Column],
+    groups: pa.Table,
+    allocated: Sequence[int | None],
+    share: Sequence[float | None],
+) -> tuple[list[Column], pa.Table]:
+    """Put beside groups what each allocated, bytes, and its share of the peak, %."""
+    values = {"alloc": pa.array(allocated, pa.int64()), "peak_share": pa.array(share, pa.float64())}
+    for name, column in values.items():
+        groups = groups.append_column(name, column)
+    return [*columns, *map(measure, MEMORY)], groups
+
+
 def measures() -> list[Column]:
     """Give the columns of groups, beside the one that rows are grouped by."""
-    return [_measure(name) for name in (*MEASURES, *PER_STEP, *HOST)]
+    return [measure(name) for name in (*MEASURES, *PER_STEP, *HOST, *MEMORY)]
 
 
-def _measure(name: str) -> Column:
-    header, kind, unit = HOST[name] if name in HOST else {**MEASURES, **PER_STEP}[name][:3]
+def measure(name: str) -> Column:
+    """Give a column of groups."""
+    header, kind, unit = {**MEASURES, **PER_STEP, **HOST, **MEMORY}[name][:3]
     return Column(name, header, kind, 12, _not_per_row(name), _MEANINGS[name], unit)
 
 

@@ -7,6 +7,7 @@ A reader is a module here with `sniff(path, head) -> bool`, `read(path) -> Captu
 from __future__ import annotations
 
 import pkgutil
+import stat
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
@@ -122,6 +123,8 @@ def is_capture(path: Path) -> bool:
 def read_head(path: Path) -> bytes:
     """Give the first bytes of a file; raise CaptureError where there are none to give."""
     try:
+        if _is_stream(path):
+            raise CaptureError(f"{path}: {STREAM}")
         with path.open("rb") as file:
             head = file.read(_HEAD_BYTES)
     except IsADirectoryError:
@@ -134,6 +137,16 @@ def read_head(path: Path) -> bytes:
     if not head:
         raise CaptureError(f"{path}: the file is empty; export or capture again")
     return head
+
+
+STREAM = "is a pipe or a device; save it to a file and name that"
+"""Why what is no regular file is not read."""
+
+
+def _is_stream(path: Path) -> bool:
+    """Tell what cannot be read twice, and where reading may never end; raises OSError."""
+    mode = path.stat().st_mode
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def is_memory_snapshot(head: bytes) -> bool:

@@ -50,7 +50,7 @@ def _exported(path: Path) -> Iterator[Path]:
         )
     with scratch.folder() as folder:
         exported = folder / "report.sqlite"
-        command = child_programs.bound([tool, *_COMMAND[1:], str(exported), str(path)])
+        command = child_programs.bound([tool, *_COMMAND[1:], str(exported), str(path.absolute())])
         done = subprocess.run(  # noqa: S603 - the user's own nsys
             command, capture_output=True, text=True, errors="replace", check=False
         )

@@ -17,14 +17,15 @@ they have in common is kept.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+import orjson
 import pyarrow as pa
 
 from pyprof import marker
+from pyprof.readers import beside
 from pyprof.safe import message
 
 if TYPE_CHECKING:
@@ -33,17 +34,15 @@ if TYPE_CHECKING:
 
     from pyprof.schema import Capture
 
-_STACKS = "inductor_provenance_tracking_kernel_stack_traces"
-_NODES = "inductor_provenance_tracking_node_mappings"
-_INFORMATION = "kernel_information.json"
-_LOGS = "dedicated_log_torch_trace_*.log"
 _FRAME = re.compile(r'File "([^"\n]+)", line ([1-9]\d{0,6}), in ')
 _GRAPH = re.compile(r"^graph_\d+_")
 """Before the name of a kernel for the CPU, in traces alone."""
 _USE = re.compile(r":\d+$")
 _NUMBER = re.compile(r"_\d+$")
-_MOST_BYTES = 1 << 28
-"""Files that are larger hold something else."""
+_MOST_BYTES, _MOST_LOG_BYTES = 1 << 26, 1 << 28
+"""Of JSON and of a log; files that are larger hold something else."""
+_MOST_FRAMES = 512
+"""Of a stack, the innermost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +72,9 @@ def with_origins(capture: Capture, path: Path) -> Capture:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    for pattern in (f"*{_STACKS}*.json", f"*{_NODES}*.json", _INFORMATION, _LOGS):
+    for pattern in beside.PROVENANCE:
         for path in folder.glob(pattern):
-            if path.is_file() and path.stat().st_size < _MOST_BYTES:
+            if path.is_file():
                 yield path
 
 
@@ -89,23 +88,33 @@ def _read(files: Iterable[Path]) -> tuple[dict[str, Origin], list[str]]:
     for path in files:
         try:
             stated = [*_stated(path)]
-        except (OSError, ValueError, RecursionError) as error:
-            failures.append(f"{message(path.name)} is not used: {message(str(error))}")
+        except (OSError, ValueError) as error:
+            failures.append(f"{message(path.name)} is not used: {_why(error)}")
             continue
         for kernel, origin in stated:
             origins[kernel] = _common(origins[kernel], origin) if kernel in origins else origin
     return origins, failures
 
 
+def _why(error: OSError | ValueError) -> str:
+    if isinstance(error, orjson.JSONDecodeError):
+        return "damaged JSON"
+    return message(error.strerror or "" if isinstance(error, OSError) else str(error))
+
+
 def _stated(path: Path) -> Iterator[tuple[str, Origin]]:
-    if path.suffix == ".log":
+    is_log = path.suffix == ".log"
+    most = _MOST_LOG_BYTES if is_log else _MOST_BYTES
+    if path.stat().st_size > most:
+        raise ValueError(f"it has more than {most >> 20} MiB")
+    if is_log:
         with path.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                if f'"name": "{_STACKS}"' in line:
-                    yield from _entries(json.loads(next(lines, "{}")))
+                if f'"name": "{beside.KERNEL_STACKS}"' in line:
+                    yield from _entries(orjson.loads(next(lines, "{}")))
         return
-    content = json.loads(path.read_text(encoding="utf-8", errors="replace"))
-    if _NODES in path.name:
+    content = orjson.loads(path.read_bytes().decode(errors="replace"))
+    if beside.NODE_MAPPINGS in path.name:
         content = content.get("cppCodeToPost") if isinstance(content, dict) else None
     yield from _entries(content)
 
@@ -127,8 +136,8 @@ def _texts(value: object) -> list[str]:
 
 def _innermost(stacks: list[str]) -> tuple[str, ...] | None:
     """Give the frames of the last stack: of the op that makes what the kernel writes."""
-    frames = [tuple(f"{file}:{line}" for file, line in _FRAME.findall(text)) for text in stacks]
-    return next((stack for stack in reversed(frames) if stack), None)
+    frames = next((inner for text in reversed(stacks) if (inner := _FRAME.findall(text))), None)
+    return tuple(f"{file}:{line}" for file, line in frames[-_MOST_FRAMES:]) if frames else None
 
 
 def _ops(nodes: list[str]) -> tuple[str, ...] | None:

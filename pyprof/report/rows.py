@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 import numpy as np
@@ -56,7 +56,8 @@ def _of_groups(by: str) -> list[str]:
     if by == PARAMS:
         return [*params.NAMES]
     more = {OP: group.HOST, **dict.fromkeys(group.BY_STEPS, group.PER_STEP)}.get(by, {})
-    return [by, *group.MEASURES, *more]
+    memory = group.MEMORY if by in group.MEMORY_KEYS else ()
+    return [by, *group.MEASURES, *more, *memory]
 
 
 _USUAL = {"terminal": [*terminal_table.SCREEN], "full": [*terminal_table.FULL]}
@@ -119,6 +120,23 @@ class Asked:
     def of_host(self) -> bool:
         """Tell whether the host's time in ops is asked for, which only captures tell."""
         return self.by == OP and bool(self.named & {*group.HOST})
+
+    @property
+    def names_memory(self) -> bool:
+        """Tell whether a column of memory is asked for by name."""
+        return self.by in group.MEMORY_KEYS and bool(self.named & {*group.MEMORY})
+
+    @property
+    def of_memory(self) -> bool:
+        """Tell whether memory is shown where it was recorded: of all rows, not of chosen ones."""
+        return self.names_memory or (
+            self.by in group.MEMORY_KEYS and not self.names and not self.where
+        )
+
+    @property
+    def needs_all_rows(self) -> bool:
+        """Tell whether nothing can be said before all captures have been read."""
+        return (self.by or self.sort or self.top) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +254,18 @@ def _first(data: pa.Table, asked: Asked) -> pa.Table:
     return data.take(pa.array(order[: asked.top]))
 
 
-def shown(answer: Answer, asked: Asked) -> tuple[Sequence[Column], Iterator[pa.Table]]:
+class WithMemory(Protocol):
+    """Puts memory beside groups."""
+
+    def __call__(
+        self, columns: list[Column], groups: pa.Table, key: str
+    ) -> tuple[list[Column], pa.Table]:
+        """Add the columns."""
+
+
+def shown(
+    answer: Answer, asked: Asked, with_memory: WithMemory | None = None
+) -> tuple[Sequence[Column], Iterator[pa.Table]]:
     """Give the columns to show and their values, batch by batch."""
     if asked.by is None:
         return asked.columns, _batches(answer.data.select([c.name for c in asked.columns]))
@@ -247,13 +276,26 @@ def shown(answer: Answer, asked: Asked) -> tuple[Sequence[Column], Iterator[pa.T
         if of_params
         else group.measured(answer.data, asked.by, host, asked.named)
     )
+    if with_memory is not None and asked.of_memory:
+        columns, data = with_memory(columns, data, asked.by)
     if asked.sort is not None:
         names = [column.name for column in columns]
         data = data.take(pa.array(_order(asked.sort, names, data)))
     if asked.names:
-        by_name = {column.name: column for column in columns}
-        columns, data = [by_name[name] for name in asked.names], data.select([*asked.names])
+        columns, data = _chosen(columns, data, asked.names)
     return columns, _batches(data.slice(0, asked.top))
+
+
+def _chosen(
+    columns: list[Column], data: pa.Table, names: Sequence[str]
+) -> tuple[list[Column], pa.Table]:
+    """Give columns in the order of their names; what no capture measured is null."""
+    by_name = {column.name: column for column in columns}
+    for name in names:
+        if name not in by_name:
+            by_name[name] = group.measure(name)
+            data = data.append_column(name, pa.nulls(data.num_rows, pa.float64()))
+    return [by_name[name] for name in names], data.select([*names])
 
 
 def _order(sort: str, names: Sequence[str], data: pa.Table) -> np.ndarray:

@@ -117,3 +117,34 @@ def test_it_reads_at_both_ends() -> None:
     events = json.loads(b"[0" + monitor.events(b'"baseTimeNanoseconds": 1000,') + b"]")[1:]
     assert len([event for event in events if event["name"] == "Power (W)"]) == 2
     assert all(event["pid"] == 0 for event in events)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("MIG"), AttributeError("nvmlInit_v2"), KeyError(0)])
+def test_whatever_the_driver_says_the_rest_is_captured(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Torch has no number of a part of a GPU, and old drivers lack functions."""
+
+    def refuses() -> None:
+        raise error
+
+    monkeypatch.setattr(device_monitor, "nvml", refuses)
+    assert read(_captured(tmp_path)).samples.num_rows == 0
+    assert "no power or clocks are sampled" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_device_that_goes_away_ends_the_readings_alone() -> None:
+    """What was read before stays."""
+
+    class Gone:
+        readings = iter([[Reading(100, None, None)]])
+
+        def read(self) -> Sequence[Reading]:
+            return next(self.readings)
+
+    monitor = DeviceMonitor(Gone(), interval_s=0)
+    monitor.start()
+    monitor.stop()
+    assert monitor.events(b"").count(b"Power") == 1

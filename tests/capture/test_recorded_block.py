@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,7 +23,6 @@ from tests.report.captured import capture  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     import pandas as pd
 
@@ -311,3 +312,31 @@ def test_in_a_notebook_lines_name_the_cell() -> None:
         *("exp,cell", "[2]:2,cell", "[2]:2"),
     ]
     assert "\ncell [1]:3" in summary["text/plain"]
+
+
+@pytest.mark.parametrize("name", ["\U0001d54f" * 100, "\ud800<b>", "\0", "../../x", ""])
+def test_any_name_is_recorded_and_shown(name: str) -> None:
+    """File systems take 255 bytes of it, and a notebook no surrogate."""
+    with pyprof.profile(name) as p:
+        torch.ones(3).exp()
+    assert "exp" in ops(p.frame)
+    shown = p._repr_html_().encode().decode()
+    assert shown.count("<b>") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
+def test_a_capture_takes_the_place_of_no_device(tmp_path: Path) -> None:
+    """Nor of a pipe, a folder or what there is no place for; links are followed."""
+    with pyprof.profile("x") as p:
+        torch.ones(3).exp()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "link").symlink_to(pipe)
+    for place in (pipe, tmp_path / "link", tmp_path, tmp_path / ("n" * 300), Path("/proc/x.json")):
+        with pytest.raises(PyprofError, match="choose another place"):
+            p.save(place)
+    assert pipe.is_fifo()
+    (tmp_path / "net.json").symlink_to(tmp_path / "there.json")
+    assert p.save(tmp_path / "net.json") == tmp_path / "net.json"
+    assert (tmp_path / "net.json").is_symlink()
+    assert (tmp_path / "there.json").is_file()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,9 +14,11 @@ from pyprof.commands._mcp_tools import MOST, bounded
 from pyprof.report import answers
 from pyprof.report.answers.lines import Lines, LineTime
 from tests.commands import run
+from tests.memory import built
 from tests.programs import TOP
 from tests.report.answers.checked import ask, validator
 from tests.report.captured import capture
+from tests.report.render.test_memory_brief import trace_of_memory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -28,12 +31,12 @@ pytest.importorskip("mcp.server.mcpserver")
 
 
 @asynccontextmanager
-async def _in_process() -> AsyncIterator[mcp.Client]:
+async def _in_process(*roots: str) -> AsyncIterator[mcp.Client]:
     from mcp import Client  # noqa: PLC0415 - extra
 
     from pyprof.commands.mcp import server  # noqa: PLC0415 - extra
 
-    async with Client(server()) as client:
+    async with Client(server(roots)) as client:
         yield client
 
 
@@ -61,17 +64,17 @@ def _asked(
     return anyio.run(asking)
 
 
-def _call(tool: str, **arguments: object) -> dict[str, Any]:
+def _call(tool: str, *roots: str, **arguments: object) -> dict[str, Any]:
     """Call a tool in this process; give its answer, which must be as the schema says."""
-    result = _asked(lambda client: client.call_tool(tool, arguments))
+    result = _asked(lambda client: client.call_tool(tool, arguments), partial(_in_process, *roots))
     assert not result.is_error, result.content
     answer: dict[str, Any] = result.structured_content
     validator().validate(answer)
     return answer
 
 
-def _error(tool: str, **arguments: object) -> str:
-    result = _asked(lambda client: client.call_tool(tool, arguments))
+def _error(tool: str, *roots: str, **arguments: object) -> str:
+    result = _asked(lambda client: client.call_tool(tool, arguments), partial(_in_process, *roots))
     assert result.is_error
     (content,) = result.content
     text: str = content.text
@@ -91,7 +94,8 @@ def test_over_stdio_as_an_agent_does(tmp_path: Path) -> None:
         return tools, summary, wrong, rows
 
     tools, summary, wrong, rows = _asked(conversation, _over_stdio)
-    assert {"summary", "lines", "prof", "explain", "diff", "doctor", "peaks", "ranks"} == {*tools}
+    names = ("summary", "lines", "prof", "explain", "diff", "memory", "doctor", "peaks", "ranks")
+    assert {*names} == {*tools}
     assert summary.structured_content == {**ask("summary", a, "--depth", "2"), "cut": {}}
     assert wrong.is_error
     assert wrong.content[0].text.endswith("none: no such file; check the path")
@@ -112,6 +116,21 @@ def test_every_tool_gives_the_answer_of_its_command(tmp_path: Path) -> None:
         **ask("prof", a, "--sort", "sil", "--top", "20"), "cut": {},
     }  # fmt: skip
     assert _call("prof", captures=one, by="op")["rows"] == ask("prof", a, "--by", "op")["rows"]
+
+
+def test_memory(tmp_path: Path) -> None:
+    """Of a snapshot, with the trace of its run; the summary of that has the peak, too."""
+    snapshot = str(built.write(tmp_path / "net.memory.pickle", built.training(5, leak=1000)))
+    given, full = _call("memory", recordings=snapshot), ask("memory", snapshot)
+    assert given["cut"]["devices.timeline"] == len(full["devices"][0]["timeline"]) - 20
+    for name in ("peak_bytes", "growth", "changes", "out_of_memory"):
+        assert given["devices"][0][name] == full["devices"][0][name]
+    summary = _call("summary", captures=str(capture(tmp_path / "net.sqlite")))
+    assert summary["memory"]["peak_bytes"] == full["devices"][0]["peak_bytes"]
+    traced = str(trace_of_memory(tmp_path / "net.json", recorded=True))
+    highest, *_ = _call("memory", recordings=[traced], trace=traced)["devices"]
+    assert highest["beside_time"]["op"]
+    assert _error("memory", recordings=str(tmp_path / "none")).endswith("check the path")
 
 
 def test_advice_leads_to_rows_and_their_explanation(tmp_path: Path) -> None:
@@ -161,6 +180,74 @@ def test_errors_say_what_to_do(
     text = _error(tool, **given)
     assert hint in text
     assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("summary", {"captures": "OUT"}),
+        ("summary", {"captures": ["IN", "OUT"]}),
+        ("summary", {"captures": "IN/../../out/net.sqlite"}),
+        ("summary", {"captures": "IN/link.sqlite"}),
+        ("summary", {"captures": "IN/*/../../out/*.sqlite"}),
+        ("ranks", {"captures": "IN"}),
+        ("prof", {"captures": "IN/folder"}),
+        ("prof", {"captures": "OUT/no such file"}),
+        ("prof", {"captures": "OUT/*"}),
+        ("lines", {"captures": "IN/net.sqlite", "source": "OUT"}),
+        ("lines", {"captures": "IN/net.sqlite", "source": "IN/folder"}),
+        ("explain", {"capture": "IN/link.sqlite", "row": 1}),
+        ("doctor", {"capture": "OUT/net.sqlite"}),
+        ("diff", {"a": "IN/net.sqlite", "b": "OUT/net.sqlite"}),
+    ],
+)
+def test_with_a_root_nothing_outside_of_it_is_read(
+    tool: str, arguments: dict[str, Any], tmp_path: Path
+) -> None:
+    """By no path, pattern or link; nor is it said what there is."""
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    for folder in (inside, outside):
+        folder.mkdir()
+        capture(folder / "net.sqlite")
+    (inside / "link.sqlite").symlink_to(outside / "net.sqlite")
+    (inside / "folder").symlink_to(outside)
+
+    def placed(value: Any) -> Any:  # noqa: ANN401 - an argument
+        if isinstance(value, list):
+            return [*map(placed, value)]
+        text = str(value).replace("IN", str(inside)).replace("OUT", str(outside))
+        return text if isinstance(value, str) else value
+
+    given = {name: placed(value) for name, value in arguments.items()}
+    text = _error(tool, str(inside), **given)
+    assert "lies outside of the folders that this server reads" in text
+
+
+def test_with_a_root_what_is_in_it_is_read(tmp_path: Path) -> None:
+    """As without: files, patterns, and both sides of a comparison."""
+    net = str(capture(tmp_path / "net.sqlite"))
+    root = str(tmp_path)
+    for given in (net, f"{root}/*.sqlite", root):
+        assert _call("summary", root, captures=given) == _call("summary", captures=given)
+    assert _call("diff", root, a=net, b=net) == _call("diff", a=net, b=net)
+    assert _call("explain", root, capture=net, row=1) == _call("explain", capture=net, row=1)
+    assert "must be" in _error("summary", root, captures=net, limit=0)
+
+
+def test_a_file_that_is_no_capture_is_not_shown(tmp_path: Path) -> None:
+    """Whatever a client names, and though it may look like records: errors hold none of it."""
+    for name, content in (
+        ("id_rsa", "SECRET line\n" * 50),
+        ("net.dict", '{"kShortName": SECRET}\n'),
+        ("net.dict", "{'kShortName': SECRET}\n"),
+        ("net.json", '{"SECRET": "SECRET", "traceEvents": [{"SECRET": 1, "ts": "SECRET"}'),
+        ("ncu.csv", '"ID","SECRET","Kernel Name"\n"SECRET"\n'),
+    ):
+        path = tmp_path / name
+        path.write_text(content)
+        for tool in ("summary", "lines", "prof", "ranks"):
+            assert "SECRET" not in _error(tool, captures=str(path))
+        assert "SECRET" not in _error("doctor", capture=str(path))
 
 
 def test_tools_say_that_they_only_read() -> None:

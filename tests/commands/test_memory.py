@@ -91,8 +91,8 @@ def test_ranks_are_listed_by_peak(tmp_path: Path) -> None:
         device.alloc(size, built.user(rank))
         built.write(tmp_path / f"rank{rank}.pickle", device)
     shown = run("memory", tmp_path).stdout
-    assert shown.startswith("Memory of rank 1, cuda:0: 1 events")
-    assert "Peaks of all" in shown
+    assert shown.startswith("Memory of rank 1, cuda:0: 1 event")
+    assert "Peaks of memory" in shown
 
 
 def test_what_holds_no_memory_is_one_line(tmp_path: Path) -> None:

@@ -713,3 +713,11 @@ def test_source_is_shown_only_where_asked(tmp_path: Path) -> None:
     assert "    8               x = 8" not in text
     assert "pyprof report net.sqlite --source src" in text
     assert str(tmp_path) not in text
+
+
+def test_a_password_in_a_url_names_no_page() -> None:
+    """Nor do tokens in its query."""
+    from pyprof.commands import report  # noqa: PLC0415 - loads click only here
+
+    assert report._name("sftp://me:secret@host/") == "***@host"
+    assert report._name("s3://bucket/a/net.json?token=secret") == "net.json"

@@ -6,12 +6,13 @@ import csv
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import pyprof
 from pyprof import readers
+from pyprof.inputs import counters
 from tests.builders import Work, nsys_db
 from tests.capture_files.ncu import Profiled, details, ncu_csv
 from tests.commands import run
@@ -226,6 +227,23 @@ def test_a_damaged_record_tells_nothing(tmp_path: Path) -> None:
     counters = ncu_csv(tmp_path / "ncu.csv", _profiled([*"abcd"]))
     joined = run("prof", "-q", "--csv", "-c", "dram", "--counters", counters, tmp_path / "net.dict")
     assert joined.stdout.split()[1:] == [f'"{100 + at}"' for at in range(4)]
+
+
+def test_a_file_that_changes_while_it_is_read_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a capture."""
+    capture = nsys_db(tmp_path / "net.sqlite", _work(["a"]))
+    file = ncu_csv(tmp_path / "ncu.csv", _profiled(["a"]))
+    read = counters._read
+
+    def changing(*given: Any) -> Any:  # noqa: ANN401 - as it is
+        profiled = read(*given)
+        file.write_text(file.read_text() + "\n")
+        return profiled
+
+    monkeypatch.setattr(counters, "_read", changing)
+    assert "ncu.csv: the file changed" in run("prof", "--counters", file, capture).stderr
 
 
 _CASTS = re.compile(r"\((?:int|bool|unsigned int|unsigned long)\)")

@@ -237,20 +237,25 @@ def test_a_failing_write_leaves_nothing(
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends Ctrl-C to whole consoles")
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_ctrl_c_leaves_what_is_whole(folder: Path, out: Path, workers: str) -> None:
+def test_ctrl_c_leaves_what_is_whole(folder: Path, out: Path, workers: str, tmp_path: Path) -> None:
     """No traceback, no half file; pressed, as a terminal does, for all processes in mid-read."""
     _write(folder, out)
     expected = _files(out)
-    pipe = folder / "net.rank3.sqlite"
-    os.mkfifo(pipe)  # which is read where it is named
-    command = [sys.executable, "-m", "pyprof", "parse", str(folder), str(pipe), "-o", f"{out}/"]
-    with (
-        subprocess.Popen(
-            [*command, "--workers", workers], env=environment(), stderr=subprocess.PIPE, text=True,
-            start_new_session=True,
-        ) as process,
-        pipe.open("wb"),  # when someone reads it
-    ):  # fmt: skip
+    (folder / "net.rank3.nsys-rep").write_bytes(b"a report, whatever is in it")
+    pipe = tmp_path / "begun"
+    os.mkfifo(pipe)
+    nsys = tmp_path / "bin" / "nsys"
+    nsys.parent.mkdir()
+    nsys.write_text(f'#!/bin/sh\necho > "{pipe}"\nexec sleep 60\n')
+    nsys.chmod(0o755)
+    variables = environment()
+    variables["PATH"] = f"{nsys.parent}{os.pathsep}{variables['PATH']}"
+    command = [sys.executable, "-m", "pyprof", "parse", str(folder), "-o", f"{out}/"]
+    with subprocess.Popen(
+        [*command, "--workers", workers], env=variables, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    ) as process:  # fmt: skip
+        pipe.read_text()  # when it is being exported
         os.killpg(process.pid, signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert (process.returncode, said.strip()) == (128 + signal.SIGINT, "Aborted!")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,6 +34,39 @@ def test_what_is_none_says_so(written: bytes, tmp_path: Path) -> None:
     with pytest.raises(PyprofError, match="is not a model configuration: ") as raised:
         model_config.read(str(path))
     assert str(raised.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ('{"hidden_size": %s}' % ("1" * 5000), "it is not JSON"),
+        ('{"hidden_size": 4, "a": %s}' % (" " * (4 << 20)), "it has more than 4 MiB"),
+        ('{"hidden_size": "%s"}' % ("A" * 100_000), "hidden_size is not a size: 'AAA"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_few_words(written: str, why: str, tmp_path: Path) -> None:
+    """Neither a library's advice nor all that the file holds."""
+    path = tmp_path / "config.json"
+    path.write_text(written)
+    with pytest.raises(PyprofError, match="is not a model configuration: ") as raised:
+        model_config.read(str(path))
+    assert why in str(raised.value)
+    assert len(str(raised.value)) < len(str(path)) + 200
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    """Nobody may ever write to it."""
+    os.mkfifo(tmp_path / "config.json")
+    with pytest.raises(PyprofError, match="it is not a regular file"):
+        model_config.read(str(tmp_path))
+
+
+def test_heads_without_a_size_have_none(tmp_path: Path) -> None:
+    """More heads than the model is wide: the size of one is not 0, it is unknown."""
+    path = tmp_path / "config.json"
+    path.write_text('{"hidden_size": 4, "num_attention_heads": 64}')
+    assert model_config.read(str(path)).head_size is None
 
 
 def test_a_missing_file_says_what_to_give(tmp_path: Path) -> None:

@@ -30,6 +30,34 @@ def test_a_planted_leak_is_named_with_its_line(tmp_path: Path, steps: int) -> No
     assert found.held[-1] - found.held[1] == leak.bytes
 
 
+@pytest.mark.parametrize(
+    ("kept", "leaks"),
+    [
+        ([9, 5, 0, 0, 5, 0, 0, 5, 0, 0, 5, 0], True),  # every third step
+        ([9, 5, 5, 5, 5, 5, 0, 0, 0, 0, 0, 0], False),  # a cache that fills
+        ([9, 0, 0, 0, 0, 5, 0, 0, 0, 0, 5, 0], False),  # two buffers that grow once
+        ([9, 5, 5, 5, -5, 5, 5, 5, 5, 5, 5, 5], False),  # something is given back
+    ],
+)
+def test_a_leak_goes_on(tmp_path: Path, kept: list[int], leaks: bool) -> None:  # noqa: FBT001
+    """Not in every step, but to the last, and nothing of it is given back."""
+    device = built.Device()
+    held: list[int] = []
+    for step, blocks in enumerate(kept):
+        device.range(f"ProfilerStep#{step}", begins=True)
+        device.free(device.alloc(512))
+        if blocks < 0:
+            for _ in range(-blocks):
+                device.free(held.pop())
+        held += [device.alloc(512, built.user(7)) for _ in range(blocks)]
+        device.range(f"ProfilerStep#{step}", begins=False)
+    found = _growth(built.write(tmp_path / "x.pickle", device))
+    assert found is not None
+    assert bool(found.leaks) == leaks
+    if leaks:
+        assert found.leaks[0].bytes_per_step == pytest.approx(15 * 512 / 10)
+
+
 def test_training_without_a_leak_has_none(tmp_path: Path) -> None:
     """Each step ends as the one before did."""
     found = _growth(built.write(tmp_path / "x.pickle", built.training(5)))

@@ -85,6 +85,32 @@ def test_hostile_pickles_end_in_one_line(tmp_path: Path, hostile: bytes) -> None
     _refused(path)
 
 
+def test_devices_are_as_many_as_a_machine_has(tmp_path: Path) -> None:
+    """References to one list take two bytes each; numbers of segments are bounded, too."""
+    taken = built.snapshot(built.training())
+    path = tmp_path / "x.pickle"
+    path.write_bytes(pickle.dumps({**taken, "device_traces": [[]] * 2000}))
+    assert "more devices than any machine" in _refused(path)
+    for number in (-1, 1024):
+        taken["segments"][0]["device"] = number
+        path.write_bytes(pickle.dumps(taken))
+        assert "impossible values" in _refused(path)
+
+
+def test_stacks_that_differ_in_between_stay_apart(tmp_path: Path) -> None:
+    """Stacks are compared in full, also where their ends are the same; equal ones are one."""
+    outer, inner, middle, one, other = built.frames(*map(built.user, range(5)))
+    stacks = [[inner, one, middle, outer, outer], [inner, other, middle, outer, outer]] * 3
+    device = built.Device()
+    for stack in stacks:
+        device.alloc(512)
+        device.events[-1]["frames"] = stack
+    read = snapshot.read(built.write(tmp_path / "x.pickle", device))
+    lines = [[frame.line for frame in read.stack(number)] for number in read.events[0].stack]
+    assert lines == [[1, 3, 2, 0, 0], [1, 4, 2, 0, 0]] * 3
+    assert len(set(read.events[0].stack.tolist())) == 2
+
+
 def test_bombs_of_references_are_read_once(tmp_path: Path) -> None:
     """A list of frames that all events share is looked at once, however long."""
     taken = built.snapshot(built.training(steps=50))
@@ -135,6 +161,61 @@ def test_impossible_values_are_one_line(tmp_path: Path, where: str, value: objec
     path = tmp_path / "x.pickle"
     path.write_bytes(pickle.dumps(taken))
     _refused(path)
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        ("device", -1), ("device", 1 << 30), ("allocated_size", -5), ("allocated_size", 1 << 41),
+        ("active_size", 1 << 62), ("total_size", 1 << 20), ("address", 1 << 20),
+    ],
+)  # fmt: skip
+def test_segments_that_cannot_be_are_one_line(tmp_path: Path, where: str, value: int) -> None:
+    """What is in use is inside of a segment, and no more than that; devices have small numbers."""
+    taken = built.snapshot(built.training())
+    taken["segments"][0][where] = value
+    path = tmp_path / "x.pickle"
+    path.write_bytes(pickle.dumps(taken))
+    _refused(path)
+
+
+@pytest.mark.parametrize("free", [0, 1 << 40, -7, 1 << 62])
+def test_a_request_for_anything_is_an_out_of_memory(tmp_path: Path, free: int) -> None:
+    """A program can ask for 2^62 bytes: it gets none. What a device has free is bounded."""
+    device = built.training()
+    device.oom(1 << 62, free)
+    path = built.write(tmp_path / "x.pickle", device)
+    if not 0 <= free <= 1 << 40:
+        _refused(path)
+        return
+    done = run("memory", path)
+    assert (done.code, done.stderr) == (0, "")
+    assert "asked for" in done.stdout
+
+
+@pytest.mark.parametrize("part", ["blocks", "segments", "device_traces", "taken", "devices"])
+def test_what_is_named_many_times_is_refused(
+    tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reference of 2 bytes is no block of 200, and no list of all events."""
+    taken: dict[str, Any] = built.snapshot(built.training(400))
+    if part == "blocks":
+        taken["segments"][0]["blocks"] *= 1000
+    elif part == "devices":
+        taken["device_traces"] = [[] for _ in range(100_000)]
+    else:
+        name = "device_traces" if part == "taken" else part
+        taken[name] = [taken[name][0]] * 100
+    path = tmp_path / "x.pickle"
+    path.write_bytes(pickle.dumps(taken))
+    assert "many" in _refused(path)
+    if part == "taken":  # the list is empty before the end
+        monkeypatch.setattr(unpickle, "_AT_ONCE", 1 << 10)
+        monkeypatch.setattr(unpickle, "_FEW", 10)
+        snapshot, source = unpickle._load(io.BytesIO(path.read_bytes()))
+        snapshot["device_traces"][0].clear()
+        with pytest.raises(unpickle._RefusedError, match="many times"):
+            unpickle._columns(snapshot, source)
 
 
 @pytest.mark.parametrize("target", ["x.txt", "x.json", "x.csv", "x.html"])
@@ -194,3 +275,21 @@ def test_older_forms_are_read(tmp_path: Path) -> None:
     assert done.code == 0, done.stderr
     assert "Peak: 12.6 MB allocated before the first event" in done.stdout
     assert "no events were recorded" in done.stdout
+
+
+def test_a_file_that_changes_while_it_is_read_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program may go on to write it."""
+    path = built.write(tmp_path / "x.pickle", built.training())
+    unpickled = snapshot._unpickled
+
+    def changing(path: Path) -> memoryview:
+        content = unpickled(path)
+        built.write(path, built.training(9))
+        return content
+
+    monkeypatch.setattr(snapshot, "_unpickled", changing)
+    done = run("memory", path)
+    assert done.code == 0
+    assert "the file changed while it was read" in done.stderr

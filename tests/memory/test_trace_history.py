@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyprof.memory import read, trace_events
 from pyprof.report.analysis import memory
@@ -99,7 +102,7 @@ def test_what_was_live_before_counts(tmp_path: Path) -> None:
     events = [_op("aten::add", 1, 8), _event(2, 300, 16, **totals[0]),
               _event(3, -200, 32, **totals[1]), _event(4, -200, 48, **totals[2])]  # fmt: skip
     device = _analysed(_written(tmp_path / "x.json", events))
-    assert (device.device, device.start_bytes, device.start_blocks) == ("cuda:0", 1000, 3)
+    assert (device.device, device.start_bytes, device.start_block_count) == ("cuda:0", 1000, 3)
     assert (device.peak_bytes, device.end_bytes) == (1300, 900)
     assert device.peak_reserved_bytes == 5000
     assert device.notes == ()
@@ -147,6 +150,43 @@ def test_odd_events_are_left_out(tmp_path: Path) -> None:
     good = _event(1, "7", "16")  # type: ignore[arg-type]
     path = _written(tmp_path / "x.json", [_op("aten::add", 1, 8), *odd, good])
     assert trace_events.read(path).bytes.tolist() == [7]
+
+
+def _tried(text: bytes) -> list[bytes]:
+    """Find events as a grammar says it, trying everything."""
+    flat, nested = rb"[^{}]{0,4096}", rb"\{[^{}]{0,4096}\}"
+    named = flat + rb'"\[memory\]"' + flat
+    return re.findall(
+        rb"\{" + named + nested + flat + rb"\}|\{" + flat + nested + named + rb"\}", text
+    )
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                b'{"name":"[memory]","args":{"Bytes":1,"Addr":2}}',
+                b'{"args":{"x":"[memory]"},"name":"[memory]"}',
+                b'{"args":{"Bytes":1},"name":"[memory]","ts":1}',
+                b'{"name":"x","args":{"Dims":[[1]]}}',
+                b'{"name":"[memory]"', b'{"a":1,', b"}", b",",
+            ]
+        ),
+        max_size=12,
+    )
+)  # fmt: skip
+def test_events_are_found_among_whatever_there_is(parts: list[bytes]) -> None:
+    """The same ones as by trying everything."""
+    text = b"".join(parts)
+    assert [text[slice(*span)] for span in trace_events._spans(text)] == _tried(text)
+
+
+def test_names_that_repeat_take_no_time() -> None:
+    """Trying everything takes 10 s for them."""
+    name = b'"[memory]"'
+    assert not [*trace_events._spans((b"{" + name * 400) * 1000)]
+    assert not [*trace_events._spans((b"{" + name * 200 + b"{" + b"x" * 4000) * 1000)]
+    assert not [*trace_events._spans((b"{" + name) * 50_000)]
 
 
 def test_memory_without_ops_is_shown(tmp_path: Path) -> None:

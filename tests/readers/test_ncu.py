@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyprof import readers
 from pyprof.errors import CaptureError
 from pyprof.readers import _ncu_csv
+from tests.builders import Work, nsys_db
 from tests.capture_files.ncu import FORMS, METRICS, Profiled, details, ncu_csv, raw, summary
 from tests.commands import run
 
@@ -268,11 +269,12 @@ def test_damage_ends_in_one_line(
         text[place : place + length] = piece
     path = tmp_path_factory.mktemp("ncu") / "ncu.csv"
     path.write_bytes(bytes(text))
-    done = run("prof", "-q", path)
-    assert done.code in (0, 1)
-    if done.code:
-        assert len(done.stderr.strip().splitlines()) == 1
-        assert not done.stdout
+    capture = nsys_db(path.with_name("net.sqlite"), [Work(kernel.name) for kernel in KERNELS])
+    for done in (run("prof", "-q", path), run("prof", "-q", "--counters", path, capture)):
+        assert done.code in (0, 1)
+        if done.code:
+            assert len(done.stderr.strip().splitlines()) == 1
+            assert not done.stdout
 
 
 # --- the real file ------------------------------------------------------------------------------

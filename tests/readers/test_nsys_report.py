@@ -44,6 +44,20 @@ def test_a_report_is_exported_with_the_nsys_on_path(
     assert said.rstrip().endswith(f"/report.sqlite {report}")
 
 
+def test_a_report_whose_name_begins_with_a_dash_is_no_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nsys would write where an option says."""
+    log = tmp_path / "log"
+    put_nsys(tmp_path / "bin", f'echo "$8" > "{log}"; exit 1', monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    report = Path("--output=x.nsys-rep")
+    report.write_bytes(REPORT)
+    with pytest.raises(CaptureError):
+        readers.read(report)
+    assert log.read_text().strip() == str(tmp_path / report)
+
+
 def test_without_nsys_the_message_holds_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

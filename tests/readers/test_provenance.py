@@ -129,6 +129,38 @@ def test_damaged_files_change_nothing(content: str, tmp_path: Path) -> None:
     assert [name in warning for warning in records.warnings] == [True] * broken
 
 
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("[" * 100_000, "damaged JSON"),
+        ('{"a": %s' % ("1" * 5000), "damaged JSON"),
+        (f'{{"{_POINTWISE}:1": ["  File \\"a\\ud800.py\\", line 3, in f"]}}', "damaged JSON"),
+        (None, "it has more than 64 MiB"),
+    ],
+)  # fmt: skip
+def test_why_a_file_is_not_used_is_said_in_few_words(
+    content: str | None, why: str, tmp_path: Path
+) -> None:
+    """A text that nobody can write ends no command; what is too large is not read."""
+    path = _trace(tmp_path, _POINTWISE)
+    beside = tmp_path / f"{_STACKS}.json"
+    beside.write_text(content or "")
+    if content is None:
+        with beside.open("r+b") as file:
+            file.truncate((64 << 20) + 1)
+    records = parse_file(path)
+    assert records.warnings == (f"{beside.name} is not used: {why}",)
+    assert _traces(records) == [()]
+
+
+def test_of_a_long_stack_the_innermost_frames_stay(tmp_path: Path) -> None:
+    """One kernel needs no more than a screen of them."""
+    path = _trace(tmp_path, _POINTWISE)
+    _write(tmp_path, "file", {f"{_POINTWISE}:1": [_stack(*range(1, 2000))]})
+    (trace,) = _traces(parse_file(path))
+    assert (len(trace), trace[-1]) == (512, "/net/block.py:1999")
+
+
 @pytest.mark.slow
 def test_what_torch_writes(tmp_path: Path) -> None:
     """A compiled function's lines, in the log that TORCH_TRACE names the folder of."""

@@ -14,6 +14,7 @@ from pyprof.marker import Call, Tensor, encode_op
 from pyprof.report.analysis.counter_totals import counter_totals
 from pyprof.report.analysis.overview import summarise_brief
 from pyprof.report.analysis.roofline import achieved, points
+from pyprof.report.diff.side import summarise_side
 from pyprof.report.render.counters import sentences
 from tests.builders import LAYOUTS, Range, Work, nsys_db
 from tests.capture_files.metrics import kineto_counters, nsys_metrics
@@ -49,6 +50,16 @@ def _counters(path: Path, factor: float = 2.0, kernel: str = _GEMM, **more: floa
                "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active": 61.0,
                "sm__cycles_elapsed.avg.per_second": 1.095e9, **more}  # fmt: skip
     return ncu_csv(path, [Profiled(kernel, metrics=metrics)] * _STEPS)
+
+
+def test_columns_that_nothing_measured_are_empty(tmp_path: Path) -> None:
+    """Of groups, if they are asked for by name."""
+    done = run("prof", "-q", "--by", "op", "-c", "op,dram,calls", "--csv",
+               _capture(tmp_path / "x.sqlite"))  # fmt: skip
+    assert done.code == 0
+    rows = [*csv.DictReader(done.stdout.splitlines())]
+    assert {row["DRAM(B)"] for row in rows} == {""}
+    assert all(row["Calls"] for row in rows)
 
 
 def test_columns_beside_the_model(tmp_path: Path) -> None:
@@ -289,6 +300,28 @@ def test_energy_of_a_token(last: str, a_token: float | None, tmp_path: Path) -> 
     assert said.strip() in page.read_text()
 
 
+@pytest.mark.parametrize(("other", "a_token"), [(8, 2 * 0.002 / 8), (9, None)])
+def test_energy_of_a_token_of_several_ranks(
+    other: int, a_token: float | None, tmp_path: Path
+) -> None:
+    """Ranks share the tokens of a step, if they name as many; if not, nothing is said."""
+    paths = []
+    for rank, tokens in enumerate((8, other)):
+        events = []
+        for number in range(1, 5):
+            at = 100 * number
+            step = kineto_json.event("user_annotation", f"step[DECODE bs={tokens}]", at - 1, 90)
+            events += [step, kineto_json.launch(number, at + 1),
+                       kineto_json.kernel(number, at + 5, 10)]  # fmt: skip
+        events += kineto_counters("Power (W)", (_TIMES, [200.0] * len(_TIMES)), key="", pid=0)
+        info = {"rank": rank, "world_size": 2, "backend": "nccl"}
+        paths.append(tmp_path / f"{rank}.json")
+        paths[-1].write_text(kineto_json.text(events, distributedInfo=info))
+    measured = json.loads(run("summary", "-q", "--json", *paths).stdout)["measured"]
+    assert measured["energy_step_j"] == pytest.approx(0.004)
+    assert measured["energy_token_j"] == (a_token and pytest.approx(a_token))
+
+
 def test_energy_of_a_part_is_a_lower_bound(tmp_path: Path) -> None:
     """Of a kernel that too few samples saw the power is not known, nor that of the whole."""
     events = []
@@ -353,6 +386,22 @@ def test_power_of_each_rank_s_own_device(tmp_path: Path) -> None:
         (0, 0, pytest.approx(100)), (1, 1, pytest.approx(200))
     ]  # fmt: skip
     assert power[0]["energy_j"] == pytest.approx(100 * 13 * 100e-6)
+
+
+def test_ranks_of_which_one_was_measured(tmp_path: Path) -> None:
+    """Shares of the time, and what two comparisons know, are of all ranks."""
+    paths = []
+    for rank, more in enumerate(
+        (nsys_metrics({"clock_mhz": (_TIMES, [705.0] * len(_TIMES))}), None)
+    ):
+        paths.append(_capture(tmp_path / f"net.rank{rank}.sqlite", more=more))
+    for order in (paths, paths[::-1]):
+        assert "50.0 % of GPU time by sampling" in run("summary", "-q", *order).stdout
+    both = summarise_side(load(str(paths[1])), ("op",)).whole.plus(
+        summarise_side(load(str(paths[0])), ("op",)).whole
+    )
+    assert both.counters is not None
+    assert both.counters.known_share("clock") == pytest.approx(0.5)
 
 
 def test_a_line_per_op_as_in_the_table_of_ops(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from pyprof import marker, schema
 from pyprof.arrays import NONE, ints
 from pyprof.errors import CaptureError
 from pyprof.marker import templates
+from pyprof.readers import beside as names
 from pyprof.readers.kineto import texts
 from pyprof.readers.kineto.columns import whole_number
 
@@ -53,17 +54,7 @@ class Annotation(NamedTuple):
 
 def is_one(path: Path) -> bool:
     """Tell a file of annotations, which a user names, from a trace, by its name."""
-    return "annotation" in path.name.lower() or path.suffix in _PICKLES
-
-
-def is_called_one(path: Path) -> bool:
-    """Tell a file of annotations among any files, pickles of other things too, by its name."""
-    return "annotation" in path.name.lower() and path.name.endswith(
-        (*_PICKLES, ".json", ".json.gz")
-    )
-
-
-_PICKLES = (".pkl", ".pickle")
+    return "annotation" in path.name.lower() or path.suffix in names.PICKLES
 
 
 def beside(trace: Path, rank: int | None) -> list[Path]:
@@ -73,7 +64,7 @@ def beside(trace: Path, rank: int | None) -> list[Path]:
     """
     ours = rank if rank is not None else _first_number(trace.name)
     files = _listed(trace.parent)
-    files += [path for path in _listed(trace.parent.parent) if path.match(_TORCH)]
+    files += [path for path in _listed(trace.parent.parent) if path.match(names.ANNOTATIONS_ABOVE)]
     theirs = [_RANK.search(path.name) for path in files]
     known = [int(match[1]) if match else None for match in theirs]
     if ours is None and len({*known}) > 1:
@@ -81,7 +72,6 @@ def beside(trace: Path, rank: int | None) -> list[Path]:
     return [p for p, n in zip(files, known, strict=True) if ours is None or n in {None, ours}]
 
 
-_TORCH = "kernel_annotations_rank*"
 _RANK = re.compile(r"rank[_-]?(\d{1,9})(?!\d)")
 
 
@@ -92,7 +82,9 @@ def _first_number(name: str) -> int | None:
 
 def _listed(folder: Path) -> list[Path]:
     try:
-        return sorted(path for path in folder.iterdir() if is_called_one(path) and path.is_file())
+        return sorted(
+            path for path in folder.iterdir() if names.is_annotations(path) and path.is_file()
+        )
     except OSError:
         return []
 

@@ -18,6 +18,7 @@ from pyprof import schema
 from pyprof.errors import CaptureError
 from pyprof.marker import graph_sizes, serving_step
 from pyprof.readers import settings
+from pyprof.readers.beside import is_annotations
 from pyprof.readers.kineto import graph_annotations
 from pyprof.readers.kineto.columns import whole_number
 from pyprof.readers.kineto.stream import Trace
@@ -170,7 +171,7 @@ def _take(folder: Path, capture_files: CaptureFiles) -> None:
             )
     inside = sorted(folder.iterdir())
     capture_files.annotations += [
-        path for path in inside if graph_annotations.is_called_one(path) and path.is_file()
+        path for path in inside if is_annotations(path) and path.is_file()
     ]
     capture_files.files += [
         File(other)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -191,6 +191,16 @@ class CounterTotals:
             return None
         text = f"the SM clock was {clock:,.0f} MHz, {100 * share:.0f} % of the peak's"
         return "; ".join(part for part in (text, cause(self.power)) if part)
+
+
+def merge_counters(
+    a: CounterTotals | None, b: CounterTotals | None, a_ns: int, b_ns: int
+) -> CounterTotals | None:
+    """Add what was measured of two captures, whose rows took so long, measured or not."""
+    if a is not None and b is not None:
+        return a.plus(b)
+    measured = a if a is not None else b
+    return None if measured is None else replace(measured, whole_ns=a_ns + b_ns)
 
 
 _AT_PEAK = 0.97

@@ -13,15 +13,15 @@ class HeldMemory:
     """What: a category, layer, line, op, direction or size; null where it is unknown."""
     bytes: int
     """What they hold at the peak."""
-    blocks: int
+    block_count: int
     """How many they are."""
     allocated_bytes: int
     """What was allocated under this name in the whole recording."""
     net_bytes: int | None
     """Of that, what was not given back under this name, by whichever block it is of; null where
     nothing tells who gives back."""
-    byte_ms: float | None
-    """Bytes times milliseconds held, of the whole recording; null where no times are known."""
+    byte_ns: float | None
+    """Bytes times ns held, of the whole recording; null where no times are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,8 @@ class HeldBlock:
     category: str | None
     """What it is for; null where nothing tells."""
     evidence: str | None
-    """What tells the category, `inferred:` before what rests on when it lived."""
+    """What tells the category, `inferred:` before what rests on when it lived; null where nothing
+    does."""
     layer: str | None
     """The module, or range of the user's; null where none was recorded."""
     line: str | None

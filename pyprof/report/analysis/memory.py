@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -34,36 +34,38 @@ KEYS = ("category", "layer", "line", "op", "direction")
 _MOST_BLOCKS = 100
 _MOST_OOMS = 10
 _POINTS = 1000
-_NS_PER_MS = 1e6
+
+Window: TypeAlias = "tuple[int, int]"
+"""The first and the last moment, ns."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutOfMemory:
     """A request that could not be met."""
 
-    event: int
+    event_id: int
     """Number of the event, from 0."""
     time_ns: int | None
-    """Since the first event."""
+    """Since the first event; null where no times are known."""
     asked_bytes: int
     """What was asked for."""
     device_free_bytes: int | None
-    """What the device itself had free."""
+    """What the device itself had free; null where the file does not tell."""
     allocated_bytes: int
     """What the program held."""
     reserved_bytes: int | None
-    """What the allocator had of the device."""
+    """What the allocator had of the device; null where the file does not tell."""
     free_bytes: int | None
-    """Of that, what nobody used."""
+    """Of that, what nobody used; null where the file tells of no segments."""
     largest_free_bytes: int | None
-    """The largest piece of it."""
+    """The largest piece of it; null likewise."""
     line: str | None
-    """The user's line that asked."""
+    """The user's line that asked; null where no stack was recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeakingLine:
-    """A line that holds more at the end of each step."""
+    """A line that holds more and more at the ends of steps."""
 
     line: str | None
     """null: of blocks without a known line."""
@@ -71,7 +73,7 @@ class LeakingLine:
     """From the first compared end of a step to the last."""
     bytes_per_step: float
     """The mean."""
-    blocks: int
+    block_count: int
     """How many more blocks it holds."""
 
 
@@ -84,15 +86,17 @@ class StepGrowth:
     held_bytes: tuple[int, ...]
     """At the end of each step."""
     leaks: tuple[LeakingLine, ...]
-    """Lines that hold more at the end of each step but the first, the largest first."""
+    """Lines that hold more and more after the first step, the largest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPoint:
     """What is held at a moment, the most of an interval."""
 
-    time_ns: int
-    """Since the first event; number of the event where no times are known."""
+    event_id: int
+    """Number of the event after which that was, from 0."""
+    time_ns: int | None
+    """Since the first event; null where no times are known."""
     bytes: int
     """Of all categories."""
     reserved_bytes: int | None
@@ -108,18 +112,20 @@ class DeviceMemory:
     device: str
     """As torch names it."""
     rank: int | None
-    """Of the process; null where nothing tells."""
-    events: int
+    """Rank of the process; null where nothing tells."""
+    event_count: int
     """How many were recorded."""
+    began_ns: int | None
+    """When the first event was, on the clock of the file; null where no times are known."""
     span_ns: int | None
-    """From the first event to the last."""
+    """From the first event to the last; null where no times are known."""
     start_bytes: int
     """What was held before the first event."""
-    start_blocks: int
+    start_block_count: int
     """In so many blocks."""
     peak_bytes: int
     """The most that was held at a time."""
-    peak_event: int
+    peak_event_id: int
     """Number of the event after which it was, from 0; -1: before the first."""
     peak_time_ns: int | None
     """Since the first event; null before it, or where no times are known."""
@@ -128,17 +134,18 @@ class DeviceMemory:
     peak_reserved_bytes: int | None
     """What the allocator had of the device at the peak; null where nothing tells."""
     peak_free_bytes: int | None
-    """Of that, what nobody used: fragments and cache."""
-    peak_free_pieces: int | None
-    """In so many pieces."""
+    """Of that, what nobody used: fragments and cache; null where the file tells of no segments."""
+    peak_free_piece_count: int | None
+    """In so many pieces; null likewise."""
     peak_largest_free_bytes: int | None
-    """The largest of them."""
+    """The largest of them; null likewise."""
     end_bytes: int
     """What was held after the last event."""
     end_allocated_bytes: int | None
-    """The same, as the allocator counts at the end: with what it rounds up."""
+    """The same, as the allocator counts at the end: with what it rounds up; null where the file
+    does not tell."""
     end_reserved_bytes: int | None
-    """What the allocator had of the device at the end."""
+    """What the allocator had of the device at the end; null where nothing tells."""
     by: Mapping[str, tuple[HeldMemory, ...]]
     """What made up the peak, by category, evidence, layer, line, op, direction and size."""
     largest: tuple[HeldBlock, ...]
@@ -162,15 +169,18 @@ class DeviceMemory:
 
 
 def highest_first(
-    recordings: Iterable[Recorded], source: Source | None = None
+    recordings: Iterable[Recorded], source: Source | None = None, window: Window | None = None
 ) -> tuple[DeviceMemory, ...]:
     """Analyse every device of some recordings, the one that peaks highest first.
 
-    `source` is a trace of the same run, for times.
+    `source` is a trace of the same run, for times. The timeline is of a window of time, on the
+    clock of the files, if the peak is in it; else of everything.
     """
     work = None if source is None else LayerWork(source)
     devices = [
-        _device(each, device, source, work) for each in recordings for device in each.devices
+        _device(each, device, source, work, window)
+        for each in recordings
+        for device in each.devices
     ]
     return tuple(sorted(devices, key=lambda each: -each.peak_bytes))
 
@@ -185,7 +195,11 @@ def all_held(recordings: Iterable[Recorded]) -> Iterator[tuple[int | None, str, 
 
 
 def _device(
-    recorded: Recorded, device: RecordedDevice, source: Source | None, work: LayerWork | None
+    recorded: Recorded,
+    device: RecordedDevice,
+    source: Source | None,
+    work: LayerWork | None,
+    window: Window | None,
 ) -> DeviceMemory:
     history = device.history
     peak, last = history.peak, len(history.time_ns) - 1
@@ -195,17 +209,18 @@ def _device(
     return DeviceMemory(
         device=history.device,
         rank=recorded.rank,
-        events=len(history.time_ns),
+        event_count=len(history.time_ns),
+        began_ns=int(history.time_ns[0]) if since is not None and len(since) else None,
         span_ns=int(since.max()) if since is not None and len(since) else None,
         start_bytes=history.start,
-        start_blocks=int(history.blocks.live(BEFORE).sum()),
+        start_block_count=int(history.blocks.live(BEFORE).sum()),
         peak_bytes=history.held(peak),
-        peak_event=peak,
+        peak_event_id=peak,
         peak_time_ns=int(since[peak]) if since is not None and peak >= 0 else None,
         peak_active_bytes=int(history.blocks.bytes[history.blocks.occupied(peak)].sum()),
         peak_reserved_bytes=history.reserved_in(peak),
         peak_free_bytes=space and space.bytes,
-        peak_free_pieces=space and space.pieces,
+        peak_free_piece_count=space and space.pieces,
         peak_largest_free_bytes=space and space.largest_bytes,
         end_bytes=history.held(last),
         end_allocated_bytes=device.end_allocated_bytes,
@@ -218,7 +233,7 @@ def _device(
         checkpoints=checkpoints(history, work),
         beside_time=None if source is None else beside(by, source),
         categories=(*history.labels["category"].names, "unknown"),
-        timeline=_timeline(history, since),
+        timeline=_timeline(history, since, window),
         notes=device.notes,
     )
 
@@ -235,34 +250,34 @@ def _since(history: History) -> Ints | None:
 # --- what is held ---------------------------------------------------------------------------------
 
 
-def _byte_ms(history: History, since: Ints | None) -> Floats | None:
-    """Give bytes times milliseconds of each block, as far as it was recorded."""
+def _byte_ns(history: History, since: Ints | None) -> Floats | None:
+    """Give bytes times ns of each block, as far as it was recorded."""
     if since is None:
         return None
     blocks = history.blocks
     moments = np.append(since, since[-1])
     begun = np.where(blocks.allocated == BEFORE, 0, moments[blocks.allocated])
     ended = np.where(blocks.released == BEFORE, 0, moments[blocks.released])
-    held: Floats = blocks.bytes * (ended - begun) / _NS_PER_MS
+    held: Floats = blocks.bytes.astype(np.float64) * (ended - begun)
     return held
 
 
 def _grouped(history: History, since: Ints | None) -> dict[str, tuple[HeldMemory, ...]]:
-    byte_ms = _byte_ms(history, since)
+    byte_ns = _byte_ns(history, since)
     groups = {
-        key: _groups(history, labels.codes, labels.names, byte_ms, history.given_back_by.get(key))
+        key: _groups(history, labels.codes, labels.names, byte_ns, history.given_back_by.get(key))
         for key, labels in history.labels.items()
     }
     sizes, codes = np.unique(history.blocks.bytes, return_inverse=True)
     names = [str(size) for size in sizes.tolist()]
-    return groups | {"size": _groups(history, codes, names, byte_ms)}
+    return groups | {"size": _groups(history, codes, names, byte_ns)}
 
 
 def _groups(
     history: History,
     codes: Ints,
     names: Sequence[str],
-    byte_ms: Floats | None,
+    byte_ns: Floats | None,
     given_back_by: Labels | None = None,
 ) -> tuple[HeldMemory, ...]:
     """Sum up blocks by code, what holds most at the peak first."""
@@ -272,7 +287,7 @@ def _groups(
     held = _total(place, blocks.bytes * live, rows)
     made = _total(place, blocks.bytes * (blocks.allocated != BEFORE), rows)
     counts = np.bincount(place, live, rows).astype(np.int64)
-    lasted = np.bincount(place, byte_ms, rows) if byte_ms is not None else None
+    lasted = np.bincount(place, byte_ns, rows) if byte_ns is not None else None
     net = None
     if given_back_by is not None:
         freed = np.where(given_back_by.codes == NONE, rows - 1, given_back_by.codes)
@@ -350,29 +365,55 @@ def _oom(device: RecordedDevice, event: int, since: Ints | None) -> OutOfMemory:
     )
 
 
-def _timeline(history: History, since: Ints | None) -> tuple[MemoryPoint, ...]:
+def _timeline(
+    history: History, since: Ints | None, window: Window | None = None
+) -> tuple[MemoryPoint, ...]:
     """Give the highest state of each of some intervals, by category."""
     count = len(history.time_ns)
     if not count:
         return ()
     time = since if since is not None else np.arange(count)
-    span = int(time[-1]) + 1
-    interval = np.minimum(time.astype(np.float64) * _POINTS // span, _POINTS - 1)
-    starts = np.flatnonzero(np.diff(interval, prepend=-1))
-    highest = np.maximum.reduceat(history.level, starts)
-    is_highest = history.level == np.repeat(highest, np.diff(np.append(starts, count)))
-    states = np.flatnonzero(is_highest)
-    states = states[np.diff(interval[states], prepend=-1) != 0]
+    first, end = _shown(history, since, window)
+    states = first + _highest_states(history.level[first:end], time[first:end])
     labels = history.labels["category"]
     held = [history.level_of(labels.codes == code)[states] for code in range(len(labels.names))]
     held.append(history.level_of(labels.codes == NONE)[states])
     reserved = history.reserved
     return tuple(
         MemoryPoint(
-            int(time[state]),
+            state,
+            int(since[state]) if since is not None else None,
             int(history.level[state]),
             int(reserved[state]) if reserved is not None else None,
             tuple(int(each[place]) for each in held),
         )
         for place, state in enumerate(states.tolist())
     )
+
+
+def _shown(history: History, since: Ints | None, window: Window | None) -> tuple[int, int]:
+    """Give the first state to show and the one behind the last: all, or those of a window.
+
+    What holds when the window begins is the first.
+    """
+    count = len(history.time_ns)
+    if since is None or window is None or history.peak < 0:
+        return 0, count
+    low, high = (moment - int(history.time_ns[0]) for moment in window)
+    if not low <= int(since[history.peak]) <= high:
+        return 0, count
+    first = int(np.searchsorted(since, low, "left"))
+    return max(first - 1, 0), int(np.searchsorted(since, high, "right"))
+
+
+def _highest_states(level: Ints, time: Ints) -> Ints:
+    """Find the highest state of each of some intervals of time."""
+    span = int(time[-1] - time[0]) + 1
+    passed = (time - time[0]).astype(np.float64)
+    interval = np.minimum(passed * _POINTS // span, _POINTS - 1)
+    starts = np.flatnonzero(np.diff(interval, prepend=-1))
+    highest = np.maximum.reduceat(level, starts)
+    is_highest = level == np.repeat(highest, np.diff(np.append(starts, len(level))))
+    states = np.flatnonzero(is_highest)
+    chosen: Ints = states[np.diff(interval[states], prepend=-1) != 0]
+    return chosen

@@ -34,8 +34,8 @@ class TimedMemory:
     """What it holds at the peak."""
     allocated_bytes: int
     """What it allocated in the whole recording."""
-    byte_ms: float | None
-    """Bytes times milliseconds held; null where no times are known."""
+    byte_ns: float | None
+    """Bytes times ns held; null where no times are known."""
     time_ns: int
     """Its time in the trace, on the GPU or, without one, on the CPU."""
     rows: int
@@ -114,7 +114,7 @@ def _joined(
         before = timed.get(name, (0, 0))
         timed[name] = (before[0] + round(time), before[1] + count)
     held = [
-        TimedMemory(each.name, each.bytes, each.allocated_bytes, each.byte_ms,
+        TimedMemory(each.name, each.bytes, each.allocated_bytes, each.byte_ns,
                     *timed.pop(each.name, (0, 0)))
         for each in groups
     ]  # fmt: skip

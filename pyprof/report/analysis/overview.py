@@ -18,7 +18,7 @@ from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.report import advice
 from pyprof.report.advice import Advice, advise
 from pyprof.report.analysis import filtered, host_ops, layer_tree, op_totals
-from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals
+from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals, merge_counters
 from pyprof.report.analysis.op_totals import OpTotals, top_ops
 from pyprof.report.analysis.phases import of_rows, token_count
 from pyprof.report.analysis.steps import Steps, chosen_bounds, find_steps, merge_steps
@@ -316,6 +316,9 @@ class Brief:
     kept: Filtered | None = None
     host: pa.Table | None = None
     counters: CounterTotals | None = None
+    token_count: int | None = None
+    """How many tokens the averaged steps worked on; None where not all of them tell, or where
+    ranks worked on different ones."""
 
     @property
     def phases(self) -> Mapping[str, int]:
@@ -326,11 +329,6 @@ class Brief:
     def averaged(self) -> tuple[int, int] | None:
         """The steps that times per step are means of: the first, and the one after the last."""
         return self.chosen or self.steps.steady
-
-    @property
-    def token_count(self) -> int | None:
-        """How many tokens those steps worked on; None where not all of them tell."""
-        return token_count(self.steps, self.averaged)
 
     @property
     def step_count(self) -> int | None:
@@ -371,6 +369,7 @@ def shortened(source: Source, overview: Overview) -> Brief:
         overview.kept,
         overview.host,
         overview.counters,
+        token_count(overview.steps, overview.chosen or overview.steps.steady),
     )
 
 
@@ -396,7 +395,8 @@ def merge_briefs(a: Brief, b: Brief) -> Brief:
         a.row_count + b.row_count,
         filtered.merge_filtered(a.kept, b.kept),
         host_ops.merge_host_ops(a.host, b.host),
-        a.counters.plus(b.counters) if a.counters and b.counters else a.counters or b.counters,
+        merge_counters(a.counters, b.counters, a.coverage.total_ns, b.coverage.total_ns),
+        a.token_count if a.token_count == b.token_count else None,
     )
 
 

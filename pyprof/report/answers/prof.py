@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyprof.report import explain as explanation
-from pyprof.report import memory_columns
 from pyprof.report.answers import Rows, answer, prof_columns
 from pyprof.report.answers.parts import KnownCost, known_cost
-from pyprof.report.rows import columns
+from pyprof.report.rows import columns, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from pyprof.prof.table import Table
     from pyprof.report.nvprof_tables import NvprofRow
-    from pyprof.report.rows import Answer, Asked
+    from pyprof.report.rows import Answer, Asked, WithMemory
 
 _USUAL = "idx,dir,op,layer,line,kernel,sil,tc,flops,bytes,tflops,gbs,eff,bound,why"
 
@@ -60,12 +59,9 @@ def names(asked: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(("idx", *chosen, "why")))
 
 
-def prof(given: Answer, asked: Asked, paths: Sequence[str] = ()) -> Prof:
-    """Make the answer; its rows are converted while they are written.
-
-    Groups tell of memory, if it was recorded beside the captures of `paths`.
-    """
-    shown_columns, tables = memory_columns.shown(given, asked, paths)
+def prof(given: Answer, asked: Asked, with_memory: WithMemory | None = None) -> Prof:
+    """Make the answer; its rows are converted while they are written."""
+    shown_columns, tables = shown(given, asked, with_memory)
     return Prof(
         known_cost=known_cost(given.coverage),
         by=asked.by,

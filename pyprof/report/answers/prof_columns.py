@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 
 from pyprof.prof import group, params
 from pyprof.prof.columns import COLUMNS, FLOAT, INT, NUMBERS, Column
-from pyprof.report import memory_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,7 +33,7 @@ def key(column: Column) -> str:
 
 def by_key() -> Mapping[str, Column]:
     """Give every column that a row, or a group of rows, can have."""
-    measures = [*params.measures(), *group.measures(), *memory_columns.COLUMNS]
+    measures = [*params.measures(), *group.measures()]
     return {key(column): column for column in (*measures, *COLUMNS.values())}
 
 

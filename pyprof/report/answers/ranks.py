@@ -13,6 +13,9 @@ from pyprof.report.ranks.parallelism import AxisUse
 from pyprof.report.ranks.stragglers import StepCost, StragglerCost
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.report.analysis.memory import DeviceMemory
     from pyprof.report.ranks.findings import Across
 
 
@@ -126,6 +129,22 @@ class LayerSpread:
     """Largest by mean; null where no rank spent time."""
 
 
+@dataclass(frozen=True, slots=True)
+class RankMemory:
+    """How high the memory of a device peaks."""
+
+    rank: int | None
+    """The rank; null where nothing tells."""
+    device: str
+    """As torch names it."""
+    peak_bytes: int
+    """The most that was held at a time."""
+    peak_reserved_bytes: int | None
+    """What the allocator had of the device then; null where nothing tells."""
+    end_bytes: int
+    """What was held at the end."""
+
+
 @answer("ranks")
 @dataclass(frozen=True, slots=True)
 class Ranks:
@@ -155,6 +174,8 @@ class Ranks:
     """Collectives that some rank left before the last had come; they are left out."""
     left_out: tuple[str, ...]
     """Captures that could not be read."""
+    memory: tuple[RankMemory, ...]
+    """How high memory peaks on each device of which it was recorded, the highest first."""
 
 
 _ROWS: dict[str, type] = {
@@ -164,7 +185,7 @@ _ROWS: dict[str, type] = {
 }  # fmt: skip
 
 
-def ranks(job: Across) -> Ranks:
+def ranks(job: Across, memory: Sequence[DeviceMemory] = ()) -> Ranks:
     """Make the answer of the tables that CSV has, too."""
     tables: dict[str, Any] = {
         name: tuple(
@@ -177,4 +198,10 @@ def ranks(job: Across) -> Ranks:
         waited_for_several_ns=job.unclear_ns,
         left_before_the_last_came=job.impossible,
         left_out=job.missing,
+        memory=tuple(
+            RankMemory(
+                each.rank, each.device, each.peak_bytes, each.peak_reserved_bytes, each.end_bytes
+            )
+            for each in memory
+        ),
     )

@@ -12,12 +12,13 @@ from pyprof.report.answers import answer
 from pyprof.report.answers.parts import KnownCost, Suggestion, known_cost, suggestions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
     from pyprof.report.analysis.counter_totals import CounterTotals, Sums
     from pyprof.report.analysis.layer_tree import Node
+    from pyprof.report.analysis.memory import DeviceMemory
     from pyprof.report.analysis.op_totals import OpTotals
     from pyprof.report.analysis.overview import Brief, DeviceTotals
 
@@ -317,6 +318,32 @@ class Measured:
     """The ops that take most time, as many as --top; without an op, by kernel."""
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryPeak:
+    """The peak of the device that peaks highest; `pyprof memory` tells more."""
+
+    device: str
+    """As torch names it."""
+    rank: int | None
+    """Rank of the process; null where nothing tells."""
+    peak_bytes: int
+    """The most that was held at a time."""
+    peak_time_ns: int | None
+    """Since the first event; null before it, or where no times are known."""
+    peak_reserved_bytes: int | None
+    """What the allocator had of the device then; null where nothing tells."""
+    categories_bytes: Mapping[str, int]
+    """What the peak was for; under the empty name, where nothing tells."""
+    lines_bytes: Mapping[str, int]
+    """Lines that hold most of it, as many as --top; under the empty name, what no line is known
+    of."""
+    growing_line: str | None
+    """The line that grows most from step to step; null where none does, or its line or the steps
+    are unknown."""
+    growth_bytes_per_step: float | None
+    """By how much; null where nothing grows, or fewer than four steps are known."""
+
+
 @answer("summary")
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -358,12 +385,16 @@ class Summary:
     """Why that is null."""
     measured: Measured | None
     """What counters measured; null without counters."""
+    memory: MemoryPeak | None
+    """The highest peak of memory; null where memory was not recorded."""
     advice: tuple[Suggestion, ...]
     """Potential gains, the largest first."""
 
 
-def summary(brief: Brief, top: int | None, depth: int | None) -> Summary:
-    """Make the answer; `top` ops and lines, all for None."""
+def summary(
+    brief: Brief, top: int | None, depth: int | None, memory: Sequence[DeviceMemory] = ()
+) -> Summary:
+    """Make the answer; `top` ops and lines, all for None. Of memory the first device is shown."""
     stepped = brief.averaged is not None
     lines = line_totals(brief.ops, stepped=stepped)
     return Summary(
@@ -394,6 +425,7 @@ def summary(brief: Brief, top: int | None, depth: int | None) -> Summary:
         host_ops=None if brief.host is None else _host_ops(brief.host, top),
         host_ops_why=f"{UNKNOWN}, and without --where" if brief.host is None else None,
         measured=None if brief.counters is None else _measured(brief, brief.counters, top),
+        memory=_memory(memory[0], top) if memory else None,
         advice=suggestions(brief.advice),
     )  # fmt: skip
 
@@ -451,6 +483,25 @@ def _measured_op(sums: Sums) -> MeasuredOp:
 def _mean(sums: Sums, name: str, factor: float) -> float | None:
     mean = sums.mean(name)
     return None if mean is None else mean * factor
+
+
+def _memory(device: DeviceMemory, top: int | None) -> MemoryPeak:
+    held = {
+        key: {group.name or "": group.bytes for group in device.by[key] if group.bytes}
+        for key in ("category", "line")
+    }
+    leaks = device.growth.leaks if device.growth is not None else ()
+    return MemoryPeak(
+        device=device.device,
+        rank=device.rank,
+        peak_bytes=device.peak_bytes,
+        peak_time_ns=device.peak_time_ns,
+        peak_reserved_bytes=device.peak_reserved_bytes,
+        categories_bytes=held["category"],
+        lines_bytes=dict([*held["line"].items()][:top]),
+        growing_line=leaks[0].line if leaks else None,
+        growth_bytes_per_step=leaks[0].bytes_per_step if leaks else None,
+    )
 
 
 def _steps(brief: Brief) -> StepTimes:

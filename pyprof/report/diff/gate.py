@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from pyprof.report.diff.compare import METRICS, SLOWER
-from pyprof.report.render.text import change, duration, number
+from pyprof.report.render.text import amount, change, duration, number
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from pyprof.report.diff.compare import Change, Comparison, Metric
 
 _LIMIT = re.compile(
@@ -33,6 +35,14 @@ class Check(Protocol):
         """Say in a sentence what is beyond the limit; None where it is kept."""
 
 
+class HasMetrics(Protocol):
+    """What compares numbers of two captures."""
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """The numbers, by name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
     """A change of a metric that must not be."""
@@ -44,12 +54,12 @@ class Limit:
     """A fraction of the first capture's where `relative`, else in the metric's unit."""
     relative: bool
 
-    def grown(self, comparison: Comparison) -> float | None:
+    def grown(self, comparison: HasMetrics) -> float | None:
         """Give by how much the metric changed; None where that cannot be told."""
         metric = comparison.metrics[self.name]
         return metric.relative if self.relative else metric.delta
 
-    def broken(self, comparison: Comparison) -> str | None:
+    def broken(self, comparison: HasMetrics) -> str | None:
         """Say in a sentence what is beyond the limit; None where it is kept.
 
         A metric that one of the captures does not know, or knows of many more of its rows, breaks
@@ -58,9 +68,11 @@ class Limit:
         metric, grown = comparison.metrics[self.name], self.grown(comparison)
         if grown is None:
             problem = (
-                "unknown in one of the captures"
-                if metric.comparable
-                else "known for different shares of the rows"
+                "known for different shares of the rows"
+                if not metric.comparable
+                else "unknown in one of the captures"
+                if metric.delta is None
+                else "0 in the first, of which there are no percents"
             )
             return f"{self.text}: cannot be checked: {self.name} is {problem}"
         if grown > self.value if self.above else grown < self.value:
@@ -166,7 +178,13 @@ def parse(text: str) -> Check:
     return Limit(text.strip(), match["name"], match["sign"] == ">", value, match["unit"] == "%")
 
 
+_SPELLINGS: Mapping[str, Callable[[float], str]] = {
+    "ns": duration,
+    "bytes": lambda value: amount(value, "B"),
+}
+
+
 def _spelt(metric: Metric) -> str:
     delta = metric.delta or 0.0
-    spelt = duration(delta) if metric.unit == "ns" else number(delta)
+    spelt = _SPELLINGS.get(metric.unit, number)(delta)
     return f"{'+' if delta > 0 else ''}{spelt} ({change(metric.relative)})"

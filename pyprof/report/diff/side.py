@@ -16,7 +16,7 @@ from pyprof.arrays import sum_if_known
 from pyprof.inputs.source import each_once
 from pyprof.prof.group import add_up
 from pyprof.report.analysis import steps
-from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals
+from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals, merge_counters
 from pyprof.report.analysis.overview import gpus
 from pyprof.report.analysis.timeline import timeline
 from pyprof.report.diff.keys import KEYS
@@ -148,9 +148,7 @@ class Sums:
             self.flops + other.flops,
             self.bytes + other.bytes,
             {name: self.known[name] + other.known[name] for name in _COSTS},
-            self.counters.plus(other.counters)
-            if self.counters and other.counters
-            else self.counters or other.counters,
+            merge_counters(self.counters, other.counters, self.time_ns, other.time_ns),
         )
 
 
@@ -197,7 +195,7 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
     with ThreadPoolExecutor(1) as beside:  # NumPy and Arrow work outside Python's lock
         summing = beside.submit(Sums.from_rows, source, keys, loop_steps.rows(counted))
         alike = picked or not counted  # all rows, or those that are all that is looked at
-        whole = summing.result() if alike else Sums.from_rows(source, keys, None)
+        of_all_rows = summing.result() if alike else Sums.from_rows(source, keys, None)
         taken = samples(source.table, keys, loop_steps, counted, loop_steps.rows(picked))
         stepped = summing.result() if counted else None
     return Side(
@@ -205,7 +203,7 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
         keys=keys,
         steps=replace(loop_steps, of_row=loop_steps.of_row[:0]),
         chosen=picked,
-        whole=whole,
+        whole=of_all_rows,
         inside=stepped,
         counted=counted,
         busy_step_ns=_per_step(stepped.busy_ns, counted) if stepped else None,

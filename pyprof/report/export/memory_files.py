@@ -1,4 +1,4 @@
-"""The memory of devices as files: all of it as JSON, the blocks of the peak as CSV."""
+"""The blocks that are live at the peaks of devices, as CSV."""
 
 from __future__ import annotations
 
@@ -7,29 +7,11 @@ import io
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-import orjson
-
 from pyprof import safe
 from pyprof.report.analysis.held_memory import HeldBlock
-from pyprof.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pyprof.report.analysis.memory import DeviceMemory
-
-_VERSION = 1
-
-
-def as_json(devices: Sequence[DeviceMemory], warnings: Sequence[str] = ()) -> bytes:
-    """Give everything as JSON."""
-    head = {
-        "schema_version": _VERSION,
-        "kind": "memory",
-        "pyprof_version": __version__,
-        "warnings": list(warnings),
-    }
-    return orjson.dumps({**head, "devices": devices}, option=orjson.OPT_INDENT_2) + b"\n"
+    from collections.abc import Iterable
 
 
 def as_csv(rows: Iterable[tuple[int | None, str, HeldBlock]], *, raw: bool = False) -> bytes:

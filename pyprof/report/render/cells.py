@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import lru_cache
 
@@ -14,9 +15,13 @@ def cells(text: str) -> int:
     return len(text) if text.isascii() else sum(map(_cells, text))
 
 
+_FOLLOWS = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff]").match
+"""Letters of Korean that are part of the syllable before them."""
+
+
 @lru_cache(maxsize=1 << 12)
 def _cells(character: str) -> int:
-    if unicodedata.category(character) in ("Mn", "Me"):
+    if unicodedata.category(character) in ("Mn", "Me") or _FOLLOWS(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
@@ -32,7 +37,7 @@ def cut_middle(text: str, room: int, mark: str = MARK) -> str:
     if cells(text) <= room:
         return text
     kept = max(room - len(mark), 0)
-    tail = _beginning(text[::-1], kept // 2)[::-1]
+    tail = _end(text, kept // 2)
     return f"{_beginning(text, kept - cells(tail))}{mark}{tail}"
 
 
@@ -47,7 +52,13 @@ def cut_start(text: str, room: int, mark: str = MARK) -> str:
     """Leave out the beginning of a text that takes more than `room` cells, and mark that it was."""
     if cells(text) <= room:
         return text
-    return f"{mark}{_beginning(text[::-1], max(room - len(mark), 0))[::-1]}"
+    return f"{mark}{_end(text, max(room - len(mark), 0))}"
+
+
+def _end(text: str, room: int) -> str:
+    """Give as much of the end as finds room, but no accents whose letter does not."""
+    end = _beginning(text[::-1], room)[::-1]
+    return next((end[place:] for place, each in enumerate(end) if _cells(each)), "")
 
 
 def _beginning(text: str, room: int) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _UNKNOWN = "(unknown)"
 _LINE_CHARACTERS = 60
+_MOST_LEAKS = 5
 _CUTS = {0: text.cut_left}
 _TITLES = {
     "category": "Category",
@@ -33,11 +34,14 @@ def devices(analysed: Sequence[DeviceMemory], by: Sequence[str], top: int) -> It
     yield from _report(analysed[0], by, top)
     if len(analysed) > 1:
         yield ""
-        yield text.heading("Peaks of all, the highest first")
-        yield from _peaks(analysed)
+        yield from peaks(analysed, len(analysed))
 
 
-def _peaks(analysed: Sequence[DeviceMemory]) -> list[str]:
+def peaks(analysed: Sequence[DeviceMemory], top: int) -> Iterator[str]:
+    """Tabulate how high devices peak; nothing for none."""
+    if not analysed:
+        return
+    yield text.heading("Peaks of memory, the highest first")
     rows = [
         (
             text.UNKNOWN if each.rank is None else str(each.rank),
@@ -46,9 +50,11 @@ def _peaks(analysed: Sequence[DeviceMemory]) -> list[str]:
             size(each.peak_reserved_bytes),
             size(each.end_bytes),
         )
-        for each in analysed
+        for each in analysed[:top]
     ]
-    return [*text.fitted(rows, ("Rank", "Device", "Peak", "Reserved", "At the end"), (1,))]
+    yield from text.fitted(rows, ("Rank", "Device", "Peak", "Reserved", "At the end"), (1,))
+    if rest := len(analysed) - len(rows):
+        yield f"... and {rest} more (--top {len(analysed)})"
 
 
 def _report(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
@@ -82,16 +88,35 @@ def _report(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
         yield from text.wrapped(f"Note: {note}.")
 
 
+def device_name(device: DeviceMemory) -> str:
+    """Name a device, with its rank where that is known."""
+    return device.device if device.rank is None else f"rank {device.rank}, {device.device}"
+
+
+def sentences(device: DeviceMemory) -> Iterator[str]:
+    """Say in sentences what the peak was, what grows, and why a request could not be met."""
+    yield f"{_peak(device)}."
+    if device.start_bytes:
+        yield f"{_start(device)}."
+    for leak in () if device.growth is None else device.growth.leaks[:_MOST_LEAKS]:
+        where = leak.line or "An unknown line"
+        steps = len(device.growth.held_bytes) if device.growth is not None else 0
+        yield (
+            f"{where} holds more and more: {size(leak.bytes_per_step)} per step after the first of "
+            f"{steps:,}, {size(leak.bytes)} in all."
+        )
+    for oom in device.out_of_memory:
+        yield f"{_out_of_memory(oom)}: {_asked(oom)}. {_held(oom)}."
+    yield from (f"Note: {note}." for note in device.notes)
+
+
 def _head(device: DeviceMemory) -> Iterator[str]:
-    rank = "" if device.rank is None else f"rank {device.rank}, "
     span = "" if device.span_ns is None else f" in {text.duration(device.span_ns)}"
-    yield text.heading(f"Memory of {rank}{device.device}: {device.events:,} events{span}")
+    named = device_name(device)
+    yield text.heading(f"Memory of {named}: {_counted(device.event_count, 'event')}{span}")
     yield from text.wrapped(_peak(device))
     if device.start_bytes:
-        yield (
-            f"Before the first event: {size(device.start_bytes)} in {device.start_blocks:,} "
-            "blocks, which count at the peak while they live"
-        )
+        yield _start(device)
     rounded = device.end_allocated_bytes
     more = "" if rounded is None else f", with rounding {size(rounded)}"
     reserved = device.end_reserved_bytes
@@ -99,17 +124,29 @@ def _head(device: DeviceMemory) -> Iterator[str]:
     yield f"After the last: {size(device.end_bytes)}{more}{kept}"
 
 
+def _start(device: DeviceMemory) -> str:
+    blocks = _counted(device.start_block_count, "block")
+    return (
+        f"Before the first event: {size(device.start_bytes)} in {blocks}, "
+        f"which count{'s' if device.start_block_count == 1 else ''} at the peak if still live then"
+    )
+
+
 def _peak(device: DeviceMemory) -> str:
-    if device.peak_event < 0:
+    if device.peak_event_id < 0:
         when = "before the first event"
     elif device.peak_time_ns is None:
-        when = f"at event {device.peak_event:,}"
+        when = f"at event {device.peak_event_id:,}"
     else:
-        event = f"event {device.peak_event:,}"
+        event = f"event {device.peak_event_id:,}"
         when = f"{text.duration(device.peak_time_ns)} after the first event ({event})"
     waiting = device.peak_active_bytes - device.peak_bytes
     pending = f", {size(waiting)} more waits for other streams" if waiting else ""
     return f"Peak: {size(device.peak_bytes)} allocated {when}{pending}{_reserved(device)}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _reserved(device: DeviceMemory) -> str:
@@ -123,7 +160,7 @@ def _reserved(device: DeviceMemory) -> str:
     pieces = ""
     if free and device.peak_largest_free_bytes is not None:
         pieces = (
-            f" in {device.peak_free_pieces:,} pieces, the largest "
+            f" in {device.peak_free_piece_count:,} pieces, the largest "
             f"{size(device.peak_largest_free_bytes)}"
         )
     return f"; {size(reserved)} reserved, {size(unused)} of it ({share}) unused{pieces}"
@@ -141,9 +178,9 @@ def _groups(key: str, groups: Sequence[HeldMemory], peak: int, top: int) -> Iter
             name_of(key, group.name),
             size(group.bytes),
             text.percent(group.bytes / peak) if peak else text.UNKNOWN,
-            text.count(group.blocks),
+            text.count(group.block_count),
             size(group.allocated_bytes),
-            text.UNKNOWN if group.byte_ms is None else text.number(group.byte_ms / 1e9),
+            text.UNKNOWN if group.byte_ns is None else text.number(group.byte_ns / 1e15),
         )
         for group in groups[:top]
     ]
@@ -188,7 +225,7 @@ def _beside_time(key: str, timed: Sequence[TimedMemory], top: int) -> Iterator[s
             name_of(key, each.name),
             size(each.bytes),
             size(each.allocated_bytes),
-            text.UNKNOWN if each.byte_ms is None else text.number(each.byte_ms / 1e9),
+            text.UNKNOWN if each.byte_ns is None else text.number(each.byte_ns / 1e15),
             text.milliseconds(each.time_ns),
             text.count(each.rows),
         )
@@ -236,31 +273,43 @@ def _growth(growth: StepGrowth) -> Iterator[str]:
         f"the last {size(held[-1])}"
     )
     if not growth.leaks:
-        yield "No line holds more at the end of each step"
+        yield "No line holds more and more"
         return
     rows = [
         (
             leak.line or _UNKNOWN,
             size(leak.bytes),
             size(leak.bytes_per_step),
-            text.count(leak.blocks),
+            text.count(leak.block_count),
         )
         for leak in growth.leaks
     ]
-    yield "Lines that hold more at the end of each step:"
+    yield "Lines that hold more and more:"
     yield from text.fitted(rows, ("Line", "Growth", "Per step", "Blocks"), (0,), _CUTS)
 
 
 def _oom(oom: OutOfMemory) -> Iterator[str]:
+    yield text.heading(_out_of_memory(oom))
+    yield from text.wrapped(_asked(oom))
+    yield from text.wrapped(_held(oom))
+
+
+def _out_of_memory(oom: OutOfMemory) -> str:
     when = "" if oom.time_ns is None else f" {text.duration(oom.time_ns)} after the first event"
-    yield text.heading(f"Out of memory{when}")
+    return f"Out of memory{when}"
+
+
+def _asked(oom: OutOfMemory) -> str:
     where = f" by {oom.line}" if oom.line else ""
     free = (
         ""
         if oom.device_free_bytes is None
         else f"; the device had {size(oom.device_free_bytes)} free"
     )
-    yield from text.wrapped(f"{size(oom.asked_bytes)} were asked for{where}{free}")
+    return f"{size(oom.asked_bytes)} were asked for{where}{free}"
+
+
+def _held(oom: OutOfMemory) -> str:
     held = f"Allocated {size(oom.allocated_bytes)}"
     if oom.reserved_bytes is not None:
         held += f" of {size(oom.reserved_bytes)} reserved"
@@ -269,4 +318,4 @@ def _oom(oom: OutOfMemory) -> Iterator[str]:
             f"; {size(oom.free_bytes)} reserved but free, in pieces up to "
             f"{size(oom.largest_free_bytes)}"
         )
-    yield from text.wrapped(held)
+    return held

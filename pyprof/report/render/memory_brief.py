@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyprof.report.analysis.memory import DeviceMemory
-    from pyprof.report.analysis.memory_diff import ComparedMemory, HeldChange
+    from pyprof.report.analysis.memory_diff import HeldChange, MemoryComparison
 
-_MOST_LINES = 3
+_MOST = {"category": 7, "line": 3}
 _KEYS = ("category", "layer", "line", "op")
 
 
@@ -29,10 +29,12 @@ def section(analysed: Sequence[DeviceMemory]) -> Iterator[str]:
     kept = "" if reserved is None else f" of {size(reserved)} reserved"
     yield f"Peak on {device.device}{rank}: {size(device.peak_bytes)}{kept}"
     for title, key in (("For", "category"), ("By", "line")):
-        groups = [group for group in device.by[key] if group.bytes and group.name is not None]
-        if groups:
-            parts = (f"{name_of(key, each.name)} {size(each.bytes)}" for each in groups)
-            yield from text.wrapped(", ".join([*parts][:_MOST_LINES]), f"{title}: ")
+        groups = [group for group in device.by[key] if group.bytes]
+        if any(group.name is not None for group in groups):
+            parts = (
+                f"{_brief(key, each.name)} {size(each.bytes)}" for each in groups[: _MOST[key]]
+            )
+            yield from text.wrapped(", ".join(parts), f"{title}: ")
     if device.growth is not None and device.growth.leaks:
         leak = device.growth.leaks[0]
         where = leak.line or "an unknown line"
@@ -40,9 +42,15 @@ def section(analysed: Sequence[DeviceMemory]) -> Iterator[str]:
     yield "pyprof memory shows more"
 
 
-def comparison(pairs: Sequence[ComparedMemory], top: int) -> Iterator[str]:
+def _brief(key: str, name: str | None) -> str:
+    if name is None:
+        return "unknown"
+    return text.short_line(name) if key == "line" else name
+
+
+def comparison(compared: MemoryComparison, top: int) -> Iterator[str]:
     """Show what holds more, or less, at the peak of B than at that of A."""
-    for place, pair in enumerate(pairs):
+    for place, pair in enumerate(compared.pairs):
         if place:
             yield ""
         yield text.heading(f"Memory of {pair.b.device}, A and B")
@@ -61,6 +69,11 @@ def comparison(pairs: Sequence[ComparedMemory], top: int) -> Iterator[str]:
                 yield ""
                 yield from _changes(key, changes, top)
 
+    for name, devices in (("A", compared.only_a), ("B", compared.only_b)):
+        if devices:
+            yield ""
+            yield from text.wrapped(f"Only in {name}: {', '.join(devices)}")
+
 
 def _changes(key: str, changes: Sequence[HeldChange], top: int) -> Iterator[str]:
     yield text.heading(f"At the peaks by {key}")
@@ -70,7 +83,7 @@ def _changes(key: str, changes: Sequence[HeldChange], top: int) -> Iterator[str]
             size(each.a_bytes),
             size(each.b_bytes),
             _change(each.a_bytes, each.b_bytes),
-            f"{each.b_blocks - each.a_blocks:+,}",
+            f"{each.b_block_count - each.a_block_count:+,}",
         )
         for each in changes[:top]
     ]

@@ -11,6 +11,7 @@ from pyprof.capture import machine
 from pyprof.report.ranks.output_tables import TABLES
 from tests.builders import SECRETS, Work, nsys_db
 from tests.commands import run
+from tests.memory import built
 from tests.report.answers.checked import ask, checked
 from tests.report.captured import capture
 
@@ -39,6 +40,24 @@ def test_source_only_where_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.M
     assert {line["source"] for line in ask("lines", a)["lines"]} == {None}
     texts = {line["number"]: line["source"] for line in ask("lines", a, "--source", ".")["lines"]}
     assert texts == {12: "    x = relu(x)", 30: None, 7: None}
+
+
+def test_memory(tmp_path: Path) -> None:
+    """Of snapshots and traces, with times and without; names that are no Unicode do no harm."""
+    device = built.training(5, leak=64 * 1024)
+    device.oom(1 << 30, 5 << 20, built.CALL, ("f", "/home/me/\ud800.py", 10))
+    snapshot = built.write(tmp_path / "a.pickle", device)
+    (answer,) = ask("memory", snapshot)["devices"]
+    assert answer["out_of_memory"][0]["line"] == "/home/me/?.py:10"
+    assert answer["peak_bytes"] == sum(group["bytes"] for group in answer["by"]["category"])
+    assert max(point["bytes"] for point in answer["timeline"]) == answer["peak_bytes"]
+    done = run("memory", snapshot, "-o", tmp_path / "x.json")
+    assert checked((tmp_path / "x.json").read_text())["devices"] == [answer], done.stderr
+    for event in device.events:
+        del event["time_us"]
+    (untimed,) = ask("memory", built.write(tmp_path / "b.pickle", device))["devices"]
+    assert {point["time_ns"] for point in untimed["timeline"]} == {None}
+    assert (untimed["began_ns"], untimed["span_ns"]) == (None, None)
 
 
 def test_peaks() -> None:

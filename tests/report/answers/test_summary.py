@@ -11,6 +11,7 @@ import pytest
 from tests.builders import Range, Work, nsys_db
 from tests.capture_files.ncu import METRICS, Profiled, ncu_csv
 from tests.commands import run
+from tests.memory import built
 from tests.report.answers.checked import ask, checked
 from tests.report.captured import HOSTILE, capture, op
 
@@ -54,6 +55,22 @@ def test_layers_have_their_paths(tmp_path: Path) -> None:
     assert ["net", "second"] in paths
     shallow = [layer["path"] for layer in ask("summary", a, "--depth", "1")["layers"]]
     assert shallow == [path for path in paths if len(path) < 2]
+
+
+def test_the_highest_peak_of_memory(tmp_path: Path) -> None:
+    """What `pyprof memory` says of it; null where none was recorded."""
+    net = capture(tmp_path / "net.sqlite")
+    assert ask("summary", net)["memory"] is None
+    device = built.training(5, leak=1000)
+    snapshot = built.write(tmp_path / "net.memory.pickle", device, built.Device(number=1))
+    peak, highest = ask("summary", net)["memory"], ask("memory", snapshot)["devices"][0]
+    for name in ("device", "rank", "peak_bytes", "peak_time_ns", "peak_reserved_bytes"):
+        assert peak[name] == highest[name]
+    assert sum(peak["categories_bytes"].values()) == peak["peak_bytes"]
+    assert sum(peak["lines_bytes"].values()) == peak["peak_bytes"]
+    assert peak["growing_line"] == "/home/user/train.py:11"
+    assert peak["growth_bytes_per_step"] == 1000
+    assert len(ask("summary", net, "--top", "1")["memory"]["lines_bytes"]) == 1
 
 
 def test_what_is_unknown_says_why(tmp_path: Path) -> None:

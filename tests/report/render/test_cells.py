@@ -55,3 +55,11 @@ def test_a_kernel_s_tile_and_layout_stay() -> None:
     assert cut_middle("ampere_fp16_s16816gemm_fp16_256x128_ldg8_f2f_tn", 24) == (
         "ampere_fp16..ldg8_f2f_tn"
     )
+
+
+def test_what_has_no_cell_of_its_own_stays_with_its_letter() -> None:
+    """Letters of a Korean syllable, and accents: they would go onto the mark."""
+    assert cells("\u1112\u1161\u11ab") == 2
+    assert cut_start("abcde\u0301", 3) == "..e\u0301"
+    assert cut_start("abcd\u0301e", 3) == "..e"
+    assert cut_middle("abcdefg\u0301h", 4) == "a..h"

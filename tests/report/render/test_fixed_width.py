@@ -20,7 +20,7 @@ from tests.prof.shown_numbers import within_shown
 if TYPE_CHECKING:
     from pathlib import Path
 
-MEASURES = [group._measure(name) for name in group.MEASURES]
+MEASURES = [group.measure(name) for name in group.MEASURES]
 _NUMBERED = [column for column in COLUMNS.values() if column.kind in (INT, FLOAT, NUMBERS)]
 _INTS = st.integers(0, 10) | st.integers(0, 2**62) | st.integers(-(2**40), 2**40)
 _VALUES = {

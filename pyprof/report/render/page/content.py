@@ -51,8 +51,10 @@ class Origin(NamedTuple):
     """That made the page, without folders."""
 
 
-def summarise_page(source: Source, chosen: str | None = None) -> Content:
-    """Sum up a capture, or the steps of it that `chosen` (`3:`) names.
+def summarise_page(
+    source: Source, chosen: str | None = None, snapshot: str | None = None
+) -> Content:
+    """Sum up a capture, or the steps of it that `chosen` (`3:`) names, with a memory snapshot.
 
     Raises click.BadParameter where it names none.
     """
@@ -61,7 +63,7 @@ def summarise_page(source: Source, chosen: str | None = None) -> Content:
     return Content(
         shortened(source, brief),
         chosen_facts(facts),
-        parts.summarise(Gathered(source, brief, facts)),
+        parts.summarise(Gathered(source, brief, facts, snapshot)),
         _tools(source),
         _began_ns(source),
         table.source.warnings,

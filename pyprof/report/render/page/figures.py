@@ -35,6 +35,8 @@ IDLE = {
 """Colours of the causes of idle time."""
 SHARES = {"MFU": "#3b82c4", "HFU": "#d9822b", "MBU": "#3f9f6b"}
 MEANINGS = {**CAUSES, PAUSED: "the profiler was paused: what ran is not known"}
+SHARED_CLOCK = "first kernel"
+"""Figures that share it move and zoom together."""
 _MOST_LABELS = 5
 _TERA = 1e12
 
@@ -119,6 +121,7 @@ def timeline(lanes: Lanes, selectable: Selectable) -> Mapping[str, Any]:
     facts = np.array([selectable.fact(texts) for texts in lanes.texts], np.int64)
     return {
         "kind": "timeline",
+        "shares": SHARED_CLOCK,
         "label": f"What ran when on {sum(len(each.lanes) for each in lanes.devices)} streams",
         "length": lanes.length_ns,
         "devices": [_device(device, facts) for device in lanes.devices],

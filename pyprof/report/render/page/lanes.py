@@ -185,8 +185,7 @@ def lanes(gathered: Gathered) -> Lanes | None:
         return None
     rows = np.ones(records.rows, bool) if overview.rows is None else overview.rows
     devices = overview.timeline.devices[:_MOST_DEVICES]
-    first = min(device.start_ns for device in devices)
-    length = max(device.end_ns for device in devices) - first
+    first, length = extent(devices)
     marks, typical, slowest = _marks(records, overview, first)
     drawn, left_out = _chosen_streams(records, rows, devices)
     examples = [mark for mark in (_mark(marks, typical), _mark(marks, slowest)) if mark]
@@ -209,6 +208,13 @@ def lanes(gathered: Gathered) -> Lanes | None:
         len(overview.timeline.devices) - len(devices) + overview.timeline.left_out,
         left_out,
     )
+
+
+def extent(devices: Sequence[DeviceTime]) -> tuple[int, int]:
+    """Give when the first kernel began, ns, and how long after that the last one ended."""
+    shown = devices[:_MOST_DEVICES]
+    first = min(device.start_ns for device in shown)
+    return first, max(device.end_ns for device in shown) - first
 
 
 def _key(device: DeviceTime) -> tuple[int | None, int | None]:

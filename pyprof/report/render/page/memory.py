@@ -1,146 +1,189 @@
-"""Memory as pictures: over time, coloured by category, and what the peak holds as a treemap."""
+"""Memory as pictures: over time, coloured by category, and what the peak holds as a treemap.
+
+The report's page shows the device that peaks highest, `pyprof memory -o x.html` all of them.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from pyprof.report.render import memory as words
 from pyprof.report.render.memory import size
 from pyprof.report.render.page import render
-from pyprof.report.render.text import duration
+from pyprof.report.render.page.figures import SHARED_CLOCK
+from pyprof.report.render.page.sections import (
+    PATH,
+    Cell,
+    Heading,
+    Sortable,
+    number,
+    share,
+    text,
+    without_folders,
+)
+from pyprof.report.render.text import UNKNOWN, amount, count, duration, milliseconds, short_line
+from pyprof.report.render.text import number as spelt
+from pyprof.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pyprof.report.analysis.held_memory import HeldBlock
+    from pyprof.report.analysis.held_memory import HeldBlock, HeldMemory
     from pyprof.report.analysis.memory import DeviceMemory
 
-WIDTH, HEIGHT, TREE_HEIGHT = 1000, 260, 320
-_MARGIN = 8
-"""Above the highest point."""
-_LEAST_LABEL = (70, 16)
-"""A rectangle that is smaller has no words in it."""
-_CHARACTER = 6.5
-"""Width of one, at the size of labels."""
+_COLOURS = {
+    "parameters": "#4e86c0", "gradients": "#d98b3a", "optimizer state": "#c9a93f",
+    "activations": "#59a14f", "temporaries": "#c76a7d", "workspace": "#a874b8",
+    "unknown": "#9aa0a6",
+}  # fmt: skip
+_MOST_ROWS = 200
+_TREE = (1000.0, 320.0)
+"""Width and height of the treemap, in which its parts are as square as can be."""
 
-
-@dataclass(frozen=True, slots=True)
-class Area:
-    """One category over time, upon those below it."""
-
-    name: str
-    place: int
-    """Number of its colour."""
-    path: str
-    """Of an SVG."""
-    at_peak: str
-
-
-@dataclass(frozen=True, slots=True)
-class Rectangle:
-    """A part of the treemap."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    place: int
-    """Number of its colour."""
-    label: str
-    title: str
-    """Shown while the pointer rests on it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """What is drawn of a device."""
-
-    device: DeviceMemory
-    head: str
-    areas: tuple[Area, ...]
-    reserved: str
-    """Path of the line of what is reserved; empty where nothing tells, or it is far above."""
-    peak: tuple[float, float]
-    peak_label: str
-    span: str
-    rectangles: tuple[Rectangle, ...]
+Key: TypeAlias = "Callable[..., str | None]"
+"""Makes of a line, an op or a layer what a click on it selects; None where nothing can be."""
 
 
 def page_of(devices: Sequence[DeviceMemory]) -> str:
     """Draw all devices on one page that needs nothing else."""
     return render(
         "memory.html.j2",
+        version=__version__,
+        title="Memory",
         pictures=[picture(device) for device in devices],
-        width=WIDTH,
-        height=HEIGHT,
-        tree_height=TREE_HEIGHT,
     )
 
 
-def picture(device: DeviceMemory) -> Picture:
-    """Draw a device."""
-    rank = "" if device.rank is None else f"rank {device.rank}, "
-    xs, scale = _scales(device)
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The time that the timeline of the same page shows."""
+
+    start_ns: int
+    """On the clock of the recording."""
+    length_ns: int
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """The time in which a peak is shown there: the host allocates ahead of the kernels."""
+        return self.start_ns - self.length_ns // 2, self.start_ns + self.length_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What is shown of a device."""
+
+    head: str
+    sentences: tuple[str, ...]
+    course: Mapping[str, Any] | None
+    """The figure of memory over time; None without events."""
+    treemap: Mapping[str, Any] | None
+    """The figure of the peak; None where it holds nothing."""
+    categories: Sequence[tuple[str, str, str]]
+    """Name, colour, and bytes at the peak."""
+    tables: Sequence[tuple[str, Sortable]]
+    """What the peak holds, by line and by layer, where these are known."""
+    changes: Sequence[Sequence[str]]
+    checkpoints: Sequence[Sequence[str]]
+
+
+def _no_key(**_: str | None) -> None:
+    """Stand for pages on which nothing can be selected."""
+
+
+def picture(
+    device: DeviceMemory,
+    clock: Clock | None = None,
+    key: Key = _no_key,
+) -> Picture:
+    """Draw a device; beside a timeline, if the peak is in its time. `key` is what selects."""
     return Picture(
-        device,
-        f"{rank}{device.device}",
-        tuple(_areas(device, xs, scale)),
-        _reserved(device, xs, scale),
-        _peak(device, xs, scale),
-        f"peak {size(device.peak_bytes)}",
-        "" if device.span_ns is None else duration(device.span_ns),
-        tuple(_rectangles(device)),
+        words.device_name(device),
+        tuple(map(without_folders, words.sentences(device))),
+        _course(device, clock),
+        _treemap(device, key),
+        list(_categories(device)),
+        [
+            (by, table)
+            for by in ("line", "layer")
+            if (table := _table(by, device.by.get(by, ()), device.peak_bytes, key)) is not None
+        ],
+        [
+            (each.change, size(each.peak_bytes), f"-{size(each.saved_bytes)}", each.assumes)
+            for each in device.changes
+        ],
+        [
+            (
+                each.layer,
+                size(each.held_bytes),
+                size(each.peak_bytes),
+                f"-{size(each.saved_bytes)}",
+                amount(each.recomputed_flops, "FLOP"),
+                milliseconds(each.recomputed_ns),
+            )
+            for each in device.checkpoints
+        ],
     )
 
 
-def _scales(device: DeviceMemory) -> tuple[list[float], float]:
-    """Give where points stand from the left, and the height of a byte."""
-    times = [point.time_ns for point in device.timeline]
-    span = max(1, times[-1] - times[0]) if times else 1
-    xs = [WIDTH * (time - times[0]) / span for time in times]
-    return xs, (HEIGHT - _MARGIN) / max(1, device.peak_bytes)
-
-
-def _areas(device: DeviceMemory, xs: Sequence[float], scale: float) -> Iterator[Area]:
-    below = [0] * len(xs)
+def _categories(device: DeviceMemory) -> Iterator[tuple[str, str, str]]:
+    """Give the categories that hold anything at any time."""
     at_peak = {group.name or "unknown": group.bytes for group in device.by["category"]}
-    for place, name in enumerate(device.categories):
-        above = [base + point.category_bytes[place]
-                 for base, point in zip(below, device.timeline, strict=True)]  # fmt: skip
-        if above != below:
-            upper, lower = (_stepped(xs, [HEIGHT - y * scale for y in ys]) for ys in (above, below))
-            path = f"M{' L'.join([*upper, *reversed(lower)])}Z"
-            yield Area(name, place, path, size(at_peak.get(name, 0)))
-        below = above
+    for name in device.categories:
+        if name in at_peak:
+            yield name, _COLOURS[name], size(at_peak[name])
 
 
-def _reserved(device: DeviceMemory, xs: Sequence[float], scale: float) -> str:
-    points = [
-        (x, point.reserved_bytes)
-        for x, point in zip(xs, device.timeline, strict=True)
-        if point.reserved_bytes is not None
-    ]
-    if not points or max(reserved for _, reserved in points) * scale > HEIGHT:
-        return ""
-    return "M" + " L".join(
-        _stepped(*zip(*((x, HEIGHT - y * scale) for x, y in points), strict=True))
-    )
+# --- over time ------------------------------------------------------------------------------------
 
 
-def _stepped(xs: Sequence[float], ys: Sequence[float]) -> list[str]:
-    """Write points so that each height lasts until the next."""
-    points = [f"{xs[0]:.1f},{ys[0]:.1f}"]
-    for x, before, y in zip(xs[1:], ys, ys[1:], strict=False):
-        points += [f"{x:.1f},{before:.1f}", f"{x:.1f},{y:.1f}"]
-    return points
+def _course(device: DeviceMemory, clock: Clock | None) -> Mapping[str, Any] | None:
+    """Draw categories upon each other; the marked peak is as high as all of them."""
+    points = device.timeline
+    if not points:
+        return None
+    times = [point.event_id if point.time_ns is None else point.time_ns for point in points]
+    peak = device.peak_event_id if device.peak_time_ns is None else device.peak_time_ns
+    zero = _zero(device, clock)
+    x = [time - (zero or 0) for time in times]
+    marked = peak - (zero or 0)
+    used = [place for place in range(len(device.categories))
+            if any(point.category_bytes[place] for point in points)]  # fmt: skip
+    names = [device.categories[place] for place in used]
+    return {
+        "kind": "memory",
+        "label": f"Memory of {words.device_name(device)} over time: peak {size(device.peak_bytes)}",
+        "shares": None if zero is None else SHARED_CLOCK,
+        "axis": _axis(device, shared=zero is not None),
+        "timed": device.span_ns is not None,
+        "domain": [x[0], x[-1]]
+        if zero is None or clock is None
+        else [min(marked, 0), clock.length_ns],
+        "x": x,
+        "names": names,
+        "colours": [_COLOURS[name] for name in names],
+        "bytes": [[point.category_bytes[place] for point in points] for place in used],
+        "total": [point.bytes for point in points],
+        "reserved": [point.reserved_bytes for point in points],
+        "peak": None if device.peak_event_id < 0 else marked,
+        "peak_bytes": device.peak_bytes,
+        "peak_label": f"peak {size(device.peak_bytes)}",
+    }
 
 
-def _peak(device: DeviceMemory, xs: Sequence[float], scale: float) -> tuple[float, float]:
-    levels = [point.bytes for point in device.timeline]
-    if device.peak_event < 0 or not levels:
-        return 0.0, HEIGHT - device.start_bytes * scale
-    place = levels.index(max(levels))
-    return xs[place], HEIGHT - levels[place] * scale
+def _axis(device: DeviceMemory, *, shared: bool) -> str:
+    if device.span_ns is None:
+        return "events of memory"
+    return "since the first kernel" if shared else "since the first event of memory"
+
+
+def _zero(device: DeviceMemory, clock: Clock | None) -> int | None:
+    """Give when the timeline begins, ns from the first event; None where it is of another time."""
+    if clock is None or device.began_ns is None or device.peak_time_ns is None:
+        return None
+    first, last = clock.window
+    shown = first <= device.began_ns + device.peak_time_ns <= last
+    return clock.start_ns - device.began_ns if shown else None
 
 
 # --- the treemap ----------------------------------------------------------------------------------
@@ -154,39 +197,77 @@ class _Frame:
     height: float
 
 
-def _rectangles(device: DeviceMemory) -> Iterator[Rectangle]:
+def _treemap(device: DeviceMemory, key: Key) -> Mapping[str, Any] | None:
     """Divide the peak by category, and each by its blocks; what is not listed is one part."""
     groups = [group for group in device.by["category"] if group.bytes]
-    frames = divided([group.bytes for group in groups], _Frame(0, 0, WIDTH, TREE_HEIGHT))
-    for group, frame in zip(groups, frames, strict=True):
-        name = group.name or "unknown"
-        place = device.categories.index(name)
-        blocks = [block for block in device.largest if block.category == group.name]
-        rest = group.bytes - sum(block.bytes for block in blocks)
-        sizes = [*(block.bytes for block in blocks), *([rest] if rest > 0 else [])]
-        titles = [_title(name, block) for block in blocks]
-        titles += [f"{name}: {size(rest)} in smaller blocks"]
-        labels = [*(_label(block) for block in blocks), f"{name}, smaller"]
-        for part, label, title in zip(divided(sizes, frame), labels, titles, strict=False):
-            yield Rectangle(part.x, part.y, part.width, part.height, place,
-                            _fitting(label, part), title)  # fmt: skip
+    if not groups:
+        return None
+    frames = divided([group.bytes for group in groups], _Frame(0, 0, *_TREE))
+    parts = [
+        part
+        for group, frame in zip(groups, frames, strict=True)
+        for part in _parts(device, group, frame, key)
+    ]
+    width, height = _TREE
+    return {
+        "kind": "treemap",
+        "label": f"What the peak holds: {len(parts)} parts, as large as their bytes",
+        "x": [part.frame.x / width for part in parts],
+        "y": [part.frame.y / height for part in parts],
+        "width": [part.frame.width / width for part in parts],
+        "height": [part.frame.height / height for part in parts],
+        "colour": [part.colour for part in parts],
+        "name": [part.name for part in parts],
+        "size": [part.size for part in parts],
+        "tip": [part.tip for part in parts],
+        "key": [part.key for part in parts],
+    }
 
 
-def _label(block: HeldBlock) -> str:
-    line = (block.line or "").replace("\\", "/").rpartition("/")[2]
-    return " ".join(filter(None, (block.op, line, size(block.bytes))))
+class _Part(NamedTuple):
+    frame: _Frame
+    colour: str
+    name: str
+    size: str
+    tip: Sequence[tuple[str, str]]
+    key: str | None
 
 
-def _title(category: str, block: HeldBlock) -> str:
-    parts = (category, size(block.bytes), block.op, block.layer, block.line, block.evidence)
-    return ", ".join(part for part in parts if part)
+def _parts(device: DeviceMemory, group: HeldMemory, frame: _Frame, key: Key) -> Iterator[_Part]:
+    category = group.name or "unknown"
+    colour = _COLOURS[category]
+    blocks = [block for block in device.largest if block.category == group.name]
+    rest = group.bytes - sum(block.bytes for block in blocks)
+    sizes = [*(block.bytes for block in blocks), *([rest] if rest > 0 else [])]
+    frames = divided(sizes, frame)
+    for part, block in zip(frames, blocks, strict=False):
+        tip = _tip(category, block)
+        name = _name(block) or category
+        yield _Part(part, colour, name, size(block.bytes), tip, _key(block, key))
+    if rest > 0:
+        tip = [("category", category), ("size", f"{size(rest)} in smaller blocks")]
+        yield _Part(frames[-1], colour, f"{category}, smaller blocks", size(rest), tip, None)
 
 
-def _fitting(label: str, frame: _Frame) -> str:
-    if frame.width < _LEAST_LABEL[0] or frame.height < _LEAST_LABEL[1]:
-        return ""
-    most = int(frame.width / _CHARACTER) - 1
-    return label if len(label) <= most else f"{label[: most - 1]}..."
+def _key(block: HeldBlock, key: Key) -> str | None:
+    """Select what shares the block's line, else what shares its op."""
+    by_line = None if block.line is None else key(stack=block.line)
+    return by_line if by_line or block.op is None else key(op=block.op)
+
+
+def _name(block: HeldBlock) -> str:
+    line = "" if block.line is None else short_line(block.line)
+    return " ".join(filter(None, (block.op, line)))
+
+
+def _tip(category: str, block: HeldBlock) -> list[tuple[str, str]]:
+    age = None if block.age_ns is None else f"{duration(block.age_ns)} before the peak"
+    line = None if block.line is None else short_line(block.line)
+    named = {
+        "category": category, "size": size(block.bytes), "op": block.op, "layer": block.layer,
+        "line": line, "because": block.evidence, "allocated": age or "before the recording",
+    }  # fmt: skip
+    return [(name, value) for name, value in named.items() if value]
 
 
 def divided(sizes: Sequence[float], frame: _Frame) -> list[_Frame]:
@@ -239,3 +320,43 @@ def _row(row: Sequence[float], share: float, frame: _Frame) -> tuple[list[_Frame
         parts.append(_Frame(frame.x + at, frame.y, length, thick))
         at += length
     return parts, _Frame(frame.x, frame.y + thick, frame.width, frame.height - thick)
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def _table(by: str, groups: Sequence[HeldMemory], peak_bytes: int, key: Key) -> Sortable | None:
+    """Tabulate what the peak holds by line or layer, most first; None where no name is known."""
+    held = [group for group in groups if group.bytes]
+    if not any(group.name for group in held):
+        return None
+    columns = [
+        Heading(by, is_text=True),
+        Heading("held", is_text=False, unit="bytes"),
+        Heading("share", is_text=False, unit="%"),
+        Heading("blocks", is_text=False),
+        Heading("allocated in all", is_text=False, name="alloc", unit="bytes"),
+        Heading("GB\N{MULTIPLICATION SIGN}ms held", is_text=False, name="gb_ms"),
+    ]
+    rows = [[_name_cell(by, group.name), *_cells(group, peak_bytes)] for group in held[:_MOST_ROWS]]
+    names = [group.name for group in held[:_MOST_ROWS]]
+    keys = [name and key(**{"stack" if by == "line" else by: name}) for name in names]
+    left_out = len(held[_MOST_ROWS:])
+    return Sortable(columns, rows, left_out, keys=[each or None for each in keys], less="smaller")
+
+
+def _name_cell(by: str, name: str | None) -> Cell:
+    if name is None:
+        return text("(unknown)")
+    return text(short_line(name) if by == "line" else name, sort=PATH)
+
+
+def _cells(group: HeldMemory, peak_bytes: int) -> list[Cell]:
+    gb_ms = None if group.byte_ns is None else group.byte_ns / 1e15
+    return [
+        number(group.bytes, size(group.bytes)),
+        share(group.bytes / peak_bytes if peak_bytes else None),
+        number(group.block_count, count(group.block_count)),
+        number(group.allocated_bytes, size(group.allocated_bytes)),
+        number(gb_ms, UNKNOWN if gb_ms is None else spelt(gb_ms)),
+    ]

@@ -88,6 +88,8 @@ class Sortable:
     """Their time."""
     keys: Sequence[str | None] = ()
     """What each row stands for in a selection; () where none can be selected."""
+    less: str = "shorter"
+    """What the rows that are left out are."""
 
     @property
     def keyed(self) -> Iterator[tuple[Sequence[Cell], str | None]]:
@@ -101,7 +103,7 @@ class Sortable:
 
 
 _CUT = 300
-_PATH = "path"
+PATH = "path"
 """Class of texts that are cut at their beginning, for their end tells more."""
 _WORD = "word"
 """Class of texts that are never cut nor broken: each is one of a few words."""
@@ -252,7 +254,7 @@ def ops(brief: Brief, selectable: Selectable) -> Sortable:
         [
             text(op.op or op.kernel),
             text(part_name(op.dir), sort=_WORD),
-            text(short_line(op.line), sort=_PATH),
+            text(short_line(op.line), sort=PATH),
             number(op.total_ns, duration(op.total_ns)),
             share(op.share),
             number(op.calls, count(op.calls)),
@@ -351,7 +353,7 @@ def _line_table(
     shown, rest = lines[:_MOST_ROWS], lines[_MOST_ROWS:]
     rows: list[list[Cell]] = [
         [
-            text(f"{short_line(path)}:{line.number}", sort=_PATH),
+            text(f"{short_line(path)}:{line.number}", sort=PATH),
             *([text(code.line(path, line.number))] if code else []),
             number(line.own_ns, duration(line.own_ns)),
             share(line.own_ns / total_ns),

@@ -18,6 +18,8 @@ from tests.memory import built
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pyprof.report.analysis.memory import DeviceMemory
+
 _FRAME = memory._Frame(0, 0, 1000, 300)
 
 
@@ -49,16 +51,74 @@ def test_parts_of_a_treemap_do_not_overlap() -> None:
             assert apart
 
 
+def _highest(path: Path, *devices: built.Device) -> DeviceMemory:
+    return highest_first([read.read(built.write(path / "x.pickle", *devices))])[0]
+
+
 def test_the_peak_is_marked_at_its_height(tmp_path: Path) -> None:
-    """The areas at the peak reach as high as its mark; the treemap holds all of it."""
-    path = built.write(tmp_path / "x.pickle", built.training(5, leak=1 << 20))
-    (device,) = highest_first([read.read(path)])
+    """Where categories add up to it; the treemap holds all of it."""
+    device = _highest(tmp_path, built.training(5, leak=1 << 20))
     drawn = memory.picture(device)
-    x, y = drawn.peak
-    tops = [re.findall(rf"{x:.1f},([\d.]+)", area.path) for area in drawn.areas]
-    assert min(float(top) for heights in tops for top in heights) == pytest.approx(y, abs=0.1)
-    area = sum(part.width * part.height for part in drawn.rectangles)
-    assert area == pytest.approx(memory.WIDTH * memory.TREE_HEIGHT)
+    course, tree = drawn.course, drawn.treemap
+    assert course is not None
+    assert tree is not None
+    assert [sum(held) for held in zip(*course["bytes"], strict=True)] == course["total"]
+    assert course["total"][course["x"].index(course["peak"])] == course["peak_bytes"]
+    assert max(course["total"]) == course["peak_bytes"] == device.peak_bytes
+    areas = [w * h for w, h in zip(tree["width"], tree["height"], strict=True)]
+    assert sum(areas) == pytest.approx(1)
+    of_category = sum(
+        area
+        for area, colour in zip(areas, tree["colour"], strict=True)
+        if colour == memory._COLOURS["gradients"]
+    )
+    held = {group.name: group.bytes for group in device.by["category"]}
+    assert of_category == pytest.approx(held["gradients"] / device.peak_bytes)
+
+
+def test_times_are_the_timeline_s_if_the_peak_is_in_it(tmp_path: Path) -> None:
+    """Else the recording has an axis of its own."""
+    device = _highest(tmp_path, built.training())
+    assert device.began_ns is not None
+    assert device.peak_time_ns is not None
+    start_ns = device.began_ns + 5000
+    shared = memory.picture(device, memory.Clock(start_ns, device.peak_time_ns)).course
+    apart = memory.picture(device, memory.Clock(start_ns, 1)).course
+    assert shared is not None
+    assert apart is not None
+    assert (shared["shares"], apart["shares"]) == ("first kernel", None)
+    assert shared["peak"] == device.peak_time_ns - 5000
+    assert shared["domain"] == [0, device.peak_time_ns]
+    assert apart["peak"] == device.peak_time_ns
+
+
+def test_a_window_has_points_of_its_own(tmp_path: Path) -> None:
+    """As many as a recording a hundred times as long; the level before it is the first."""
+    device = built.Device()
+    for number in range(3000):
+        device.free(device.alloc(1000 + number % 7))
+    high = device.alloc(10**6)
+    for number in range(200):
+        device.free(device.alloc(1000 + number % 7))
+    device.free(high)
+    for number in range(30000):
+        device.free(device.alloc(1000 + number % 7))
+    recorded = [read.read(built.write(tmp_path / "x.pickle", device))]
+    (whole,) = highest_first(recorded)
+    assert whole.peak_time_ns is not None
+    assert whole.began_ns is not None
+    began = whole.began_ns + whole.peak_time_ns
+    window = (began, began + 200 * 20_000)
+    (part,) = highest_first(recorded, window=window)
+    assert part.peak_bytes == whole.peak_bytes == max(point.bytes for point in part.timeline)
+    inside = [
+        point.event_id
+        for point in part.timeline
+        if window[0] <= whole.began_ns + (point.time_ns or 0) <= window[1]
+    ]
+    assert inside == [point.event_id for point in part.timeline][1:]
+    assert len(inside) > 150
+    assert len(highest_first(recorded, window=(0, 1))[0].timeline) == len(whole.timeline)
 
 
 def test_a_page_needs_nothing_else_and_escapes_names(tmp_path: Path) -> None:
@@ -72,16 +132,39 @@ def test_a_page_needs_nothing_else_and_escapes_names(tmp_path: Path) -> None:
     page = target.read_text()
     assert "<h2>cuda:0</h2>" in page
     assert "<h2>cuda:1</h2>" in page
-    assert "<script" not in page
+    assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page
-    assert not re.search(r"(?:src|href)=", page)
+    assert not re.search(r"(?:src|href)=\"(?!data:,)", page)
+    assert "/home/user" not in page
 
 
 def test_a_device_without_events_is_drawn(tmp_path: Path) -> None:
     """Only its end is known: a treemap without a course."""
     device = built.training()
     device.events.clear()
-    target = tmp_path / "x.html"
-    assert run("memory", built.write(tmp_path / "x.pickle", device), "-o", target).code == 0
-    assert 'aria-label="What the peak holds"' in target.read_text()
-    assert 'aria-label="Memory over time' not in target.read_text()
+    drawn = memory.picture(_highest(tmp_path, device))
+    assert drawn.course is None
+    assert drawn.treemap is not None
+    assert any("no events were recorded" in sentence for sentence in drawn.sentences)
+
+
+def test_sentences_say_what_grows_and_what_failed(tmp_path: Path) -> None:
+    """Without folders."""
+    device = built.training(5, leak=64 * 1024)
+    device.oom(1 << 30, 5 << 20, built.CALL, built.user(10))
+    said = " ".join(memory.picture(_highest(tmp_path, device)).sentences)
+    assert "Peak: 26.5 MB allocated" in said
+    assert "train.py:11 holds more and more: 65.5 kB per step after the first of 5" in said
+    assert "1.07 GB were asked for by train.py:10; the device had 5.24 MB free" in said
+    assert "/home" not in said
+
+
+def test_a_page_names_no_folder(tmp_path: Path) -> None:
+    """It is made to be sent; files and lines are named."""
+    device = built.training()
+    device.alloc(1 << 38, ("f", "/home/alice/secret/train.py", 31))
+    device.alloc(1 << 38, ("f", "C:\\Users\\alice\\model.py", 32))
+    page = memory.page_of(highest_first([read.read(built.write(tmp_path / "x.pickle", device))]))
+    assert "train.py:31" in page
+    assert "model.py:32" in page
+    assert not re.search("alice|secret|/home|user", page)

@@ -30,6 +30,8 @@ class Gathered:
     source: Source
     overview: Overview
     facts: RowFacts
+    snapshot: str | None = None
+    """A memory snapshot of the same run, where the user names one."""
 
 
 @dataclass(frozen=True, slots=True)

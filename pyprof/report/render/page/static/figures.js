@@ -644,6 +644,136 @@
     },
   };
 
+  // --- memory: categories upon each other over time, the peak marked -------------------------------
+  const { size } = pyprof;
+  const most = (item) => {
+    const reserved = Math.max(...item.reserved.map((bytes) => bytes ?? 0));
+    const peak = Math.max(item.peak_bytes, 1);
+    return reserved <= 2 * peak ? Math.max(reserved, peak) : peak;
+  };
+  pyprof.kinds.memory = {
+    height: (item, width) => (narrow(width) ? 240 : 280),
+    gutter: () => 62,
+    domain: (item) => ({ x: [item.domain[0], Math.max(item.domain[1], item.domain[0] + 1)] }),
+    draw(pen, view, item) {
+      const top = view.top + 16;
+      view.up = (bytes) => view.bottom - (bytes / most(item)) * (view.bottom - top);
+      this.heights(pen, view, item);
+      (item.timed ? timeAxis : this.eventAxis)(pen, view, item.axis);
+      clipped(pen, view, () => {
+        const below = item.x.map(() => 0);
+        item.bytes.forEach((bytes, category) => {
+          const above = below.map((base, place) => base + bytes[place]);
+          pen.fillStyle = item.colours[category];
+          this.area(pen, view, item, above, below);
+          above.forEach((level, place) => { below[place] = level; });
+        });
+        this.reserved(pen, view, item);
+        this.peak(pen, view, item);
+      });
+    },
+    heights(pen, view, item) {
+      const { at } = ticks(0, most(item), 3 * (view.bottom - view.top));
+      pen.textAlign = "right";
+      for (const bytes of at) {
+        pen.fillStyle = view.colours.rule;
+        pen.fillRect(view.left, view.up(bytes), view.right - view.left, 1);
+        pen.fillStyle = view.colours.ink;
+        pen.fillText(size(bytes), view.left - 6, Math.min(view.up(bytes), view.bottom - 5));
+      }
+      pen.textAlign = "left";
+    },
+    eventAxis(pen, view, title) {
+      pen.textAlign = "center";
+      for (const value of ticks(view.low, view.high, view.right - view.left).at) {
+        if (!Number.isInteger(value)) continue;
+        pen.fillStyle = view.colours.ink;
+        pen.fillText(value.toLocaleString("en"), view.at(value), view.bottom + 11);
+      }
+      pen.fillStyle = view.colours.quiet;
+      pen.fillText(title, (view.left + view.right) / 2, view.bottom + 25);
+      pen.textAlign = "left";
+    },
+    // What was held lasts until the next point, the last until the end.
+    steps: (view, item, levels) => levels.flatMap((level, place) => {
+      const end = item.x[place + 1] ?? Math.max(item.domain[1], item.x[place] + 1);
+      return [[view.at(item.x[place]), view.up(level)], [view.at(end), view.up(level)]];
+    }),
+    area(pen, view, item, above, below) {
+      pen.beginPath();
+      for (const [x, y] of this.steps(view, item, above)) pen.lineTo(x, y);
+      for (const [x, y] of this.steps(view, item, below).reverse()) pen.lineTo(x, y);
+      pen.closePath();
+      pen.fill();
+    },
+    reserved(pen, view, item) {
+      if (item.reserved.includes(null) || Math.max(...item.reserved) > most(item)) return;
+      pen.strokeStyle = view.colours.ink;
+      pen.globalAlpha = 0.6;
+      pen.beginPath();
+      for (const [x, y] of this.steps(view, item, item.reserved)) pen.lineTo(x, y);
+      pen.stroke();
+      pen.globalAlpha = 1;
+    },
+    peak(pen, view, item) {
+      const x = view.at(item.peak ?? item.x[0]);
+      const y = view.up(item.peak_bytes);
+      pen.strokeStyle = view.colours.ink;
+      pen.setLineDash([4, 3]);
+      pen.beginPath();
+      pen.moveTo(x, y - 8);
+      pen.lineTo(x, view.bottom);
+      pen.stroke();
+      pen.setLineDash([]);
+      pen.fillStyle = view.colours.ink;
+      const width = pen.measureText(item.peak_label).width;
+      pen.fillText(item.peak_label, x + 4 + width < view.right ? x + 4 : x - 4 - width, Math.max(y - 8, view.top + 7));
+    },
+    hit(x, y, view, item) {
+      if (x < view.left || x > view.right || y > view.bottom) return null;
+      const place = Math.max(before(item.x, view.value(x)), 0);
+      const held = item.names.map((name, category) => [name, item.bytes[category][place]]).filter(([, bytes]) => bytes);
+      const reserved = item.reserved[place];
+      return { tip: [
+        ["at", item.timed ? duration(item.x[place]) : `event ${item.x[place].toLocaleString("en")}`],
+        ["held", size(item.total[place])],
+        ...held.sort((a, b) => b[1] - a[1]).map(([name, bytes]) => [name, size(bytes)]),
+        ["reserved", reserved === null ? "" : size(reserved)],
+      ] };
+    },
+  };
+
+  // --- treemap: parts as large as their bytes ------------------------------------------------------
+  pyprof.kinds.treemap = {
+    zooms: false,
+    axis: false,
+    height: (item, width) => (narrow(width) ? 380 : 330),
+    gutter: () => 2,
+    domain: () => ({ x: [0, 1] }),
+    draw(pen, view, item) {
+      const height = view.bottom - view.top;
+      item.x.forEach((left, place) => {
+        const box = { x: view.at(left), y: view.top + item.y[place] * height, width: item.width[place] * (view.right - view.left), height: item.height[place] * height };
+        const lit = chosen(item.key[place]);
+        pen.globalAlpha = lit ? 1 : 2 * DIM;
+        pen.fillStyle = item.colour[place];
+        pen.fillRect(box.x, box.y, Math.max(box.width - 1, 0.5), Math.max(box.height - 1, 0.5));
+        pen.globalAlpha = 1;
+        if (box.height < 14) return;
+        pen.fillStyle = lit ? INK : view.colours.ink;
+        const room = box.width - 8;
+        pen.fillText(cut(pen, item.name[place], room), box.x + 4, box.y + Math.min(10, box.height / 2));
+        if (box.height > 30) pen.fillText(cut(pen, item.size[place], room), box.x + 4, box.y + 24);
+      });
+    },
+    hit(x, y, view, item) {
+      const [across, down] = [view.value(x), (y - view.top) / (view.bottom - view.top)];
+      const place = item.x.findIndex((left, n) => left <= across && across < left + item.width[n]
+        && item.y[n] <= down && down < item.y[n] + item.height[n]);
+      return place < 0 ? null : { tip: item.tip[place], key: item.key[place], label: `${item.name[place]} ${item.size[place]}` };
+    },
+  };
+
   for (const item of document.querySelectorAll('script[type="application/json"][data-figure]')) {
     new pyprof.Plot(document.getElementById(item.dataset.figure), JSON.parse(item.textContent));
   }

@@ -12,6 +12,7 @@
   const AXIS = 34;
   const PAPER = 690; // px: what fits on a sheet
   const SCROLLING = 300; // ms: a wheel that began to scroll the page goes on doing so
+  const sharing = {}; // plots, by the axis that they share
   let scrolled = -SCROLLING;
   document.addEventListener("wheel", (event) => {
     if (!event.defaultPrevented) scrolled = event.timeStamp;
@@ -52,8 +53,33 @@
       host.append(this.canvas);
       if (this.kind.zooms !== false || this.kind.tools) this.addTools();
       this.listen();
+      this.join();
       this.draw();
       host.plot = this;
+    }
+    // Plots that share an axis of time show the same of it.
+    join() {
+      const { shares } = this.item;
+      this.others = shares ? (sharing[shares] ??= []) : [];
+      const all = [...this.others, this];
+      const x = [Math.min(...all.map((plot) => plot.whole.x[0])), Math.max(...all.map((plot) => plot.whole.x[1]))];
+      for (const plot of all) {
+        plot.whole = { ...plot.whole, x };
+        plot.seen = { ...plot.seen, x: [...x] };
+      }
+      for (const plot of this.others) plot.later();
+      if (shares) this.others.push(this);
+    }
+    gutter(width) {
+      return Math.max(...[this, ...this.others].map((plot) => plot.kind.gutter(plot.item, width)));
+    }
+    lead() {
+      for (const plot of this.others) {
+        if (plot.seen.x.some((value, place) => value !== this.seen.x[place])) {
+          plot.seen.x = [...this.seen.x];
+          plot.later();
+        }
+      }
     }
     addTools() {
       const bar = document.createElement("div");
@@ -122,7 +148,7 @@
       pen.setTransform(scale, 0, 0, scale, 0, 0);
       pen.font = FONT;
       pen.textBaseline = "middle";
-      const left = kind.gutter(item, width);
+      const left = this.gutter(width);
       const view = { left, top: 4, right: width - 8, bottom: height - (kind.axis === false ? 4 : AXIS), ...this.seen, colours: colours(), plot: this };
       [view.low, view.high] = this.seen.x;
       view.px = (view.right - view.left) / (view.high - view.low);
@@ -130,6 +156,7 @@
       view.value = (px) => view.low + (px - view.left) / view.px;
       this.view = view;
       kind.draw(pen, view, item);
+      this.lead();
     }
     listen() {
       const { canvas } = this;

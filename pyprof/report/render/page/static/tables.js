@@ -95,7 +95,7 @@
   // --- copies ----------------------------------------------------------------------------------
   const cells = (row) => Array.from(row.cells, (cell) => cell.dataset.value ?? cell.dataset.text ?? textOf(cell));
   // A spreadsheet would take such a text for a formula; a number, or a sign alone, it does not.
-  const plain = (text) => (/^[=+\-@\t\r\n]/.test(text) && text.length > 1 && Number.isNaN(Number(text)) ? `'${text}` : text);
+  const plain = (text) => (/^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(text) && text.length > 1 && Number.isNaN(Number(text)) ? `'${text}` : text);
   const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const csv = (table) => {
     const head = Array.from(table.tHead.rows[0].cells, (cell) => cell.dataset.csv);
