@@ -13,7 +13,7 @@ if __name__ == "__main__":  # first of all: the rest takes its time to load
 import pkgutil
 from importlib import import_module
 from importlib.machinery import ModuleSpec
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,7 +22,6 @@ from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from importlib.abc import Loader
-    from types import CodeType, ModuleType
 
 _FIRST_STEPS = ("run", "capture", "parse", "prof", "doctor")
 """What a newcomer needs, in this order; the other commands follow by name."""
@@ -44,33 +43,27 @@ def run(name: str, called: str) -> None:
         command.main(prog_name=called)
 
 
-class _CommandModule:
-    """Loads the module of a command, which does nothing unless it is run.
-
-    No loader of `importlib.abc`: that takes longer to load than a help text may.
-    """
-
-    def create_module(self, spec: ModuleSpec) -> None:
-        """Leave that to Python."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Do nothing: the module is imported, not run."""
-
-    def get_code(self, fullname: str) -> CodeType:
-        """Give what runs the command under the name that the user typed."""
-        source = (
-            "if __name__ == '__main__':\n"
-            "    from pyprof.__main__ import run\n"
-            f"    run({_command_name(fullname)!r}, 'python -m {fullname}')\n"
-        )
-        return compile(source, fullname, "exec")
-
-
 def module_spec(fullname: str) -> ModuleSpec | None:
     """Describe the module `pyprof.COMMAND`; None where there is no such command."""
     if _command_name(fullname) not in names():
         return None
-    return ModuleSpec(fullname, cast("Loader", _CommandModule()), origin=__file__)
+    return ModuleSpec(fullname, _loader(), origin=__file__)
+
+
+def _loader() -> Loader:
+    """Give what loads the module of a command, which does nothing unless it is run."""
+    from importlib.abc import InspectLoader  # noqa: PLC0415 - takes long for a help text
+
+    class CommandModule(InspectLoader):
+        def get_source(self, fullname: str) -> str:
+            """Give what runs the command under the name that the user typed."""
+            return (
+                "if __name__ == '__main__':\n"
+                "    from pyprof.__main__ import run\n"
+                f"    run({_command_name(fullname)!r}, 'python -m {fullname}')\n"
+            )
+
+    return CommandModule()
 
 
 def _command_name(fullname: str) -> str:

@@ -4,7 +4,7 @@ Arrow looks for pandas once, when it makes its first array of a list, and so loa
 50 MB that no command needs. Asked for a frame, it looks again: what comes of that is as always.
 
 Its own allocator keeps what was freed, and takes time to clear what it asks for in advance: parse
-of 65 MB of a trace holds 195 MB instead of 257. The C library's keeps some of it, too, until told
+of 65 MB of a trace holds 195 MB instead of 257. The C library's keeps some of it, too, until asked
 to give it back. So does NumPy with pages of 2 MB: of an array that is soon freed, the system clears
 more than is used, a twelfth of all the time that a summary takes.
 """

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LOCALS = frozenset({"found", "told", "whole"})
+LOCALS = frozenset(
+    {
+        *("found", "told", "whole", "situations", "trials", "portions", "agreement"),
+        *("driven", "draws", "extremes"),
+    }
+)
 """Not for what a function binds; keyword-only parameters are the caller's words."""
 FUNCTIONS = frozenset({"found", "told", "merge", "of", "of_all"})
 """Not for a function, a method or a class: merge what, of what?"""

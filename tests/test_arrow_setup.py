@@ -15,6 +15,7 @@ _HOLDS_100_MB = f"""
 import mmap
 from pathlib import Path
 import numpy as np
+import pyarrow  # which would else be loaded, and counted, below
 from pyprof import arrow_setup
 
 def resident_bytes():

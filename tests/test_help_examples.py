@@ -46,11 +46,38 @@ def examples(name: str) -> list[str]:
     return [line for line in lines if line.startswith(("pyprof ", "torchrun "))]
 
 
-def documented(*names: str) -> list[str]:
-    """Give the commands with arguments that stand in pages of docs/, each once."""
-    texts = [(TOP / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in names]
-    commands = [line for text in texts for line in re.findall(r"`(pyprof \w+ [^`]*)`", text)]
-    return list(dict.fromkeys(commands))
+INPUTS = {
+    *(
+        "net.sqlite",
+        "before.sqlite",
+        "after.sqlite",
+        "deeper.sqlite",
+        "eager.sqlite",
+        "graph.sqlite",
+    ),
+    *("net.dict", "net.pt.trace.json", "ncu.csv", "ranks", "ranks/", "run/", "train.py"),
+    *("snapshot.pickle", "before.pickle", "after.pickle", "net.memory.pickle"),
+}
+"""What the folder holds, of what commands of documents read."""
+
+
+def documented() -> list[str]:
+    """Give the commands that stand in pages of docs/ with what they read, each once.
+
+    Those of the tutorial are tried where it is, those for nsys and Dask with the code for them.
+    """
+    pages = sorted((TOP / "docs").glob("*.md"))
+    texts = [page.read_text(encoding="utf-8") for page in pages if page.stem != "tutorial"]
+    commands = [
+        line for text in texts
+        for line in re.findall(r"(?:`|^\$ )(pyprof \w+ [^`\n]*)(?:`|$)", text, re.MULTILINE)
+    ]  # fmt: skip
+    return [line for line in dict.fromkeys(commands) if _complete(line)]
+
+
+def _complete(line: str) -> bool:
+    words = {*shlex.split(line)[2:]}
+    return bool(words & (INPUTS | {"--measure", "--help"})) and not words & {"--dask", "nsys", ">"}
 
 
 @pytest.fixture
@@ -61,17 +88,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(name, str(tmp_path))
     (tmp_path / "project").mkdir()
     (tmp_path / "train.py").write_text(TRAIN)
-    for name in ("net", "before", "after"):
+    for name in ("net", "before", "after", "deeper", "eager", "graph"):
         capture(tmp_path / f"{name}.sqlite", steps=4)
-    for name in ("snapshot", "before", "after"):
+    for name in ("snapshot", "before", "after", "net.memory"):
         built.write(tmp_path / f"{name}.pickle", built.training(start_us=0))
     ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=METRICS)])
-    (tmp_path / "ranks").mkdir()
+    for name in ("ranks", "run"):
+        (tmp_path / name).mkdir()
     for rank in range(2):
-        copy("net.sqlite", f"net.rank{rank}.sqlite")
-        copy("net.sqlite", f"ranks/rank{rank}.sqlite")
+        for name in (f"net.rank{rank}", f"ranks/rank{rank}", f"run/rank{rank}"):
+            copy("net.sqlite", f"{name}.sqlite")
     assert run("parse", "net.sqlite", "-o", "net.dict").code == 0
-    assert run("export", "net.sqlite", "-o", "net.pt.trace.json").code == 0
+    for suffix in ("", ".gz"):
+        assert run("export", "net.sqlite", "-o", f"net.pt.trace.json{suffix}").code == 0
     return tmp_path
 
 
@@ -81,9 +110,7 @@ def _small_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyprof.gpu.measured.CPU_COPY_BYTES", 1 << 12)
 
 
-IN_DOCS = documented(
-    "coming-from", "install", "notebook", "reporting-problems", "trainers", "troubleshooting"
-)
+IN_DOCS = documented()
 CALLED = [name for name in names() if name not in (*RUNS_SCRIPTS, *SERVES)]
 IN_HELP = [line for name in CALLED for line in examples(name)]
 READING = [*IN_HELP, *(line for line in IN_DOCS if line not in IN_HELP and "train.py" not in line)]
@@ -125,6 +152,7 @@ def test_an_example_with_a_script_runs(folder: Path, line: str) -> None:
     """It shows the summary or the kernels, or leaves a capture of each rank."""
     program, *arguments = shlex.split(line)
     module = {"pyprof": "pyprof", "torchrun": "torch.distributed.run"}[program]
+    (folder / "net.pt.trace.json.gz").unlink()  # what `capture -o net` writes
     before = {*folder.iterdir()}
     done = forks.python("-m", module, *arguments, cwd=folder)
     assert done.returncode == 0, done.stderr

@@ -62,7 +62,8 @@ class Profile:
     """What `pyprof.profile("x")` gives: the block while it runs, then what was recorded of it.
 
     Never stands in the way of the block: where it cannot be recorded, only who asks for the result
-    is told (PyprofError). What the block raises goes through, and what it did until then is kept.
+    gets an error (PyprofError). What the block raises goes through, and what it did until then is
+    kept.
     """
 
     _running: ClassVar[str | None] = None

@@ -79,7 +79,7 @@ class _Launches:
 
     names: Coded
     sizes: tuple[Ints, ...]
-    """Along some axes of grid and block; NONE where not known."""
+    """Along some axes of grid and block; NONE if unknown."""
     lane: Ints
     """Number of the device of a process, from 0."""
 
@@ -170,13 +170,13 @@ def _size(sides: Sequence[int], place: int | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Matches:
-    """For each kernel of the capture the profiled one that it is, or is like."""
+    """For each kernel of the capture, the profiled kernel that it is or resembles."""
 
     row: Ints
-    """Of the profiled; NONE where there is none."""
+    """Row of the profiled kernel; NONE if there is none."""
     repeated: Mask
     used: Mask
-    """Which of the profiled found a kernel."""
+    """Which profiled kernels have a counterpart."""
 
 
 def _matched(ours: _Launches, theirs: _Launches) -> _Matches:
@@ -284,7 +284,7 @@ _PLACEHOLDER = re.compile(r"T\d+|function_traits|_\d+")
 
 @lru_cache(maxsize=1 << 16)
 def _words(name: str) -> tuple[str, ...]:
-    """Give what all tools write of a name."""
+    """Give the part of a name that all tools write."""
     path, rest = split(demangle(name))
     words = (_TRUTH.get(word, word) for word in _WORD.findall(_arguments(rest)))
     return path, *(w for w in words if w not in _SPELLING and not _PLACEHOLDER.fullmatch(w))

@@ -49,7 +49,7 @@ class Engine(Protocol):
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
         """Work on every item, and give the results of those that could be read, in order.
 
-        Each other item is told on stderr. Raises CaptureError where none could be read, or, when
+        Each other item is named on stderr. Raises CaptureError where none could be read, or, when
         strict, for the first that could not.
         """
 
@@ -86,7 +86,7 @@ def progress(
 
 
 _MOST_NAMED = 20
-"""Captures that are told one by one; of more, how many there are."""
+"""Captures that are named one by one; of more, only their number is given."""
 
 
 def settled(

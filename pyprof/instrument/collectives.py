@@ -69,7 +69,7 @@ def is_waiting(group_argument: Any) -> Sequence[Any]:  # noqa: ANN401 - as above
 
 
 def _resolved(group_argument: Any) -> Any:  # noqa: ANN401 - as above
-    """Give a process group, of which functional collectives may be told the name or a mesh."""
+    """Give a process group, which functional collectives may get by name, or as a mesh."""
     if group_argument is None:
         return torch.distributed.distributed_c10d.GroupMember.WORLD
     if isinstance(group_argument, str):

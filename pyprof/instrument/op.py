@@ -225,7 +225,7 @@ def _taken_over(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 def isinstance_op(value: object) -> bool:
-    """Tell whether a value is one of ours; `isinstance` is told otherwise."""
+    """Tell whether a value is one of ours; `isinstance` says otherwise."""
     return issubclass(type(value), Op)
 
 

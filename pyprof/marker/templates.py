@@ -26,7 +26,7 @@ NUMBERED = pa.struct(
         "text": pa.dictionary(pa.int32(), pa.string()),  # the template
         "seq": pa.int64(),
         "op_id": pa.int64(),
-        # (op_id - id, output) of what made each input, as int32; told so, it repeats in each step.
+        # (op_id - id, output) of what made each input, as int32; a difference repeats in each step
         "inputs": pa.dictionary(pa.int32(), pa.binary()),
     }
 )
@@ -242,7 +242,7 @@ def _pieces(template: str) -> tuple[str, str, str]:
 
 
 def _spelt_inputs(op_id: pa.Array, inputs: pa.DictionaryArray) -> pa.Array | pa.Scalar:
-    """Spell what made the inputs of each op; nothing where that is not told."""
+    """Spell what made the inputs of each op; nothing if unknown."""
     if inputs.null_count == len(inputs):
         return pa.scalar("")
     has_inputs = inputs.is_valid().to_numpy(zero_copy_only=False)

@@ -32,7 +32,7 @@ _ESCAPED = '["\\\\\x00-\x1f]'
 
 
 def write(records: Records, file: BinaryIO, progress: Callable[[int], None] | None = None) -> None:
-    """Write all records; `progress` is told the number of rows after each batch."""
+    """Write all records; `progress` gets the number of rows after each batch."""
     pieces = _pieces(records)
     with ThreadPoolExecutor(_WORKERS) as pool:
         pending: deque[tuple[int, Future[memoryview]]] = deque()

@@ -2,7 +2,7 @@
 
 A kernel begins after the call that launched it, which is one that launches kernels; a range
 begins and ends between calls of its thread, never during one. Where a capture says otherwise,
-what is not to be believed is left out, and the user is told.
+what is not to be believed is left out, and the user is warned.
 """
 
 from __future__ import annotations

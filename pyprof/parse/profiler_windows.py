@@ -1,7 +1,7 @@
 """The windows of a capture: what was recorded each time until the profiler was paused.
 
-A pause is told by the calls around it, cudaProfilerStop and a later cudaProfilerStart. A process
-counts its windows from 0.
+A pause is recognised by the calls around it, cudaProfilerStop and a later cudaProfilerStart. A
+process counts its windows from 0.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def processes(capture: Capture) -> Ints:
 def recording_windows(capture: Capture) -> RecordingWindows:
     """Find the windows of each process.
 
-    A pause in which some call was recorded is none: the tool recorded on, whatever it was told.
+    A pause in which some call was recorded is none: the tool recorded on, whatever the calls said.
     """
     started, stopped = (_named(capture.calls, pattern) for pattern in (_START, _STOP))
     if not started.any() or not stopped.any():

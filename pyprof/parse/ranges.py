@@ -194,7 +194,7 @@ def depths(parent: Ints) -> NDArray[np.int32]:
 
 _DEEPEST = 8, 64
 """Ops, and layers, that are inside of one another when a capture begins or ends. Of more the bounds
-were lost: then nothing tells what is inside of what."""
+were lost: then it is unknown what is inside of what."""
 
 _OPS = (Kind.OP, Kind.TRACE, Kind.MODULE, Kind.SEQ)
 _LAYERS = (Kind.LAYER, Kind.USER, Kind.STEP, Kind.OPTIMIZER)

@@ -74,7 +74,7 @@ def _warned_if_changed(path: Path, before: tuple[int, ...], records: Records) ->
 
 def _checked(source: str, records: Records) -> Records:
     """Refuse what no version of parse wrote: rows without name or duration, gaps in lists."""
-    # Rows whose time cannot be are written without, and are told of what kind they are.
+    # Rows whose time cannot be are written without, and their kind is stated.
     if _nulls(records.columns.get("kDuration")) and _nulls_in_both(records, "kDuration", "kind"):
         raise RecordsError(f"{source}: rows without kDuration; parse the capture again")
     for name in _NEVER_NULL:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def of_rows(sweep: Sweep, leaf: Ints) -> Coded | None:
-    """Give the size of the result of each row's innermost op call, null where nothing tells it.
+    """Give the size of the result of each row's innermost op call, null if unknown.
 
     `leaf` is the range that each row is launched in, NONE for none. None where no row has one.
     """

@@ -45,7 +45,7 @@ class Sites:
     start: Ints
     end: Ints
     row: Ints
-    """The site of each row; NONE where nothing tells."""
+    """The site of each row; else NONE."""
     via: Ints
     """How it was found, as an index into `schema.VIAS`; NONE where it was not."""
     replay: Ints

@@ -47,7 +47,7 @@ def _around_backward(capture: Capture, sweep: Sweep, launch: Ints) -> Ints:
 
     PyTorch runs that on a thread of its own while the caller waits: of a thread that has no named
     ranges, a launch is in the range of another one that says so. Only one thread of a process may
-    have such ranges, else nothing tells which of them is meant.
+    have such ranges, else it is unclear which of them is meant.
     """
     range_of_row = np.full(len(launch), NONE)
     backward = np.flatnonzero(np.any([_backward(sweep, kind) for kind in LAYERS], axis=0))

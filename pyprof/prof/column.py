@@ -40,7 +40,7 @@ class Column:
     unit: str = ""
     """"" for texts, and for numbers that count or name something."""
     exact: bool = False
-    """Rows are told apart by its last digits, so that it is never shown with fewer."""
+    """Its last digits distinguish rows, so it is never shown with fewer."""
 
     def values(self, table: Table) -> pa.Array:
         """Give one Arrow value a row, texts written out."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def innermost(calls: Sequence[Call | None]) -> tuple[int, Call] | None:
     """Find the deepest call that a layer made, the deepest first: its place, and what it is.
 
-    None where no layer is told.
+    None where no layer shows.
     """
     for place, (inner, outer) in enumerate(pairwise(calls)):
         if inner is not None and outer is not None and _passed_on(inner, outer):

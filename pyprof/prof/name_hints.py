@@ -54,7 +54,7 @@ class NameHints(NamedTuple):
 def by_name(
     name: Coded, call: Ints, untyped: Mask, moving: Mask, kernel: Mask
 ) -> tuple[Ints, list[NameHints]]:
-    """Give the number of what is told of each row's call, and what that is.
+    """Number what is known of each row's call, and give what that is.
 
     `untyped` are the rows that do the arithmetic of a call of unknown types, `moving` those of them
     that do no more than move what they are given, `kernel` all kernels.

@@ -54,7 +54,7 @@ def chosen(records: Records, works: list[ChosenCall], work_of: Ints) -> Ints:
 
 
 def around(records: Records) -> tuple[Ints, Ints] | None:
-    """Give offsets and ids of the calls around each row, ascending inward; None if not told."""
+    """Give offsets and ids of the calls around each row, ascending inward; None if unknown."""
     column = records.arrow("callIds")
     if column.null_count == len(column):
         return None

@@ -1,4 +1,4 @@
-"""The shape of a forward op's result, told by its backward node.
+"""The shape of a forward op's result, known from its backward node.
 
 emit_nvtx and older torch.profiler traces leave out strides and paddings, without which nobody knows
 how large a convolution's result was. The gradient that comes into its backward node is as large.

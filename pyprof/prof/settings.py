@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 
 def with_settings(
-    records: Records, number: Ints, situations: Sequence[KernelContext], model: ModelConfig | None
+    records: Records, number: Ints, contexts: Sequence[KernelContext], model: ModelConfig | None
 ) -> tuple[Ints, list[KernelContext]]:
-    """Give the number of each row's situation, and these, with what is known of them besides."""
-    ranks = _ranks(situations, model) if model else 1
+    """Give the number of each row's context, and these, with what is known of them besides."""
+    ranks = _ranks(contexts, model) if model else 1
     plain = Setting(model, ranks=ranks)
-    with_model = [replace(each, setting=plain) for each in situations] if model else situations
+    with_model = [replace(each, setting=plain) for each in contexts] if model else contexts
     step = records.coded("servingStep")
     if not step.values:
         return number, list(with_model)
-    depends = np.array([_depends(each) for each in situations], bool)
+    depends = np.array([_depends(each) for each in contexts], bool)
     of_row = np.where(depends[number], step.index + 1, 0)
     first, row_number = distinct(number * (len(step.values) + 1) + of_row)
     batches = [None, *map(batch.read, step.values)]
@@ -50,12 +50,12 @@ def with_settings(
     ]
 
 
-def _ranks(situations: Sequence[KernelContext], model: ModelConfig) -> int:
+def _ranks(contexts: Sequence[KernelContext], model: ModelConfig) -> int:
     """Tell among how many ranks layers are divided: the model's heads over those of queries.
 
     1 where no attention of [tokens, heads, head] was recorded, or it does not divide them.
     """
-    calls = {call for each in situations for text in each.texts if (call := _by_step(text))}
+    calls = {call for each in contexts for text in each.texts if (call := _by_step(text))}
     shapes = {value.shape for call in calls for value in call.args[:1] if isinstance(value, Tensor)}
     heads = {shape[1] for shape in shapes if len(shape) == 3 and shape[2] == model.head_size}  # noqa: PLR2004 - tokens, heads, head
     if len(heads) != 1 or not model.heads:
@@ -64,9 +64,9 @@ def _ranks(situations: Sequence[KernelContext], model: ModelConfig) -> int:
     return model.heads // part if part and model.heads % part == 0 else 1
 
 
-def _depends(situation: KernelContext) -> bool:
+def _depends(context: KernelContext) -> bool:
     """Tell whether an op around a kernel costs what the requests of the step make it cost."""
-    return any(_by_step(text) for text in situation.texts)
+    return any(_by_step(text) for text in context.texts)
 
 
 def _by_step(text: str) -> Call | None:

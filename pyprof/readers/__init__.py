@@ -1,4 +1,4 @@
-"""From a file that a profiler wrote to a `Capture`. Which profiler is told by content.
+"""From a file that a profiler wrote to a `Capture`. Its content says which profiler.
 
 A reader is a module here with `sniff(path, head) -> bool`, `read(path) -> Capture` and
 `identity(path) -> Identity`; it is found by being here. It knows its tool and nothing of ops.

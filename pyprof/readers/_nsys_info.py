@@ -1,4 +1,4 @@
-"""What an nsys export says of itself: version, GPUs, and what the user should be told.
+"""What an nsys export says of itself: version, GPUs, and what the user should know.
 
 Environment variables, host and user names are in these files too; they are never read.
 """
@@ -101,7 +101,7 @@ def warnings(db: Database, activities: pa.Table, events: pa.Table) -> Iterator[s
 
 def _graph_warning(activities: pa.Table, graphs: np.ndarray) -> str:
     starts, ends = (ints(activities.column(name), 0) for name in ("start", "end"))
-    lasted = np.clip(ends - starts, 0, LONGEST_NS)  # what cannot be is told elsewhere
+    lasted = np.clip(ends - starts, 0, LONGEST_NS)  # impossible times are reported elsewhere
     hidden_ms = int(lasted[graphs].sum()) / _NS_PER_MS
     shown_ms = int(lasted[~graphs].sum()) / _NS_PER_MS
     return (

@@ -1,9 +1,9 @@
 """What libraries attach to their NVTX events, in an nsys export: as JSON, or as bytes and schemas.
 
 What has been seen: JSON with numbers as such and as texts with commas; in a capture of two H100s by
-nsys 2026.2 the tables of schemas, with each row once a process, where the payloads themselves had
-been left out. How bytes are laid out is told by others of captures by nsys 2026; bytes that are not
-laid out so say nothing.
+nsys 2026.2 the tables of schemas, with each row once per process, where the payloads themselves had
+been left out. The layout of bytes is as others describe it of captures by nsys 2026; bytes of
+another layout say nothing.
 """
 
 from __future__ import annotations

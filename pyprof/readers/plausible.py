@@ -333,7 +333,7 @@ def spelt(wrong: Mapping[str, Mask]) -> str:
 
 
 def none_left(path: object, wrong: Mapping[str, Mask], rows: int) -> str:
-    """Say that nothing can be told of any row's time."""
+    """Say that no row's time is known."""
     return (
         f"{path}: none of its {rows:,} rows of GPU work has a possible time ({spelt(wrong)}); "
         "the file is damaged: export or capture it again"

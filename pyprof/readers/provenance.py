@@ -50,9 +50,9 @@ class Origin:
     """Where a kernel came from."""
 
     frames: tuple[str, ...] | None = None
-    """`file:line` in the compiled code, outermost first; None where nothing was said of them."""
+    """`file:line` in the compiled code, outermost first; None if unknown."""
     ops: tuple[str, ...] | None = None
-    """Of the graph that Inductor fused, as often as they are in it; likewise."""
+    """Ops of the graph that Inductor fused, each as often as it occurs; None if unknown."""
 
 
 def with_origins(capture: Capture, path: Path) -> Capture:
@@ -120,7 +120,7 @@ def _stated(path: Path) -> Iterator[tuple[str, Origin]]:
 
 
 def _entries(content: Any) -> Iterator[tuple[str, Origin]]:  # noqa: ANN401 - JSON
-    """Give kernels and their origins, of any of the forms; of what is in none, nothing."""
+    """Give kernels and their origins from a document of any of these forms; nothing from others."""
     for name, said in content.items() if isinstance(content, dict) else ():
         if isinstance(said, dict):
             stacks, nodes = said.get("stack_traces"), said.get("post_grad_nodes")

@@ -55,7 +55,7 @@ _TOP = 16
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """When some work ran, by row; `UNKNOWN` where that is not told."""
+    """When some work ran, by row; `UNKNOWN` where the capture does not say."""
 
     start: Ints
     end: Ints

@@ -185,7 +185,7 @@ def summarise_rows(source: Source, asked: Asked) -> Answer:
 _NO_HOST = f"what the host spent in ops is unknown: {UNKNOWN}"
 OP = "op"
 PARAMS = "params"
-"""What rows are grouped by that are told apart by op, direction and shape."""
+"""What rows are grouped by that differ in op, direction or shape."""
 
 
 def merge_answers(a: Answer, b: Answer, asked: Asked) -> Answer:

@@ -14,8 +14,8 @@ ACTIVE = 5
 class TrainingRange:
     """A range that begins with a step, and is interrupted where the trainer does something else.
 
-    Of a run that ends before `wait` steps are over, nothing is chosen: `pyprof capture` then keeps
-    all of it.
+    If a run ends before `wait` steps are over, no range begins: `pyprof capture` then keeps all of
+    it.
     """
 
     def __init__(self, wait: int = WAIT, active: int = ACTIVE) -> None:

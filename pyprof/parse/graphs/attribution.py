@@ -274,15 +274,15 @@ class _Work:
     def _around(self, thread: Ints, start: Ints, end: Ints) -> Ints:
         """Give a number of what is around each: ops with their arguments, and layers."""
         leaf = innermost(self._sweep.nest, thread, start, end)
-        return np.append(self._situation, NONE)[leaf]
+        return np.append(self._chain_of_range, NONE)[leaf]
 
     @cached_property
-    def _situation(self) -> Ints:
+    def _chain_of_range(self) -> Ints:
         """Number, for each range of the sweep, the chain of texts and arguments that it ends."""
         inputs = self._capture.ranges.column("inputs").combine_chunks()
         code = ints(inputs.indices)[self._sweep.row] + 1
         text = self._sweep.texts.code.astype(np.int64) if len(self._sweep.row) else code
-        # What is on which line of a script matters not.
+        # The line of a script does not matter.
         line = self._sweep.texts.kind == Kind.TRACE
         text = np.where(line[text], len(line), text) if len(text) else text
         both = np.unique(text * (int(code.max(initial=0)) + 1) + code, return_inverse=True)[1]
@@ -297,9 +297,9 @@ class _Work:
         return innermost(self._sweep.nest, thread, time, time)
 
     @cached_property
-    def launch_situation(self) -> Ints:
+    def launch_chain(self) -> Ints:
         """Give what is around each launch of the recordings."""
-        return np.append(self._situation, NONE)[self._launch_leaf]
+        return np.append(self._chain_of_range, NONE)[self._launch_leaf]
 
     @cached_property
     def _launch_ops(self) -> Ints:
@@ -445,7 +445,7 @@ class _Compared:
     def same_ops(self, graphs: Sequence[int]) -> bool:
         """Compare the ops, and their arguments, of all with those of the first."""
         first, *others = graphs
-        ops = self._work.launch_situation
+        ops = self._work.launch_chain
         return all(
             np.array_equal(ops[self._rows[first]], ops[self._rows[other]]) for other in set(others)
         )

@@ -190,7 +190,7 @@ def correlations(args: Sequence[WorkArgs | CallArgs]) -> pa.Array:
 def _launch_sizes(args: list[CallArgs], in_threads: Mask) -> pa.Table:
     """Give what AMD's calls say of the work that they launch, and this does not.
 
-    Columns: corr, smem (bytes), in_threads (the grid is told in threads, not in blocks of them),
+    Columns: corr, smem (bytes), in_threads (the grid is given in threads, not in blocks),
     bytes (of a copy or fill).
     """
     described = np.fromiter(

@@ -174,7 +174,7 @@ class Case:
         }
 
     def idle(self, device: DeviceTime, cause: str) -> Intervals:
-        """Give when a GPU idled for a cause; each instant is told once, that of loading as such."""
+        """Give when a GPU idled for a cause; each instant counts once, that of loading as such."""
         waited = device.idle[cause]
         if cause not in (HOST, LAUNCH):
             return waited

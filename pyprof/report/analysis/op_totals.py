@@ -98,7 +98,7 @@ _KEYS = ("op", "dir", "line", "unnamed")
 """What a group has in common; `unnamed` is the kernel of rows that no op names."""
 _TOPOPS_SUMS = ("ns", "flops", "flops_ns", "bytes", "bytes_ns", "eff_ns", "eff_known_ns")
 _LARGEST = ("kernel", "bound", "tc", "reason")
-"""Of these, what most of a group's time has is told."""
+"""Of these, a group gets what most of its time has."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,7 +167,7 @@ def chosen_rows(source: Source, text: str | None) -> Mask | None:
 
 
 def find_steps(records: Records, capture: Capture | None = None) -> Steps:
-    """Find the steps; of length 0 where nothing tells them.
+    """Find the steps; of length 0 where nothing shows any.
 
     Each process steps on its own, on its own host's clock; its nth step is the nth of all.
     """

@@ -33,7 +33,7 @@ _WORDS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def schema() -> dict[str, Any]:
-    """Make the schema of any answer: one of `$defs`, told apart by `kind`."""
+    """Make the schema of any answer: one of `$defs`, chosen by `kind`."""
     definitions: dict[str, Any] = {}
     kinds = answers.kinds()
     for kind, cls in kinds.items():

@@ -45,7 +45,7 @@ class Metric:
 
     @property
     def delta(self) -> float | None:
-        """How much more b has; None where that cannot be told."""
+        """How much more b has; None if unknown."""
         if self.a is None or self.b is None or not self.comparable:
             return None
         return self.b - self.a

@@ -29,7 +29,7 @@ class Check(Protocol):
     """What must not be."""
 
     def grown(self, comparison: Comparison) -> float | None:
-        """Give by how much what is limited changed; None where that cannot be told."""
+        """Give by how much what is limited changed; None if unknown."""
 
     def broken(self, comparison: Comparison) -> str | None:
         """Say in a sentence what is beyond the limit; None where it is kept."""
@@ -55,7 +55,7 @@ class Limit:
     relative: bool
 
     def grown(self, comparison: HasMetrics) -> float | None:
-        """Give by how much the metric changed; None where that cannot be told."""
+        """Give by how much the metric changed; None if unknown."""
         metric = comparison.metrics[self.name]
         return metric.relative if self.relative else metric.delta
 

@@ -148,7 +148,7 @@ def corrected(p: Floats, weight: Floats) -> Floats:
 
     Of what is significant at most 5 % is chance, and where nothing changed, 5 % of comparisons show
     anything. An op's part in that is its `weight`, its share of the time of both: with equal parts
-    a change of the op with most time could not be told among hundreds of small ones.
+    a change of the op with most time would be lost among hundreds of small ones.
     """
     share = weight / max(weight.sum(), 1e-300)
     with np.errstate(divide="ignore", invalid="ignore"):

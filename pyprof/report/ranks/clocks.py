@@ -47,7 +47,7 @@ class Clock:
     offset_ns: int = 0
     """What its clock shows more, at `since_ns`."""
     drift: float = 0.0
-    """What it gains more, ns per ns; 0.0 where none is told from chance."""
+    """What it gains more, ns per ns; 0.0 where it may be chance."""
     since_ns: int = 0
     collectives: int = 0
     """How many of them it was aligned on; 0 for one that was not moved."""

@@ -43,7 +43,7 @@ class Sort:
     kind: str | None
     algorithm: str | None
     bytes: int | None
-    """Algorithm bytes of a rank; of mixed sizes the mean; None where that is not told."""
+    """Algorithm bytes of a rank; of mixed sizes the mean; None if unknown."""
     mixed: bool
     """Whether they, or a collective's ranks, differ in size."""
 
@@ -138,7 +138,7 @@ def _intervals(records: Records, rows: Ints, numbers: list[int], count: int) -> 
 
 
 def _received(records: Records, numbers: list[int], count: int) -> list[int | None]:
-    """Add up what each sort's calls received, in bytes; None where it is not told of each."""
+    """Add up what each sort's calls received, in bytes; None if unknown of any."""
     total: list[int | None] = [0] * count
     for number, fields in zip(numbers, _tool_fields(records), strict=True):
         elements, size = _whole_number(fields.get("out")), item_size(fields.get("dtype"))

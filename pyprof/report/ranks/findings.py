@@ -164,7 +164,7 @@ class Across:
     unmatched: tuple[UnmatchedCount, ...]
     clocks: Mapping[int, Clock]
     impossible: int
-    """Collectives that some rank left before the last had come; nothing is told of them."""
+    """Collectives that some rank left before the last had come; nothing can be said of them."""
     stragglers: list[StragglerCost]
     late: list[Late]
     step_waits: list[StepCost]

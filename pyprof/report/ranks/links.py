@@ -38,17 +38,17 @@ class Link:
 
     sort: Sort
     ranks: int | None
-    """In the group; None where that is not told."""
+    """In the group; None if unknown."""
     groups: tuple[Group, ...]
     calls: int
     wait_ns: float
     """Of a rank, the mean: it waits for the last to come."""
     transfer_ns: float | None
-    """The median; None where no transfer can be told from the clocks' residual."""
+    """The median; None where every transfer is below the clocks' residual."""
     total_ns: int | None
     """Transfer in all."""
     total_bytes: int | None
-    """Algorithm bytes of a rank in all of that; None where that is not told."""
+    """Algorithm bytes of a rank in all of that; None if unknown."""
 
     @property
     def like(self) -> tuple[object, ...]:

@@ -49,7 +49,7 @@ def followed(columns: Collectives, reference: Integers, rows: Integers, placed: 
 
 
 def _followed(pair: _Pair, start: int, at: Integers) -> Integers | None:
-    """Fill in beside which of the other's rows each row lies; None where that cannot be told."""
+    """Fill in beside which of the other's rows each row lies; None where that is uncertain."""
     one, other = _sides(start)
     at[:other] = np.arange(start, start + other)
     while True:

@@ -130,7 +130,7 @@ def _all_take_part(what: Signatures, one: int, ranks: int) -> bool:
 
 
 def _size(what: Signatures, one: int) -> int:
-    """Give how many ranks are in a collective, as far as is told.
+    """Give how many ranks are in a collective, as far as known.
 
     Of sends and receives some captures name the two that take part, not the whole group.
     """

@@ -63,8 +63,8 @@ SIGNATURES = pa.schema(
     {
         "rank": pa.int32(),
         "stream": pa.int64(),
-        "kind": _TEXT,  # as ops.collectives.kind has it; null: not told
-        "algorithm": _TEXT,  # RING, TREE; null: not told
+        "kind": _TEXT,  # as ops.collectives.kind has it; null: unknown
+        "algorithm": _TEXT,  # RING, TREE; null: unknown
         "group": _TEXT,  # the process group as the capture names it; null: it does not
         "members": _TEXT,  # the ranks in it, as the capture writes them
         "size": pa.int32(),  # the number of ranks in it
@@ -72,7 +72,7 @@ SIGNATURES = pa.schema(
         "description": _TEXT,  # what the process group is for, as its maker says
         "total_ns": pa.int64(),  # of all its kernels on the rank, overlaps counted once
         "exposed_ns": pa.int64(),  # of that, while nothing was computed
-        "received_bytes": pa.int64(),  # by all calls; null: not told of each
+        "received_bytes": pa.int64(),  # by all calls; null: unknown of any
     }
 )
 """One row per sort of collective of a rank; training repeats itself, so that they are few."""
@@ -130,7 +130,7 @@ _EVEN = (ALL_REDUCE, ONE_WAY, "reduce")
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
-    """What collectives are, one entry per sort of a rank; UNKNOWN where nothing tells."""
+    """What collectives are, one entry per sort of a rank; else UNKNOWN."""
 
     rank: Integers
     stream: Integers

@@ -1,7 +1,7 @@
 """Of each collective: who came last, how long the others waited for it, how long data moved.
 
 A rank is in a collective from its kernel's start. Until the last has come it waits (skew); from
-then on data moves (transfer). What is below the residuals of two ranks is not told.
+then on data moves (transfer). What is below the residuals of two ranks is not reported.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Waits:
     transfer_ns: Integers
     """[collective]: UNKNOWN where ranks are missing or the clocks are not good enough."""
     possible: NDArray[np.bool_]
-    """[collective]: whether nobody left before the last had come; nothing is told of others."""
+    """[collective]: whether nobody left before the last had come; of others nothing can be said."""
 
     @property
     def others_ns(self) -> Integers:

@@ -419,7 +419,7 @@ def _indented(level: int) -> str:
 
 
 _MOST_INDENTED = 16
-"""Levels of a tree that are told by where a name stands; below by their number."""
+"""Levels of a tree that indentation shows; deeper ones are numbered."""
 
 
 def advice(entries: Sequence[Advice]) -> Iterator[str]:

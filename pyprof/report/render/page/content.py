@@ -43,7 +43,7 @@ class Content:
 
 
 class Origin(NamedTuple):
-    """Where a page comes from, as its reader is told."""
+    """Where a page comes from, for its reader."""
 
     label: str = ""
     """Name of the file, or of what the files have in common."""

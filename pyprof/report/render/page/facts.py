@@ -36,7 +36,7 @@ _CUT = 160
 
 
 def _columns(table: Table) -> dict[str, pa.DictionaryArray]:
-    """Give the texts of each row by which it is told from others."""
+    """Give the texts of each row that distinguish it from others."""
     own = {name: COLUMNS[name].values(table) for name in KEYS if name not in ("stack", "layer")}
     stack = spelt(table.own_or_forward("trace"), _spelt_stack)
     layer = spelt(table.own_or_forward("layer"), lambda names: ".".join(steps(names)) or None)

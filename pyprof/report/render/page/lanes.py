@@ -4,7 +4,7 @@ A page holds some thousand boxes, a capture a million kernels. Kernels of a typi
 slowest one are boxes of their own, and so are the longest ones; the others join their neighbours
 on the stream, in boxes that know what most of their time was. Of gaps the
 longest are drawn, and those of these two steps.
-How many are not is told.
+How many are not is stated.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MOST_SINGLE = 5000
 _BINS = 400
 """Of the time of a capture: what begins in one joins, on its stream."""
 _VISIBLE = 0.1
-"""From this part of a bin on a kernel can be told from those beside it."""
+"""From this part of a bin on, a kernel stands apart from those beside it."""
 _MOST_GAPS = 2500
 """Of a device."""
 _MOST_PARTS = 12
@@ -281,7 +281,7 @@ def _single(
 ) -> Mask:
     """Find the rows that are boxes of their own: all of few, of many those worth a look.
 
-    These are the example steps' first, then the longest that can be told from a bin's others.
+    These are the example steps' first, then the longest that stand apart from a bin's others.
     """
     records, steps = gathered.source.table.records, gathered.overview.steps
     time = records.numpy("kDuration")

@@ -1,4 +1,4 @@
-"""The parts of the report's page. A part is a module here; it is found by being here.
+"""The parts of the report's page. Each module here is a part, found automatically.
 
 Each has a TITLE, an ORDER (the smallest comes first) and `section(page)`, which gives what its
 template shows as `part`, or None where a capture has nothing for it. The template is the file
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What a part sums up one capture from."""
+    """One capture, for the parts to sum up."""
 
     source: Source
     overview: Overview
@@ -57,7 +57,7 @@ class Part(Protocol):
     TITLE: str
     ORDER: int
     TEMPLATE: str
-    """Where no file is its template."""
+    """If no file is its template."""
 
     def section(self, page: Page) -> Mapping[str, Any] | None:
         """Give what the part's template shows; None where there is nothing to show."""
@@ -66,7 +66,7 @@ class Part(Protocol):
         """Sum up a capture, small enough to send."""
 
     def merge_data(self, a: Any, b: Any) -> Any:  # noqa: ANN401 - as above
-        """Make what was found of two captures one."""
+        """Merge the sums of two captures."""
 
 
 @cache
@@ -85,14 +85,14 @@ def summarise(gathered: Gathered) -> dict[str, Any]:
 
 
 def merge_parts(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
-    """Make what the parts found of two captures one."""
+    """Merge the sums that each part made of two captures."""
     return {
         name: part.merge_data(a[name], b[name]) for name, part in parts().items() if _has_data(part)
     }
 
 
 def templates() -> dict[str, str]:
-    """Give the templates that are no files, by the name that one would have."""
+    """Give the templates that are not files, by the names that files would have."""
     return {
         f"parts/{name}.html.j2": part.TEMPLATE
         for name, part in parts().items()

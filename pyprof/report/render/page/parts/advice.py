@@ -1,4 +1,4 @@
-"""What could be won, with its evidence."""
+"""Potential gains, with their evidence."""
 
 from __future__ import annotations
 

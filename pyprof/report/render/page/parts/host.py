@@ -17,7 +17,7 @@ _MOST_ROWS = 200
 
 
 def section(page: Page) -> Mapping[str, Any] | None:
-    """Give the ops by their own time on the host; None where no capture tells."""
+    """Give the ops by their own time on the host; None if no capture shows it."""
     host = page.brief.host
     if host is None or not host.num_rows:
         return None

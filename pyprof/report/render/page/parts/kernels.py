@@ -23,7 +23,7 @@ class Kernels(NamedTuple):
     sums: pa.Table
     """`op_totals.sums` by `sections.KERNELS`."""
     full_names: Mapping[str, str]
-    """Of kernels, by their short ones."""
+    """By the short name of a kernel."""
 
 
 def summarise(gathered: Gathered) -> Kernels:

@@ -1,4 +1,4 @@
-"""The user's source lines, those first that took most time themselves."""
+"""The user's source lines, those with most time of their own first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long steps took: one after the other, by rank, and what the GPU was at in some of them."""
+"""How long steps took: one after the other, by rank, and what the GPU did in some of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of what the cost is not known, why, and what to do about it."""
+"""Why costs are unknown, and what to do about it."""
 
 from __future__ import annotations
 
