@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO, cast
 
 import click
 
-from pyprof import drafts, guard, safe, signals, streams
+from pyprof import drafts, guard, other_words, safe, signals, streams
 from pyprof.errors import PyprofError, refused
 from pyprof.parameters import complete_files, meant
 
@@ -36,10 +36,25 @@ class Main(click.Command):
             return super().make_context(*args, **settings)
         except BrokenPipeError:
             raise
+        except click.NoSuchOption as error:
+            raise self._of_rows(error) from None
         except OSError as error:
             streams.silence(sys.stdout)
             say(f"stdout: {error.strerror or error}")
             raise click.exceptions.Exit(1) from None
+
+    def _of_rows(self, error: click.NoSuchOption) -> click.UsageError:
+        """Say how rows are chosen, where an option is called as a column is."""
+        name = error.option_name.lstrip("-")
+        if not any("--where" in param.opts for param in self.params):
+            return error
+        column = (
+            name if name in other_words.CHOSEN_BY else other_words.same(name, other_words.CHOSEN_BY)
+        )
+        if column is None:
+            return error
+        message = f"No such option {error.option_name!r}; rows are chosen by --where {column}=VALUE"
+        return click.UsageError(message, error.ctx)
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401 - click's
         """Run it with the process's arguments, and end the process."""
@@ -73,6 +88,8 @@ class Group(Main, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that the first argument names."""
         if args[:1] and args[0][:1] != "-" and self.get_command(ctx, args[0]) is None:
+            if Path(args[0]).exists():
+                ctx.fail(f"{args[0]} is a file; name a command before it: pyprof summary FILE")
             hint = meant(args[0], self.list_commands(ctx))
             ctx.fail(f"No such command {args[0]!r}{hint or '.'}")
         return super().resolve_command(ctx, args)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from pyprof import other_words
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -21,13 +23,16 @@ else:
 def meant(wrong: str, names: Iterable[str]) -> str:
     """Ask `; did you mean 'sil'?` of a name that is none of those known; "" where none is like it.
 
-    Letter case does not count. Of several that are like it, the one that takes fewest slips of a
-    typist is meant, of these the one of the same letters: `via`, not `ai`, by `vai`.
+    Letter case does not count. Another word for the same thing goes before letters. Of several that
+    are like it, the one that takes fewest slips of a typist is meant, of these the one of the same
+    letters: `via`, not `ai`, by `vai`.
     """
     from difflib import get_close_matches  # noqa: PLC0415 - only for what is wrong
 
     typed = wrong.lower()
     by_lower = {name.lower(): name for name in reversed(list(names))}
+    if (named := other_words.same(typed, by_lower)) is not None:
+        return f"; did you mean {by_lower[named]!r}?"
     swapped = [name for name in by_lower if sorted(name) == sorted(typed)]
     alike = [*get_close_matches(typed, by_lower, n=len(by_lower) or 1), *swapped]
     nearest = min(alike, key=lambda name: (_slips(typed, name), name not in swapped), default=None)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from click.shell_completion import ShellComplete
 
-from pyprof.__main__ import main
+from pyprof import other_words
+from pyprof.__main__ import main, names
 from pyprof.parameters import meant
+from pyprof.prof import group
 from pyprof.prof.columns import COLUMNS
 from tests.commands import run
 
@@ -17,6 +19,11 @@ MISSPELT = {
     "a column of swapped letters": (["prof", "-c", "vai", "-"], "did you mean 'via'?"),
     "a short column": (["prof", "-c", "ct", "-"], "did you mean 'tc'?"),
     "a column's header": (["prof", "-c", "Sil(ns)", "-"], "did you mean 'sil'?"),
+    "a command by another word": (["compare", "a", "b"], "did you mean 'diff'?"),
+    "a column by another word": (["prof", "-c", "op,time", "-"], "did you mean 'sil'?"),
+    "a file without a command": ([__file__], "is a file; name a command before it: pyprof summary"),
+    "a column as an option": (["prof", "--op", "mm", "-"], "rows are chosen by --where op=VALUE"),
+    "a word as an option": (["prof", "--name", "mm", "-"], "by --where kernel=VALUE"),
     "a key": (["prof", "--by", "lne", "-"], "did you mean 'line'?"),
     "a key of a summary": (["summary", "--by", "layr", "-"], "did you mean 'layer'?"),
     "a key of a comparison": (["diff", "a", "b", "--by", "kernl"], "did you mean 'kernel'?"),
@@ -40,6 +47,19 @@ def test_two_swapped_letters_are_one_slip(name: str) -> None:
         if typed not in COLUMNS and typed != name:
             others = {other for other in COLUMNS if other != name and _one_slip(typed, other)}
             assert any(f"mean {one!r}" in meant(typed, COLUMNS) for one in {name, *others})
+
+
+def test_other_words_stand_for_what_there_is() -> None:
+    """Each for a command, a column or a measure of groups; none is a name itself of the same."""
+    columns = {*COLUMNS, *(column.name for column in group.measures())}
+    for known, others in ((names(), other_words._COMMANDS), (columns, other_words._COLUMNS)):
+        assert {*others} <= {*known}
+        for name, words in others.items():
+            for word in words:
+                assert other_words.same(word, [name]) == name
+    assert other_words.same("time", [*group.MEASURES]) == "total"
+    assert other_words.same("time", COLUMNS) == "sil"
+    assert {*other_words.CHOSEN_BY} <= {*COLUMNS}
 
 
 def _one_slip(typed: str, name: str) -> bool:

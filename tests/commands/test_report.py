@@ -168,6 +168,27 @@ def test_its_figures_are_drawn(opened: WebDriver) -> None:
     assert opened.execute_script(script) == [[f"figure-{name}", True] for name in figures]
 
 
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("GPU 1, process 145: step 6 (22.315 ms)", "GPU 1: step 6"),
+        ("GPU 1, rank 12: step 6 (22.315 ms)", "rank 12: step 6"),
+        ("GPU 0, process 144, stream 7", "GPU 0, stream 7"),
+        ("step 6 (22.315 ms)", "step 6"),
+        ("stream 7", "stream 7"),
+    ],
+)
+def test_names_of_rows_tell_them_apart_in_little_room(
+    opened: WebDriver, name: str, short: str
+) -> None:
+    """Without time and process, rather than cut before the step; whole where there is room."""
+    script = (
+        "const {pen} = document.getElementById('timeline').querySelector('.figure').plot;"
+        "return arguments[1].map((room) => pyprof.shortened(pen, arguments[0], room))"
+    )
+    assert opened.execute_script(script, name, [90, 4000]) == [short, name]
+
+
 def test_a_path_that_begins_with_a_sign_is_not_reordered(opened: WebDriver) -> None:
     """Cells that are cut at their beginning run from right to left; their text must not."""
     script = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -176,9 +177,14 @@ def highest_first(
     `source` is a trace of the same run, for times. The timeline is of a window of time, on the
     clock of the files, if the peak is in it; else of everything.
     """
-    work = None if source is None else LayerWork(source)
+
+    @cache
+    def work() -> LayerWork | None:
+        """Sum up all rows, if any memory was recorded."""
+        return None if source is None else LayerWork(source)
+
     devices = [
-        _device(each, device, source, work, window)
+        _device(each, device, source, work(), window)
         for each in recordings
         for device in each.devices
     ]

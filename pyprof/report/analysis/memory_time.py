@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyprof.arrays import Floats, Ints
+    from pyprof.arrays import Floats, Ints, Mask
     from pyprof.inputs.source import Source
     from pyprof.report.analysis.held_memory import HeldMemory
 
@@ -48,7 +48,7 @@ class LayerWork:
     def __init__(self, source: Source) -> None:
         table = with_steps(source)
         layer = _texts(COLUMNS["module"].held(table))
-        forward = np.array([each == "fprop" for each in _texts(COLUMNS["dir"].held(table)).spelt])
+        forward = _texts(COLUMNS["dir"].held(table)).are("fprop")
         self._layer, self._names = layer.codes, layer.names
         self._time = np.where(forward, table.duration_ns, 0).astype(np.float64)
         flops = table.costs.flops
@@ -75,10 +75,9 @@ class _Texts:
     codes: Ints
     names: tuple[str, ...]
 
-    @property
-    def spelt(self) -> list[str | None]:
-        names = (*self.names, None)
-        return [names[code] for code in self.codes.tolist()]
+    def are(self, name: str) -> Mask:
+        """Tell which rows have a name."""
+        return np.array([each == name for each in (*self.names, None)], bool)[self.codes]
 
 
 def _texts(values: pa.Array) -> _Texts:

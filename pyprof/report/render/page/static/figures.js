@@ -19,10 +19,16 @@
     }
     return low - 1;
   };
+  // A row's name as it fits: without its time, without the process, which the GPU mostly tells, too.
+  pyprof.shortened = (pen, text, room) => {
+    const untimed = text.replace(/ \(.*\)$/, "");
+    const short = untimed.replace(/, process \d+/, "").replace(/^GPU \d+, (?=rank)/, "");
+    return [text, untimed, short].find((name) => pen.measureText(name).width <= room) ?? short;
+  };
   const names = (pen, view, text, y, room) => {
     pen.fillStyle = view.colours.ink;
     pen.textAlign = "left";
-    pen.fillText(cut(pen, text, room), 2, y);
+    pen.fillText(cut(pen, pyprof.shortened(pen, text, room), room), 2, y);
   };
   const clipped = (pen, view, run) => {
     pen.save();

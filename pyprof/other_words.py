@@ -1,0 +1,51 @@
+"""Words that other profilers have for commands and columns, and what they are called here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+_COMMANDS = {
+    "diff": ("compare", "comparison"),
+    "doctor": ("check", "verify", "validate"),
+    "export": ("convert",),
+    "lines": ("source", "hotspots"),
+    "memory": ("snapshot", "mem"),
+    "prof": ("kernels", "ops", "table", "key_averages"),
+    "report": ("html", "page", "timeline", "view", "show"),
+    "run": ("profile",),
+    "capture": ("record", "trace"),
+    "summary": ("steps", "idle", "overview", "stats", "info", "mfu", "analyze", "analyse"),
+}
+_COLUMNS = {
+    "sil": ("time", "duration", "dur", "ns", "gpu_time", "cuda_time", "self_cuda_time_total"),
+    "total": ("time", "duration", "sil", "gpu_time", "cuda_time", "cuda_time_total"),
+    "calls": ("count", "number"),
+    "cpu_self": ("cpu", "cpu_time", "host", "self_cpu", "self_cpu_time_total"),
+    "cpu_total": ("cpu_time_total",),
+    "ai": ("intensity", "arithmetic_intensity"),
+    "bound": ("limit", "limiter"),
+    "dir": ("direction", "pass"),
+    "eff": ("efficiency", "utilization", "roofline"),
+    "gbs": ("bandwidth", "gb/s"),
+    "kernel": ("name", "kernel_name"),
+    "line": ("source", "file"),
+    "layer": ("modules", "nn_module"),
+    "params": ("shape", "shapes", "size", "sizes"),
+    "tc": ("tensor", "tensorcore", "tensorcores", "tensor_cores", "tensor_core"),
+    "tflops": ("gflops", "flop/s", "tflop/s"),
+    "trace": ("stack", "backtrace"),
+    "why": ("reason",),
+}
+
+CHOSEN_BY = ("op", "kernel", "layer", "line", "dir", "family", "mod", "tc", "bound", "eff",
+             "params", "step", "phase", "rank", "stream", "device", "sil")  # fmt: skip
+"""Columns by which rows are mostly chosen."""
+
+
+def same(typed: str, names: Collection[str]) -> str | None:
+    """Give which of the names another word stands for; None where it stands for none."""
+    every = (*_COMMANDS.items(), *_COLUMNS.items())
+    return next((name for name, others in every if typed in others and name in names), None)
