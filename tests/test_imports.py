@@ -64,3 +64,31 @@ print(*pyarrow.table({"a": [1, 2]}).to_pandas().a, *finders & {arrow_setup.__nam
 def test_arrow_makes_frames_though_pandas_was_hidden() -> None:
     """Pandas is hidden from Arrow's first look alone."""
     assert python("-c", FRAME).stdout.split() == ["1", "2"]
+
+
+WORKER = """
+from pyprof.inputs.processes import Processes
+LOADED = "bool(__import__('pyarrow').array([1])) and 'pandas' in __import__('sys').modules"
+with Processes(1) as engine:
+    print(engine.map(eval, [LOADED], "")[0].place)
+"""
+
+
+def test_a_worker_is_set_up_as_the_command_is() -> None:
+    """Pandas is hidden from Arrow in the processes that read captures side by side, too."""
+    pytest.importorskip("pandas")
+    assert python("-c", WORKER).stdout.split() == ["False"]
+
+
+PAGES = """
+from pyprof import arrow_setup
+arrow_setup.prepare()
+from numpy._core import multiarray
+print(multiarray._get_madvise_hugepage())
+"""
+
+
+def test_arrays_ask_for_no_large_pages() -> None:
+    """Of these the system clears more than most arrays use; NumPy says what it will do."""
+    pytest.importorskip("numpy", minversion="2.0")
+    assert python("-c", PAGES).stdout.split() == ["False"]

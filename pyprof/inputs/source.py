@@ -18,7 +18,7 @@ from pyprof.errors import CaptureError
 from pyprof.inputs.counters import with_counters
 from pyprof.inputs.find import fetch
 from pyprof.inputs.ranks import RankedCapture, ranked_captures, with_ranks
-from pyprof.parse import parse, parse_file, record_file
+from pyprof.parse import parquet, parse, parse_file, record_file
 from pyprof.prof.table import Override, Table
 
 if TYPE_CHECKING:
@@ -65,17 +65,19 @@ def load(
     begin: Callable[[str], object] = str,
     *,
     host: bool = True,
+    raw: bool = True,
 ) -> Source:
     """Read a capture, dict lines or Parquet (`-`: dict lines on stdin), and cost its ops.
 
-    Tells `begin` which stage begins. Without `host` only rows are kept, which takes less memory.
+    Tells `begin` which stage begins. Without `host` only rows are kept, which takes less memory;
+    without `raw` also no texts that costs, columns and frames need not.
     The rows of a set's capture know their rank. Raises PyprofError where the file cannot be used,
     as `pyprof.load` does, or where `override` names a device of which nothing is known.
     """
     member = item if isinstance(item, RankedCapture) else None
     with fetch(member.url) if member else nullcontext(item) as path:
         records, capture = _read(str(path), begin, host=host)
-    records = with_counters(records)
+    records = with_counters(records if raw else _without_raw(records))
     table = Table(with_ranks(records, member) if member else records, override or Override())
     table.check_override()
     begin("costing")
@@ -101,6 +103,13 @@ def _read(
     return records, _host(capture)
 
 
+def _without_raw(records: Records) -> Records:
+    if "seqTemplate" not in records.columns:  # which stands for those of PyTorch's own ranges
+        return records
+    kept = {name: column for name, column in records.columns.items() if name not in parquet.RAW}
+    return replace(records, columns=kept)
+
+
 def _host(capture: Capture) -> Capture:
     """Leave of a capture the host's side; the GPU's is in the records."""
     return replace(capture, activities=schema.ACTIVITIES.empty_table())
@@ -123,7 +132,7 @@ def map_reduce(
     """
     chosen = items(paths, engine)
     if len(chosen) == 1:
-        source = load(chosen[0], override, begin, host=host)
+        source = load(chosen[0], override, begin, host=host, raw=False)
         begin("adding up")
         return summarise(source)
     work = partial(_summary, summarise=summarise, override=override, host=host)
@@ -133,7 +142,7 @@ def map_reduce(
 def _summary(
     item: Item, summarise: Callable[[Source], T], override: Override | None, *, host: bool
 ) -> T:
-    return summarise(load(item, override, host=host))
+    return summarise(load(item, override, host=host, raw=False))
 
 
 def each_once(a: Sequence[K], b: Sequence[K]) -> tuple[K, ...]:

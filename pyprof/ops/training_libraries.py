@@ -465,11 +465,11 @@ def _check_lengths(a: Args) -> None:
 
 def _of_packed(a: Args) -> tuple[Tensor, Tensor, Tensor]:
     """Give queries, keys and values, which may be one tensor [tokens, 3, heads, head]."""
-    if (whole := a.optional("packed")) is None:
+    if (packed := a.optional("packed")) is None:
         return a.tensor("query"), a.tensor("key"), a.tensor("value")
-    if len(whole.shape) != 4 or whole.shape[1] != 3:  # noqa: PLR2004 - tokens, three, heads, head
+    if len(packed.shape) != 4 or packed.shape[1] != 3:  # noqa: PLR2004 - tokens, three, heads, head
         raise Unknown("arguments do not fit the op")
-    part = like(whole, (whole.shape[0], *whole.shape[2:]))
+    part = like(packed, (packed.shape[0], *packed.shape[2:]))
     return part, part, part
 
 

@@ -1,7 +1,8 @@
 """Dict lines: one record a line, at once a Python literal and a JSON object.
 
 JSON without null, true and false is Python. Lines are put together column by column: each
-distinct value is spelt once, and Arrow joins the pieces of thousands of rows at a time.
+distinct value is spelt once, columns of few values together, and Arrow joins the pieces of
+thousands of rows at a time.
 """
 
 from __future__ import annotations
@@ -16,17 +17,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.parse.records import Coded, Records
+from pyprof.parse.records import Coded, Records, first_rows, number_combinations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
 
 _FIRST_ROWS, _ROWS = 1 << 10, 1 << 15
 """Put together at once: at first, and at most."""
-_BYTES = 1 << 24
-"""What is put together at once, however long the texts are."""
+_BYTES = 1 << 23
+"""What is put together at once, however long the texts are. The system clears memory for more."""
 _WORKERS = 2
+_FEW = 1 << 10
+"""Columns beside each other with as many values at most are spelt together."""
 _ESCAPED = '["\\\\\x00-\x1f]'
 """What JSON does not take as it is in a text."""
 
@@ -57,8 +60,29 @@ def _rows(written: int, size: int) -> int:
 
 
 def _pieces(records: Records) -> list[Callable[[int, int], pa.Array]]:
+    """Give the functions that spell columns, one for several beside each other of few values."""
+    pieces: list[Callable[[int, int], pa.Array]] = []
+    alike: list[tuple[str, Coded]] = []
     there = [name for name in schema.RECORD.names if name in records.columns]
-    return [_piece(records, name, first=not place) for place, name in enumerate(there)]
+    for place, name in enumerate(there):
+        key = (", " if place else "{") + f'"{name}": '
+        column = _of_few_values(records, name)
+        if column is not None and len(column.values) <= _FEW:
+            alike.append((key, column))
+            continue
+        pieces += _together(alike)
+        alike = []
+        pieces.append(_plain(key, records.cut(name)) if column is None else _coded(key, column))
+    return [*pieces, *_together(alike)]
+
+
+def _of_few_values(records: Records, name: str) -> Coded | None:
+    """Give a column of texts, or of numbers few of which differ, as its distinct values."""
+    column = records.columns[name]
+    if isinstance(column, Coded) or not pa.types.is_integer(column.type):
+        return column if isinstance(column, Coded) else None
+    few = pc.count_distinct(column.slice(0, _ROWS)).as_py() <= _FEW
+    return records.coded(name) if few else None
 
 
 def _lines(pieces: list[Callable[[int, int], pa.Array]], start: int, rows: int) -> memoryview:
@@ -70,28 +94,45 @@ def _lines(pieces: list[Callable[[int, int], pa.Array]], start: int, rows: int) 
     return memoryview(joined.buffers()[2])[offsets[0] : offsets[len(joined)]]
 
 
-def _piece(records: Records, name: str, *, first: bool) -> Callable[[int, int], pa.Array]:
-    """Give the function that spells a column's `, "key": value` for some rows."""
-    key = ("{" if first else ", ") + f'"{name}": '
-    column = records.columns[name]
-    if isinstance(column, Coded):
-        return _coded(key, column)
-    cut = records.cut(name)
-    return lambda start, rows: _plain(key, cut(start, rows))
+def _spelt(key: str, column: Coded) -> pa.Array:
+    """Spell `, "key": value` of each distinct value; the last, of -1, is empty."""
+    return pa.array(
+        [*(key + orjson.dumps(value).decode() for value in column.values), ""], pa.string()
+    )
 
 
 def _coded(key: str, column: Coded) -> Callable[[int, int], pa.Array]:
-    spelt = pa.array(
-        [*(key + orjson.dumps(value).decode() for value in column.values), ""], pa.string()
-    )
+    """Give the function that spells a column's `, "key": value` for some rows."""
+    spelt = _spelt(key, column)
     return lambda start, rows: spelt.take(
         pa.array(column.index[start : start + rows] % len(spelt))  # -1 is the last
     )
 
 
-def _plain(key: str, values: pa.Array) -> pa.Array:
-    spelt = pc.binary_join_element_wise(key, _spell(values), "")
-    return spelt.fill_null("") if values.null_count else spelt
+def _together(alike: Sequence[tuple[str, Coded]]) -> Iterator[Callable[[int, int], pa.Array]]:
+    """Give the function that spells columns, if there are any: each combination of values once."""
+    if not alike:
+        return
+    columns = [(column.index, _spelt(key, column)) for key, column in alike]
+
+    def spell(start: int, rows: int) -> pa.Array:
+        number = number_combinations(*(index[start : start + rows] for index, _ in columns))
+        first = start + first_rows(number)
+        each = (spelt.take(pa.array(index[first] % len(spelt))) for index, spelt in columns)
+        return pc.binary_join_element_wise(*each, "").take(pa.array(number))
+
+    yield spell
+
+
+def _plain(key: str, cut: Callable[[int, int], pa.Array]) -> Callable[[int, int], pa.Array]:
+    """Give the function that spells a column's `, "key": value` for some rows."""
+
+    def spell(start: int, rows: int) -> pa.Array:
+        values = cut(start, rows)
+        spelt = pc.binary_join_element_wise(key, _spell(values), "")
+        return spelt.fill_null("") if values.null_count else spelt
+
+    return spell
 
 
 def _spell(values: pa.Array) -> pa.Array:

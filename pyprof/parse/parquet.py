@@ -121,7 +121,7 @@ def _check_size(path: Path, described: pq.FileMetaData) -> None:
         raise pa.ArrowInvalid(f"{described.num_rows:,} rows in {size:,} bytes")
 
 
-_RAW = frozenset(("seqMarker", "reprMarkers"))
+RAW = frozenset(("seqMarker", "reprMarkers"))
 """Columns of texts from which others were made that tell as much."""
 
 
@@ -131,7 +131,7 @@ def read(path: Path, *, raw: bool = True) -> Records:
     `raw=False` leaves out the texts that costs, columns and frames need not: `seqTemplate` stands
     for them, where the file has it.
     """
-    records = _read(path, frozenset() if raw else _RAW)
+    records = _read(path, frozenset() if raw else RAW)
     return records if raw or "seqTemplate" in records.columns else _read(path, frozenset())
 
 

@@ -175,13 +175,23 @@ def merge_groups(a: pa.Table, b: pa.Table) -> pa.Table:
 def add_up(rows: pa.Table, keys: Sequence[str], how: Mapping[str, str]) -> pa.Table:
     """Make rows with the same keys one; `how` says of each other column what two values become.
 
-    On one thread: several would add floats in an order that depends on their number.
+    Keys may be dictionaries of distinct texts; what comes out are texts. On one thread: several
+    would add floats in an order that depends on their number.
     """
     grouped = rows.combine_chunks().group_by(list(keys), use_threads=False)
     sums = grouped.aggregate([*how.items()])
     renamed = {f"{name}_{function}": name for name, function in how.items()}
     names = [renamed.get(name, name) for name in sums.column_names]
-    return sums.rename_columns(names).select([*keys, *how])
+    return texts_of(sums.rename_columns(names).select([*keys, *how]))
+
+
+def texts_of(table: pa.Table) -> pa.Table:
+    """Write out the texts of dictionaries."""
+    for place, column in enumerate(table.columns):
+        if pa.types.is_dictionary(column.type):
+            name = table.column_names[place]
+            table = table.set_column(place, name, column.cast(column.type.value_type))
+    return table
 
 
 def measured(

@@ -49,7 +49,7 @@ def sums(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None = No
 
     Gives a row for each group, small enough to send: its keys, and what `_SUMS` names.
     """
-    keys = {name: COLUMNS[name].values(table) for name in names}
+    keys = {name: COLUMNS[name].numbered(table) for name in names}
     numbers = {"calls": np.ones(len(table.duration_ns), np.int64), "ns": table.duration_ns}
     for name, cost in (("flops", table.costs.flops), ("bytes", table.costs.bytes)):
         # As floats: the FLOPs of some thousand ranks are more than 63 bits hold.

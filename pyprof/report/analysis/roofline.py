@@ -118,7 +118,7 @@ def _ops(table: Table, chosen: Mask) -> pa.Table:
     share = table.roofline.share
     data = pa.table(
         {
-            **{name: COLUMNS[name].values(table) for name in _KEYS_BY_LINE},
+            **{name: COLUMNS[name].numbered(table) for name in _KEYS_BY_LINE},
             "ns": pa.array(table.duration_ns),
             "flops": pa.array(costs.flops.astype(float)),
             "bytes": pa.array(costs.bytes.astype(float)),

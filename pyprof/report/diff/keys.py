@@ -8,29 +8,44 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof.arrays import ints
 from pyprof.marker.user_ranges import is_step, step_name
+from pyprof.parse.records import first_rows, number_combinations
 from pyprof.prof.column_values import spelt
 from pyprof.prof.columns import COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pyprof.arrays import Ints
     from pyprof.prof.table import Table
 
 
-def _op(table: Table) -> pa.Array:
+def _op(table: Table) -> pa.DictionaryArray:
     """Name the op with its direction; what no op called goes by its kernel."""
-    op, part, kernel = (COLUMNS[name].values(table) for name in ("op", "dir", "kernel"))
+    columns = [COLUMNS[name].numbered(table) for name in ("op", "dir", "kernel")]
+    number = number_combinations(*(ints(column.indices) for column in columns))
+    first = pa.array(first_rows(number))
+    op, part, kernel = (column.take(first).cast(pa.string()) for column in columns)
     named = pc.coalesce(op, kernel)
     backward = pc.fill_null(pc.equal(part, "bprop"), False)  # noqa: FBT003 - Arrow's spelling
-    return pc.if_else(backward, pc.binary_join_element_wise(named, "(backward)", " "), named)
+    texts = pc.if_else(backward, pc.binary_join_element_wise(named, "(backward)", " "), named)
+    return _numbered(texts, number)
 
 
-def _shape(table: Table) -> pa.Array:
+def _numbered(texts: pa.Array, number: Ints) -> pa.DictionaryArray:
+    """Give the text of each row, by its number among some that may be alike."""
+    distinct = texts.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(
+        distinct.indices.take(pa.array(number)), distinct.dictionary
+    )
+
+
+def _shape(table: Table) -> pa.DictionaryArray:
     return _of_lists(table, "sizes", _sizes)
 
 
-def _dtype(table: Table) -> pa.Array:
+def _dtype(table: Table) -> pa.DictionaryArray:
     return _of_lists(table, "dtypes", _dtypes)
 
 
@@ -42,27 +57,27 @@ def _dtypes(value: list[str]) -> str:
     return ",".join(dict.fromkeys(name for name in value if name))
 
 
-def _of_lists(table: Table, name: str, spell: Callable[[Any], str]) -> pa.Array:
+def _of_lists(table: Table, name: str, spell: Callable[[Any], str]) -> pa.DictionaryArray:
     column = table.records.coded(name)
     texts = [*(spell(value) or None if value else None for value in column.values), None]
     index = np.where(column.index < 0, len(texts) - 1, column.index)
-    return pa.array(texts, pa.string()).take(pa.array(index))
+    return _numbered(pa.array(texts, pa.string()), index)
 
 
-def _layer(table: Table) -> pa.Array:
+def _layer(table: Table) -> pa.DictionaryArray:
     """Name the layers; of a range around a step the loop, for each step would match no other."""
-    return pc.cast(spelt(table.own_or_forward("layer"), _path), pa.string())
+    return spelt(table.own_or_forward("layer"), _path)
 
 
 def _path(layers: Sequence[str]) -> str | None:
     return ":".join(step_name(name) if is_step(name) else name for name in layers) or None
 
 
-def _column(name: str) -> Callable[[Table], pa.Array]:
-    return COLUMNS[name].values
+def _column(name: str) -> Callable[[Table], pa.DictionaryArray]:
+    return COLUMNS[name].numbered
 
 
-KEYS: dict[str, Callable[[Table], pa.Array]] = {
+KEYS: dict[str, Callable[[Table], pa.DictionaryArray]] = {
     "op": _op,
     "shape": _shape,
     "dtype": _dtype,

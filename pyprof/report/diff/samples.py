@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof.arrays import ints
 from pyprof.parse.records import distinct
 from pyprof.prof.group import add_up
 from pyprof.report.diff.keys import KEYS
@@ -84,7 +85,7 @@ def samples(
     inside: Mask = no_rows if counted is None else np.asarray(loop_steps.rows(counted))
     columns = {name: KEYS[name](table) for name in dict.fromkeys((*names, *TRAITS))}
     first, code = _coded([columns[name] for name in names], table.records.rows)
-    keys = {name: columns[name].take(pa.array(first)) for name in names}
+    keys = {name: columns[name].take(pa.array(first)).cast(pa.string()) for name in names}
     duration = table.duration_ns
     rank = np.unique(table.records.numpy("pid"), return_inverse=True)[1]
     step_ns = np.where(inside, duration, 0) / (counted[1] - counted[0] if counted else 1)
@@ -113,14 +114,13 @@ def _resolution_ns(table: Table, chosen: Mask) -> int:
     return min(common, _COARSEST_NS)
 
 
-def _coded(columns: Sequence[pa.Array], rows: int) -> tuple[Ints, Ints]:
+def _coded(columns: Sequence[pa.DictionaryArray], rows: int) -> tuple[Ints, Ints]:
     """Number the combinations of some columns' values: a row of each, and the number of each."""
     number = np.zeros(rows, np.int64)
     first = np.zeros(min(rows, 1), np.int64)
     for column in columns:
-        coded = column.dictionary_encode() if pa.types.is_string(column.type) else column
-        place = np.asarray(coded.indices.fill_null(-1)).astype(np.int64) + 1
-        first, number = distinct(number * (len(coded.dictionary) + 1) + place)
+        place = ints(column.indices) + 1
+        first, number = distinct(number * (len(column.dictionary) + 1) + place)
     return first, number
 
 
@@ -164,7 +164,8 @@ def _traits(
     number = sums.column("trait").to_numpy()
     row = pa.array(first[number // 2])
     named = {
-        _TRAIT.format(name): values.take(row) for name, values in zip(TRAITS, own, strict=True)
+        _TRAIT.format(name): values.take(row).cast(pa.string())
+        for name, values in zip(TRAITS, own, strict=True)
     }
     columns = {name: sums.column(name) for name in (*keys, "ns")}
     return pa.table({**columns, **named, TRIED: pa.array(number % 2 == 1)})

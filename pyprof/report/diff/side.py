@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pyprof.arrays import sum_if_known
 from pyprof.inputs.source import each_once
-from pyprof.prof.group import add_up
+from pyprof.prof.group import add_up, texts_of
 from pyprof.report.analysis import steps
 from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals, merge_counters
 from pyprof.report.analysis.overview import gpus
@@ -91,7 +91,7 @@ def matched(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None) 
     )
     sums = sums.select([*names, "call_count_distinct", "ns_count", "ns_sum"])
     filled = frozenset(name for name, values in keys.items() if values.null_count < len(values))
-    return MatchedRows(sums.rename_columns([*names, *_SUMS]), filled)
+    return MatchedRows(texts_of(sums.rename_columns([*names, *_SUMS])), filled)
 
 
 # One of the captures that are compared, small enough to send; several make one side.
