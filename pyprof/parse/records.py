@@ -232,12 +232,14 @@ _LARGEST = np.iinfo(np.int64).max
 
 def _distinct_of_few(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Do the same for keys from 0 on: without hashing, by the first row of each value."""
-    rows = np.arange(len(keys))
-    first = np.empty(int(keys.max(initial=-1)) + 1, np.int64)
+    narrow = np.int32 if len(keys) <= np.iinfo(np.int32).max else np.int64
+    rows = np.arange(len(keys), dtype=narrow)
+    first = np.empty(int(keys.max(initial=-1)) + 1, narrow)
     first[keys[::-1]] = rows[::-1]  # the last assignment stays
     first_of_row = first[keys]
-    is_first = first_of_row == rows
-    return np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[first_of_row]
+    firsts = np.flatnonzero(first_of_row == rows)
+    first[keys[firsts]] = rows[: len(firsts)]  # from here on the number of each value
+    return firsts, first[keys].astype(np.int64)
 
 
 def totals(number: NDArray[np.int64], values: NDArray[np.int64], count: int) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyprof import schema
 from pyprof.ops.registry import BPROP
 from pyprof.ops.work import NO_SETTING, Setting
-from pyprof.parse.records import Coded, distinct
+from pyprof.parse.records import Coded, first_rows, number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,11 +84,8 @@ def distinct_contexts(records: Records) -> tuple[NDArray[np.int64], list[KernelC
 
 def _combine(parts: Sequence[Coded]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Number distinct combinations: the number of each row, and the first row of each."""
-    number = np.zeros(len(parts[0]), np.int64)
-    first = number
-    for part in parts:
-        first, number = distinct(number * (len(part.values) + 1) + part.index + 1)
-    return number, first
+    number = number_combinations(*(part.index for part in parts))
+    return number, first_rows(number)
 
 
 def _only_named(records: Records) -> Coded:

@@ -17,7 +17,6 @@ from pyprof.gpu.kernel_roles import Role, role
 from pyprof.gpu.peaks import peaks
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.marker import Kind, classify
-from pyprof.parse.records import distinct
 from pyprof.parse.texts import where
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.families import family
@@ -129,8 +128,7 @@ class Case:
     def replays(self) -> Mask:
         """Find what the replay of a CUDA graph gave to the GPU: one call, often of many kernels."""
         called = self.launch_start
-        _, place = distinct(called)
-        many = (called >= 0) & (np.bincount(place) > 1)[place]
+        many = (called >= 0) & _repeated(called)
         replay = self.kind(schema.GRAPH) | (self.table.records.numpy("replay") >= 0)
         return np.asarray(replay | many | np.isin(called, self._graph_launches))
 
@@ -375,3 +373,13 @@ def _elements(case: Case) -> Ints:
                for part in (grid, block)]  # fmt: skip
     launched = threads[0][grid.index] * threads[1][block.index]
     return np.where(elements_of[sizes.index] > 0, elements_of[sizes.index], launched)
+
+
+def _repeated(values: Ints) -> Mask:
+    """Tell which values occur more than once; nearly sorted ones are sorted soon."""
+    order = np.argsort(values, kind="stable")
+    same = values[order[1:]] == values[order[:-1]]
+    is_repeated = np.zeros(len(values), bool)
+    is_repeated[order[1:][same]] = True
+    is_repeated[order[:-1][same]] = True
+    return is_repeated

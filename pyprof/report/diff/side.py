@@ -195,7 +195,7 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
     with ThreadPoolExecutor(1) as beside:  # NumPy and Arrow work outside Python's lock
         summing = beside.submit(Sums.from_rows, source, keys, loop_steps.rows(counted))
         alike = picked or not counted  # all rows, or those that are all that is looked at
-        of_all_rows = summing.result() if alike else Sums.from_rows(source, keys, None)
+        in_total = summing.result() if alike else Sums.from_rows(source, keys, None)
         taken = samples(source.table, keys, loop_steps, counted, loop_steps.rows(picked))
         stepped = summing.result() if counted else None
     return Side(
@@ -203,7 +203,7 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
         keys=keys,
         steps=replace(loop_steps, of_row=loop_steps.of_row[:0]),
         chosen=picked,
-        whole=of_all_rows,
+        whole=in_total,
         inside=stepped,
         counted=counted,
         busy_step_ns=_per_step(stepped.busy_ns, counted) if stepped else None,
