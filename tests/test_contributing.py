@@ -83,6 +83,7 @@ def test_a_report_is_one_file(copy: Path) -> None:
     assert found == {"kernels": truth["activities"], "ns": truth["gpu_ns"]}
 
 
+@pytest.mark.slow
 def test_a_section_of_the_page_is_one_file(copy: Path) -> None:
     """It stands where its order says, is listed among the sections, and names are escaped."""
     parts = copy / "pyprof/report/render/page/parts"
@@ -96,6 +97,7 @@ def test_a_section_of_the_page_is_one_file(copy: Path) -> None:
     assert "<p>relu took 200 ns.</p>" in page
 
 
+@pytest.mark.slow
 def test_a_capture_format_is_one_file(copy: Path) -> None:
     """A file of the new kind is told by its content and parsed."""
     (copy / "pyprof/readers/stopwatch.py").write_text(_recipe("A capture format"), encoding="utf-8")

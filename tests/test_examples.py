@@ -33,7 +33,8 @@ SAYS = {
 }
 
 
-SLOW = {"compiled", "slow", "analysis"}
+FAST = {"lenet", "simple", "transformer", "ddp", "user_annotation", "custom_module"}
+"""What they show, and how, the others do, too."""
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ SLOW = {"compiled", "slow", "analysis"}
             listens,
             id=f"{path.stem}-{'under a tool' if listens else 'alone'}",
             marks=pytest.mark.slow
-            if path.stem in SLOW or (listens and path.stem != "lenet")
+            if path.stem not in FAST or (listens and path.stem != "lenet")
             else (),
         )
         for path in EXAMPLES

@@ -113,12 +113,13 @@ def _small_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
 IN_DOCS = documented()
 CALLED = [name for name in names() if name not in (*RUNS_SCRIPTS, *SERVES)]
 IN_HELP = [line for name in CALLED for line in examples(name)]
+FIRST = {next(iter(examples(name)), "") for name in CALLED}
 READING = [*IN_HELP, *(line for line in IN_DOCS if line not in IN_HELP and "train.py" not in line)]
 
 
 def _slow(line: str) -> bool:
-    """Tell what takes seconds, and what other tests try: workers, measuring, examples of docs."""
-    return "--workers" in line or "--measure" in line or line not in IN_HELP
+    """Tell what takes seconds, and what other tests try: all examples but one a command."""
+    return "--workers" in line or "--measure" in line or line not in FIRST
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.commands import run
+from tests.conftest import few
 from tests.report.captured import capture
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def net(tmp_path: Path) -> Path:
     return capture(tmp_path / "net.sqlite")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", few(COMMANDS, "summary"))
 def test_every_report_measures_against_what_is_asked(command: str, net: Path) -> None:
     """The same peak gives the same report, another peak another one."""
     name, *more = COMMANDS[command]

@@ -20,6 +20,7 @@ from pyprof.capture import torch_profiler  # noqa: E402
 from pyprof.capture.request import Request  # noqa: E402
 from pyprof.capture.script import Target  # noqa: E402
 from tests import forks  # noqa: E402
+from tests.conftest import few  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,17 +57,11 @@ NO_MODULES = {"custom_function", "operators"}
 UNCOUNTED = {"operators": {"__getitem__"}}
 """Ops whose FLOPs follow from values, which are never read: a[mask]."""
 
-TRAINING = [
-    *("lenet", "transformer", "resnet_amp", "simple", "imagenet"),
-    pytest.param("ddp", marks=pytest.mark.slow),
-]
+FAST = ("lenet", "transformer", "simple", "custom_module", "operators")
+"""What they show the others, some of which are slow to capture, do, too."""
+TRAINING = few(["lenet", "transformer", "resnet_amp", "simple", "imagenet", "ddp"], *FAST)
 RANKS = 2
-SLOW = "compiled"
-"""An example that is slow to capture; tests/instrument has the fast tests of compiled modules."""
-EXAMPLES = [
-    pytest.param(name, marks=pytest.mark.slow if name in {SLOW, "slow", "fast", "ddp"} else ())
-    for name in (*LOOSE, *NO_MODULES)
-]
+EXAMPLES = few([*LOOSE, *NO_MODULES], *FAST)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +109,7 @@ def in_a_process(output: Path, *launcher: str) -> None:
     """Capture in a process of its own, and see it end well."""
     script = str(ROOT / "examples" / f"{output.name}.py")
     capture_it = ["-m", "pyprof.capture", "--tool", "torch", "-o", str(output), script]
-    if output.name == SLOW:  # in a fork, Dynamo was there before the layers were marked
+    if output.name == "compiled":  # in a fork, Dynamo was there before the layers were marked
         command = [sys.executable, *capture_it]
         done: forks.Done | subprocess.CompletedProcess[str] = subprocess.run(
             command, capture_output=True, text=True, check=False

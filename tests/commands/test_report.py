@@ -476,7 +476,9 @@ return [labels.map(label => label.text), covered]
     ("name", "points"),
     [
         ("kineto-v100-resnet50-2021/trace.json.gz", 5),
-        ("kineto-mi300x-sglang-decode-graph/replay.pt.trace.json.gz", 5),
+        pytest.param(
+            "kineto-mi300x-sglang-decode-graph/replay.pt.trace.json.gz", 5, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_labels_of_a_roofline_do_not_collide(
@@ -561,6 +563,7 @@ def test_tables_are_no_wider_than_the_screen(sized: WebDriver) -> None:
     assert sized.execute_script(CLIPPED, "td.text, .pick") == [0, []]
 
 
+@pytest.mark.slow
 def test_on_a_telephone_only_tables_scroll_sideways(sized: WebDriver, shown: Path) -> None:
     """The page itself is as wide as the screen; a table's first column stays in sight."""
     _screen(sized, 390, 844, mobile=True)

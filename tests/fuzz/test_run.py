@@ -126,6 +126,7 @@ def test_a_child_that_goes_wrong_is_seen(
     assert any(word in what for what in tally.failures)
 
 
+@pytest.mark.slow
 def test_some_inputs(small: list[Seed]) -> None:
     """A few hundred of all kinds end as they should."""
     tally = Tally(Counter(), Counter(), {})

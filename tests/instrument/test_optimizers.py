@@ -47,9 +47,11 @@ def train(kind: type[torch.optim.Optimizer]) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[] if name in {"AdamW", "LBFGS", "SGD"} else [pytest.mark.slow])
-     for name in sorted(OPTIMIZERS)],
-)  # fmt: skip
+    [
+        pytest.param(name, marks=() if name in {"AdamW", "LBFGS"} else pytest.mark.slow)
+        for name in sorted(OPTIMIZERS)
+    ],
+)
 @pytest.mark.parametrize("when", ["first built before", "first built after"])
 def test_every_optimizer_of_torch(name: str, when: str, recorder: Recorder) -> None:
     """Each can be built and steps to the same weights, inside a marker of its own."""

@@ -18,6 +18,7 @@ from pyprof.readers.kineto import stream
 from pyprof.readers.kineto.repair import repaired
 from tests.builders import Range, Work, nsys_db, write_tables
 from tests.commands import run
+from tests.conftest import few
 from tests.readers.kineto_json import Event, kernel, launch, op, read, read_text, text
 from tests.texts import texts
 
@@ -162,7 +163,12 @@ ODD: list[object] = [None, [], [1], {}, {"a": 1}, 1.5, True, 10**30, -(10**30), 
 
 
 @pytest.mark.parametrize("value", ODD, ids=repr)
-@pytest.mark.parametrize("key", ["pid", "tid", "name", "ts", "dur", "args", "cat", "ph", "id"])
+@pytest.mark.parametrize(
+    "key",
+    few(
+        ["pid", "tid", "name", "ts", "dur", "args", "cat", "ph", "id"], "tid", "name", "ts", "args"
+    ),
+)
 def test_values_of_odd_types(key: str, value: object, tmp_path: Path) -> None:
     """One event of each kind has one: the others are read, none of these is a traceback."""
     flow: Event = {"ph": "s", "cat": "fwdbwd", "name": "fwdbwd", "id": 1, "pid": 7, "tid": 1,

@@ -55,7 +55,13 @@ REPORTS = [
 ]
 
 
-@pytest.mark.parametrize("make", [FILES["nvprof"], [*FILES.values()][-1]], ids=["nvprof", "nsys"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(FILES["nvprof"], id="nvprof", marks=pytest.mark.slow),
+        pytest.param([*FILES.values()][-1], id="nsys"),
+    ],
+)
 @pytest.mark.parametrize("arguments", REPORTS, ids=" ".join)
 def test_no_report_holds_them(
     arguments: list[str], make: Callable[[Path], Path], tmp_path: Path,

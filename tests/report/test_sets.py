@@ -18,6 +18,7 @@ from pyprof.report.analysis.idle import CAUSES
 from pyprof.report.analysis.overview import DeviceTotals, Times
 from pyprof.report.render import summary
 from tests.commands import run
+from tests.conftest import few
 from tests.report.captured import capture
 
 if TYPE_CHECKING:
@@ -111,14 +112,14 @@ def test_groups_are_of_all_ranks(key: str, ranks: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("prof", "--csv", "-c", "rank,idx,op,sil,flops,eff"), ("prof", "--csv", "--by", "op"),
-     ("prof", "--csv", "-c", "rank,sil", "--sort", "flops", "--top", "5"),
-     ("summary",), ("summary", "--by", "layer"), ("summary", "--steps", "1:3")],
-    ids=" ".join,
+    few(["prof --csv -c rank,idx,op,sil,flops,eff", "prof --csv --by op",
+         "prof --csv -c rank,sil --sort flops --top 5", "summary", "summary --by layer",
+         "summary --steps 1:3"], "prof --csv --by op", "summary"),
 )  # fmt: skip
-def test_the_number_of_workers_changes_nothing(arguments: tuple[str, ...], ranks: Path) -> None:
+def test_the_number_of_workers_changes_nothing(arguments: str, ranks: Path) -> None:
     """Not a bit of what is written, nor what is said."""
-    here, two = run(*arguments, ranks), run(*arguments, "--workers", "2", ranks)
+    words = arguments.split()
+    here, two = run(*words, ranks), run(*words, "--workers", "2", ranks)
     assert (two.code, two.stdout, two.stderr) == (0, here.stdout, here.stderr)
 
 

@@ -13,6 +13,7 @@ import pytest
 import pyprof
 from tests import damage
 from tests.commands import run
+from tests.conftest import few
 from tests.damage import Truth
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ WRONG = (2, 5, 8)
 TOTAL_NS = TRUTH.total_ns(WRONG)
 
 
-@pytest.fixture(params=["sqlite", "dict", "parquet"])
+@pytest.fixture(params=few(["sqlite", "dict", "parquet"], "parquet"))
 def capture(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Give a capture of nine kernels of three names, one name of them without any time."""
     path = damage.nsys(tmp_path / "net.sqlite", TRUTH)

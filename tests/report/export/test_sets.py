@@ -86,7 +86,7 @@ def write(sources: Path, form: exporters.Format, folder: Path, engine: Engine) -
         pytest.param(
             form,
             id=form.module,
-            marks=() if form.module in ("as_csv", "as_trace") else pytest.mark.slow,
+            marks=() if form.module == "as_csv" else pytest.mark.slow,
         )
         for form in FORMS
     ],

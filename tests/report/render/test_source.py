@@ -80,7 +80,10 @@ OUTSIDE: dict[str, Callable[[Path, Path], object]] = {
 
 
 @pytest.mark.parametrize("way", OUTSIDE)
-@pytest.mark.parametrize("given", [[], ["--source", "."]], ids=["", "source"])
+@pytest.mark.parametrize(
+    "given",
+    [pytest.param([], id="", marks=pytest.mark.slow), pytest.param(["--source", "."], id="source")],
+)
 def test_no_way_leads_out_of_the_folder(way: str, given: list[str], home: Path) -> None:
     """Not on the terminal, and not in a file."""
     net = naming(OUTSIDE[way](home / "project" / "link.py", home / "settings.py"))
@@ -114,7 +117,15 @@ def _targets() -> list[tuple[str, str]]:
     return [(name, suffix) for name in written for suffix in suffixes.get(name, [".txt"])]
 
 
-@pytest.mark.parametrize(("name", "suffix"), _targets())
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [
+        pytest.param(
+            name, suffix, marks=() if suffix in (".html", ".prof", ".txt") else pytest.mark.slow
+        )
+        for name, suffix in _targets()
+    ],
+)
 def test_no_file_holds_source_that_nobody_asked_for(name: str, suffix: str, home: Path) -> None:
     """Whatever the command and the form, also where the capture names files that are there."""
     if suffix in {".html", ".svg"} and name in {"report", "roofline", "diff"}:

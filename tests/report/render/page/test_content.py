@@ -231,6 +231,7 @@ def test_shares_of_the_peak_are_those_of_the_steps_drawn(monkeypatch: pytest.Mon
     assert alike["shares"] == {"MFU": [50, 50], "MBU": [70, 70]}
 
 
+@pytest.mark.slow
 def test_steps_come_as_near_the_peak_as_the_json_says(captures: Path) -> None:
     """And as the summary says of the slowest ones."""
     trace = captures / "kineto-v100-resnet50-2021" / "trace.json.gz"
