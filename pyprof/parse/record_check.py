@@ -118,8 +118,20 @@ def _impossible(records: Records, plain: Spans) -> Mapping[str, Mask]:
         other = known & (end - start != duration)
     launched = _launched(records)
     wrong = {**spans.impossible(plain, _bounds(launched), lambda rows: launched[rows])}
-    other &= ~plausible.any_of(wrong, records.rows)
-    return {**wrong, _OTHER: other} if other.any() else wrong
+    beyond = _written_unknown(records, "start") | _written_unknown(records, "end")
+    for why, rows in ((spans.TOO_LARGE, beyond), (_OTHER, other)):
+        new = rows & ~plausible.any_of(wrong, records.rows)
+        if new.any():
+            wrong[why] = wrong.get(why, False) | new
+    return wrong
+
+
+def _written_unknown(records: Records, name: str) -> Mask:
+    """Find the times that are the number which stands for an unknown one, but are written down."""
+    times = records.arrow(name)
+    written: Mask = np.asarray(times.is_valid(), bool)
+    written &= plausible.ints_or_unknown(times) == UNKNOWN
+    return written
 
 
 def _from_one(duration: Ints) -> Ints:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -105,6 +106,23 @@ def test_a_timeline_of_them_has_events_of_no_length(capture: Path, tmp_path: Pat
     assert len(events) == 9
     assert sum(round(1000 * event["dur"]) for event in events) == TOTAL_NS
     assert min(event["ts"] for event in events) > 0
+
+
+@pytest.mark.parametrize("name", ["start", "end"])
+def test_a_time_that_stands_for_none_within_is_none(name: str, tmp_path: Path) -> None:
+    """The least of 64 bits, which no capture and no sum of times can hold."""
+    damage.nsys(tmp_path / "net.sqlite", TRUTH)
+    path = tmp_path / "net.dict"
+    assert run("parse", tmp_path / "net.sqlite", "-o", path).code == 0
+    first, second, *lines = path.read_text().splitlines()
+    second = re.sub(rf'"{name}": \d+', f'"{name}": {-(2**63)}', second)
+    path.write_text("\n".join([first, second, *lines]) + "\n")
+    commands: list[list[str | Path]] = [["summary", path], ["ranks", path, tmp_path / "net.sqlite"]]
+    for command in commands:
+        done = run(*command)
+        assert done.code == 0, done.stderr
+        assert "1 of 9 rows of GPU work have impossible times" in done.stderr
+    assert pyprof.load(path)["sil"].isna().sum() == 1
 
 
 def test_idle_time_is_that_of_the_others(tmp_path: Path) -> None:
