@@ -19,6 +19,12 @@ PACKED, STARTS = Tensor((B * S, H, D), "bfloat16"), Tensor((B + 1,), "int32")
 LSE, SEED = Tensor((H, B * S), "float32"), Tensor((2,), "int64")
 FULL = B * H * S * S * 2 * (D + D)
 
+X, W, OUT = (Tensor(shape, "bfloat16") for shape in ((4, 6), (5, 6), (4, 5)))
+X8, W8 = Tensor((4, 6), "float8_e4m3fn"), Tensor((5, 6), "float8_e4m3fn")
+X4, W4 = Tensor((4, 32), "uint8"), Tensor((5, 32), "uint8")
+ROWS, COLUMNS = Tensor((4, 1), "float32"), Tensor((5, 1), "float32")
+BIAS = Tensor((5,), "bfloat16")
+
 NEW_CUTLASS = (*(DENSE,) * 3, *(None,) * 5, 0.0, 1, False, None, None, None)
 OLD_CUTLASS = (*(DENSE,) * 3, *(None,) * 4, 0.0, True, 1, None, None, None)
 
@@ -83,3 +89,76 @@ def test_xformers_flash_in_each_version(rest: tuple[Value, ...]) -> None:
     args = (*GIVEN, STARTS, STARTS, *used, S, S, 0.0, 0.25, *rest)
     found = ops.cost(Call("xformers_flash", "flash_fwd", args))
     assert (found.flops, found.bytes) == (FULL // 2, 8192)
+
+
+def _matmul(x: Tensor, w: Tensor) -> int | None:
+    return ops.cost(Call("aten", "mm", (x, Tensor(w.shape[::-1], w.dtype)))).flops
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "moved"),
+    [
+        ("gemm_a16w16_atomic_", (X, W, 6, Tensor((4, 5), "float32"), None), 48 + 60 + 80),
+        ("gemm_a16w16_atomic_", (X, W, 6, None, None), 48 + 60 + 80),
+        ("gemm_a16w16_asm", (X, W, OUT, BIAS, None, ""), 48 + 60 + 40 + 10),
+        ("_gemm_a16w16_asm", (X, W, OUT, SEED, BIAS, None, "", False), 48 + 60 + 40 + 10),
+        ("_gemm_a16w16_asm", (X, W, OUT, SEED, SEED, BIAS, 1, "", False), 48 + 60 + 40 + 10),
+        ("gemm_a8w8_bpreshuffle", (X8, W8, ROWS, COLUMNS, BIAS, 6, False), 54 + 36 + 80 + 10),
+        ("_flatmm_a8w8_blockscale_asm", (X8, W8, ROWS, COLUMNS, OUT), 54 + 36 + 40),
+    ],
+)
+def test_aiters_products(op: str, args: tuple[Value, ...], moved: int) -> None:
+    """Where the bias, the type and the result stand differs; the result's type is what it says."""
+    found = ops.cost(Call("aiter", op, args))
+    assert (found.flops, found.bytes) == (_matmul(X, W), moved)
+
+
+@pytest.mark.parametrize(
+    ("op", "rest", "moved"),
+    [
+        ("gemm_afp4wfp4_", (6, Tensor((4, 5), "float32"), None, False), 80),
+        ("gemm_afp4wfp4_", (6, None, None, False), 80),
+        ("gemm_a4w4", (Tensor((1, 5), "float32"), 15, 1.0, 0.0, True), 40 + 20),
+        ("gemm_a4w4", (OUT, Tensor((1, 5), "float32"), 1.0, 0.0, True), 40 + 20),
+        ("gemm_a4w4", (OUT, None, 1.0, 0.0, True), 40),
+        ("gemm_a4w4", (None, 15, 1.0, 0.0, True), 40),
+    ],
+)
+def test_aiters_products_of_fp4(op: str, rest: tuple[Value, ...], moved: int) -> None:
+    """A bias is no result, a type no bias."""
+    scales = (Tensor((4, 2), "uint8"), Tensor((5, 2), "uint8"))
+    found = ops.cost(Call("aiter", op, (X4, W4, *scales, *rest)))
+    assert (found.flops, found.bytes) == (2 * 4 * 5 * 64, 128 + 160 + 18 + moved)
+
+
+def test_aiters_first_stage_of_experts_reads_its_scales() -> None:
+    """It states the inner size where others state how many experts a token has."""
+    tokens, inner = Tensor((4, 6), "float8_e4m3fn"), Tensor((4, 2, 5), "bfloat16")
+    up, down = Tensor((8, 10, 6), "float8_e4m3fn"), Tensor((8, 6, 5), "float8_e4m3fn")
+    order = Tensor((8,), "int32")
+    head = (tokens, up, down, order, order, Tensor((1,), "int32"), inner)
+    scales = (Tensor((4, 1), "float32"), Tensor((8, 1), "float32"))
+    own = Call("aiter", "moe_stage1_g1u1", (*head, 5, "", 32, 0, 0, 2, *scales, None))
+    other = Call("aiter", "ck_moe_stage1", (*head, 2, "", *reversed(scales), 32, None, 2, 0))
+    assert (ops.cost(own).flops, ops.cost(own).bytes) == (960, 24 + 480 + 48 + 80)
+    assert ops.cost(other) == replace(ops.cost(own), params=ops.cost(other).params)
+
+
+@pytest.mark.parametrize(
+    ("mod", "front"), [("aiter", (Tensor((1,), "float32"), 140)), ("sgl_kernel", (140, 1))]
+)
+def test_a_quick_reduction_has_two_arguments_before_its_tensors(
+    mod: str, front: tuple[Value, ...]
+) -> None:
+    """An empty tensor and a handle, or a handle and a profile."""
+    x = Tensor((4, 6), "float32")
+    found = ops.cost(Call(mod, "qr_all_reduce", (*front, x, x, 0, False)))
+    assert found.bytes == ops.cost(Call("_C_custom_ar", "qr_all_reduce", (140, x, x, 0))).bytes
+
+
+def test_int8_product_into_a_given_result() -> None:
+    """The result is written and not read, as a bias would be."""
+    x, w = Tensor((4, 6), "int8"), Tensor((5, 6), "int8")
+    for given in ((), (Tensor((4, 5), "int32"),)):
+        found = ops.cost(Call("bitsandbytes", "int8_linear_matmul", (x, w, *given)))
+        assert found.bytes == 24 + 30 + 80
