@@ -162,3 +162,22 @@ def test_int8_product_into_a_given_result() -> None:
     for given in ((), (Tensor((4, 5), "int32"),)):
         found = ops.cost(Call("bitsandbytes", "int8_linear_matmul", (x, w, *given)))
         assert found.bytes == 24 + 30 + 80
+
+
+PARTS = (Tensor((4, 6), "float32"), Tensor((6,), "float32"), Tensor((2, 3), "float32"))
+HALF = tuple(replace(part, dtype="float16") for part in PARTS)
+
+
+@pytest.mark.parametrize(
+    ("op", "lists", "moved"),
+    [
+        ("multi_tensor_axpby", (PARTS, PARTS, PARTS), 36 * 4 * 3),
+        ("multi_tensor_sgd", (PARTS, PARTS, PARTS), 36 * 4 * 5),
+        ("multi_tensor_sgd", (PARTS, PARTS, PARTS, HALF), 36 * (4 * 5 + 2)),
+        ("multi_tensor_scale", (HALF, PARTS), 36 * (2 + 4)),
+    ],
+)
+def test_apex_reads_no_results(op: str, lists: tuple[tuple[Tensor, ...], ...], moved: int) -> None:
+    """A sum's result and a half-precision copy of the parameters are only written."""
+    found = ops.cost(Call("amp_C", op, (65536, Tensor((1,), "int32"), lists)))
+    assert found.bytes == moved
