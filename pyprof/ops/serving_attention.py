@@ -431,7 +431,7 @@ _GO_PACKED = (_PACKED, _PACKED, _PACKED, _PACKED, _PACKED, Tensor((4, 16), "floa
 @op(
     "xformers_flash::flash_bwd",
     signature=(
-        # until 0.0.25 the gradients were given, and at first no window
+        # older versions were given the gradients, and the oldest no window
         f"{_XFORMERS}, {_WINDOWS}, any rng",
         f"{_XFORMERS}, int window_size, any rng",
         f"{_XFORMERS}, any rng",
@@ -503,12 +503,11 @@ def of_images(a: Args) -> Work:
             "int custom_mask_type, bool computes_lse, float scale, Tensor? seqused_k,"
             "int window_size"
         ),
-        # until 2024
+        # older versions, which took one length or none
         (
             f"{_QKV}, Tensor? attn_mask, {_VARLEN}, int max_q, float dropout_p, bool computes_lse,"
             "int custom_mask_type, float scale, Tensor? seqused_k, int window_size"
         ),
-        # until 2023
         f"{_QKV}, {_VARLEN}, int max_q, bool computes_lse, bool is_causal",
         f"{_QKV}, bool computes_lse, bool is_causal",
     ),

@@ -358,7 +358,7 @@ def scaled_fp4(a: Args) -> Work:
     bytes=356,
 )
 def scaled_fp4_new(a: Args) -> Work:
-    """A product of FP4 matrices; its versions of 2025 were given the result, then the bias."""
+    """A product of FP4 matrices; older versions are given the result before the bias."""
     following = a.values.get("out_dtype")
     if a.optional("bias") is not None and (following is None or isinstance(following, Tensor)):
         return scaled_fp4(a.replaced(out=a.tensor("bias"), bias=following))
