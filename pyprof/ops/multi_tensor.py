@@ -261,13 +261,14 @@ def apex_adam(a: Args) -> Work:
     return Work(_ADAM * param.numel, read, (param, *copy, *moments))
 
 
-# lists in a multi-tensor kernel, which of them are written (from the end), operations an element
+# lists in a multi-tensor kernel, how many of them are read, which is the first that is written,
+# operations an element
 _MULTI = {
-    "multi_tensor_adam": (4, 3, _ADAM),  # g, p, m, v
-    "multi_tensor_scale": (2, 1, 2),
-    "multi_tensor_axpby": (3, 1, 4),
-    "multi_tensor_l2norm": (1, 0, 2),
-    "multi_tensor_sgd": (3, 2, 4),  # g, p, momentum
+    "multi_tensor_adam": (4, 4, 1, _ADAM),  # g, p, m, v
+    "multi_tensor_scale": (2, 1, 1, 2),  # in, out
+    "multi_tensor_axpby": (3, 2, 2, 4),  # x, y, out
+    "multi_tensor_l2norm": (1, 1, 1, 2),
+    "multi_tensor_sgd": (3, 3, 1, 4),  # g, p, momentum; perhaps a copy of p in half precision
 }
 
 
@@ -285,14 +286,21 @@ _MULTI = {
 )
 def apex_multi_tensor(a: Args) -> Work:
     """Lists of equal length behind the chunk size and the overflow flag."""
-    tensors = _flat(a.listed("operands"))[1:]  # the flag first
-    count, written, each = _MULTI[a.op]
+    operands = a.listed("operands")
+    tensors = _flat(operands)[1:]  # the flag first
+    fewest, read, written, each = _MULTI[a.op]
+    count = max(fewest, _count_lists(operands))
     if not tensors or len(tensors) % count:
         raise Unknown("arguments do not fit the op")
     length = len(tensors) // count
-    out = tensors[(count - written) * length :]
-    reads = tensors[:length] if a.op == "multi_tensor_scale" else tensors
+    reads, out = tensors[: read * length], tensors[written * length :]
     return Work(each * elements(tensors[:length]), reads, out)
+
+
+def _count_lists(operands: tuple[Value, ...]) -> int:
+    """Count the lists of a call; 0 where they were written out one after the other."""
+    listed = (value for value in operands if isinstance(value, tuple))
+    return next((len(v) for v in listed if all(isinstance(item, tuple) for item in v)), 0)
 
 
 def _flat(values: tuple[Value, ...]) -> tuple[Tensor, ...]:

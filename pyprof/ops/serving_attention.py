@@ -175,7 +175,7 @@ _CACHED = "Tensor query, Tensor key_cache, Tensor value_cache"
     setting=_SERVED,
 )
 @op(
-    *("aiter::pa_fwd_asm", "aiter::pa_fwd_naive", "aiter::pa_fwd"),
+    *("aiter::pa_fwd_asm", "aiter::pa_fwd_naive"),
     signature=_CACHED,
     example=Call("aiter", "pa_fwd_asm", (_Q, _PAGES, _PAGES, _TABLE, _LENGTHS)),
     flops=10240,
@@ -274,17 +274,39 @@ _WINDOWS = "int window_size_left, int window_size_right"
     signature=(
         (
             f"{_QKV}, {_VARLEN}, Tensor? seqused_k, int max_q, int max_k, float dropout_p,"
-            f"float scale, bool is_causal, {_WINDOWS}, any returned"
+            f"float scale, bool is_causal, {_WINDOWS}, any returned, Tensor? block_table"
         ),
         (
             f"{_QKV}, {_VARLEN}, int max_q, int max_k, float dropout_p, float scale,"
             "bool is_causal, any returned"
+        ),
+        (
+            f"{_QKV}, {_VARLEN}, int max_q, int max_k, float dropout_p, float scale,"
+            "bool is_causal, int window_size, any returned"
         ),
     ),
     example=Call(
         "xformers_flash",
         "flash_fwd",
         (_PACKED, _PACKED, _PACKED, _STARTS, _STARTS, None, 8, 8, 0.0, 0.25, True, -1, -1, False),
+    ),
+    flops=16384,
+    bytes=8192,
+)
+@op(
+    "xformers_flash3::flash_fwd",
+    signature=(
+        f"{_QKV}, {_VARLEN}, Tensor? seqused_k, any leftpad, int max_q, int max_k, float dropout_p,"
+        "float scale, bool is_causal, any q_scale, any k_scale, any v_scale, Tensor? block_table,"
+        f"any splits, {_WINDOWS}"
+    ),
+    example=Call(
+        "xformers_flash3",
+        "flash_fwd",
+        (
+            *(_PACKED, _PACKED, _PACKED, _STARTS, _STARTS, None, None, 8, 8, 0.0, 0.25, True),
+            *(None, None, None, None, False, -1, -1),
+        ),
     ),
     flops=16384,
     bytes=8192,
@@ -326,6 +348,15 @@ def _value_width(q: Tensor, v: Tensor) -> int:
 
 
 _GRADIENTS = "Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor? out, Tensor? lse"
+_GIVEN_GRADS = "Tensor? dq, Tensor? dk, Tensor? dv"
+_XFORMERS = (
+    f"{_GRADIENTS.replace('Tensor grad', 'Tensor! grad')}, {_GIVEN_GRADS}, {_VARLEN}, int max_q,"
+    "int max_k, float dropout_p, float scale, bool is_causal"
+)
+_XFORMERS_NEW = (
+    f"bool shared, {_GRADIENTS}, {_VARLEN}, int max_q, int max_k, float dropout_p, float scale,"
+    f"bool is_causal, {_WINDOWS}, any rng"
+)
 _GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, Tensor((2, 4, 8), "float32"))
 _GO_PACKED = (_PACKED, _PACKED, _PACKED, _PACKED, _PACKED, Tensor((4, 16), "float32"))
 
@@ -384,18 +415,50 @@ _GO_PACKED = (_PACKED, _PACKED, _PACKED, _PACKED, _PACKED, Tensor((4, 16), "floa
     bytes=16384,
 )
 @op(
+    "aiter::_flash_attn_backward",
+    signature=(
+        f"{_GRADIENTS}, {_GIVEN_GRADS}, any dbias, float dropout_p, float scale, bool is_causal,"
+        f"{_WINDOWS}"
+    ),
+    example=Call(
+        "aiter",
+        "_flash_attn_backward",
+        (*_GO, _FLASH, _FLASH, _FLASH, None, 0.0, 0.25, True, -1, -1, None, None, False),
+    ),
+    flops=40960,
+    bytes=16384,
+)
+@op(
     "xformers_flash::flash_bwd",
     signature=(
-        f"{_GRADIENTS}, Tensor? dq, Tensor? dk, Tensor? dv, {_VARLEN}, int max_q, int max_k,"
-        f"float dropout_p, float scale, bool is_causal, {_WINDOWS}"
+        # older versions were given the gradients, and the oldest no window
+        f"{_XFORMERS}, {_WINDOWS}, any rng",
+        f"{_XFORMERS}, int window_size, any rng",
+        f"{_XFORMERS}, any rng",
+        _XFORMERS_NEW,
+        f"{_XFORMERS_NEW}, any unpadded",
     ),
     example=Call(
         "xformers_flash",
         "flash_bwd",
         (
-            *(*_GO_PACKED, _PACKED, _PACKED, _PACKED, _STARTS, _STARTS, 8, 8),
-            *(0.0, 0.25, True, -1, -1),
+            *(False, *_GO_PACKED, _STARTS, _STARTS, 8, 8, 0.0, 0.25, True, -1, -1),
+            Tensor((2,), "int64"),
         ),
+    ),
+    flops=40960,
+    bytes=16384,
+)
+@op(
+    "xformers_flash3::flash_bwd",
+    signature=(
+        f"bool shared, {_GRADIENTS}, {_VARLEN}, int max_q, int max_k, float scale,"
+        f"bool is_causal, {_WINDOWS}"
+    ),
+    example=Call(
+        "xformers_flash3",
+        "flash_bwd",
+        (False, *_GO_PACKED, _STARTS, _STARTS, 8, 8, 0.25, True, -1, -1),
     ),
     flops=40960,
     bytes=16384,
@@ -435,13 +498,23 @@ def of_images(a: Args) -> Work:
 @op(
     "xformers::efficient_attention_forward_cutlass",
     signature=(
-        f"{_QKV}, Tensor? attn_mask, {_VARLEN}, int max_q, int max_k, float dropout_p,"
-        "bool computes_lse, int custom_mask_type"
+        (
+            f"{_QKV}, Tensor? attn_mask, {_VARLEN}, int max_q, int max_k, float dropout_p,"
+            "int custom_mask_type, bool computes_lse, float scale, Tensor? seqused_k,"
+            "int window_size"
+        ),
+        # older versions, which took one length or none
+        (
+            f"{_QKV}, Tensor? attn_mask, {_VARLEN}, int max_q, float dropout_p, bool computes_lse,"
+            "int custom_mask_type, float scale, Tensor? seqused_k, int window_size"
+        ),
+        f"{_QKV}, {_VARLEN}, int max_q, bool computes_lse, bool is_causal",
+        f"{_QKV}, bool computes_lse, bool is_causal",
     ),
     example=Call(
         "xformers",
         "efficient_attention_forward_cutlass",
-        (_FLASH, _FLASH, _FLASH, None, None, None, None, None, 0.0, False, 1),
+        (_FLASH, _FLASH, _FLASH, *(None,) * 5, 0.0, 1, False, None, None, None),
     ),
     flops=16384,
     bytes=8192,

@@ -24,7 +24,7 @@ _X, _ALL = Tensor((4, 6), "float32"), Tensor((16, 6), "float32")
     *("symm_mem::one_shot_all_reduce", "symm_mem::two_shot_all_reduce_"),
     *("symm_mem::one_shot_all_reduce_out", "symm_mem::multimem_one_shot_all_reduce_out"),
     *("_c10d_functional::all_reduce", "_c10d_functional::all_reduce_"),
-    "vllm::all_reduce_symmetric_with_copy",
+    *("vllm::all_reduce_symmetric_with_copy", "aiter::all_reduce_"),
     signature="Tensor tensors, any op, any group",
     example=Call("symm_mem", "multimem_all_reduce_", (_X, "sum", "0")),
     flops=0,
@@ -33,10 +33,19 @@ _X, _ALL = Tensor((4, 6), "float32"), Tensor((16, 6), "float32")
 @op(
     *("_C_custom_ar::all_reduce", "_C_custom_ar::qr_all_reduce", "sgl_kernel::all_reduce"),
     *("_C_custom_ar::all_reduce_reg", "_C_custom_ar::all_reduce_unreg"),
-    *("sgl_kernel::mscclpp_allreduce", "aiter::qr_all_reduce", "sgl_kernel::qr_all_reduce"),
-    *("sgl_kernel::all_reduce_reg", "sgl_kernel::all_reduce_unreg"),
+    *("sgl_kernel::mscclpp_allreduce", "sgl_kernel::all_reduce_reg"),
+    "sgl_kernel::all_reduce_unreg",
     signature="any handle, Tensor tensors, Tensor out",
     example=Call("_C_custom_ar", "all_reduce", (140, _X, _X, 0, 0)),
+    flops=0,
+    bytes=192,
+)
+@op(
+    *("aiter::all_reduce", "aiter::qr_all_reduce", "sgl_kernel::qr_all_reduce"),
+    # aiter's dispatcher puts a tensor before the arguments of ops that do not start with one;
+    # SGLang's has a profile behind the handle
+    signature="any handle, any profile, Tensor! tensors, Tensor out",
+    example=Call("sgl_kernel", "qr_all_reduce", (140, 1, _X, _X, False)),
     flops=0,
     bytes=192,
 )

@@ -22,6 +22,7 @@ _X, _W = Tensor((4, 6), "bfloat16"), Tensor((5, 6), "bfloat16")
 _OUT, _BIAS = Tensor((4, 5), "bfloat16"), Tensor((5,), "bfloat16")
 _X8, _W8 = Tensor((4, 6), "float8_e4m3fn"), Tensor((5, 6), "float8_e4m3fn")
 _K8 = Tensor((6, 5), "float8_e4m3fn")
+_X_INT8, _W_INT8 = Tensor((4, 6), "int8"), Tensor((5, 6), "int8")
 _ROWS, _COLUMNS = Tensor((4, 1), "float32"), Tensor((1, 5), "float32")
 _ONE = Tensor((1,), "float32")
 _X4, _W4 = Tensor((4, 32), "uint8"), Tensor((5, 32), "uint8")
@@ -72,17 +73,46 @@ def stored_product(a: Args, x: Tensor, w: Tensor, n: int, k: int) -> Work:
 
 # 2 * 4 * 5 * 6 = 240; 24 + 30 + out 20 of 2 bytes
 @op(
-    *("aiter::gemm_a16w16", "aiter::tuned_gemm", "aiter::gemm_a16w16_atomic_"),
-    "sglang_profiler::gemm_kernels_flydsl_hgemm",
+    *("aiter::gemm_a16w16", "sglang_profiler::gemm_kernels_flydsl_hgemm"),
     signature="Tensor x, Tensor weight, Tensor? bias, dtype out_dtype",
     example=Call("aiter", "gemm_a16w16", (_X, _W, None, 15)),
     flops=240,
     bytes=148,
 )
 @op(
+    "aiter::gemm_a16w16_atomic_",
+    signature="Tensor x, Tensor weight, dtype out_dtype, Tensor? out",
+    example=Call("aiter", "gemm_a16w16_atomic_", (_X, _W, 15, _OUT, None)),
+    flops=240,
+    bytes=148,
+)
+@op(
+    *("aiter::gemm_a16w16_asm", "aiter::_gemm_a16w16_asm"),
+    signature=(
+        "Tensor x, Tensor weight, Tensor out, Tensor? bias, any split, any kernel",
+        # parts of K, summed up under a lock
+        (
+            "Tensor x, Tensor weight, Tensor out, any lock, Tensor? bias, any split, any kernel,"
+            "any shuffled"
+        ),
+        (
+            "Tensor x, Tensor weight, Tensor out, any lock, any workspace, Tensor? bias, any split,"
+            "any kernel, any shuffled"
+        ),
+    ),
+    # and the bias's 5
+    example=Call(
+        "aiter",
+        "_gemm_a16w16_asm",
+        (_X, _W, _OUT, Tensor((16, 64), "uint32"), _BIAS, None, "", False),
+    ),
+    flops=240,
+    bytes=158,
+)
+@op(
     *("vllm::rocm_unquantized_gemm", "vllm::rocm_unquantized_gemm_impl"),
     *("vllm::cpu_unquantized_gemm", "vllm::default_unquantized_gemm"),
-    *("sgl_kernel::weight_packed_linear", "bitsandbytes::int8_linear_matmul"),
+    "sgl_kernel::weight_packed_linear",
     signature="Tensor x, Tensor weight, Tensor? bias",
     # and the bias's 5
     example=Call("vllm", "rocm_unquantized_gemm", (_X, _W, _BIAS)),
@@ -97,11 +127,22 @@ def stored_product(a: Args, x: Tensor, w: Tensor, n: int, k: int) -> Work:
     bytes=148,
 )
 def weight_by_rows(a: Args) -> Work:
-    """Activations times a weight of N rows; int8 ones sum up in int32."""
-    if a.op == "int8_linear_matmul":
-        work = weight_product(a, inner_first=False)
-        return replace(work, writes=tuple(fresh(t.shape, "int32") for t in work.writes))
+    """Activations times a weight of N rows."""
     return weight_product(a, inner_first=False)
+
+
+# 2 * 4 * 5 * 6; 24 + 30 of 1 byte, out 20 of 4
+@op(
+    "bitsandbytes::int8_linear_matmul",
+    signature="Tensor x, Tensor weight, Tensor? out",
+    example=Call("bitsandbytes", "int8_linear_matmul", (_X_INT8, _W_INT8)),
+    flops=240,
+    bytes=134,
+)
+def int8_by_rows(a: Args) -> Work:
+    """Int8 activations times a weight of N rows, summed up in int32."""
+    work = weight_product(a, inner_first=False)
+    return replace(work, writes=tuple(fresh(t.shape, "int32") for t in work.writes))
 
 
 # 2 * 4 * 5 * 6; 24 + 30 + out 20 of 2 bytes: either order of the weight, as the sizes tell
@@ -160,8 +201,30 @@ def weight_by_either(a: Args) -> Work:
     flops=240,
     bytes=130,
 )
+@op(
+    *("torchao::mx_fp8_bf16", "torchao::scaled_int8_mm"),
+    signature="Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b",
+    example=Call("torchao", "mx_fp8_bf16", (_X8, _K8, _ROWS, _COLUMNS)),
+    flops=240,
+    bytes=130,
+)
+@op(
+    "aiter::hipb_mm",
+    signature=(
+        "Tensor x, Tensor weight, any solution, Tensor? bias, dtype out_dtype, Tensor? scale_a,"
+        "Tensor? scale_b"
+    ),
+    # 24 + 30 + out 20 and the bias's 5 of 2 bytes
+    example=Call(
+        "aiter",
+        "hipb_mm",
+        (_X, Tensor((6, 5), "bfloat16"), -1, _BIAS, None, None, None, None, False),
+    ),
+    flops=240,
+    bytes=158,
+)
 def scaled(a: Args) -> Work:
-    """A product of FP8 or int8 matrices with their scales; the weight lies as [K, N]."""
+    """A product, of FP8 or int8 matrices with their scales; the weight lies as [K, N]."""
     return weight_product(a, inner_first=True)
 
 
@@ -170,8 +233,7 @@ _A8W8 = "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b"
 
 # 2 * 4 * 5 * 6; 24 + 30 of 1 byte, 4 + 5 scales of 4, out 20 of 2
 @op(
-    *("aiter::gemm_a8w8", "aiter::gemm_a8w8_CK"),
-    "vllm::rocm_aiter_gemm_w8a8",
+    *("aiter::gemm_a8w8", "aiter::gemm_a8w8_bpreshuffle", "vllm::rocm_aiter_gemm_w8a8"),
     signature=f"{_A8W8}, Tensor? bias, dtype out_dtype",
     example=Call("aiter", "gemm_a8w8", (_X8, _W8, _ROWS, _COLUMNS, None, 15)),
     flops=240,
@@ -181,7 +243,8 @@ _A8W8 = "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b"
     *("aiter::gemm_a8w8_ck", "aiter::gemm_a8w8_bpreshuffle_ck", "aiter::gemm_a8w8_blockscale_ck"),
     *("aiter::gemm_a8w8_bpreshuffle_cktile", "aiter::gemm_a8w8_blockscale_cktile"),
     *("aiter::gemm_a8w8_blockscale_bpreshuffle_ck", "aiter::flatmm_a8w8_blockscale_asm"),
-    "aiter::gfx950_a8w8_blockscale_asm",
+    *("aiter::gfx950_a8w8_blockscale_asm", "aiter::mi350_a8w8_blockscale_asm"),
+    "aiter::_flatmm_a8w8_blockscale_asm",
     *("aiter::gemm_a8w8_blockscale_bpreshuffle_cktile", "aiter::gemm_a8w8_asm"),
     signature=f"{_A8W8}, Tensor out",
     example=Call("aiter", "gemm_a8w8_ck", (_X8, _W8, _ROWS, _COLUMNS, _OUT)),
@@ -189,9 +252,8 @@ _A8W8 = "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b"
     bytes=130,
 )
 @op(
-    *("aiter::gemm_a8w8_blockscale", "aiter::gemm_a8w8_bpreshuffle"),
-    *("aiter::gemm_a8w8_blockscale_bpreshuffle", "vllm::rocm_aiter_gemm_w8a8_blockscale"),
-    *("vllm::rocm_aiter_triton_gemm_a8w8_blockscale", "aiter::gemm_a8w8_blockscale_triton"),
+    *("aiter::gemm_a8w8_blockscale", "aiter::gemm_a8w8_blockscale_bpreshuffle"),
+    *("vllm::rocm_aiter_gemm_w8a8_blockscale", "vllm::rocm_aiter_triton_gemm_a8w8_blockscale"),
     "vllm::_rocm_aiter_preshuffled_per_token_w8a8_gemm",
     "sglang_profiler::fp8_utils_gemm_a8w8_blockscale",
     "sglang_profiler::gemm_a8w8_blockscale_gemm_a8w8_blockscale",
@@ -231,7 +293,7 @@ _A8W8 = "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b"
     example=Call(
         "bitsandbytes",
         "int8_scaled_mm",
-        (Tensor((4, 6), "int8"), Tensor((5, 6), "int8"), _ROWS, _COLUMNS, None, 5),
+        (_X_INT8, _W_INT8, _ROWS, _COLUMNS, None, 5),
     ),
     flops=240,
     bytes=130,
@@ -260,13 +322,16 @@ def scaled_by_rows(a: Args) -> Work:
 )
 # without the factor
 @op(
-    *("aiter::gemm_a4w4", "aiter::gemm_a4w4_blockscale", "aiter::gemm_a4w4_asm"),
-    *("aiter::_gemm_a4w4_asm", "aiter::gemm_afp4wfp4_"),
-    signature=(
-        "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b, Tensor out",
-        "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b, Tensor? bias, dtype out_dtype",
-    ),
+    *("aiter::gemm_a4w4_blockscale", "aiter::gemm_a4w4_asm", "aiter::_gemm_a4w4_asm"),
+    signature=f"{_A8W8}, Tensor out",
     example=Call("aiter", "gemm_a4w4_blockscale", (_X4, _W4, _S4, _V4, _OUT)),
+    flops=2560,
+    bytes=346,
+)
+@op(
+    "aiter::gemm_afp4wfp4_",
+    signature=f"{_A8W8}, dtype out_dtype, Tensor? out",
+    example=Call("aiter", "gemm_afp4wfp4_", (_X4, _W4, _S4, _V4, 15, _OUT, None, False)),
     flops=2560,
     bytes=346,
 )
@@ -282,6 +347,22 @@ def scaled_fp4(a: Args) -> Work:
     """A product of FP4 matrices, two numbers in a byte, and their scales."""
     packed = 2 if a.tensor("x").dtype in _HALF else 1
     return weight_product(a, inner_first=None, packed=packed)
+
+
+# as above; and 5 of a bias of 2 bytes
+@op(
+    "aiter::gemm_a4w4",
+    signature=f"{_A8W8}, Tensor? bias, dtype out_dtype",
+    example=Call("aiter", "gemm_a4w4", (_X4, _W4, _S4, _V4, _BIAS, 15, 1.0, 0.0, True)),
+    flops=2560,
+    bytes=356,
+)
+def scaled_fp4_new(a: Args) -> Work:
+    """A product of FP4 matrices; older versions are given the result before the bias."""
+    following = a.values.get("out_dtype")
+    if a.optional("bias") is not None and (following is None or isinstance(following, Tensor)):
+        return scaled_fp4(a.replaced(out=a.tensor("bias"), bias=following))
+    return scaled_fp4(a)
 
 
 _INT4 = Tensor((1, 8), "int32")  # 8 of K in an element, 8 of N

@@ -379,7 +379,7 @@ _INNER = Tensor((4, 2, 5), "bfloat16")
 # the first products of 4 tokens with 2 experts each: 2 * 8 * 10 * 6; tokens 24, 8 experts of 60 and
 # the result's 40 of 2 bytes
 @op(
-    *("aiter::ck_moe_stage1", "aiter::moe_stage1_g1u1", "aiter::ck_moe_stage1_fwd"),
+    "aiter::ck_moe_stage1",
     signature=f"Tensor input, Tensor up, Tensor down, {_STAGE}",
     example=Call(
         "aiter",
@@ -389,9 +389,29 @@ _INNER = Tensor((4, 2, 5), "bfloat16")
     flops=960,
     bytes=1088,
 )
+# the same in FP8: 24 and 8 experts of 60 of 1 byte, 4 and 8 scales of 4, 40 of 2 bytes
+@op(
+    "aiter::moe_stage1_g1u1",
+    signature=(
+        "Tensor input, Tensor up, Tensor down, Tensor sorted, Tensor sorted_experts, Tensor valid,"
+        "Tensor out, int width, any kernel, any block, any split, any activation, any quantized,"
+        "Tensor? scale_x, Tensor? scale_w"
+    ),
+    example=Call(
+        "aiter",
+        "moe_stage1_g1u1",
+        (
+            *(Tensor((4, 6), "float8_e4m3fn"), Tensor((8, 10, 6), "float8_e4m3fn"), _DOWN),
+            *(_SORTED, _SORTED, Tensor((1,), "int32"), _INNER, 5, "", 32, 0, 0, 2),
+            *(Tensor((4, 1), "float32"), Tensor((8, 1), "float32"), None),
+        ),
+    ),
+    flops=960,
+    bytes=632,
+)
 # the second: 2 * 8 * 6 * 5; 40 read, 8 experts of 30, 24 written of 2 bytes
 @op(
-    *("aiter::ck_moe_stage2", "aiter::ck_moe_stage2_fwd"),
+    "aiter::ck_moe_stage2",
     signature=f"Tensor input, Tensor up, Tensor down, {_STAGE}",
     example=Call(
         "aiter",
@@ -480,6 +500,7 @@ def _tops(gates: Tensor, writes: Iterable[Tensor], *extra: Tensor) -> Work:
 # softmax of 4 * 8, 24 each; 32 read of 2 bytes, 8 weights, 8 numbers and 8 places written of 4
 @op(
     *("_moe_C::topk_softmax", "_moe_C::topk_sigmoid", "aiter::topk_softmax"),
+    "aiter::topk_softmax_asm",
     "vllm::rocm_aiter_topk_softmax",
     signature="Tensor weights, Tensor experts, Tensor places, Tensor gates",
     example=Call("_moe_C", "topk_softmax", (_CHOSEN, _IDS, _IDS, _GATES)),
@@ -496,6 +517,7 @@ def _tops(gates: Tensor, writes: Iterable[Tensor], *extra: Tensor) -> Work:
 )
 @op(
     *("aiter::biased_grouped_topk", "aiter::biased_grouped_topk_hip", "aiter::moe_fused_gate"),
+    "aiter::_moe_fused_gate",
     signature="Tensor gates, Tensor bias, Tensor weights, Tensor experts",
     # a bias of 8 of 2 bytes
     example=Call("aiter", "biased_grouped_topk", (_GATES, Tensor((8,), "bfloat16"), _CHOSEN, _IDS)),

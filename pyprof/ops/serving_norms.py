@@ -41,7 +41,7 @@ def _weight(a: Args) -> Tensor:
 )
 @op(
     *("aiter::rms_norm", "aiter::rmsnorm2d_fwd", "aiter::rmsnorm2d_fwd_ck"),
-    *("vllm::rocm_aiter_rms_norm", "aiter::rms_norm_triton", "sglang_profiler::rmsnorm_rms_norm"),
+    *("vllm::rocm_aiter_rms_norm", "sglang_profiler::rmsnorm_rms_norm"),
     "LigerRMSNormFunction",
     signature="Tensor input, Tensor weight",
     example=Call("aiter", "rms_norm", (_X, _W, 1e-6, 0)),
@@ -197,7 +197,7 @@ def rms_norm_group_quant(a: Args) -> Work:
 # 24 * 8; 24, 6 and 6 read, 24 written of 2 bytes
 @op(
     *("LigerLayerNormFunction", "FusedLayerNormAffineFunction", "aiter::layernorm2d_fwd"),
-    "FastLayerNormFN",
+    *("FusedLayerNormAffineMixedDtypesFunction", "FastLayerNormFN", "aiter::layer_norm"),
     signature="Tensor input, Tensor weight, Tensor bias",
     example=Call("", "FusedLayerNormAffineFunction", (_X, _W, _W)),
     flops=192,

@@ -370,6 +370,25 @@ def dequant_4bit(a: Args) -> Work:
     return Work(_BACK * out.numel, (x, scale), (out,))
 
 
+# 64 * 2; 64 bytes, a scale of 4 and a table of 256 numbers of 4 read, 64 of 2 bytes written
+@op(
+    "bitsandbytes::dequantize_blockwise",
+    signature="Tensor input, Tensor scale, Tensor code, int block, dtype dtype",
+    example=Call(
+        "bitsandbytes",
+        "dequantize_blockwise",
+        (Tensor((64,), "uint8"), _ONE, Tensor((256,), "float32"), 64, 15),
+    ),
+    flops=128,
+    bytes=1220,
+)
+def dequant_blockwise(a: Args) -> Work:
+    """Numbers of a table times their block's scale."""
+    x = a.tensor("input")
+    reads = (x, a.tensor("scale"), a.tensor("code"))
+    return Work(_BACK * x.numel, reads, (fresh(x.shape, a.dtype()),))
+
+
 # 8 rows of 1 by 8 in each: 64 * 2; 8 of 4 bytes, 8 of 2 and 1 of 4 read, 64 of 2 written
 @op(
     *("_C::awq_dequantize", "sgl_kernel::awq_dequantize"),

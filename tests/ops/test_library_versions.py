@@ -1,0 +1,183 @@
+"""Ops of libraries whose arguments changed between versions, or differ from those of their kin.
+
+Each call is laid out as the library's own schema says; its cost is that of a plain op which does
+the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pyprof import ops
+from pyprof.marker import Call, Tensor, Value
+
+B, S, H, D = 2, 8, 4, 16
+DENSE = Tensor((B, S, H, D), "bfloat16")
+PACKED, STARTS = Tensor((B * S, H, D), "bfloat16"), Tensor((B + 1,), "int32")
+LSE, SEED = Tensor((H, B * S), "float32"), Tensor((2,), "int64")
+FULL = B * H * S * S * 2 * (D + D)
+
+X, W, OUT = (Tensor(shape, "bfloat16") for shape in ((4, 6), (5, 6), (4, 5)))
+X8, W8 = Tensor((4, 6), "float8_e4m3fn"), Tensor((5, 6), "float8_e4m3fn")
+X4, W4 = Tensor((4, 32), "uint8"), Tensor((5, 32), "uint8")
+ROWS, COLUMNS = Tensor((4, 1), "float32"), Tensor((5, 1), "float32")
+BIAS = Tensor((5,), "bfloat16")
+
+NEW_CUTLASS = (*(DENSE,) * 3, *(None,) * 5, 0.0, 1, False, None, None, None)
+OLD_CUTLASS = (*(DENSE,) * 3, *(None,) * 4, 0.0, True, 1, None, None, None)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        NEW_CUTLASS,
+        OLD_CUTLASS,
+        (*(DENSE,) * 3, None, None, None, True, True),
+        (*(DENSE,) * 3, True, True),
+    ],
+)
+def test_xformers_efficient_kernel_in_each_version(args: tuple[Value, ...]) -> None:
+    """Each says in another place that the mask is causal: half of the products are left."""
+    call = Call("xformers", "efficient_attention_forward_cutlass", args)
+    assert (ops.cost(call).flops, ops.cost(call).bytes) == (FULL // 2, 8192)
+
+
+@pytest.mark.parametrize("args", [NEW_CUTLASS, OLD_CUTLASS])
+def test_xformers_efficient_kernel_without_a_mask(args: tuple[Value, ...]) -> None:
+    """Whether the sums are kept is no mask; lengths on the GPU leave the products unknown."""
+    call = Call("xformers", "efficient_attention_forward_cutlass", args)
+    assert ops.cost(replace(call, args=(*args[:9], 0, *args[10:]))).flops == FULL
+    assert ops.cost(replace(call, args=(*args[:-2], STARTS, None))).flops is None
+
+
+GRADS = (PACKED, PACKED, PACKED, PACKED, PACKED, LSE)
+GIVEN = (PACKED, PACKED, PACKED)
+LENGTHS = (STARTS, STARTS, S, S, 0.0, 0.25)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (*GRADS, *GIVEN, *LENGTHS, True, SEED),
+        (*GRADS, *GIVEN, *LENGTHS, True, 0, SEED),
+        (*GRADS, *GIVEN, *LENGTHS, True, -1, -1, SEED),
+        (False, *GRADS, *LENGTHS, True, -1, -1, SEED),
+        (True, *GRADS, *LENGTHS, True, -1, -1, SEED, False),
+    ],
+)
+def test_xformers_flash_backward_in_each_version(args: tuple[Value, ...]) -> None:
+    """The gradients were given at first; now a truth value says how they are stored."""
+    plain = Call(
+        "flash_attn",
+        "_flash_attn_varlen_backward",
+        (*GRADS, *GIVEN, *LENGTHS, True, -1, -1),
+    )
+    found, expected = ops.cost(Call("xformers_flash", "flash_bwd", args)), ops.cost(plain)
+    assert expected.flops is not None
+    assert (found.flops, found.bytes) == (expected.flops, expected.bytes)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [(True, False), (True, 0, False), (True, -1, -1, False), (True, -1, -1, False, None)],
+)
+def test_xformers_flash_in_each_version(rest: tuple[Value, ...]) -> None:
+    """A window came, then how many keys are used, then pages."""
+    used = (None,) if len(rest) > 3 else ()
+    args = (*GIVEN, STARTS, STARTS, *used, S, S, 0.0, 0.25, *rest)
+    found = ops.cost(Call("xformers_flash", "flash_fwd", args))
+    assert (found.flops, found.bytes) == (FULL // 2, 8192)
+
+
+def _matmul(x: Tensor, w: Tensor) -> int | None:
+    return ops.cost(Call("aten", "mm", (x, Tensor(w.shape[::-1], w.dtype)))).flops
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "moved"),
+    [
+        ("gemm_a16w16_atomic_", (X, W, 6, Tensor((4, 5), "float32"), None), 48 + 60 + 80),
+        ("gemm_a16w16_atomic_", (X, W, 6, None, None), 48 + 60 + 80),
+        ("gemm_a16w16_asm", (X, W, OUT, BIAS, None, ""), 48 + 60 + 40 + 10),
+        ("_gemm_a16w16_asm", (X, W, OUT, SEED, BIAS, None, "", False), 48 + 60 + 40 + 10),
+        ("_gemm_a16w16_asm", (X, W, OUT, SEED, SEED, BIAS, 1, "", False), 48 + 60 + 40 + 10),
+        ("gemm_a8w8_bpreshuffle", (X8, W8, ROWS, COLUMNS, BIAS, 6, False), 54 + 36 + 80 + 10),
+        ("_flatmm_a8w8_blockscale_asm", (X8, W8, ROWS, COLUMNS, OUT), 54 + 36 + 40),
+    ],
+)
+def test_aiters_products(op: str, args: tuple[Value, ...], moved: int) -> None:
+    """Where the bias, the type and the result stand differs; the result's type is what it says."""
+    found = ops.cost(Call("aiter", op, args))
+    assert (found.flops, found.bytes) == (_matmul(X, W), moved)
+
+
+@pytest.mark.parametrize(
+    ("op", "rest", "moved"),
+    [
+        ("gemm_afp4wfp4_", (6, Tensor((4, 5), "float32"), None, False), 80),
+        ("gemm_afp4wfp4_", (6, None, None, False), 80),
+        ("gemm_a4w4", (Tensor((1, 5), "float32"), 15, 1.0, 0.0, True), 40 + 20),
+        ("gemm_a4w4", (OUT, Tensor((1, 5), "float32"), 1.0, 0.0, True), 40 + 20),
+        ("gemm_a4w4", (OUT, None, 1.0, 0.0, True), 40),
+        ("gemm_a4w4", (None, 15, 1.0, 0.0, True), 40),
+    ],
+)
+def test_aiters_products_of_fp4(op: str, rest: tuple[Value, ...], moved: int) -> None:
+    """A bias is no result, a type no bias."""
+    scales = (Tensor((4, 2), "uint8"), Tensor((5, 2), "uint8"))
+    found = ops.cost(Call("aiter", op, (X4, W4, *scales, *rest)))
+    assert (found.flops, found.bytes) == (2 * 4 * 5 * 64, 128 + 160 + 18 + moved)
+
+
+def test_aiters_first_stage_of_experts_reads_its_scales() -> None:
+    """It states the inner size where others state how many experts a token has."""
+    tokens, inner = Tensor((4, 6), "float8_e4m3fn"), Tensor((4, 2, 5), "bfloat16")
+    up, down = Tensor((8, 10, 6), "float8_e4m3fn"), Tensor((8, 6, 5), "float8_e4m3fn")
+    order = Tensor((8,), "int32")
+    head = (tokens, up, down, order, order, Tensor((1,), "int32"), inner)
+    scales = (Tensor((4, 1), "float32"), Tensor((8, 1), "float32"))
+    own = Call("aiter", "moe_stage1_g1u1", (*head, 5, "", 32, 0, 0, 2, *scales, None))
+    other = Call("aiter", "ck_moe_stage1", (*head, 2, "", *reversed(scales), 32, None, 2, 0))
+    assert (ops.cost(own).flops, ops.cost(own).bytes) == (960, 24 + 480 + 48 + 80)
+    assert ops.cost(other) == replace(ops.cost(own), params=ops.cost(other).params)
+
+
+@pytest.mark.parametrize(
+    ("mod", "front"), [("aiter", (Tensor((1,), "float32"), 140)), ("sgl_kernel", (140, 1))]
+)
+def test_a_quick_reduction_has_two_arguments_before_its_tensors(
+    mod: str, front: tuple[Value, ...]
+) -> None:
+    """An empty tensor and a handle, or a handle and a profile."""
+    x = Tensor((4, 6), "float32")
+    found = ops.cost(Call(mod, "qr_all_reduce", (*front, x, x, 0, False)))
+    assert found.bytes == ops.cost(Call("_C_custom_ar", "qr_all_reduce", (140, x, x, 0))).bytes
+
+
+def test_int8_product_into_a_given_result() -> None:
+    """The result is written and not read, as a bias would be."""
+    x, w = Tensor((4, 6), "int8"), Tensor((5, 6), "int8")
+    for given in ((), (Tensor((4, 5), "int32"),)):
+        found = ops.cost(Call("bitsandbytes", "int8_linear_matmul", (x, w, *given)))
+        assert found.bytes == 24 + 30 + 80
+
+
+PARTS = (Tensor((4, 6), "float32"), Tensor((6,), "float32"), Tensor((2, 3), "float32"))
+HALF = tuple(replace(part, dtype="float16") for part in PARTS)
+
+
+@pytest.mark.parametrize(
+    ("op", "lists", "moved"),
+    [
+        ("multi_tensor_axpby", (PARTS, PARTS, PARTS), 36 * 4 * 3),
+        ("multi_tensor_sgd", (PARTS, PARTS, PARTS), 36 * 4 * 5),
+        ("multi_tensor_sgd", (PARTS, PARTS, PARTS, HALF), 36 * (4 * 5 + 2)),
+        ("multi_tensor_scale", (HALF, PARTS), 36 * (2 + 4)),
+    ],
+)
+def test_apex_reads_no_results(op: str, lists: tuple[tuple[Tensor, ...], ...], moved: int) -> None:
+    """A sum's result and a half-precision copy of the parameters are only written."""
+    found = ops.cost(Call("amp_C", op, (65536, Tensor((1,), "int32"), lists)))
+    assert found.bytes == moved
