@@ -38,6 +38,7 @@ def main() -> None:
             model(batch).sum().backward()
         gradient = model.module.weight.grad
         print(f"gradient {gradient[0, 0].item():.1f}")
+        dist.barrier()  # else Gloo's threads may still hold on to the backward pass as it goes
         dist.destroy_process_group()
 
 

@@ -24,9 +24,12 @@ if TYPE_CHECKING:
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
-# A shell lets what it runs in the background ignore Ctrl-C, which some tests send to programs.
+# A shell lets what it runs in the background ignore Ctrl-C, and nohup that a terminal is closed;
+# some tests send both to programs.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 CAPTURES = Path(__file__).resolve().parents[1] / ".." / "shared" / "captures"
 
