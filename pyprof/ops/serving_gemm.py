@@ -454,7 +454,12 @@ _SIZES = "int m, int n, int k"
     bytes=176,
 )
 def marlin(a: Args) -> Work:
-    """A weight in an order of its own: the call states the sizes."""
+    """A weight in an order of its own."""
+    return product_of_stated_sizes(a)
+
+
+def product_of_stated_sizes(a: Args) -> Work:
+    """Give the work of a product whose call states N and K, which the stored weight hides."""
     x, w, n, k = a.tensor("x"), a.tensor("weight"), a.integer("n", 0), a.integer("k", 0)
     if not n or k != size(x, -1):
         raise Unknown("arguments do not fit the op")

@@ -13,7 +13,7 @@ from pyprof.marker import Call, Tensor
 from pyprof.ops.gemm import product
 from pyprof.ops.gemm_low_precision import read_tensors
 from pyprof.ops.registry import op
-from pyprof.ops.serving_gemm import stored_product, weight_product
+from pyprof.ops.serving_gemm import product_of_stated_sizes, stored_product, weight_product
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, size
 
@@ -335,11 +335,8 @@ def packed(a: Args) -> Work:
     bytes=176,
 )
 def marlin(a: Args) -> Work:
-    """A weight in an order of its own: the call states the sizes."""
-    x, w, n, k = a.tensor("x"), a.tensor("weight"), a.integer("n", 0), a.integer("k", 0)
-    if not n or k != size(x, -1):
-        raise Unknown("arguments do not fit the op")
-    return stored_product(a, x, w, n, k)
+    """A weight in an order of its own."""
+    return product_of_stated_sizes(a)
 
 
 # 2 * 4 * 5 * 6 as though dense; x 24, 5 * 3 kept and 5 * 3 places of 1 byte, 4 + 5 scales of 4, out
