@@ -1,7 +1,8 @@
-"""What a build makes: the long description, of the README, and the man pages of the wheel."""
+"""What a build makes: links to the project's home, the long description, the wheel's man pages."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
@@ -39,26 +40,47 @@ class ManPages(BuildHookInterface[Any]):
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-class LongDescription(MetadataHookInterface):
-    """Makes links absolute where `project.urls` has a Source; else leaves the words alone."""
+_HOME = "PROJECT_URL"
+"""Names the variable that says where the sources are when a release is built."""
+
+
+class Description(MetadataHookInterface):
+    """Says where the project is at home, and describes it by its README.
+
+    The release workflow sets the home, which is the repository that it runs in. A build anywhere
+    else names none: a copy must not send its users to somebody else's. A wheel that is made of a
+    released sdist has what that says.
+    """
 
     PLUGIN_NAME = "custom"
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Put the README in, as Markdown."""
+        """Put the links and the README in, as Markdown."""
+        home = os.environ.get(_HOME, "").rstrip("/")
         text = Path(self.root, "README.md").read_text(encoding="utf-8")
-        source = metadata.get("urls", {}).get("Source")
-        metadata["readme"] = {"content-type": "text/markdown", "text": described(text, source)}
+        metadata["urls"] = project_urls(home) if home else {}
+        metadata["readme"] = {"content-type": "text/markdown", "text": described(text, home)}
 
 
-def described(readme: str, source: str | None) -> str:
+def project_urls(home: str) -> dict[str, str]:
+    """Give the links of a project whose repository is at home there, under an index's labels."""
+    return {
+        "Homepage": home,
+        "Documentation": f"{home}/blob/main/docs/README.md",
+        "Source": home,
+        "Changelog": f"{home}/blob/main/CHANGELOG.md",
+        "Issues": f"{home}/issues",
+    }
+
+
+def described(readme: str, home: str) -> str:
     """Give the README with links that lead somewhere from anywhere, or with none."""
 
     def outside(match: re.Match[str]) -> str:
         words, target = match["words"], match["target"]
-        if target is None or source is None:
+        if target is None or not home:
             return words or match[0]
         page = "README.md" if target.startswith("#") else ""
-        return f"[{words}]({source.rstrip('/')}/blob/main/{page}{target})"
+        return f"[{words}]({home}/blob/main/{page}{target})"
 
     return _RELATIVE_LINK.sub(outside, readme)

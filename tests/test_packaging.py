@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email
+import os
 import re
 import runpy
 import subprocess
@@ -10,11 +11,15 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pyprof import __main__ as program
 from tests.programs import TOP
+
+if TYPE_CHECKING:
+    from email.message import Message
 
 pytest.importorskip("hatchling")
 
@@ -28,11 +33,11 @@ DATA = {
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """Give the wheel of this tree."""
+    """Give the wheel of this tree, as nobody releases it."""
     folder = tmp_path_factory.mktemp("wheel")
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
-        cwd=TOP, check=True, capture_output=True,
+        cwd=TOP, check=True, capture_output=True, env={**os.environ, "PROJECT_URL": ""},
     )  # fmt: skip
     (path,) = folder.glob("*.whl")
     assert path.name.startswith("torch_pyprof-")
@@ -59,8 +64,7 @@ def test_the_wheel_has_its_command_and_licence(wheel: zipfile.ZipFile) -> None:
 
 def test_the_metadata_is_complete(wheel: zipfile.ZipFile) -> None:
     """What an index shows of the package, and what a report needs comes with it."""
-    (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
-    about = email.message_from_bytes(wheel.read(name))
+    about = _metadata(wheel)
     for field in ("Summary", "Keywords", "Classifier", "License-Expression", "Requires-Python"):
         assert about[field]
     required = {re.split("[>;]", text)[0] for text in about.get_all("Requires-Dist", [])
@@ -76,9 +80,51 @@ def test_links_of_the_description_lead_to_the_source() -> None:
     """If it has a home; else the words stay. Other links and code are as they were."""
     described = runpy.run_path(str(TOP / "hatch_build.py"))["described"]
     text = "[a](docs/a.md#x), [b](https://b), [c](#c), `x[0](1)`"
-    assert described("[a](docs/a.md)", "https://h/p/") == "[a](https://h/p/blob/main/docs/a.md)"
+    assert described("[a](docs/a.md)", "https://h/p") == "[a](https://h/p/blob/main/docs/a.md)"
     assert described("[`a`](#b)", "https://h/p") == "[`a`](https://h/p/blob/main/README.md#b)"
-    assert described(text, None) == "a, [b](https://b), c, `x[0](1)`"
+    assert described(text, "") == "a, [b](https://b), c, `x[0](1)`"
+
+
+def test_links_of_a_project_lead_to_files_of_it() -> None:
+    """The labels are those that an index knows; what is linked is there."""
+    links = runpy.run_path(str(TOP / "hatch_build.py"))["project_urls"]("https://h/p")
+    assert {"Homepage", "Documentation", "Source", "Changelog", "Issues"} == set(links)
+    for link in links.values():
+        in_repository = link.removeprefix("https://h/p").removeprefix("/blob/main/")
+        assert in_repository in ("", "/issues") or (TOP / in_repository).is_file()
+
+
+@pytest.mark.slow
+def test_a_release_names_its_home(tmp_path: Path) -> None:
+    """So does a wheel that somebody makes of its sdist, wherever; a build of a clone names none."""
+    home = "https://example.com/us/pyprof"
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path / "dist"), "-t"]
+    subprocess.run(
+        [*build, "sdist"], cwd=TOP, check=True, capture_output=True,
+        env={**os.environ, "PROJECT_URL": f"{home}/"},
+    )  # fmt: skip
+    (sdist,) = (tmp_path / "dist").glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (tree,) = tmp_path.glob("torch_pyprof-*")
+    subprocess.run([*build, "wheel"], cwd=tree, check=True, capture_output=True)
+    (path,) = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(path) as released:
+        about = _metadata(released)
+    links = dict(text.split(", ") for text in about.get_all("Project-URL", []))
+    assert links["Source"] == home
+    assert links["Changelog"] == f"{home}/blob/main/CHANGELOG.md"
+    assert f"]({home}/blob/main/docs/" in str(about.get_payload())
+
+
+def test_a_build_of_a_clone_names_no_home(wheel: zipfile.ZipFile) -> None:
+    """A copy must not send its users to somebody else's."""
+    assert "Project-URL" not in _metadata(wheel)
+
+
+def _metadata(wheel: zipfile.ZipFile) -> Message:
+    (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    return email.message_from_bytes(wheel.read(name))
 
 
 @pytest.mark.slow

@@ -82,3 +82,11 @@ def test_every_python_that_is_promised_is_tried() -> None:
     text = (TOP / "pyproject.toml").read_text("utf-8")
     promised = re.findall(r"Python :: (3\.\d+)", text)
     assert _workflow("ci")["jobs"]["python"]["strategy"]["matrix"]["python"] == promised
+
+
+def test_a_release_says_where_it_comes_from() -> None:
+    """The home in its metadata is the repository in which it is built."""
+    steps = _workflow("release")["jobs"]["build"]["steps"]
+    (package,) = (step for step in steps if step.get("run") == "make package")
+    assert "github.repository" in package["env"]["PROJECT_URL"]
+    assert '"PROJECT_URL"' in (TOP / "hatch_build.py").read_text("utf-8")
