@@ -147,7 +147,7 @@ def prune(names: Sequence[str], numbers: Sequence[int]) -> list[int]:
 
 
 def count_in_order(
-    numbers: Chains, rows: Ints, op: Ints, backward: NDArray[np.bool_]
+    numbers: Chains, rows: Ints, op: Integers, backward: NDArray[np.bool_]
 ) -> tuple[Ints, Ints]:
     """Give each kernel of one thread its current number, and its place among kernels of that.
 

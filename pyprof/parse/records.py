@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import ints
 from pyprof.marker import templates as numbered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from pyprof.arrays import Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,12 @@ class Coded:
     Index -1 stands for null. Values are plain Python: texts, lists of texts.
     """
 
-    index: NDArray[np.int64]
+    index: Integers
+    """Held as int32, for there are many columns of millions: widen before multiplying."""
     values: list[Any]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "index", self.index.astype(np.int32, copy=False))
 
     def __len__(self) -> int:
         return len(self.index)
@@ -189,7 +194,7 @@ def _of_texts(column: pa.Array, function: Callable[[pa.Array], pa.Array]) -> pa.
 def encode(column: pa.Array) -> Coded:
     """Find the distinct values of a column of texts, numbers or lists of texts or numbers."""
     encoded = _key(column).dictionary_encode()
-    index = ints(encoded.indices)
+    index = encoded.indices.fill_null(-1).to_numpy()
     if pa.types.is_dictionary(column.type):
         return Coded(index, encoded.dictionary.to_pylist())
     first = first_rows(index)
@@ -216,9 +221,11 @@ def first_rows(index: NDArray[np.integer]) -> NDArray[np.int64]:
     return np.flatnonzero(new)
 
 
-def distinct(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def distinct(keys: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Number distinct keys as they come: the first row of each, and the number of each row."""
-    if (low := int(keys.min(initial=_LARGEST))) + _DENSE * len(keys) > int(keys.max(initial=low)):
+    if not len(keys):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if (low := int(keys.min())) + _DENSE * len(keys) > int(keys.max()):
         return _distinct_of_few(keys - low)
     encoded = pa.array(keys).dictionary_encode()  # hashing; no sort of millions
     number = encoded.indices.to_numpy()
@@ -227,10 +234,9 @@ def distinct(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
 
 _DENSE = 4
 """Values that there may be for each of some keys, so that a place for each value is soon filled."""
-_LARGEST = np.iinfo(np.int64).max
 
 
-def _distinct_of_few(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _distinct_of_few(keys: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Do the same for keys from 0 on: without hashing, by the first row of each value."""
     narrow = np.int32 if len(keys) <= np.iinfo(np.int32).max else np.int64
     rows = np.arange(len(keys), dtype=narrow)
@@ -242,25 +248,30 @@ def _distinct_of_few(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArra
     return firsts, first[keys].astype(np.int64)
 
 
-def totals(number: NDArray[np.int64], values: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+def totals(number: Integers, values: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     """Add up the values of each of the numbers below count; exactly, as floats would not."""
     sums = np.zeros(count, np.int64)
     np.add.at(sums, number, values)
     return sums
 
 
-def number_combinations(*columns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number the distinct combinations of some columns as they come."""
+def combinations(*columns: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Number the distinct combinations of some columns, as `distinct` does keys."""
     if (packed := _packed(columns)) is not None:
-        return distinct(packed)[1]
-    _, number = distinct(columns[0])
+        return distinct(packed)
+    first, number = distinct(columns[0])
     for column in columns[1:]:
-        first, code = distinct(column)
-        _, number = distinct(number * len(first) + code)
-    return number
+        values, code = distinct(column)
+        first, number = distinct(number * len(values) + code)
+    return first, number
 
 
-def _packed(columns: Sequence[NDArray[np.int64]]) -> NDArray[np.int64] | None:
+def number_combinations(*columns: Integers) -> NDArray[np.int64]:
+    """Number the distinct combinations of some columns as they come."""
+    return combinations(*columns)[1]
+
+
+def _packed(columns: Sequence[Integers]) -> NDArray[np.int64] | None:
     """Make one number of the values of each row; None where they do not fit, or there is none."""
     if not len(columns[0]):
         return None
@@ -268,7 +279,7 @@ def _packed(columns: Sequence[NDArray[np.int64]]) -> NDArray[np.int64] | None:
     spread = [int(column.max()) - low + 1 for column, low in zip(columns, lowest, strict=True)]
     if math.prod(spread) >= _PACKED:
         return None
-    packed = columns[0] - lowest[0]
+    packed = columns[0].astype(np.int64) - lowest[0]
     for column, low, size in zip(columns[1:], lowest[1:], spread[1:], strict=True):
         packed = packed * size + (column - low)
     return packed

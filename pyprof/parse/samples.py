@@ -22,7 +22,7 @@ from pyprof.parse.records import Coded, encode, number_combinations
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyprof.arrays import Floats, Ints
+    from pyprof.arrays import Floats, Integers, Ints
     from pyprof.parse.pooling import Estimate, Samples, Shares
     from pyprof.parse.records import Column
     from pyprof.schema import Capture
@@ -62,7 +62,7 @@ def counters(capture: Capture, columns: Mapping[str, Column]) -> dict[str, Colum
 
 
 def _times(column: Column) -> Ints:
-    return column.index if isinstance(column, Coded) else ints(column)
+    return column.index.astype(np.int64) if isinstance(column, Coded) else ints(column)
 
 
 def _kinds(columns: Mapping[str, Column]) -> tuple[Ints, int]:
@@ -72,7 +72,7 @@ def _kinds(columns: Mapping[str, Column]) -> tuple[Ints, int]:
     return kind, int(kind.max(initial=NONE)) + 1
 
 
-def _code(column: Column) -> Ints:
+def _code(column: Column) -> Integers:
     if isinstance(column, Coded):
         return column.index
     if isinstance(column, pa.ChunkedArray):

@@ -142,7 +142,7 @@ def _ops_by_row(
 def _numbers(
     sweep: DescribedSweep,
     seqs: Chains,
-    op: Ints,
+    op: Integers,
     backward: NDArray[np.bool_],
     flow: Ints,
     old: NDArray[np.bool_],

@@ -15,7 +15,7 @@ from pyprof.marker import Call, Tensor
 from pyprof.ops import collectives, dtypes
 from pyprof.ops.registry import FPROP
 from pyprof.parse.collectives import decoded_fields
-from pyprof.parse.records import distinct
+from pyprof.parse.records import combinations
 from pyprof.prof.chosen_call import OWN, ChosenCall
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def with_collectives(
     unknown = np.array([_unknown(work) for work in works], bool)[work_of]
     calls = [_call(decoded_fields(text)) for text in said.values]
     replaced = np.array([*(call is not None for call in calls), False])[said.index] & unknown
-    first, number = distinct(np.where(replaced, said.index + 1, 0) * len(works) + work_of)
+    first, number = combinations(np.where(replaced, said.index, -1), work_of)
     chosen = []
     for row in first.tolist():
         work, call = works[work_of[row]], calls[said.index[row]] if replaced[row] else None

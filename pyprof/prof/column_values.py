@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.parse import paths
-from pyprof.parse.records import Coded, distinct
+from pyprof.parse.records import Coded, combinations
 from pyprof.prof.apportion import UNKNOWN
 from pyprof.prof.families import family
 from pyprof.prof.measured import rounded, with_counters
@@ -101,7 +101,7 @@ _BIAS_FAMILIES = {"pointwise", "reduction"}
 def ops(table: Table) -> pa.Array:
     """Name the op that was called; `bias` for the bias of a linear."""
     mods, ops = table.own_or_forward("mod"), table.own_or_forward("op")
-    first, index = distinct((mods.index + 1) * (len(ops.values) + 1) + ops.index + 1)
+    first, index = combinations(mods.index, ops.index)
     pairs = ((mods.at(row), ops.at(row)) for row in first.tolist())
     names = [op_name(mod[0] if mod else None, op[0]) if op else None for mod, op in pairs]
     linear = np.array([name == "linear" for name in names], bool)[index]

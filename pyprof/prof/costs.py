@@ -10,7 +10,7 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.gpu.kernel_roles import Role, rank, role
-from pyprof.parse.records import distinct
+from pyprof.parse.records import combinations, distinct
 from pyprof.prof import op_calls
 from pyprof.prof.apportion import UNKNOWN, apportion, parts
 from pyprof.prof.autotuning import autotuning_trials
@@ -389,7 +389,7 @@ def _kinds(records: Records) -> NDArray[np.str_]:
 
 def _ranks(rows: Rows) -> Ints:
     """Rank each row's kernel among those that may do its op's arithmetic; 0 is the likeliest."""
-    first, index = distinct(rows.work_of << 32 | rows.name.index)
+    first, index = combinations(rows.work_of, rows.name.index)
     rank_of = [
         rank(rows.role[rows.name.index[row]], rows.family[rows.work_of[row]])
         for row in first.tolist()

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.gpu.eligible import FAMILIES, eligible
-from pyprof.parse.records import Coded, distinct
+from pyprof.parse.records import Coded, combinations
 from pyprof.prof.families import family
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def reasons(table: Table) -> pa.Array:
         Coded(number, [_verdict(entry) for entry in judged]),
     )
     above = _above_peak(table)
-    first, both = distinct(above.index << 32 | reason.index + 1)
+    first, both = combinations(above.index, reason.index)
     pairs = [(above.index[row], reason.index[row]) for row in first.tolist()]
     spelt = ["; ".join(text for text in (_at(above, a), _at(reason, b)) if text) for a, b in pairs]
     return Coded(both, [text or None for text in spelt]).numbered()
@@ -148,7 +148,7 @@ def _verdict(judgement: Judgement) -> str | None:
 def _unused(table: Table) -> Coded:
     """Say why matrix products ran without Tensor Cores, or slower than they could."""
     costs, (number, judged) = table.costs, table.judged
-    first, index = distinct(costs.params_of << 32 | number)
+    first, index = combinations(costs.params_of, number)
     gpu = table.records.coded("gpu")
     names = [*gpu.values, None]
     reasons = [

@@ -10,7 +10,7 @@ import numpy as np
 from pyprof.gpu.kernel_names import by_name, split
 from pyprof.gpu.kernel_roles import Role, role
 from pyprof.ops.families import OTHER
-from pyprof.parse.records import Coded, distinct
+from pyprof.parse.records import Coded, combinations
 from pyprof.prof.families import family
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ _QUANTIZES = re.compile(
 def families(table: Table) -> Coded:
     """Give the family of each row: what its name says of sending, else its op, else its name."""
     costs, names = table.costs, table.records.coded("kLongName")
-    first, index = distinct(costs.work_of << 32 | names.index)
+    first, index = combinations(costs.work_of, names.index)
     of_work = [OF_OPS.get(family(work)) for work in costs.work]
     of_name = [family_of_kernel(name) for name in names.values]
     both = ((of_work[costs.work_of[row]], of_name[names.index[row]]) for row in first.tolist())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pyprof.parse.records import Coded, distinct, totals
+from pyprof.parse.records import Coded, combinations, distinct, totals
 from pyprof.prof.apportion import UNKNOWN
 from pyprof.prof.column import FLOAT, INT, TEXT, Column
 from pyprof.prof.columns import COLUMNS
@@ -48,7 +48,7 @@ def grouped(table: Table, rows: Mask | None = None) -> pa.Table:
     keys = [COLUMNS["op"].held(table), COLUMNS["dir"].held(table), shapes(table).numbered()]
     first, group = distinct(_joined(keys)[chosen])
     count = len(first)
-    pairs, call = distinct(group << 32 | table.costs.call[chosen])
+    pairs, call = combinations(group, table.costs.call[chosen])
     group_of_call = group[pairs]
     duration = table.duration_ns[chosen]
     share = table.roofline.share[chosen]
@@ -98,7 +98,7 @@ def shapes(table: Table) -> Coded:
     """Spell the types and sizes of each row's tensors; else what its cost was computed from."""
     sizes, dtypes = table.records.coded("sizes"), table.records.coded("dtypes")
     params = COLUMNS["params"].held(table)
-    first, index = distinct((sizes.index + 1) * (len(dtypes.values) + 1) + dtypes.index + 1)
+    first, index = combinations(sizes.index, dtypes.index)
     spelt = [_spelt(sizes.at(row), dtypes.at(row)) for row in first.tolist()]
     known_rows = np.array([text is not None for text in spelt], bool)[index]
     own = params.dictionary.to_pylist()

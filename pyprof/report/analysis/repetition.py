@@ -33,7 +33,7 @@ def repetition(records: Records, launched: Ints) -> tuple[str, Ints, Ints] | Non
     rows = rows[np.argsort(launched[rows], kind="stable")]
     replay = records.numpy("replay")[rows]
     begins = _launches(replay)
-    code = _codes(records.coded("kLongName").index[rows], begins)
+    code = _codes(records.coded("kLongName").index[rows].astype(np.int64), begins)
     size = np.diff(begins, append=len(rows))
     mostly_graphs = 2 * int((replay >= 0).sum()) > len(rows)
     period = _period(code, least=1 if mostly_graphs else 2)

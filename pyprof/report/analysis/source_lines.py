@@ -12,7 +12,7 @@ import numpy as np
 
 from pyprof.inputs.source import each_once
 from pyprof.parse.paths import file_and_line, user_line
-from pyprof.parse.records import distinct, totals
+from pyprof.parse.records import combinations, totals
 from pyprof.prof.processor import GPU, processor_of
 from pyprof.report import advice
 from pyprof.report.analysis import filtered
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Mask
+    from pyprof.arrays import Integers, Mask
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
     from pyprof.prof.where import Condition
@@ -121,9 +121,9 @@ def merge_line_times(a: SourceLines, b: SourceLines) -> SourceLines:
     )
 
 
-def _calls(trace: NDArray[np.int64], call: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def _calls(trace: Integers, call: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """Count the distinct op calls of each stack."""
-    first, _ = distinct(call * size + trace)
+    first, _ = combinations(call, trace)
     return np.bincount(trace[first], minlength=size)
 
 

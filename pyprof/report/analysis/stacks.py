@@ -9,7 +9,7 @@ import numpy as np
 
 from pyprof.arrays import ints
 from pyprof.parse.paths import file_and_line
-from pyprof.parse.records import totals
+from pyprof.parse.records import combinations, totals
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.op_names import qualified
 
@@ -49,8 +49,7 @@ def stacks(table: Table) -> Stacks:
     mod, op = (COLUMNS[name].values(table) for name in ("mod", "op"))
     named = {name: _codes(values) for name, values in (("mod", mod), ("op", op))}
     kernel = table.records.coded("kShortName")
-    parts = [trace.index, named["mod"][0], named["op"][0], kernel.index]
-    key, first = _combined(parts)
+    first, key = combinations(trace.index, named["mod"][0], named["op"][0], kernel.index)
     number_of_stack: dict[Stack, int] = {}
     place = np.zeros(len(first), np.int64)
     for number, row in enumerate(first.tolist()):
@@ -93,16 +92,6 @@ def _codes(values: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:
         coded = coded.combine_chunks()
     index = ints(coded.indices)
     return index, [*coded.dictionary.to_pylist(), None]
-
-
-def _combined(parts: list[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Number the distinct combinations; give each row's number and one row of each."""
-    key = np.zeros(len(parts[0]), np.int64)
-    first = key
-    for part in parts:
-        pair = key * (int(part.max(initial=-1)) + 2) + part + 1
-        _, first, key = np.unique(pair, return_index=True, return_inverse=True)
-    return key, first
 
 
 def _source_line(text: str) -> Frame:

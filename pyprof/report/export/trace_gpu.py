@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import ints
-from pyprof.parse.records import distinct
+from pyprof.parse.records import combinations
 from pyprof.prof.columns import COLUMNS
 from pyprof.report.analysis.timeline import in_order, streams
 from pyprof.report.export.trace_lines import (
@@ -202,9 +202,9 @@ def _paths(table: Table) -> tuple[list[tuple[str, ...]], Ints]:
     layer = table.own_or_forward("layer")
     layers = [*(tuple(value or ()) for value in layer.values), ()]
     if "window" not in table.records.columns:
-        return layers, layer.index
+        return layers, layer.index.astype(np.int64)
     window = table.records.numpy("window")
-    first, number = distinct(window << 32 | layer.index + 1)
+    first, number = combinations(window, layer.index)
     pairs = zip(window[first].tolist(), layer.index[first].tolist(), strict=True)
     return [
         ((f"window {place}",) if place >= 0 else ()) + layers[inside] for place, inside in pairs
