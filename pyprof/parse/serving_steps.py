@@ -9,6 +9,7 @@ import numpy as np
 from pyprof.arrays import NONE, ints
 from pyprof.marker.batch import states_requests
 from pyprof.parse.records import Coded
+from pyprof.parse.texts import answers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +25,7 @@ def of_rows(capture: Capture, activities: pa.Table, launch: Ints) -> Coded | Non
     """
     text = capture.ranges.column("text").combine_chunks()
     names = text.dictionary.to_pylist()
-    states = np.array([*(states_requests(name or "") for name in names), False])
+    states = np.array([*answers([name or "" for name in names], states_requests), False])
     code = text.indices.fill_null(NONE).to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(states[code])
     if not len(rows):

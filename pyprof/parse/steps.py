@@ -29,7 +29,7 @@ from pyprof.marker import (
 from pyprof.parse.launches import launch_bounds
 from pyprof.parse.paths import unnumbered
 from pyprof.parse.records import Coded
-from pyprof.parse.texts import where
+from pyprof.parse.texts import answers, where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,9 +67,9 @@ def iterations(capture: Capture) -> Bounds | None:
     texts = ranges.filter(where(ranges.column("text"), is_iteration))
     distinct = texts.column("text").unique().to_pylist()
     named: dict[str, list[str]] = {}
-    for text in distinct:
-        if classify(text) in (Kind.STEP, Kind.LAYER):
-            named.setdefault(loop_of(text), []).append(text)
+    for text, loop in zip(distinct, answers(distinct, _loop_if_step), strict=True):
+        if loop is not None:
+            named.setdefault(loop, []).append(text)
     best = max(
         ((bool(serving_step(spelt[0])), bounds.total_ns, name, bounds)
          for name, spelt in sorted(named.items())
@@ -78,6 +78,10 @@ def iterations(capture: Capture) -> Bounds | None:
         default=None,
     )  # fmt: skip
     return None if best is None or not best[1] else replace(best[3], origin=f'ranges "{best[2]}"')
+
+
+def _loop_if_step(text: str) -> str | None:
+    return loop_of(text) if classify(text) in (Kind.STEP, Kind.LAYER) else None
 
 
 def loop_of(text: str) -> str:

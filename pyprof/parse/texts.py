@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyprof import marker
 from pyprof.arrays import ints
 from pyprof.marker import Kind
+from pyprof.parse.records import first_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from pyprof.arrays import Integers
 
 NO_SEQ = -1
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +44,34 @@ def read_texts(ranges: pa.Table) -> Texts:
     """Look at the texts of a table of ranges."""
     text = ranges.column("text").unify_dictionaries()
     templates = text.chunk(0).dictionary.to_pylist() if text.num_chunks else []
+    kind = answers([_head(template) for template in templates], marker.classify)
     return Texts(
         code=np.concatenate([np.zeros(0, np.int32), *(part.indices for part in text.chunks)]),
         seq=ints(ranges.column("seq"), NO_SEQ),
         templates=templates,
-        kind=np.array([_kind(template) for template in templates], np.int8),
+        kind=np.array(kind, np.int8),
     )
 
 
-def _kind(template: str) -> Kind:
-    """Classify a template; what an op's sizes are does not matter, so that most are alike."""
+def _head(template: str) -> str:
+    """Leave out an op's sizes, which do not matter for what it is."""
     sizes = template.find(_SIZES)
-    if sizes < 0 or _OP_ID not in (head := template[: sizes + len(_SIZES)]):
-        return marker.classify(template)
-    return _kind_of_head(head)
+    head = template[: sizes + len(_SIZES)]
+    return template if sizes < 0 or _OP_ID not in head else head
 
 
 _OP_ID, _SIZES = ", op_id = ", ", sizes = "
-_kind_of_head = lru_cache(maxsize=1 << 16)(marker.classify)
+
+
+def answers(texts: Sequence[str], question: Callable[[str], T]) -> list[T]:
+    """Answer a question about texts that does not depend on which numbers stand in them.
+
+    It is asked once for all that differ in numbers alone, as the names of steps do.
+    """
+    words = pc.replace_substring_regex(pa.array(texts, pa.string()), r"\d+", "0")
+    number = words.dictionary_encode().indices.to_numpy()
+    answer = [question(texts[row]) for row in first_rows(number).tolist()]
+    return [answer[place] for place in number.tolist()]
 
 
 def where(text: pa.ChunkedArray, question: Callable[[pa.Array], pa.Array]) -> pa.ChunkedArray:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyprof import marker
 from pyprof.readers import beside
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _FRAME = re.compile(r'File "([^"\n]+)", line ([1-9]\d{0,6}), in ')
 _GRAPH = re.compile(r"^graph_\d+_")
 """Before the name of a kernel for the CPU, in traces alone."""
+_FUSED = "_fused_"
 _USE = re.compile(r":\d+$")
 _NUMBER = re.compile(r"_\d+$")
 _MOST_BYTES, _MOST_LOG_BYTES = 1 << 26, 1 << 28
@@ -57,7 +59,7 @@ class Origin:
 
 def with_origins(capture: Capture, path: Path) -> Capture:
     """Give the capture with what the files beside it say of its generated kernels."""
-    if not any(_is_generated(text) for text in _distinct(capture.ranges)):
+    if not _has_generated(capture.ranges):
         return capture  # logs can be large
     try:
         files = sorted(_files(path.parent))
@@ -177,13 +179,14 @@ def _described(ranges: pa.Table, origins: Mapping[str, Origin]) -> tuple[pa.Tabl
     return ranges.set_column(column, field, pa.chunked_array(chunks, field.type)), count
 
 
-def _distinct(ranges: pa.Table) -> Iterator[str | None]:
-    for chunk in ranges.column("text").chunks:
-        yield from chunk.dictionary.to_pylist()
+def _has_generated(ranges: pa.Table) -> bool:
+    """Tell whether some text may be of a generated kernel, as `_is_generated` does of one."""
+    chunks = ranges.column("text").chunks
+    return any(pc.any(pc.match_substring(c.dictionary, _FUSED)).as_py() for c in chunks)
 
 
 def _is_generated(text: str | None) -> TypeGuard[str]:
-    return text is not None and "_fused_" in text
+    return text is not None and _FUSED in text
 
 
 def _with_origin(text: str | None, origins: Mapping[str, Origin]) -> str | None:

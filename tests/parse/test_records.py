@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.parse.records import Records, number_combinations
+from pyprof.parse.records import Records, combinations, number_combinations
 
 _FEW = st.integers(-3, 3)
 _ANY = st.integers(-(2**63), 2**63 - 1)
+_INT32 = st.integers(-(2**31), 2**31 - 1)
 
 
 @given(st.lists(st.tuples(_FEW, _FEW, _ANY) | st.tuples(_ANY, _FEW, _FEW)))
@@ -20,6 +21,18 @@ def test_distinct_combinations_are_numbered_as_they_come(rows: list[tuple[int, i
     known: dict[tuple[int, int, int], int] = {}
     expected = [known.setdefault(row, len(known)) for row in rows]
     columns = np.array(rows, np.int64).reshape(-1, 3).T
+    assert number_combinations(*columns).tolist() == expected
+    first, number = combinations(*columns)
+    assert number.tolist() == expected
+    assert first.tolist() == [rows.index(row) for row in known]
+
+
+@given(st.lists(st.tuples(_INT32, _INT32)))
+def test_narrow_columns_are_not_multiplied_as_such(rows: list[tuple[int, int]]) -> None:
+    """Products of what 32 bits hold need more."""
+    known: dict[tuple[int, int], int] = {}
+    expected = [known.setdefault(row, len(known)) for row in rows]
+    columns = np.array(rows, np.int32).reshape(-1, 2).T
     assert number_combinations(*columns).tolist() == expected
 
 
