@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 BARE_READ = """
 import sys
@@ -49,8 +50,16 @@ print(kernels)
 LOAD = "import sys, pyprof; pyprof.load(sys.argv[1])"
 
 
-def run(command: list[str], output: Path) -> tuple[float, float]:
-    """Run a command; give its wall time in s and its peak memory in GB."""
+class Taken(NamedTuple):
+    """What a command took, with the processes that it waited for."""
+
+    wall_s: float
+    peak_gb: float
+    cpu_s: float
+
+
+def run(command: list[str], output: Path) -> Taken:
+    """Run a command."""
     begun = time.perf_counter()
     pid = os.fork()
     if pid == 0:
@@ -61,7 +70,7 @@ def run(command: list[str], output: Path) -> tuple[float, float]:
     wall_s = time.perf_counter() - begun
     if status:
         sys.exit(f"{' '.join(command)} failed")
-    return wall_s, peak_gb(usage)
+    return Taken(wall_s, peak_gb(usage), usage.ru_utime + usage.ru_stime)
 
 
 def peak_gb(usage: resource.struct_rusage) -> float:
@@ -90,8 +99,8 @@ def measure(capture: Path, runs: int, folder: Path) -> None:
     print(
         f"{capture.name}: {kernels:,} kernels, {records.stat().st_size / 1e6:,.0f} MB of dict lines"
     )
-    for name, (wall_s, peak_gb) in best.items():
-        ratio = wall_s / best["bare read"][0]
+    for name, (wall_s, peak_gb, _) in best.items():
+        ratio = wall_s / best["bare read"].wall_s
         print(
             f"  {name:10} {wall_s:7.2f} s  {kernels / wall_s:10,.0f} kernels/s  "
             f"{peak_gb:5.2f} GB  {ratio:5.2f} x bare read"

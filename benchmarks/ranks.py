@@ -6,9 +6,10 @@
 `generate_ranks.py` makes the captures, in FOLDER, where they stay for the next time, or in a
 temporary one. Each command then runs in one process, with `--workers N` from 2 on, and on a Dask
 cluster of N workers of one thread each, started as a user would. Of several runs the fastest
-counts. Efficiency is the time of one process over N times that of N workers; memory is the largest
-resident size of any one process, as the operating system has it. What comes out has to be equal to
-the bit.
+counts. Efficiency is the time of one process over N times that of N workers. One process works on
+two threads where it can, which bounds that: use of the cores is the processor time of one process
+over N times the time of N workers. Memory is the largest resident size of any one process, as the
+operating system has it. What comes out has to be equal to the bit.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class Cost(NamedTuple):
 
     wall_s: float
     peak_gb: float
+    cpu_s: float
+    """Less than all that a Dask cluster took: its workers are not the command's."""
     digest: str
 
 
@@ -80,8 +83,7 @@ def once(name: str, captures: Path, folder: Path, *engine: str) -> Cost:
     shutil.rmtree(out, ignore_errors=True)
     arguments = [argument.format(out) for argument in _COMMANDS[name]]
     command = [sys.executable, "-m", "pyprof", name, str(captures), *arguments, *engine]
-    wall_s, peak = run(command, stdout)
-    return Cost(wall_s, peak, digest(out, stdout))
+    return Cost(*run(command, stdout), digest(out, stdout))
 
 
 def on_cluster(name: str, captures: Path, folder: Path, workers: int) -> Cost:
@@ -138,7 +140,8 @@ def _print(label: str, workers: int, cost: Cost, alone: Cost, kernels: int) -> N
         sys.exit(f"{label}: not what one process gives")
     print(
         f"  {label:16} {cost.wall_s:7.2f} s  {kernels / cost.wall_s:10,.0f} kernels/s  "
-        f"efficiency {alone.wall_s / workers / cost.wall_s:4.0%}  {cost.peak_gb:5.2f} GB"
+        f"efficiency {alone.wall_s / workers / cost.wall_s:4.0%}  "
+        f"use of the cores {alone.cpu_s / workers / cost.wall_s:4.0%}  {cost.peak_gb:5.2f} GB"
     )
 
 

@@ -81,12 +81,15 @@ _DASK = click.option(
 )
 
 
-def reads_captures(*arguments: str, strict: bool = True) -> _Options:
+def reads_captures(
+    *arguments: str, strict: bool = True, work: str = "pyprof.inputs.source"
+) -> _Options:
     """Add what names captures, and the options of work on them, to a command.
 
     One argument, `FILE...` say, takes a capture, several, a folder, a glob or a URL; `[FILE]...`
     stdin, too, where none is given. Each of several arguments, `A` and `B`, takes one of these. The
     command gets them as `captures`, a Captures. Without `strict` it has a --strict of its own.
+    `work` is the module of what is done with each capture.
     """
     names = ["files"] if len(arguments) == 1 else [name.lower() for name in arguments]
     options: list[_Options] = [*map(_argument, names, arguments), _QUIET]
@@ -103,7 +106,10 @@ def reads_captures(*arguments: str, strict: bool = True) -> _Options:
             from pyprof.inputs import engine_choice  # noqa: PLC0415 - takes time to load
 
             stops = strict and given.pop("strict")
-            with engine_choice.opened(workers or 1, dask, strict=stops, quiet=quiet) as chosen:
+            one_set = paths if len(names) == 1 else ()
+            with engine_choice.opened(
+                workers or 1, dask, strict=stops, quiet=quiet, sources=one_set, work=work
+            ) as chosen:
                 command(captures=Captures(paths, chosen, quiet), **given)
 
         made = capture_options(opened)

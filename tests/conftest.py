@@ -86,7 +86,7 @@ def two_workers() -> Iterator[None]:
 
     with (
         ProcessPoolExecutor(
-            WORKERS, spawn, initializer=processes._prepare, initargs=(spawn.Event(),)
+            WORKERS, spawn, initializer=processes._prepare, initargs=(spawn.Event(), 1)
         ) as pool,
         pytest.MonkeyPatch.context() as patch,
     ):

@@ -28,7 +28,7 @@ _LONG = 200_000  # rows from which a progress bar is worth its line
     help="Output: FILE.dict, FILE.jsonl, FILE.parquet, or FOLDER/ (or a URL) for a Parquet "
     "dataset. Default: dict lines on stdout.",
 )
-@reads_captures("CAPTURE...")
+@reads_captures("CAPTURE...", work="pyprof.inputs.dataset")
 def command(captures: Captures, target: str, *, kernels_only: bool) -> None:
     """Tie every kernel of CAPTURE to the op, layer, source line and forward op that caused it.
 

@@ -31,7 +31,7 @@ _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "parall
 @cli.json_option
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Output file; .csv, .json select the format. Default: stdout.")  # fmt: skip
-@reads_captures("SET...")
+@reads_captures("SET...", work="pyprof.report.ranks.measure")
 def command(
     captures: Captures, top: int, table: str, target: str,
     *, as_csv: bool, as_json: bool, raw: bool,

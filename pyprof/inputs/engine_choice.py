@@ -5,21 +5,31 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pyprof.errors import PyprofError
 from pyprof.inputs.engine import InProcess
+from pyprof.inputs.files import is_url
+from pyprof.inputs.find import find
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyprof.inputs.engine import Engine
 
 
 @contextmanager
 def opened(
-    workers: int = 1, dask: str | None = None, *, strict: bool = False, quiet: bool = False
+    workers: int = 1,
+    dask: str | None = None,
+    *,
+    strict: bool = False,
+    quiet: bool = False,
+    sources: Sequence[str] = (),
+    work: str = "pyprof.inputs.source",
 ) -> Iterator[Engine]:
     """Give the engine that is asked for: a cluster's, `workers` processes, or this process.
 
-    `strict`: a capture that cannot be read is an error; `quiet`: no progress bar.
+    `strict`: a capture that cannot be read is an error; `quiet`: no progress bar. Where `sources`
+    are several captures, processes start at once, and load the module `work`.
     """
     if dask is not None:
         from pyprof.inputs.dask_cluster import Cluster  # noqa: PLC0415 - needs the dask extra
@@ -30,6 +40,16 @@ def opened(
         from pyprof.inputs.processes import Processes  # noqa: PLC0415 - often not needed
 
         with Processes(workers, strict=strict, quiet=quiet) as processes:
+            if (captures := _count(sources)) > 1:
+                processes.begin(captures, work)
             yield processes
     else:
         yield InProcess(strict=strict, quiet=quiet)
+
+
+def _count(sources: Sequence[str]) -> int:
+    """Count the captures of this machine; what is wrong with them will be said as they are used."""
+    try:
+        return 0 if any(map(is_url, sources)) else len(find(sources))
+    except PyprofError:
+        return 0

@@ -7,6 +7,8 @@ watching and the second tries below would stay.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import multiprocessing
 import os
 import signal
@@ -16,10 +18,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyprof import arrow_setup
+from pyprof import arrow_setup, cores, readers
 from pyprof.errors import PyprofError
 from pyprof.inputs.engine import Failed, Handle, InProcess, attempt, name_of
 from pyprof.readers.settings import Carried
@@ -43,6 +46,8 @@ class Processes(InProcess):
     def __init__(self, workers: int, *, strict: bool = False, quiet: bool = False) -> None:
         super().__init__(strict=strict, quiet=quiet)
         self._workers = workers
+        self._cores = _share(workers)
+        """Of each process."""
         self._pool: ProcessPoolExecutor | None = None
         # Threads of Arrow and SQLite do not survive a fork.
         self._context = multiprocessing.get_context("spawn")
@@ -52,8 +57,21 @@ class Processes(InProcess):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is not None:
+            self._terminate()
         self._close()
+
+    def begin(self, captures: int, work: str) -> None:
+        """Start the processes for so many captures now, before `map`.
+
+        They load the module `work`, and what reads captures, while the command is still loaded.
+        """
+        processes = min(self._workers, captures)
+        self._cores = _share(processes)
+        with _uninterrupted():
+            for _ in range(processes):
+                self._started().submit(_load, work)
 
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
         """Work on several items at a time; strict stops at the first that cannot be read."""
@@ -99,7 +117,10 @@ class Processes(InProcess):
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
-                self._workers, self._context, initializer=_prepare, initargs=(self._begun,)
+                self._workers,
+                self._context,
+                initializer=_prepare,
+                initargs=(self._begun, self._cores),
             )
         return self._pool
 
@@ -114,12 +135,19 @@ class Processes(InProcess):
         try:
             yield
         except BaseException:
-            # Public as terminate_workers() from Python 3.14 on.
-            processes = self._pool._processes if self._pool else {}  # noqa: SLF001
-            for process in list((processes or {}).values()):
-                process.terminate()
+            self._terminate()
             self._close()
             raise
+
+    def _terminate(self) -> None:
+        # Public as terminate_workers() from Python 3.14 on.
+        processes = self._pool._processes if self._pool else {}  # noqa: SLF001
+        for process in list((processes or {}).values()):
+            process.terminate()
+
+
+def _share(processes: int) -> int:
+    return max(1, cores.available() // processes)
 
 
 @contextmanager
@@ -135,13 +163,16 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _prepare(begun: Event) -> None:
-    """Let a worker end without a traceback at Ctrl-C, which a terminal sends to it, too.
+def _prepare(begun: Event, cores_each: int) -> None:
+    """Let a worker use its share of the cores, and end with the command.
 
-    And when the command is killed: else it would wait for work for ever.
+    That is, without a traceback at Ctrl-C, which a terminal sends to it, too; and when the command
+    is killed: else it would wait for work for ever.
     """
     begun.set()
     arrow_setup.prepare()
+    cores.use(cores_each)
+    atexit.register(gc.freeze)  # to look through all that is loaded once more takes a while
     Thread(target=_end_with_command, daemon=True).start()
     signal.signal(signal.SIGINT, lambda *_: sys.exit(1))
     if hasattr(signal, "pthread_sigmask"):
@@ -152,6 +183,13 @@ def _end_with_command() -> None:
     if (command := multiprocessing.parent_process()) is not None:
         command.join()
         os._exit(1)
+
+
+def _load(work: str) -> None:
+    """Load the module of a command's work, and what it takes to read any capture."""
+    for module in (work, "pyprof.parse.assemble"):
+        import_module(module)
+    list(readers.readers())
 
 
 def _attempt(function: Callable[[A], T], item: A) -> T | Failed:

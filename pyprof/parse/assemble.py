@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import NONE, ints, used
 from pyprof.arrow_setup import give_back
+from pyprof.cores import executor
 from pyprof.marker import Kind
 from pyprof.parse import (
     collectives,
@@ -58,7 +58,7 @@ for _place, _kind in enumerate(
 def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     """Turn a capture into records."""
     capture, inferred = attribution.attributed(capture, _sweep)
-    with ThreadPoolExecutor(1) as pool:  # NumPy and Arrow work outside Python's lock
+    with executor(1) as pool:  # NumPy and Arrow work outside Python's lock
         swept = pool.submit(_sweep, capture)
         activities = _ordered(capture.activities, kernels_only=kernels_only)
         windows = profiler_windows.recording_windows(capture)

@@ -5,7 +5,6 @@ Texts are written and read as dictionaries, so that neither side spells out what
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, BinaryIO
 
 import orjson
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyprof import schema
+from pyprof.cores import executor
 from pyprof.errors import RecordsError, reason
 from pyprof.parse.records import Coded, Records, encode
 
@@ -50,7 +50,7 @@ def write(records: Records, file: BinaryIO, columns: pa.Schema = schema.PARQUET)
         pq.ParquetWriter(
             file, first.schema, compression="zstd", use_dictionary=repeating, store_schema=False
         ) as writer,
-        ThreadPoolExecutor(1) as pool,
+        executor(1) as pool,
     ):
         devices = orjson.dumps(records.devices.to_pylist())
         writer.add_key_value_metadata({**(columns.metadata or {}), _DEVICES: devices})
@@ -173,7 +173,7 @@ def _records(table: pa.Table, devices: bytes | None) -> Records:
     """Make records of a file's table, and of what its metadata say of devices."""
     table = table.unify_dictionaries()
     table.validate(full=True)
-    with ThreadPoolExecutor() as pool:  # Arrow works outside Python's lock
+    with executor() as pool:  # Arrow works outside Python's lock
         columns = list(pool.map(_column, table.column_names, table.columns))
     described = pa.Table.from_pylist(orjson.loads(devices or b"[]"), schema.DEVICES)
     filled = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import NONE, ints, lists, numbered
 from pyprof.arrow_setup import give_back
+from pyprof.cores import executor
 from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.gpu.kernel_roles import communicates
 from pyprof.parse import collectives, launch_layers, paths, sequence, sites
@@ -70,7 +70,7 @@ def build(
     direction = _direction(activities, sweep, path, around, partners.engine)
     # A collective is of many parameters, not of the one that it waited for.
     place = np.where(direction.index == _COMM, partner, place)
-    with ThreadPoolExecutor(1) as beside:  # NumPy and Arrow work outside Python's lock
+    with executor(1) as beside:  # NumPy and Arrow work outside Python's lock
         counting = beside.submit(sequence.count, capture, sweep, owners.chain, path, owners.site)
         layered = _layered(sweep, _own(sweep, path, place, 0), place, around)
         built = {

@@ -8,7 +8,6 @@ import re
 import sys
 import warnings
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -21,6 +20,7 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from pyprof import readers, schema
+from pyprof.cores import executor
 from pyprof.errors import RecordsError
 from pyprof.gpu.kernel_roles import communicates
 from pyprof.parse import parquet, parse_file
@@ -29,6 +29,7 @@ from pyprof.parse.records import Coded, Records, apart, concat_coded, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from concurrent.futures import Future
 
     from numpy.typing import NDArray
 
@@ -202,7 +203,7 @@ def _from_file(path: Path) -> Records:
 def _json(file: BinaryIO) -> Records:
     """Read blocks of lines side by side; Arrow parses outside Python's lock."""
     batches: list[dict[str, Column]] = []
-    with ThreadPoolExecutor(_WORKERS) as pool:
+    with executor(_WORKERS) as pool:
         pending: deque[Future[dict[str, Column]]] = deque()
         for block in _blocks(file):
             pending.append(pool.submit(_columns, block))

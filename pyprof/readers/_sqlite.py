@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.arrays import ints
+from pyprof.cores import executor
 from pyprof.errors import CaptureError, reason
 from pyprof.marker import templates
 
@@ -316,7 +316,7 @@ def _taken(
 ) -> pa.Table:
     """Shape what the driver hands over beside it: both work outside Python's lock."""
     tables = [piece(_shaped(None, columns))]
-    with ThreadPoolExecutor(1) as pool:
+    with executor(1) as pool:
         pending: deque[Future[pa.Table]] = deque()
         for batch in reader.batches:
             pending.append(pool.submit(lambda one: piece(_shaped(one, columns)), batch))

@@ -6,7 +6,6 @@ addressed by name after probing. Facts about versions are beside the columns the
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import distinct_values, ints
+from pyprof.cores import executor
 from pyprof.marker import templates
 from pyprof.readers import (
     _cupti,
@@ -77,7 +77,7 @@ def read(path: Path) -> schema.Capture:
     """Read the kernels, copies, API calls and ranges of an nsys export."""
     db = Database(path)
     # SQLite and Arrow work outside Python's lock: the ranges' texts are read beside the rest.
-    with ThreadPoolExecutor(max_workers=1) as pool:
+    with executor(1) as pool:
         reading = pool.submit(_read_events, db)
         strings = _sqlite.read(db, _STRINGS, "id", "value")
         runtime = _read_runtime(db)

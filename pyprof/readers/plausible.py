@@ -6,7 +6,6 @@ guessed: of rows that are the same one is kept, a row whose time cannot be is ke
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import ints
+from pyprof.cores import executor
 from pyprof.errors import CaptureError
 from pyprof.readers import spans as times
 from pyprof.readers.order import in_order
@@ -51,7 +51,7 @@ def plausible(capture: Capture, path: Path) -> Capture:
     """
     if capture.tool in _ISOLATED:
         return replace(capture, activities=in_order(capture.activities))
-    with ThreadPoolExecutor(1) as beside:  # NumPy and Arrow work outside Python's lock
+    with executor(1) as beside:  # NumPy and Arrow work outside Python's lock
         host = beside.submit(_host_side, capture)
         activities, blank = _written(in_order(capture.activities))
         doubled = 0

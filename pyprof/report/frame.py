@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -12,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from pyprof import schema
+from pyprof.cores import executor
 from pyprof.inputs.engine_choice import opened
 from pyprof.inputs.source import Source, map_reduce
 from pyprof.parse.records import Records, concat_coded, encode
@@ -105,7 +105,7 @@ def as_arrow(
     `column_values` gives the others, perhaps with their texts as dictionaries.
     """
     _ = table.costs, table.judged, table.roofline  # what columns share, before they are made
-    with ThreadPoolExecutor(_AT_ONCE) as pool:  # Arrow works outside Python's lock
+    with executor(_AT_ONCE) as pool:  # Arrow works outside Python's lock
         columns = pool.map(lambda column: column_values(column, table), COLUMNS.values())
         more = pool.map(partial(recorded, table.records), (key for key, _, _ in _MORE.values()))
         return pa.table([*columns, *more], [*COLUMNS, *_MORE])

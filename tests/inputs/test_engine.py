@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from functools import reduce
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pyprof import cores
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs.engine_choice import opened
 from pyprof.inputs.processes import _uninterrupted
@@ -21,6 +24,7 @@ from tests.programs import environment, python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from multiprocessing.process import BaseProcess
     from pathlib import Path
 
     from pyprof.inputs.engine import Engine
@@ -110,6 +114,59 @@ def test_workers_are_other_processes() -> None:
         pids = {pid for _, pid in engine.gather(engine.map(work.process, range(8), ""))}
     assert os.getpid() not in pids
     assert 1 <= len(pids) <= 2
+
+
+def test_workers_share_the_cores() -> None:
+    """Each works with no more threads than are its share."""
+    with opened(max(2, cores.available())) as engine:
+        shares = engine.map(eval, ["__import__('pyarrow').cpu_count()"] * 2, "")
+        assert list(engine.gather(shares)) == [1, 1]
+
+
+def test_workers_without_captures_need_no_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two captures have all cores, however many workers there may be."""
+    monkeypatch.setattr(cores, "available", lambda: 8)
+    for name in ("0.sqlite", "1.sqlite"):
+        (tmp_path / name).touch()
+    with opened(8, sources=[str(tmp_path)]) as engine:
+        shares = engine.map(eval, ["__import__('pyarrow').cpu_count()"] * 2, "")
+        assert list(engine.gather(shares)) == [4, 4]
+
+
+@pytest.mark.parametrize(("captures", "begun"), [(0, 0), (1, 0), (2, 2), (4, 3)])
+def test_workers_begin_with_the_command(captures: int, begun: int, tmp_path: Path) -> None:
+    """No more than there are captures, and none for a single one, which may need none."""
+    sources = [tmp_path / f"{number}.sqlite" for number in range(captures)]
+    for source in sources:
+        source.touch()
+    before = multiprocessing.active_children()
+    with opened(3, sources=[*map(str, sources)]) as engine:
+        assert len(multiprocessing.active_children()) - len(before) == begun
+        assert len(engine.map(work.spelt, range(4), "")) == 4
+
+
+def test_workers_that_begin_load_what_they_need() -> None:
+    """The module of the command's work, and what reads captures."""
+    code = (
+        "import sys; from pyprof.inputs.processes import _load; _load('wave'); print(*sys.modules)"
+    )
+    loaded = python("-c", code).stdout.split()
+    assert {"wave", "pyprof.readers.nsys", "pyprof.parse.assemble"} <= {*loaded}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals")
+def test_an_error_does_not_wait_for_workers_that_begin(tmp_path: Path) -> None:
+    """They are ended while they load."""
+    for name in ("0.sqlite", "1.sqlite"):
+        (tmp_path / name).touch()
+    before = multiprocessing.active_children()
+    begun: list[BaseProcess] = []
+    with suppress(KeyboardInterrupt), opened(2, sources=[str(tmp_path)]):
+        begun += [one for one in multiprocessing.active_children() if one not in before]
+        raise KeyboardInterrupt
+    assert [process.exitcode for process in begun] == [-signal.SIGTERM] * 2
 
 
 @pytest.mark.slow

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from pyprof.cores import executor
 from pyprof.errors import CaptureError
 from pyprof.readers.kineto import events as decoding
 from pyprof.readers.kineto.repair import repaired
@@ -164,7 +164,7 @@ class Trace:
 
 def _ahead(blocks: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
     """Unzip the next block while one is read, which needs no lock of Python's."""
-    with closing(blocks), ThreadPoolExecutor(1) as pool:
+    with closing(blocks), executor(1) as pool:
         future = pool.submit(next, blocks, None)
         while (block := future.result()) is not None:  # one may be empty
             future = pool.submit(next, blocks, None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import numpy as np
 from pyprof import schema
 from pyprof.arrays import distinct_values
 from pyprof.arrow_setup import give_back
+from pyprof.cores import executor
 from pyprof.inputs.source import each_once
 from pyprof.parse.records import totals
 from pyprof.prof import kernel_families, step_rows
@@ -102,7 +102,7 @@ def overview(
     table.steps = of_rows(capture_steps)
     picked = chosen_bounds(capture_steps, chosen)
     rows, kept = filtered.choose(source, capture_steps.rows(picked), asked)
-    with ThreadPoolExecutor(1) as beside:  # NumPy and Arrow work outside Python's lock
+    with executor(1) as beside:  # NumPy and Arrow work outside Python's lock
         span = _span_ns(capture_steps, picked)
         host = None if asked else beside.submit(host_ops.host_ops, source, span)
         # Time between rows is idle only where none were left out.

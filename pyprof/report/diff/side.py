@@ -5,7 +5,6 @@ A library may choose another kernel for the same work; op, shapes, dtypes and la
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof.arrays import sum_if_known
+from pyprof.cores import executor
 from pyprof.inputs.source import each_once
 from pyprof.prof.group import add_up, texts_of
 from pyprof.report.analysis import steps
@@ -192,7 +192,7 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
     loop_steps = steps.find_steps(source.table.records, source.capture)
     picked = steps.chosen_bounds(loop_steps, chosen)
     counted = picked or loop_steps.steady
-    with ThreadPoolExecutor(1) as beside:  # NumPy and Arrow work outside Python's lock
+    with executor(1) as beside:  # NumPy and Arrow work outside Python's lock
         summing = beside.submit(Sums.from_rows, source, keys, loop_steps.rows(counted))
         alike = picked or not counted  # all rows, or those that are all that is looked at
         in_total = summing.result() if alike else Sums.from_rows(source, keys, None)
