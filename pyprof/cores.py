@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from typing_extensions import ParamSpec
+    from typing import ParamSpec
 
     P = ParamSpec("P")
 
