@@ -60,3 +60,29 @@ def test_both_allocators_are_asked(
     monkeypatch.setattr(arrow_setup, "_TRIM", asked.append if trim else None)
     arrow_setup.give_back()
     assert asked == (["Arrow", 0] if trim else ["Arrow"])
+
+
+_TAKES_TWICE = """
+import resource
+from pyprof import arrow_setup
+
+arrow_setup.prepare()
+import numpy as np
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+for _ in range(3):
+    before = faults()
+    np.ones(100_000_000, np.int8)
+    print(faults() - before)
+"""
+
+
+@pytest.mark.skipif(arrow_setup._OPTION is None, reason="needs glibc")
+def test_the_memory_of_large_arrays_is_used_again() -> None:
+    """The system clears 100 MB, page by page, for the first array, and not for the next."""
+    done = python("-c", _TAKES_TWICE)
+    assert done.returncode == 0, done.stderr
+    first, second, third = map(int, done.stdout.split())
+    assert second + third < first / 10

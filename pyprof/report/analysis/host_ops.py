@@ -24,7 +24,7 @@ from pyprof.prof.op_names import op_name
 from pyprof.report.analysis import host_api
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Integers, Ints, Mask
     from pyprof.inputs.source import Source
     from pyprof.parse.ranges import Nest
     from pyprof.parse.records import Records
@@ -51,8 +51,8 @@ class _Ranges(NamedTuple):
     """Ranges of ops and those that the user named, nested."""
 
     nest: Nest
-    kind: Ints
-    name: Ints
+    kind: Integers
+    name: Integers
     """Number of the op's name; NONE for what is no op."""
     names: list[str]
 
@@ -94,23 +94,24 @@ def _ranges(capture: Capture) -> _Ranges:
     ranges = capture.ranges
     read = texts.read_texts(ranges)
     kind = np.where(range_names.of_library(ranges), np.int8(Kind.CONTEXT), texts.kinds(read))
-    thread, start, end, op_id = (
-        ints(ranges.column(name)) for name in ("thread", "start", "end", "op_id")
-    )
+    thread, start, end = (ints(ranges.column(name)) for name in ("thread", "start", "end"))
     nested = ints(ranges.column("style")) == schema.NESTED
     rows = np.flatnonzero((_RANK[kind] != NONE) & nested & (end >= start))
     nest = nesting.nest(
-        thread[rows], start[rows], end[rows], lambda: _ranks(op_id[rows], _RANK[kind[rows]])
+        thread[rows],
+        start[rows],
+        end[rows],
+        lambda: _ranks(ints(ranges.column("op_id"))[rows], _RANK[kind[rows]]),
     )
+    del thread, start, end  # as long as all ranges are many
     rows = rows[nest.order]
     numbers: dict[str, int] = {}
-    number_of_template = np.full(len(read.templates) + 1, NONE)
+    number_of_template = np.full(len(read.templates) + 1, NONE, np.int32)
     for place in np.unique(read.code[rows]).tolist():
         name = _name(read.templates[place], Kind(int(read.kind[place])))
         if name is not None:
             number_of_template[place] = numbers.setdefault(name, len(numbers))
-    name_of_row = number_of_template[read.code[rows].astype(np.int64)]
-    return _Ranges(nest, kind[rows].astype(np.int64), name_of_row, [*numbers])
+    return _Ranges(nest, kind[rows], number_of_template[read.code[rows]], [*numbers])
 
 
 def _ranks(op_id: Ints, rank: Ints) -> Ints:
