@@ -7,6 +7,9 @@ Its own allocator keeps what was freed, and takes time to clear what it asks for
 of 65 MB of a trace holds 195 MB instead of 257. The C library's keeps some of it, too, until asked
 to give it back. So does NumPy with pages of 2 MB: of an array that is soon freed, the system clears
 more than is used, a twelfth of all the time that a summary takes.
+
+NumPy's linear algebra, of which nothing is used here, starts a thread for every processor as it is
+loaded, and each waits for work by spinning: half of what loading NumPy takes on two processors.
 """
 
 from __future__ import annotations
@@ -14,15 +17,18 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
 _TRIM = getattr(ctypes.pythonapi, "malloc_trim", None)  # glibc's alone has it
+
+_BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
 
 class _Absent(MetaPathFinder):
@@ -45,12 +51,26 @@ def prepare() -> None:
     Arrow for a frame before.
     """
     os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")  # which NumPy reads as it is loaded
-    import pyarrow as pa  # noqa: PLC0415 - loads NumPy
+    with _one_thread():
+        import pyarrow as pa  # noqa: PLC0415 - loads NumPy
 
     if not os.environ.get("ARROW_DEFAULT_MEMORY_POOL"):
         pa.set_memory_pool(pa.system_memory_pool())
     if "pandas" not in sys.modules:
         _hide_pandas(pa.array)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Have OpenBLAS, as it is loaded, start no threads; what this process starts may use them."""
+    if _BLAS_THREADS in os.environ:
+        yield
+        return
+    os.environ[_BLAS_THREADS] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[_BLAS_THREADS]
 
 
 def _hide_pandas(array: Callable[[list[int]], object]) -> None:
