@@ -126,3 +126,17 @@ def test_loading_numpy_starts_no_threads(
     if set_by_user:
         monkeypatch.setenv("OPENBLAS_NUM_THREADS", set_by_user)
     assert python("-c", THREADS).stdout.split() == ["1", str(set_by_user)]
+
+
+END = """
+import atexit, gc
+atexit.register(lambda: print(gc.get_freeze_count() > 0))  # runs last
+from pyprof import arrow_setup
+arrow_setup.prepare()
+assert not gc.get_freeze_count()
+"""
+
+
+def test_a_process_that_ends_collects_no_garbage() -> None:
+    """What it holds is kept from the collector then, and not before."""
+    assert python("-c", END).stdout.split() == ["True"]
