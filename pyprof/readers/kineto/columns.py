@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof.arrays import ints as integers
+from pyprof.readers.kineto.events import LongTimed, all_loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -59,6 +60,8 @@ class Timed(NamedTuple):
 def timed(events: list[Event]) -> Timed:
     """Find out when events began."""
     values = [event.ts for event in events]
+    if events and isinstance(events[0], LongTimed):
+        values = all_loads(values)
     if set(map(type, values)) - {int, float}:
         values = [microseconds(value) for value in values]
     try:
