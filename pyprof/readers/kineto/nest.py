@@ -286,6 +286,8 @@ def _rows(nested: Nested, order: Ints, offsets: dict[str, Ints]) -> _Rows:
     around, first = np.repeat(around, depth), np.repeat(offsets["layers"][number], depth)
     step = np.arange(len(around)) - np.repeat(np.cumsum(depth) - depth, depth)
     parts.append(_Rows(order[around], around, step - len(around) - 1, first + step))
+    if not any(len(part.source) for part in parts[1:]):
+        return parts[0]
     rows = _Rows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     inside = np.lexsort((rows.depth, rows.position))
     return _Rows(*(column[inside] for column in rows))
