@@ -10,18 +10,27 @@ more than is used, a twelfth of all the time that a summary takes.
 
 Of itself the C library asks the system anew for each array of more than 32 MB, and gives it back at
 once: clearing that memory again and again took a third of the time of five million kernels.
+
+NumPy's linear algebra, of which little is used here, starts a thread for every processor as it is
+loaded, and each waits for work by spinning: half of what loading NumPy takes on two processors.
+
+As a process ends, Python looks through all that it holds for cycles, to take them apart: a tenth of
+the time that a small trace takes. The system has the memory back anyway.
 """
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import gc
 import os
 import sys
+from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -30,6 +39,8 @@ _TRIM, _OPTION = (getattr(ctypes.pythonapi, name, None) for name in ("malloc_tri
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
 _KEPT_BYTES = 1 << 28
 """Smaller pieces of memory are used again before they are given back."""
+
+_BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
 
 class _Absent(MetaPathFinder):
@@ -52,15 +63,30 @@ def prepare() -> None:
     Arrow for a frame before.
     """
     os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")  # which NumPy reads as it is loaded
-    if _TRIM is not None and _OPTION is not None:
+    if _OPTION is not None:
         for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
             _OPTION(option, _KEPT_BYTES)
-    import pyarrow as pa  # noqa: PLC0415 - loads NumPy
+    with _one_thread():
+        import pyarrow as pa  # noqa: PLC0415 - loads NumPy
 
     if not os.environ.get("ARROW_DEFAULT_MEMORY_POOL"):
         pa.set_memory_pool(pa.system_memory_pool())
     if "pandas" not in sys.modules:
         _hide_pandas(pa.array)
+    atexit.register(gc.freeze)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Have OpenBLAS, as it is loaded, start no threads; what this process starts may use them."""
+    if _BLAS_THREADS in os.environ:
+        yield
+        return
+    os.environ[_BLAS_THREADS] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[_BLAS_THREADS]
 
 
 def _hide_pandas(array: Callable[[list[int]], object]) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyprof.__main__ import names
 from tests.programs import python
 from tests.readers import kineto_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEAVY = ("torch", "pandas", "pyarrow", "numpy", "adbc_driver_sqlite", "nvtx")
 """Packages that take long to import."""
@@ -48,6 +45,20 @@ def test_a_json_trace_loads_neither_pandas_nor_sqlites_driver(tmp_path: Path, co
     trace.write_text(kineto_json.text([kineto_json.launch(1, 10), kineto_json.kernel(1, 20)]))
     done = python("-c", RUN + LOADED, command, "-q", str(trace))
     assert (done.stdout.splitlines()[-1], done.stderr) == ("numpy pyarrow", "")
+
+
+OTHERS = """
+others = [f"pyprof.readers.{name}" for name in ("nsys", "nvprof", "ncu", "_sqlite", "_ncu_csv")]
+print(*{"sqlite3", *others} & {*sys.modules})
+"""
+
+
+def test_a_json_trace_loads_no_reader_of_another_tool(tmp_path: Path) -> None:
+    """The readers of other tools take a tenth of the time that a small trace does."""
+    trace = tmp_path / "trace.json"
+    trace.write_text(kineto_json.text([kineto_json.launch(1, 10), kineto_json.kernel(1, 20)]))
+    done = python("-c", RUN + OTHERS, "parse", "-q", str(trace))
+    assert (done.stdout.splitlines()[-1], done.stderr) == ("", "")
 
 
 FRAME = """
@@ -92,3 +103,40 @@ def test_arrays_ask_for_no_large_pages() -> None:
     """Of these the system clears more than most arrays use; NumPy says what it will do."""
     pytest.importorskip("numpy", minversion="2.0")
     assert python("-c", PAGES).stdout.split() == ["False"]
+
+
+THREADS = """
+import os
+from pathlib import Path
+from pyprof import arrow_setup
+arrow_setup.prepare()
+names = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]  # Arrow's has its own
+print(names.count(Path("/proc/self/comm").read_text()), os.environ.get("OPENBLAS_NUM_THREADS"))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux, which lists threads")
+@pytest.mark.parametrize("set_by_user", [None, "1"])
+def test_loading_numpy_starts_no_threads(
+    set_by_user: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linear algebra's threads are not started, and what this process starts is not told so."""
+    for variable in ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(variable, raising=False)
+    if set_by_user:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", set_by_user)
+    assert python("-c", THREADS).stdout.split() == ["1", str(set_by_user)]
+
+
+END = """
+import atexit, gc
+atexit.register(lambda: print(gc.get_freeze_count() > 0))  # runs last
+from pyprof import arrow_setup
+arrow_setup.prepare()
+assert not gc.get_freeze_count()
+"""
+
+
+def test_a_process_that_ends_collects_no_garbage() -> None:
+    """What it holds is kept from the collector then, and not before."""
+    assert python("-c", END).stdout.split() == ["True"]

@@ -27,7 +27,6 @@ from pyprof.parse.counter_texts import together
 from pyprof.parse.launches import launch_bounds
 from pyprof.parse.records import Coded, distinct, number_combinations
 from pyprof.readers import settings
-from pyprof.readers.ncu import TOTALS_ONLY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -95,6 +94,8 @@ class _Profiled:
 
 @lru_cache(maxsize=4)
 def _read(path: str, stamp: tuple[int, ...]) -> _Profiled:
+    from pyprof.readers.ncu import TOTALS_ONLY  # noqa: PLC0415 - nearly no run needs it
+
     del stamp  # a file that changed is another one
     capture = readers.read(Path(path))
     rows = capture.activities

@@ -7,8 +7,6 @@ watching and the second tries below would stay.
 
 from __future__ import annotations
 
-import atexit
-import gc
 import multiprocessing
 import os
 import signal
@@ -172,7 +170,6 @@ def _prepare(begun: Event, cores_each: int) -> None:
     begun.set()
     arrow_setup.prepare()
     cores.use(cores_each)
-    atexit.register(gc.freeze)  # to look through all that is loaded once more takes a while
     Thread(target=_end_with_command, daemon=True).start()
     signal.signal(signal.SIGINT, lambda *_: sys.exit(1))
     if hasattr(signal, "pthread_sigmask"):

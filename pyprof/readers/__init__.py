@@ -40,6 +40,8 @@ class Reader(Protocol):
 def readers() -> Iterator[Reader]:
     """Load the readers, in alphabetical order."""
     for module in pkgutil.iter_modules(__path__):
+        if module.name.startswith("_"):  # what readers share
+            continue
         reader = import_module(f"{__name__}.{module.name}")
         if hasattr(reader, "sniff"):
             yield cast("Reader", reader)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.readers.kineto.cpu import BOOKKEEPING, KEEPS_RESULT
+from pyprof.readers.kineto.nest import nearest
 from pyprof.readers.kineto.op_texts import OP
 
 if TYPE_CHECKING:
@@ -31,11 +32,13 @@ _HOOK = "aten::detach"
 def stopped(ranges: Columns, nested: Nested, names: Sequence[str]) -> Ints:
     """Find the ops that were left before they ran, with the ops around them in the node."""
     node = _named(ranges, [_NODE.match(name) is not None for name in names])
-    around = _nearest(nested.op, node)
+    around = nearest(nested.op, node)
     # A node's own ops have no number: nothing goes back over them.
     again = (ranges.kind == OP) & ~node & (around >= 0) & (ranges.seq >= 0) & (ranges.forward == 0)
     hook = _named(ranges, [name == _HOOK for name in names]) & (ranges.seq < 0)
     hooked = np.unique(around[_parents(nested.op, hook, again)])
+    if not len(hooked):  # nearly always
+        return hooked
     last = _last(np.flatnonzero(again & np.isin(around, hooked)), around, ranges)
     ran = np.unique(nested.op[(nested.op >= 0) & ~hook])
     last = last[~_named(ranges, [_surely_runs(name) for name in names])[last]]
@@ -52,16 +55,6 @@ def _named(ranges: Columns, chosen: Sequence[bool]) -> Mask:
     is_named: Mask = ranges.kind == OP
     is_named[is_named] = np.array(chosen, dtype=bool)[ranges.name[is_named]]
     return is_named
-
-
-def _nearest(op: Ints, wanted: Mask) -> Ints:
-    """Give each row the innermost wanted op around it; -1 for none."""
-    outer = op
-    while True:  # as often as ops are deep
-        skipped = (outer >= 0) & ~wanted[outer]
-        if not skipped.any():
-            return outer
-        outer = np.where(skipped, op[outer], outer)
 
 
 def _parents(op: Ints, rows: Mask, wanted: Mask) -> Ints:

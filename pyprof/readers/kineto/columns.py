@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof.arrays import ints as integers
+from pyprof.readers.kineto.events import LongTimed, all_loads
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -59,6 +60,8 @@ class Timed(NamedTuple):
 def timed(events: list[Event]) -> Timed:
     """Find out when events began."""
     values = [event.ts for event in events]
+    if events and isinstance(events[0], LongTimed):
+        values = all_loads(values)
     if set(map(type, values)) - {int, float}:
         values = [microseconds(value) for value in values]
     try:
@@ -168,8 +171,8 @@ class Threads:
     """Rows of the table of threads, by what the trace calls process and thread."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[Any, Any], int] = {}
         self._numbers = Interned()
+        self._rows = _Rows(self._row)
 
     @property
     def ids(self) -> list[tuple[int, int]]:
@@ -179,16 +182,24 @@ class Threads:
     def rows(self, events: list[Event]) -> Ints:
         """Give the row of each event's thread."""
         pids, tids = [event.pid for event in events], [event.tid for event in events]
-        places = [*zip(pids, tids, strict=True)]
-        if {*map(type, pids), *map(type, tids)} - {int, str}:  # a list is no key, and true not 1
-            return np.array([self._row(place) for place in places], np.int64)
-        for place in dict.fromkeys(places):
-            if place not in self._rows:  # 25738 and "25738" are the same thread
-                self._rows[place] = self._row(place)
-        return np.array([self._rows[place] for place in places], np.int64)
+        plain = not {*map(type, pids), *map(type, tids)} - {int, str}
+        row_of = self._rows.__getitem__ if plain else self._row  # a list is no key, and true not 1
+        return np.fromiter(map(row_of, zip(pids, tids, strict=True)), np.int64, len(events))
 
     def _row(self, place: tuple[Any, Any]) -> int:
         return self._numbers[tuple(map(_number, place))]
+
+
+class _Rows(dict[tuple[Any, Any], int]):
+    """Rows by process and thread as they are spelt: 25738 and "25738" are the same."""
+
+    def __init__(self, row: Callable[[tuple[Any, Any]], int]) -> None:
+        super().__init__()
+        self._row = row
+
+    def __missing__(self, place: tuple[Any, Any]) -> int:
+        row = self[place] = self._row(place)
+        return row
 
 
 def _number(value: object) -> int:

@@ -11,8 +11,6 @@ import orjson
 import pyarrow as pa
 
 from pyprof import schema
-from pyprof.readers._ncu_csv import Kernel, Numbers, Value
-from pyprof.readers._ncu_metrics import known_name, measured
 from pyprof.readers._samples import meaning, samples
 from pyprof.readers.kineto.columns import nanoseconds, whole_number
 from pyprof.readers.kineto.events import all_args
@@ -86,6 +84,9 @@ _KINETO = {"kineto__tensor_core_insts": "sm__inst_executed_pipe_tensor.sum"}
 
 
 def _counters(args: Mapping[str, Any]) -> str | None:
+    from pyprof.readers._ncu_csv import Kernel, Numbers, Value  # noqa: PLC0415 - nearly no trace
+    from pyprof.readers._ncu_metrics import known_name, measured  # noqa: PLC0415 - needs them
+
     names = [name for name in args if "__" in name]
     if not names:
         return None

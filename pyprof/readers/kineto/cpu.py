@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof import schema
+from pyprof.readers.kineto.nest import nearest
 from pyprof.readers.kineto.op_texts import OP
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> Mask:
         return answer_of_row
 
     real = tell([not _is_idle(name) for name in names])
-    parent = _parents(nested.op, real)
+    parent = nearest(nested.op, real)
     computes = real & ~tell([_plain(name) in MOVES for name in names])
     complete = computes & tell(["::" in name for name in names]) & ~_around(computes, parent)
     works = tell([_plain(name) in WORKERS for name in names])
@@ -153,17 +154,6 @@ def _is_idle(name: str) -> bool:
 
 def _plain(name: str) -> str:
     return name.removeprefix("aten::")
-
-
-def _parents(op: Ints, real: Mask) -> Ints:
-    """Give each row the innermost real op around it; -1 for none."""
-    parent = op.copy()
-    active = np.flatnonzero(parent >= 0)
-    while len(active):  # each step skips all that were skipped before
-        active = active[~real[parent[active]]]
-        parent[active] = parent[parent[active]]
-        active = active[parent[active] >= 0]
-    return parent
 
 
 def _within(doing: Mask, parent: Ints) -> Mask:

@@ -77,6 +77,7 @@ def activities(kind: int, work: Timed) -> pa.Table:
     spelt = names.values
     if kind != schema.KERNEL:
         spelt = [transfer_name(kind, name) for name in spelt]
+    name = pa.array(spelt, pa.string()).dictionary_encode()
     columns = {
         "kind": pa.array(np.full(len(events), kind, dtype=np.int8)),
         "start": start,
@@ -84,7 +85,9 @@ def activities(kind: int, work: Timed) -> pa.Table:
         "device": ints([_first(a.device, e.pid) for a, e in zip(args, events, strict=True)]),
         "stream": ints([_first(a.stream, e.tid) for a, e in zip(args, events, strict=True)]),
         "corr": correlations(args),
-        "name": pa.array(spelt, pa.string()).take(pa.array(names.number)),
+        "name": pa.DictionaryArray.from_arrays(
+            name.indices.take(pa.array(names.number)), name.dictionary
+        ),
         "regs": ints([a.regs for a in args], pa.int32()),
         "smem": ints([a.smem for a in args]),
         "bytes": ints([_size(a) for a in args]),

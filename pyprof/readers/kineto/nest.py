@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from pyprof import marker, schema
 from pyprof.marker import templates
 from pyprof.readers.kineto import texts
-from pyprof.readers.kineto.op_texts import FRAME, MARKER, MODULE, NOTE, OP
+from pyprof.readers.kineto.op_texts import MARKER, MODULE, NOTE, OP
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Ints, Mask
     from pyprof.readers.kineto.ranges import Columns, Ranges
 
 SLACK_NS = 2_000
@@ -74,17 +74,11 @@ def nested(ranges: Columns, python: Columns, chains: FrameChains) -> Nested:
     end = np.where(both.end < 0, _FOREVER, both.end)
     # Equal boundaries: what began first lies outside; a frame lies outside of what it calls.
     order = np.lexsort((both.order, -end, both.start, both.thread))
-    return _Sweep(both, end, count, chains).layout(order, count)
+    return _Sweep(both, end, count, chains).layout(order)
 
 
-_Open = tuple[int, int, int, int, int, int, bool, int, int]
-"""A range that has begun and not yet ended, as the sweep passes: its row, start, end and kind;
-since when frames lie inside of it; the innermost op, itself included, or -1; whether a trace of
-PyProf's own is around, which knows the lines better than the frames do; stack; layers. A plain
-tuple: a trace has millions.
-"""
-
-_OUTSIDE: _Open = (-1, -1, _FOREVER, NOTE, -1, -1, False, -1, -1)
+_Call = tuple[int, int, int]
+"""A Python call that has begun: its start, end and chain of frames. A trace has millions."""
 
 
 class _Sweep:
@@ -93,91 +87,109 @@ class _Sweep:
     def __init__(self, ranges: Columns, end: Ints, count: int, chains: FrameChains) -> None:
         self._ranges = ranges
         self._chains = chains
+        self._count = count
         self._ends = end.tolist()
-        self._styles = [schema.NESTED] * count
-        self._stacks, self._frames, self._layers, self._ops = ([-1] * count for _ in range(4))
+        self._parents = [-1] * count
+        self._free: list[int] = []
+        # Of the innermost Python call that each row began in; -1 for none.
+        self._call_start, self._call_frames = ([-1] * count for _ in range(2))
 
-    def layout(self, order: Ints, count: int) -> Nested:
+    def layout(self, order: Ints) -> Nested:
         """Pass over all; rows from `count` on are those of Python."""
         self._run(order)
-        ends = np.array(self._ends[:count], np.int64)
-        columns = (self._styles, self._stacks, self._frames, self._layers, self._ops)
+        count = self._count
+        ranges = type(self._ranges)(*(column[:count] for column in self._ranges))
+        ends, parent = (np.array(rows, np.int64) for rows in (self._ends[:count], self._parents))
+        style = np.full(count, schema.NESTED)
+        style[self._free] = schema.FREE
         return Nested(
             order[order < count],
             np.where(ends == _FOREVER, -1, ends),
-            *(np.array(column, np.int64) for column in columns),
+            style,
+            _where_new(ranges.stack, parent, ranges.kind),
+            self._frames(ranges, parent),
+            _where_new(ranges.layers, parent, ranges.kind),
+            nearest(parent, ranges.kind == OP),
         )
 
     def _run(self, order: Ints) -> None:
         ranges, longer = self._ranges, self._chains.longer
-        lists = (column[order].tolist() for column in (*ranges[:4], ranges.stack, ranges.layers))
-        starts, _, threads, kinds, stacks, layers = lists
-        end_of, op_of, frames_of = self._ends, self._ops, self._frames
+        starts, threads, stacks = (
+            column[order].tolist() for column in (ranges.start, ranges.thread, ranges.stack)
+        )
+        ends, parents, count = self._ends, self._parents, self._count
+        call_start, call_frames = self._call_start, self._call_frames
         thread = -1
-        outer: list[_Open] = []
-        calls: list[tuple[int, int, int]] = []
-        for row, start, on, kind, stack, layer in zip(
-            order.tolist(), starts, threads, kinds, stacks, layers, strict=True
-        ):
+        outer: list[int] = []
+        calls: list[_Call] = []
+        for row, start, on, stack in zip(order.tolist(), starts, threads, stacks, strict=True):
             if on != thread:
                 thread, outer, calls = on, [], []
             while calls and calls[-1][1] <= start:
                 calls.pop()
-            end = end_of[row]
-            if kind == FRAME:
-                calls.append((start, end, longer(calls[-1][2] if calls else -1, stack)))
+            if row >= count:
+                calls.append((start, ends[row], longer(calls[-1][2] if calls else -1, stack)))
                 continue
-            while outer and outer[-1][2] <= start:
+            while outer and ends[outer[-1]] <= start:
                 outer.pop()
-            if outer and end > outer[-1][2]:
-                end = self._overhang(row, start, end, kind, outer)
-            _, _, _, _, since, op, traced, outer_stack, outer_layer = (
-                outer[-1] if outer else _OUTSIDE
-            )
-            op_of[row] = op
-            if kind == OP:
-                op = row
-                self._note(row, stack, outer_stack, layer, outer_layer)
-            traced = traced or kind == MARKER
-            if kind != MODULE and stack < 0 and calls and calls[-1][0] >= since and not traced:
-                frames_of[row] = calls[-1][2]
-            outer.append(
-                (
-                    row,
-                    start,
-                    end,
-                    kind,
-                    since if kind == MODULE else start,
-                    op,
-                    traced,
-                    outer_stack if stack < 0 else stack,
-                    outer_layer if layer < 0 else layer,
-                )
-            )
+            if outer and ends[row] > ends[outer[-1]]:
+                self._overhang(row, start, outer)
+            if outer:
+                parents[row] = outer[-1]
+            if calls:
+                call_start[row], _, call_frames[row] = calls[-1]
+            outer.append(row)
 
-    def _note(self, row: int, stack: int, outer_stack: int, layers: int, outer_layers: int) -> None:
-        if stack != outer_stack:
-            self._stacks[row] = stack
-        if layers != outer_layers:
-            self._layers[row] = layers
-
-    def _overhang(self, row: int, start: int, end: int, kind: int, outer: list[_Open]) -> int:
-        """Set right a range that goes on after the one it began in; give its end."""
-        while outer and end > outer[-1][2]:
-            around, _, around_end, *_ = outer[-1]
-            over, shared = end - around_end, around_end - start
+    def _overhang(self, row: int, start: int, outer: list[int]) -> None:
+        """Set right a range that goes on after the one it began in."""
+        ends, kind = self._ends, self._ranges.kind
+        while outer and ends[row] > ends[outer[-1]]:
+            around = outer[-1]
+            over, shared = ends[row] - ends[around], ends[around] - start
             if shared <= min(SLACK_NS, over):  # they touch: the first had ended
-                self._ends[around] = min(start, around_end)
+                ends[around] = min(start, ends[around])
                 outer.pop()
             elif over <= SLACK_NS:
-                self._ends[row] = around_end
-                return around_end
+                ends[row] = ends[around]
             else:
-                free = row if kind != OP else around
-                if self._ranges.kind[free] != OP:
-                    self._styles[free] = schema.FREE
+                free = row if kind[row] != OP else around
+                if kind[free] != OP:
+                    self._free.append(free)
                 break
-        return end
+
+    def _frames(self, ranges: Columns, parent: Ints) -> Ints:
+        """Give each row the chain of the frames that began since what is around it, or -1.
+
+        Not inside of a trace of PyProf's own, which knows the lines better than the frames do.
+        """
+        frames, kind = np.array(self._call_frames, np.int64), ranges.kind
+        if not (frames >= 0).any():
+            return frames
+        around = nearest(parent, kind != MODULE)
+        since = np.where(around < 0, -1, ranges.start[around])
+        traced = (kind == MARKER) | (nearest(parent, kind == MARKER) >= 0)
+        wanted = (kind != MODULE) & (ranges.stack < 0) & ~traced
+        return np.where(wanted & (np.array(self._call_start) >= since), frames, -1)
+
+
+def _where_new(number: Ints, parent: Ints, kind: Ints) -> Ints:
+    """Give the numbers of ops, such as those of call stacks, that differ from what is around."""
+    around = nearest(parent, number >= 0)
+    outer = np.where(around < 0, -1, number[around])
+    return np.where((kind == OP) & (number != outer), number, -1)
+
+
+def nearest(parent: Ints, chosen: Mask) -> Ints:
+    """Give each row the innermost of the chosen ones around it; -1 for none."""
+    if not chosen.any():
+        return np.full(len(parent), -1)
+    around = parent.copy()
+    active = np.flatnonzero(around >= 0)
+    while len(active):  # each step skips all that were skipped before
+        active = active[~chosen[around[active]]]
+        around[active] = around[around[active]]
+        active = active[around[active] >= 0]
+    return around
 
 
 # The table of ranges: each op with the trace and layers that belong around it, parents first.
@@ -274,6 +286,8 @@ def _rows(nested: Nested, order: Ints, offsets: dict[str, Ints]) -> _Rows:
     around, first = np.repeat(around, depth), np.repeat(offsets["layers"][number], depth)
     step = np.arange(len(around)) - np.repeat(np.cumsum(depth) - depth, depth)
     parts.append(_Rows(order[around], around, step - len(around) - 1, first + step))
+    if not any(len(part.source) for part in parts[1:]):
+        return parts[0]
     rows = _Rows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     inside = np.lexsort((rows.depth, rows.position))
     return _Rows(*(column[inside] for column in rows))

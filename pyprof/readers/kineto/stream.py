@@ -57,22 +57,30 @@ class Trace:
     def events(self) -> Iterator[list[Event]]:
         """Yield the events, some thousands at a time; raise CaptureError where there are none."""
         blocks = self._blocks()
-        buffer = self._open(blocks)
+        rest = self._open(blocks)
         failures = 0
         for block in blocks:
-            buffer += block
-            if (place := _last_boundary(buffer)) is None:
-                if len(buffer) > _EVENT_BYTES:
+            place = _last_boundary(block)
+            if place is None:  # it may begin in what was read before
+                rest, text = b"", rest + block
+                place = _last_boundary(text)
+            else:
+                text = block
+            if place is None:
+                rest = text
+                if len(rest) > _EVENT_BYTES:
                     self.cut = True
                     break
                 continue
-            events = _array(buffer[: place.start() + 1])
+            listed = b"".join((b"[", rest, memoryview(text)[: place.start() + 1], b"]"))
+            events = _array(listed)
             if events is None and failures < _PATIENCE:
                 failures += 1
+                rest += text
                 continue
-            yield self._salvage(buffer[: place.start() + 1]) if events is None else events
-            buffer, failures = buffer[place.end() :], 0
-        yield self._close(buffer.rstrip())
+            yield self._salvage(listed[1:-1]) if events is None else events
+            rest, failures = text[place.end() :], 0
+        yield self._close(rest.rstrip())
 
     def open(self) -> None:
         """Read the header alone; raise CaptureError where no events follow it."""
@@ -183,8 +191,7 @@ def _last_boundary(buffer: bytes) -> re.Match[bytes] | None:
         reach *= 16
 
 
-def _array(piece: bytes) -> list[Event] | None:
-    text = b"[" + piece + b"]"
+def _array(text: bytes) -> list[Event] | None:
     events = decoding.decode(text)
     if events is not None:
         return events
