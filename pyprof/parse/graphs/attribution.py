@@ -430,11 +430,12 @@ class _Compared:
             self._known[pair] = self._work.alike(rows, subject, named=self._named[graph])
         return self._known[pair]
 
-    def near(self, graph: int, subject: int) -> bool:
+    def near(self, graph: int, subject: int, *, lost: bool) -> bool:
         """Tell whether one of both can be the other, of which something was lost."""
         rows, count = self._rows[graph], self._work.kernels(subject)
         fewer, more = sorted((len(rows), count))
-        if not _NEAR * more <= fewer < more:
+        least = 0 if lost else _NEAR * more
+        if not least <= fewer < more:
             return False
         return self._work.common(rows, subject) == fewer
 

@@ -59,8 +59,11 @@ class Compared(Protocol):
     def alike(self, graph: int, subject: int) -> float:
         """Give the share of both that is alike; 1 where all is."""
 
-    def near(self, graph: int, subject: int) -> bool:
-        """Tell whether one of both can be the other, of which something was lost."""
+    def near(self, graph: int, subject: int, *, lost: bool) -> bool:
+        """Tell whether one of both can be the other, of which something was lost.
+
+        `lost`: kernels beside them surely were, so that little may be left of either.
+        """
 
     def named(self, graph: int) -> bool:
         """Tell whether the launches of a graph name their kernels."""
@@ -134,9 +137,12 @@ class _Chooser:
                 length = len(fitting[0])
                 if self._agreed(group[place : place + length], fitting):
                     taken.update(range(place, place + length))
+        lost = is_step and all(
+            r.batch_size is not None and len(r.graphs) > len(group) for r in allowed
+        )
         for place in range(len(group)):
             if place not in taken:
-                self._alone(group[place], allowed)
+                self._alone(group[place], allowed, lost=lost)
 
     def _of_size(self, size: int | None) -> list[_Recording]:
         if size is None:
@@ -205,14 +211,14 @@ class _Chooser:
             for graph, subject in zip(graphs, subjects, strict=False)
         )
 
-    def _alone(self, subject: int, allowed: list[_Recording]) -> None:
+    def _alone(self, subject: int, allowed: list[_Recording], *, lost: bool) -> None:
         """Take the one graph that a launch is alike, if it can be no other one."""
         if subject not in self.choice.graph:
             candidates = [graph for recording in allowed for graph in recording.graphs]
             if len(candidates) > 1:  # where launches name no kernels, any may have as many
                 candidates = [*filter(self._compared.named, candidates)]
             graphs = [g for g in candidates if self._compared.alike(g, subject) == 1]
-            if graphs and any(self._compared.near(graph, subject) for graph in candidates):
+            if graphs and any(self._compared.near(g, subject, lost=lost) for g in candidates):
                 self.choice.ambiguous.add(subject)
             elif graphs:
                 self._agreed([subject], [(graph,) for graph in graphs])

@@ -243,6 +243,20 @@ def test_sequence_numbers_of_a_recording_are_others(tmp_path: Path) -> None:
     assert not row["fwdOp"]
 
 
+def test_a_step_that_lost_a_whole_graph_may_have_lost_most_of_another(tmp_path: Path) -> None:
+    """What is left of five kernels looks like the graph of one, which has another op."""
+    one, last = [Node("my::one", "p")], [Node("my::last", "q")]
+    five = [Node(f"my::five_{place}", "p") for place in range(5)]
+    replays = [
+        Replay(one),
+        Replay(five, lost=frozenset(range(4))),
+        Replay(last, lost=frozenset({0})),
+    ]
+    main = replayed([("step[DECODE bs=4]", replays)])
+    path = write(tmp_path, main, {"s4.json": captured([one, five, last])}, _details(s4=4))
+    assert _ops(path) == [None, None]
+
+
 # --- CUDA: calls without names --------------------------------------------------------------------
 
 MIXED = (Node("aten::mm", "ampere_sgemm_128x64_tn"), Node("aten::relu", "vectorized_elementwise"))
