@@ -219,6 +219,7 @@ def test_a_sparse_tensor_says_how_much_it_stores(layout: str, index: torch.dtype
     assert values.numel() == (12 if block else 3)
 
 
+@pytest.mark.filterwarnings("ignore:Sparse:UserWarning")
 def test_a_sparse_parameter_is_described_outside_its_graph() -> None:
     """Asking what it stores leaves no node behind."""
     sparse = torch.eye(3).to_sparse_csr().requires_grad_()
