@@ -49,10 +49,12 @@ def stacks(table: Table) -> Stacks:
     mod, op = (COLUMNS[name].values(table) for name in ("mod", "op"))
     named = {name: _codes(values) for name, values in (("mod", mod), ("op", op))}
     kernel = table.records.coded("kShortName")
-    first, key = combinations(trace.index, named["mod"][0], named["op"][0], kernel.index)
+    parts = (trace.index, named["mod"][0], named["op"][0], kernel.index)
+    first, key = combinations(*parts)
+    together = np.lexsort([part[first] for part in reversed(parts)])  # those of one line, one op
     number_of_stack: dict[Stack, int] = {}
     place = np.zeros(len(first), np.int64)
-    for number, row in enumerate(first.tolist()):
+    for number, row in zip(together.tolist(), first[together].tolist(), strict=True):
         lines = trace.values[trace.index[row]] if trace.index[row] >= 0 else []
         names = (named[name][1][named[name][0][row]] for name in ("mod", "op"))
         stack = (
