@@ -98,17 +98,7 @@ def test_links_of_a_project_lead_to_files_of_it() -> None:
 def test_a_release_names_its_home(tmp_path: Path) -> None:
     """So does a wheel that somebody makes of its sdist, wherever; a build of a clone names none."""
     home = "https://example.com/us/pyprof"
-    build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path / "dist"), "-t"]
-    subprocess.run(
-        [*build, "sdist"], cwd=TOP, check=True, capture_output=True,
-        env={**os.environ, "PROJECT_URL": f"{home}/"},
-    )  # fmt: skip
-    (sdist,) = (tmp_path / "dist").glob("*.tar.gz")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
-    (tree,) = tmp_path.glob("torch_pyprof-*")
-    subprocess.run([*build, "wheel"], cwd=tree, check=True, capture_output=True)
-    (path,) = (tmp_path / "dist").glob("*.whl")
+    _, path = _rebuilt(tmp_path, home=f"{home}/")
     with zipfile.ZipFile(path) as released:
         about = _metadata(released)
     links = dict(text.split(", ") for text in about.get_all("Project-URL", []))
@@ -122,6 +112,20 @@ def test_a_build_of_a_clone_names_no_home(wheel: zipfile.ZipFile) -> None:
     assert "Project-URL" not in _metadata(wheel)
 
 
+def _rebuilt(folder: Path, home: str = "") -> tuple[Path, Path]:
+    """Build an sdist of this tree, and a wheel of that, as somebody who has but the sdist."""
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(folder / "dist"), "-t"]
+    released, elsewhere = ({**os.environ, "PROJECT_URL": url} for url in (home, ""))
+    subprocess.run([*build, "sdist"], cwd=TOP, check=True, capture_output=True, env=released)
+    (sdist,) = (folder / "dist").glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    (tree,) = folder.glob("torch_pyprof-*")
+    subprocess.run([*build, "wheel"], cwd=tree, check=True, capture_output=True, env=elsewhere)
+    (wheel,) = (folder / "dist").glob("*.whl")
+    return sdist, wheel
+
+
 def _metadata(wheel: zipfile.ZipFile) -> Message:
     (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
     return email.message_from_bytes(wheel.read(name))
@@ -131,14 +135,7 @@ def _metadata(wheel: zipfile.ZipFile) -> Message:
 def test_the_sdist_makes_the_same_wheel(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     """It holds all that a build needs; both pass the check of the index."""
     check = pytest.importorskip("twine.commands.check")
-    build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path / "dist"), "-t"]
-    subprocess.run([*build, "sdist"], cwd=TOP, check=True, capture_output=True)
-    (sdist,) = (tmp_path / "dist").glob("*.tar.gz")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
-    (tree,) = tmp_path.glob("torch_pyprof-*")
-    subprocess.run([*build, "wheel"], cwd=tree, check=True, capture_output=True)
-    (again,) = (tmp_path / "dist").glob("*.whl")
+    sdist, again = _rebuilt(tmp_path)
     with zipfile.ZipFile(again) as other:
         assert {i.filename: i.CRC for i in other.infolist()} == {
             i.filename: i.CRC for i in wheel.infolist()
