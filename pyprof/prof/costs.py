@@ -217,7 +217,7 @@ def cost_op_calls(rows: Rows, grouping: Grouping) -> Prices:
     number, hints = by_name(rows.name, grouping.call, untyped, moving, rows.kernel)
     # One op on the CPU may do what takes two kernels on a GPU.
     kernels = np.where(rows.on_cpu, 0, np.minimum(grouping.kernels, _MOST_KERNELS))
-    first, cost_of = distinct((rows.work_of * len(hints) + number) * (_MOST_KERNELS + 1) + kernels)
+    first, cost_of = combinations(rows.work_of, number, kernels)
     costs = [
         rows.work[rows.work_of[row]].cost(int(kernels[row]) or None, hints[number[row]])
         for row in first.tolist()

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pyprof.parse.records import Coded, combinations, distinct, totals
+from pyprof.parse.records import Coded, combinations, totals
 from pyprof.prof.apportion import UNKNOWN
 from pyprof.prof.column import FLOAT, INT, TEXT, Column
 from pyprof.prof.columns import COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.arrays import Floats, Integers, Ints, Mask
     from pyprof.prof.table import Table
 
 KEYS = ("op", "dir", "params")
@@ -46,7 +46,7 @@ def grouped(table: Table, rows: Mask | None = None) -> pa.Table:
     """
     chosen = np.arange(table.records.rows) if rows is None else np.flatnonzero(rows)
     keys = [COLUMNS["op"].held(table), COLUMNS["dir"].held(table), shapes(table).numbered()]
-    first, group = distinct(_joined(keys)[chosen])
+    first, group = combinations(*(codes[chosen] for codes in _codes(keys)))
     count = len(first)
     pairs, call = combinations(group, table.costs.call[chosen])
     group_of_call = group[pairs]
@@ -70,13 +70,9 @@ def grouped(table: Table, rows: Mask | None = None) -> pa.Table:
     )
 
 
-def _joined(keys: Sequence[pa.DictionaryArray]) -> Ints:
-    """Number the combinations of some keys' values; null is a value of its own."""
-    number = np.zeros(len(keys[0]), np.int64)
-    for key in keys:
-        codes = np.asarray(key.indices.fill_null(-1)) + 1
-        number = distinct(number * (len(key.dictionary) + 1) + codes)[1]
-    return number
+def _codes(keys: Sequence[pa.DictionaryArray]) -> Iterator[Integers]:
+    """Give the numbers of each key's values; -1 for null."""
+    return (np.asarray(key.indices.fill_null(-1)) for key in keys)
 
 
 def _rates(table: Table, chosen: Ints, call: Ints, group_of_call: Ints, count: int) -> pa.Array:
@@ -126,7 +122,7 @@ def merge_groups(a: pa.Table, b: pa.Table) -> pa.Table:
     """Make the groups of two sets of rows those of both."""
     both = pa.concat_tables([a, b])
     keys = [both.column(name).combine_chunks().dictionary_encode() for name in KEYS]
-    first, group = distinct(_joined(keys))
+    first, group = combinations(*_codes(keys))
     count = len(first)
     sums = {
         name: totals(group, both.column(name).to_numpy(), count)

@@ -14,12 +14,13 @@ from pyprof.ops import collectives as ops
 from pyprof.ops.dtypes import item_size
 from pyprof.parse.collectives import decoded_fields
 from pyprof.parse.ranges import by_value
+from pyprof.parse.records import number_combinations
 from pyprof.prof.table import Table
 from pyprof.report.analysis.intervals import union, union_of
 from pyprof.report.analysis.timeline import COMMUNICATION, sorts
 from pyprof.report.ranks import tables
 from pyprof.report.ranks.parallelism import in_pipeline
-from pyprof.report.ranks.tables import UNKNOWN, numbered
+from pyprof.report.ranks.tables import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -58,12 +59,12 @@ def by_sort(columns: Collectives, one: Waits) -> Iterator[tuple[Sort, Integers]]
     what = columns.signatures
     kind, algorithm = what.kind[one.signature], what.algorithm[one.signature]
     size = np.where(one.even, one.bytes, _MIXED)
-    number = numbered(kind, algorithm, size)
+    number = number_combinations(kind, algorithm, size)
     calls = np.bincount(number)
     if len(calls) > _SIZES:
         often = np.argsort(-calls, kind="stable")[:_SIZES]
         size = np.where(np.isin(number, often), size, _MIXED)
-        number = numbered(kind, algorithm, size)
+        number = number_combinations(kind, algorithm, size)
     order = np.argsort(number, kind="stable")
     for chosen in np.split(order, np.flatnonzero(np.diff(number[order])) + 1):
         first, moved = chosen[0], one.bytes[chosen]

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.ops.collectives import SEND_RECV
+from pyprof.parse.records import number_combinations
 from pyprof.report.ranks.lost import followed
 from pyprof.report.ranks.placing import NOWHERE, Placed, by_leaving, first, place
-from pyprof.report.ranks.tables import UNKNOWN, Collectives, Signatures, numbered
+from pyprof.report.ranks.tables import UNKNOWN, Collectives, Signatures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -113,12 +114,12 @@ def _lanes(what: Signatures) -> Integers:
     one_rank = np.where(unnamed, what.rank, UNKNOWN)
     stream = np.where(unnamed, what.stream, UNKNOWN)
     exchange = np.where(unnamed, UNKNOWN, what.kind_is(SEND_RECV))
-    return numbered(what.group, what.members, exchange, one_rank, stream)
+    return number_combinations(what.group, what.members, exchange, one_rank, stream)
 
 
 def _streams(columns: Collectives, lane: Integers) -> list[Integers]:
     """Give the rows of each rank's communicators, each in order."""
-    number = numbered(columns.signatures.rank, lane)[columns.signature]
+    number = number_combinations(columns.signatures.rank, lane)[columns.signature]
     order = np.argsort(number, kind="stable").astype(np.int32)
     parts = np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if len(order) else []
     return sorted(parts, key=lambda rows: int(rows[0]))  # rows are in the order of ranks

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.ops.collectives import ALL_REDUCE, ONE_WAY
+from pyprof.parse.records import number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -204,7 +205,7 @@ class Collectives:
             _ints(table.column("step")),
             _numbered_on(rank, _ints(table.column("signature")), signatures.rank),
             signatures,
-            numbered(signatures.kind, signatures.algorithm, even),
+            number_combinations(signatures.kind, signatures.algorithm, even),
         )
 
     def of_row(self, row: int) -> int:
@@ -230,18 +231,6 @@ def _numbered_on(rank: Integers, signature: Integers, owners: Integers) -> Integ
     if not len(rank):
         return signature
     return np.asarray(order[first[rank] + signature], np.int32)
-
-
-def numbered(*columns: Integers) -> Integers:
-    """Number the combinations of values, in the order of their appearance."""
-    number_of_row = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        values = pa.array(column).dictionary_encode()
-        number_of_row = number_of_row * len(values.dictionary) + values.indices.to_numpy()
-        number_of_row = np.asarray(
-            pa.array(number_of_row).dictionary_encode().indices.to_numpy(), np.int64
-        )
-    return number_of_row
 
 
 def _ints(column: pa.ChunkedArray) -> Integers:
