@@ -53,22 +53,20 @@ _PAIR_BYTES = 8
 def split(texts: pa.Array) -> pa.StructArray:
     """Take texts apart: `NUMBERED`, one for each; null stays null."""
     unknown = texts.is_null()
-    texts = texts.fill_null("")
-    some = pc.match_substring_regex(texts, _ANY)
-    has = some.to_numpy(zero_copy_only=False)
-    parts = _split(texts.filter(some))
-    both = pa.chunked_array(
-        [texts.filter(pc.invert(some)).dictionary_encode(), parts.template.dictionary_encode()]
-    ).unify_dictionaries()
-    code = np.empty(len(texts), np.int32)
-    code[~has], code[has] = (chunk.indices.to_numpy() for chunk in both.chunks)
-    place = np.full(len(texts), -1)
-    place[has] = np.arange(len(parts.template))
-    row = pa.array(place, mask=~has)
+    encoded = texts.fill_null("").dictionary_encode()  # most come again and again
+    distinct, index = encoded.dictionary, encoded.indices.to_numpy()
+    has = pc.match_substring_regex(distinct, _ANY).to_numpy(zero_copy_only=False)
+    parts = _split(distinct.filter(pa.array(has)))
+    alike = pa.concat_arrays([distinct.filter(pa.array(~has)), parts.template]).dictionary_encode()
+    order = np.argsort(has, kind="stable")  # of those, among the distinct ones
+    code, place = np.empty(len(distinct), np.int32), np.full(len(distinct), -1)
+    code[order], place[has] = alike.indices.to_numpy(), np.arange(len(parts.template))
+    row = place[index]
+    rows = pa.array(row, mask=row < 0)
     return pa.StructArray.from_arrays(
         [
-            pa.DictionaryArray.from_arrays(pa.array(code), both.chunk(0).dictionary),
-            *(column.take(row) for column in (parts.seq, parts.op_id, parts.inputs)),
+            pa.DictionaryArray.from_arrays(pa.array(code[index]), alike.dictionary),
+            *(column.take(rows) for column in (parts.seq, parts.op_id, parts.inputs)),
         ],
         fields=[*NUMBERED],
         mask=unknown,
@@ -170,13 +168,15 @@ def _inputs(texts: pa.StringArray, op_id: Ints, bounds: Ints) -> tuple[pa.Dictio
 def _without(bounds: Ints, data: NDArray[np.uint8], cuts: Sequence[Ints]) -> pa.StringArray:
     """Leave parts out of all texts: each begins at one of the cuts, and ends at the next."""
     edges = np.concatenate([[0], np.stack(cuts, axis=1).reshape(-1), [len(data)]])
-    keep = np.arange(len(edges) - 1) % 2 == 0
-    left = data[np.repeat(keep, np.diff(edges))]
+    parts = pa.Array.from_buffers(
+        pa.binary(),
+        len(edges) - 1,
+        [None, pa.py_buffer(edges.astype(np.int32)), pa.py_buffer(data)],
+    )
+    left = parts.take(pa.array(np.arange(0, len(parts), 2))).buffers()[2]
     length = np.diff(bounds) - sum(np.subtract(cuts[1::2], cuts[::2]))
     offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(length, dtype=np.int32)])
-    return pa.Array.from_buffers(
-        pa.string(), len(length), [None, pa.py_buffer(offsets), pa.py_buffer(left)]
-    )
+    return pa.Array.from_buffers(pa.string(), len(length), [None, pa.py_buffer(offsets), left])
 
 
 def texts_of_table(table: pa.Table) -> pa.StructArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,8 @@ from pyprof.arrays import ints
 from pyprof.cores import executor
 from pyprof.errors import CaptureError, reason
 from pyprof.marker import templates
+from pyprof.readers import _sqlite_pages
+from pyprof.readers._sqlite_pages import NotPlainError, Pick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,8 +40,8 @@ _BATCH_ROWS = 1 << 16
 """What the driver hands over at once."""
 _TEXT_BATCH_ROWS = 1 << 14
 """The same where there are texts to take apart, which may be long."""
-_AHEAD = 1
-"""Pieces that the driver may be ahead."""
+_SHAPING = 2
+"""Threads that take texts apart, and batches that reading may be ahead."""
 
 _ROW_BYTES = 4
 """No row of a table takes less: its place in the page, its length, its number."""
@@ -58,37 +60,72 @@ def _all_of(rows: pa.Table) -> pa.Table:
     return rows
 
 
+class _Column(NamedTuple):
+    """What the schema says of a column."""
+
+    name: str
+    place: int
+    hidden: int
+    """Not 0: it is computed, or of a virtual table."""
+    key: int
+    """Which of the columns of the primary key it is, from 1; 0: none."""
+    type: str
+
+
+class _Table(NamedTuple):
+    """Where a table begins in the file, and its columns by name."""
+
+    root: int
+    columns: dict[str, _Column]
+
+    def picks(self, columns: Mapping[str, type]) -> list[Pick]:
+        """Say how pages hold some of the columns; NotPlainError where they do not hold all."""
+        if any(column.hidden for column in self.columns.values()):
+            raise NotPlainError
+        is_one = sum(column.key > 0 for column in self.columns.values()) == 1
+        return [
+            Pick(place, _ARROW[kind], is_one and key > 0 and declared.upper() == "INTEGER")
+            for name, kind in columns.items()
+            for _, place, _, key, declared in [self.columns[name]]
+        ]
+
+
 class Database:
     """One SQLite file, opened read-only. Raises CaptureError for anything that is wrong with it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._uri = _uri(path)
-        self._columns = self._probe()
+        self._tables = self._probe()
 
-    def _probe(self) -> dict[str, frozenset[str]]:
+    def _probe(self) -> dict[str, _Table]:
         # What is stored alone: a view, a virtual table or a generated column is a program, which
         # may never end.
         query = (
-            "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c "
+            "SELECT m.name, CAST(m.rootpage AS INTEGER), c.name, c.cid, c.hidden, c.pk, c.type "
+            "FROM sqlite_master m, pragma_table_xinfo(m.name) c "
             "WHERE m.type = 'table' AND m.rootpage > 0"
         )
+        tables: dict[str, _Table] = {}
         try:
             with closing(sqlite3.connect(self._uri, uri=True)) as db:
-                columns_of: dict[str, set[str]] = {}
-                for table, column in db.execute(query):
-                    columns_of.setdefault(str(table), set()).add(str(column))
+                for table, root, *column in db.execute(query):
+                    described = _Column(*column)
+                    tables.setdefault(str(table), _Table(root, {})).columns[described.name] = (
+                        described
+                    )
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._broken(error) from None
-        return {table: frozenset(columns) for table, columns in columns_of.items()}
+        return tables
 
     def tables(self) -> frozenset[str]:
         """Name the tables that exist; tools leave out those without rows."""
-        return frozenset(self._columns)
+        return frozenset(self._tables)
 
     def columns(self, table: str) -> frozenset[str]:
         """Name the columns of a table; none where it does not exist."""
-        return self._columns.get(table, frozenset())
+        there = self._tables[table].columns if table in self._tables else {}
+        return frozenset(name for name, column in there.items() if not column.hidden)
 
     def require(self, table: str, *columns: str) -> None:
         """Raise CaptureError where a table has rows but not all of these columns."""
@@ -127,13 +164,18 @@ class Database:
         if where:  # rows that are not chosen are not counted as they come
             self._bounded(f'SELECT total(1) FROM "{table}"')  # noqa: S608 - names are those probed
         else:
-            try:
+            with suppress(NotPlainError):
+                return _taken(self._pages(table, there), columns, piece)
+            with suppress(NotPlainError):
                 return self._fetch(
                     f"SELECT {_select(there, _as_is)} {source}", columns, piece, _PLAIN
                 )
-            except _NotPlainError:
-                pass
         return self._fetch(f"SELECT {_select(there, _expression)} {source}", columns, piece)
+
+    def _pages(self, table: str, columns: Mapping[str, type]) -> Iterator[pa.RecordBatch]:
+        described = self._tables[table]
+        for arrays in _sqlite_pages.batches(self.path, described.root, described.picks(columns)):
+            yield pa.RecordBatch.from_arrays(arrays, [*columns])
 
     def distinct(self, table: str, columns: Sequence[str]) -> list[tuple[int, ...]]:
         """Give the distinct combinations of some columns of whole numbers that are there."""
@@ -162,7 +204,7 @@ class Database:
         piece: Callable[[pa.Table], pa.Table],
         plain: Mapping[type, pa.DataType] | None = None,
     ) -> pa.Table:
-        """Run a query. Where values are to be of `plain` types and are not, _NotPlainError."""
+        """Run a query. Where values are to be of `plain` types and are not, NotPlainError."""
         from adbc_driver_manager import Error, NotSupportedError  # noqa: PLC0415 - as in _opened
 
         rows = _TEXT_BATCH_ROWS if Numbered in columns.values() else _BATCH_ROWS
@@ -179,7 +221,7 @@ class Database:
             raise KeyboardInterrupt from None
         except (Error, *_READ_ERRORS, OSError) as error:  # OSError: of a value of another type
             if plain:
-                raise _NotPlainError from None
+                raise NotPlainError from None
             if isinstance(error, OSError):
                 raise
             raise self._broken(error) from None
@@ -240,15 +282,11 @@ def _select(columns: Mapping[str, type], spell: Callable[[str, type], str]) -> s
     return ", ".join(f'{spell(name, kind)} AS "{name}"' for name, kind in columns.items())
 
 
-class _NotPlainError(Exception):
-    """Some value is not what its column is declared as."""
-
-
 def _check_plain(
     there: pa.Schema, columns: Mapping[str, type], plain: Mapping[type, pa.DataType]
 ) -> None:
     if any(field.type != plain.get(columns[field.name], field.type) for field in there):
-        raise _NotPlainError
+        raise NotPlainError
 
 
 def _as_is(name: str, kind: type) -> str:
@@ -282,56 +320,57 @@ _WHOLE = (
     """CAST("{name}" AS INTEGER), {absent}) END"""
 ).replace("{absent}", str(ABSENT))
 
-_ARROW = {int: pa.int64(), str: pa.string(), bytes: pa.binary()}
+_ARROW = {int: pa.int64(), str: pa.string(), bytes: pa.binary(), Numbered: pa.string()}
 _PLAIN = {int: pa.int64(), str: pa.string(), Numbered: pa.string()}
 """The driver's types of columns in which all values are what tools write."""
 
 
-class _Batches(NamedTuple):
-    """What the driver hands over."""
-
-    schema: pa.Schema
-    batches: Iterator[pa.RecordBatch]
-
-
-def _bounded(reader: pa.RecordBatchReader, most: int) -> _Batches:
+def _bounded(reader: pa.RecordBatchReader, most: int) -> Iterator[pa.RecordBatch]:
     """Stop where there are more rows than the file has room for.
 
     Pages that are part of each other, some levels deep, hold rows without end.
     """
+    rows = 0
+    for batch in reader:
+        rows += batch.num_rows
+        if rows > most:
+            raise pa.ArrowInvalid("a table has more rows than the file has room for")
+        yield pa.RecordBatch.from_arrays([_copied(column) for column in batch], batch.schema.names)
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        rows = 0
-        for batch in reader:
-            rows += batch.num_rows
-            if rows > most:
-                raise pa.ArrowInvalid("a table has more rows than the file has room for")
-            yield batch
 
-    return _Batches(reader.schema, batches())
+def _copied(column: pa.Array) -> pa.Array:
+    """Let go of the rest of the batch: numbers in use would keep all of it, long texts too."""
+    is_text = pa.types.is_string(column.type)
+    return column if is_text else pa.concat_arrays([column, column.slice(0, 0)])
 
 
 def _taken(
-    reader: _Batches, columns: Mapping[str, type], piece: Callable[[pa.Table], pa.Table]
+    batches: Iterator[pa.RecordBatch],
+    columns: Mapping[str, type],
+    piece: Callable[[pa.Table], pa.Table],
 ) -> pa.Table:
-    """Shape what the driver hands over beside it: both work outside Python's lock."""
+    """Shape rows beside what reads them: both work outside Python's lock."""
     tables = [piece(_shaped(None, columns))]
-    with executor(1) as pool:
+    with executor(_SHAPING) as pool:
         pending: deque[Future[pa.Table]] = deque()
-        for batch in reader.batches:
-            pending.append(pool.submit(lambda one: piece(_shaped(one, columns)), batch))
-            if len(pending) > _AHEAD:  # holds back, so that memory stays bounded
-                tables.append(pending.popleft().result())
-        tables.extend(future.result() for future in pending)
-    table = pa.concat_tables(tables, promote_options="permissive")
-    return table.unify_dictionaries().combine_chunks()
+        for batch in batches:
+            pending.append(pool.submit(_shaped, batch, columns))
+            if len(pending) > _SHAPING:  # holds back, so that memory stays bounded
+                tables.append(piece(pending.popleft().result()))
+        tables.extend(piece(future.result()) for future in pending)
+    table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
+    tables.clear()
+    combined: dict[str, pa.ChunkedArray] = {}
+    for name in table.column_names:  # one after the other, so that no two copies of all are held
+        combined[name] = pa.chunked_array([table.column(name).combine_chunks()])
+        table = table.drop_columns([name])
+    return pa.table(combined)
 
 
 def _shaped(batch: pa.RecordBatch | None, columns: Mapping[str, type]) -> pa.Table:
     """Give each column of a batch its type; columns that are not there are null."""
     rows = batch.num_rows if batch is not None else 0
     there = frozenset(batch.schema.names if batch is not None else ())
-    has_texts = any(kind is not int for kind in columns.values())
     shaped: dict[str, pa.Array] = {}
     for name, kind in columns.items():
         column = batch.column(name) if batch is not None and name in there else None
@@ -340,8 +379,7 @@ def _shaped(batch: pa.RecordBatch | None, columns: Mapping[str, type]) -> pa.Tab
         elif column is None:
             shaped[name] = pa.nulls(rows, _ARROW[kind])
         elif kind is int:
-            # A column in use keeps all of its batch, texts too, which are long.
-            shaped[name] = _with_nulls(_copied(column) if has_texts else column)
+            shaped[name] = _with_nulls(column)
         elif kind is bytes:
             shaped[name] = _as_bytes(column)
         else:
@@ -357,10 +395,6 @@ def _apart(column: pa.Array | None, rows: int) -> dict[str, pa.Array]:
 def _as_bytes(column: pa.Array) -> pa.Array:
     # The driver calls a column of no rows int64, which Arrow does not cast to bytes.
     return column.cast(pa.binary()) if len(column) else pa.array([], pa.binary())
-
-
-def _copied(column: pa.Array) -> pa.Array:
-    return pa.concat_arrays([column, column.slice(0, 0)])
 
 
 def _with_nulls(column: pa.Array) -> pa.Array:

@@ -80,12 +80,27 @@ def test_a_view_is_not_asked_whether_it_is_empty(tmp_path: Path) -> None:
     assert filled(path, ["T", "V", "U"]) == ["T"]
 
 
+def _with_a_page_twice(path: Path, table: str) -> None:
+    """Let the first two places of the root of a table name the same page."""
+    with closing(sqlite3.connect(path)) as db:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+        (root,) = db.execute(query, (table,)).fetchone()
+        (page_bytes,) = db.execute("PRAGMA page_size").fetchone()
+    content = bytearray(path.read_bytes())
+    page = memoryview(content)[(root - 1) * page_bytes : root * page_bytes]
+    assert page[0] == 5, "the table has one page alone"
+    first, second = (int.from_bytes(page[at : at + 2], "big") for at in (12, 14))
+    page[second : second + 4] = page[first : first + 4]
+    path.write_bytes(content)
+
+
 @pytest.mark.parametrize("ask", [readers.read, readers.identity])
 def test_more_rows_than_the_file_has_room_for(
     ask: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pages that are part of each other are damage; here every row is said to take a page."""
     path = nsys_db(tmp_path / "net.sqlite", WORK * 5000)
+    _with_a_page_twice(path, KERNELS)
     monkeypatch.setattr(_sqlite, "_ROW_BYTES", 4096)
     monkeypatch.setattr(_sqlite, "_STEPS_AT_ONCE", 1000)
     with pytest.raises(CaptureError, match="damaged or truncated"):
