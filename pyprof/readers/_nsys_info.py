@@ -45,11 +45,10 @@ def version(db: Database) -> str | None:
     """Give the version of nsys that exported the file, where it says (2022.1 and later)."""
     for table in _META:
         if table in db.tables():
-            rows = db.read(
-                table, {"name": str, "value": str}, "WHERE name = 'EXPORT_PRODUCT_VERSION'"
-            )
-            if rows.num_rows:
-                return str(rows.column("value")[0])
+            rows = db.read(table, {"name": str, "value": str})
+            said = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+            if "EXPORT_PRODUCT_VERSION" in said:
+                return str(said["EXPORT_PRODUCT_VERSION"])
     return None
 
 

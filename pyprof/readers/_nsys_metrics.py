@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import ints
 from pyprof.readers._samples import meaning, samples
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from pyprof.arrays import Ints
     from pyprof.readers._samples import Meaning
     from pyprof.readers._sqlite import Database
@@ -32,11 +32,13 @@ def read(db: Database) -> pa.Table:
     if not ids:
         return schema.SAMPLES.empty_table()
     time = "timestamp" if "timestamp" in db.columns(_VALUES) else "rawTimestamp"
-    wanted = f"WHERE metricId IN ({', '.join(map(str, ids))})"
     columns: dict[str, type] = {time: int, "typeId": int, "metricId": int, "value": int}
     if not set(columns) <= db.columns(_VALUES):
         return schema.SAMPLES.empty_table()
-    rows = db.read(_VALUES, columns, wanted)
+    wanted = pa.array(ids, pa.int64())
+    rows = db.read(
+        _VALUES, columns, lambda rows: rows.filter(pc.is_in(rows.column("metricId"), wanted))
+    )
     kind, metric = (ints(rows.column(name), _NO_ID) for name in ("typeId", "metricId"))
     which = _places(kind, metric, list(meanings))
     stamp, value = (ints(rows.column(name), _NO_ID) for name in (time, "value"))

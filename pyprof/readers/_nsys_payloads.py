@@ -163,12 +163,15 @@ class _Ranges:
     """NCCL's ranges of each thread, in order of their start."""
 
     def __init__(self, db: Database, table: str, strings: Strings) -> None:
-        ours = strings.starting(_PREFIX)
+        ids = pa.array(strings.starting(_PREFIX))
+        has_domains = "domainId" in db.columns(table)
+        numbers = ("start", "end", "globalTid", "domainId", "textId")
         events = db.read(
             table,
-            {"start": int, "end": int, "globalTid": int, "textId": int, "text": str, **COLUMNS},
-            f"WHERE {_named(db.columns(table), ours.tolist())} ORDER BY start",
+            {**dict.fromkeys(numbers, int), "text": str, **COLUMNS},
+            lambda rows: rows.filter(_is_ours(rows, ids, has_domains=has_domains)),
         )
+        events = events.take(np.argsort(ints(events.column("start"), -1), kind="stable"))
         self._start, self._end, thread = (
             ints(events.column(name), -1) for name in ("start", "end", "globalTid")
         )
@@ -203,14 +206,16 @@ class _Ranges:
         return rows[place - 1] if place else None
 
 
-def _named(columns: frozenset[str], ids: list[int]) -> str:
-    """Give the condition for NCCL's events: in a domain of their own, with texts that begin so."""
-    texts = {
-        "textId": f"textId IN ({', '.join(map(str, ids))})",
-        "text": f"text LIKE '{_PREFIX}%'",
-    }
-    either = " OR ".join(text for column, text in texts.items() if column in columns) or "0"
-    return f"domainId <> 0 AND ({either})" if "domainId" in columns else either
+def _is_ours(events: pa.Table, ids: pa.Array, *, has_domains: bool) -> pa.ChunkedArray:
+    """Tell NCCL's events: in a domain of their own, with texts that begin so."""
+    registered = pc.is_in(events.column("textId"), ids)
+    spelt = pc.starts_with(events.column("text"), _PREFIX, ignore_case=True)
+    named = pc.or_(registered, pc.fill_null(spelt, fill_value=False))
+    if not has_domains:
+        return named
+    return pc.and_(
+        named, pc.fill_null(pc.not_equal(events.column("domainId"), 0), fill_value=False)
+    )
 
 
 def _id(payload: Payload) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,36 +20,21 @@ from pyprof.readers import _sqlite_pages
 from pyprof.readers._sqlite_pages import NotPlainError, Pick
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
     from concurrent.futures import Future
     from pathlib import Path
-
-    from adbc_driver_sqlite import dbapi
 
     from pyprof.arrays import Ints
 
 MAGIC = b"SQLite format 3\0"
 
-ABSENT = -(2**63)
-"""Stands for NULL in integer columns on the way through SQLite; becomes a null in Arrow.
-
-The driver guesses a column's type from its first rows, so no NULL may reach it.
-"""
-
-_BATCH_ROWS = 1 << 16
-"""What the driver hands over at once."""
-_TEXT_BATCH_ROWS = 1 << 14
-"""The same where there are texts to take apart, which may be long."""
+_BATCH_ROWS = 1 << 14
+"""What SQLite hands over at once."""
 _SHAPING = 2
 """Threads that take texts apart, and batches that reading may be ahead."""
 
 _ROW_BYTES = 4
 """No row of a table takes less: its place in the page, its length, its number."""
-_STEPS_A_ROW, _STEPS_AT_ONCE = 64, 1 << 16
-"""Steps of SQLite's machine: the most that a row of a few columns takes, and between two looks."""
-
-
-_READ_ERRORS = (pa.ArrowException, OverflowError, UnicodeDecodeError)
 
 
 class Numbered:
@@ -148,7 +133,6 @@ class Database:
         self,
         table: str,
         columns: Mapping[str, type],
-        where: str = "",
         piece: Callable[[pa.Table], pa.Table] = _all_of,
     ) -> pa.Table:
         """Read some columns of a table. A column or table that does not exist is all null.
@@ -160,36 +144,33 @@ class Database:
         there = {name: kind for name, kind in columns.items() if name in self.columns(table)}
         if not there:
             return piece(_shaped(None, columns))
-        source = f'FROM "{table}" {where}'
-        if where:  # rows that are not chosen are not counted as they come
-            self._bounded(f'SELECT total(1) FROM "{table}"')  # noqa: S608 - names are those probed
-        else:
-            with suppress(NotPlainError):
-                return _taken(self._pages(table, there), columns, piece)
-            with suppress(NotPlainError):
-                return self._fetch(
-                    f"SELECT {_select(there, _as_is)} {source}", columns, piece, _PLAIN
-                )
-        return self._fetch(f"SELECT {_select(there, _expression)} {source}", columns, piece)
+        with suppress(NotPlainError):
+            return _taken(self._pages(table, there), columns, piece)
+        return _taken(self._converted(table, there), columns, piece)
 
     def _pages(self, table: str, columns: Mapping[str, type]) -> Iterator[pa.RecordBatch]:
+        """Read what exporters write."""
         described = self._tables[table]
         for arrays in _sqlite_pages.batches(self.path, described.root, described.picks(columns)):
             yield pa.RecordBatch.from_arrays(arrays, [*columns])
 
-    def distinct(self, table: str, columns: Sequence[str]) -> list[tuple[int, ...]]:
-        """Give the distinct combinations of some columns of whole numbers that are there."""
-        select = ", ".join(_expression(name, int) for name in columns)
-        return self._bounded(f'SELECT DISTINCT {select} FROM "{table}"')  # noqa: S608 - as in read
-
-    def _bounded(self, query: str) -> list[tuple[Any, ...]]:
-        """Ask what looks at each row once, for no longer than the file has room for rows."""
-        patience = iter(range(self._most_rows * _STEPS_A_ROW // _STEPS_AT_ONCE + 1))
+    def _converted(self, table: str, columns: Mapping[str, type]) -> Iterator[pa.RecordBatch]:
+        """Read whatever there is; SQLite makes of each value what is asked for, or NULL."""
+        select = ", ".join(_expression(name, kind) for name, kind in columns.items())
+        types = [_ARROW[kind] for kind in columns.values()]
+        rows = 0
         try:
             with closing(sqlite3.connect(self._uri, uri=True)) as db:
-                db.set_progress_handler(lambda: next(patience, None) is None, _STEPS_AT_ONCE)
-                return db.execute(query).fetchall()
-        except (sqlite3.Error, UnicodeDecodeError) as error:
+                db.text_factory = _decoded
+                cursor = db.execute(f'SELECT {select} FROM "{table}"')  # noqa: S608 - as probed
+                while batch := cursor.fetchmany(_BATCH_ROWS):
+                    rows += len(batch)
+                    if rows > self._most_rows:  # of pages that are part of each other
+                        raise sqlite3.DatabaseError("more rows than the file has room for")
+                    yield pa.RecordBatch.from_arrays(
+                        [*map(pa.array, zip(*batch, strict=True), types)], [*columns]
+                    )
+        except sqlite3.Error as error:
             raise self._broken(error) from None
 
     @property
@@ -197,65 +178,11 @@ class Database:
         """Rows that the file has room for."""
         return self.path.stat().st_size // _ROW_BYTES
 
-    def _fetch(
-        self,
-        query: str,
-        columns: Mapping[str, type],
-        piece: Callable[[pa.Table], pa.Table],
-        plain: Mapping[type, pa.DataType] | None = None,
-    ) -> pa.Table:
-        """Run a query. Where values are to be of `plain` types and are not, NotPlainError."""
-        from adbc_driver_manager import Error, NotSupportedError  # noqa: PLC0415 - as in _opened
-
-        rows = _TEXT_BATCH_ROWS if Numbered in columns.values() else _BATCH_ROWS
-        try:
-            with _opened(self._uri) as cursor:
-                cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(rows)})
-                cursor.execute(query)
-                # Closed before its cursor, also when reading fails half-way.
-                with cursor.fetch_record_batch() as reader:
-                    if plain:
-                        _check_plain(reader.schema, columns, plain)
-                    return _taken(_bounded(reader, self._most_rows), columns, piece)
-        except NotSupportedError:  # the driver takes Ctrl-C for itself, and cannot cancel
-            raise KeyboardInterrupt from None
-        except (Error, *_READ_ERRORS, OSError) as error:  # OSError: of a value of another type
-            if plain:
-                raise NotPlainError from None
-            if isinstance(error, OSError):
-                raise
-            raise self._broken(error) from None
-
     def _broken(self, error: Exception) -> CaptureError:
-        if isinstance(error, MemoryError):  # of which Arrow has a kind of its own
-            raise error
         return CaptureError(
             f"{self.path}: the SQLite file is damaged or truncated ({reason(error)}); export it "
             f"again, e.g. nsys export --type sqlite --force-overwrite true REPORT.nsys-rep"
         )
-
-
-@contextmanager
-def _opened(uri: str) -> Iterator[dbapi.Cursor]:
-    """Open a cursor and close it, which a driver before 1.13 cannot do to a damaged file."""
-    from adbc_driver_sqlite import dbapi  # noqa: PLC0415 - loads pandas, which other files need not
-
-    db = dbapi.connect(uri)
-    cursor = db.cursor()
-    try:
-        yield cursor
-    finally:
-        _close(cursor)
-        _close(db)
-
-
-def _close(handle: dbapi.Cursor | dbapi.Connection) -> None:
-    from adbc_driver_manager import Error  # noqa: PLC0415 - as in _opened
-
-    try:
-        handle.close()
-    except (Error, RuntimeError):
-        handle._closed = True  # noqa: SLF001 - else it tries again, and complains, at exit
 
 
 def _uri(path: Path) -> str:
@@ -278,26 +205,9 @@ def _has_log(path: Path) -> bool:
         return False
 
 
-def _select(columns: Mapping[str, type], spell: Callable[[str, type], str]) -> str:
-    return ", ".join(f'{spell(name, kind)} AS "{name}"' for name, kind in columns.items())
-
-
-def _check_plain(
-    there: pa.Schema, columns: Mapping[str, type], plain: Mapping[type, pa.DataType]
-) -> None:
-    if any(field.type != plain.get(columns[field.name], field.type) for field in there):
-        raise NotPlainError
-
-
-def _as_is(name: str, kind: type) -> str:
-    """Select what needs no conversion where all values are what tools write.
-
-    NULL of a column of numbers is one in Arrow, too. Of a column of texts the driver would take it
-    for a number's.
-    """
-    if kind is int:
-        return f'"{name}"'
-    return f"coalesce(\"{name}\", '')" if kind in _PLAIN else _expression(name, kind)
+def _decoded(text: bytes) -> str:
+    """Replace what is not UTF-8, which SQLite does not check."""
+    return text.decode(errors="replace")
 
 
 def _expression(name: str, kind: type) -> str:
@@ -305,7 +215,7 @@ def _expression(name: str, kind: type) -> str:
     if kind is int and name in _STRICT:
         return _WHOLE.format(name=name)
     if kind is int:
-        return f'CAST(coalesce("{name}", {ABSENT}) AS INTEGER)'
+        return f'CAST("{name}" AS INTEGER)'
     if kind is bytes:
         return f"CAST(coalesce(\"{name}\", x'') AS BLOB)"
     return f"CAST(coalesce(\"{name}\", '') AS TEXT)"
@@ -314,34 +224,14 @@ def _expression(name: str, kind: type) -> str:
 _STRICT = frozenset({"start", "end", "timestamp", "correlationId"})
 """Columns in which what is no number must not pass for 0, which SQLite makes of it."""
 _WHOLE = (
-    """CASE typeof("{name}") WHEN 'integer' THEN "{name}" WHEN 'null' THEN {absent} """
-    """WHEN 'real' THEN iif(abs("{name}") < 9.2e18, CAST("{name}" AS INTEGER), {absent}) """
+    """CASE typeof("{name}") WHEN 'integer' THEN "{name}" """
+    """WHEN 'real' THEN iif(abs("{name}") < 9.2e18, CAST("{name}" AS INTEGER), NULL) """
+    """WHEN 'null' THEN NULL """
     """ELSE iif(CAST(CAST("{name}" AS INTEGER) AS TEXT) = CAST("{name}" AS TEXT), """
-    """CAST("{name}" AS INTEGER), {absent}) END"""
-).replace("{absent}", str(ABSENT))
+    """CAST("{name}" AS INTEGER), NULL) END"""
+)
 
 _ARROW = {int: pa.int64(), str: pa.string(), bytes: pa.binary(), Numbered: pa.string()}
-_PLAIN = {int: pa.int64(), str: pa.string(), Numbered: pa.string()}
-"""The driver's types of columns in which all values are what tools write."""
-
-
-def _bounded(reader: pa.RecordBatchReader, most: int) -> Iterator[pa.RecordBatch]:
-    """Stop where there are more rows than the file has room for.
-
-    Pages that are part of each other, some levels deep, hold rows without end.
-    """
-    rows = 0
-    for batch in reader:
-        rows += batch.num_rows
-        if rows > most:
-            raise pa.ArrowInvalid("a table has more rows than the file has room for")
-        yield pa.RecordBatch.from_arrays([_copied(column) for column in batch], batch.schema.names)
-
-
-def _copied(column: pa.Array) -> pa.Array:
-    """Let go of the rest of the batch: numbers in use would keep all of it, long texts too."""
-    is_text = pa.types.is_string(column.type)
-    return column if is_text else pa.concat_arrays([column, column.slice(0, 0)])
 
 
 def _taken(
@@ -368,46 +258,24 @@ def _taken(
 
 
 def _shaped(batch: pa.RecordBatch | None, columns: Mapping[str, type]) -> pa.Table:
-    """Give each column of a batch its type; columns that are not there are null."""
+    """Give all columns that are asked for; those that are not there are null."""
     rows = batch.num_rows if batch is not None else 0
-    there = frozenset(batch.schema.names if batch is not None else ())
+    there = dict(zip(batch.schema.names, batch.columns, strict=True)) if batch is not None else {}
     shaped: dict[str, pa.Array] = {}
     for name, kind in columns.items():
-        column = batch.column(name) if batch is not None and name in there else None
+        column = there.get(name)
         if kind is Numbered:
-            shaped |= _apart(column, rows)
+            texts = pa.repeat("", rows) if column is None else _valid_text(column)
+            shaped |= dict(zip(templates.NAMES, templates.split(texts).flatten(), strict=True))
         elif column is None:
             shaped[name] = pa.nulls(rows, _ARROW[kind])
-        elif kind is int:
-            shaped[name] = _with_nulls(column)
-        elif kind is bytes:
-            shaped[name] = _as_bytes(column)
         else:
-            shaped[name] = _valid_text(column)
+            shaped[name] = _valid_text(column) if kind is str else column
     return pa.table(shaped)
-
-
-def _apart(column: pa.Array | None, rows: int) -> dict[str, pa.Array]:
-    texts = pa.repeat("", rows) if column is None else _valid_text(column)
-    return dict(zip(templates.NAMES, templates.split(texts).flatten(), strict=True))
-
-
-def _as_bytes(column: pa.Array) -> pa.Array:
-    # The driver calls a column of no rows int64, which Arrow does not cast to bytes.
-    return column.cast(pa.binary()) if len(column) else pa.array([], pa.binary())
-
-
-def _with_nulls(column: pa.Array) -> pa.Array:
-    column = column.cast(pa.int64())
-    absent = pc.equal(column, ABSENT)
-    if not pc.any(absent).as_py():
-        return column
-    return pc.if_else(absent, pa.scalar(None, pa.int64()), column)
 
 
 def _valid_text(column: pa.Array) -> pa.Array:
     """Replace what is not UTF-8: SQLite does not check, Arrow's text functions rely on it."""
-    column = column.cast(pa.string()) if column.type != pa.string() else column
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:

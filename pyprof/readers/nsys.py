@@ -26,7 +26,7 @@ from pyprof.readers import (
     _nsys_payloads,
     _sqlite,
 )
-from pyprof.readers._sqlite import ABSENT, MAGIC, Database, Numbered
+from pyprof.readers._sqlite import MAGIC, Database, Numbered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,17 +115,18 @@ def identity(path: Path) -> schema.Identity:
         table = _versioned(db.tables(), _CUPTI + kind)
         if "globalPid" not in db.columns(table):
             continue
-        has_device = "deviceId" in db.columns(table)
-        rows = db.distinct(table, ("globalPid", "deviceId") if has_device else ("globalPid",))
-        pids = _nsys_graphs.pids(np.array([row[0] for row in rows], np.int64))
-        for pid, row in zip(pids.tolist(), rows, strict=True):
-            device = row[-1] if has_device else ABSENT
-            first_device[pid] = min(
-                first_device.get(pid, _LAST), _LAST if device == ABSENT else device
-            )
+        rows = db.read(table, {"globalPid": int, "deviceId": int}, piece=_distinct)
+        pids = _nsys_graphs.pids(ints(rows.column("globalPid"), 0))
+        devices = ints(rows.column("deviceId"), _LAST)
+        for pid, device in zip(pids.tolist(), devices.tolist(), strict=True):
+            first_device[pid] = min(first_device.get(pid, _LAST), device)
     return schema.Identity(
         pids=tuple(sorted(first_device, key=lambda pid: (first_device[pid], pid)))
     )
+
+
+def _distinct(rows: pa.Table) -> pa.Table:
+    return rows.group_by(rows.column_names).aggregate([])
 
 
 _WORK = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from adbc_driver_sqlite import dbapi
 
-from pyprof import readers
 from tests.builders import Range, Work, nsys_db, nvprof_db, table, write_tables
 from tests.commands import run
 
@@ -175,10 +173,3 @@ def test_an_output_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     path = nsys_db(tmp_path / "net.sqlite", WORK, [Range("x", (1, 2))])
     target = tmp_path / "missing" / "net.dict"
     _check(run("parse", path, "-o", target), target, ["-o"])
-
-
-def test_ctrl_c_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SQLite driver takes Ctrl-C for itself, and says that it cannot cancel."""
-    monkeypatch.setattr(dbapi.Cursor, "execute", lambda cursor, _: cursor.adbc_cancel())
-    with pytest.raises(KeyboardInterrupt):
-        readers.read(nsys_db(tmp_path / "net.sqlite", WORK))

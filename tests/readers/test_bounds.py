@@ -102,7 +102,6 @@ def test_more_rows_than_the_file_has_room_for(
     path = nsys_db(tmp_path / "net.sqlite", WORK * 5000)
     _with_a_page_twice(path, KERNELS)
     monkeypatch.setattr(_sqlite, "_ROW_BYTES", 4096)
-    monkeypatch.setattr(_sqlite, "_STEPS_AT_ONCE", 1000)
     with pytest.raises(CaptureError, match="damaged or truncated"):
         ask(path)  # type: ignore[operator]
 

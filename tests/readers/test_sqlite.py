@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from pyprof.readers import _sqlite
+from pyprof.readers import _sqlite, _sqlite_pages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,30 +38,33 @@ def test_a_value_of_another_type_behind_the_first_rows_is_converted(
     start: int | None,
     text: str,
 ) -> None:
-    """The driver guesses types from the first rows; no later value is lost or stops it."""
+    """Whatever is behind rows that are plain: no value is lost, and none stops the reader."""
     monkeypatch.setattr(_sqlite, "_BATCH_ROWS", 2)
     db = _database(tmp_path / "t.sqlite", [*_PLAIN, (value, value), (4, "d")])
 
     rows = db.read("t", {"start": int, "text": str, "missing": int})
 
-    assert rows.column("start").to_pylist() == [1, 2, 3, None, None, start, 4]
+    assert rows.column("start").to_pylist() == [1, 2, 3, None, -(2**63), start, 4]
     assert rows.column("text").to_pylist() == ["a", "b", "c", "", "", text, "d"]
     assert rows.column("missing").to_pylist() == [None] * 7
 
 
+@pytest.mark.parametrize("text", ["a" * 3000, 5], ids=["plain", "converted"])
 def test_each_piece_is_given_once_and_in_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: object
 ) -> None:
     """What a piece is reduced to is all that is kept of it."""
     monkeypatch.setattr(_sqlite, "_BATCH_ROWS", 2)
-    db = _database(tmp_path / "t.sqlite", [(number, "") for number in range(5)])
+    monkeypatch.setattr(_sqlite_pages, "_CHUNK_BYTES", 4096)
+    db = _database(tmp_path / "t.sqlite", [(number, text) for number in range(5)])
     seen: list[int] = []
 
     def odd(piece: pa.Table) -> pa.Table:
         seen.extend(piece.column("start").to_pylist())
         return piece.filter(pa.array([start % 2 == 1 for start in seen[-len(piece) :]]))
 
-    rows = db.read("t", {"start": int}, piece=lambda piece: odd(piece) if len(piece) else piece)
+    columns: dict[str, type] = {"start": int, "text": str}
+    rows = db.read("t", columns, piece=lambda piece: odd(piece) if len(piece) else piece)
 
     assert seen == [0, 1, 2, 3, 4]
     assert rows.column("start").to_pylist() == [1, 3]
