@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Ints
 
-_CHUNK_BYTES = 1 << 21
+_CHUNK_BYTES = 1 << 22
 """Pages that are taken apart at once: they, and columns of their rows, fit into a core's cache."""
 _MOST_BYTES = 1 << 30
 """Of rows that do not fit into their pages: places of texts among all bytes are int32."""
