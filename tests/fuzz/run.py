@@ -309,7 +309,7 @@ def _report(tally: Tally, seed: int) -> None:
         print(f"{kind:8} {damage:8} {count:7} inputs: {listed}")
     for what, numbers in sorted(tally.failures.items(), key=lambda entry: -len(entry[1])):
         print(f"FAILED {len(numbers)} times: {what}")
-        print(f"  to see it: SEED={seed} ONLY={numbers[0]} make fuzz")
+        print(f"  to see it: make fuzz SEED={seed} ONLY={numbers[0]}")
 
 
 def replay(seed: int, number: int) -> int:
