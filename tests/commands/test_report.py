@@ -236,6 +236,11 @@ def test_tables_sort(opened: WebDriver) -> None:
         ("kernels", "time:<=150ns", [NAMES[0].replace(" ", "_")]),
         ("kernels", "time:>1", []),  # ms
         ("kernels", "op:relu calls:6", ["relu_kernel"]),
+        ("kernels", "op=relu calls=6", ["relu_kernel"]),
+        ("kernels", "op=rel", []),
+        ("kernels", "op~rel calls>5", ["relu_kernel"]),
+        ("kernels", "op!~exp time>0.2us kernel!=relu_kernel", ["[CUDA_memcpy_HtoD]"]),
+        ("kernels", "relu<kernel", []),  # no column
         ("kernels", "share:>=40", ["exp_kernel"]),
         ("ops", "dir:copy", ["[CUDA_memcpy_HtoD]"]),
         ("ops", "tc:0", []),
@@ -261,6 +266,9 @@ def test_a_filter_that_makes_no_sense_says_so(opened: WebDriver) -> None:
     box.clear()
     box.send_keys("time:<soon")
     assert count.text == "soon is no number"
+    box.clear()
+    box.send_keys("time~1")
+    assert count.text == "~ is for texts; time has numbers"
     assert len(_column(opened, 0, "lines")) == 2
 
 

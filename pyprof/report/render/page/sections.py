@@ -57,7 +57,7 @@ class Heading(NamedTuple):
     title: str
     is_text: bool
     name: str = ""
-    """In filters (`tc:0`) and CSV; "" for the title."""
+    """In filters (`tc=0`) and CSV; "" for the title."""
     unit: str = ""
     """Of the numbers: `ns`, `%`."""
 

@@ -1,6 +1,6 @@
 "use strict";
 // Tables: a click on a header sorts; the box keeps rows that hold every word and fulfil every
-// condition (`tc:0 eff:<20`); a click on a row selects it; rows are copied, and tables saved as CSV.
+// condition (`tc=0 eff<20`); a click on a row selects it; rows are copied, and tables saved as CSV.
 (() => {
   const { pyprof } = window;
   const value = (row, place) => {
@@ -29,7 +29,7 @@
   const UNITS = { ns: 1, us: 1e3, "\u00b5s": 1e3, ms: 1e6, s: 1e9 };
   const TESTS = {
     "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b,
-    "=": (a, b) => a === b,
+    "=": (a, b) => a === b, "!=": (a, b) => a !== b,
   };
   const amount = (spelt, unit) => {
     const [, digits, suffix] = /^([\d.,]+)\s*([a-z\u00b5%]*)$/i.exec(spelt) ?? [];
@@ -37,20 +37,25 @@
     return Number(digits.replaceAll(",", "")) * (unit === "ns" ? UNITS[suffix || "ms"] ?? NaN : 1);
   };
   // What a word of the box asks of a row; a text says what is wrong with it.
+  const CONDITION = /^([a-z][\w /]*?)(?::(?!:)(<=|>=|<|>|=)?|(!=|!~|<=|>=|=|~|<|>))(.+)$/i;
   const test = (table, word) => {
-    const [, name, sign, wanted] = /^([a-z][\w /]*):(?!:)(<=|>=|<|>|=)?(.+)$/i.exec(word) ?? [];
-    if (name === undefined) return (row) => row.textContent.toLowerCase().includes(word);
+    const [, name, sign, bare, wanted] = CONDITION.exec(word) ?? [];
     const headers = Array.from(table.tHead.rows[0].cells);
     const header = headers.find((cell) => cell.dataset.name.toLowerCase() === name);
+    // Kernels' names hold "<" and "=", too.
+    if (name === undefined || (bare && !header)) return (row) => row.textContent.toLowerCase().includes(word);
     if (!header) return `no column ${name}; columns are ${headers.map((cell) => cell.dataset.name).join(", ")}`;
     const place = header.cellIndex;
     if (header.classList.contains("text")) {
-      return (row) => (row.cells[place].dataset.text === undefined
-        ? value(row, place).includes(wanted) : value(row, place) === wanted);
+      const [not, exact] = [bare?.startsWith("!") ?? false, bare?.endsWith("=") ?? false];
+      return (row) => not !== (exact || row.cells[place].dataset.text !== undefined
+        ? value(row, place) === wanted : value(row, place).includes(wanted));
     }
     const limit = amount(wanted, header.dataset.unit);
     if (limit === null || Number.isNaN(limit)) return `${wanted} is no number`;
-    return (row) => value(row, place) !== null && TESTS[sign ?? "="](value(row, place), limit);
+    const holds = TESTS[sign ?? bare ?? "="];
+    if (!holds) return `${bare} is for texts; ${name} has numbers`;
+    return (row) => (value(row, place) === null ? bare === "!=" : holds(value(row, place), limit));
   };
   const filter = (table, box, count) => {
     const tests = box.value.toLowerCase().split(/\s+/).filter(Boolean).map((word) => test(table, word));
