@@ -22,7 +22,7 @@ from pyprof.memory import (
 from pyprof.memory.free_space import free_space
 from pyprof.memory.growth import ends_by_direction
 from pyprof.memory.unpickle import ACTIONS
-from pyprof.readers import describe, kineto, nsys, read_head
+from pyprof.readers import describe, kineto, nsys, read_head, sensible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -111,9 +111,9 @@ def _read(path: Path, capture: Capture | None) -> Recorded:
     if snapshot.sniff(head):
         return Recorded(path, tuple(_snapshot_devices(snapshot.read(path), capture)), _rank(path))
     if kineto.sniff(path, head):
-        return _trace(path)
+        return sensible(path, _trace)
     if nsys.sniff(path, head):
-        return _nsys(path)
+        return sensible(path, _nsys)
     raise CaptureError(f"{path}: no memory was recorded ({describe(head)}); {EXPECTED}")
 
 

@@ -57,7 +57,7 @@ def read(path: Path) -> Capture:
         return replace(capture, warnings=(*capture.warnings, *changed(path, before)))
 
     reader = _reader(path)
-    return _sensible(path, checked)
+    return sensible(path, checked)
 
 
 def stamp(path: Path) -> tuple[int, ...]:
@@ -80,7 +80,7 @@ _CHANGED = "the file changed while it was read: numbers may match neither versio
 
 def identity(path: Path) -> Identity:
     """Tell whose work a capture holds without reading it all; raise CaptureError as `read` does."""
-    return _sensible(path, _reader(path).identity)
+    return sensible(path, _reader(path).identity)
 
 
 def _reader(path: Path) -> Reader:
@@ -91,7 +91,8 @@ def _reader(path: Path) -> Reader:
     raise CaptureError(f"{path}: not a capture that pyprof can read ({describe(head)}); {EXPECTED}")
 
 
-def _sensible(path: Path, function: Callable[[Path], T]) -> T:
+def sensible(path: Path, function: Callable[[Path], T]) -> T:
+    """Read a file; raise CaptureError, too, for values that no tool writes."""
     import pyarrow as pa  # noqa: PLC0415 - takes time to load
 
     from pyprof.arrow_setup import give_back  # noqa: PLC0415 - as above

@@ -7,8 +7,10 @@ import json
 import pickle
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
+from pyprof.readers import kineto
 from tests.commands import run
 from tests.conftest import CAPTURES
 from tests.memory import built
@@ -102,6 +104,24 @@ def test_what_holds_no_memory_is_one_line(tmp_path: Path) -> None:
     for name in (path, tmp_path, tmp_path / "absent"):
         done = run("memory", name)
         assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+
+
+def test_values_that_no_tool_writes_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for every command that reads a trace."""
+
+    def too_large(_: Path) -> None:
+        raise pa.ArrowInvalid("Value 4611686018427387904 too large")
+
+    trace = tmp_path / "net.pt.trace.json"
+    memory = {"Addr": 16, "Bytes": 512, "Device Type": 1, "Device Id": 0}
+    event = {"ph": "i", "name": "[memory]", "ts": 1, "pid": 1, "tid": 1, "args": memory}
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [event]}))
+    monkeypatch.setattr(kineto, "read", too_large)
+    done = run("memory", trace)
+    assert (done.code, done.stdout) == (1, "")
+    assert "impossible values (Value 4611686018427387904 too large)" in done.stderr
 
 
 def test_an_empty_snapshot_is_one_line(tmp_path: Path) -> None:

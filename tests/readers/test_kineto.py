@@ -179,6 +179,13 @@ def test_rank_and_devices(tmp_path: Path) -> None:
     assert device["memory_bytes"] is None
 
 
+@pytest.mark.parametrize("rank", [2**62, -1, "first", None, 2.5])
+def test_a_rank_that_is_none(tmp_path: Path, rank: object) -> None:
+    """What cannot be a rank is damage, and costs no kernel."""
+    capture = read(tmp_path, [launch(1, 0), kernel(1, 10)], distributedInfo={"rank": rank})
+    assert capture.activities["rank"].to_pylist() == [None]
+
+
 @pytest.mark.parametrize(
     ("names", "expected"),
     [(("A", "A"), {0: "A", 1: "A", 5: "A", 7: "A"}), (("A", "B"), {0: "A", 1: "B"})],

@@ -44,9 +44,13 @@ def base_ns(header: Header) -> int:
 def rank(header: Header) -> int | None:
     """Give the rank of the process in a distributed job; None where there was none."""
     info = header.get("distributedInfo")
-    if isinstance(info, dict):
-        return whole_number(info.get("rank"))
-    return whole_number(header.get("pyprof_rank"))  # from pyprof capture
+    said = info.get("rank") if isinstance(info, dict) else header.get("pyprof_rank")  # by capture
+    number = whole_number(said)
+    return number if number is not None and 0 <= number < _MOST_RANKS else None
+
+
+_MOST_RANKS = 1 << 31
+"""A rank beyond that is damage."""
 
 
 def host_of(event: Event) -> int | None:
