@@ -36,7 +36,6 @@ NAMES = tuple(field.name for field in NUMBERED)
 
 _SEQ, _OP_ID = ", seq = ", ", op_id = "
 _INPUTS = ", input_op_ids = ["
-_ANY = r", (?:seq|op_id|input_op_ids) = "
 _PAIR = r"\((?:0|[1-9]\d{0,17}),(?:0|-?[1-9]\d{0,8})\)"
 _PAIRS = rf", input_op_ids = \[(?P<pairs>{_PAIR}(?:, {_PAIR})*)\]$"
 _DIGITS = 18
@@ -54,19 +53,13 @@ def split(texts: pa.Array) -> pa.StructArray:
     """Take texts apart: `NUMBERED`, one for each; null stays null."""
     unknown = texts.is_null()
     encoded = texts.fill_null("").dictionary_encode()  # most come again and again
-    distinct, index = encoded.dictionary, encoded.indices.to_numpy()
-    has = pc.match_substring_regex(distinct, _ANY).to_numpy(zero_copy_only=False)
-    parts = _split(distinct.filter(pa.array(has)))
-    alike = pa.concat_arrays([distinct.filter(pa.array(~has)), parts.template]).dictionary_encode()
-    order = np.argsort(has, kind="stable")  # of those, among the distinct ones
-    code, place = np.empty(len(distinct), np.int32), np.full(len(distinct), -1)
-    code[order], place[has] = alike.indices.to_numpy(), np.arange(len(parts.template))
-    row = place[index]
-    rows = pa.array(row, mask=row < 0)
+    parts = _split(encoded.dictionary)
+    index = encoded.indices
+    template = parts.template.dictionary_encode()
     return pa.StructArray.from_arrays(
         [
-            pa.DictionaryArray.from_arrays(pa.array(code[index]), alike.dictionary),
-            *(column.take(rows) for column in (parts.seq, parts.op_id, parts.inputs)),
+            pa.DictionaryArray.from_arrays(template.indices.take(index), template.dictionary),
+            *(column.take(index) for column in (parts.seq, parts.op_id, parts.inputs)),
         ],
         fields=[*NUMBERED],
         mask=unknown,
