@@ -30,8 +30,8 @@ MAGIC = b"SQLite format 3\0"
 
 _BATCH_ROWS = 1 << 14
 """What SQLite hands over at once."""
-_SHAPING = 2
-"""Threads that take texts apart, and batches that reading may be ahead."""
+_AHEAD = 1
+"""Batches that reading may be ahead of what is made of them."""
 
 _ROW_BYTES = 4
 """No row of a table takes less: its place in the page, its length, its number."""
@@ -241,11 +241,11 @@ def _taken(
 ) -> pa.Table:
     """Shape rows beside what reads them: both work outside Python's lock."""
     tables = [piece(_shaped(None, columns))]
-    with executor(_SHAPING) as pool:
+    with executor(1) as pool:
         pending: deque[Future[pa.Table]] = deque()
         for batch in batches:
             pending.append(pool.submit(_shaped, batch, columns))
-            if len(pending) > _SHAPING:  # holds back, so that memory stays bounded
+            if len(pending) > _AHEAD:  # holds back, so that memory stays bounded
                 tables.append(piece(pending.popleft().result()))
         tables.extend(piece(future.result()) for future in pending)
     table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()

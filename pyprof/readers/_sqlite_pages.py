@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Ints
 
-_CHUNK_BYTES = 1 << 22
-"""Pages that are taken apart at once: they, and columns of their rows, fit into a core's cache."""
+_CHUNK_BYTES = 1 << 23
+"""Pages that are taken apart at once: with fewer, threads wait for each other's Python."""
 _MOST_BYTES = 1 << 30
 """Of rows that do not fit into their pages: places of texts among all bytes are int32."""
 _SPARE_BYTES = 16
