@@ -27,6 +27,7 @@ from pyprof.readers import (
     _sqlite,
 )
 from pyprof.readers._sqlite import MAGIC, Database, Numbered
+from pyprof.readers.order import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +85,10 @@ def read(path: Path) -> schema.Capture:
         pids = distinct_values(_nsys_graphs.pids(ints(runtime.column("globalTid"), 0)))
         origins = _nsys_graphs.read(db, runtime, strings)
         base = _Base(origins, int(pids[0]) if len(pids) == 1 else None)
-        activities = _activities(db, strings, runtime, base)
+        # Sorted here, where it costs nothing: the texts take longer than all else.
+        activities = in_order(_activities(db, strings, runtime, base))
+        version, devices = _nsys_info.version(db), _nsys_info.devices(db)
+        began_ns, samples = _nsys_info.began_ns(db), _nsys_metrics.read(db)
         events, domains = reading.result()
     callers, markers = (ints(table.column("globalTid"), 0) for table in (runtime, events))
     tids, (call_threads, range_threads, node_threads) = _cupti.index_of(
@@ -92,18 +96,18 @@ def read(path: Path) -> schema.Capture:
     )
     return schema.Capture(
         tool="nsys",
-        version=_nsys_info.version(db),
+        version=version,
         activities=activities,
         calls=_calls(runtime, call_threads, strings),
         ranges=_ranges(events, range_threads, strings, _domains(domains, strings)),
         threads=schema.table(
             schema.THREADS, {"pid": _nsys_graphs.pids(tids), "tid": tids & 0xFFFFFF}
         ),
-        devices=_nsys_info.devices(db),
+        devices=devices,
         graph_nodes=origins.table(node_threads),
-        samples=_nsys_metrics.read(db),
+        samples=samples,
         warnings=tuple(_nsys_info.warnings(db, activities, events)),
-        began_ns=_nsys_info.began_ns(db),
+        began_ns=began_ns,
     )
 
 
