@@ -8,6 +8,7 @@ file, line and module of the user's call.
 
 from __future__ import annotations
 
+import functools
 import sys
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -27,13 +28,16 @@ _MAX_CALLERS = 8192
 
 _callers: dict[tuple[int, int], tuple[CodeType, Run]] = {}
 """By the id of a code object, which is kept, and an instruction."""
-_template: Any = lambda function, args, kwargs: function(*args, **kwargs)  # noqa: E731 - all on one line
+run_anywhere: Run = (  # noqa: E731 - all on one line
+    lambda function, args, kwargs: function(*args, **kwargs) if kwargs else function(*args)
+)
+"""Calls a function as itself; the template of those that stand in for a frame."""
 
 
 def unseen(function: Function) -> Function:
     """Let `warnings` pass over a function's frames. As a decorator, below all others."""
     code: CodeType = function.__code__
-    function.__code__ = unseen_code(code)
+    function.__code__ = _unseen(code)
     return function
 
 
@@ -42,12 +46,16 @@ def unseen_code(code: CodeType) -> CodeType:
     return code.replace(co_filename=code.co_filename + _PASSED_OVER)
 
 
+_unseen = functools.cache(unseen_code)
+"""One code for all functions that are made of one: so the interpreter learns what it does."""
+
+
 def caller(depth: int) -> Run:
     """Give what calls a function as if the frame did: 1 is that of the caller, 2 that of its."""
     try:
         frame = sys._getframe(depth)  # noqa: SLF001 - the cheap way
     except ValueError:  # a thread that calls nothing but this
-        return _template  # type: ignore[no-any-return]
+        return run_anywhere
     remembered = _callers.get((id(frame.f_code), frame.f_lasti))
     return remembered[1] if remembered is not None else _remember(frame)
 
@@ -60,13 +68,14 @@ def forget() -> None:
 def _remember(frame: FrameType) -> Run:
     if len(_callers) >= _MAX_CALLERS:
         forget()
-    run = _stand_in(frame)
+    run = run_as(frame)
     _callers[id(frame.f_code), frame.f_lasti] = frame.f_code, run
     return run
 
 
-def _stand_in(frame: FrameType) -> Run:
-    code = _template.__code__.replace(
+def run_as(frame: FrameType) -> Run:
+    """Give what calls a function as if the frame did, at the instruction where it is."""
+    code = run_anywhere.__code__.replace(
         co_filename=frame.f_code.co_filename,
         co_firstlineno=frame.f_lineno or 1,
         co_name=STAND_IN,

@@ -151,10 +151,6 @@ class Emitter:
         """Send nothing from now on. Ranges still open can be closed: `pop` stays."""
         self.push = None
 
-    def live(self) -> bool:
-        """Tell whether a text pushed now would reach anyone."""
-        return self.push is not None and (self.recording is None or self.recording())
-
 
 def _nothing() -> None:
     pass

@@ -10,7 +10,7 @@ import functools
 import gc
 import sys
 import weakref
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn import Module
@@ -23,72 +23,73 @@ from pyprof.instrument.collectives import ddp_text
 from pyprof.instrument.emit import EMITTER
 from pyprof.instrument.op import WITH_STACK, silent
 from pyprof.instrument.payload import op_head, op_text
-from pyprof.instrument.ranges import THREAD, close_down_to
+from pyprof.instrument.ranges import THREAD
 from pyprof.instrument.stack import find
 from pyprof.marker import encode_layer, encode_module
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyprof.instrument.patch import Patches
 
 _MAX_SEARCHES = 8
 """Searches of the whole heap for the parents of modules that are called on their own."""
 _MAX_DEPTH = 64
+_RECURRENT = (RNNBase, RNNCellBase)
 _MAX_KNOWN = 16384
+"""Modules remembered under one caller; then all are forgotten and looked up afresh."""
+_getframe = sys._getframe  # noqa: SLF001 - the cheap way
 
 
-class ModuleName(NamedTuple):
-    """A module's name, and what follows from it."""
+class ModuleName:
+    """A module's name as called from one other module, and what follows from it."""
 
-    path: str
-    prefix: str
-    """What the names of the modules inside it begin with."""
-    text: str
-    """The layer marker."""
-    says_trace: bool
-    """Whether torch wrote its class: then its ops come from the user's line that calls it, which
-    is said once for all of them."""
+    __slots__ = ("inside", "module", "path", "prefix", "says_more", "says_trace", "text")
 
-
-class _CachedName(NamedTuple):
-    module: weakref.ref[Module]
-    caller: weakref.ref[Module] | None
-    name: ModuleName
+    def __init__(self, module: Module, path: str, forget: Callable[[object], object]) -> None:
+        self.module = weakref.ref(module, forget)
+        self.path = path or class_name(module)
+        self.prefix = f"{path}." if path else ""
+        """What the names of the modules inside it begin with."""
+        self.text = encode_layer(self.path)
+        """The layer marker."""
+        self.says_trace = _written_by_torch(module)
+        """Whether torch wrote its class: then its ops come from the user's line that calls it,
+        which is said once for all of them."""
+        self.says_more = isinstance(module, (*_RECURRENT, DistributedDataParallel))
+        """Whether it has markers beside that of a layer."""
+        self.inside: dict[int, ModuleName] = {}
+        """The modules that its forward called, by their ids, as long as they live."""
 
 
 class Names:
     """Names of modules, found when first asked for."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int, str], _CachedName] = {}
+        self.outermost: dict[int, ModuleName] = {}
+        """Modules called from no other one's forward."""
         self._parents: Any = WeakIdKeyDictionary()
         self._searches = 0
 
-    def name(self, module: Module, caller: Module | None, prefix: str) -> ModuleName:
-        """Give a module's name, called from the forward of `caller` (None: from no module's).
+    def name(self, module: Module, caller: ModuleName | None) -> ModuleName:
+        """Give a module's name, called from the forward of another (None: from no module's).
 
-        `prefix` is what that module's Name says. A module that its caller does not hold goes by
-        its path from its outermost parent; one without parents by its class.
+        A module that its caller does not hold goes by its path from its outermost parent; one
+        without parents by its class.
         """
-        key = (id(module), id(caller), prefix)
-        cached = self._known.get(key)
-        if (
-            cached is not None
-            and cached.module() is module
-            and (caller is None if cached.caller is None else cached.caller() is caller)
-        ):
-            return cached.name
-        path_below = _path_below(caller, module) if caller is not None else ""
-        path = prefix + path_below if path_below else self._path(module)
-        below = f"{path}." if path else ""
-        path = path or class_name(module)
-        name = ModuleName(path, below, encode_layer(path), _written_by_torch(module))
-        if len(self._known) >= _MAX_KNOWN:
-            self._known.clear()
-        self._known[key] = _CachedName(
-            weakref.ref(module), None if caller is None else weakref.ref(caller), name
-        )
+        known = self.outermost if caller is None else caller.inside
+        return known.get(id(module)) or self._find(module, caller, known)
+
+    def _find(
+        self, module: Module, caller: ModuleName | None, known: dict[int, ModuleName]
+    ) -> ModuleName:
+        holder = caller.module() if caller is not None else None
+        path_below = _path_below(holder, module) if holder is not None else ""
+        path = caller.prefix + path_below if caller and path_below else self._path(module)
+        key = id(module)
+        if len(known) >= _MAX_KNOWN:
+            known.clear()
+        name = known[key] = ModuleName(module, path, lambda gone: _drop(known, key, gone))
         return name
 
     def _path(self, module: Module) -> str:
@@ -114,6 +115,13 @@ class Names:
                 for name, child in _children(candidate):
                     if self._parents.get(child) is None:
                         self._parents[child] = (weakref.ref(candidate), name)
+
+
+def _drop(known: dict[int, ModuleName], key: int, gone: object) -> None:
+    """Forget a module that is gone, before another one gets its id."""
+    name = known.get(key)
+    if name is not None and name.module is gone:
+        del known[key]
 
 
 def class_name(module: Module) -> str:
@@ -159,9 +167,6 @@ def _path_below(module: Module, wanted: Module) -> str:
 # reduced.
 
 
-_RECURRENT = (RNNBase, RNNCellBase)
-
-
 def wrap_modules(patches: Patches) -> None:
     """Put a range around the call of every module."""
     original = Module.__call__
@@ -172,10 +177,10 @@ def wrap_modules(patches: Patches) -> None:
     def call(self: Module, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the module
         if torch.compiler.is_dynamo_compiling() or (push := EMITTER.push) is None or silent():
             return original(self, *args, **kwargs)
-        here = THREAD.here
-        module, prefix = here.module, here.prefix
-        frame, within, trace = here.frame, here.within, here.trace
-        name = names.name(self, module, prefix)
+        here, pop = THREAD.here, EMITTER.pop
+        caller, frame, within, trace = here.name, here.frame, here.within, here.trace
+        known = names.outermost if caller is None else caller.inside
+        name = known.get(id(self)) or names.name(self, caller)
         ranges = here.open
         height = len(ranges)
         try:
@@ -183,30 +188,34 @@ def wrap_modules(patches: Patches) -> None:
             push(name.text)
             if WITH_STACK[0]:
                 stack = find(2, frame, within)
-                if name.says_trace and stack.text is not trace and stack.text:
+                text = stack.text
+                if text is not trace and text and name.says_trace:
                     ranges.append(self)
-                    push(stack.text)
-                    here.trace = stack.text
-                here.frame, here.within = sys._getframe(), stack  # noqa: SLF001 - the cheap way
-            if isinstance(self, _RECURRENT):
+                    push(text)
+                    here.trace = text
+                here.frame, here.within = _getframe(), stack
+            if name.says_more:
                 for text in _recurrent(self, args, kwargs):
                     ranges.append(self)
                     push(text)
-            elif isinstance(self, DistributedDataParallel):
-                push(ddp_text(self))  # around nothing: what it calls is no part of it
-                EMITTER.pop()
-            here.module, here.prefix = self, name.prefix
+                if isinstance(self, DistributedDataParallel):
+                    push(ddp_text(self))  # around nothing: what it calls is no part of it
+                    pop()
+            here.name = name
             return original(self, *args, **kwargs)
         finally:
-            here.module, here.prefix = module, prefix
-            here.frame, here.within, here.trace = frame, within, trace
-            close_down_to(height, ranges)
+            here.name, here.frame, here.within, here.trace = caller, frame, within, trace
+            while len(ranges) > height:  # with whatever was left open inside
+                ranges.pop()
+                pop()
 
     patches.replace(Module, "__call__", call)
 
 
 def _recurrent(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
-    """Give the markers of a recurrent module's call: what it is, its inputs."""
+    """Give the markers of a recurrent module's call: what it is, its inputs. None of others."""
+    if not isinstance(module, _RECURRENT):
+        return ()
     mod = type(module).__name__
     head = op_head(mod, "forward")
     return encode_module(mod, module.extra_repr()), op_text(head, args, kwargs)

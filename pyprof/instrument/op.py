@@ -74,6 +74,8 @@ _is_tracing = torch._C._is_tracing  # noqa: SLF001 - torch.jit.is_tracing() cost
 _dispatch_modes = torch._C._len_torch_dispatch_stack  # noqa: SLF001 - no public way
 _overridden = torch._C._has_torch_function  # noqa: SLF001 - as above
 
+_getframe = sys._getframe  # noqa: SLF001 - the cheap way
+
 _SEQUENCES = frozenset({list, tuple})
 
 WITH_STACK = [True]
@@ -84,11 +86,21 @@ def silent() -> bool:
     """Tell whether no range may be opened now: nobody would take it, or torch records what runs
     instead of running it, and then nothing may be asked.
     """  # noqa: D205 - one sentence
-    return not EMITTER.live() or _is_tracing() or (_dispatch_modes() > 0 and tracing_modes())
+    recording = EMITTER.recording
+    return (
+        EMITTER.push is None
+        or (recording is not None and not recording())
+        or _is_tracing()
+        or (_dispatch_modes() > 0 and tracing_modes())
+    )
 
 
 class Op:
     """A callable that calls the original inside its ranges."""
+
+    __slots__ = ("__call__", "__dict__", "__weakref__")
+    __call__: Callable[..., Any]
+    """A slot, since Python then calls what is in it with nothing in between."""
 
     def __init__(
         self, original: Callable[..., Any], home: object, name: str, mod: str, *, overridable: bool
@@ -103,11 +115,7 @@ class Op:
         state["_pyprof_head"] = op_head(mod, name)
         state["_pyprof_text"] = collectives.text_of(original, mod, name)
         state["_pyprof_dispatches"] = overridable and isinstance(original, BuiltinFunctionType)
-
-    @unseen
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
-        """Call the original, inside its ranges while anyone listens."""
-        return call(self, args, kwargs)
+        _CALL.__set__(self, _call_of(self))
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:  # noqa: ANN401 - what isinstance() shall believe
@@ -146,11 +154,14 @@ class Op:
         return getattr, (_ModuleName(home.__name__) if isinstance(home, ModuleType) else home, name)
 
 
+_CALL: Any = vars(Op)["__call__"]
+
+
 class BindingOp(Op):
     """For originals that become methods when they are found on a class."""
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:  # noqa: ANN401 - a method
-        return self if instance is None else MethodType(self, instance)
+        return self if instance is None else MethodType(self.__call__, instance)
 
 
 class _ModuleName:
@@ -163,51 +174,121 @@ class _ModuleName:
         return importlib.import_module, (self.name,)
 
 
-@unseen
-def call(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 - as the original
-    """Call what an op wraps, inside its ranges while anyone listens.
+def _call_of(op: Op) -> Callable[..., Any]:
+    """Give what is run when an op is called."""
+    original = op.__dict__["__wrapped__"]
+    call = _around_python(op) if type(original) is FunctionType else _around_builtin(op)
+    vars(call)["_torchdynamo_inline"] = original  # methods of tensors are made of it
+    return functools.update_wrapper(call, original, updated=())
+
+
+def call_packed(op: Op) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+    """Give what calls an op, with its arguments as a tuple and a dict.
 
     To be called by what the program calls, since the frame before the last is taken for its own.
     """
-    state = op.__dict__  # once: an Op's attributes cost more than others
-    function: Callable[..., Any] = state["__wrapped__"]
-    in_python = type(function) is FunctionType
-    run = None if in_python else caller(3)
-    push, recording = EMITTER.push, EMITTER.recording
-    if (  # what silent() says, without the call
-        push is None
-        or (recording is not None and not recording())
-        or _is_tracing()
-        or (_dispatch_modes() and tracing_modes())
-    ):
-        return run(function, args, kwargs) if run else function(*args, **kwargs)
-    if _taken_over(args, kwargs):
-        relevant = overriding_args(args, kwargs)
-        if state["_pyprof_dispatches"]:
-            function = functools.partial(handle_torch_function, op, relevant)
-        if come_back(relevant):
-            return run(function, args, kwargs) if run else function(*args, **kwargs)
-    here, pop = THREAD.here, EMITTER.pop
-    frame, within, trace = here.frame, here.within, here.trace
-    traced = named = False
-    try:
+    packed = op.__dict__.get("_pyprof_packed")
+    if packed is not None:  # of what is written in Python
+        return packed  # type: ignore[no-any-return]
+    call = _CALL.__get__(op)
+    return unseen(lambda args, kwargs: call(*args, **kwargs))
+
+
+def _around_builtin(op: Op) -> Callable[..., Any]:
+    """Give a function that calls a builtin inside its ranges, as if the program's frame did."""
+    state = op.__dict__
+    original, head, text_of = state["__wrapped__"], state["_pyprof_head"], state["_pyprof_text"]
+    dispatches = state["_pyprof_dispatches"]
+
+    @unseen
+    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
+        push, recording = EMITTER.push, EMITTER.recording
+        if (  # what silent() says, without the call
+            push is None
+            or (recording is not None and not recording())
+            or _is_tracing()
+            or (_dispatch_modes() and tracing_modes())
+        ):
+            return caller(2)(original, args, kwargs)
+        function = original
+        if _taken_over(args, kwargs):
+            relevant = overriding_args(args, kwargs)
+            if dispatches:
+                function = functools.partial(handle_torch_function, op, relevant)
+            if come_back(relevant):
+                return caller(2)(function, args, kwargs)
+        here, pop = THREAD.here, EMITTER.pop
+        outer = here.trace
         if WITH_STACK[0]:
-            stack = find(3, frame, within)
-            if stack.text is not trace and stack.text:  # else a range around us says it already
-                push(stack.text)
-                traced = True
-                here.trace = stack.text
-            if in_python:  # it may call ops in its turn
-                here.frame, here.within = sys._getframe(), stack  # noqa: SLF001 - the cheap way
-        push(state["_pyprof_text"](state["_pyprof_head"], args, kwargs))
-        named = True
-        return run(function, args, kwargs) if run else function(*args, **kwargs)
-    finally:
-        here.frame, here.within, here.trace = frame, within, trace
-        if named:
+            stack = find(2, here.frame, here.within)
+            run, trace = stack.run, stack.text or outer
+        else:
+            run, trace = caller(2), outer
+        if trace is outer:  # a range around us says it already
+            push(text_of(head, args, kwargs))
+            try:
+                return run(function, args, kwargs)
+            finally:
+                pop()
+        push(trace)
+        here.trace = trace
+        try:
+            push(text_of(head, args, kwargs))
+            try:
+                return run(function, args, kwargs)
+            finally:
+                pop()
+        finally:
+            here.trace = outer
             pop()
-        if traced:
-            pop()
+
+    return call
+
+
+def _around_python(op: Op) -> Callable[..., Any]:
+    """Give a function that calls one written in Python inside its ranges."""
+    state = op.__dict__
+    function, head, text_of = state["__wrapped__"], state["_pyprof_head"], state["_pyprof_text"]
+
+    @unseen
+    def packed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 - as the original
+        push, recording = EMITTER.push, EMITTER.recording
+        if (
+            push is None
+            or (recording is not None and not recording())
+            or _is_tracing()
+            or (_dispatch_modes() and tracing_modes())
+            or (_taken_over(args, kwargs) and come_back(overriding_args(args, kwargs)))
+        ):
+            return function(*args, **kwargs)
+        here, pop = THREAD.here, EMITTER.pop
+        frame, within, outer = here.frame, here.within, here.trace
+        traced = named = False
+        try:
+            if WITH_STACK[0]:
+                stack = find(3, frame, within)
+                trace = stack.text
+                if trace is not outer and trace:
+                    push(trace)
+                    traced = True
+                    here.trace = trace
+                here.frame, here.within = _getframe(), stack  # it may call ops in its turn
+            push(text_of(head, args, kwargs))
+            named = True
+            return function(*args, **kwargs)
+        finally:
+            here.frame, here.within, here.trace = frame, within, outer
+            if named:
+                pop()
+            if traced:
+                pop()
+
+    @unseen
+    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
+        return packed(args, kwargs)
+
+    state["_pyprof_packed"] = packed
+    return call
 
 
 def _taken_over(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

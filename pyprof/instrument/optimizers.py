@@ -7,12 +7,13 @@ hooks). So do we, right after it: what is put back later is what torch had put t
 from __future__ import annotations
 
 from functools import wraps
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from torch.optim import Optimizer
 
 from pyprof.instrument.caller import unseen
-from pyprof.instrument.op import BindingOp, call, isinstance_op, silent
+from pyprof.instrument.op import BindingOp, call_packed, isinstance_op, silent
 from pyprof.instrument.ranges import close_range, open_range
 from pyprof.marker import CLOSURE, STEP_OF
 
@@ -55,12 +56,15 @@ class StepOp(BindingOp):
     those of the closure forward and backward, all others the optimizer's.
     """
 
+    def __get__(self, instance: object, owner: type | None = None) -> Any:  # noqa: ANN401 - a method
+        return self if instance is None else MethodType(self, instance)
+
     @unseen
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
         """Call the original, inside its ranges while anyone listens."""
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         if not callable(closure) or silent():
-            return call(self, args, kwargs)
+            return call_packed(self)(args, kwargs)
         marked = _marked(closure)
         if "closure" in kwargs:
             kwargs["closure"] = marked

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.jit._builtins
 
 from pyprof.instrument.caller import unseen_code
-from pyprof.instrument.op import Op, call, make_op
+from pyprof.instrument.op import Op, call_packed, make_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -41,7 +41,7 @@ def swap(function: FunctionType, home: object, name: str, mod: str) -> Callable[
     if f'"{function.__module__}.{function.__qualname__}"' not in _traced_as_they_are():
         state["_torchdynamo_inline"] = copy  # would be traced into: into the copy, then
     vars(function).update(state)
-    function.__code__ = _calling(MethodType(call, op), code)
+    function.__code__ = _calling(call_packed(op), code)
 
     def undo() -> None:
         function.__code__ = code

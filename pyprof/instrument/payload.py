@@ -118,6 +118,7 @@ _MAX_SHAPES = 8192
 """Distinct tensors remembered, likewise."""
 
 _PLAIN = frozenset({int, bool, float, str, type(None)})
+_NUMBERS = frozenset({int, bool, float, type(None)})
 _SEQUENCES = frozenset({tuple, list})
 _INTS = frozenset({int})
 
@@ -139,28 +140,20 @@ def op_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     """
     values = (*args, *kwargs.values()) if kwargs else args
     key: list[Any] = [head, len(args), *kwargs] if kwargs else [head]
-    add = key.append
     try:  # without a call where it can be, this runs at each op
         for value in values:
             kind = type(value)
             if kind is Tensor or kind is Parameter:
                 if value.is_contiguous():
-                    add(value.shape)
-                    add(value.dtype)
+                    key.append(value.shape)
+                    key.append(value.dtype)
                 else:
-                    add(_strided_key(value))
-            elif kind in _PLAIN and (kind is not str or len(value) <= MAX_STRING):
-                add(kind)
-                add(value)
-            elif (
-                kind in _SEQUENCES
-                and len(value) <= MAX_PLAIN
-                and _INTS.issuperset(map(type, value))
-            ):
-                add(kind)  # sizes, most often
-                add(tuple(value))
+                    key.append(_strided_key(value))
+            elif kind in _NUMBERS:
+                key.append(kind)
+                key.append(value if value or kind is not float else repr(value))  # -0.0 == 0.0
             else:
-                add(_part(value))
+                key.append(_other_key(kind, value))
         text = _texts.get(full_key := tuple(key))
     except (RuntimeError, TypeError):  # no such thing as strides, or a symbolic shape
         return _written(head, args, kwargs)
@@ -170,6 +163,15 @@ def op_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
             _texts.clear()
         _texts[full_key] = text
     return text
+
+
+def _other_key(kind: type, value: Any) -> object:  # noqa: ANN401 - any argument
+    """Give what stands for an argument that is neither a plain tensor nor a number."""
+    if kind is str and len(value) <= MAX_STRING:
+        return kind, value
+    if kind in _SEQUENCES and len(value) <= MAX_PLAIN and _INTS.issuperset(map(type, value)):
+        return kind, tuple(value)  # sizes, most often
+    return _part(value)
 
 
 def forget() -> None:

@@ -15,21 +15,19 @@ from pyprof.instrument.stack import NOWHERE
 if TYPE_CHECKING:
     from types import FrameType
 
-    from torch.nn import Module
+    from pyprof.instrument.layers import ModuleName
 
 
 class Here:
     """What one thread is in. The call of an op or module changes it, and back when it is over."""
 
-    __slots__ = ("frame", "module", "open", "prefix", "trace", "within")
+    __slots__ = ("frame", "name", "open", "trace", "within")
 
     def __init__(self) -> None:
         self.open: list[object] = []
         """What opened the ranges that are open, outermost first."""
-        self.module: Module | None = None
-        """The module whose forward runs."""
-        self.prefix = ""
-        """What the names of modules inside it begin with."""
+        self.name: ModuleName | None = None
+        """That of the module whose forward runs."""
         self.trace = ""
         """The innermost trace marker that is open."""
         self.frame: FrameType | None = None

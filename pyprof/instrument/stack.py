@@ -21,12 +21,14 @@ from typing import TYPE_CHECKING
 import torch
 
 from pyprof.instrument import cells
-from pyprof.instrument.caller import STAND_IN
+from pyprof.instrument.caller import STAND_IN, run_anywhere, run_as
 from pyprof.marker import encode_trace
 
 if TYPE_CHECKING:
     from types import CodeType, FrameType
     from typing import TypeAlias
+
+    from pyprof.instrument.caller import Run
 
     _Way: TypeAlias = "tuple[tuple[CodeType, int, Tail | None], ...]"
 
@@ -61,7 +63,7 @@ class Tail:
 class Stack:
     """Frames at an instruction each, up to where another stack goes on, and what they say."""
 
-    __slots__ = ("beyond", "inside", "places", "steps", "text", "way")
+    __slots__ = ("beyond", "inside", "places", "run", "steps", "text", "way")
 
     def __init__(
         self,
@@ -69,6 +71,7 @@ class Stack:
         beyond: Stack | None,
         places: tuple[tuple[str, str], ...],
         text: str,
+        run: Run = run_anywhere,
     ) -> None:
         self.steps = steps
         """The code and the last instruction of each frame, innermost first."""
@@ -79,6 +82,8 @@ class Stack:
         """`file:line` and function of the user's frames, outermost first, beyond included."""
         self.text = text
         """The trace marker, one object per distinct text; empty where no frame is the user's."""
+        self.run = run
+        """Calls a function as if the innermost frame did."""
         self.inside: dict[int, Stack] = {}
         """The stacks last seen that go on from this one, by a number made of their innermost
         frame. That number may be another one's too: what is found here is a guess."""
@@ -204,10 +209,11 @@ def _walk(
 
 
 def _describe(
-    frame: FrameType | None, steps: tuple[tuple[CodeType, int], ...], beyond: Stack
+    innermost: FrameType, steps: tuple[tuple[CodeType, int], ...], beyond: Stack
 ) -> Stack:
     places: list[tuple[str, str]] = []
-    outer = beyond
+    outer, run = beyond, run_as(innermost)
+    frame: FrameType | None = innermost
     for code, _ in steps:
         if frame is None or code in _runners:
             outer = NOWHERE
@@ -217,11 +223,11 @@ def _describe(
             places.append((f"{file}:{frame.f_lineno or 0}", code.co_name))
         frame = frame.f_back
     if not places:
-        return Stack(steps, beyond, outer.places, outer.text)
+        return Stack(steps, beyond, outer.places, outer.text, run)
     all_places = (*outer.places, *reversed(places))[-MAX_FRAMES:]
     frames, functions = zip(*all_places, strict=True)
     text = encode_trace(frames, functions)
-    return Stack(steps, beyond, all_places, _texts.setdefault(text, text))
+    return Stack(steps, beyond, all_places, _texts.setdefault(text, text), run)
 
 
 def is_users(filename: str) -> bool:

@@ -170,6 +170,36 @@ def test_modules_are_not_kept_alive(listening: Recorder) -> None:
     assert listening.depth == 0
 
 
+def test_a_module_in_the_place_of_one_that_is_gone_has_its_own_name(listening: Recorder) -> None:
+    """Modules made and dropped in turn, which get each other's ids, at the top and in a module."""
+
+    class Makes(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for kind in (nn.ReLU, nn.Tanh, nn.Identity):
+                x = kind()(x)
+            return x
+
+    x = torch.ones(1)
+    for _ in range(3):
+        Makes()(x)
+    for kind in (nn.ReLU, nn.Tanh, nn.Identity) * 3:
+        kind()(x)  # type: ignore[abstract]
+    names = ["ReLU", "Tanh", "Identity"]
+    assert listening.layers == ["Makes", *names] * 3 + names * 3
+
+
+def test_names_go_with_their_modules() -> None:
+    """What was found for a module is dropped with it, and what was found inside of it."""
+    known, net = Names(), nn.Sequential(nn.ReLU())
+    outer = known.name(net, None)
+    assert known.name(net[0], outer).path == "0"
+    assert known.name(net, None) is outer
+    assert (len(known.outermost), len(outer.inside)) == (1, 1)
+    del net
+    gc.collect()
+    assert (known.outermost, outer.inside) == ({}, {})
+
+
 def test_modules_that_cannot_be_hashed_or_compared(listening: Recorder) -> None:
     """Names are found by identity."""
 
@@ -208,5 +238,5 @@ def test_the_heap_is_searched_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gc, "get_objects", search)
     known = Names()
     for _ in range(100):
-        assert known.name(nn.ReLU(), None, "").path == "ReLU"
+        assert known.name(nn.ReLU(), None).path == "ReLU"
     assert len(searches) <= 8

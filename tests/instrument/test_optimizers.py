@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
@@ -151,3 +152,24 @@ def test_schedulers_and_scalers_work(listening: Recorder) -> None:
     scheduler.step()
     assert scheduler.get_last_lr() == [0.5]
     assert "step" in listening.ops
+
+
+def test_a_step_that_is_no_function(listening: Recorder) -> None:
+    """Somebody puts an object in the place of `step` that says of itself what the original does."""
+
+    class Traced:
+        def __init__(self, step: Any) -> None:
+            functools.update_wrapper(self, step)
+
+        def __call__(self, *args: Any) -> None:
+            """Do nothing."""
+
+    class Fresh(torch.optim.SGD):
+        pass
+
+    weight = nn.Parameter(torch.ones(1))
+    step = Fresh([weight]).step.__func__.__wrapped__  # type: ignore[attr-defined]
+    Fresh.step = Traced(step)  # type: ignore[assignment, method-assign]
+    listening.clear()
+    Fresh([weight]).step()
+    assert listening.ops[-1:] == ["step"]

@@ -120,6 +120,14 @@ def test_not_a_number() -> None:
     assert math.isnan(value(math.nan))
 
 
+def test_equal_values_that_are_written_differently() -> None:
+    """What is remembered for one number is not given for another that is equal to it."""
+    for _ in range(2):
+        for given_value in (0.0, -0.0, 0, False, 1, True, 1.0, None, (1,), [1], (True,), (1.0,)):
+            text = payload.op_text(HEAD, [given_value], {})
+            assert f"'value': {given_value!r}}}" in text
+
+
 def test_a_long_list_of_tensors_is_summarised() -> None:
     """Ten thousand tensors: how many, elements in all, dtype, the first few."""
     found = value([torch.empty(2, 3)] * 10_000)
