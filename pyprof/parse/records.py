@@ -98,19 +98,23 @@ class Records:
 
         Texts that are held as templates and numbers are put together for these rows alone.
         """
-        column = self.columns.get(name)
-        if column is None or isinstance(column, Coded) or column.type != NUMBERED:
+        texts = self.numbered(name)
+        if texts is None:
             cut_plain: Callable[[int, int], pa.Array] = self.arrow(name).slice
             return cut_plain
-        templates = _one_chunk(column)
-        return lambda start, length: spelt(templates.slice(start, length))
+        return lambda start, length: spelt(texts.slice(start, length))
+
+    def numbered(self, name: str) -> pa.ListArray | None:
+        """Give a column of lists of texts that is held as `NUMBERED`; None for another."""
+        column = self.columns.get(name)
+        if column is None or isinstance(column, Coded) or column.type != NUMBERED:
+            return None
+        return _one_chunk(column)
 
     def text_bytes(self, name: str) -> int:
         """Estimate the length of all texts of a column that `cut` puts together; 0 for another."""
-        column = self.columns.get(name)
-        if column is None or isinstance(column, Coded) or column.type != NUMBERED:
-            return 0
-        return numbered.length(_one_chunk(column).flatten())
+        texts = self.numbered(name)
+        return 0 if texts is None else numbered.length(texts.flatten())
 
     def templates(self) -> Coded:
         """Give the texts of PyTorch's own ranges without their numbers."""
