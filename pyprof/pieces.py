@@ -32,7 +32,7 @@ def every(texts: pa.StringArray) -> Piece:
 
 def same(text: str, rows: int) -> Piece:
     """Give all rows the same text."""
-    return Piece(pa.array([text]), np.zeros(rows, np.int32))
+    return Piece(pa.array([text]), np.broadcast_to(np.int8(0), rows))
 
 
 def chosen(piece: Piece, rows: Ints) -> pa.StringArray:
@@ -52,7 +52,7 @@ def join(pieces: Sequence[Piece]) -> pa.StringArray:
     count = 0
     for place, (texts, index) in enumerate(pieces):
         arrays += [_NOTHING, texts]  # which is what -1 leads to
-        np.add(index, count + 1, out=chosen[:, place], casting="unsafe")
+        np.add(index, np.int32(count + 1), out=chosen[:, place], casting="unsafe")
         count += 1 + len(texts)
     # What is null is of no length, as is what is none.
     taken = pc.take(pa.concat_arrays(arrays), pa.array(chosen.reshape(-1)), boundscheck=False)

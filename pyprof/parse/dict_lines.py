@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from pyprof import pieces, schema
 from pyprof.marker import templates
-from pyprof.parse.records import Coded, Records, distinct
+from pyprof.parse.records import Coded, Records, distinct, one_chunk
 from pyprof.pieces import Piece
 
 if TYPE_CHECKING:
@@ -39,10 +39,12 @@ _BYTES = 1 << 23
 _WORKERS = 2
 _FEW = 1 << 10
 """Columns beside each other with as many values at most are spelt together."""
-_GOLDEN = (5**0.5 - 1) / 2
+_NARROW = np.int16
+"""What holds that many: arrays are as long as the records."""
 _MOST = np.iinfo(np.int32).max
 _DENSE = 4
 """Numbers that there may be for each row, for a place for each of them not to take too long."""
+_GOLDEN = (5**0.5 - 1) / 2
 _ESCAPED = '["\\\\\x00-\x1f]'
 """What JSON does not take as it is in a text."""
 
@@ -100,8 +102,8 @@ def _together(parts: Sequence[Piece]) -> Speller:
     """Give what spells parts beside each other, each combination of their texts once."""
     first, number = _combinations(parts)
     if len(first) <= _FEW:
-        texts = _joined(parts, first)
-        return lambda start, rows: Piece(texts, number[start : start + rows])
+        texts, narrow = _joined(parts, first), number.astype(_NARROW)
+        return lambda start, rows: Piece(texts, narrow[start : start + rows])
 
     def spell(start: int, rows: int) -> Piece:
         some, index = distinct(number[start : start + rows])
@@ -166,11 +168,11 @@ def _column(key: str, records: Records, name: str) -> Iterator[Speller | Piece]:
         yield piece if len(texts) <= _FEW else _together([piece])
     elif (numbered := records.numbered(name)) is not None:
         yield from _lists(key, '"', numbered, _texts)
+    elif pa.types.is_integer(column.type):
+        yield from _integers(key, one_chunk(column))
     else:
         values = records.arrow(name)
-        if pa.types.is_integer(values.type):
-            yield from _integers(key, values)
-        elif values.type.equals(pa.list_(pa.int64())):
+        if values.type.equals(pa.list_(pa.int64())):
             yield from _lists(key, "", values, _numbers)
         else:
             yield _others(key, values)
@@ -187,8 +189,8 @@ def _integers(key: str, values: pa.Array) -> Iterator[Speller | Piece]:
 def _valid(values: pa.Array) -> Integers:
     """Give 1 where there is a value, 0 where there is none."""
     if not values.null_count:
-        return np.ones(len(values), np.int32)
-    return values.is_valid().to_numpy(zero_copy_only=False).astype(np.int32)
+        return np.ones(len(values), np.int8)
+    return values.is_valid().to_numpy(zero_copy_only=False).astype(np.int8)
 
 
 def _sample(values: pa.Array) -> pa.Array:
@@ -200,7 +202,8 @@ def _sample(values: pa.Array) -> pa.Array:
 def _few_integers(key: str, values: pa.Array) -> Piece:
     encoded = values.dictionary_encode()
     texts = pc.binary_join_element_wise(key, encoded.dictionary.cast(pa.string()), "")
-    return Piece(texts, encoded.indices.fill_null(-1).to_numpy())
+    index = encoded.indices.fill_null(-1).to_numpy()
+    return Piece(texts, index.astype(_NARROW) if len(texts) <= _FEW else index)
 
 
 def _lists(
@@ -210,7 +213,7 @@ def _lists(
     begin = pa.array([f"{key}[]", f"{key}[{quote}"])
     between = pa.array([f"{quote}, {quote}", f"{quote}]"])
     length = pc.list_value_length(values).fill_null(-1).to_numpy()
-    yield Piece(begin, np.minimum(length, 1))
+    yield Piece(begin, np.minimum(length, 1).astype(np.int8))
 
     def spell(start: int, rows: int) -> Piece:
         some = values.slice(start, rows)

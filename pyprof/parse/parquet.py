@@ -102,8 +102,7 @@ def _sliced(records: Records, field: pa.Field) -> Callable[[int, int], pa.Array]
         return lambda _, length: pa.nulls(length, field.type)
     if isinstance(column, Coded):
         values = _with_dictionary(pa.array(column.values, field.type))
-        index = column.arrow_index()
-        return lambda start, length: values.take(index.slice(start, length))
+        return lambda start, length: values.take(column.arrow_index(start, length))
     return records.cut(field.name)
 
 
