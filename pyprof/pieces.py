@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +12,11 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Integers, Ints
+    from pyprof.arrays import Integers
 
 
-class Piece(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Piece:
     """A part of each row's text: one of some texts."""
 
     texts: pa.StringArray
@@ -35,7 +37,7 @@ def same(text: str, rows: int) -> Piece:
     return Piece(pa.array([text]), np.broadcast_to(np.int8(0), rows))
 
 
-def chosen(piece: Piece, rows: Ints) -> pa.StringArray:
+def chosen(piece: Piece, rows: Integers) -> pa.StringArray:
     """Give the texts of some rows."""
     index = piece.index[rows]
     return piece.texts.take(pa.array(index, mask=index < 0)).fill_null("")
@@ -50,10 +52,10 @@ def join(pieces: Sequence[Piece]) -> pa.StringArray:
     chosen = np.empty((len(pieces[0].index), len(pieces)), np.int32)
     arrays: list[pa.StringArray] = []
     count = 0
-    for place, (texts, index) in enumerate(pieces):
-        arrays += [_NOTHING, texts]  # which is what -1 leads to
-        np.add(index, np.int32(count + 1), out=chosen[:, place], casting="unsafe")
-        count += 1 + len(texts)
+    for place, piece in enumerate(pieces):
+        arrays += [_NOTHING, piece.texts]  # which is what -1 leads to
+        np.add(piece.index, np.int32(count + 1), out=chosen[:, place], casting="unsafe")
+        count += 1 + len(piece.texts)
     # What is null is of no length, as is what is none.
     taken = pc.take(pa.concat_arrays(arrays), pa.array(chosen.reshape(-1)), boundscheck=False)
     ends = offsets(taken)[:: len(pieces)]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
     from typing import TypeAlias
 
-    from pyprof.arrays import Integers, Ints
+    from pyprof.arrays import Integers
 
     Speller: TypeAlias = Callable[[int, int], Piece]
     """Gives what is to be written for some rows: from which on, and how many."""
@@ -89,13 +89,14 @@ def _spellers(records: Records, pool: Executor) -> list[Speller]:
     keys = [(", " if place else "{") + f'"{name}": ' for place, name in enumerate(there)]
     columns = pool.map(lambda key, name: [*_column(key, records, name)], keys, there)
     parts = [*chain.from_iterable(columns), pieces.same("}\n", records.rows)]
-    grouped = [[*group] for _, group in groupby(parts, key=callable)]
-    return [*chain.from_iterable(pool.map(_neighbours, grouped))]
+    grouped = [[*group] for _, group in groupby(parts, key=lambda part: isinstance(part, Piece))]
+    return [*chain.from_iterable(pool.map(_group, grouped))]
 
 
-def _neighbours(parts: Sequence[Speller] | Sequence[Piece]) -> Sequence[Speller]:
-    """Make one speller of columns beside each other of few values."""
-    return parts if callable(parts[0]) else [_together(parts)]
+def _group(parts: Sequence[Speller | Piece]) -> Sequence[Speller]:
+    """Make one speller of pieces beside each other."""
+    spellers = [part for part in parts if not isinstance(part, Piece)]
+    return spellers or [_together([part for part in parts if isinstance(part, Piece)])]
 
 
 def _together(parts: Sequence[Piece]) -> Speller:
@@ -112,7 +113,7 @@ def _together(parts: Sequence[Piece]) -> Speller:
     return spell
 
 
-def _joined(parts: Sequence[Piece], rows: Ints) -> pa.StringArray:
+def _joined(parts: Sequence[Piece], rows: Integers) -> pa.StringArray:
     return pc.binary_join_element_wise(*(pieces.chosen(part, rows) for part in parts), "")
 
 
@@ -121,9 +122,10 @@ def _combinations(parts: Sequence[Piece]) -> tuple[Integers, Integers]:
 
     Columns that go together, of which there are many, count once.
     """
-    number, count = np.zeros(len(parts[0].index), np.int32), 1
+    number: Integers = np.zeros(len(parts[0].index), np.int32)
+    count = 1
     counted: list[Integers] = []
-    for _, index in parts:
+    for index in (part.index for part in parts):
         low, high = int(index.min(initial=0)), int(index.max(initial=0))
         if low == high or any(_equal(index, other) for other in counted):
             continue
@@ -190,7 +192,7 @@ def _valid(values: pa.Array) -> Integers:
     """Give 1 where there is a value, 0 where there is none."""
     if not values.null_count:
         return np.ones(len(values), np.int8)
-    return values.is_valid().to_numpy(zero_copy_only=False).astype(np.int8)
+    return np.asarray(values.is_valid().to_numpy(zero_copy_only=False)).astype(np.int8)
 
 
 def _sample(values: pa.Array) -> pa.Array:
