@@ -13,8 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof import pieces
+from pyprof.pieces import Piece
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -183,33 +186,37 @@ def texts_of_table(table: pa.Table) -> pa.StructArray:
 
 
 def spell(numbered: pa.StructArray) -> pa.StringArray:
-    """Put texts together again; some at a time, which takes a multiple of their own memory."""
+    """Put texts together again; some at a time, so that they stay in the processor's caches."""
     starts = range(0, len(numbered), _AT_ONCE)
-    parts = [_spell(numbered.slice(start, _AT_ONCE)) for start in starts]
-    return pa.concat_arrays(parts or [pa.array([], pa.string())])
+    parts = [pieces.join(pieces_of(numbered.slice(start, _AT_ONCE))) for start in starts]
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts or [pa.array([], pa.string())])
 
 
-_AT_ONCE = 1 << 14
+_AT_ONCE = 1 << 15
 
 
-def _spell(numbered: pa.StructArray) -> pa.StringArray:
+def pieces_of(
+    numbered: pa.StructArray, escape: Callable[[str], str] = lambda text: text
+) -> list[Piece]:
+    """Give what texts consist of; what of it is no number is escaped."""
     text, seq, op_id, inputs = numbered.flatten()
     code = text.indices.to_numpy()
     used = np.flatnonzero(np.bincount(code, minlength=len(text.dictionary)))
     place = np.zeros(len(text.dictionary), np.int32)
     place[used] = np.arange(len(used))
-    templates = text.dictionary.take(pa.array(used)).to_pylist()
-    pieces = pa.array([_pieces(template) for template in templates], _PIECES)
-    head, middle, tail = pieces.take(pa.array(place[code])).flatten()
-    return pc.binary_join_element_wise(
-        head,
-        seq.cast(pa.string()).fill_null(""),
-        middle,
-        op_id.cast(pa.string()).fill_null(""),
-        tail,
-        _spelt_inputs(op_id, inputs),
-        "",
+    parts = [_parts(template) for template in text.dictionary.take(pa.array(used)).to_pylist()]
+    head, middle, tail = (
+        Piece(pa.array([escape(each[which]) for each in parts], pa.string()), place[code])
+        for which in range(3)
     )
+    return [
+        head,
+        pieces.every(seq.cast(pa.string())),
+        middle,
+        pieces.every(op_id.cast(pa.string())),
+        tail,
+        *_spelt_inputs(op_id, inputs),
+    ]
 
 
 def length(numbered: pa.StructArray) -> int:
@@ -222,10 +229,7 @@ def length(numbered: pa.StructArray) -> int:
     )
 
 
-_PIECES = pa.struct({"head": pa.string(), "middle": pa.string(), "tail": pa.string()})
-
-
-def _pieces(template: str) -> tuple[str, str, str]:
+def _parts(template: str) -> tuple[str, str, str]:
     """Cut a template where its numbers were."""
     head, seq, rest = template.partition(_SEQ)
     if not seq:
@@ -234,10 +238,10 @@ def _pieces(template: str) -> tuple[str, str, str]:
     return head + seq, middle + op_id, tail
 
 
-def _spelt_inputs(op_id: pa.Array, inputs: pa.DictionaryArray) -> pa.Array | pa.Scalar:
-    """Spell what made the inputs of each op; nothing if unknown."""
+def _spelt_inputs(op_id: pa.Array, inputs: pa.DictionaryArray) -> Iterator[Piece]:
+    """Spell what made the inputs of each op, where any says."""
     if inputs.null_count == len(inputs):
-        return pa.scalar("")
+        return
     has_inputs = inputs.is_valid().to_numpy(zero_copy_only=False)
     bounds, data = _bytes(inputs.dictionary)
     bounds = bounds // _PAIR_BYTES
@@ -248,9 +252,16 @@ def _spelt_inputs(op_id: pa.Array, inputs: pa.DictionaryArray) -> pa.Array | pa.
     back, output = data.view(np.int32).reshape(-1, 2)[pair].T
     own = op_id.fill_null(0).to_numpy()[has_inputs]
     maker = np.where(back == _NOBODY, 0, np.repeat(own, count) - back)
-    each = pc.binary_join_element_wise(
-        pa.array(maker).cast(pa.string()), pa.array(output).cast(pa.string()), ","
+    last = np.zeros(len(pair), np.int32)
+    last[offset[1:] - 1] = 1
+    each = pieces.join(
+        [
+            pieces.every(pa.array(maker).cast(pa.string())),
+            Piece(pa.array([","]), np.zeros_like(last)),
+            pieces.every(pa.array(output).cast(pa.string())),
+            Piece(pa.array(["), (", ")]"]), last),
+        ]
     )
-    listed = pc.binary_join(pa.ListArray.from_arrays(pa.array(offset, pa.int32()), each), "), (")
-    spelt = pc.binary_join_element_wise(f"{_INPUTS}(", listed, ")]", "")
-    return spelt.take(pa.array(np.cumsum(has_inputs) - 1, mask=~has_inputs)).fill_null("")
+    begin = Piece(pa.array([f"{_INPUTS}("]), has_inputs - 1)
+    yield begin
+    yield Piece(pieces.in_lists(each, offset), np.where(has_inputs, np.cumsum(has_inputs) - 1, -1))

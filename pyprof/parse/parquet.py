@@ -5,7 +5,7 @@ Texts are written and read as dictionaries, so that neither side spells out what
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 import pyarrow as pa
@@ -28,10 +28,17 @@ _ROWS = 1 << 17
 _TEXT_BYTES = 1 << 24
 """Texts of a row group that are put together at once: long ones make groups of fewer rows."""
 _DEVICES = b"pyprof.devices"
-_DIFFER = frozenset(
-    ("kDuration", "seqMarker", "seqId", "start", "end", "launch", "corrId", "opId", "callIds")
-)
+_RISE = frozenset(("seqId", "start", "end", "launch", "corrId", "opId", "callIds"))
+"""Columns of numbers of which each is a little above that of the row before: written as the
+difference, in a third of the time and less, and half the size, of what zstd makes of them."""
+_DIFFER = _RISE | {"kDuration", "seqMarker"}
 """Columns that hardly repeat a value: a dictionary of them is slow to make, and larger."""
+_TRIPLES = frozenset(("grid", "block"))
+"""Columns of few numbers a row, which are compressed as fast as they are numbered."""
+_SOUGHT = ("kDuration", "start", "end", "device", "stream", "pid", "rank", "window", "step")
+"""Columns that a program may look for some rows by: their least and most is in the file."""
+_BATCH = 1 << 14
+"""Values that are encoded at once."""
 
 
 # --- writing ------------------------------------------------------------------------------------
@@ -42,14 +49,10 @@ def write(records: Records, file: BinaryIO, columns: pa.Schema = schema.PARQUET)
 
     `columns` are all or some of the schema's, with what else is to stand in the file's metadata.
     """
-    repeating = [_leaf(field) for field in columns if field.name not in _DIFFER]
     slices = _slices(records, columns)
     first = next(slices)
     with (
-        # A stored Arrow schema would make dictionaries of texts for every reader.
-        pq.ParquetWriter(
-            file, first.schema, compression="zstd", use_dictionary=repeating, store_schema=False
-        ) as writer,
+        pq.ParquetWriter(file, first.schema, **_encoding(columns)) as writer,
         executor(1) as pool,
     ):
         devices = orjson.dumps(records.devices.to_pylist())
@@ -59,6 +62,28 @@ def write(records: Records, file: BinaryIO, columns: pa.Schema = schema.PARQUET)
             written.result()
             written = pool.submit(writer.write_table, table)
         written.result()
+
+
+def _encoding(columns: pa.Schema) -> dict[str, Any]:
+    """Choose how columns are encoded: what repeats as dictionaries, and in no more time than pays.
+
+    Dictionaries are short, and so are the numbers in them: that Snappy makes them a little larger
+    than zstd would is made up for by what it does not take of the time.
+    """
+    leaves = {field.name: _leaf(field) for field in columns}
+    return {
+        "use_dictionary": [leaves[name] for name in leaves if name not in _DIFFER | _TRIPLES],
+        "column_encoding": {
+            leaves[name]: "DELTA_BINARY_PACKED" for name in leaves if name in _RISE
+        },
+        "compression": {
+            leaf: "zstd" if name in _DIFFER else "snappy" for name, leaf in leaves.items()
+        },
+        "write_statistics": [name for name in leaves if name in _SOUGHT],
+        "write_batch_size": _BATCH,
+        # A stored Arrow schema would make dictionaries of texts for every reader.
+        "store_schema": False,
+    }
 
 
 def _slices(records: Records, columns: pa.Schema) -> Iterator[pa.Table]:
@@ -77,8 +102,7 @@ def _sliced(records: Records, field: pa.Field) -> Callable[[int, int], pa.Array]
         return lambda _, length: pa.nulls(length, field.type)
     if isinstance(column, Coded):
         values = _with_dictionary(pa.array(column.values, field.type))
-        index = column.arrow_index()
-        return lambda start, length: values.take(index.slice(start, length))
+        return lambda start, length: values.take(column.arrow_index(start, length))
     return records.cut(field.name)
 
 

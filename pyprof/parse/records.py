@@ -59,9 +59,11 @@ class Coded:
             dictionary.indices.take(self.arrow_index()), dictionary.dictionary
         )
 
-    def arrow_index(self) -> pa.Array:
-        """Give the index with null for -1."""
-        return pa.array(self.index, mask=self.index < 0)
+    def arrow_index(self, start: int = 0, length: int | None = None) -> pa.Array:
+        """Give the index with null for -1, of all or some rows."""
+        index = self.index[start : None if length is None else start + length]
+        absent = index < 0
+        return pa.array(index, mask=absent if absent.any() else None)
 
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray | Coded"
@@ -88,7 +90,7 @@ class Records:
             return pa.nulls(self.rows, kind)
         if isinstance(column, Coded):
             return column.to_arrow(kind)
-        column = _one_chunk(column)
+        column = one_chunk(column)
         if column.type == NUMBERED:
             return spelt(column)
         return column if column.type == kind else column.cast(kind)
@@ -98,19 +100,27 @@ class Records:
 
         Texts that are held as templates and numbers are put together for these rows alone.
         """
+        texts = self.numbered(name)
+        if texts is not None:
+            return lambda start, length: spelt(texts.slice(start, length))
         column = self.columns.get(name)
-        if column is None or isinstance(column, Coded) or column.type != NUMBERED:
+        if column is None or isinstance(column, Coded):
             cut_plain: Callable[[int, int], pa.Array] = self.arrow(name).slice
             return cut_plain
-        templates = _one_chunk(column)
-        return lambda start, length: spelt(templates.slice(start, length))
+        values, kind = one_chunk(column), schema.PARQUET.field(name).type
+        return lambda start, length: values.slice(start, length).cast(kind)
+
+    def numbered(self, name: str) -> pa.ListArray | None:
+        """Give a column of lists of texts that is held as `NUMBERED`; None for another."""
+        column = self.columns.get(name)
+        if column is None or isinstance(column, Coded) or column.type != NUMBERED:
+            return None
+        return one_chunk(column)
 
     def text_bytes(self, name: str) -> int:
         """Estimate the length of all texts of a column that `cut` puts together; 0 for another."""
-        column = self.columns.get(name)
-        if column is None or isinstance(column, Coded) or column.type != NUMBERED:
-            return 0
-        return numbered.length(_one_chunk(column).flatten())
+        texts = self.numbered(name)
+        return 0 if texts is None else numbered.length(texts.flatten())
 
     def templates(self) -> Coded:
         """Give the texts of PyTorch's own ranges without their numbers."""
@@ -119,7 +129,7 @@ class Records:
         column = self.columns.get("seqMarker")
         if column is None or isinstance(column, Coded) or column.type != NUMBERED:
             column = apart(self.arrow("seqMarker"))
-        return encode(_of_texts(_one_chunk(column), lambda texts: texts.field("text")))
+        return encode(_of_texts(one_chunk(column), lambda texts: texts.field("text")))
 
     def numpy(self, name: str, absent: int = -1) -> NDArray[np.int64]:
         """Give an integer column as NumPy, with `absent` for null.
@@ -167,7 +177,8 @@ class Records:
         return Records(len(rows), columns, self.devices, self.warnings)
 
 
-def _one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Give a column as one array; its numbers are as wide as they came."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()  # which copies

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given
@@ -113,6 +114,40 @@ def test_a_null_is_an_absent_key() -> None:
     assert [json.loads(line) for line in record_lines(records)] == [
         {"kShortName": "k", "launch": [1, 2]},
         {"kShortName": "k", "start": 5},
+    ]
+
+
+def test_columns_of_many_combinations_keep_their_values() -> None:
+    """Columns beside each other of some hundred values each, of which no two rows have the same."""
+    rows, spread = 4000, np.random.default_rng(7)
+    names = ("kShortName", "dir", "kLongName", "kind", "gpu", "via")
+    values = {name: [f"{name} {place}" for place in range(900)] for name in names}
+    index = {name: spread.integers(-1, 900, rows) for name in names}
+    index["kShortName"] = np.maximum(index["kShortName"], 0)
+    columns = {name: Coded(index[name], values[name]) for name in names}
+    lines = written(Records(rows, columns))
+    assert [json.loads(line) for line in lines] == [
+        {name: values[name][place] for name in names if (place := index[name][row]) >= 0}
+        for row in range(rows)
+    ]
+
+
+def test_one_value_or_none_of_a_column() -> None:
+    """A column of one value says it only where it is."""
+    columns = {
+        "kShortName": Coded(np.zeros(3, np.int32), ["k"]),
+        "kind": Coded(np.array([0, -1, 0]), ["kernel"]),
+    }
+    assert [line.count("kernel") for line in written(Records(3, columns))] == [1, 0, 1]
+
+
+@pytest.mark.parametrize("every", [1, 3, 33])
+def test_numbers_that_are_missing_in_a_rhythm(every: int) -> None:
+    """Steps of equal length, of which some rows have no op."""
+    rows = np.arange(5000)
+    columns = {"kDuration": pa.array(rows), "opId": pa.array(rows, mask=rows % every == 0)}
+    assert [json.loads(line) for line in written(Records(len(rows), columns))] == [
+        {"kDuration": row} | ({"opId": row} if row % every else {}) for row in rows.tolist()
     ]
 
 
