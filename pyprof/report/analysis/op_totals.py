@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.arrays import NONE
 from pyprof.gpu.roofline import NS_PER_S, per_second
-from pyprof.parse.records import Coded
+from pyprof.parse.records import Coded, combinations, encode
+from pyprof.parse.records import totals as exact_totals
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.group import add_up
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Floats, Mask
+    from pyprof.arrays import Floats, Ints, Mask
     from pyprof.prof.table import Table
 
 
@@ -183,23 +185,39 @@ def top_ops(
 
     `per_step` is what each row adds to the time in a step, ns; without it, all its time.
     """
-    data = _columns(table)
-    spent = table.duration_ns.astype(float) if per_step is None else per_step
-    data = data.append_column("step_ns", pa.array(spent))
+    texts, amounts = _texts(table), _amounts(table)
+    amounts["step_ns"] = table.duration_ns.astype(float) if per_step is None else per_step
+    call, ns = table.costs.call, table.duration_ns
     if rows is not None:
-        data = data.filter(pa.array(rows))
-    # On one thread: several would add floats in an order that depends on their number.
-    grouped = data.group_by(list(_KEYS), use_threads=False).aggregate(
-        [
-            *((name, "sum") for name in (*_TOPOPS_SUMS, "step_ns")),
-            ("call", "count_distinct"),
-            ("ns", "count"),
-        ]
+        texts = {name: text.take(np.flatnonzero(rows)) for name, text in texts.items()}
+        amounts = {name: amount[rows] for name, amount in amounts.items()}
+        call, ns = call[rows], ns[rows]
+    first, cell = combinations(*(texts[name].index for name in (*_KEYS[:-1], *_LARGEST)))
+    cells = {name: text.take(first) for name, text in texts.items()}
+    first, group_of_cell = combinations(*(cells[name].index for name in _KEYS))
+    group = group_of_cell[cell]
+    count = len(first)
+    sums = {name: np.bincount(group, amount, count).tolist() for name, amount in amounts.items()}
+    sums["ns"] = exact_totals(group, ns, count).tolist()
+    cell_ns = exact_totals(cell, ns, len(group_of_cell)).tolist()
+    times = {name: _times(cells[name], group_of_cell, cell_ns, count) for name in _LARGEST}
+    counts = zip(
+        _distinct_calls(group, call, count).tolist(),
+        np.bincount(group, minlength=count).tolist(),
+        strict=True,
     )
-    data = data.select([*_KEYS, *_LARGEST, "ns"])
-    time = {name: _times(data, name) for name in _LARGEST}
-    total_ns = int(pc.sum(data.column("ns")).as_py() or 0)
-    return in_order(_totals(row, time, total_ns) for row in grouped.to_pylist())
+    return in_order(
+        OpTotals(
+            *(cells[name].at(cell) for name in _KEYS),
+            calls=calls,
+            kernels=kernels,
+            whole_ns=sum(cell_ns),
+            sums={name: sums[name][place] for name in _TOPOPS_SUMS},
+            time_by={name: times[name][place] for name in _LARGEST},
+            step_ns=sums["step_ns"][place],
+        )
+        for place, (cell, (calls, kernels)) in enumerate(zip(first.tolist(), counts, strict=True))
+    )
 
 
 def in_order(ops: Iterable[OpTotals]) -> list[OpTotals]:
@@ -238,7 +256,27 @@ def _plus(a: OpTotals, b: OpTotals) -> OpTotals:
     )  # fmt: skip
 
 
-def _columns(table: Table) -> pa.Table:
+def _texts(table: Table) -> dict[str, Coded]:
+    names = ("op", "dir", "line", "kernel", "bound", "tc")
+    texts = {name: encode(COLUMNS[name].numbered(table)) for name in names}
+    costs, kernel = table.costs, _kernel(table)
+    judged = np.array([*(value != "-" for value in texts["tc"].values), False])[texts["tc"].index]
+    unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
+    return {
+        **texts,
+        "bound": _where(kernel, texts["bound"]),
+        "tc": _where(kernel & judged, texts["tc"]),
+        "reason": _where(unknown, Coded(costs.reason_of, costs.reason)),
+        "unnamed": _where(texts["op"].index < 0, texts["kernel"]),
+    }
+
+
+def _where(rows: Mask, texts: Coded) -> Coded:
+    return Coded(np.where(rows, texts.index, NONE), texts.values)
+
+
+def _amounts(table: Table) -> dict[str, Floats]:
+    """Give what is added up of each row, 0 where it is not known."""
     ns = table.duration_ns.astype(float)
     costs, share = table.costs, np.where(_kernel(table), table.roofline.share, np.nan)
     flops, moved = (
@@ -246,29 +284,11 @@ def _columns(table: Table) -> pa.Table:
         for values_of_row in (costs.flops, costs.bytes)
     )
     moved, share = (with_helpers(table, values) for values in (moved, share))
-    values = {
-        name: COLUMNS[name].numbered(table)
-        for name in ("op", "dir", "line", "kernel", "bound", "tc")
-    }
-    kernel = pa.array(_kernel(table))
-    unknown = pa.array((costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper))
-    values["reason"] = _where(unknown, Coded(costs.reason_of, costs.reason).numbered())
-    values["unnamed"] = _where(pc.is_null(values["op"]), values["kernel"])
-    values["bound"] = _where(kernel, values["bound"])
-    values["tc"] = _where(pc.and_(kernel, pc.not_equal(values["tc"], "-")), values["tc"])
-    measured = {
-        "flops": flops, "flops_ns": np.where(np.isnan(flops), 0, ns),
-        "bytes": moved, "bytes_ns": np.where(np.isnan(moved), 0, ns),
-        "eff_ns": np.where(np.isnan(share), 0, share * ns),
-        "eff_known_ns": np.where(np.isnan(share), 0, ns),
+    return {
+        "flops": np.nan_to_num(flops), "flops_ns": np.where(np.isnan(flops), 0, ns),
+        "bytes": np.nan_to_num(moved), "bytes_ns": np.where(np.isnan(moved), 0, ns),
+        "eff_ns": np.nan_to_num(share * ns), "eff_known_ns": np.where(np.isnan(share), 0, ns),
     }  # fmt: skip
-    numbers = {name: pa.array(np.nan_to_num(value)) for name, value in measured.items()}
-    return pa.table({**values, **numbers, "ns": pa.array(table.duration_ns),
-                     "call": pa.array(costs.call)})  # fmt: skip
-
-
-def _where(rows: pa.Array, texts: pa.DictionaryArray) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pc.if_else(rows, texts.indices, None), texts.dictionary)
 
 
 def with_helpers(table: Table, values: Floats) -> Floats:
@@ -286,30 +306,21 @@ def _kernel(table: Table) -> Mask:
     return np.array([*(name in kernels for name in kind.values), True])[kind.index]
 
 
-def _times(data: pa.Table, name: str) -> dict[tuple[Any, ...], dict[str, int]]:
-    """Sum the time of each group by a column's values; nulls do not count."""
-    data = data.select([*_KEYS, name, "ns"])
-    valued = data.filter(pc.is_valid(data.column(name)))
-    summed = valued.group_by([*_KEYS, name]).aggregate([("ns", "sum")])
-    times: dict[tuple[Any, ...], dict[str, int]] = {}
-    for row in summed.to_pylist():
-        times.setdefault(tuple(row[key] for key in _KEYS), {})[row[name]] = row["ns_sum"]
+def _distinct_calls(group: Ints, call: Ints, count: int) -> Ints:
+    """Count the op calls of each group; most are in one alone."""
+    group_of_call = np.full(int(call.max(initial=-1)) + 1, NONE)
+    group_of_call[call] = group
+    if (group_of_call[call] == group).all():
+        return np.bincount(group_of_call[group_of_call != NONE], minlength=count)
+    first, _ = combinations(group, call)
+    return np.bincount(group[first], minlength=count)
+
+
+def _times(values: Coded, group: Ints, ns: Sequence[int], count: int) -> list[dict[str, int]]:
+    """Sum the time of each group by a column's values, given that of cells; nulls do not count."""
+    times: list[dict[str, int]] = [{} for _ in range(count)]
+    for place, value, time in zip(group.tolist(), values.index.tolist(), ns, strict=True):
+        if value != NONE:
+            text = values.values[value]
+            times[place][text] = times[place].get(text, 0) + time
     return times
-
-
-def _totals(
-    row: dict[str, Any], time: dict[str, dict[tuple[Any, ...], dict[str, int]]], whole_ns: int
-) -> OpTotals:
-    op, part, line, unnamed = key = tuple(row[name] for name in _KEYS)
-    return OpTotals(
-        op,
-        part,
-        line,
-        unnamed,
-        calls=row["call_count_distinct"],
-        kernels=row["ns_count"],
-        whole_ns=whole_ns,
-        sums={name: row[f"{name}_sum"] for name in _TOPOPS_SUMS},
-        time_by={name: time[name].get(key, {}) for name in _LARGEST},
-        step_ns=row["step_ns_sum"],
-    )
