@@ -128,11 +128,13 @@ class Records:
         duration is 0, its end its start, its start that of its launch, within those of the others.
         """
         column = self.arrow(name)
-        if column.null_count and name == "kDuration":
+        if not column.null_count:
+            return np.asarray(column.to_numpy())
+        if name == "kDuration":
             absent = 0
-        elif column.null_count and name == "end" and "start" in self.columns:
+        elif name == "end" and "start" in self.columns:
             column = pc.coalesce(column, pa.array(self.numpy("start")))
-        elif column.null_count and name == "start" and column.null_count < len(column):
+        elif name == "start" and column.null_count < len(column):
             column = pc.coalesce(column, self._about(column))
         return np.asarray(column.fill_null(absent).to_numpy())
 

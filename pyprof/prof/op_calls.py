@@ -240,7 +240,8 @@ class FillCosts:
         works, first = np.unique(chosen[self.weight > 0], return_index=True)
         row = np.flatnonzero(self.weight > 0)[first]
         around = np.flatnonzero(np.repeat(self.own & (chosen >= 0), np.diff(offsets)))
-        inside = around[np.isin(members[around], works)]
-        outer = row[np.searchsorted(works, members[inside])]
+        place = np.searchsorted(works, members[around])
+        is_work = np.append(works, UNKNOWN)[place] == members[around]
+        inside, outer = around[is_work], row[place[is_work]]
         owner = np.searchsorted(offsets, inside, "right") - 1
         return np.asarray(self.call[outer[self.part[outer] == moved[owner]]])

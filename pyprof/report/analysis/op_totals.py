@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -258,7 +258,7 @@ def _plus(a: OpTotals, b: OpTotals) -> OpTotals:
 
 def _texts(table: Table) -> dict[str, Coded]:
     names = ("op", "dir", "line", "kernel", "bound", "tc")
-    texts = {name: encode(COLUMNS[name].numbered(table)) for name in names}
+    texts = {name: encode(table.numbered(name)) for name in names}
     costs, kernel = table.costs, _kernel(table)
     judged = np.array([*(value != "-" for value in texts["tc"].values), False])[texts["tc"].index]
     unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)

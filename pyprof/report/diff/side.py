@@ -192,9 +192,11 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
     loop_steps = steps.find_steps(source.table.records, source.capture)
     picked = steps.chosen_bounds(loop_steps, chosen)
     counted = picked or loop_steps.steady
+    rows = loop_steps.rows(counted)
     with executor(1) as beside:  # NumPy and Arrow work outside Python's lock
-        summing = beside.submit(Sums.from_rows, source, keys, loop_steps.rows(counted))
-        alike = picked or not counted  # all rows, or those that are all that is looked at
+        summing = beside.submit(Sums.from_rows, source, keys, rows)
+        # all rows, or those that are all that is looked at
+        alike = picked or rows is None or rows.all()
         in_total = summing.result() if alike else Sums.from_rows(source, keys, None)
         taken = samples(source.table, keys, loop_steps, counted, loop_steps.rows(picked))
         stepped = summing.result() if counted else None
