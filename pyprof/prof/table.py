@@ -71,6 +71,7 @@ class Table:
     steps: StepRows | None = None
     """The steps of the rows, where they were looked for."""
     _numbered: dict[str, pa.DictionaryArray] = field(default_factory=dict, init=False, repr=False)
+    _own_or_forward: dict[str, Coded] = field(default_factory=dict, init=False, repr=False)
     _one_at_a_time: RLock = field(default_factory=RLock, init=False, repr=False, compare=False)
 
     @cached_property
@@ -100,6 +101,12 @@ class Table:
 
         A row with an op text of its own is what that says; its forward call fills what is empty.
         """
+        with self._one_at_a_time:
+            if name not in self._own_or_forward:
+                self._own_or_forward[name] = self._filled(name)
+            return self._own_or_forward[name]
+
+    def _filled(self, name: str) -> Coded:
         own, forward = (
             self.records.coded(name),
             self.records.coded(f"fwd{name[0].upper()}{name[1:]}"),

@@ -14,8 +14,7 @@ from pyprof.arrays import NONE
 from pyprof.gpu.roofline import NS_PER_S, per_second
 from pyprof.parse.records import Coded, combinations, encode
 from pyprof.parse.records import totals as exact_totals
-from pyprof.prof.columns import COLUMNS
-from pyprof.prof.group import add_up
+from pyprof.prof.group import add_up, add_up_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -51,17 +50,17 @@ def sums(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None = No
 
     Gives a row for each group, small enough to send: its keys, and what `_SUMS` names.
     """
-    keys = {name: COLUMNS[name].numbered(table) for name in names}
-    numbers = {"calls": np.ones(len(table.duration_ns), np.int64), "ns": table.duration_ns}
+    keys = {name: table.numbered(name) for name in names}
+    numbers: dict[str, Ints | Floats] = {
+        "calls": np.ones(len(table.duration_ns), np.int64),
+        "ns": table.duration_ns,
+    }
     for name, cost in (("flops", table.costs.flops), ("bytes", table.costs.bytes)):
         # As floats: the FLOPs of some thousand ranks are more than 63 bits hold.
         numbers[name] = np.maximum(cost, 0).astype(float)
         has_cost = ~np.isnan(with_helpers(table, np.where(cost >= 0, cost, np.nan)))
         numbers[f"{name}_ns"] = np.where(has_cost, table.duration_ns, 0)
-    data = pa.table({**keys, **{name: pa.array(values) for name, values in numbers.items()}})
-    if rows is not None:
-        data = data.filter(pa.array(rows))
-    return add_up(data, names, _SUMS)
+    return add_up_rows(keys, numbers, rows)
 
 
 def merge_totals(a: pa.Table, b: pa.Table) -> pa.Table:
