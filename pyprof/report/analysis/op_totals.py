@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from pyprof.parse.records import totals as exact_totals
 from pyprof.prof.group import add_up, add_up_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -58,7 +58,7 @@ def sums(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None = No
     for name, cost in (("flops", table.costs.flops), ("bytes", table.costs.bytes)):
         # As floats: the FLOPs of some thousand ranks are more than 63 bits hold.
         numbers[name] = np.maximum(cost, 0).astype(float)
-        has_cost = ~np.isnan(with_helpers(table, np.where(cost >= 0, cost, np.nan)))
+        has_cost = with_helpers(table, cost >= 0)
         numbers[f"{name}_ns"] = np.where(has_cost, table.duration_ns, 0)
     return add_up_rows(keys, numbers, rows)
 
@@ -184,38 +184,33 @@ def top_ops(
 
     `per_step` is what each row adds to the time in a step, ns; without it, all its time.
     """
-    texts, amounts = _texts(table), _amounts(table)
-    amounts["step_ns"] = table.duration_ns.astype(float) if per_step is None else per_step
-    call, ns = table.costs.call, table.duration_ns
-    if rows is not None:
-        texts = {name: text.take(np.flatnonzero(rows)) for name, text in texts.items()}
-        amounts = {name: amount[rows] for name, amount in amounts.items()}
-        call, ns = call[rows], ns[rows]
+    chosen = slice(None) if rows is None else np.flatnonzero(rows)
+    texts = {name: Coded(text.index[chosen], text.values) for name, text in _texts(table)}
+    call, ns = table.costs.call[chosen], table.duration_ns[chosen]
     first, cell = combinations(*(texts[name].index for name in (*_KEYS[:-1], *_LARGEST)))
     cells = {name: text.take(first) for name, text in texts.items()}
+    del texts  # as long as all rows are many
     first, group_of_cell = combinations(*(cells[name].index for name in _KEYS))
-    group = group_of_cell[cell]
-    count = len(first)
-    sums = {name: np.bincount(group, amount, count).tolist() for name, amount in amounts.items()}
-    sums["ns"] = exact_totals(group, ns, count).tolist()
+    group, count = group_of_cell[cell], len(first)
     cell_ns = exact_totals(cell, ns, len(group_of_cell)).tolist()
     times = {name: _times(cells[name], group_of_cell, cell_ns, count) for name in _LARGEST}
-    counts = zip(
-        _distinct_calls(group, call, count).tolist(),
-        np.bincount(group, minlength=count).tolist(),
-        strict=True,
-    )
+    sums: dict[str, list[Any]] = {"ns": exact_totals(group, ns, count).tolist()}
+    for name, amount in _amounts(table, per_step):
+        sums[name] = np.bincount(group, amount[chosen], count).tolist()
+    sums["calls"] = _distinct_calls(group, call, count).tolist()
+    sums["kernels"] = np.bincount(group, minlength=count).tolist()
+    whole_ns = sum(cell_ns)
     return in_order(
         OpTotals(
             *(cells[name].at(cell) for name in _KEYS),
-            calls=calls,
-            kernels=kernels,
-            whole_ns=sum(cell_ns),
+            calls=sums["calls"][place],
+            kernels=sums["kernels"][place],
+            whole_ns=whole_ns,
             sums={name: sums[name][place] for name in _TOPOPS_SUMS},
             time_by={name: times[name][place] for name in _LARGEST},
             step_ns=sums["step_ns"][place],
         )
-        for place, (cell, (calls, kernels)) in enumerate(zip(first.tolist(), counts, strict=True))
+        for place, cell in enumerate(first.tolist())
     )
 
 
@@ -255,47 +250,44 @@ def _plus(a: OpTotals, b: OpTotals) -> OpTotals:
     )  # fmt: skip
 
 
-def _texts(table: Table) -> dict[str, Coded]:
-    names = ("op", "dir", "line", "kernel", "bound", "tc")
-    texts = {name: encode(table.numbered(name)) for name in names}
+def _texts(table: Table) -> Iterator[tuple[str, Coded]]:
+    """Give what rows are grouped by, and what they are asked for."""
     costs, kernel = table.costs, _kernel(table)
-    judged = np.array([*(value != "-" for value in texts["tc"].values), False])[texts["tc"].index]
+    op, name, tc = (encode(table.numbered(name)) for name in ("op", "kernel", "tc"))
+    judged = np.array([*(value != "-" for value in tc.values), False])[tc.index]
     unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
-    return {
-        **texts,
-        "bound": _where(kernel, texts["bound"]),
-        "tc": _where(kernel & judged, texts["tc"]),
-        "reason": _where(unknown, Coded(costs.reason_of, costs.reason)),
-        "unnamed": _where(texts["op"].index < 0, texts["kernel"]),
-    }
+    yield "op", op
+    yield "kernel", name
+    yield "unnamed", _where(op.index < 0, name)
+    yield "tc", _where(kernel & judged, tc)
+    yield "bound", _where(kernel, encode(table.numbered("bound")))
+    yield "reason", _where(unknown, Coded(costs.reason_of, costs.reason))
+    yield from ((name, encode(table.numbered(name))) for name in ("dir", "line"))
 
 
 def _where(rows: Mask, texts: Coded) -> Coded:
     return Coded(np.where(rows, texts.index, NONE), texts.values)
 
 
-def _amounts(table: Table) -> dict[str, Floats]:
-    """Give what is added up of each row, 0 where it is not known."""
-    ns = table.duration_ns.astype(float)
-    costs, share = table.costs, np.where(_kernel(table), table.roofline.share, np.nan)
-    flops, moved = (
-        np.where(values_of_row >= 0, values_of_row, np.nan)
-        for values_of_row in (costs.flops, costs.bytes)
-    )
-    moved, share = (with_helpers(table, values) for values in (moved, share))
-    return {
-        "flops": np.nan_to_num(flops), "flops_ns": np.where(np.isnan(flops), 0, ns),
-        "bytes": np.nan_to_num(moved), "bytes_ns": np.where(np.isnan(moved), 0, ns),
-        "eff_ns": np.nan_to_num(share * ns), "eff_known_ns": np.where(np.isnan(share), 0, ns),
-    }  # fmt: skip
+def _amounts(table: Table, per_step: Floats | None) -> Iterator[tuple[str, Floats]]:
+    """Give what is added up of each row, one after the other; 0 where it is not known."""
+    costs, ns = table.costs, table.duration_ns.astype(float)
+    yield "step_ns", ns if per_step is None else per_step
+    yield "flops", np.maximum(costs.flops, 0).astype(float)
+    yield "flops_ns", ns * (costs.flops >= 0)
+    yield "bytes", np.maximum(costs.bytes, 0).astype(float)
+    yield "bytes_ns", ns * with_helpers(table, costs.bytes >= 0)
+    share = np.where(_kernel(table), table.roofline.share, np.nan)
+    yield "eff_ns", np.nan_to_num(share * ns)
+    yield "eff_known_ns", ns * with_helpers(table, ~np.isnan(share))
 
 
-def with_helpers(table: Table, values: Floats) -> Floats:
-    """Give helpers of known calls a 0 where they have no value: their time is part of the op's."""
+def with_helpers(table: Table, known: Mask) -> Mask:
+    """Count helpers among the known rows, if their call is: their time is part of the op's."""
     costs = table.costs
     is_known = np.zeros(int(costs.call.max(initial=-1)) + 1, bool)
-    is_known[costs.call[_kernel(table) & ~costs.helper & ~np.isnan(values)]] = True
-    return np.where(costs.helper & is_known[costs.call] & np.isnan(values), 0.0, values)
+    is_known[costs.call[_kernel(table) & ~costs.helper & known]] = True
+    return np.asarray(known | (costs.helper & is_known[costs.call]))
 
 
 def _kernel(table: Table) -> Mask:

@@ -106,10 +106,10 @@ def overview(
         span = _span_ns(capture_steps, picked)
         host = None if asked else host_ops.host_ops(source, span)
         costs.result()
+        give_back()
         rows, kept = filtered.choose(source, capture_steps.rows(picked), asked)
         # Time between rows is idle only where none were left out.
         timed = None if asked else timeline(records, source.capture, rows)
-        give_back()
         advised = beside.submit(advise, table, timed, source.capture, rows)
         ops = top_ops(table, rows, per_step(table, capture_steps, picked))
         give_back()
