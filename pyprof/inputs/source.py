@@ -113,9 +113,7 @@ def _read(
         parse_file(path)  # says what to do
         raise CaptureError(f"{path}: no GPU work was captured")
     begin("parsing")
-    records = parse(capture)
-    give_back()
-    return records, _host(capture)
+    return parse(capture), _host(capture)
 
 
 def _without_raw(records: Records) -> Records:

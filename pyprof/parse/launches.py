@@ -72,13 +72,10 @@ def launch_bounds(records: Records) -> tuple[Ints, Ints]:
     """Give start and end of the API call that gave each row to the GPU; -1 where not known."""
     launch = records.arrow("launch")
     begin, end = np.full((2, len(launch)), -1)
-    has_bounds = np.asarray(pc.fill_null(pc.list_value_length(launch), 0)) == _BOUNDS
+    rows = np.flatnonzero(np.asarray(pc.fill_null(pc.list_value_length(launch), 0)) == _BOUNDS)
+    place = launch.offsets.to_numpy()[rows]
     times = ints(launch.values)
-    if len(times) == _BOUNDS * np.count_nonzero(has_bounds):  # and no other values
-        begin[has_bounds], end[has_bounds] = times[::2], times[1::2]
-        return begin, end
-    place = launch.offsets.to_numpy()[:-1][has_bounds]
-    begin[has_bounds], end[has_bounds] = times[place], times[place + 1]
+    begin[rows], end[rows] = times[place], times[place + 1]
     return begin, end
 
 

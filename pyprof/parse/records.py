@@ -246,8 +246,9 @@ def _distinct_of_few(keys: Integers) -> tuple[NDArray[np.int64], NDArray[np.int6
     first[keys[::-1]] = rows[::-1]  # the last assignment stays
     first_of_row = first[keys]
     firsts = np.flatnonzero(first_of_row == rows)
-    first[keys[firsts]] = rows[: len(firsts)]  # from here on the number of each value
-    return firsts, first[keys].astype(np.int64)
+    number = np.empty(len(first), np.int64)
+    number[keys[firsts]] = rows[: len(firsts)]
+    return firsts, number[keys]
 
 
 def totals(number: Integers, values: NDArray[np.int64], count: int) -> NDArray[np.int64]:

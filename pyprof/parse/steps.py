@@ -65,7 +65,7 @@ def iterations(capture: Capture) -> Bounds | None:
     ranges = capture.ranges
     is_iteration = partial(pc.match_substring_regex, pattern=STEP_PATTERN)
     texts = ranges.filter(where(ranges.column("text"), is_iteration))
-    distinct = texts.column("text").unique().cast(pa.string()).to_pylist()
+    distinct = texts.column("text").unique().to_pylist()
     named: dict[str, list[str]] = {}
     for text, loop in zip(distinct, answers(distinct, _loop_if_step), strict=True):
         if loop is not None:
@@ -135,7 +135,7 @@ def _apart(ranges: pa.Table) -> Bounds:
     rows = rows[np.lexsort((-end[rows], start[rows]))]
     outermost = np.append([True], start[rows[1:]] >= np.maximum.accumulate(end[rows])[:-1])
     rows = rows[outermost]
-    texts = ranges.column("text").take(pa.array(rows)).cast(pa.string()).to_pylist()
+    texts = ranges.column("text").take(pa.array(rows)).to_pylist()
     return Bounds("", start[rows], end[rows], tuple(texts))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from pyprof.gpu.kernel_roles import Role, role
 from pyprof.gpu.peaks import peaks
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.marker import Kind, classify
+from pyprof.parse.records import Coded, encode
 from pyprof.parse.texts import where
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.families import family
@@ -27,7 +29,6 @@ from pyprof.report.analysis.idle import HOST
 from pyprof.report.analysis.intervals import union, union_of
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 _NAMES = (Kind.CONTEXT, Kind.LAYER, Kind.USER, Kind.STEP)
 _LOADING = r"(?i)data_?loader|next_?batch|get_?batch|(?:load|fetch)_?(?:data|batch)"
+_ABOVE_PEAK = re.compile(r"^above peak: [^;]*(; )?")
 _EVIDENCE = ("op", "line", "kernel")
 
 
@@ -119,11 +121,15 @@ class Case:
         return np.asarray(self.chosen & matches[coded.index])
 
     @cached_property
-    def why(self) -> pa.Array:
+    def why(self) -> Coded:
         """The column `why`, without what it says of rows above their peak."""
-        why_texts = COLUMNS["why"].numbered(self.table)
-        reasons = pc.replace_substring_regex(why_texts.dictionary, r"^above peak: [^;]*(; )?", "")
-        return reasons.take(why_texts.indices)
+        why_texts = encode(COLUMNS["why"].numbered(self.table))
+        return Coded(why_texts.index, [_ABOVE_PEAK.sub("", text) for text in why_texts.values])
+
+    def says_why(self, start: str) -> Mask:
+        """Find rows whose `why` begins so."""
+        begins = [*(text.startswith(start) for text in self.why.values), False]
+        return np.asarray(self.chosen & np.array(begins)[self.why.index])
 
     @cached_property
     def replays(self) -> Mask:

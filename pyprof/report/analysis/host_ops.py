@@ -97,13 +97,11 @@ def _ranges(capture: Capture) -> _Ranges:
     thread, start, end = (ints(ranges.column(name)) for name in ("thread", "start", "end"))
     nested = ints(ranges.column("style")) == schema.NESTED
     rows = np.flatnonzero((_RANK[kind] != NONE) & nested & (end >= start))
+    thread, start, end = thread[rows], start[rows], end[rows]  # all ranges are many
     nest = nesting.nest(
-        thread[rows],
-        start[rows],
-        end[rows],
-        lambda: _ranks(ints(ranges.column("op_id"))[rows], _RANK[kind[rows]]),
+        thread, start, end, lambda: _ranks(ints(ranges.column("op_id"))[rows], _RANK[kind[rows]])
     )
-    del thread, start, end  # as long as all ranges are many
+    del thread, start, end
     rows = rows[nest.order]
     numbers: dict[str, int] = {}
     number_of_template = np.full(len(read.templates) + 1, NONE, np.int32)
