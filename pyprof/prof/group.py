@@ -193,7 +193,8 @@ def add_up_rows(
 ) -> pa.Table:
     """Add up numbers of all rows, or those chosen, by some texts: exactly, or as floats in order.
 
-    What comes out is what `add_up` gives of a table of them, at less cost.
+    What comes out is what `add_up` gives of a table of them, at less cost; groups come in the order
+    of their first rows.
     """
     codes = [encode(key).index for key in keys.values()]
     chosen = np.arange(len(codes[0])) if rows is None else np.flatnonzero(rows)
@@ -202,7 +203,7 @@ def add_up_rows(
     sums = {
         name: totals(group, values[chosen], len(first))
         if np.issubdtype(values.dtype, np.integer)
-        else np.bincount(group, values[chosen], len(first))
+        else np.bincount(group, values[chosen], len(first)).astype(np.float64)  # of none integers
         for name, values in numbers.items()
     }
     return pa.table(
