@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof.arrays import NONE
 from pyprof.parse.records import combinations, encode, totals
 from pyprof.prof.columns import COLUMNS, FLOAT, INT, Column
 from pyprof.prof.step_rows import StepWork
@@ -16,7 +17,7 @@ from pyprof.prof.step_rows import StepWork
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.arrays import Floats, Integers, Ints, Mask
     from pyprof.prof.step_rows import StepRows
     from pyprof.prof.table import Table
 
@@ -209,6 +210,16 @@ def add_up_rows(
     return pa.table(
         {**{name: key.take(row).cast(pa.string()) for name, key in keys.items()}, **sums}
     )
+
+
+def distinct_calls(group: Integers, call: Ints, count: int) -> Ints:
+    """Count the op calls of each group; most are in one alone."""
+    group_of_call = np.full(int(call.max(initial=-1)) + 1, NONE)
+    group_of_call[call] = group
+    if (group_of_call[call] == group).all():
+        return np.bincount(group_of_call[group_of_call != NONE], minlength=count)
+    first, _ = combinations(group, call)
+    return np.bincount(group[first], minlength=count)
 
 
 def texts_of(table: pa.Table) -> pa.Table:

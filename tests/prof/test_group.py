@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.prof.group import add_up, add_up_rows
+from pyprof.prof.group import add_up, add_up_rows, distinct_calls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,3 +43,10 @@ def test_sums_of_rows_are_those_of_their_table(
         assert [*dict.fromkeys(groups)] == [
             *zip(*(sums.column(name).to_pylist() for name in keys), strict=True)
         ]
+
+
+def test_calls_of_two_groups_are_counted_in_both() -> None:
+    """The kernels of one call may be known by different names."""
+    group, call = np.array([0, 1, 0, 1, 1]), np.array([0, 0, 1, 2, 2])
+    assert distinct_calls(group, call, 2).tolist() == [2, 2]
+    assert distinct_calls(group[2:], call[2:], 2).tolist() == [1, 1]

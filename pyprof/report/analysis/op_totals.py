@@ -14,7 +14,7 @@ from pyprof.arrays import NONE
 from pyprof.gpu.roofline import NS_PER_S, per_second
 from pyprof.parse.records import Coded, combinations, encode
 from pyprof.parse.records import totals as exact_totals
-from pyprof.prof.group import add_up, add_up_rows
+from pyprof.prof.group import add_up, add_up_rows, distinct_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -197,7 +197,7 @@ def top_ops(
     sums: dict[str, list[Any]] = {"ns": exact_totals(group, ns, count).tolist()}
     for name, amount in _amounts(table, per_step):
         sums[name] = np.bincount(group, amount[chosen], count).tolist()
-    sums["calls"] = _distinct_calls(group, call, count).tolist()
+    sums["calls"] = distinct_calls(group, call, count).tolist()
     sums["kernels"] = np.bincount(group, minlength=count).tolist()
     whole_ns = sum(cell_ns)
     return in_order(
@@ -295,16 +295,6 @@ def _kernel(table: Table) -> Mask:
     kind = table.records.coded("kind")
     kernels = {schema.KINDS[schema.KERNEL], schema.KINDS[schema.CPU]}
     return np.array([*(name in kernels for name in kind.values), True])[kind.index]
-
-
-def _distinct_calls(group: Ints, call: Ints, count: int) -> Ints:
-    """Count the op calls of each group; most are in one alone."""
-    group_of_call = np.full(int(call.max(initial=-1)) + 1, NONE)
-    group_of_call[call] = group
-    if (group_of_call[call] == group).all():
-        return np.bincount(group_of_call[group_of_call != NONE], minlength=count)
-    first, _ = combinations(group, call)
-    return np.bincount(group[first], minlength=count)
 
 
 def _times(values: Coded, group: Ints, ns: Sequence[int], count: int) -> list[dict[str, int]]:

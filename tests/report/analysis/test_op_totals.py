@@ -10,7 +10,7 @@ import pytest
 from pyprof.inputs import source
 from pyprof.marker import Tensor
 from pyprof.prof.columns import COLUMNS
-from pyprof.report.analysis.op_totals import _distinct_calls, top_ops
+from pyprof.report.analysis.op_totals import top_ops
 from tests.report.captures import SGEMM_A100, US, Work, capture, copy, op, table, training
 
 if TYPE_CHECKING:
@@ -95,13 +95,6 @@ def test_a_call_counts_for_each_group_that_it_has_rows_in() -> None:
         key: len(numbers) for key, numbers in calls.items()
     }
     assert {key: each.time_by["kernel"] for key, each in found.items()} == kernel_ns
-
-
-def test_calls_of_two_groups_are_counted_in_both() -> None:
-    """The kernels of one call may be known by different names."""
-    group, call = np.array([0, 1, 0, 1, 1]), np.array([0, 0, 1, 2, 2])
-    assert _distinct_calls(group, call, 2).tolist() == [2, 2]
-    assert _distinct_calls(group[2:], call[2:], 2).tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pyprof.parse.records import number_combinations, totals
+from pyprof.parse.records import combinations, totals
 from pyprof.report.analysis.timeline import streams
 from pyprof.report.render.page.facts import KEYS
 from pyprof.report.render.page.sections import device_name
@@ -327,7 +327,8 @@ def _lane(
     box = _joined(start, single[rows], first, length)
     begins = np.flatnonzero(np.diff(box, prepend=-1))
     time = end - start
-    longest = np.lexsort((-time, box))[begins]  # of each box, the longest comes first
+    top = np.flatnonzero(time == np.maximum.reduceat(time, begins)[box])
+    longest = top[np.flatnonzero(np.diff(box[top], prepend=-1))]  # of each box, the first of these
     last = np.maximum.reduceat(end, begins)
     fact = texts.of_row[rows]
     count = np.diff(begins, append=len(rows))
@@ -348,8 +349,7 @@ def _lane(
 def _parts(box: Ints, joined: Mask, fact: Ints, time: Ints, texts: _Texts) -> Parts:
     """Add up what joined boxes are made of, and keep of each box the sorts of most time."""
     box, fact, time = box[joined], fact[joined], time[joined]
-    number = number_combinations(box, fact) if len(box) else box
-    first = np.unique(number, return_index=True)[1]
+    first, number = combinations(box, fact)
     ns = totals(number, time, len(first))
     order = np.lexsort((-ns, box[first]))
     first, ns = first[order], ns[order]
