@@ -201,15 +201,16 @@ def add_up_rows(
     chosen = np.arange(len(codes[0])) if rows is None else np.flatnonzero(rows)
     first, group = combinations(*(code[chosen] for code in codes))
     row = pa.array(chosen[first])
-    sums = {
-        name: totals(group, values[chosen], len(first))
-        if np.issubdtype(values.dtype, np.integer)
-        else np.bincount(group, values[chosen], len(first)).astype(np.float64)  # of none integers
-        for name, values in numbers.items()
-    }
+    sums = {name: _summed(group, values[chosen], len(first)) for name, values in numbers.items()}
     return pa.table(
         {**{name: key.take(row).cast(pa.string()) for name, key in keys.items()}, **sums}
     )
+
+
+def _summed(group: Ints, values: Ints | Floats, count: int) -> Ints | Floats:
+    if np.issubdtype(values.dtype, np.integer):
+        return totals(group, values.astype(np.int64, copy=False), count)
+    return np.bincount(group, values, count).astype(np.float64)  # of none it gives integers
 
 
 def distinct_calls(group: Integers, call: Ints, count: int) -> Ints:

@@ -14,6 +14,8 @@ from pyprof.prof.group import add_up, add_up_rows, distinct_calls
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pyprof.arrays import Floats, Ints
+
 TEXT = st.sampled_from(["linear", "relu", None])
 ROWS = st.lists(
     st.tuples(TEXT, TEXT, st.integers(0, 2**61), st.floats(0, 1e18), st.booleans()), max_size=8
@@ -30,7 +32,10 @@ def test_sums_of_rows_are_those_of_their_table(
         name: pa.array(column, pa.string()).dictionary_encode()
         for name, column in zip(("op", "line"), columns[:2], strict=True)
     }
-    numbers = {"ns": np.array(columns[2], np.int64), "flops": np.array(columns[3], np.float64)}
+    numbers: dict[str, Ints | Floats] = {
+        "ns": np.array(columns[2], np.int64),
+        "flops": np.array(columns[3], np.float64),
+    }
     chosen = np.array(columns[4], bool)
     table = pa.table({**keys, **numbers})
     for mask in (None, chosen):

@@ -202,7 +202,10 @@ def top_ops(
     whole_ns = sum(cell_ns)
     return in_order(
         OpTotals(
-            *(cells[name].at(cell) for name in _KEYS),
+            cells["op"].at(cell),
+            cells["dir"].at(cell),
+            cells["line"].at(cell),
+            cells["unnamed"].at(cell),
             calls=sums["calls"][place],
             kernels=sums["kernels"][place],
             whole_ns=whole_ns,
