@@ -79,7 +79,7 @@ def command(
     from pyprof.report.export import write  # noqa: PLC0415 - they load Arrow
 
     with (
-        captures.stages(write.stages(form)) as begin,
+        captures.stages(write.WRITE_STAGES) as begin,
         cli.output(target) as out,
         _packed(out, target) as file,
     ):

@@ -34,8 +34,8 @@ K = TypeVar("K", bound="Hashable")
 Item: TypeAlias = "RankedCapture | str"
 """A capture of a set; or a single file, of whatever rank, or `-` for dict lines on stdin."""
 
-STAGES = 4
-"""How often `map_reduce` says what it does; `load` says it once less."""
+STAGES = 3
+"""How often `map_reduce`, and `load`, says what it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +65,31 @@ def load(
     begin: Callable[[str], object] = str,
     *,
     host: bool = True,
-    raw: bool = True,
 ) -> Source:
     """Read a capture, dict lines or Parquet (`-`: dict lines on stdin), and cost its ops.
 
-    Tells `begin` which stage begins. Without `host` only rows are kept, which takes less memory;
-    without `raw` also no texts that costs, columns and frames need not.
+    Tells `begin` which stage begins. Without `host` only rows are kept, which takes less memory.
     The rows of a set's capture know their rank. Raises PyprofError where the file cannot be used,
     as `pyprof.load` does, or where `override` names a device of which nothing is known.
+    """
+    source = _opened(item, override, begin, host=host, raw=True)
+    begin("costing")
+    _ = source.table.costs  # kept by the table
+    give_back()
+    return source
+
+
+def _opened(
+    item: Item,
+    override: Override | None,
+    begin: Callable[[str], object] = str,
+    *,
+    host: bool,
+    raw: bool,
+) -> Source:
+    """Read what `load` does; costs are found when first asked for.
+
+    Without `raw` no texts are kept that costs, columns and frames need not.
     """
     member = item if isinstance(item, RankedCapture) else None
     with fetch(member.url) if member else nullcontext(item) as path:
@@ -80,8 +97,6 @@ def load(
     records = with_counters(records if raw else _without_raw(records))
     table = Table(with_ranks(records, member) if member else records, override or Override())
     table.check_override()
-    begin("costing")
-    _ = table.costs  # kept by the table
     give_back()
     return Source(table, capture, member.url if member else str(item))
 
@@ -98,9 +113,7 @@ def _read(
         parse_file(path)  # says what to do
         raise CaptureError(f"{path}: no GPU work was captured")
     begin("parsing")
-    records = parse(capture)
-    give_back()
-    return records, _host(capture)
+    return parse(capture), _host(capture)
 
 
 def _without_raw(records: Records) -> Records:
@@ -132,7 +145,7 @@ def map_reduce(
     """
     chosen = items(paths, engine)
     if len(chosen) == 1:
-        source = load(chosen[0], override, begin, host=host, raw=False)
+        source = _opened(chosen[0], override, begin, host=host, raw=False)
         begin("adding up")
         return summarise(source)
     work = partial(_summary, summarise=summarise, override=override, host=host)
@@ -142,7 +155,7 @@ def map_reduce(
 def _summary(
     item: Item, summarise: Callable[[Source], T], override: Override | None, *, host: bool
 ) -> T:
-    return summarise(load(item, override, host=host, raw=False))
+    return summarise(_opened(item, override, host=host, raw=False))
 
 
 def each_once(a: Sequence[K], b: Sequence[K]) -> tuple[K, ...]:

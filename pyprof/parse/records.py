@@ -138,11 +138,13 @@ class Records:
         duration is 0, its end its start, its start that of its launch, within those of the others.
         """
         column = self.arrow(name)
-        if column.null_count and name == "kDuration":
+        if not column.null_count:
+            return np.asarray(column.to_numpy())
+        if name == "kDuration":
             absent = 0
-        elif column.null_count and name == "end" and "start" in self.columns:
+        elif name == "end" and "start" in self.columns:
             column = pc.coalesce(column, pa.array(self.numpy("start")))
-        elif column.null_count and name == "start" and column.null_count < len(column):
+        elif name == "start" and column.null_count < len(column):
             column = pc.coalesce(column, self._about(column))
         return np.asarray(column.fill_null(absent).to_numpy())
 
@@ -255,8 +257,9 @@ def _distinct_of_few(keys: Integers) -> tuple[NDArray[np.int64], NDArray[np.int6
     first[keys[::-1]] = rows[::-1]  # the last assignment stays
     first_of_row = first[keys]
     firsts = np.flatnonzero(first_of_row == rows)
-    first[keys[firsts]] = rows[: len(firsts)]  # from here on the number of each value
-    return firsts, first[keys].astype(np.int64)
+    number = np.empty(len(first), np.int64)
+    number[keys[firsts]] = rows[: len(firsts)]
+    return firsts, number[keys]
 
 
 def totals(number: Integers, values: NDArray[np.int64], count: int) -> NDArray[np.int64]:

@@ -17,6 +17,15 @@ UNKNOWN = -1
 
 def apportion(total: Ints, weight: Ints, call: Ints) -> Ints:
     """Share each call's total by weight, in whole numbers that add up to it."""
+    weighs = weight > 0
+    number = np.bincount(call[weighs], minlength=int(call.max(initial=-1)) + 1)
+    several = np.flatnonzero((number > 1)[call])
+    shared = np.where(weighs | (total == UNKNOWN), total, 0)
+    shared[several] = _shares(total[several], weight[several], call[several])
+    return shared
+
+
+def _shares(total: Ints, weight: Ints, call: Ints) -> Ints:
     order = np.argsort(call, kind="stable")
     total, weight = total[order], weight[order]
     cumulative = np.cumsum(weight)

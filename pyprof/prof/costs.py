@@ -10,7 +10,7 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.gpu.kernel_roles import Role, rank, role
-from pyprof.parse.records import combinations, distinct
+from pyprof.parse.records import Coded, combinations, distinct
 from pyprof.prof import op_calls
 from pyprof.prof.apportion import UNKNOWN, apportion, parts
 from pyprof.prof.autotuning import autotuning_trials
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Ints, Mask
     from pyprof.ops import Cost
     from pyprof.ops.model_config import ModelConfig
-    from pyprof.parse.records import Coded, Records
+    from pyprof.parse.records import Records
     from pyprof.prof.chosen_call import ChosenCall
     from pyprof.prof.kernel_context import KernelContext
     from pyprof.prof.name_hints import NameHints
@@ -94,19 +94,30 @@ class Rows:
     name: Coded
     role: list[Role]
     """Of each name."""
-    kind: NDArray[np.str_]
+    kind: Coded
+    """What each row is, as `schema.KINDS` names it."""
     own_flops: Ints
     """Of the innermost op of each row on the CPU, whatever it works for."""
 
     @cached_property
     def on_cpu(self) -> Mask:
         """Rows that are ops on the CPU."""
-        return np.asarray(self.kind == schema.KINDS[schema.CPU])
+        return self.is_one(schema.CPU)
 
     @cached_property
     def kernel(self) -> Mask:
         """Rows that run an op's code: on a GPU, or on the CPU of a capture without one."""
-        return np.isin(self.kind, (schema.KINDS[schema.KERNEL], schema.KINDS[schema.CPU]))
+        return self.is_one(schema.KERNEL, schema.CPU)
+
+    def is_one(self, *kinds: int) -> Mask:
+        """Tell which rows are of one of these kinds of `schema.KINDS`."""
+        names = {schema.KINDS[kind] for kind in kinds}
+        return np.array([name in names for name in self.kind.values], bool)[self.kind.index]
+
+    @cached_property
+    def chosen(self) -> Ints:
+        """The id of the call that each row works for; -1 for a row that is a call of its own."""
+        return op_calls.chosen(self.records, self.work, self.work_of)
 
     @cached_property
     def weight(self) -> Ints:
@@ -180,7 +191,9 @@ class Grouping:
 def group_kernels(rows: Rows) -> Grouping:
     """Number the op calls; of a call's kernels those of the likeliest role do its arithmetic."""
     ranks = np.where(rows.on_cpu, rows.own_flops == 0, _ranks(rows))
-    call = op_calls.number(rows.records, rows.work, rows.work_of, ranks < _HELPS)
+    call = op_calls.number(
+        rows.records, rows.work, rows.work_of, rows.chosen, computes=ranks < _HELPS
+    )
     tried = _tried(rows, call)
     ranks[tried] = _HELPS
     calls = int(call.max(initial=-1)) + 1
@@ -247,11 +260,10 @@ def apportion_costs(rows: Rows, grouping: Grouping, prices: Prices) -> Costs:
         tell_inside(reason_of, total, call, inner, len(reasons))
     reasons += [f"{_INSIDE}{reason}" for reason in reasons]
     _memory(rows, shared_flops, shared_bytes, reason_of)
-    chosen = op_calls.chosen(rows.records, rows.work, rows.work_of)
     fills = _fill_costs(
         rows, call, weight, helper, (prices.of_rows("written"), prices.of_rows("added"))
     )
-    moved = fills.charge(left_bytes, shared_bytes, chosen, op_calls.around(rows.records))
+    moved = fills.charge(left_bytes, shared_bytes, rows.chosen, op_calls.around(rows.records))
     explain((shared_flops < 0) | ((moved < 0) & ~helper), reasons, reason_of)
     return Costs(
         flops=shared_flops,
@@ -347,7 +359,7 @@ def _fill_costs(
         call=call,
         part=np.where(product, added, written),
         weight=np.where(sparse | product, weight, 0),
-        own=filling | (rows.kind == schema.KINDS[schema.MEMSET]),
+        own=filling | (rows.is_one(schema.MEMSET)),
         helps=np.where(helper & helps, rows.weight, 0),
     )
 
@@ -372,7 +384,7 @@ def _memory(rows: Rows, flops: Ints, moved: Ints, reason_of: Ints) -> None:
     size = rows.records.numpy("bytes")
     name = rows.records.coded("kShortName")
     twice = np.array([("DtoD" in text or "PtoP" in text) for text in name.values] + [False])
-    memory = np.isin(rows.kind, ("memcpy", "memset"))
+    memory = rows.is_one(schema.MEMCPY, schema.MEMSET)
     moved[memory] = np.where(size < 0, UNKNOWN, size * np.where(twice[name.index], 2, 1))[memory]
     flops[memory] = 0
     reason_of[memory] = _FIRST_REASONS.index(_KNOWN)
@@ -382,9 +394,10 @@ def _memory(rows: Rows, flops: Ints, moved: Ints, reason_of: Ints) -> None:
     reason_of[graph] = _FIRST_REASONS.index(_GRAPH)
 
 
-def _kinds(records: Records) -> NDArray[np.str_]:
+def _kinds(records: Records) -> Coded:
     kind = records.coded("kind")
-    return np.array([*kind.values, "kernel"])[kind.index]  # the original's files hold kernels only
+    values = [*kind.values, schema.KINDS[schema.KERNEL]]  # the original's files hold kernels only
+    return Coded(np.where(kind.index < 0, len(kind.values), kind.index), values)
 
 
 def _ranks(rows: Rows) -> Ints:
@@ -407,6 +420,4 @@ def _charged_inside(rows: Rows, call: Ints) -> Ints:
     parts = (rows.working(lambda _, family: family in PRODUCTS) & rows.kernel) | rows.on_cpu
     if ids is None or not parts.any():
         return np.zeros((0, 2), np.int64)
-    return nested_products(
-        *ids, op_calls.chosen(rows.records, rows.work, rows.work_of), call, parts
-    )
+    return nested_products(*ids, rows.chosen, call, parts)

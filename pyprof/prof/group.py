@@ -9,13 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof.arrays import NONE
+from pyprof.parse.records import combinations, encode, totals
 from pyprof.prof.columns import COLUMNS, FLOAT, INT, Column
 from pyprof.prof.step_rows import StepWork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from pyprof.arrays import Mask
+    from pyprof.arrays import Floats, Integers, Ints, Mask
     from pyprof.prof.step_rows import StepRows
     from pyprof.prof.table import Table
 
@@ -183,6 +185,42 @@ def add_up(rows: pa.Table, keys: Sequence[str], how: Mapping[str, str]) -> pa.Ta
     renamed = {f"{name}_{function}": name for name, function in how.items()}
     names = [renamed.get(name, name) for name in sums.column_names]
     return texts_of(sums.rename_columns(names).select([*keys, *how]))
+
+
+def add_up_rows(
+    keys: Mapping[str, pa.DictionaryArray],
+    numbers: Mapping[str, Ints | Floats],
+    rows: Mask | None = None,
+) -> pa.Table:
+    """Add up numbers of all rows, or those chosen, by some texts: exactly, or as floats in order.
+
+    What comes out is what `add_up` gives of a table of them, at less cost; groups come in the order
+    of their first rows.
+    """
+    codes = [encode(key).index for key in keys.values()]
+    chosen = np.arange(len(codes[0])) if rows is None else np.flatnonzero(rows)
+    first, group = combinations(*(code[chosen] for code in codes))
+    row = pa.array(chosen[first])
+    sums = {name: _summed(group, values[chosen], len(first)) for name, values in numbers.items()}
+    return pa.table(
+        {**{name: key.take(row).cast(pa.string()) for name, key in keys.items()}, **sums}
+    )
+
+
+def _summed(group: Ints, values: Ints | Floats, count: int) -> Ints | Floats:
+    if np.issubdtype(values.dtype, np.integer):
+        return totals(group, values.astype(np.int64, copy=False), count)
+    return np.bincount(group, values, count).astype(np.float64)  # of none it gives integers
+
+
+def distinct_calls(group: Integers, call: Ints, count: int) -> Ints:
+    """Count the op calls of each group; most are in one alone."""
+    group_of_call = np.full(int(call.max(initial=-1)) + 1, NONE)
+    group_of_call[call] = group
+    if (group_of_call[call] == group).all():
+        return np.bincount(group_of_call[group_of_call != NONE], minlength=count)
+    first, _ = combinations(group, call)
+    return np.bincount(group[first], minlength=count)
 
 
 def texts_of(table: pa.Table) -> pa.Table:

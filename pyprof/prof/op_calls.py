@@ -20,17 +20,15 @@ if TYPE_CHECKING:
 
 
 def number(
-    records: Records, works: list[ChosenCall], work_of: Ints, computes: NDArray[np.bool_]
+    records: Records, works: list[ChosenCall], work_of: Ints, ids: Ints, computes: Mask
 ) -> Ints:
     """Number the op calls; rows of one call share its number.
 
-    `computes` are the rows that may do their op's arithmetic.
+    `ids` are what `chosen` gives, `computes` the rows that may do their op's arithmetic.
     """
     if around(records) is None:
         return _runs(records, work_of, computes)
-    ids = chosen(records, works, work_of)
-    call = np.where(ids < 0, -1 - np.arange(len(ids)), ids)
-    used, call = distinct(call)
+    first, call = distinct(np.where(ids < 0, -1 - np.arange(len(ids)), ids))
     # Rows of one call in different surroundings work for the same: it is costed once.
     number_of_work: dict[object, int] = {}
     same = [
@@ -39,7 +37,10 @@ def number(
         )
         for w in works
     ]
-    return distinct(np.array(same, np.int64)[work_of] * len(used) + call)[1]
+    same_of_row = np.array(same, np.int64)[work_of]
+    if (same_of_row == same_of_row[first][call]).all():
+        return call
+    return distinct(same_of_row * len(first) + call)[1]
 
 
 def chosen(records: Records, works: list[ChosenCall], work_of: Ints) -> Ints:
@@ -133,15 +134,16 @@ def nested_products(
     `members[offsets[i]:offsets[i + 1]]` are the ids of the calls around row i, ascending inward;
     `chosen` is the one that it works for, -1 if none; `call` its number.
     """
-    owner = np.repeat(np.arange(len(chosen)), np.diff(offsets))
     charged = product & (chosen >= 0)
+    within = np.repeat(np.where(charged, chosen, -1), np.diff(offsets))
+    outer = np.flatnonzero(members < within)
     ids, first = np.unique(chosen[charged], return_index=True)
-    outer = charged[owner] & (members < chosen[owner]) & np.isin(members, ids)
-    if not outer.any():
+    outer = outer[np.isin(members[outer], ids)]
+    if not len(outer):
         return np.zeros((0, 2), np.int64)
     number = call[np.flatnonzero(charged)[first]]
     # The nearest outer one is the last of a row's: it is charged less by those around it in turn.
-    rows, around = owner[outer], members[outer]
+    rows, around = np.searchsorted(offsets, outer, "right") - 1, members[outer]
     nearest = np.append(rows[1:] != rows[:-1], [True])
     pairs = np.stack([call[rows[nearest]], number[np.searchsorted(ids, around[nearest])]], axis=1)
     return np.unique(pairs, axis=0)
@@ -237,7 +239,9 @@ class FillCosts:
         """Give the numbers of the calls with a fill inside that is as large as their result."""
         works, first = np.unique(chosen[self.weight > 0], return_index=True)
         row = np.flatnonzero(self.weight > 0)[first]
-        owner = np.repeat(np.arange(len(chosen)), np.diff(offsets))
-        inside = self.own[owner] & (chosen[owner] >= 0) & np.isin(members, works)
-        outer = row[np.searchsorted(works, members[inside])]
-        return np.asarray(self.call[outer[self.part[outer] == moved[owner[inside]]]])
+        around = np.flatnonzero(np.repeat(self.own & (chosen >= 0), np.diff(offsets)))
+        place = np.searchsorted(works, members[around])
+        is_work = np.append(works, UNKNOWN)[place] == members[around]
+        inside, outer = around[is_work], row[place[is_work]]
+        owner = np.searchsorted(offsets, inside, "right") - 1
+        return np.asarray(self.call[outer[self.part[outer] == moved[owner]]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import RLock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,7 @@ from pyprof.parameters import meant
 from pyprof.parse.paths import tensors
 from pyprof.parse.records import Coded, Records, distinct
 from pyprof.prof.apportion import UNKNOWN
+from pyprof.prof.columns import COLUMNS
 from pyprof.prof.costs import Costs, share_costs
 from pyprof.prof.forward_calls import with_forward
 from pyprof.prof.measured import Measured, measured_of
@@ -30,6 +32,7 @@ from pyprof.prof.occupancy import Fill, fill
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from pyprof.gpu.measured import Ceilings
@@ -67,6 +70,9 @@ class Table:
     override: Override = field(default_factory=Override)
     steps: StepRows | None = None
     """The steps of the rows, where they were looked for."""
+    _numbered: dict[str, pa.DictionaryArray] = field(default_factory=dict, init=False, repr=False)
+    _own_or_forward: dict[str, Coded] = field(default_factory=dict, init=False, repr=False)
+    _one_at_a_time: RLock = field(default_factory=RLock, init=False, repr=False, compare=False)
 
     @cached_property
     def records(self) -> Records:
@@ -95,6 +101,12 @@ class Table:
 
         A row with an op text of its own is what that says; its forward call fills what is empty.
         """
+        with self._one_at_a_time:
+            if name not in self._own_or_forward:
+                self._own_or_forward[name] = self._filled(name)
+            return self._own_or_forward[name]
+
+    def _filled(self, name: str) -> Coded:
         own, forward = (
             self.records.coded(name),
             self.records.coded(f"fwd{name[0].upper()}{name[1:]}"),
@@ -107,6 +119,16 @@ class Table:
         )
         index = np.where(~(has_own & says) & filled, forward.index + len(own.values), own.index)
         return Coded(index, [*own.values, *forward.values])
+
+    def numbered(self, name: str) -> pa.DictionaryArray:
+        """Give a column of texts as numbers of the distinct ones, and keep it: several ask for it.
+
+        Not for columns of steps, which are looked for after the table is made.
+        """
+        with self._one_at_a_time:
+            if name not in self._numbered:
+                self._numbered[name] = COLUMNS[name].numbered(self)
+            return self._numbered[name]
 
     # --- kernels ---------------------------------------------------------------------------------
 

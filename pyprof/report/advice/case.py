@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from pyprof.gpu.kernel_roles import Role, role
 from pyprof.gpu.peaks import peaks
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.marker import Kind, classify
+from pyprof.parse.records import Coded, encode
 from pyprof.parse.texts import where
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.families import family
@@ -27,7 +29,6 @@ from pyprof.report.analysis.idle import HOST
 from pyprof.report.analysis.intervals import union, union_of
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 _NAMES = (Kind.CONTEXT, Kind.LAYER, Kind.USER, Kind.STEP)
 _LOADING = r"(?i)data_?loader|next_?batch|get_?batch|(?:load|fetch)_?(?:data|batch)"
+_ABOVE_PEAK = re.compile(r"^above peak: [^;]*(; )?")
 _EVIDENCE = ("op", "line", "kernel")
 
 
@@ -56,6 +58,7 @@ class Case:
     ) -> None:
         self.table, self.timeline, self.capture = table, timeline, capture
         self.chosen = np.ones(table.records.rows, bool) if rows is None else rows
+        self._by_end: dict[tuple[int, int], tuple[Ints, Ints]] = {}
 
     @cached_property
     def ns(self) -> NDArray[np.float64]:
@@ -118,11 +121,15 @@ class Case:
         return np.asarray(self.chosen & matches[coded.index])
 
     @cached_property
-    def why(self) -> pa.Array:
+    def why(self) -> Coded:
         """The column `why`, without what it says of rows above their peak."""
-        why_texts = COLUMNS["why"].numbered(self.table)
-        reasons = pc.replace_substring_regex(why_texts.dictionary, r"^above peak: [^;]*(; )?", "")
-        return reasons.take(why_texts.indices)
+        why_texts = encode(COLUMNS["why"].numbered(self.table))
+        return Coded(why_texts.index, [_ABOVE_PEAK.sub("", text) for text in why_texts.values])
+
+    def says_why(self, start: str) -> Mask:
+        """Find rows whose `why` begins so."""
+        begins = [*(text.startswith(start) for text in self.why.values), False]
+        return np.asarray(self.chosen & np.array(begins)[self.why.index])
 
     @cached_property
     def replays(self) -> Mask:
@@ -194,6 +201,37 @@ class Case:
         device_peaks = peaks(device)
         return device_peaks is not None and device_peaks.flops(dtype, tensor_core=True) is not None
 
+    # --- orders ----------------------------------------------------------------------------------
+
+    @cached_property
+    def by_stream(self) -> tuple[Ints, Mask]:
+        """Rows in the order in which each stream began them; which are one stream with the next."""
+        records = self.table.records
+        keys = [records.numpy(name) for name in ("start", "stream", "device", "pid")]
+        order = np.lexsort(keys)
+        same = np.ones(max(len(order) - 1, 0), bool)
+        for key in keys[1:]:
+            same &= np.diff(key[order]) == 0
+        return order, same
+
+    @cached_property
+    def elements(self) -> Ints:
+        """The elements of each row's largest input; by its grid where sizes are not known."""
+        return _elements(self)
+
+    def by_end(self, pid: int, device: int) -> tuple[Ints, Ints]:
+        """Give the rows of a device in the order of their ends, and these; kept for each cause."""
+        key = pid, device
+        if key not in self._by_end:
+            records = self.table.records
+            rows = np.flatnonzero(
+                (records.numpy("pid") == pid) & (records.numpy("device") == device)
+            )
+            end = records.numpy("end")[rows]
+            order = np.argsort(end, kind="stable")
+            self._by_end[key] = rows[order], end[order]
+        return self._by_end[key]
+
     # --- gains -----------------------------------------------------------------------------------
 
     def most(self, rows: Ints, ns: NDArray[np.float64]) -> int | None:
@@ -230,7 +268,7 @@ class Case:
     @cached_property
     def texts(self) -> dict[str, pa.Array]:
         """Op, line and kernel of each row, as the table shows them."""
-        return {name: COLUMNS[name].numbered(self.table) for name in _EVIDENCE}
+        return {name: self.table.numbered(name) for name in _EVIDENCE}
 
     def advice(
         self,
@@ -305,11 +343,10 @@ def idle_for(case: Case, cause: str) -> tuple[Ints, Ints, NDArray[np.float64]]:
 
 def _ended(case: Case, pid: int, device: int, instant: Ints) -> Ints:
     """Find the last row of a device that had ended by each instant."""
-    records = case.table.records
-    rows = np.flatnonzero((records.numpy("pid") == pid) & (records.numpy("device") == device))
-    end = records.numpy("end")[rows]
-    rows = rows[np.argsort(end, kind="stable")]
-    place = np.searchsorted(np.sort(end), instant, side="right") - 1
+    if not len(instant):
+        return instant
+    rows, end = case.by_end(pid, device)
+    place = np.searchsorted(end, instant, side="right") - 1
     return rows[np.maximum(place, 0)]
 
 
@@ -324,23 +361,19 @@ def fusible(case: Case, wanted: Mask, *, chains: bool = False) -> tuple[Ints, ND
     In `chains` what one line does twice by one op ends a run: it may be a loop over tensors.
     """
     single = wanted & case.role(Role.ELEMENTWISE, Role.OPTIMIZER) & ~_many_tensors(case)
-    records = case.table.records
-    keys = [records.numpy(name) for name in ("start", "stream", "device", "pid")]
-    order = np.lexsort(keys)
-    size = _elements(case)[order]
-    same = (size[1:] == size[:-1]) & (size[1:] > 0) & single[order][1:] & single[order][:-1]
-    for key in keys[1:]:
-        same &= np.diff(key[order]) == 0
+    order, one_stream = case.by_stream
+    size, single = case.elements[order], single[order]
+    same = one_stream & (size[1:] == size[:-1]) & (size[1:] > 0) & single[1:] & single[:-1]
     if chains:
         same &= ~_again(case, order)
     run = np.cumsum(np.concatenate([[True], ~same])[: len(order)]) - 1
-    length = np.bincount(run)
-    longest = np.zeros(len(length))
-    np.maximum.at(longest, run, case.ns[order])
-    total = np.bincount(run, weights=case.ns[order])
-    inside = length[run] > 1
-    won = case.ns[order] * (1 - longest[run] / np.maximum(total[run], 1))
-    return order[inside], won[inside]
+    inside = (np.bincount(run) > 1)[run]
+    rows, run = order[inside], run[inside]
+    ns = case.ns[rows]
+    longest = np.zeros(int(run.max(initial=-1)) + 1)
+    np.maximum.at(longest, run, ns)
+    total = np.bincount(run, weights=ns)
+    return rows, ns * (1 - longest[run] / np.maximum(total[run], 1))
 
 
 def _again(case: Case, order: Ints) -> Mask:

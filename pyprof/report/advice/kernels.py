@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.gpu.roofline import LAUNCH_NS
@@ -98,8 +97,8 @@ def under_roof(case: Case) -> Advice | None:
     bound = np.array([*(text in ("compute", "memory") for text in limit.values), False])
     with np.errstate(invalid="ignore"):
         far = case.chosen & bound[limit.index] & (share < _FAR) & (case.ns >= LAUNCH_NS)
-    off = pc.fill_null(pc.starts_with(case.why, "TF32: off"), fill_value=False)  # told apart
-    rows = np.flatnonzero(far & case.kind(schema.KERNEL) & ~np.asarray(off))
+    off = case.says_why("TF32: off")  # which has a rule of its own
+    rows = np.flatnonzero(far & case.kind(schema.KERNEL) & ~off)
     return case.advice(
         "under_roof",
         "kernels are far below the GPU's peaks",

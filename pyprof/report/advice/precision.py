@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
 
 from pyprof.gpu.eligible import FAMILIES
 from pyprof.gpu.kernel_dtypes import HALF
@@ -27,7 +26,8 @@ def half_precision(case: Case) -> Advice | None:
     number, judged = case.table.judged
     missed = np.array([entry.tc.value == "0" and entry.dtype in HALF for entry in judged], bool)
     candidates = np.flatnonzero(case.family(*FAMILIES) & missed[number])
-    reasons = [reason or "" for reason in case.why.take(candidates).to_pylist()]
+    texts = [*case.why.values, ""]
+    reasons = [texts[place] for place in case.why.index[candidates].tolist()]
     keep = np.array([not reason.startswith(_NOT_TO_MEND) for reason in reasons], bool)
     rows = candidates[keep]
     return case.advice(
@@ -49,8 +49,7 @@ def half_precision(case: Case) -> Advice | None:
 )
 def tf32(case: Case) -> Advice | None:
     """Find float32 matrix products and convolutions on CUDA cores of a GPU that has TF32."""
-    off = pc.fill_null(pc.starts_with(case.why, "TF32: off"), fill_value=False)
-    rows = np.flatnonzero(case.chosen & np.asarray(off) & case.device_has("tf32"))
+    rows = np.flatnonzero(case.says_why("TF32: off") & case.device_has("tf32"))
     return case.advice(
         "tf32",
         "float32 matrix products and convolutions run without Tensor Cores",

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof import marker, schema
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import NONE, ints, used
 from pyprof.marker import Kind
 from pyprof.parse import range_names, texts
 from pyprof.parse import ranges as nesting
@@ -97,17 +97,16 @@ def _ranges(capture: Capture) -> _Ranges:
     thread, start, end = (ints(ranges.column(name)) for name in ("thread", "start", "end"))
     nested = ints(ranges.column("style")) == schema.NESTED
     rows = np.flatnonzero((_RANK[kind] != NONE) & nested & (end >= start))
+    thread, start, end = thread[rows], start[rows], end[rows]  # all ranges are many
     nest = nesting.nest(
-        thread[rows],
-        start[rows],
-        end[rows],
-        lambda: _ranks(ints(ranges.column("op_id"))[rows], _RANK[kind[rows]]),
+        thread, start, end, lambda: _ranks(ints(ranges.column("op_id"))[rows], _RANK[kind[rows]])
     )
-    del thread, start, end  # as long as all ranges are many
+    del thread, start, end
     rows = rows[nest.order]
     numbers: dict[str, int] = {}
     number_of_template = np.full(len(read.templates) + 1, NONE, np.int32)
-    for place in np.unique(read.code[rows]).tolist():
+    templates = used([read.code[rows]], len(read.templates))
+    for place in templates[np.isin(read.kind[templates], _OPS)].tolist():
         name = _name(read.templates[place], Kind(int(read.kind[place])))
         if name is not None:
             number_of_template[place] = numbers.setdefault(name, len(numbers))
@@ -143,7 +142,7 @@ def _again(ranges: _Ranges) -> Mask:
     """Tell which ranges are the call that the range around them is."""
     parent = ranges.nest.parent
     inside = parent != NONE
-    alone = _sum_at(parent, np.ones_like(parent))[parent] == 1
+    alone = (np.bincount(parent[inside], minlength=len(parent)) == 1)[parent]
     marked = (ranges.kind[parent] == Kind.OP) & (ranges.kind == Kind.SEQ)
     same = (ranges.name == ranges.name[parent]) & (ranges.name != NONE)
     return np.asarray(inside & same & (alone | marked), bool)
@@ -159,9 +158,7 @@ def _launches(nest: Nest, records: Records, capture: Capture) -> Ints:
         return count
     leaf = nesting.innermost(nest, thread[rows], begin[rows], end[rows])
     np.add.at(count, leaf[leaf != NONE], 1)
-    depth = nesting.depths(nest.parent)
-    inward = np.argsort(depth, kind="stable")
-    levels = np.split(inward, np.flatnonzero(np.diff(depth[inward])) + 1)
+    levels = [ranges for _, ranges in nesting.by_value(nest.depth)]
     for level in reversed(levels[1:]):
         np.add.at(count, nest.parent[level], count[level])
     return count

@@ -10,17 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.arrays import NONE
 from pyprof.gpu.roofline import NS_PER_S, per_second
-from pyprof.parse.records import Coded
-from pyprof.prof.columns import COLUMNS
-from pyprof.prof.group import add_up
+from pyprof.parse.records import Coded, combinations, encode
+from pyprof.parse.records import totals as exact_totals
+from pyprof.prof.group import add_up, add_up_rows, distinct_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Floats, Mask
+    from pyprof.arrays import Floats, Ints, Mask
     from pyprof.prof.table import Table
 
 
@@ -49,17 +50,17 @@ def sums(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None = No
 
     Gives a row for each group, small enough to send: its keys, and what `_SUMS` names.
     """
-    keys = {name: COLUMNS[name].numbered(table) for name in names}
-    numbers = {"calls": np.ones(len(table.duration_ns), np.int64), "ns": table.duration_ns}
+    keys = {name: table.numbered(name) for name in names}
+    numbers: dict[str, Ints | Floats] = {
+        "calls": np.ones(len(table.duration_ns), np.int64),
+        "ns": table.duration_ns,
+    }
     for name, cost in (("flops", table.costs.flops), ("bytes", table.costs.bytes)):
         # As floats: the FLOPs of some thousand ranks are more than 63 bits hold.
         numbers[name] = np.maximum(cost, 0).astype(float)
-        has_cost = ~np.isnan(with_helpers(table, np.where(cost >= 0, cost, np.nan)))
+        has_cost = with_helpers(table, cost >= 0)
         numbers[f"{name}_ns"] = np.where(has_cost, table.duration_ns, 0)
-    data = pa.table({**keys, **{name: pa.array(values) for name, values in numbers.items()}})
-    if rows is not None:
-        data = data.filter(pa.array(rows))
-    return add_up(data, names, _SUMS)
+    return add_up_rows(keys, numbers, rows)
 
 
 def merge_totals(a: pa.Table, b: pa.Table) -> pa.Table:
@@ -183,23 +184,37 @@ def top_ops(
 
     `per_step` is what each row adds to the time in a step, ns; without it, all its time.
     """
-    data = _columns(table)
-    spent = table.duration_ns.astype(float) if per_step is None else per_step
-    data = data.append_column("step_ns", pa.array(spent))
-    if rows is not None:
-        data = data.filter(pa.array(rows))
-    # On one thread: several would add floats in an order that depends on their number.
-    grouped = data.group_by(list(_KEYS), use_threads=False).aggregate(
-        [
-            *((name, "sum") for name in (*_TOPOPS_SUMS, "step_ns")),
-            ("call", "count_distinct"),
-            ("ns", "count"),
-        ]
+    chosen = slice(None) if rows is None else np.flatnonzero(rows)
+    texts = {name: Coded(text.index[chosen], text.values) for name, text in _texts(table)}
+    call, ns = table.costs.call[chosen], table.duration_ns[chosen]
+    first, cell = combinations(*(texts[name].index for name in (*_KEYS[:-1], *_LARGEST)))
+    cells = {name: text.take(first) for name, text in texts.items()}
+    del texts  # as long as all rows are many
+    first, group_of_cell = combinations(*(cells[name].index for name in _KEYS))
+    group, count = group_of_cell[cell], len(first)
+    cell_ns = exact_totals(cell, ns, len(group_of_cell)).tolist()
+    times = {name: _times(cells[name], group_of_cell, cell_ns, count) for name in _LARGEST}
+    sums: dict[str, list[Any]] = {"ns": exact_totals(group, ns, count).tolist()}
+    for name, amount in _amounts(table, per_step):
+        sums[name] = np.bincount(group, amount[chosen], count).tolist()
+    sums["calls"] = distinct_calls(group, call, count).tolist()
+    sums["kernels"] = np.bincount(group, minlength=count).tolist()
+    whole_ns = sum(cell_ns)
+    return in_order(
+        OpTotals(
+            cells["op"].at(cell),
+            cells["dir"].at(cell),
+            cells["line"].at(cell),
+            cells["unnamed"].at(cell),
+            calls=sums["calls"][place],
+            kernels=sums["kernels"][place],
+            whole_ns=whole_ns,
+            sums={name: sums[name][place] for name in _TOPOPS_SUMS},
+            time_by={name: times[name][place] for name in _LARGEST},
+            step_ns=sums["step_ns"][place],
+        )
+        for place, cell in enumerate(first.tolist())
     )
-    data = data.select([*_KEYS, *_LARGEST, "ns"])
-    time = {name: _times(data, name) for name in _LARGEST}
-    total_ns = int(pc.sum(data.column("ns")).as_py() or 0)
-    return in_order(_totals(row, time, total_ns) for row in grouped.to_pylist())
 
 
 def in_order(ops: Iterable[OpTotals]) -> list[OpTotals]:
@@ -238,45 +253,44 @@ def _plus(a: OpTotals, b: OpTotals) -> OpTotals:
     )  # fmt: skip
 
 
-def _columns(table: Table) -> pa.Table:
-    ns = table.duration_ns.astype(float)
-    costs, share = table.costs, np.where(_kernel(table), table.roofline.share, np.nan)
-    flops, moved = (
-        np.where(values_of_row >= 0, values_of_row, np.nan)
-        for values_of_row in (costs.flops, costs.bytes)
-    )
-    moved, share = (with_helpers(table, values) for values in (moved, share))
-    values = {
-        name: COLUMNS[name].numbered(table)
-        for name in ("op", "dir", "line", "kernel", "bound", "tc")
-    }
-    kernel = pa.array(_kernel(table))
-    unknown = pa.array((costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper))
-    values["reason"] = _where(unknown, Coded(costs.reason_of, costs.reason).numbered())
-    values["unnamed"] = _where(pc.is_null(values["op"]), values["kernel"])
-    values["bound"] = _where(kernel, values["bound"])
-    values["tc"] = _where(pc.and_(kernel, pc.not_equal(values["tc"], "-")), values["tc"])
-    measured = {
-        "flops": flops, "flops_ns": np.where(np.isnan(flops), 0, ns),
-        "bytes": moved, "bytes_ns": np.where(np.isnan(moved), 0, ns),
-        "eff_ns": np.where(np.isnan(share), 0, share * ns),
-        "eff_known_ns": np.where(np.isnan(share), 0, ns),
-    }  # fmt: skip
-    numbers = {name: pa.array(np.nan_to_num(value)) for name, value in measured.items()}
-    return pa.table({**values, **numbers, "ns": pa.array(table.duration_ns),
-                     "call": pa.array(costs.call)})  # fmt: skip
+def _texts(table: Table) -> Iterator[tuple[str, Coded]]:
+    """Give what rows are grouped by, and what they are asked for."""
+    costs, kernel = table.costs, _kernel(table)
+    op, name, tc = (encode(table.numbered(name)) for name in ("op", "kernel", "tc"))
+    judged = np.array([*(value != "-" for value in tc.values), False])[tc.index]
+    unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
+    yield "op", op
+    yield "kernel", name
+    yield "unnamed", _where(op.index < 0, name)
+    yield "tc", _where(kernel & judged, tc)
+    yield "bound", _where(kernel, encode(table.numbered("bound")))
+    yield "reason", _where(unknown, Coded(costs.reason_of, costs.reason))
+    yield from ((name, encode(table.numbered(name))) for name in ("dir", "line"))
 
 
-def _where(rows: pa.Array, texts: pa.DictionaryArray) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pc.if_else(rows, texts.indices, None), texts.dictionary)
+def _where(rows: Mask, texts: Coded) -> Coded:
+    return Coded(np.where(rows, texts.index, NONE), texts.values)
 
 
-def with_helpers(table: Table, values: Floats) -> Floats:
-    """Give helpers of known calls a 0 where they have no value: their time is part of the op's."""
+def _amounts(table: Table, per_step: Floats | None) -> Iterator[tuple[str, Floats]]:
+    """Give what is added up of each row, one after the other; 0 where it is not known."""
+    costs, ns = table.costs, table.duration_ns.astype(float)
+    yield "step_ns", ns if per_step is None else per_step
+    yield "flops", np.maximum(costs.flops, 0).astype(float)
+    yield "flops_ns", ns * (costs.flops >= 0)
+    yield "bytes", np.maximum(costs.bytes, 0).astype(float)
+    yield "bytes_ns", ns * with_helpers(table, costs.bytes >= 0)
+    share = np.where(_kernel(table), table.roofline.share, np.nan)
+    yield "eff_ns", np.nan_to_num(share * ns)
+    yield "eff_known_ns", ns * with_helpers(table, ~np.isnan(share))
+
+
+def with_helpers(table: Table, known: Mask) -> Mask:
+    """Count helpers among the known rows, if their call is: their time is part of the op's."""
     costs = table.costs
     is_known = np.zeros(int(costs.call.max(initial=-1)) + 1, bool)
-    is_known[costs.call[_kernel(table) & ~costs.helper & ~np.isnan(values)]] = True
-    return np.where(costs.helper & is_known[costs.call] & np.isnan(values), 0.0, values)
+    is_known[costs.call[_kernel(table) & ~costs.helper & known]] = True
+    return np.asarray(known | (costs.helper & is_known[costs.call]))
 
 
 def _kernel(table: Table) -> Mask:
@@ -286,30 +300,11 @@ def _kernel(table: Table) -> Mask:
     return np.array([*(name in kernels for name in kind.values), True])[kind.index]
 
 
-def _times(data: pa.Table, name: str) -> dict[tuple[Any, ...], dict[str, int]]:
-    """Sum the time of each group by a column's values; nulls do not count."""
-    data = data.select([*_KEYS, name, "ns"])
-    valued = data.filter(pc.is_valid(data.column(name)))
-    summed = valued.group_by([*_KEYS, name]).aggregate([("ns", "sum")])
-    times: dict[tuple[Any, ...], dict[str, int]] = {}
-    for row in summed.to_pylist():
-        times.setdefault(tuple(row[key] for key in _KEYS), {})[row[name]] = row["ns_sum"]
+def _times(values: Coded, group: Ints, ns: Sequence[int], count: int) -> list[dict[str, int]]:
+    """Sum the time of each group by a column's values, given that of cells; nulls do not count."""
+    times: list[dict[str, int]] = [{} for _ in range(count)]
+    for place, value, time in zip(group.tolist(), values.index.tolist(), ns, strict=True):
+        if value != NONE:
+            text = values.values[value]
+            times[place][text] = times[place].get(text, 0) + time
     return times
-
-
-def _totals(
-    row: dict[str, Any], time: dict[str, dict[tuple[Any, ...], dict[str, int]]], whole_ns: int
-) -> OpTotals:
-    op, part, line, unnamed = key = tuple(row[name] for name in _KEYS)
-    return OpTotals(
-        op,
-        part,
-        line,
-        unnamed,
-        calls=row["call_count_distinct"],
-        kernels=row["ns_count"],
-        whole_ns=whole_ns,
-        sums={name: row[f"{name}_sum"] for name in _TOPOPS_SUMS},
-        time_by={name: time[name].get(key, {}) for name in _LARGEST},
-        step_ns=row["step_ns_sum"],
-    )

@@ -97,16 +97,19 @@ def overview(
 
     Raises click.BadParameter where it names none.
     """
-    table = source.table
-    capture_steps = find_steps(table.records, source.capture)
-    table.steps = of_rows(capture_steps)
-    picked = chosen_bounds(capture_steps, chosen)
-    rows, kept = filtered.choose(source, capture_steps.rows(picked), asked)
+    table, records = source.table, source.table.records
     with executor(1) as beside:  # NumPy and Arrow work outside Python's lock
+        costs = beside.submit(lambda: table.costs)
+        capture_steps = find_steps(records, source.capture)
+        table.steps = of_rows(capture_steps)
+        picked = chosen_bounds(capture_steps, chosen)
         span = _span_ns(capture_steps, picked)
-        host = None if asked else beside.submit(host_ops.host_ops, source, span)
+        host = None if asked else host_ops.host_ops(source, span)
+        costs.result()
+        give_back()
+        rows, kept = filtered.choose(source, capture_steps.rows(picked), asked)
         # Time between rows is idle only where none were left out.
-        timed = None if asked else timeline(table.records, source.capture, rows)
+        timed = None if asked else timeline(records, source.capture, rows)
         advised = beside.submit(advise, table, timed, source.capture, rows)
         ops = top_ops(table, rows, per_step(table, capture_steps, picked))
         give_back()
@@ -127,7 +130,7 @@ def overview(
             ops=ops,
             advice=advised.result(),
             kept=kept,
-            host=host and host.result(),
+            host=host,
             counters=counter_totals(
                 table, source.capture, rows, per_step(table, capture_steps, picked)
             ),

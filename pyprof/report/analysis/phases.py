@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof.arrays import sum_if_known
 from pyprof.marker import ServingStep, serving_step
+from pyprof.parse.texts import answers
 from pyprof.prof.step_rows import OUTSIDE, StepRows
 from pyprof.report.analysis.steps import find_steps
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from pyprof.report.analysis.steps import Steps
 
 _NANO = 1e9
+_DIGITS = re.compile(r"\d+")
 _UNKNOWN = ServingStep("")
 
 
@@ -50,8 +54,20 @@ class PhaseTotals:
 
 def said(loop_steps: Steps) -> tuple[ServingStep, ...]:
     """Give what is said of each step; () where no serving engine's ranges are around them."""
-    every = [serving_step(text) for text in loop_steps.texts]
+    return _said(loop_steps.texts)
+
+
+@lru_cache(maxsize=4)
+def _said(texts: tuple[str, ...]) -> tuple[ServingStep, ...]:
+    if not any(answers(texts, _is_said)):
+        return ()
+    every = [serving_step(text) for text in texts]
     return tuple(step or _UNKNOWN for step in every) if any(every) else ()
+
+
+def _is_said(text: str) -> bool:
+    """Tell whether a text says something of a step, but for numbers that no engine writes."""
+    return serving_step(_DIGITS.sub("0", text)) is not None
 
 
 def by_phase(loop_steps: Steps, chosen: tuple[int, int] | None = None) -> list[PhaseTotals]:

@@ -12,8 +12,7 @@ import pyarrow as pa
 from pyprof.errors import PyprofError
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.inputs.source import each_once
-from pyprof.prof.columns import COLUMNS
-from pyprof.prof.group import add_up
+from pyprof.prof.group import add_up, add_up_rows
 from pyprof.prof.measured_rates import dram_bytes
 from pyprof.prof.processor import GPU, processor
 from pyprof.report.analysis.overview import gpus
@@ -116,19 +115,16 @@ def _ops(table: Table, chosen: Mask) -> pa.Table:
     is_measured = np.isfinite(traffic)
     works = chosen & (costs.flops > 0) & (costs.bytes > 0) & (table.duration_ns > 0)
     share = table.roofline.share
-    data = pa.table(
-        {
-            **{name: COLUMNS[name].numbered(table) for name in _KEYS_BY_LINE},
-            "ns": pa.array(table.duration_ns),
-            "flops": pa.array(costs.flops.astype(float)),
-            "bytes": pa.array(costs.bytes.astype(float)),
-            "eff_ns": pa.array(np.where(np.isnan(share), 0, share * table.duration_ns)),
-            "eff_known_ns": pa.array(np.where(np.isnan(share), 0, table.duration_ns)),
-            "dram": pa.array(np.where(is_measured, traffic, 0.0)),
-            "dram_flops": pa.array(np.where(is_measured, costs.flops, 0.0)),
-        }
-    ).filter(pa.array(works))
-    return add_up(data, _KEYS_BY_LINE, _SUMS)
+    numbers = {
+        "ns": table.duration_ns,
+        "flops": costs.flops.astype(float),
+        "bytes": costs.bytes.astype(float),
+        "eff_ns": np.where(np.isnan(share), 0, share * table.duration_ns),
+        "eff_known_ns": np.where(np.isnan(share), 0, table.duration_ns),
+        "dram": np.where(is_measured, traffic, 0.0),
+        "dram_flops": np.where(is_measured, costs.flops, 0.0),
+    }
+    return add_up_rows({name: table.numbered(name) for name in _KEYS_BY_LINE}, numbers, works)
 
 
 def _weights(table: Table, chosen: Mask) -> Iterator[tuple[Roof, float]]:

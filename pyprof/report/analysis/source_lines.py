@@ -12,7 +12,8 @@ import numpy as np
 
 from pyprof.inputs.source import each_once
 from pyprof.parse.paths import file_and_line, user_line
-from pyprof.parse.records import combinations, totals
+from pyprof.parse.records import totals
+from pyprof.prof.group import distinct_calls
 from pyprof.prof.processor import GPU, processor_of
 from pyprof.report import advice
 from pyprof.report.analysis import filtered
@@ -22,9 +23,7 @@ from pyprof.report.analysis.timeline import BLOCKING, timeline
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from pyprof.arrays import Integers, Mask
+    from pyprof.arrays import Mask
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
     from pyprof.prof.where import Condition
@@ -91,7 +90,7 @@ def source_lines(table: Table, rows: Mask | None = None) -> SourceLines:
     chosen = np.ones(len(trace), bool) if rows is None else rows
     index, size = trace.index[chosen] + 1, len(trace.values) + 1  # 0: none
     ns = totals(index, table.duration_ns[chosen], size)
-    calls = _calls(index, table.costs.call[chosen], size)
+    calls = distinct_calls(index, table.costs.call[chosen], size)
     sums_by_line: dict[tuple[str, int], list[int]] = {}
     unknown = int(ns[0])
     for frames, time, count in zip(trace.values, ns[1:].tolist(), calls[1:].tolist(), strict=True):
@@ -119,12 +118,6 @@ def merge_line_times(a: SourceLines, b: SourceLines) -> SourceLines:
     return SourceLines(
         _files(sums_by_line), a.unknown_ns + b.unknown_ns, a.total_ns + b.total_ns, on
     )
-
-
-def _calls(trace: Integers, call: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Count the distinct op calls of each stack."""
-    first, _ = combinations(call, trace)
-    return np.bincount(trace[first], minlength=size)
 
 
 def user_lines(frames: Sequence[str]) -> list[tuple[str, int]]:

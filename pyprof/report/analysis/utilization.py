@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.parse.records import number_combinations
+from pyprof.parse.records import number_combinations, totals
 from pyprof.prof import step_columns
 from pyprof.prof.apportion import UNKNOWN
 from pyprof.report.analysis.phases import said
@@ -195,19 +195,23 @@ class PhaseWork:
 def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, PhaseWork]:
     """Sum up the work of rows, or those chosen, by the part of the step that they are of."""
     phase = step_columns.phases(table)
-    names = np.array([*(name or "" for name in phase.values), ""])[phase.index]
-    chosen = np.ones(len(names), bool) if rows is None else rows
-    known = table.costs.flops != UNKNOWN
+    names = [*dict.fromkeys([*parts, ""])]
+    place = {name: number for number, name in enumerate(names)}
+    place_of = [place.get(name or "", len(names)) for name in (*phase.values, None)]
+    part = np.array(place_of)[phase.index]  # of other names: the last
+    flops, duration = table.costs.flops, table.duration_ns
+    known = flops != UNKNOWN
     counted = known & (table.records.numpy("recomputed") != 1)
-    return {
-        name: PhaseWork(
-            int(table.costs.flops[inside & counted].sum()),
-            int(table.duration_ns[inside].sum()),
-            int(table.duration_ns[inside & known].sum()),
+    chosen = np.ones(len(part), bool) if rows is None else rows
+    count = np.bincount(part[chosen], minlength=len(names))
+    sums = (
+        totals(part[added], values[added], len(names) + 1).tolist()
+        for values, added in (
+            (flops, counted & chosen), (duration, chosen), (duration, known & chosen)
         )
-        for name in (*parts, "")
-        if (inside := chosen & (names == name)).any()
-    }
+    )  # fmt: skip
+    work = dict(zip(names, map(PhaseWork, *sums), strict=False))
+    return {name: work[name] for name in (*parts, "") if count[place[name]]}
 
 
 def utilization(

@@ -12,7 +12,6 @@ from pyprof.arrays import ints
 from pyprof.marker.user_ranges import is_step, step_name
 from pyprof.parse.records import first_rows, number_combinations
 from pyprof.prof.column_values import spelt
-from pyprof.prof.columns import COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 def _op(table: Table) -> pa.DictionaryArray:
     """Name the op with its direction; what no op called goes by its kernel."""
-    columns = [COLUMNS[name].numbered(table) for name in ("op", "dir", "kernel")]
+    columns = [table.numbered(name) for name in ("op", "dir", "kernel")]
     number = number_combinations(*(ints(column.indices) for column in columns))
     first = pa.array(first_rows(number))
     op, part, kernel = (column.take(first).cast(pa.string()) for column in columns)
@@ -74,7 +73,7 @@ def _path(layers: Sequence[str]) -> str | None:
 
 
 def _column(name: str) -> Callable[[Table], pa.DictionaryArray]:
-    return COLUMNS[name].numbered
+    return lambda table: table.numbered(name)
 
 
 KEYS: dict[str, Callable[[Table], pa.DictionaryArray]] = {

@@ -36,11 +36,13 @@ class Measured:
         self.first = side.counted[0] if side.counted else 0
         self._by_step = self._inside(side.samples.by_step)
         self._of_steps = self._inside(side.samples.steps)
+        self._by_key: dict[str, tuple[list[Key], Ints, Ints, Floats]] = {}
 
     def _inside(self, sums: pa.Table) -> pa.Table:
         """Leave of the samples those of the steps that all captures of the side count."""
         number = sums.column("step").to_numpy()
-        return sums.filter((number >= self.first) & (number < self.first + self.side.step_count))
+        inside = (number >= self.first) & (number < self.first + self.side.step_count)
+        return sums if inside.all() else sums.filter(inside)
 
     @property
     def _sampled(self) -> tuple[pa.Table, str, str, int]:
@@ -78,15 +80,13 @@ class Measured:
     def _samples(
         self, table: pa.Table, sample: str, name: str, place: Mapping[Key, int]
     ) -> tuple[Ints, Ints, Floats]:
-        of_key, keys = _keyed(table, self.keys)
-        index = np.array([place.get(key, -1) for key in keys], np.int64)
-        number = table.column(sample).to_numpy().astype(np.int64)
-        first, group = distinct(of_key * (int(number.max(initial=0)) + 2) + number + 1)
-        values = np.bincount(group, table.column(name).to_numpy(), len(first)).astype(float)
-        index, number = index[of_key[first]], number[first]
-        number -= self.first if sample == "step" else 0
+        if sample not in self._by_key:
+            self._by_key[sample] = _by_key(table, self.keys, sample, name)
+        keys, of_key, number, values = self._by_key[sample]
+        index = np.array([place.get(key, -1) for key in keys], np.int64)[of_key]
         compared = index >= 0  # of all rows, some are in no step
-        return index[compared], number[compared], values[compared]
+        first = self.first if sample == "step" else 0
+        return index[compared], number[compared] - first, values[compared]
 
     @property
     def durations(self) -> Floats:
@@ -155,12 +155,23 @@ class Measured:
         return self._estimated(nothing, number, values, (1, len(values)), of_time=of_time)
 
 
+def _by_key(
+    table: pa.Table, names: Sequence[str], sample: str, name: str
+) -> tuple[list[Key], Ints, Ints, Floats]:
+    """Sum up by key and sample: the keys, and the key, the sample and the sum of each entry."""
+    of_key, keys = _keyed(table, names)
+    number = table.column(sample).to_numpy().astype(np.int64)
+    first, group = distinct(of_key * (int(number.max(initial=0)) + 2) + number + 1)
+    values = np.bincount(group, table.column(name).to_numpy(), len(first)).astype(float)
+    return keys, of_key[first], number[first], values
+
+
 def _keyed(table: pa.Table, names: Sequence[str]) -> tuple[Ints, list[Key]]:
     """Number the keys of rows as they come: that of each row, and the keys."""
     columns = [table.column(name).combine_chunks() for name in names]
     if not columns:
         return np.zeros(table.num_rows, np.int64), [()]
-    texts = [column.dictionary_encode(null_encoding="encode") for column in columns]
+    texts = [column.dictionary_encode() for column in columns]
     number = number_combinations(*(ints(column.indices) for column in texts))
     first = pa.array(first_rows(number))
     values = (column.take(first).to_pylist() for column in columns)

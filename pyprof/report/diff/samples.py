@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.arrays import ints
+from pyprof.arrays import ints, numbered
 from pyprof.parse.records import distinct
-from pyprof.prof.group import add_up
+from pyprof.prof.group import add_up, texts_of
 from pyprof.report.diff.keys import KEYS
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ class Samples:
     """Sums of time, in ns, by keys and by what samples are."""
 
     by_step: pa.Table
-    """Of the rows of the counted steps: keys, `step`, `ns`; added up over ranks."""
+    """Of the rows of the counted steps: keys, `step`, `ns`; added up over ranks. As there are many,
+    keys may be dictionaries of distinct texts."""
     by_rank: pa.Table
     """Of all rows (`ns`), and per counted step (`step_ns`): keys, `rank`, counted from 0."""
     steps: pa.Table
@@ -69,7 +70,8 @@ class Samples:
 
 def _added(a: pa.Table, b: pa.Table, sums: Mapping[str, str]) -> pa.Table:
     names = [name for name in a.column_names if name not in sums]
-    return add_up(pa.concat_tables([a, b]), names, sums).select(a.column_names)
+    both = pa.concat_tables([texts_of(a), texts_of(b)])
+    return add_up(both, names, sums).select(a.column_names)
 
 
 def samples(
@@ -85,14 +87,17 @@ def samples(
     inside: Mask = no_rows if counted is None else np.asarray(loop_steps.rows(counted))
     columns = {name: KEYS[name](table) for name in dict.fromkeys((*names, *TRAITS))}
     first, code = _coded([columns[name] for name in names], table.records.rows)
-    keys = {name: columns[name].take(pa.array(first)).cast(pa.string()) for name in names}
+    keys = {
+        name: columns[name].take(pa.array(first)).cast(pa.string()).dictionary_encode()
+        for name in names
+    }
     duration = table.duration_ns
-    rank = np.unique(table.records.numpy("pid"), return_inverse=True)[1]
+    rank = numbered(table.records.numpy("pid"))[1]
     step_ns = np.where(inside, duration, 0) / (counted[1] - counted[0] if counted else 1)
     return Samples(
         _sums(keys, code, {"step": loop_steps.of_row}, inside, ns=duration),
-        _sums(keys, code, {"rank": rank}, chosen | inside,
-              ns=np.where(chosen, duration, 0), step_ns=step_ns),
+        texts_of(_sums(keys, code, {"rank": rank}, chosen | inside,
+                       ns=np.where(chosen, duration, 0), step_ns=step_ns)),
         _of_steps(table, loop_steps.of_row, inside),
         _traits(table, keys, code, chosen, [columns[name] for name in TRAITS]),
         int(rank.max(initial=-1)) + 1,
@@ -125,7 +130,7 @@ def _coded(columns: Sequence[pa.DictionaryArray], rows: int) -> tuple[Ints, Ints
 
 
 def _sums(
-    keys: Mapping[str, pa.Array],
+    keys: Mapping[str, pa.DictionaryArray],
     code: Ints,
     other: Mapping[str, Ints],
     chosen: Mask,
@@ -156,11 +161,15 @@ def _of_steps(table: Table, of_row: Ints, inside: Mask) -> pa.Table:
 
 
 def _traits(
-    table: Table, keys: Mapping[str, pa.Array], code: Ints, chosen: Mask, own: Sequence[pa.Array]
+    table: Table,
+    keys: Mapping[str, pa.DictionaryArray],
+    code: Ints,
+    chosen: Mask,
+    own: Sequence[pa.Array],
 ) -> pa.Table:
     first, trait = _coded(own, table.records.rows)
     tried = table.costs.tried.astype(np.int64)
-    sums = _sums(keys, code, {"trait": trait * 2 + tried}, chosen, ns=table.duration_ns)
+    sums = texts_of(_sums(keys, code, {"trait": trait * 2 + tried}, chosen, ns=table.duration_ns))
     number = sums.column("trait").to_numpy()
     row = pa.array(first[number // 2])
     named = {

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof.arrays import sum_if_known
+from pyprof.arrow_setup import give_back
 from pyprof.cores import executor
 from pyprof.inputs.source import each_once
 from pyprof.prof.group import add_up, texts_of
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
     from pyprof.report.analysis.steps import Steps
+    from pyprof.report.analysis.timeline import Timeline
 
 Key = tuple[str | None, ...]
 
@@ -119,10 +121,10 @@ class Sums:
     """What was measured of them."""
 
     @staticmethod
-    def from_rows(source: Source, keys: Sequence[str], rows: NDArray[np.bool_] | None) -> Sums:
-        """Add up all rows, or those chosen."""
-        table = source.table
-        timed = timeline(table.records, source.capture, rows)
+    def from_rows(
+        table: Table, timed: Timeline | None, keys: Sequence[str], rows: NDArray[np.bool_] | None
+    ) -> Sums:
+        """Add up all rows, or those chosen, of which `timed` is the time."""
         devices = timed.devices if timed else ()
         summed = np.ones(table.records.rows, bool) if rows is None else rows
         costs = {name: getattr(table.costs, name)[summed] for name in _COSTS}
@@ -189,14 +191,23 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
 
     Raises click.BadParameter where it names none.
     """
-    loop_steps = steps.find_steps(source.table.records, source.capture)
-    picked = steps.chosen_bounds(loop_steps, chosen)
-    counted = picked or loop_steps.steady
+    table, records = source.table, source.table.records
     with executor(1) as beside:  # NumPy and Arrow work outside Python's lock
-        summing = beside.submit(Sums.from_rows, source, keys, loop_steps.rows(counted))
-        alike = picked or not counted  # all rows, or those that are all that is looked at
-        in_total = summing.result() if alike else Sums.from_rows(source, keys, None)
-        taken = samples(source.table, keys, loop_steps, counted, loop_steps.rows(picked))
+        costs = beside.submit(lambda: table.costs)
+        loop_steps = steps.find_steps(records, source.capture)
+        picked = steps.chosen_bounds(loop_steps, chosen)
+        counted = picked or loop_steps.steady
+        rows = loop_steps.rows(counted)
+        timed = timeline(records, source.capture, rows)
+        costs.result()
+        give_back()
+        summing = beside.submit(Sums.from_rows, table, timed, keys, rows)
+        # all rows, or those that are all that is looked at
+        alike = picked or rows is None or rows.all()
+        if not alike:
+            in_total = Sums.from_rows(table, timeline(records, source.capture), keys, None)
+        taken = samples(table, keys, loop_steps, counted, loop_steps.rows(picked))
+        in_total = summing.result() if alike else in_total
         stepped = summing.result() if counted else None
     return Side(
         gpus=gpus(source),

@@ -9,6 +9,7 @@ import pytest
 
 from pyprof.inputs import source
 from pyprof.marker import Tensor
+from pyprof.prof.columns import COLUMNS
 from pyprof.report.analysis.op_totals import top_ops
 from tests.report.captures import SGEMM_A100, US, Work, capture, copy, op, table, training
 
@@ -65,6 +66,35 @@ def test_chosen_rows_alone_are_totalled() -> None:
     whole = table(capture([Work((0, 10)), copy((20, 30), None)]))
     (found,) = top_ops(whole, np.array([False, True]))
     assert (found.dir, found.share) == ("copy", 1.0)
+
+
+def test_a_call_counts_for_each_group_that_it_has_rows_in() -> None:
+    """A product and the sum of its bias's gradient are of one call, and two ops; copies are two."""
+    x = Tensor((512, 512), "float32")
+    bias = "void at::native::reduce_kernel<128, 4, at::native::ReduceOp<float> >(float)"
+    work = [
+        Work((20 * US, 80 * US), (1 * US, 2 * US), SGEMM_A100),
+        Work((80 * US, 100 * US), (3 * US, 4 * US), bias),
+        *(copy((at * US, (at + 5) * US), None) for at in (100, 110)),
+    ]
+    net = table(capture(work, ranges=[op("mm", (0, 10 * US), x, x)]))
+    rows = zip(
+        COLUMNS["op"].values(net).to_pylist(), COLUMNS["dir"].values(net).to_pylist(),
+        COLUMNS["line"].values(net).to_pylist(), COLUMNS["kernel"].values(net).to_pylist(),
+        net.costs.call.tolist(), net.duration_ns.tolist(), strict=True,
+    )  # fmt: skip
+    calls: dict[tuple[str | None, ...], set[int]] = {}
+    kernel_ns: dict[tuple[str | None, ...], dict[str, int]] = {}
+    for name, part, line, kernel, call, ns in rows:
+        key = (name, part, line, None if name else kernel)
+        calls.setdefault(key, set()).add(call)
+        times = kernel_ns.setdefault(key, {})
+        times[kernel] = times.get(kernel, 0) + ns
+    found = {(each.op, each.dir, each.line, each.unnamed): each for each in top_ops(net)}
+    assert {key: each.calls for key, each in found.items()} == {
+        key: len(numbers) for key, numbers in calls.items()
+    }
+    assert {key: each.time_by["kernel"] for key, each in found.items()} == kernel_ns
 
 
 @pytest.mark.parametrize(

@@ -158,3 +158,11 @@ def test_there_are_no_phases_without_a_serving_engine() -> None:
     assert by_phase(find_steps(of.table.records, of.capture)) == []
     lone = capture([Work((5, 9), (1, 2))], ranges=[op("mm", (0, 3))])
     assert by_phase(find_steps(parse(lone), lone)) == []
+
+
+def test_a_step_with_an_impossible_number_hides_no_other() -> None:
+    """Texts that differ in numbers alone are looked at together; too long ones say nothing."""
+    impossible = TEXTS[1].replace("3", "3" * 19)
+    source = _serving(impossible, TEXTS[1])
+    (total,) = by_phase(find_steps(source.table.records, source.capture))
+    assert (total.phase, total.steps, total.tokens) == ("decode", 1, 3)

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from pyprof.parse.records import number_combinations, totals
 from pyprof.prof.column_values import spelt
-from pyprof.prof.columns import COLUMNS
 from pyprof.prof.group import add_up
 from pyprof.report.analysis.layer_tree import NO_LAYER, steps
 from pyprof.report.analysis.source_lines import user_lines
@@ -37,14 +36,11 @@ _CUT = 160
 
 def _columns(table: Table) -> dict[str, pa.DictionaryArray]:
     """Give the texts of each row that distinguish it from others."""
-    own = {name: COLUMNS[name].values(table) for name in KEYS if name not in ("stack", "layer")}
+    own = {name: table.numbered(name) for name in KEYS if name not in ("stack", "layer")}
     stack = spelt(table.own_or_forward("trace"), _spelt_stack)
     layer = spelt(table.own_or_forward("layer"), lambda names: ".".join(steps(names)) or None)
-    encoded = {**own, "stack": stack, "layer": layer}
-    return {
-        name: column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        for name, column in ((name, encoded[name]) for name in KEYS)
-    }
+    columns = {**own, "stack": stack, "layer": layer}
+    return {name: columns[name] for name in KEYS}
 
 
 def _spelt_stack(frames: Sequence[str]) -> str | None:

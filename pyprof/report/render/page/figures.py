@@ -16,7 +16,7 @@ from pyprof.report.render.page.lanes import PAUSED
 from pyprof.report.render.text import duration, number, percent, short_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyprof.report.analysis.roofline import Point, Roof
     from pyprof.report.analysis.utilization import StepShares
@@ -172,9 +172,12 @@ def trend(
     warm_up: int,
     median_ns: float,
     first: int,
-    shares: Sequence[StepShares] = (),
+    shares: Callable[[int], StepShares] | None = None,
 ) -> Mapping[str, Any]:
-    """Draw how long each step took; of very many, the longest of each few, with its own shares."""
+    """Draw how long each step took; of very many, the longest of each few, with its own shares.
+
+    `shares` gives those of a step, by its place among all from `first` on.
+    """
     values = np.asarray(duration_ns, float)
     group = max(-(-len(values) // _MOST_COLUMNS), 1)
     starts = range(0, len(values), group)
@@ -188,7 +191,7 @@ def trend(
         "first": first,
         "warm_up": warm_up,
         "median": median_ns,
-        "shares": _series([shares[place] for place in longest]) if shares else {},
+        "shares": _series([shares(place) for place in longest]) if shares else {},
     }
 
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pyprof.parse.records import number_combinations, totals
+from pyprof.parse.records import combinations, totals
 from pyprof.report.analysis.timeline import streams
 from pyprof.report.render.page.facts import KEYS
 from pyprof.report.render.page.sections import device_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -186,24 +186,25 @@ def lanes(gathered: Gathered) -> Lanes | None:
     rows = np.ones(records.rows, bool) if overview.rows is None else overview.rows
     devices = overview.timeline.devices[:_MOST_DEVICES]
     first, length = extent(devices)
-    marks, typical, slowest = _marks(records, overview, first)
+    shown, marks = _marks(records, overview, first)
+    typical, slowest = _examples(overview.steps, shown)
     drawn, left_out = _chosen_streams(records, rows, devices)
-    examples = [mark for mark in (_mark(marks, typical), _mark(marks, slowest)) if mark]
+    examples = [marks(step) for step in (typical, slowest) if step is not None]
     single = _single(gathered, rows, drawn, length, typical, slowest)
     texts = _Texts(gathered)
-    shown = tuple(
+    drawn_devices = tuple(
         _device(device, first, examples,
                 [_lane(records, stream, rows, single, first, length, texts)
                  for stream in drawn if (stream.pid, stream.device) == _key(device)])
         for device in devices
     )  # fmt: skip
     return Lanes(
-        shown,
+        drawn_devices,
         texts.all(),
-        tuple(marks[:_MOST_MARKS]),
-        len(marks[_MOST_MARKS:]),
-        _mark(marks, typical),
-        _mark(marks, slowest),
+        tuple(map(marks, shown[:_MOST_MARKS].tolist())),
+        len(shown[_MOST_MARKS:]),
+        None if typical is None else marks(typical),
+        None if slowest is None else marks(slowest),
         length,
         len(overview.timeline.devices) - len(devices) + overview.timeline.left_out,
         left_out,
@@ -240,40 +241,32 @@ def _chosen_streams(
     return [stream for stream in candidates if id(stream) in kept], len(candidates) - len(busiest)
 
 
-def _marks(
-    records: Records, overview: Overview, first: int
-) -> tuple[list[Mark], int | None, int | None]:
-    """Give the steps on the GPU; and of which of them most is to be seen."""
+def _marks(records: Records, overview: Overview, first: int) -> tuple[Ints, Callable[[int], Mark]]:
+    """Give the steps on the GPU, and what marks each."""
     steps = overview.steps
-    if not len(steps):
-        return [], None, None
     ended = np.full(len(steps), np.iinfo(np.int64).min)
     inside = np.flatnonzero(steps.of_row >= 0)
     np.maximum.at(ended, steps.of_row[inside], records.numpy("end")[inside])
-    chosen = range(*(overview.chosen or (0, len(steps))))
-    shown = [step for step in chosen if ended[step] > 0 < steps.duration_ns[step]]
+    low, high = overview.chosen or (0, len(steps))
+    shown = low + np.flatnonzero((ended[low:high] > 0) & (steps.duration_ns[low:high] > 0))
     ended = np.maximum.accumulate(ended)
-    marks = [
-        Mark(f"step {step}", max(int(ended[step] - steps.duration_ns[step]) - first, 0),
-             int(steps.duration_ns[step]))
-        for step in shown
-    ]  # fmt: skip
-    return marks, *_examples(steps, shown)
+
+    def mark(step: int) -> Mark:
+        duration = int(steps.duration_ns[step])
+        return Mark(f"step {step}", max(int(ended[step]) - duration - first, 0), duration)
+
+    return shown, mark
 
 
-def _examples(steps: Steps, shown: Sequence[int]) -> tuple[int | None, int | None]:
+def _examples(steps: Steps, shown: Ints) -> tuple[int | None, int | None]:
     """Give the steps nearest to the median and the slowest one, none of them a warm-up."""
-    warm_up = steps.warm_up  # which looks at all of them
-    steady = [step for step in shown if step >= warm_up] or list(shown)
-    if not steady:
+    if not len(shown):
         return None, None
+    steady = shown[shown >= steps.warm_up]
+    steady = steady if len(steady) else shown
     duration = steps.duration_ns[steady]
-    nearest = int(np.argmin(np.abs(duration - np.median(duration))))
-    return steady[nearest], steady[int(np.argmax(duration))]
-
-
-def _mark(marks: Sequence[Mark], step: int | None) -> Mark | None:
-    return next((mark for mark in marks if mark.name == f"step {step}"), None)
+    nearest = np.argmin(np.abs(duration - np.median(duration)))
+    return int(steady[nearest]), int(steady[np.argmax(duration)])
 
 
 def _single(
@@ -334,7 +327,8 @@ def _lane(
     box = _joined(start, single[rows], first, length)
     begins = np.flatnonzero(np.diff(box, prepend=-1))
     time = end - start
-    longest = np.lexsort((-time, box))[begins]  # of each box, the longest comes first
+    top = np.flatnonzero(time == np.maximum.reduceat(time, begins)[box])
+    longest = top[np.flatnonzero(np.diff(box[top], prepend=-1))]  # of each box, the first of these
     last = np.maximum.reduceat(end, begins)
     fact = texts.of_row[rows]
     count = np.diff(begins, append=len(rows))
@@ -355,8 +349,7 @@ def _lane(
 def _parts(box: Ints, joined: Mask, fact: Ints, time: Ints, texts: _Texts) -> Parts:
     """Add up what joined boxes are made of, and keep of each box the sorts of most time."""
     box, fact, time = box[joined], fact[joined], time[joined]
-    number = number_combinations(box, fact) if len(box) else box
-    first = np.unique(number, return_index=True)[1]
+    first, number = combinations(box, fact)
     ns = totals(number, time, len(first))
     order = np.lexsort((-ns, box[first]))
     first, ns = first[order], ns[order]

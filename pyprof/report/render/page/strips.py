@@ -98,7 +98,8 @@ class Strips:
 
         A step that is chosen for being slow in one may not be there of another.
         """
-        steps = [step for step in self.steps if step < len(capture_steps)]
+        count = len(capture_steps)
+        steps = [step for step in self.steps if step < count]
         chosen = _some(steps, capture_steps.duration_ns, _most(len(self.devices)))
         several = len(self.devices) > 1
         labels, rows = [], []
@@ -177,7 +178,8 @@ def _shown_steps(
     ended = np.full(len(steps), np.iinfo(np.int64).min)
     inside = np.flatnonzero(steps.of_row >= 0)
     np.maximum.at(ended, steps.of_row[inside], records.numpy("end")[inside])
-    all_steps = [step for step in range(first, last) if ended[step] > 0 < steps.duration_ns[step]]
+    worked = (ended[first:last] > 0) & (steps.duration_ns[first:last] > 0)
+    all_steps = (first + np.flatnonzero(worked)).tolist()
     ended = np.maximum.accumulate(ended)
     begun = ended - steps.duration_ns  # so that waiting for the first kernel is the step's own
     counts = {_most(count) for count in range(devices, _MOST_DEVICES + 1)}
@@ -195,7 +197,8 @@ def _spelt(steps: Steps, step: int) -> str:
 def _some(steps: list[int], duration_ns: Ints, most: int) -> list[int]:
     if len(steps) <= most:
         return steps
-    slowest = sorted(steps, key=lambda step: -int(duration_ns[step]))[: min(_SLOWEST, most - 1)]
+    order = np.argsort(-duration_ns[steps], kind="stable")[: min(_SLOWEST, most - 1)]
+    slowest = [steps[place] for place in order.tolist()]
     apart = np.linspace(0, len(steps) - 1, most - len(slowest)).astype(int)
     return sorted({*slowest, *(steps[place] for place in apart.tolist())})
 

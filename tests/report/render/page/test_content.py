@@ -219,15 +219,15 @@ def test_shares_of_the_peak_are_those_of_the_steps_drawn(monkeypatch: pytest.Mon
     """Of a group its longest step's; a line for what any step tells, HFU only where it differs."""
     monkeypatch.setattr(figures, "_MOST_COLUMNS", 3)
     shares = [StepShares(mfu, hfu) for mfu, hfu in ((0.1, 0.1), (0.2, 0.2), (0.3, 0.3), (0.4, 0.5))]
-    trend = figures.trend([5, 1, 2, 9, 3], 1, 3.0, 10, [*shares, StepShares()])
+    trend = figures.trend([5, 1, 2, 9, 3], 1, 3.0, 10, [*shares, StepShares()].__getitem__)
     assert trend["shares"] == {"MFU": [10, 40, None], "HFU": [10, 50, None]}
     drawn = figures.shares_of_peak(trend)
     assert drawn is not None
     assert (drawn["label"], drawn["step"], [*drawn["colours"]]) == (
         "MFU and HFU of each step, percent of the peak", [10, 13, 14], ["MFU", "HFU"]
     )  # fmt: skip
-    assert figures.shares_of_peak(figures.trend([5, 1], 0, 3.0, 0, [StepShares()] * 2)) is None
-    alike = figures.trend([5, 1], 0, 3.0, 0, [StepShares(0.5, 0.5, 0.7)] * 2)
+    assert figures.shares_of_peak(figures.trend([5, 1], 0, 3.0, 0, lambda _: StepShares())) is None
+    alike = figures.trend([5, 1], 0, 3.0, 0, lambda _: StepShares(0.5, 0.5, 0.7))
     assert alike["shares"] == {"MFU": [50, 50], "MBU": [70, 70]}
 
 

@@ -14,6 +14,8 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from pyprof.cores import executor
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -81,7 +83,13 @@ def parts() -> Mapping[str, Part]:
 
 def summarise(gathered: Gathered) -> dict[str, Any]:
     """Sum up a capture for each part that asks for it."""
-    return {name: part.summarise(gathered) for name, part in parts().items() if _has_data(part)}
+    with executor(2) as pool:  # NumPy and Arrow work outside Python's lock
+        sums = {
+            name: pool.submit(part.summarise, gathered)
+            for name, part in parts().items()
+            if _has_data(part)
+        }
+        return {name: each.result() for name, each in sums.items()}
 
 
 def merge_parts(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:

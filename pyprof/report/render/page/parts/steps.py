@@ -12,6 +12,7 @@ from pyprof.report.render.text import duration
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyprof.report.analysis.utilization import StepShares
     from pyprof.report.render.page.parts import Gathered, Page
 
 TITLE, ORDER = "Steps", 50
@@ -69,5 +70,8 @@ def _trend(page: Page, first: int, last: int) -> Mapping[str, Any]:
     steps = page.brief.steps
     warm_up = max(steps.warm_up - first, 0)
     every = steps.duration_ns.tolist()
-    shares = page.brief.utilization.of_steps(every)[first:last]
+
+    def shares(place: int) -> StepShares:
+        return page.brief.utilization.of_step(first + place, every[first + place])
+
     return figures.trend(every[first:last], warm_up, steps.median_ns or 0, first, shares)
