@@ -34,7 +34,7 @@ def enlarged(source: Path, target: Path, size: int) -> int:
     written = rounds = 0
     with target.open("w", encoding="utf-8") as out:
         written += out.write(json.dumps(trace)[:-1] + ', "traceEvents": [\n')
-        while written < size:
+        while written < size or not rounds:
             for event in events:
                 separator = ",\n" if rounds or event is not events[0] else ""
                 written += out.write(separator + json.dumps(shifted(event, rounds, length, step)))

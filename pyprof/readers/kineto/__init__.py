@@ -61,8 +61,8 @@ def _gathered(path: Path) -> tuple[Gathered, Trace]:
     trace = Trace(path)
     gathered = Gathered()
     with _no_collection():
-        for events in trace.events():
-            gathered.add(events)
+        for groups in trace.events():
+            gathered.add(groups)
     return gathered, trace
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Raw
 
 from pyprof.arrays import ints as integers
-from pyprof.readers.kineto.events import LongTimed, all_loads
+from pyprof.readers.kineto.events import all_loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -60,7 +61,7 @@ class Timed(NamedTuple):
 def timed(events: list[Event]) -> Timed:
     """Find out when events began."""
     values = [event.ts for event in events]
-    if events and isinstance(events[0], LongTimed):
+    if values and isinstance(values[0], Raw):
         values = all_loads(values)
     if set(map(type, values)) - {int, float}:
         values = [microseconds(value) for value in values]

@@ -20,7 +20,7 @@ from msgspec import UNSET, Raw, field
 from pyprof.readers.kineto.repair import repaired
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyprof.arrays import Ints
 
@@ -32,10 +32,10 @@ ABSENT = Raw(NO_JSON)
 NO_NUMBER = -(2**63)
 """Stands for a number that is not there, where null is something else."""
 
-_NOTHING = Raw(b"{}")
-_NULL = Raw(b"null")
+NOTHING = Raw(b"{}")
+NULL = Raw(b"null")
 
-_FAILURES = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+FAILURES = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class Event(msgspec.Struct, gc=False):
@@ -49,30 +49,47 @@ class Event(msgspec.Struct, gc=False):
     ts: Any = None
     dur: Any = None
     id: Any = None
-    args: Raw = _NOTHING
+    args: Raw = NOTHING
 
 
 class LongTimed(Event, gc=False):
     """An event whose time stays JSON: numbers of so many digits are read faster all at once."""
 
-    ts: Raw = _NULL
+    ts: Raw = NULL
 
 
 class OpArgs(msgspec.Struct, gc=False):
-    """What is said of an op or an annotation."""
+    """What is said of an op or an annotation, in the order in which torch writes it."""
 
     op_id: Any = field(name="External id", default=None)
     seq: Any = field(name="Sequence number", default=NO_NUMBER)
     forward: Any = field(name="Fwd thread id", default=None)
-    dims: Raw = field(name="Input Dims", default=ABSENT)
-    old_dims: Raw = field(name="Input dims", default=ABSENT)
+    inputs: Raw = field(name="Concrete Inputs", default=ABSENT)
     types: Raw = field(name="Input type", default=ABSENT)
     strides: Raw = field(name="Input Strides", default=ABSENT)
-    inputs: Raw = field(name="Concrete Inputs", default=ABSENT)
+    dims: Raw = field(name="Input Dims", default=ABSENT)
+    old_dims: Raw = field(name="Input dims", default=ABSENT)
     stack: Raw = field(name="Call stack", default=ABSENT)
     modules: Raw = field(name="Module Hierarchy", default=ABSENT)
+    # of kernels that Inductor made
     backend: Raw = field(name="kernel_backend", default=ABSENT)
+    file: Raw = field(name="kernel_file", default=ABSENT)
+    hash: Raw = field(name="kernel_hash", default=ABSENT)
+    kwargs: Raw = field(name="kernel_kwargs", default=ABSENT)
+    warps: Raw = field(name="num_warps", default=ABSENT)
+    stages: Raw = field(name="num_stages", default=ABSENT)
+    grid: Raw = ABSENT
+    # of collectives
     collective: Raw = field(name="Collective name", default=ABSENT)
+    dtype: Raw = ABSENT
+    count_in: Raw = field(name="In msg nelems", default=ABSENT)
+    count_out: Raw = field(name="Out msg nelems", default=ABSENT)
+    size: Raw = field(name="Group size", default=ABSENT)
+    group: Raw = field(name="Process Group Name", default=ABSENT)
+    description: Raw = field(name="Process Group Description", default=ABSENT)
+    ranks: Raw = field(name="Process Group Ranks", default=ABSENT)
+    src: Raw = field(name="Src Rank", default=ABSENT)
+    dst: Raw = field(name="Dst Rank", default=ABSENT)
 
 
 class WorkArgs(msgspec.Struct, gc=False):
@@ -124,23 +141,38 @@ class Args(Generic[T]):
 
     def read(self, events: Sequence[Event], text: bytes | None = None) -> list[T]:
         """Give what each event says; `text` is what `joined` gives of them."""
+        said: list[Any] = [event.args for event in events]
+        kinds = {*map(type, said)}
+        if kinds == {Raw}:
+            return self._read_raw(said, text)
+        if kinds == {self._kind}:
+            return said
+        raws = iter(self._read_raw([args for args in said if isinstance(args, Raw)]))
+        return [self._known(args, raws) for args in said]
+
+    def _known(self, args: object, raws: Iterator[T]) -> T:
+        if isinstance(args, Raw):
+            return next(raws)
+        return args if isinstance(args, self._kind) else self._kind()
+
+    def _read_raw(self, said: Sequence[Raw], text: bytes | None = None) -> list[T]:
         try:
-            return self._all.decode(joined(events) if text is None else text)
-        except _FAILURES:
-            return [self._read_one(event.args) for event in events]
+            return self._all.decode(b"[%b]" % b",".join(said) if text is None else text)
+        except FAILURES:
+            return [self._read_one(raw) for raw in said]
 
     def _read_one(self, raw: Raw) -> T:
         try:
             return self._one.decode(raw)
-        except _FAILURES:
+        except FAILURES:
             value = loads(raw)
         return self._one.decode(orjson.dumps(value)) if isinstance(value, dict) else self._kind()
 
 
 OPS, WORK, CALLS = Args(OpArgs), Args(WorkArgs), Args(CallArgs)
 
-_EVENTS = msgspec.json.Decoder(list[Event])
-_LONG_TIMED: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[LongTimed])
+EVENTS = msgspec.json.Decoder(list[Event])
+LONG_TIMED: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[LongTimed])
 _LONG_TIME = re.compile(rb'"ts"\s?:\s?\d{16}\.\d')
 """Microseconds since 1970 with a fraction, as some versions of torch write them."""
 _PEEK_BYTES = 1 << 12
@@ -149,18 +181,23 @@ _FIELDS = msgspec.json.Decoder(dict[str, Raw])
 
 def decode(text: bytes | Raw) -> list[Event] | None:
     """Read a JSON list of events; None where it is none, or holds anything else."""
-    decoder = _LONG_TIMED if _LONG_TIME.search(text, 0, _PEEK_BYTES) else _EVENTS
+    decoder = LONG_TIMED if is_long_timed(text) else EVENTS
     try:
         return decoder.decode(text)
-    except _FAILURES:
+    except FAILURES:
         return None
+
+
+def is_long_timed(text: bytes | Raw) -> bool:
+    """Tell whether the first events have times of many digits."""
+    return _LONG_TIME.search(text, 0, _PEEK_BYTES) is not None
 
 
 def fields(text: bytes) -> dict[str, Raw] | None:
     """Take a JSON object apart; None where it is none."""
     try:
         return _FIELDS.decode(text)
-    except _FAILURES:
+    except FAILURES:
         return None
 
 
@@ -172,9 +209,9 @@ def from_values(values: Iterable[object]) -> list[Event]:
 def _event(value: dict[str, Any]) -> Event:
     said = value.get("args")
     try:
-        args = Raw(orjson.dumps(said)) if isinstance(said, dict) else _NOTHING
+        args = Raw(orjson.dumps(said)) if isinstance(said, dict) else NOTHING
     except orjson.JSONEncodeError:  # lists in each other without end
-        args = _NOTHING
+        args = NOTHING
     return Event(**{name: value[name] for name in _PLAIN if name in value}, args=args)
 
 
@@ -204,8 +241,20 @@ def all_loads(raws: Sequence[Raw]) -> list[Any]:
 
 def all_args(event: Event) -> dict[str, Any]:
     """Give all that is said of an event, in plain values."""
-    args = loads(event.args)
-    return args if isinstance(args, dict) else {}
+    args: Any = event.args
+    if isinstance(args, OpArgs):
+        return {
+            name: loads(value) if isinstance(value, Raw) else value
+            for name, field, absent in _OP_FIELDS
+            if (value := getattr(args, field)) is not absent
+        }
+    values = None if args is None else loads(args)
+    return values if isinstance(values, dict) else {}
+
+
+_OP_FIELDS = [
+    (field.encode_name, field.name, field.default) for field in msgspec.structs.fields(OpArgs)
+]
 
 
 def numbered(raws: list[Raw]) -> tuple[Ints, list[bytes]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyprof.readers.kineto.events import Event
+    from pyprof.readers.kineto.pieces import Groups
 
     Header = Mapping[str, Any]
     from collections.abc import Iterator
@@ -165,9 +165,14 @@ class Gathered:
         self.untimed = 0
         """Events without a time, which are left out."""
 
-    def add(self, events: list[Event]) -> None:
-        """Gather what matters of some events."""
-        for (phase, category), group in _groups(events).items():
+    def add(self, groups: Groups) -> None:
+        """Gather what matters of some events, and leave none of them."""
+        if work := [key for key in groups if _is_work(*key)]:
+            kinds = [gpu.ACTIVITIES[category] for _, category in work]
+            self._activities.append(gpu.activities(kinds, [groups.pop(key) for key in work]))
+            self.empty = False
+        for phase, category in [*groups]:
+            group = groups.pop((phase, category))
             if phase == "X":
                 self._add(str(category), timed(group))
             elif category == "fwdbwd":
@@ -179,10 +184,6 @@ class Gathered:
                 self._hosts += [host for host in hosts if host is not None]
 
     def _add(self, category: str, group: Timed) -> None:
-        if category in gpu.ACTIVITIES:  # of which some is of use without a time, of others nothing
-            self._activities.append(gpu.activities(gpu.ACTIVITIES[category], group))
-            self.empty = False
-            return
         group, all_ = _only_timed(group), len(group.events)
         self.untimed += all_ - len(group.events)
         if not group.events:
@@ -274,17 +275,9 @@ class Gathered:
         return _set(activities, "pid", pids), calls
 
 
-def _groups(events: list[Event]) -> dict[tuple[Any, Any], list[Event]]:
-    """Put together events of one phase and category."""
-    groups: dict[tuple[Any, Any], list[Event]] = defaultdict(list)
-    try:
-        for event in events:
-            groups[event.ph, event.cat].append(event)
-    except TypeError:  # a list is no key
-        groups.clear()
-        for event in events:
-            groups[str(event.ph), str(event.cat)].append(event)
-    return groups
+def _is_work(phase: object, category: object) -> bool:
+    """Tell the work of a GPU, of which some is of use without a time; of others, nothing is."""
+    return phase == "X" and category in gpu.ACTIVITIES
 
 
 def _only_timed(group: Timed) -> Timed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import compress
+from itertools import chain, compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from pyprof import schema
 from pyprof.readers.kineto import counters
-from pyprof.readers.kineto.columns import Threads, Timed, ints, times
+from pyprof.readers.kineto.columns import Threads, Timed, ints, timed, times
 from pyprof.readers.kineto.events import (
     ABSENT,
     CALLS,
@@ -30,8 +30,9 @@ from pyprof.readers.kineto.op_texts import named
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Mask
-    from pyprof.readers.kineto.events import CallArgs, WorkArgs
+    from pyprof.arrays import Ints, Mask
+    from pyprof.readers.kineto.events import CallArgs, Event, WorkArgs
+    from pyprof.readers.kineto.op_texts import Names
 
 ACTIVITIES = {
     "kernel": schema.KERNEL,
@@ -68,26 +69,21 @@ def transfer_name(kind: int, name: str) -> str:
     return "[CUDA memcpy]"
 
 
-def activities(kind: int, work: Timed) -> pa.Table:
-    """Give the rows of some events of one kind. Their process is found later, by the launch."""
+def activities(kinds: Sequence[int], groups: Sequence[list[Event]]) -> pa.Table:
+    """Give the rows of events, in groups of one kind. The process is found later, by the launch."""
+    work = timed([*chain.from_iterable(groups)])
+    kind = np.repeat(kinds, [*map(len, groups)])
     events, text = work.events, joined(work.events)
     args = WORK.read(events, text)
     start = times(work.us)
-    names = named(events)
-    spelt = names.values
-    if kind != schema.KERNEL:
-        spelt = [transfer_name(kind, name) for name in spelt]
-    name = pa.array(spelt, pa.string()).dictionary_encode()
     columns = {
-        "kind": pa.array(np.full(len(events), kind, dtype=np.int8)),
+        "kind": pa.array(kind.astype(np.int8)),
         "start": start,
         "end": pa.compute.add(start, times([event.dur for event in events])),
-        "device": ints([_first(a.device, e.pid) for a, e in zip(args, events, strict=True)]),
-        "stream": ints([_first(a.stream, e.tid) for a, e in zip(args, events, strict=True)]),
+        "device": ints(_first([a.device for a in args], [e.pid for e in events])),
+        "stream": ints(_first([a.stream for a in args], [e.tid for e in events])),
         "corr": correlations(args),
-        "name": pa.DictionaryArray.from_arrays(
-            name.indices.take(pa.array(names.number)), name.dictionary
-        ),
+        "name": _work_names(kind, named(events)),
         "regs": ints([a.regs for a in args], pa.int32()),
         "smem": ints([a.smem for a in args]),
         "bytes": ints([_size(a) for a in args]),
@@ -98,6 +94,17 @@ def activities(kind: int, work: Timed) -> pa.Table:
     }
     columns["device"] = columns["device"].cast(pa.int32(), safe=False)
     return schema.table(schema.ACTIVITIES, columns)
+
+
+def _work_names(kind: Ints, names: Names) -> pa.DictionaryArray:
+    """Give the names of work; copies and fills are named as the other profilers do."""
+    pairs, number = np.unique(kind * len(names.values) + names.number, return_inverse=True)
+    spelt = [
+        names.values[name] if kind == schema.KERNEL else transfer_name(kind, names.values[name])
+        for kind, name in (divmod(pair, len(names.values)) for pair in pairs.tolist())
+    ]
+    coded = pa.array(spelt, pa.string()).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(coded.indices.take(pa.array(number)), coded.dictionary)
 
 
 def node_ids(args: list[WorkArgs]) -> pa.Array:
@@ -319,8 +326,11 @@ def _collective(args: dict[str, Any]) -> str:
     return orjson.dumps(plain).decode()
 
 
-def _first(value: object, other: object) -> object:
-    return other if value is None else value
+def _first(values: list[Any], others: list[Any]) -> list[Any]:
+    """Give each value, the other where there is none."""
+    if None not in values:
+        return values
+    return [b if a is None else a for a, b in zip(values, others, strict=True)]
 
 
 def _three(piece: bytes) -> list[Any]:

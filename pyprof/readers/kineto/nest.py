@@ -74,7 +74,50 @@ def nested(ranges: Columns, python: Columns, chains: FrameChains) -> Nested:
     end = np.where(both.end < 0, _FOREVER, both.end)
     # Equal boundaries: what began first lies outside; a frame lies outside of what it calls.
     order = np.lexsort((both.order, -end, both.start, both.thread))
+    if count == len(order):
+        parent = _parents(order, ranges.thread, ranges.start, end)
+        if parent is not None:
+            return _nested(ranges, order, end, parent, np.full(count, -1))
     return _Sweep(both, end, count, chains).layout(order)
+
+
+def _nested(ranges: Columns, order: Ints, end: Ints, parent: Ints, frames: Ints) -> Nested:
+    return Nested(
+        order,
+        np.where(end == _FOREVER, -1, end),
+        np.full(len(order), schema.NESTED),
+        _where_new(ranges.stack, parent, ranges.kind),
+        frames,
+        _where_new(ranges.layers, parent, ranges.kind),
+        nearest(parent, ranges.kind == OP),
+    )
+
+
+_STEPS = 256
+"""Levels that are climbed at once."""
+
+
+def _parents(order: Ints, thread: Ints, start: Ints, end: Ints) -> Ints | None:
+    """Find what is around each row, all at once.
+
+    None where a row goes on after what it began in ended, or very deep rows end at once.
+    """
+    on, start, end = thread[order], start[order], end[order]
+    above = np.arange(-1, len(order) - 1)
+    above[1:][on[1:] != on[:-1]] = -1
+    active = np.flatnonzero(above >= 0)
+    for _ in range(_STEPS):
+        if not len(active):
+            break
+        active = active[end[above[active]] <= start[active]]
+        above[active] = above[above[active]]  # which skips only what had ended by then
+        active = active[above[active] >= 0]
+    inside = above >= 0
+    if len(active) or (end[inside] > end[above[inside]]).any():
+        return None
+    parent = np.full(len(order), -1)
+    parent[order[inside]] = order[above[inside]]
+    return parent
 
 
 _Call = tuple[int, int, int]
@@ -100,17 +143,10 @@ class _Sweep:
         count = self._count
         ranges = type(self._ranges)(*(column[:count] for column in self._ranges))
         ends, parent = (np.array(rows, np.int64) for rows in (self._ends[:count], self._parents))
-        style = np.full(count, schema.NESTED)
-        style[self._free] = schema.FREE
-        return Nested(
-            order[order < count],
-            np.where(ends == _FOREVER, -1, ends),
-            style,
-            _where_new(ranges.stack, parent, ranges.kind),
-            self._frames(ranges, parent),
-            _where_new(ranges.layers, parent, ranges.kind),
-            nearest(parent, ranges.kind == OP),
-        )
+        frames = self._frames(ranges, parent)
+        nested = _nested(ranges, order[order < count], ends, parent, frames)
+        nested.style[self._free] = schema.FREE
+        return nested
 
     def _run(self, order: Ints) -> None:
         ranges, longer = self._ranges, self._chains.longer

@@ -5,10 +5,8 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
 import numpy as np
 import pyarrow as pa
-from msgspec import Raw, field
 
 from pyprof import marker
 from pyprof.marker import templates
@@ -55,29 +53,11 @@ class _Form(NamedTuple):
     """-1 where the text depends on the numbers in another way than by holding them."""
 
 
-class _OtherArgs(msgspec.Struct, gc=False):
-    """What some ops have beside shapes: kernels that Inductor made, and collectives."""
-
-    backend: Raw = field(name="kernel_backend", default=ABSENT)
-    file: Raw = field(name="kernel_file", default=ABSENT)
-    hash: Raw = field(name="kernel_hash", default=ABSENT)
-    kwargs: Raw = field(name="kernel_kwargs", default=ABSENT)
-    warps: Raw = field(name="num_warps", default=ABSENT)
-    stages: Raw = field(name="num_stages", default=ABSENT)
-    grid: Raw = ABSENT
-    collective: Raw = field(name="Collective name", default=ABSENT)
-    dtype: Raw = ABSENT
-    count_in: Raw = field(name="In msg nelems", default=ABSENT)
-    count_out: Raw = field(name="Out msg nelems", default=ABSENT)
-    size: Raw = field(name="Group size", default=ABSENT)
-    group: Raw = field(name="Process Group Name", default=ABSENT)
-    description: Raw = field(name="Process Group Description", default=ABSENT)
-    ranks: Raw = field(name="Process Group Ranks", default=ABSENT)
-    src: Raw = field(name="Src Rank", default=ABSENT)
-    dst: Raw = field(name="Dst Rank", default=ABSENT)
-
-
-_OTHER = events.Args(_OtherArgs)
+_OTHERS = attrgetter(
+    *("backend", "file", "hash", "kwargs", "warps", "stages", "grid", "collective", "dtype"),
+    *("count_in", "count_out", "size", "group", "description", "ranks", "src", "dst"),
+)
+"""What some ops have beside shapes: kernels that Inductor made, and collectives."""
 
 
 class OpTexts:
@@ -101,7 +81,7 @@ class OpTexts:
         pieces = [events.numbered([*map(shape, args)]) for shape in _SHAPES]
         present = np.array([a.seq is not NO_NUMBER for a in args], bool)
         flags = ops + 2 * present + 4 * (seq == NO_NUMBER) + 8 * (op_id == NO_NUMBER)
-        other = self._others(calls, args, names)
+        other = self._others(args, names)
         parts: list[tuple[Ints, Sequence[object]]] = [*pieces, names, (flags, _FLAGS), other]
         first, form_of = _distinct([part[0] for part in parts], [len(part[1]) for part in parts])
         written = _Calls(calls, names, seq, op_id, ops=ops)
@@ -116,9 +96,7 @@ class OpTexts:
             text[row] = self._texts[written.text(row)[1]]
         return Written(kind, name, text)
 
-    def _others(
-        self, calls: list[Event], args: list[OpArgs], names: Names
-    ) -> tuple[Ints, list[object]]:
+    def _others(self, args: list[OpArgs], names: Names) -> tuple[Ints, list[object]]:
         """Number what else some ops say; 0 stands for nothing."""
         generated = np.array([texts.is_generated(name) for name in names.values], bool)
         rows = [
@@ -132,8 +110,7 @@ class OpTexts:
         said[()]  # of all others
         numbers = np.zeros(len(args), np.int64)
         if rows:
-            read = _OTHER.read([calls[row] for row in rows])
-            numbers[rows] = [said[tuple(map(bytes, msgspec.structs.astuple(a)))] for a in read]
+            numbers[rows] = [said[tuple(map(bytes, _OTHERS(args[row])))] for row in rows]
         return numbers, list(said.values())
 
     def _form(self, key: _Key, written: _Calls, row: int) -> _Form:
@@ -173,9 +150,12 @@ class Names(NamedTuple):
 def named(calls: Sequence[Event]) -> Names:
     """Number the names of events."""
     names = [event.name for event in calls]
-    if set(map(type, names)) - {str}:
-        names = [str(name) for name in names]
-    coded = pa.array(names, pa.string()).dictionary_encode()
+    try:
+        coded = pa.array(names, pa.string()).dictionary_encode()
+    except pa.ArrowTypeError:
+        coded = pa.nulls(len(names), pa.string()).dictionary_encode()
+    if coded.null_count:  # some are no texts
+        coded = pa.array([*map(str, names)], pa.string()).dictionary_encode()
     return Names(coded.indices.to_numpy().astype(np.int64), coded.dictionary.to_pylist())
 
 

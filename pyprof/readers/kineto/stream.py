@@ -17,6 +17,8 @@ import orjson
 from pyprof.cores import executor
 from pyprof.errors import CaptureError
 from pyprof.readers.kineto import events as decoding
+from pyprof.readers.kineto.pieces import Pieces
+from pyprof.readers.kineto.pieces import groups as grouped
 from pyprof.readers.kineto.repair import repaired
 
 if TYPE_CHECKING:
@@ -24,9 +26,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyprof.readers.kineto.events import Event
+    from pyprof.readers.kineto.pieces import Groups
 
 BLOCK_BYTES = 4 << 20
 """Read at a time. Its parsed events take about six times as much memory."""
+
+_PIECE_BYTES = 1 << 18
+"""Decoded at a time: what is found there is of one sort more often."""
 
 _HEADER_BYTES = 64 << 20  # no trace has more than this before its events
 _EVENT_BYTES = 16 << 20  # nor this between where one event ends and the next begins
@@ -54,11 +60,12 @@ class Trace:
     lost: int = 0
     """Events that could not be parsed."""
 
-    def events(self) -> Iterator[list[Event]]:
+    def events(self) -> Iterator[Groups]:
         """Yield the events, some thousands at a time; raise CaptureError where there are none."""
         blocks = self._blocks()
         rest = self._open(blocks)
         failures = 0
+        pieces = Pieces()
         for block in blocks:
             place = _last_boundary(block)
             if place is None:  # it may begin in what was read before
@@ -72,15 +79,16 @@ class Trace:
                     self.cut = True
                     break
                 continue
-            listed = b"".join((b"[", rest, memoryview(text)[: place.start() + 1], b"]"))
-            events = _array(listed)
-            if events is None and failures < _PATIENCE:
+            groups = _read(pieces, rest, text, place.start() + 1)
+            if groups is None and failures < _PATIENCE:
                 failures += 1
                 rest += text
                 continue
-            yield self._salvage(listed[1:-1]) if events is None else events
+            if groups is None:
+                groups = grouped([self._salvage(rest + text[: place.start() + 1])])
+            yield groups
             rest, failures = text[place.end() :], 0
-        yield self._close(rest.rstrip())
+        yield grouped([self._close(rest.rstrip())])
 
     def open(self) -> None:
         """Read the header alone; raise CaptureError where no events follow it."""
@@ -177,6 +185,26 @@ def _ahead(blocks: Generator[bytes, None, None]) -> Generator[bytes, None, None]
         while (block := future.result()) is not None:  # one may be empty
             future = pool.submit(next, blocks, None)
             yield block
+
+
+def _read(pieces: Pieces, rest: bytes, text: bytes, end: int) -> Groups | None:
+    """Read the events in `rest` and before the end in the text; None where that is no JSON."""
+    long_timed = decoding.is_long_timed(text)
+    groups = pieces.decode(_lists(rest, text, end), long_timed=long_timed)
+    if groups is not None:
+        return groups
+    events = _array(b"[%b%b]" % (rest, text[:end]))
+    return None if events is None else grouped([events])
+
+
+def _lists(rest: bytes, text: bytes, end: int) -> Iterator[bytes]:
+    """Cut text where events end into JSON lists of events; the first begins with the `rest`."""
+    view = memoryview(text)
+    begin = 0
+    while begin < end:
+        cut = _BOUNDARY.search(text, begin + _PIECE_BYTES, end)
+        yield b"".join((b"[", rest, view[begin : cut.start() + 1 if cut else end], b"]"))
+        rest, begin = b"", cut.end() if cut else end
 
 
 def _last_boundary(buffer: bytes) -> re.Match[bytes] | None:

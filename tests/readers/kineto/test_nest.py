@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyprof import marker, schema
+from pyprof.readers.kineto import nest
 from pyprof.readers.kineto.columns import Threads, timed
 from pyprof.readers.kineto.events import from_values
 from pyprof.readers.kineto.nest import FrameChains, nested
-from pyprof.readers.kineto.ranges import Ranges
+from pyprof.readers.kineto.op_texts import OP
+from pyprof.readers.kineto.ranges import Columns, Ranges
 from tests.readers.kineto_json import event, kernel, op, read, texts
 from tests.texts import spelt
 
@@ -179,3 +183,36 @@ def test_every_range_stays(spans: list[tuple[int, int, bool]]) -> None:
     assert sorted(layout.order.tolist()) == list(range(len(spans)))
     assert (layout.end >= columns.start).all()
     assert (layout.end <= columns.end).all()
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 1), st.integers(0, 12), st.sampled_from([0, 1, 2, 3, 8, 9_000, None])
+        ),
+        max_size=12,
+    )
+)
+def test_all_at_once_is_as_one_by_one(listed: list[tuple[int, int, int | None]]) -> None:
+    """Where no range goes on after what it began in, the quick way finds what the sweep does."""
+    thread, start, length = (np.array([row[n] for row in listed], dtype=object) for n in range(3))
+    count = len(listed)
+    end = np.array(
+        [nest._FOREVER if n is None else s + n for s, n in zip(start, length, strict=True)],
+        np.int64,
+    )
+    thread, start = thread.astype(np.int64), start.astype(np.int64)
+    order = np.lexsort((np.arange(count), -end, start, thread))
+    parents = nest._parents(order, thread, start, end)
+    none = np.full(count, -1)
+    columns = Columns(start, end, thread, np.full(count, OP), np.arange(count), *[none] * 5)
+    swept = nest._Sweep(columns, end, count, FrameChains()).layout(order)
+    crossing = [
+        (a, b)
+        for a, b in permutations(range(count), 2)
+        if thread[a] == thread[b] and start[a] < start[b] < end[a] < end[b]
+    ]
+    assert (parents is None) == bool(crossing)
+    if parents is not None:
+        assert np.array_equal(swept.op, parents)
+        assert np.array_equal(swept.end, np.where(end == nest._FOREVER, -1, end))

@@ -164,16 +164,16 @@ def test_a_trace_that_grows_while_it_is_read(
     path.write_text(text(EVENTS))
     assert not any("changed" in said for said in readers.read(path).warnings)
     monkeypatch.setattr(stream, "BLOCK_BYTES", path.stat().st_size // 4)
-    array, left = stream._array, [1]
+    last_boundary, left = stream._last_boundary, [1]
 
     def meanwhile(piece: bytes) -> object:
         if left:
             left.pop()
             with path.open("a") as file:
                 file.write(" " * 100)
-        return array(piece)
+        return last_boundary(piece)
 
-    monkeypatch.setattr(stream, "_array", meanwhile)
+    monkeypatch.setattr(stream, "_last_boundary", meanwhile)
     found = readers.read(path)
     assert found.activities.num_rows == len(EVENTS)
     assert not left
