@@ -40,17 +40,35 @@ def lists(lengths: Ints, values: pa.Array, mask: NDArray[np.bool_] | None = None
 
 def distinct_values(values: Integers) -> Ints:
     """Give the distinct values, rising: by hashing, no sort of millions for a few."""
+    if len(values) and (low := values.min()) == values.max():
+        return np.array([low], np.int64)
     return np.sort(np.asarray(pc.unique(pa.array(values))).astype(np.int64, copy=False))
 
 
 def numbered(values: Ints) -> tuple[Ints, Ints]:
     """Give the distinct values, rising, and the place of each value among them."""
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    if high - low < _DENSE * len(values):
+        return _numbered_densely(values - low, low)
     encoded = pa.array(values).dictionary_encode()
     unsorted = encoded.dictionary.to_numpy()
     order = np.argsort(unsorted)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return unsorted[order], place[encoded.indices.to_numpy()]
+
+
+_DENSE = 4
+"""Values that there may be for each of some, so that a place for each is soon filled."""
+
+
+def _numbered_densely(values: Ints, low: int) -> tuple[Ints, Ints]:
+    """Do the same for numbers from 0 on, without hashing or sorting."""
+    place = np.zeros(int(values.max()) + 1, np.int64)
+    place[values] = 1
+    distinct = np.flatnonzero(place)
+    place[distinct] = np.arange(len(distinct))
+    return distinct + low, place[values]
 
 
 def used(rows: Sequence[Integers], count: int) -> Ints:

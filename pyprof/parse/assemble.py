@@ -180,12 +180,13 @@ _KERNELS = (schema.KERNEL, schema.CPU)
 def _sweep(capture: Capture) -> Sweep:
     ranges = capture.ranges
     read = texts.read_texts(ranges)
-    kind = np.where(range_names.of_library(ranges), np.int8(Kind.CONTEXT), texts.kinds(read))
-    thread, start = ints(ranges.column("thread")), ints(ranges.column("start"))
-    end = ints(ranges.column("end"))
-    still_open = end == NONE
-    end = np.where(still_open, _last(capture), end)
-    nested = ints(ranges.column("style")) == schema.NESTED
+    kind = texts.kinds(read)
+    if (of_library := range_names.of_library(ranges)).any():
+        kind[of_library] = Kind.CONTEXT
+    thread, start, end = (ints(ranges.column(name)) for name in ("thread", "start", "end"))
+    if (still_open := end == NONE).any():
+        end = np.where(still_open, _last(capture), end)
+    nested = np.asarray(pc.fill_null(ranges.column("style"), NONE)) == schema.NESTED
     leaked = nesting.leaked(thread, start, kind, still_open)
     endless = nesting.too_many(thread, kind, still_open & nested & ~leaked)
     from_first = nested & (start == start.min(initial=_NEVER)) & (end > start)

@@ -17,6 +17,8 @@ from pyprof import schema
 from pyprof.arrays import NONE, ints
 from pyprof.parse import launches as correlate
 from pyprof.parse import texts
+from pyprof.parse.ranges import by_start
+from pyprof.parse.records import number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,17 +133,17 @@ def _out_of_order(capture: Capture, activities: pa.Table, launch: Ints) -> int:
     Inside of a graph nothing has an order, and AMD's queues have several streams.
     """
     rows = np.flatnonzero(_named(capture, _IN_ORDER)[launch])
-    keys = [ints(activities.column(name))[rows] for name in ("pid", "device", "stream")]
+    stream = number_combinations(*(ints(activities.column(name))[rows] for name in _STREAM))
     start = ints(activities.column("start"), _NEVER)[rows]
-    order = np.lexsort((start, *keys))
-    same = np.all([key[order][1:] == key[order][:-1] for key in keys], axis=0)
-    same &= start[order][1:] > start[order][:-1]
-    call = launch[rows[order]]
+    order = by_start(stream, start)
+    stream, start, call = stream[order], start[order], launch[rows[order]]
+    same = (stream[1:] == stream[:-1]) & (start[1:] > start[:-1])
     begun, ended = (ints(capture.calls.column(name)) for name in ("start", "end"))
-    count = int((same & (begun[call][:-1] > ended[call][1:])).sum())
+    count = int((same & (begun[call[:-1]] > ended[call[1:]])).sum())
     return count if count >= _FEW and count >= _DISORDERED * same.sum() else 0
 
 
+_STREAM = ("pid", "device", "stream")
 _IN_ORDER = r"^cu(?:da)?(?:LaunchKernel|Memcpy|Memset)"
 
 

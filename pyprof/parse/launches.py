@@ -42,10 +42,32 @@ def launches(capture: Capture, activities: pa.Table, windows: RecordingWindows) 
         times = start, ints(activities.column("end"))
         parts = [windows.apart(pid, time) for pid, time in zip(owners, times, strict=True)]
         ours, theirs = _keys(parts, corr)
-    order = np.lexsort((-ints(calls.column("end")), start, ours))
-    place = np.minimum(np.searchsorted(ours, theirs, sorter=order), len(ours) - 1)
-    row = order[place]
+    row = _outermost(ours, start, ints(calls.column("end")), theirs)
     return np.where((ours[row] == theirs) & (theirs != NONE), row, NONE)
+
+
+def _outermost(keys: Ints, start: Ints, end: Ints, wanted: Ints) -> Ints:
+    """Find for each wanted key the call of that key that encloses the others; else any call."""
+    low, high = int(keys.min()), int(keys.max())
+    if high - low > _DENSE * len(keys):
+        order = np.lexsort((-end, start, keys))
+        place = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
+        return np.asarray(order[place])
+    # Nearly always ids count up: a place for each is soon filled, without sorting.
+    rows = np.arange(len(keys))
+    row_of = np.zeros(high - low + 1, np.int64)
+    row_of[keys - low] = rows
+    if len(others := np.flatnonzero(row_of[keys - low] != rows)):
+        several = np.zeros(len(row_of), bool)
+        several[keys[others] - low] = True
+        rows = np.flatnonzero(several[keys - low])[::-1]
+        rows = rows[np.lexsort((end[rows], -start[rows]))]
+        row_of[keys[rows] - low] = rows  # the last assignment stays
+    return row_of[np.clip(wanted, low, high) - low]
+
+
+_DENSE = 4
+"""Ids that there may be for each call, so that a place for each is soon filled."""
 
 
 def _again(keys: Ints, window: Ints) -> bool:
@@ -57,15 +79,18 @@ def _again(keys: Ints, window: Ints) -> bool:
 
 def _keys(owners: Sequence[Ints], corr: Sequence[Ints]) -> tuple[Ints, ...]:
     """Make one number of (owner, correlation id); NONE where either is not known."""
-    distinct_owners = distinct_values(np.concatenate(owners))
+    distinct_owners = distinct_values(np.concatenate([distinct_values(each) for each in owners]))
     return tuple(
-        np.where(
-            (owner != NONE) & (number != NONE),
-            (np.searchsorted(distinct_owners, owner) << 40) | (number & 0xFFFFFFFFFF),
-            NONE,
-        )
+        np.where((owner != NONE) & (number != NONE), place | (number & 0xFFFFFFFFFF), NONE)
         for owner, number in zip(owners, corr, strict=True)
+        for place in [_places(distinct_owners, owner) << 40]
     )
+
+
+def _places(distinct: Ints, values: Ints) -> Ints:
+    """Find values among the distinct ones, which rise."""
+    one = len(distinct) == 1
+    return np.zeros(1, np.int64) if one else np.searchsorted(distinct, values)
 
 
 def launch_bounds(records: Records) -> tuple[Ints, Ints]:

@@ -176,20 +176,23 @@ class Paths:
         return below
 
 
-def intern(parent: Ints, depth: NDArray[np.int32], code: NDArray[np.int32]) -> Paths:
+def intern(parent: Integers, depth: NDArray[np.int32], code: NDArray[np.int32]) -> Paths:
     """Number the distinct chains of templates, level by level from the outside in."""
     levels = [rows for _, rows in by_value(depth)]
-    of_range = np.full(len(parent), NONE, np.int32)
+    of_range = np.full(len(parent) + 1, NONE, np.int32)  # the last is that of no parent
     parents, templates, count = [], [], 0
+    most = int(code.max(initial=0)) + 1
     for level in levels:
-        above = np.where(parent[level] == NONE, NONE, of_range[parent[level]].astype(np.int64))
-        pair, number = numbered(((above + 1) << 32) | code[level])
+        above = of_range.take(parent.take(level), mode="wrap").astype(np.int64)
+        pair, number = numbered((above + 1) * most + code.take(level))
         of_range[level] = number + count
-        parents.append((pair >> 32) - 1)
-        templates.append(pair & 0xFFFFFFFF)
+        parents.append(pair // most - 1)
+        templates.append(pair % most)
         count += len(pair)
     empty = np.zeros(0, np.int64)
-    return Paths(of_range, np.concatenate([empty, *parents]), np.concatenate([empty, *templates]))
+    return Paths(
+        of_range[:-1], np.concatenate([empty, *parents]), np.concatenate([empty, *templates])
+    )
 
 
 class _Around:

@@ -15,7 +15,7 @@ from pyprof.cores import executor
 from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.gpu.kernel_roles import communicates
 from pyprof.parse import collectives, launch_layers, paths, sequence, sites
-from pyprof.parse.records import Coded, encode, first_rows, number_combinations
+from pyprof.parse.records import Coded, combinations, encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -144,8 +144,7 @@ def _triple(activities: pa.Table, name: str) -> Coded:
     axes = [ints(activities.column(f"{name}_{axis}")) for axis in "xyz"]
     absent = np.logical_or.reduce([axis == NONE for axis in axes])
     axes = [np.where(absent, NONE, axis) for axis in axes] if absent.any() else axes
-    number = number_combinations(*axes)
-    first = first_rows(number)
+    first, number = combinations(*axes)
     triples = zip(*(axis[first].tolist() for axis in axes), strict=True)
     return Coded(number, [[] if NONE in triple else list(triple) for triple in triples])
 
