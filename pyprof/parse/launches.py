@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
 
 from pyprof.arrays import NONE, distinct_values, ints
 from pyprof.parse.profiler_windows import processes
@@ -96,11 +95,17 @@ def _places(distinct: Ints, values: Ints) -> Ints:
 def launch_bounds(records: Records) -> tuple[Ints, Ints]:
     """Give start and end of the API call that gave each row to the GPU; -1 where not known."""
     launch = records.arrow("launch")
+    place = launch.offsets.to_numpy()
+    both = np.diff(place) == _BOUNDS
+    if launch.null_count:
+        both &= launch.is_valid().to_numpy(zero_copy_only=False)
+    elif both.all():  # nearly always
+        times = ints(launch.flatten())
+        return times[::_BOUNDS].copy(), times[1::_BOUNDS].copy()
     begin, end = np.full((2, len(launch)), -1)
-    rows = np.flatnonzero(np.asarray(pc.fill_null(pc.list_value_length(launch), 0)) == _BOUNDS)
-    place = launch.offsets.to_numpy()[rows]
+    rows = np.flatnonzero(both)
     times = ints(launch.values)
-    begin[rows], end[rows] = times[place], times[place + 1]
+    begin[rows], end[rows] = times[place[rows]], times[place[rows] + 1]
     return begin, end
 
 
@@ -128,8 +133,9 @@ class Chains:
 
     def filter(self, keep: NDArray[np.bool_]) -> Chains:
         """Keep some of the members."""
-        counts = np.bincount(self.owner[keep], minlength=len(self.offset) - 1)
-        return Chains(offsets(counts), self.member[keep])
+        places = np.flatnonzero(keep)
+        counts = np.bincount(self.owner[places], minlength=len(self.offset) - 1)
+        return Chains(offsets(counts), self.member[places])
 
 
 def offsets(counts: Ints) -> Ints:
@@ -177,26 +183,25 @@ def _assemble(count: int, rows: list[Ints], members: list[Ints]) -> Chains:
     return Chains(offset, member)
 
 
-def _of(chain: Chains, wanted: NDArray[np.bool_] | None) -> Chains:
-    if wanted is None or not len(chain.member):
-        return chain
-    return chain.filter(wanted[chain.member])
-
-
 def last(chain: Chains, wanted: NDArray[np.bool_] | None = None) -> Ints:
     """Find each row's innermost member that is wanted (a mask over ranges); NONE if none."""
-    matching = _of(chain, wanted)
-    ends = matching.offset[1:]
-    some = np.diff(matching.offset) > 0
-    innermost_range = np.full(len(ends), NONE)
-    innermost_range[some] = matching.member[ends[some] - 1]
+    innermost_range = np.full(len(chain.offset) - 1, NONE)
+    if wanted is None:
+        some = np.flatnonzero(chain.offset[1:] > chain.offset[:-1])
+        innermost_range[some] = chain.member[chain.offset[1:][some] - 1]
+    else:
+        places = np.flatnonzero(wanted.take(chain.member))
+        innermost_range[chain.owner[places]] = chain.member[places]  # the last assignment stays
     return innermost_range
 
 
 def first(chain: Chains, wanted: NDArray[np.bool_] | None = None) -> Ints:
     """Find each row's outermost member that is wanted; NONE if none."""
-    matching = _of(chain, wanted)
-    some = np.diff(matching.offset) > 0
-    outermost = np.full(len(some), NONE)
-    outermost[some] = matching.member[matching.offset[:-1][some]]
+    outermost = np.full(len(chain.offset) - 1, NONE)
+    if wanted is None:
+        some = np.flatnonzero(chain.offset[1:] > chain.offset[:-1])
+        outermost[some] = chain.member[chain.offset[:-1][some]]
+    else:
+        places = np.flatnonzero(wanted.take(chain.member))[::-1]
+        outermost[chain.owner[places]] = chain.member[places]
     return outermost
