@@ -25,6 +25,8 @@ NONE = -1
 def ints(column: pa.ChunkedArray | pa.Array, absent: int = NONE) -> Ints:
     """Give an integer column as int64, with `absent` for null."""
     if column.null_count:
+        if column.null_count == len(column):
+            return np.full(len(column), absent)
         wide = column.cast(pa.int64()) if pa.types.is_integer(column.type) else column
         column = pc.fill_null(wide, absent)
     return np.asarray(column.to_numpy()).astype(np.int64, copy=False)

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import NONE, ints, used
-from pyprof.arrow_setup import give_back
 from pyprof.cores import executor
 from pyprof.marker import Kind
 from pyprof.parse import (
@@ -25,6 +24,7 @@ from pyprof.parse import (
     record_columns,
     result_sizes,
     samples,
+    sequence,
     serving_steps,
     sites,
     texts,
@@ -34,15 +34,18 @@ from pyprof.parse import ranges as nesting
 from pyprof.parse.graphs import attribution
 from pyprof.parse.records import Records
 from pyprof.parse.steps import columns as step_columns
-from pyprof.parse.sweep import DescribedSweep, Sweep
+from pyprof.parse.sweep import DescribedSweep, NestedTexts, Sweep
 from pyprof.readers.order import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from concurrent.futures import Executor
 
     from numpy.typing import NDArray
 
     from pyprof.arrays import Integers, Ints
+    from pyprof.parse.ranges import Nest
+    from pyprof.parse.records import Column
     from pyprof.schema import Capture
 
 _TIEBREAK = np.zeros(len(Kind), np.int64)
@@ -58,25 +61,31 @@ for _place, _kind in enumerate(
 def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     """Turn a capture into records."""
     capture, inferred = attribution.attributed(capture, _sweep)
-    with executor(1) as pool:  # NumPy and Arrow work outside Python's lock
-        swept = pool.submit(_sweep, capture)
-        activities = _ordered(capture.activities, kernels_only=kernels_only)
-        windows = profiler_windows.recording_windows(capture)
-        launch, doubted = evidence.launches(capture, activities, windows)
-        site = sites.find(capture, activities, launch)
-        columns = record_columns.of_work(capture, activities, launch)
-        if windows:
-            of_row = profiler_windows.of_rows(capture, activities, launch, windows)
-            columns["window"] = pa.array(of_row)
-        if (steps := serving_steps.of_rows(capture, activities, launch)) is not None:
-            columns["servingStep"] = steps
-        columns |= step_columns(Records(len(activities), columns), capture)
-        sweep = swept.result()
-    give_back()  # what sorting and searching held for a while
-    leaf, range_doubts = evidence.ranges_of(activities, sweep.nest, site)
+    with executor(1) as beside:  # NumPy and Arrow work outside Python's lock
+        return _assembled(capture, inferred, beside, kernels_only=kernels_only)
+
+
+def _assembled(
+    capture: Capture, inferred: tuple[str, ...], beside: Executor, *, kernels_only: bool
+) -> Records:
+    nesting_ranges = beside.submit(_nested, capture)
+    sweeping = beside.submit(lambda: _swept(nesting_ranges.result()))
+    activities = _ordered(capture.activities, kernels_only=kernels_only)
+    windows = profiler_windows.recording_windows(capture)
+    launch, doubted = evidence.launches(capture, activities, windows)
+    site = sites.find(capture, activities, launch)
+    columns = record_columns.of_work(capture, activities, launch)
+    if windows:
+        of_row = profiler_windows.of_rows(capture, activities, launch, windows)
+        columns["window"] = pa.array(of_row)
+    stepping = beside.submit(_steps, capture, activities, launch, columns)
+    nested = nesting_ranges.result()
+    leaf, range_doubts = evidence.ranges_of(activities, nested.nest, site)
     most = max(_LEAST, _NAMES // max(1, len(activities)))
-    chain = launches.chains(sweep.nest.parent, _counted(sweep), leaf, most)
-    leaf, chain = _graphs_outside_ops(activities, sweep, leaf, chain)
+    chain = launches.chains(nested.nest.parent, _counted(nested.texts), leaf, most)
+    leaf, chain = _graphs_outside_ops(activities, nested.nest, leaf, chain)
+    sweep = sweeping.result()
+    numbering = beside.submit(sequence.number, capture, sweep, chain, site.instance)
     partner = forward_backward.partners(capture, sweep, chain, site, activities, windows)
     around = np.full(len(launch), NONE)
     if not range_doubts:
@@ -92,10 +101,9 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         *_too_deep(sweep, leaf, most, free),
     )
     sizes = result_sizes.of_rows(sweep, leaf)
-    del sweep, swept  # the bounds of all ranges
-    give_back()
-    owners = record_columns.Owners(launch, site, leaf, around, chain, partner, free)
-    columns |= record_columns.build(capture, activities, described, owners)
+    columns |= stepping.result()
+    owners = record_columns.Owners(site, leaf, around, numbering, partner, free)
+    columns |= record_columns.build(activities, described, owners, beside)
     if sizes is not None:
         columns["resultSize"] = sizes
     columns |= samples.counters(capture, columns)
@@ -105,6 +113,15 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         devices=capture.devices,
         warnings=(*capture.warnings, *doubted),
     )
+
+
+def _steps(
+    capture: Capture, activities: pa.Table, launch: Ints, columns: Mapping[str, Column]
+) -> dict[str, Column]:
+    """Build the columns that tell of steps."""
+    serving = serving_steps.of_rows(capture, activities, launch)
+    stepped = step_columns(Records(len(activities), columns), capture)
+    return stepped if serving is None else {"servingStep": serving, **stepped}
 
 
 def doubts(capture: Capture) -> tuple[str, ...]:
@@ -122,7 +139,7 @@ def doubts(capture: Capture) -> tuple[str, ...]:
 
 
 def _graphs_outside_ops(
-    activities: pa.Table, sweep: Sweep, leaf: Ints, chain: launches.Chains
+    activities: pa.Table, nest: Nest, leaf: Ints, chain: launches.Chains
 ) -> tuple[Ints, launches.Chains]:
     """Take what was launched as a whole graph out of the ops around the launch.
 
@@ -132,7 +149,7 @@ def _graphs_outside_ops(
     if not graph.any():
         return leaf, chain
     op = np.where(graph, launches.first(chain), NONE)
-    around = np.append(sweep.nest.parent, NONE)[op]
+    around = np.append(nest.parent, NONE)[op]
     return np.where(op == NONE, leaf, around), chain.filter(~graph[chain.owner])
 
 
@@ -178,6 +195,12 @@ _KERNELS = (schema.KERNEL, schema.CPU)
 
 
 def _sweep(capture: Capture) -> Sweep:
+    """Nest the ranges of a capture, and number what is around them."""
+    return _swept(_nested(capture))
+
+
+def _nested(capture: Capture) -> NestedTexts:
+    """Nest the ranges that mean something."""
     ranges = capture.ranges
     read = texts.read_texts(ranges)
     kind = texts.kinds(read)
@@ -198,15 +221,14 @@ def _sweep(capture: Capture) -> Sweep:
     del thread, start, end, bounds  # as long as all ranges are many
     row = row[nest.order]
     chosen = texts.select(read, row)
-    interned = paths.intern(nest.parent, nest.depth, range_names.codes(chosen))
-    return Sweep(
-        nest,
-        chosen,
-        interned,
-        interned.backward(chosen),
-        row,
-        tuple(evidence.ranges(read, endless, startless)),
-    )
+    return NestedTexts(nest, chosen, row, tuple(evidence.ranges(read, endless, startless)))
+
+
+def _swept(nested: NestedTexts) -> Sweep:
+    """Number the paths of ranges."""
+    nest, read, row, doubted = nested
+    interned = paths.intern(nest.parent, nest.depth, range_names.codes(read))
+    return Sweep(nest, read, interned, interned.backward(read), row, doubted)
 
 
 _NEVER = np.iinfo(np.int64).max
@@ -225,7 +247,7 @@ def _last(capture: Capture) -> int:
     return max((end for end in ends if end is not None), default=0)
 
 
-def _counted(sweep: Sweep) -> NDArray[np.bool_]:
-    return texts.tell(sweep.texts, Kind.OP, paths.counts) | texts.tell_name(
-        sweep.texts, lambda name: not paths.is_checkpoint(name)
+def _counted(read: texts.Texts) -> NDArray[np.bool_]:
+    return texts.tell(read, Kind.OP, paths.counts) | texts.tell_name(
+        read, lambda name: not paths.is_checkpoint(name)
     )

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from pyprof.arrays import NONE, distinct_values, ints
 from pyprof.parse.profiler_windows import processes
@@ -14,7 +15,6 @@ from pyprof.parse.profiler_windows import processes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from pyprof.arrays import Integers, Ints
@@ -123,7 +123,8 @@ class Chains:
     Those of row i are `member[offset[i] : offset[i + 1]]`.
     """
 
-    offset: Ints
+    offset: NDArray[np.int32]
+    """Of 32 bits, as those of Arrow's lists are."""
     member: Integers
 
     @cached_property
@@ -133,53 +134,62 @@ class Chains:
 
     def filter(self, keep: NDArray[np.bool_]) -> Chains:
         """Keep some of the members."""
+        if keep.all():
+            return self
         places = np.flatnonzero(keep)
         counts = np.bincount(self.owner[places], minlength=len(self.offset) - 1)
         return Chains(offsets(counts), self.member[places])
 
+    def lists(self, values: pa.Array) -> pa.ListArray:
+        """Give each row the list of its members' values."""
+        return pa.ListArray.from_arrays(pa.array(self.offset), values)
 
-def offsets(counts: Ints) -> Ints:
+
+def offsets(counts: Integers) -> NDArray[np.int32]:
     """Turn the lengths of lists into where each begins, and where the last ends."""
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    offset = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=offset[1:], dtype=np.int32)
+    return offset
 
 
-def chains(parent: Ints, wanted: NDArray[np.bool_], leaf: Ints, most: int) -> Chains:
+def chains(parent: Integers, wanted: NDArray[np.bool_], leaf: Integers, most: int) -> Chains:
     """Walk from each leaf range outwards and collect the wanted ranges, the first `most`."""
     above = _nearest(parent, wanted)
-    current = leaf.copy()
-    inside = np.flatnonzero(current != NONE)
-    step_off = inside[~wanted[current[inside]]]
-    current[step_off] = above[current[step_off]]
+    inside = np.flatnonzero(leaf != NONE)
+    current = leaf.take(inside)
+    off = np.flatnonzero(~wanted.take(current))
+    current[off] = above.take(current[off])
     rows: list[Ints] = []
-    members: list[Ints] = []
-    active = np.flatnonzero(current != NONE)
+    members: list[Integers] = []
+    active = inside
     while len(active) and len(rows) < most:
+        left = np.flatnonzero(current != NONE)
+        active, current = active.take(left), current.take(left)
         rows.append(active)
-        members.append(current[active])
-        current[active] = above[current[active]]
-        active = active[current[active] != NONE]
+        members.append(current)
+        current = above.take(current)
     return _assemble(len(leaf), rows, members)
 
 
-def _nearest(parent: Ints, wanted: NDArray[np.bool_]) -> Ints:
+def _nearest(parent: Integers, wanted: NDArray[np.bool_]) -> Integers:
     """Find the nearest wanted ancestor of each range."""
     above = parent.copy()
     active = np.flatnonzero(above != NONE)
     while len(active):
-        active = active[~wanted[above[active]]]
-        above[active] = above[above[active]]
-        active = active[above[active] != NONE]
+        active = active.take(np.flatnonzero(~wanted.take(above.take(active))))
+        above[active] = above.take(above.take(active))
+        active = active.take(np.flatnonzero(above.take(active) != NONE))
     return above
 
 
-def _assemble(count: int, rows: list[Ints], members: list[Ints]) -> Chains:
-    lengths = np.zeros(count, np.int64)
+def _assemble(count: int, rows: list[Ints], members: list[Integers]) -> Chains:
+    lengths = np.zeros(count, np.int32)
     for active in rows:
         lengths[active] += 1
     offset = offsets(lengths)
     member = np.zeros(int(offset[-1]), np.int32)
     for step, (active, ranges) in enumerate(zip(rows, members, strict=True)):
-        member[offset[active + 1] - 1 - step] = ranges
+        member[offset.take(active + 1) - (1 + step)] = ranges
     return Chains(offset, member)
 
 

@@ -122,7 +122,7 @@ _STEPS = 256
 """Levels that are climbed side by side, all intervals at once; from there on one by one."""
 
 
-def _swept(thread: Ints, end: Ints, encloses: NDArray[np.bool_]) -> Ints:
+def _swept(thread: Integers, end: Ints, encloses: NDArray[np.bool_]) -> Ints:
     """Find what encloses each of some sorted intervals, with a stack of those that are open.
 
     Some only ask, and enclose nothing.
@@ -195,9 +195,7 @@ def by_value(column: Integers) -> Iterator[tuple[int, Ints]]:
 
 
 def depths(parent: Integers) -> NDArray[np.int32]:
-    """Count the ranges above each: some one by one, of deeper ones all in as many steps as their
-    logarithm.
-    """
+    """Count the ranges above each: some one by one, all others in steps that become longer."""
     depth: NDArray[np.int32] = (parent != NONE).astype(np.int32)
     active = np.flatnonzero(depth)
     above = parent.take(active)
@@ -218,6 +216,7 @@ def depths(parent: Integers) -> NDArray[np.int32]:
 
 
 _FEW_ABOVE = 6
+"""Ranges above each that are counted one by one: more are in few captures."""
 
 
 # Ranges that were never closed: which of them still mean something.

@@ -10,8 +10,6 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import NONE, ints, lists, numbered
-from pyprof.arrow_setup import give_back
-from pyprof.cores import executor
 from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.gpu.kernel_roles import communicates
 from pyprof.parse import collectives, launch_layers, paths, sequence, sites
@@ -19,14 +17,15 @@ from pyprof.parse.records import Coded, combinations, encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from concurrent.futures import Executor, Future
 
     from numpy.typing import NDArray
 
     from pyprof.arrays import Ints, Mask
     from pyprof.parse.forward_backward import Partners
-    from pyprof.parse.launches import Chains
     from pyprof.parse.paths import Path
     from pyprof.parse.records import Column
+    from pyprof.parse.sequence import Numbered
     from pyprof.parse.sites import Sites
     from pyprof.parse.sweep import DescribedSweep
     from pyprof.schema import Capture
@@ -35,14 +34,13 @@ if TYPE_CHECKING:
 class Owners(NamedTuple):
     """Per row: the calls and ranges that it belongs to; NONE where there is none."""
 
-    launch: Ints
-    """Row of `calls`."""
     site: Sites
     leaf: Ints
     """The innermost range around the site."""
     around: Ints
     """The range whose layers count where no op's do; see `user_ranges.around`."""
-    chain: Chains
+    numbered: Future[Numbered]
+    """What is known of the ranges around each row, whatever their paths."""
     partners: Partners
     free: dict[int, list[str]]
     """Names of start/end ranges around some rows."""
@@ -60,9 +58,12 @@ def of_work(capture: Capture, activities: pa.Table, launch: Ints) -> dict[str, C
 
 
 def build(
-    capture: Capture, activities: pa.Table, sweep: DescribedSweep, owners: Owners
+    activities: pa.Table, sweep: DescribedSweep, owners: Owners, beside: Executor
 ) -> dict[str, Column]:
-    """Build the columns of `schema.RECORD` that tell of what is around each row."""
+    """Build the columns of `schema.RECORD` that tell of what is around each row.
+
+    `beside` works at the same time; NumPy and Arrow do so outside Python's lock.
+    """
     partners = owners.partners
     path, partner, place, around = (
         sweep.path(ranges) for ranges in (owners.leaf, partners.op, partners.place, owners.around)
@@ -70,21 +71,21 @@ def build(
     direction = _direction(activities, sweep, path, around, partners.engine)
     # A collective is of many parameters, not of the one that it waited for.
     place = np.where(direction.index == _COMM, partner, place)
-    with executor(1) as beside:  # NumPy and Arrow work outside Python's lock
-        counting = beside.submit(sequence.count, capture, sweep, owners.chain, path, owners.site)
-        layered = _layered(sweep, _own(sweep, path, place, 0), place, around)
-        built = {
-            **_paths(sweep, path),
-            "recomputed": _recomputed(sweep, path),
-            "trace": _traces(sweep, _own(sweep, path, place, 1)),
-            "layer": launch_layers.layers(sweep, layered, owners.free),
-            "dir": direction,
-            **_forward(sweep, partner, place),
-            **paths.arguments(sweep.described, path, partner),
-        }
-        counted = counting.result()
-    give_back()  # chains are as long as all ranges around all rows
-    built |= counted | _collective(activities, sweep, path, counted["opId"], direction)
+    counting = beside.submit(
+        lambda: sequence.count(sweep, owners.numbered.result(), path, owners.site)
+    )
+    layered = _layered(sweep, _own(sweep, path, place, 0), place, around)
+    built = {
+        **_paths(sweep, path),
+        "recomputed": _recomputed(sweep, path),
+        "trace": _traces(sweep, _own(sweep, path, place, 1)),
+        "layer": launch_layers.layers(sweep, layered, owners.free),
+        "dir": direction,
+        **_forward(sweep, partner, place),
+        **paths.arguments(sweep.described, path, partner),
+    }
+    built |= counting.result()
+    built |= _collective(activities, sweep, path, built["opId"], direction)
     return built | _sites(owners.site, built)
 
 
@@ -272,25 +273,27 @@ def _direction(
     own ranges go before what the user's names say, these before the mere presence of an op.
     """
     described, index = paths.with_nothing(sweep.described, path)
-    flags = np.array(
-        [(entry.backward, entry.optimizer, bool(entry.ops or entry.seqs)) for entry in described]
-    )[index]
-    called = np.array([bool(entry.trace or entry.layer) for entry in described])[index]
-    says = np.array([_DIRECTIONS.index(entry.says) for entry in described])
-    said = np.where(says[index] > 0, says[index], np.append(says, 0)[around])
-    kind = ints(activities.column("kind"))
+    backward, optimizer, some_op, called = (
+        np.array([flag(entry) for entry in described])[index]
+        for flag in (
+            lambda entry: entry.backward,
+            lambda entry: entry.optimizer,
+            lambda entry: bool(entry.ops or entry.seqs),
+            lambda entry: bool(entry.trace or entry.layer),
+        )
+    )
+    says = np.array([_DIRECTIONS.index(entry.says) for entry in described], np.int32)
+    code = says[index]
+    code = np.where(code > 0, code, np.append(says, np.int32(0))[around])
+    kind = np.asarray(activities.column("kind"))
     name, names = _coded_names(activities)
     comm = np.array([communicates(text) for text in map(demangle, names)], bool)[name]
-    code = np.select(
-        [
-            np.isin(kind, (schema.MEMCPY, schema.MEMSET)),
-            comm,
-            flags[:, 0] | (engine & flags[:, 2] & ~called),
-            flags[:, 1],
-            said > 1,
-            flags[:, 2],
-        ],
-        [5, _COMM, 2, 3, said, 1],
-        said,
-    )
-    return Coded(code.astype(np.int64), _DIRECTIONS)
+    for holds, direction in (  # the last that holds counts
+        (some_op & (code <= 1), 1),
+        (optimizer, 3),
+        (backward | (engine & some_op & ~called), 2),
+        (comm, _COMM),
+        ((kind == schema.MEMCPY) | (kind == schema.MEMSET), 5),
+    ):
+        np.copyto(code, direction, where=holds)
+    return Coded(code, _DIRECTIONS)

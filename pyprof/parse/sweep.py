@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from pyprof.parse import paths, texts
     from pyprof.parse.paths import Path
     from pyprof.parse.ranges import Nest
+
+
+class NestedTexts(NamedTuple):
+    """The ranges that mean something, nested, in sweep order, and their texts."""
+
+    nest: Nest
+    texts: texts.Texts
+    row: NDArray[np.int32]
+    """Row of each range in the capture."""
+    doubts: tuple[str, ...]
+    """What is wrong with ranges, in sentences for the user."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pyprof.parse.ranges import innermost, nest
 from pyprof.parse.records import distinct
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Integers, Ints, Mask
     from pyprof.marker import Kind
     from pyprof.parse.sites import Sites
     from pyprof.parse.sweep import Sweep
@@ -74,7 +74,7 @@ def _backward(sweep: Sweep, kind: Kind) -> Mask:
     )
 
 
-def _of_several(pid: Ints, thread: Ints) -> Ints:
+def _of_several(pid: Ints, thread: Integers) -> Ints:
     """Give the processes of which several threads occur."""
     first, number = distinct(pid)
     return np.unique(pid[thread != thread[first[number]]])
