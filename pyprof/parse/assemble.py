@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,7 +40,7 @@ from pyprof.readers.order import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from concurrent.futures import Executor
+    from concurrent.futures import Future
 
     from numpy.typing import NDArray
 
@@ -59,51 +60,59 @@ for _place, _kind in enumerate(
 
 
 def assemble(capture: Capture, *, kernels_only: bool) -> Records:
-    """Turn a capture into records."""
+    """Turn a capture into records; of one that nobody else holds, what is used up is let go of."""
     capture, inferred = attribution.attributed(capture, _sweep)
     with executor(1) as beside:  # NumPy and Arrow work outside Python's lock
-        return _assembled(capture, inferred, beside, kernels_only=kernels_only)
-
-
-def _assembled(
-    capture: Capture, inferred: tuple[str, ...], beside: Executor, *, kernels_only: bool
-) -> Records:
-    nesting_ranges = beside.submit(_nested, capture)
-    sweeping = beside.submit(lambda: _swept(nesting_ranges.result()))
-    activities = _ordered(capture.activities, kernels_only=kernels_only)
-    windows = profiler_windows.recording_windows(capture)
-    launch, doubted = evidence.launches(capture, activities, windows)
-    site = sites.find(capture, activities, launch)
-    columns = record_columns.of_work(capture, activities, launch)
-    if windows:
-        of_row = profiler_windows.of_rows(capture, activities, launch, windows)
-        columns["window"] = pa.array(of_row)
-    stepping = beside.submit(_steps, capture, activities, launch, columns)
-    nested = nesting_ranges.result()
-    leaf, range_doubts = evidence.ranges_of(activities, nested.nest, site)
-    most = max(_LEAST, _NAMES // max(1, len(activities)))
-    chain = launches.chains(nested.nest.parent, _counted(nested.texts), leaf, most)
-    leaf, chain = _graphs_outside_ops(activities, nested.nest, leaf, chain)
-    sweep = sweeping.result()
-    numbering = beside.submit(sequence.number, capture, sweep, chain, site.instance)
-    partner = forward_backward.partners(capture, sweep, chain, site, activities, windows)
-    around = np.full(len(launch), NONE)
-    if not range_doubts:
-        around = user_ranges.around(capture, sweep, launch, site)
-    described = _described(sweep, (leaf, partner.op, partner.place, around), most)
-    free = launch_layers.free(capture, site, most)
-    doubted = (
-        *inferred,
-        *doubted,
-        *sites.doubts(activities, site),
-        *range_doubts,
-        *sweep.doubts,
-        *_too_deep(sweep, leaf, most, free),
-    )
-    sizes = result_sizes.of_rows(sweep, leaf)
-    columns |= stepping.result()
-    owners = record_columns.Owners(site, leaf, around, numbering, partner, free)
-    columns |= record_columns.build(activities, described, owners, beside)
+        nesting_ranges = beside.submit(_nested, capture)
+        sweeping = beside.submit(_swept_once, nesting_ranges)
+        activities = _ordered(capture.activities, kernels_only=kernels_only)
+        windows = profiler_windows.recording_windows(capture)
+        launch, doubted = evidence.launches(capture, activities, windows)
+        site = sites.find(capture, activities, launch)
+        columns = record_columns.of_work(capture, activities, launch)
+        if windows:
+            of_row = profiler_windows.of_rows(capture, activities, launch, windows)
+            columns["window"] = pa.array(of_row)
+        stepping = beside.submit(_steps, capture, activities, launch, dict(columns))
+        nested = nesting_ranges.result()
+        leaf, range_doubts = evidence.ranges_of(activities, nested.nest, site)
+        most = max(_LEAST, _NAMES // max(1, len(activities)))
+        chain = launches.chains(nested.nest.parent, _counted(nested.texts), leaf, most)
+        leaf, chain = _graphs_outside_ops(activities, nested.nest, leaf, chain)
+        free = launch_layers.free(capture, site, most)
+        sweep = sweeping.result()
+        columns |= stepping.result()
+        del nested, nesting_ranges, sweeping, stepping
+        capture, activities = _without(capture, _USED_UP), activities.select(_LEFT)
+        numbering = beside.submit(sequence.number, capture, sweep, chain, site.instance)
+        partner = forward_backward.partners(capture, sweep, chain, site, activities, windows)
+        del chain
+        around = np.full(len(launch), NONE)
+        if not range_doubts:
+            around = user_ranges.around(capture, sweep, launch, site)
+        described = _described(sweep, (leaf, partner.op, partner.place, around), most)
+        doubted = (
+            *inferred,
+            *doubted,
+            *sites.doubts(activities, site),
+            *range_doubts,
+            *sweep.doubts,
+            *_too_deep(sweep, leaf, most, free),
+        )
+        sizes = result_sizes.of_rows(sweep, leaf)
+        around_rows = record_columns.Around(
+            described.path(leaf),
+            described.path(partner.op),
+            described.path(partner.place),
+            described.path(around),
+            free,
+            partner.engine,
+            record_columns.Called(site.via, site.replay, sites.flow(site)),
+            numbering,
+        )
+        del sweep, launch, partner, leaf, around, site, numbering  # as long as ranges are many
+        capture = _without(capture, schema.RANGES.names)
+        columns |= record_columns.build(activities, described, around_rows, beside)
     if sizes is not None:
         columns["resultSize"] = sizes
     columns |= samples.counters(capture, columns)
@@ -112,6 +121,21 @@ def _assembled(
         columns=columns,
         devices=capture.devices,
         warnings=(*capture.warnings, *doubted),
+    )
+
+
+_LEFT = ["kind", "start", "end", "device", "name", "collective"]
+_USED_UP = ("start", "end", "thread", "style", "domain")
+"""Columns of activities that are asked for, and of ranges that are not, once these are nested."""
+
+
+def _without(capture: Capture, columns: Sequence[str]) -> Capture:
+    """Let go of single calls and activities, and of some columns of ranges."""
+    return replace(
+        capture,
+        activities=schema.ACTIVITIES.empty_table(),
+        calls=schema.CALLS.empty_table(),
+        ranges=capture.ranges.drop_columns([*set(columns) & set(capture.ranges.column_names)]),
     )
 
 
@@ -162,9 +186,9 @@ def _described(sweep: Sweep, ranges: Sequence[Ints], most: int) -> DescribedSwee
     ddp = np.flatnonzero(texts.tell(sweep.texts, Kind.OP, collectives.is_ddp))
     named = used([*ranges, ddp], len(sweep.paths.of_range))
     wanted = used([sweep.paths.of_range[named]], len(sweep.paths.parent))
-    place = np.full(len(sweep.paths.parent), NONE)
+    place = np.full(len(sweep.paths.parent), NONE, np.int32)
     place[wanted] = np.arange(len(wanted))
-    described = sweep.paths.describe(sweep.texts, wanted, most)
+    described = [*sweep.paths.describe(sweep.texts, wanted, most), paths.NOWHERE]
     return DescribedSweep(sweep.texts, sweep.paths, sweep.row, described, place)
 
 
@@ -206,7 +230,8 @@ def _nested(capture: Capture) -> NestedTexts:
     kind = texts.kinds(read)
     if (of_library := range_names.of_library(ranges)).any():
         kind[of_library] = Kind.CONTEXT
-    thread, start, end = (ints(ranges.column(name)) for name in ("thread", "start", "end"))
+    thread = np.asarray(pc.fill_null(ranges.column("thread"), NONE))
+    start, end = (ints(ranges.column(name)) for name in ("start", "end"))
     if (still_open := end == NONE).any():
         end = np.where(still_open, _last(capture), end)
     nested = np.asarray(pc.fill_null(ranges.column("style"), NONE)) == schema.NESTED
@@ -221,7 +246,12 @@ def _nested(capture: Capture) -> NestedTexts:
     del thread, start, end, bounds  # as long as all ranges are many
     row = row[nest.order]
     chosen = texts.select(read, row)
+    nest = replace(nest, order=row)
     return NestedTexts(nest, chosen, row, tuple(evidence.ranges(read, endless, startless)))
+
+
+def _swept_once(nesting_ranges: Future[NestedTexts]) -> Sweep:
+    return _swept(nesting_ranges.result())
 
 
 def _swept(nested: NestedTexts) -> Sweep:

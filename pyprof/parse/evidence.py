@@ -17,13 +17,13 @@ from pyprof import schema
 from pyprof.arrays import NONE, ints
 from pyprof.parse import launches as correlate
 from pyprof.parse import texts
-from pyprof.parse.ranges import by_start
+from pyprof.parse.ranges import bounds_of, by_start
 from pyprof.parse.records import number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Integers, Ints, Mask
     from pyprof.parse.profiler_windows import RecordingWindows
     from pyprof.parse.ranges import Nest
     from pyprof.parse.sites import Sites
@@ -249,8 +249,8 @@ def ranges_of(activities: pa.Table, nest: Nest, site: Sites) -> tuple[Ints, tupl
     """
     # What an op on the CPU was called by is the op itself, inside which others begin and end.
     on_gpu = ints(activities.column("kind")) != schema.CPU
-    launched = site.row[on_gpu & (site.row != NONE)]
-    row = np.unique(launched[:: len(launched) // _LOOKED_AT + 1])
+    launched = np.flatnonzero(on_gpu & (site.row != NONE))
+    row = np.unique(site.row[launched[:: len(launched) // _LOOKED_AT + 1]])
     thread, start, end = site.thread[row], site.start[row], site.end[row]
     count = int(_during(nest, thread, start, end).sum())
     if count >= _FEW and count >= _DURING * len(row):
@@ -264,12 +264,12 @@ def ranges_of(activities: pa.Table, nest: Nest, site: Sites) -> tuple[Ints, tupl
     return leaf, (*_apart(nest, thread, start, leaf), *_on_other_threads(nest, thread, leaf))
 
 
-def _during(nest: Nest, thread: Ints, start: Ints, end: Ints) -> Mask:
+def _during(nest: Nest, thread: Integers, start: Ints, end: Ints) -> Mask:
     """Mark the calls during which a range of their thread begins, or the last one begun ends."""
     during = np.zeros(len(thread), bool)
     for number in np.unique(thread).tolist():
         calls = np.flatnonzero(thread == number)
-        first, last = np.searchsorted(nest.thread, [number, number + 1])
+        first, last = bounds_of(nest.thread, number)
         begun = nest.start[first:last]
         before = np.searchsorted(begun, start[calls], side="right")
         until = np.searchsorted(begun, end[calls], side="left")
@@ -278,10 +278,12 @@ def _during(nest: Nest, thread: Ints, start: Ints, end: Ints) -> Mask:
     return during
 
 
-def _apart(nest: Nest, thread: Ints, start: Ints, leaf: Ints) -> Iterator[str]:
+def _apart(nest: Nest, thread: Integers, start: Ints, leaf: Ints) -> Iterator[str]:
     """Tell of ranges that all lie before or behind all launches of their threads."""
+    if (leaf != NONE).any():
+        return
     ours = np.isin(nest.thread, thread) & (nest.end > nest.start)
-    if min(int(ours.sum()), len(start)) < _FEW or (leaf != NONE).any():
+    if min(int(ours.sum()), len(start)) < _FEW:
         return
     away = nest.start[ours].min() > start.max() or nest.end[ours].max() < start.min()
     if away:
@@ -291,10 +293,12 @@ def _apart(nest: Nest, thread: Ints, start: Ints, leaf: Ints) -> Iterator[str]:
         )
 
 
-def _on_other_threads(nest: Nest, thread: Ints, leaf: Ints) -> Iterator[str]:
+def _on_other_threads(nest: Nest, thread: Integers, leaf: Ints) -> Iterator[str]:
     """Tell of ranges all of which are on threads that launch nothing."""
+    if (leaf != NONE).any():
+        return
     ours = nest.end > nest.start
-    if (leaf != NONE).any() or int(ours.sum()) < _FEW or len(thread) < _FEW:
+    if int(ours.sum()) < _FEW or len(thread) < _FEW:
         return
     if not np.isin(nest.thread[ours], thread).any():
         yield (

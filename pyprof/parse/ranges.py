@@ -145,7 +145,7 @@ def _swept(thread: Integers, end: Ints, encloses: NDArray[np.bool_]) -> Ints:
     return around
 
 
-def innermost(ranges: Nest, thread: Ints, start: Ints, end: Ints) -> Ints:
+def innermost(ranges: Nest, thread: Integers, start: Ints, end: Ints) -> Ints:
     """Find, for each interval, the innermost range on its thread that contains it; NONE if none.
 
     Bounds may touch. Innermost is the last to start, of those the first to end.
@@ -162,7 +162,7 @@ def innermost(ranges: Nest, thread: Ints, start: Ints, end: Ints) -> Ints:
     return leaf
 
 
-def _around(ranges: Nest, thread: Ints, start: Ints, end: Ints) -> Ints:
+def _around(ranges: Nest, thread: Integers, start: Ints, end: Ints) -> Ints:
     """Find the innermost ranges around intervals, going through both once."""
     count = len(ranges.end)
     both = [np.concatenate(pair) for pair in ((ranges.thread, thread), (ranges.start, start))]
@@ -174,14 +174,21 @@ def _around(ranges: Nest, thread: Ints, start: Ints, end: Ints) -> Ints:
     return enclosing[count:]
 
 
-def _last_started(ranges: Nest, thread: Ints, start: Ints) -> Ints:
+def _last_started(ranges: Nest, thread: Integers, start: Ints) -> Ints:
     """Find the last range on the thread that starts no later."""
     last_range = np.full(len(start), NONE)
     for name, rows in by_value(thread):
-        first, last = np.searchsorted(ranges.thread, [name, name + 1])
+        first, last = bounds_of(ranges.thread, name)
         place = np.searchsorted(ranges.start[first:last], start[rows], side="right") - 1
         last_range[rows] = np.where(place >= 0, place + first, NONE)
     return last_range
+
+
+def bounds_of(column: Integers, value: int) -> tuple[int, int]:
+    """Find the rows of a value in a column that rises: the first, and the one behind the last."""
+    both = np.array([value, value + 1], column.dtype)  # of another type, all would be converted
+    first, last = np.searchsorted(column, both).tolist()
+    return first, last
 
 
 def by_value(column: Integers) -> Iterator[tuple[int, Ints]]:

@@ -12,16 +12,14 @@ from pyprof.arrow_setup import give_back
 from pyprof.marker import Kind, templates
 from pyprof.parse import backward_nodes, launches, paths, texts
 from pyprof.parse.ranges import by_value
-from pyprof.parse.records import Coded, encode, number_combinations
+from pyprof.parse.records import Coded, encode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.arrays import Integers, Ints
     from pyprof.parse.launches import Chains
-    from pyprof.parse.paths import Path
     from pyprof.parse.records import Column
-    from pyprof.parse.sites import Sites
     from pyprof.parse.sweep import DescribedSweep, Sweep
     from pyprof.schema import Capture
 
@@ -29,12 +27,10 @@ if TYPE_CHECKING:
 class Numbered(NamedTuple):
     """What the ranges around each row say of sequence numbers and calls, whatever their paths."""
 
-    seqs: Chains
-    """PyTorch's own ranges."""
     numbers: Chains
-    """The distinct numbers of these, ascending."""
-    old: NDArray[np.bool_]
-    """Per template: whether it is of before 2022."""
+    """The distinct sequence numbers of each row, ascending."""
+    old_seqs: Chains | None
+    """PyTorch's own ranges, where texts are as they were before 2022."""
     columns: dict[str, Column]
 
 
@@ -54,16 +50,18 @@ def number(capture: Capture, sweep: Sweep, chain: Chains, instance: Ints) -> Num
     numbers = _distinct_numbers(sweep, seqs, old)
     columns["opId"] = _op_ids(sweep, chain, ops, seqs, instance)
     columns["callIds"] = _call_ids(calls or _together(ops, seqs), len(sweep.row), instance)
-    return Numbered(seqs, numbers, old, columns)
+    return Numbered(numbers, seqs if old.any() else None, columns)
 
 
-def count(sweep: DescribedSweep, numbered: Numbered, path: Ints, site: Sites) -> dict[str, Column]:
-    """Build the columns that depend on sequence numbers, those of their texts included."""
-    mods, names = _ops(sweep, path, numbered.seqs, numbered.old)
-    backward = np.array([*(entry.backward for entry in sweep.described), False])[path]
-    # A replay goes through numbers anew, those of when it was captured.
-    replayed = (site.replay != NONE).any()
-    flow = number_combinations(site.caller, site.replay) if replayed else site.caller
+def count(
+    sweep: DescribedSweep, numbered: Numbered, path: Integers, flow: Integers
+) -> dict[str, Column]:
+    """Build the columns that depend on sequence numbers, those of their texts included.
+
+    `path` has no NONE; `flow` numbers what counts for itself.
+    """
+    mods, names = _ops(sweep, path, numbered)
+    backward = np.array([entry.backward for entry in sweep.described])[path]
     return {
         "mod": mods,
         "op": names,
@@ -122,16 +120,13 @@ def _ranks(numbers: list[int]) -> tuple[int, ...]:
     return tuple(place[number] for number in numbers)
 
 
-def _ops(
-    sweep: DescribedSweep, path: Ints, seqs: Chains, old: NDArray[np.bool_]
-) -> tuple[Coded, Coded]:
+def _ops(sweep: DescribedSweep, path: Integers, numbered: Numbered) -> tuple[Coded, Coded]:
     """Name each row's ops: by its path alone, but for old texts, where numbers decide the order."""
-    described, index = paths.with_nothing(sweep.described, path)
-    named_ops = [paths.ops(entry.ops, entry.seqs) for entry in described]
-    if old.any():
-        index, named_ops = _ops_by_row(sweep, described, index, seqs)
+    named_ops = [paths.ops(entry.ops, entry.seqs) for entry in sweep.described]
+    if numbered.old_seqs is not None:
+        path, named_ops = _ops_by_row(sweep, path, numbered.old_seqs)
     distinct = {entry: place for place, entry in enumerate(dict.fromkeys(map(tuple, named_ops)))}
-    index = np.array([distinct[tuple(entry)] for entry in named_ops], np.int64)[index]
+    index = np.array([distinct[tuple(entry)] for entry in named_ops], np.int32).take(path)
     named_ops = [list(entry) for entry in distinct]
     return (
         Coded(index, [[mod for mod, _ in entry] for entry in named_ops]),
@@ -140,20 +135,20 @@ def _ops(
 
 
 def _ops_by_row(
-    sweep: DescribedSweep, described: list[Path], index: Ints, seqs: Chains
+    sweep: DescribedSweep, path: Integers, seqs: Chains
 ) -> tuple[Ints, list[list[tuple[str, str]]]]:
     places: dict[tuple[object, ...], int] = {}
     rows: list[int] = []
     named_ops: list[list[tuple[str, str]]] = []
     templates = sweep.texts.templates
     code = sweep.texts.code[seqs.member].tolist()
-    bounds = zip(index.tolist(), seqs.offset[:-1].tolist(), seqs.offset[1:].tolist(), strict=True)
+    bounds = zip(path.tolist(), seqs.offset[:-1].tolist(), seqs.offset[1:].tolist(), strict=True)
     for place, low, high in bounds:
         key = (place, *code[low:high])
         if key not in places:
             places[key] = len(named_ops)
             seen = [templates[template] for template in code[low:high]]
-            named_ops.append(paths.ops(described[place].ops, seen))
+            named_ops.append(paths.ops(sweep.described[place].ops, seen))
         rows.append(places[key])
     return np.array(rows, np.int64), named_ops
 

@@ -12,7 +12,7 @@ from pyprof.arrays import NONE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Integers
     from pyprof.parse import paths, texts
     from pyprof.parse.paths import Path
     from pyprof.parse.ranges import Nest
@@ -56,12 +56,11 @@ class DescribedSweep:
     row: NDArray[np.int32]
     """Row of each range in the capture."""
     described: list[Path]
-    place: Ints
+    """The last is that of what lies in no range."""
+    place: NDArray[np.int32]
     """Per path: where it is described; NONE for those that no row needs."""
 
-    def path(self, ranges: Ints) -> Ints:
+    def path(self, ranges: Integers) -> NDArray[np.int32]:
         """Give the described path of each of some ranges; NONE stays NONE."""
-        paths = np.full(len(ranges), NONE)
-        inside = ranges != NONE
-        paths[inside] = self.place[self.paths.of_range[ranges[inside]]]
-        return paths
+        place = self.place.take(self.paths.of_range)
+        return np.append(place, np.int32(NONE)).take(ranges)
