@@ -94,6 +94,8 @@ def latest_before(keys: Ints, starts: Ints, wanted: Ints, before: Ints) -> Ints:
     """
     if not len(keys):
         return np.full(len(wanted), NONE)
+    if (only := _only_entry(keys, wanted)) is not None:
+        return np.where(starts[only] <= before, only, NONE)
     merged = np.lexsort(
         (
             np.concatenate([np.zeros(len(keys), np.int8), np.ones(len(wanted), np.int8)]),
@@ -109,3 +111,18 @@ def latest_before(keys: Ints, starts: Ints, wanted: Ints, before: Ints) -> Ints:
     latest[merged[~entry] - len(keys)] = row
     same = (latest != NONE) & (keys[latest] == wanted)
     return np.where(same, latest, NONE)
+
+
+def _only_entry(keys: Ints, wanted: Ints) -> Ints | None:
+    """Find the one entry of each wanted key, NONE for none; None where some key has several.
+
+    Without sorting, and where keys are far apart not at all.
+    """
+    low, high = int(keys.min()), int(keys.max())
+    if high - low >= _DENSE * len(keys):
+        return None
+    entry = np.full(high - low + 2, NONE)  # the last is for keys that no entry has
+    entry[keys - low] = rows = np.arange(len(keys))
+    if (entry[keys - low] != rows).any():
+        return None
+    return entry[np.where((wanted >= low) & (wanted <= high), wanted - low, NONE)]

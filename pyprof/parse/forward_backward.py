@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof import marker
-from pyprof.arrays import NONE, ints, numbered, used
+from pyprof.arrays import NONE, distinct_values, ints, numbered, used
 from pyprof.marker import Kind
 from pyprof.parse import backward_nodes, launches, texts
 
@@ -202,6 +202,10 @@ def _main_device(capture: Capture, caller: Integers, activities: pa.Table) -> In
     """Find the device on which each thread launches most; NONE where it launches nothing."""
     threads = len(capture.threads)
     main = np.full(threads, NONE)
+    if len(only := distinct_values(ints(activities.column("device")))) <= 1:
+        callers = distinct_values(caller)
+        main[callers[callers != NONE]] = only[0] if len(only) else NONE
+        return main
     launched = np.flatnonzero(caller != NONE)
     thread = caller[launched].astype(np.int64)
     devices, place = numbered(ints(activities.column("device"))[launched])

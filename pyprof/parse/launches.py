@@ -136,9 +136,8 @@ class Chains:
         """Keep some of the members."""
         if keep.all():
             return self
-        places = np.flatnonzero(keep)
-        counts = np.bincount(self.owner[places], minlength=len(self.offset) - 1)
-        return Chains(offsets(counts), self.member[places])
+        counts = np.bincount(self.owner.compress(keep), minlength=len(self.offset) - 1)
+        return Chains(offsets(counts), self.member.compress(keep))
 
     def lists(self, values: pa.Array) -> pa.ListArray:
         """Give each row the list of its members' values."""

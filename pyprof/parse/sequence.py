@@ -187,9 +187,8 @@ def _distinct_numbers(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Cha
     if is_old.any():  # old texts say 0 for "none" once there is a number
         some = np.bincount(owner[number > 0], minlength=len(seqs.offset) - 1) > 0
         keep &= ~(is_old & (number == 0) & some[owner])
-    places = np.flatnonzero(keep)
-    counts = np.bincount(owner[places], minlength=len(seqs.offset) - 1)
-    return launches.Chains(launches.offsets(counts), number[places])
+    counts = np.bincount(owner.compress(keep), minlength=len(seqs.offset) - 1)
+    return launches.Chains(launches.offsets(counts), number.compress(keep))
 
 
 def _op_ids(sweep: Sweep, chain: Chains, ops: Chains, seqs: Chains, instance: Ints) -> pa.Array:
