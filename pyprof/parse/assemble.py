@@ -181,7 +181,7 @@ _NAMES, _LEAST = 1 << 22, 128
 """Ranges that all rows together list around them, and that each may list in any case."""
 
 
-def _described(sweep: Sweep, ranges: Sequence[Ints], most: int) -> DescribedSweep:
+def _described(sweep: Sweep, ranges: Sequence[Integers], most: int) -> DescribedSweep:
     """Describe the paths of some ranges, and those in which DDP says what its group is."""
     ddp = np.flatnonzero(texts.tell(sweep.texts, Kind.OP, collectives.is_ddp))
     named = used([*ranges, ddp], len(sweep.paths.of_range))

@@ -63,16 +63,21 @@ def launches(
     NONE where there is none, and throughout where ids are those of other calls.
     """
     launch = correlate.launches(capture, activities, windows)
-    if wrong := _shifted(capture, activities, windows, launch):
+    lead = _lead(capture, activities, launch)
+    if wrong := _shifted(capture, activities, windows, launch, lead):
         return np.full(len(launch), NONE), (wrong,)
-    return launch, (*_early(capture, activities, launch), *_lost(capture, activities, launch))
+    return launch, (*_early(lead), *_lost(capture, activities, launch))
 
 
 # --- correlation ids ------------------------------------------------------------------------------
 
 
 def _shifted(
-    capture: Capture, activities: pa.Table, windows: RecordingWindows, launch: Ints
+    capture: Capture,
+    activities: pa.Table,
+    windows: RecordingWindows,
+    launch: Ints,
+    lead: Ints,
 ) -> str | None:
     """Say that correlation ids are those of other calls; None where nothing says so."""
     if count := _of_other_calls(capture, activities, launch):
@@ -81,7 +86,7 @@ def _shifted(
         why = f"{count:,} copies and fills have the id of a call that launches kernels"
     elif count := _out_of_order(capture, activities, launch):
         why = f"{count:,} rows began before others of their stream that were launched earlier"
-    elif _explained_by_shift(capture, activities, windows, launch):
+    elif _explained_by_shift(capture, activities, windows, lead):
         why = "kernels begin before their launch, but after the call with the next id"
     else:
         return None
@@ -132,11 +137,17 @@ def _out_of_order(capture: Capture, activities: pa.Table, launch: Ints) -> int:
 
     Inside of a graph nothing has an order, and AMD's queues have several streams.
     """
-    rows = np.flatnonzero(_named(capture, _IN_ORDER)[launch])
-    stream = number_combinations(*(ints(activities.column(name))[rows] for name in _STREAM))
-    start = ints(activities.column("start"), _NEVER)[rows]
-    order = by_start(stream, start)
-    stream, start, call = stream[order], start[order], launch[rows[order]]
+    asked = _named(capture, _IN_ORDER)[launch]
+    streams, start, call = (
+        column if asked.all() else column.compress(asked)  # nearly always
+        for column in (
+            number_combinations(*(ints(activities.column(name)) for name in _STREAM)),
+            ints(activities.column("start"), _NEVER),
+            launch,
+        )
+    )
+    order = by_start(streams, start)
+    stream, start, call = streams[order], start[order], call[order]
     same = (stream[1:] == stream[:-1]) & (start[1:] > start[:-1])
     begun, ended = (ints(capture.calls.column(name)) for name in ("start", "end"))
     count = int((same & (begun[call[:-1]] > ended[call[1:]])).sum())
@@ -165,13 +176,12 @@ def is_early(lead: Ints) -> bool:
 
 
 def _explained_by_shift(
-    capture: Capture, activities: pa.Table, windows: RecordingWindows, launch: Ints
+    capture: Capture, activities: pa.Table, windows: RecordingWindows, lead: Ints
 ) -> bool:
     """Tell whether the ids beside theirs, and no difference of clocks, explain early kernels.
 
     Clocks that are apart make all kernels that did not wait early by about as much.
     """
-    lead = _lead(capture, activities, launch)
     if not is_early(lead):
         return False
     early = lead[lead > _EARLY_NS]
@@ -190,8 +200,7 @@ def _repairs(
     return len(lead) >= paired - 1 and (lead > _EARLY_NS).sum() <= _REPAIRED * len(lead)
 
 
-def _early(capture: Capture, activities: pa.Table, launch: Ints) -> Iterator[str]:
-    lead = _lead(capture, activities, launch)
+def _early(lead: Ints) -> Iterator[str]:
     if is_early(lead):
         count = int((lead > _EARLY_NS).sum())
         yield (

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 class Partners(NamedTuple):
     """Per row: ranges of the sweep; NONE where there is none."""
 
-    op: Ints
+    op: Integers
     """The forward op whose backward pass the row is part of, of the node's own name."""
-    place: Ints
+    place: Integers
     """The forward op whose layer and line are the row's: that, or the one whose backward node made
     the gradient that the row adds to another."""
     engine: NDArray[np.bool_]
@@ -55,16 +55,11 @@ def partners(
     nodes = used([maker], len(node))
     device = _main_device(capture, site.caller, activities)
     forward, same_name = _forward(capture, sweep, node | engine, nodes, device, windows)
-    op = _taken(np.where(same_name, forward, NONE), nodes, innermost)
-    return Partners(op, _taken(forward, nodes, maker), between)
-
-
-def _taken(forward: Ints, used: Ints, nodes: Ints) -> Ints:
-    """Give the forward range of each node, `forward` being those of the nodes `used`."""
-    forward_range = np.full(len(nodes), NONE)
-    inside = np.flatnonzero(nodes != NONE)
-    forward_range[inside] = forward[np.searchsorted(used, nodes[inside])]
-    return forward_range
+    forward_range = np.full(len(node) + 1, NONE, np.int32)  # the last is that of no node
+    forward_range[nodes] = forward
+    place = forward_range.take(maker)
+    forward_range[nodes[~same_name]] = NONE
+    return Partners(forward_range.take(innermost), place, between)
 
 
 def _on_engine(

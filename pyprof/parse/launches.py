@@ -136,15 +136,21 @@ class Chains:
         """Keep some of the members."""
         if keep.all():
             return self
-        counts = np.bincount(self.owner.compress(keep), minlength=len(self.offset) - 1)
-        return Chains(offsets(counts), self.member.compress(keep))
+        return Chains(offsets(keep).take(self.offset), self.member.compress(keep))
+
+    @property
+    def begins(self) -> NDArray[np.bool_]:
+        """Tell of each member whether it is the first of its row."""
+        begins = np.zeros(len(self.member) + 1, bool)
+        begins[self.offset] = True
+        return begins[:-1]
 
     def lists(self, values: pa.Array) -> pa.ListArray:
         """Give each row the list of its members' values."""
         return pa.ListArray.from_arrays(pa.array(self.offset), values)
 
 
-def offsets(counts: Integers) -> NDArray[np.int32]:
+def offsets(counts: Integers | NDArray[np.bool_]) -> NDArray[np.int32]:
     """Turn the lengths of lists into where each begins, and where the last ends."""
     offset = np.zeros(len(counts) + 1, np.int32)
     np.cumsum(counts, out=offset[1:], dtype=np.int32)

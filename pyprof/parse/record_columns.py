@@ -157,9 +157,10 @@ def _work(activities: pa.Table) -> dict[str, Column]:
 
 def _triple(activities: pa.Table, name: str) -> Coded:
     """Make lists of x, y, z; empty where the activity has no grid."""
-    axes = [ints(activities.column(f"{name}_{axis}")) for axis in "xyz"]
+    columns = [activities.column(f"{name}_{axis}") for axis in "xyz"]
+    axes = [np.asarray(pc.fill_null(column, NONE)) for column in columns]
     absent = np.logical_or.reduce([axis == NONE for axis in axes])
-    axes = [np.where(absent, NONE, axis) for axis in axes] if absent.any() else axes
+    axes = [np.where(absent, np.int32(NONE), axis) for axis in axes] if absent.any() else axes
     first, number = combinations(*axes)
     triples = zip(*(axis[first].tolist() for axis in axes), strict=True)
     return Coded(number, [[] if NONE in triple else list(triple) for triple in triples])

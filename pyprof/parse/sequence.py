@@ -175,20 +175,19 @@ def _numbers(
 
 def _distinct_numbers(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
     """Give the distinct sequence numbers of each row, ascending."""
-    number = sweep.texts.seq.take(seqs.member)
-    owner = seqs.owner
-    is_old = old[sweep.texts.code[seqs.member]] if old.any() else np.zeros(len(owner), bool)
-    same_row = owner[1:] == owner[:-1]
-    if ((number[1:] < number[:-1]) & same_row).any():  # seldom
-        order = np.lexsort((number, owner))
-        number, owner, is_old = number[order], owner[order], is_old[order]
-    keep = number >= 0
-    keep[1:] &= (number[1:] != number[:-1]) | ~same_row
-    if is_old.any():  # old texts say 0 for "none" once there is a number
-        some = np.bincount(owner[number > 0], minlength=len(seqs.offset) - 1) > 0
-        keep &= ~(is_old & (number == 0) & some[owner])
-    counts = np.bincount(owner.compress(keep), minlength=len(seqs.offset) - 1)
-    return launches.Chains(launches.offsets(counts), number.compress(keep))
+    seqs = seqs.filter(sweep.texts.seq.take(seqs.member) >= 0)
+    numbers = launches.Chains(seqs.offset, sweep.texts.seq.take(seqs.member))
+    if old.any():  # old texts say 0 for "none" once there is a number
+        some = np.bincount(numbers.owner[numbers.member > 0], minlength=len(seqs.offset) - 1) > 0
+        none = old[sweep.texts.code[seqs.member]] & (numbers.member == 0)
+        numbers = numbers.filter(~(none & some[numbers.owner]))
+    begins = numbers.begins
+    if ((numbers.member[1:] < numbers.member[:-1]) & ~begins[1:]).any():  # seldom
+        order = np.lexsort((numbers.member, numbers.owner))
+        numbers = launches.Chains(numbers.offset, numbers.member[order])
+    keep = begins
+    keep[1:] |= numbers.member[1:] != numbers.member[:-1]
+    return numbers.filter(keep)
 
 
 def _op_ids(sweep: Sweep, chain: Chains, ops: Chains, seqs: Chains, instance: Ints) -> pa.Array:
@@ -211,7 +210,7 @@ def _call_ids(calls: Chains, ranges: int, instance: Ints) -> pa.Array:
 def _ops_first(chain: Chains, kind: NDArray[np.int8]) -> bool:
     """Tell whether of each row's ranges ops come before PyTorch's own, as they nearly always do."""
     behind = (kind[1:] == Kind.OP) & (kind[:-1] == Kind.SEQ)
-    return not (behind & (chain.owner[1:] == chain.owner[:-1])).any()
+    return not (behind & ~chain.begins[1:]).any()
 
 
 def _together(ops: Chains, seqs: Chains) -> Chains:
