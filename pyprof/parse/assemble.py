@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import NONE, ints, used
+from pyprof.arrow_setup import give_back
 from pyprof.cores import executor
 from pyprof.marker import Kind
 from pyprof.parse import (
@@ -35,7 +36,7 @@ from pyprof.parse import ranges as nesting
 from pyprof.parse.graphs import attribution
 from pyprof.parse.records import Records
 from pyprof.parse.steps import columns as step_columns
-from pyprof.parse.sweep import DescribedSweep, NestedTexts, Sweep
+from pyprof.parse.sweep import DescribedSweep, NestedTexts, Sweep, without_ends
 from pyprof.readers.order import in_order
 
 if TYPE_CHECKING:
@@ -83,14 +84,9 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         sweep = sweeping.result()
         columns |= stepping.result()
         del nested, nesting_ranges, sweeping, stepping
-        capture, activities = _without(capture, _USED_UP), activities.select(_LEFT)
-        numbering = beside.submit(sequence.number, capture, sweep, chain, site.instance)
-        partner = forward_backward.partners(capture, sweep, chain, site, activities, windows)
-        del chain
         around = np.full(len(launch), NONE)
         if not range_doubts:
             around = user_ranges.around(capture, sweep, launch, site)
-        described = _described(sweep, (leaf, partner.op, partner.place, around), most)
         doubted = (
             *inferred,
             *doubted,
@@ -99,6 +95,16 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
             *sweep.doubts,
             *_too_deep(sweep, leaf, most, free),
         )
+        called = record_columns.Called(site.via, site.replay, sites.flow(site))
+        caller, instance = site.caller, site.instance
+        capture, activities = _without(capture, _USED_UP), activities.select(_LEFT)
+        sweep = without_ends(sweep)
+        del launch, site
+        give_back()  # what sorting and searching held for a while
+        numbering = beside.submit(sequence.number, capture, sweep, chain, instance)
+        partner = forward_backward.partners(capture, sweep, chain, caller, activities, windows)
+        del chain
+        described = _described(sweep, (leaf, partner.op, partner.place, around), most)
         sizes = result_sizes.of_rows(sweep, leaf)
         around_rows = record_columns.Around(
             described.path(leaf),
@@ -107,11 +113,12 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
             described.path(around),
             free,
             partner.engine,
-            record_columns.Called(site.via, site.replay, sites.flow(site)),
+            called,
             numbering,
         )
-        del sweep, launch, partner, leaf, around, site, numbering  # as long as ranges are many
+        del sweep, partner, leaf, around, numbering  # as long as ranges are many
         capture = _without(capture, schema.RANGES.names)
+        give_back()
         columns |= record_columns.build(activities, described, around_rows, beside)
     if sizes is not None:
         columns["resultSize"] = sizes
@@ -124,7 +131,7 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     )
 
 
-_LEFT = ["kind", "start", "end", "device", "name", "collective"]
+_LEFT = ["kind", "device", "name", "collective"]
 _USED_UP = ("start", "end", "thread", "style", "domain")
 """Columns of activities that are asked for, and of ranges that are not, once these are nested."""
 

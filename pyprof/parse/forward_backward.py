@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Integers, Ints
     from pyprof.parse.profiler_windows import RecordingWindows
-    from pyprof.parse.sites import Sites
     from pyprof.parse.sweep import Sweep
     from pyprof.schema import Capture
 
@@ -39,21 +38,24 @@ def partners(
     capture: Capture,
     sweep: Sweep,
     chain: launches.Chains,
-    site: Sites,
+    caller: Integers,
     activities: pa.Table,
     windows: RecordingWindows,
 ) -> Partners:
-    """Find, per activity, the forward range of the innermost backward node around it."""
+    """Find, per activity, the forward range of the innermost backward node around it.
+
+    `caller` is the thread that launched each; NONE where it is not known.
+    """
     node = texts.tell_name(sweep.texts, backward_nodes.is_node)
     engine = texts.tell_name(sweep.texts, backward_nodes.is_engine)
     numbered = node & (sweep.texts.seq >= 0)
     innermost = launches.last(chain, numbered | engine)
     innermost = _numbered_node(sweep, numbered, engine & (sweep.texts.seq < 0), innermost)
-    between = _on_engine(capture, sweep, numbered, site.caller) & (innermost == NONE)
+    between = _on_engine(capture, sweep, numbered, caller) & (innermost == NONE)
     maker = _maker(sweep, numbered, chain, between)
     maker = np.where(innermost == NONE, maker, innermost)
     nodes = used([maker], len(node))
-    device = _main_device(capture, site.caller, activities)
+    device = _main_device(capture, caller, activities)
     forward, same_name = _forward(capture, sweep, node | engine, nodes, device, windows)
     forward_range = np.full(len(node) + 1, NONE, np.int32)  # the last is that of no node
     forward_range[nodes] = forward

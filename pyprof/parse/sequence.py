@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof.arrays import NONE
-from pyprof.arrow_setup import give_back
 from pyprof.marker import Kind, templates
 from pyprof.parse import backward_nodes, launches, paths, texts
 from pyprof.parse.ranges import by_value
@@ -42,14 +41,14 @@ def number(capture: Capture, sweep: Sweep, chain: Chains, instance: Ints) -> Num
     calls = chain if _ops_first(chain, kind) else None
     if old.any():
         seqs, calls = _pruned(sweep, seqs, old), None
-    columns: dict[str, Column] = {
-        "seqMarker": seqs.lists(_texts(capture, sweep.row[seqs.member])),
-        "seqTemplate": encode(seqs.lists(_templates(sweep.texts, seqs))),
-    }
-    give_back()  # each step holds much for a while
     numbers = _distinct_numbers(sweep, seqs, old)
-    columns["opId"] = _op_ids(sweep, chain, ops, seqs, instance)
-    columns["callIds"] = _call_ids(calls or _together(ops, seqs), len(sweep.row), instance)
+    # Texts, which take most memory, come last: what works beside this takes most at first.
+    columns: dict[str, Column] = {
+        "opId": _op_ids(sweep, chain, ops, seqs, instance),
+        "callIds": _call_ids(calls or _together(ops, seqs), len(sweep.row), instance),
+        "seqTemplate": encode(seqs.lists(_templates(sweep.texts, seqs))),
+        "seqMarker": seqs.lists(_texts(capture, sweep.row[seqs.member])),
+    }
     return Numbered(numbers, seqs if old.any() else None, columns)
 
 

@@ -61,10 +61,13 @@ class Sites:
 
     def around(self, ranges: Nest) -> Ints:
         """Find the innermost range around each row's site; NONE without a site or a range."""
-        leaf = np.full(len(self.row), NONE)
         placed = np.flatnonzero(self.row != NONE)
-        row = self.row[placed]
-        leaf[placed] = innermost(ranges, self.thread[row], self.start[row], self.end[row])
+        row = self.row if len(placed) == len(self.row) else self.row[placed]
+        around = innermost(ranges, self.thread[row], self.start[row], self.end[row])
+        if row is self.row:  # nearly always
+            return around
+        leaf = np.full(len(self.row), NONE)
+        leaf[placed] = around
         return leaf
 
 

@@ -32,7 +32,7 @@ from pyprof.parse.records import Coded
 from pyprof.parse.texts import answers, where
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyprof.arrays import Ints
     from pyprof.parse.records import Column, Records
@@ -256,24 +256,35 @@ def columns(records: Records, capture: Capture) -> dict[str, Column]:
     """Give the columns that tell each row's step and the text of its range; {} where none does."""
     if "start" not in records.columns or not records.rows:
         return {}
-    launch_ns, window = launched(records), records.numpy("window", 0)
-    numbers, process_of_row = numbered(processes(records))
-    step, text = np.full(records.rows, OUTSIDE), np.full(records.rows, OUTSIDE)
+    launch_ns = launched(records)
+    window = np.broadcast_to(0, records.rows)
+    if "window" in records.columns:
+        window = records.numpy("window", 0)
+    step, text = np.full(records.rows, OUTSIDE), np.full(records.rows, OUTSIDE, np.int32)
     texts: dict[str, int] = {}
-    busiest = np.argsort(-np.bincount(process_of_row), kind="stable")
-    for process in busiest[:MOST].tolist():
-        alone = len(numbers) == 1
-        bounds = marked(capture if alone else only(capture, int(numbers[process])))
+    for process, rows in _busiest(processes(records)):
+        bounds = marked(capture if process is None else only(capture, process))
         if bounds is None:
             continue
-        rows = slice(None) if alone else np.flatnonzero(process_of_row == process)
         step[rows], _ = placed(bounds, launch_ns[rows], window[rows])
         every = bounds.texts or (bounds.origin,) * len(bounds.start)
-        number = np.array([*(texts.setdefault(one, len(texts)) for one in every), OUTSIDE])
+        number = np.array(
+            [*(texts.setdefault(one, len(texts)) for one in every), OUTSIDE], np.int32
+        )
         text[rows] = number[step[rows]]
     if not texts or (step == OUTSIDE).all():
         return {}
     return {"step": pa.array(step, mask=step == OUTSIDE), "stepRange": Coded(text, [*texts])}
+
+
+def _busiest(pid: Ints) -> Iterator[tuple[int | None, Ints | slice]]:
+    """Give the processes that have most rows, each with them; None for the only one."""
+    if pid.min() == pid.max():
+        yield None, slice(None)
+        return
+    numbers, place = numbered(pid)
+    for process in np.argsort(-np.bincount(place), kind="stable")[:MOST].tolist():
+        yield int(numbers[process]), np.flatnonzero(place == process)
 
 
 _HIGHEST = 1 << 20

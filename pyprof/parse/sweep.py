@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from pyprof.arrays import NONE
+from pyprof.parse.ranges import Nest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from pyprof.arrays import Integers
     from pyprof.parse import paths, texts
     from pyprof.parse.paths import Path
-    from pyprof.parse.ranges import Nest
 
 
 class NestedTexts(NamedTuple):
@@ -42,6 +42,13 @@ class Sweep:
     """Row of each range in the capture."""
     doubts: tuple[str, ...]
     """What is wrong with ranges, in sentences for the user."""
+
+
+def without_ends(sweep: Sweep) -> Sweep:
+    """Leave of a sweep what is asked for once it is known what lies in which range."""
+    nest = sweep.nest
+    none_asked = np.zeros(0, np.int64)
+    return replace(sweep, nest=Nest(nest.thread, nest.start, none_asked, nest.parent, nest.order))
 
 
 @dataclass(frozen=True, slots=True)
