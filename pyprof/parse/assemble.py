@@ -74,6 +74,8 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         if windows:
             of_row = profiler_windows.of_rows(capture, activities, launch, windows)
             columns["window"] = pa.array(of_row)
+        capture = replace(capture, activities=schema.ACTIVITIES.empty_table())
+        activities = activities.select(_LEFT)
         stepping = beside.submit(_steps, capture, activities, launch, dict(columns))
         nested = nesting_ranges.result()
         leaf, range_doubts = evidence.ranges_of(activities, nested.nest, site)
@@ -97,7 +99,7 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         )
         called = record_columns.Called(site.via, site.replay, sites.flow(site))
         caller, instance = site.caller, site.instance
-        capture, activities = _without(capture, _USED_UP), activities.select(_LEFT)
+        capture = _without(capture, _USED_UP)
         sweep = without_ends(sweep)
         del launch, site
         give_back()  # what sorting and searching held for a while
@@ -131,16 +133,16 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
     )
 
 
-_LEFT = ["kind", "device", "name", "collective"]
+_LEFT = ["kind", "start", "end", "pid", "device", "name", "collective"]
+"""Columns of activities that are asked for once those of the work itself are built."""
 _USED_UP = ("start", "end", "thread", "style", "domain")
-"""Columns of activities that are asked for, and of ranges that are not, once these are nested."""
+"""Columns of ranges that are not asked for once it is known what lies in them."""
 
 
 def _without(capture: Capture, columns: Sequence[str]) -> Capture:
-    """Let go of single calls and activities, and of some columns of ranges."""
+    """Let go of calls, and of some columns of ranges."""
     return replace(
         capture,
-        activities=schema.ACTIVITIES.empty_table(),
         calls=schema.CALLS.empty_table(),
         ranges=capture.ranges.drop_columns([*set(columns) & set(capture.ranges.column_names)]),
     )

@@ -59,10 +59,6 @@ class Around(NamedTuple):
     """What is known of the ranges around each row, whatever their paths."""
 
 
-LAST = ["kind", "name", "collective"]
-"""What `build` needs to know of the work itself."""
-
-
 def of_work(capture: Capture, activities: pa.Table, launch: Ints) -> dict[str, Column]:
     """Build the columns that tell of the work itself and of the calls that launched it."""
     return {
