@@ -25,6 +25,8 @@ NONE = -1
 def ints(column: pa.ChunkedArray | pa.Array, absent: int = NONE) -> Ints:
     """Give an integer column as int64, with `absent` for null."""
     if column.null_count:
+        if column.null_count == len(column):
+            return np.full(len(column), absent)
         wide = column.cast(pa.int64()) if pa.types.is_integer(column.type) else column
         column = pc.fill_null(wide, absent)
     return np.asarray(column.to_numpy()).astype(np.int64, copy=False)
@@ -40,17 +42,35 @@ def lists(lengths: Ints, values: pa.Array, mask: NDArray[np.bool_] | None = None
 
 def distinct_values(values: Integers) -> Ints:
     """Give the distinct values, rising: by hashing, no sort of millions for a few."""
+    if len(values) and (low := values.min()) == values.max():
+        return np.array([low], np.int64)
     return np.sort(np.asarray(pc.unique(pa.array(values))).astype(np.int64, copy=False))
 
 
 def numbered(values: Ints) -> tuple[Ints, Ints]:
     """Give the distinct values, rising, and the place of each value among them."""
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    if high - low < _DENSE * len(values):
+        return _numbered_densely(values - low, low)
     encoded = pa.array(values).dictionary_encode()
     unsorted = encoded.dictionary.to_numpy()
     order = np.argsort(unsorted)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return unsorted[order], place[encoded.indices.to_numpy()]
+
+
+_DENSE = 4
+"""Values that there may be for each of some, so that a place for each is soon filled."""
+
+
+def _numbered_densely(values: Ints, low: int) -> tuple[Ints, Ints]:
+    """Do the same for numbers from 0 on, without hashing or sorting."""
+    place = np.zeros(int(values.max()) + 1, np.int64)
+    place[values] = 1
+    distinct = np.flatnonzero(place)
+    place[distinct] = np.arange(len(distinct))
+    return distinct + low, place[values]
 
 
 def used(rows: Sequence[Integers], count: int) -> Ints:
@@ -74,6 +94,8 @@ def latest_before(keys: Ints, starts: Ints, wanted: Ints, before: Ints) -> Ints:
     """
     if not len(keys):
         return np.full(len(wanted), NONE)
+    if (only := _only_entry(keys, wanted)) is not None:
+        return np.where(starts[only] <= before, only, NONE)
     merged = np.lexsort(
         (
             np.concatenate([np.zeros(len(keys), np.int8), np.ones(len(wanted), np.int8)]),
@@ -89,3 +111,18 @@ def latest_before(keys: Ints, starts: Ints, wanted: Ints, before: Ints) -> Ints:
     latest[merged[~entry] - len(keys)] = row
     same = (latest != NONE) & (keys[latest] == wanted)
     return np.where(same, latest, NONE)
+
+
+def _only_entry(keys: Ints, wanted: Ints) -> Ints | None:
+    """Find the one entry of each wanted key, NONE for none; None where some key has several.
+
+    Without sorting, and where keys are far apart not at all.
+    """
+    low, high = int(keys.min()), int(keys.max())
+    if high - low >= _DENSE * len(keys):
+        return None
+    entry = np.full(high - low + 2, NONE)  # the last is for keys that no entry has
+    entry[keys - low] = rows = np.arange(len(keys))
+    if (entry[keys - low] != rows).any():
+        return None
+    return entry[np.where((wanted >= low) & (wanted <= high), wanted - low, NONE)]

@@ -262,15 +262,11 @@ def table(schema: pa.Schema, columns: Mapping[str, Any], rows: int | None = None
     if unknown := set(columns) - set(schema.names):
         raise KeyError(f"not in the schema: {sorted(unknown)}")
     length = rows if rows is not None else len(next(iter(columns.values())))
-    return pa.table(
-        {
-            f.name: _cast(columns[f.name], f.type)
-            if f.name in columns
-            else pa.nulls(length, f.type)
-            for f in schema
-        },
-        schema=schema,
-    )
+    absent = [f for f in schema if f.name not in columns]
+    nulls = pa.nulls(length, pa.struct(absent))  # which share their memory
+    filled = {name: _cast(column, schema.field(name).type) for name, column in columns.items()}
+    filled |= {f.name: nulls.field(f.name) for f in absent}
+    return pa.table({name: filled[name] for name in schema.names}, schema=schema)
 
 
 def _cast(column: Any, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:  # noqa: ANN401 - any sequence

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.arrays import NONE, distinct_values, ints, numbered, sum_if_known, used
+from pyprof.arrays import NONE, distinct_values, ints, latest_before, numbered, sum_if_known, used
 
 _LEAST = -(2**63)
 
@@ -41,7 +41,7 @@ def test_a_sum_of_which_a_part_is_unknown_is_unknown() -> None:
     assert sum_if_known([]) == 0
 
 
-@given(st.lists(st.integers(-(2**63), 2**63 - 1)))
+@given(st.lists(st.integers(_LEAST, 2**63 - 1)) | st.lists(st.integers(-3, 9)))
 def test_distinct_values_rise_and_each_value_finds_its_own(values: list[int]) -> None:
     """As sorting and a dictionary would have it."""
     column = np.array(values, np.int64)
@@ -56,3 +56,23 @@ def test_rows_that_are_used_rise_without_the_absent(rows: list[list[int]]) -> No
     """Each once, NONE never."""
     named = {row for each in rows for row in each} - {NONE}
     assert used([np.array(each, np.int64) for each in rows], 10).tolist() == sorted(named)
+
+
+_AT = st.lists(st.tuples(st.integers(0, 4) | st.just(1 << 40), st.integers(-2, 4)))
+
+
+@given(entries=_AT, wanted=_AT)
+def test_the_latest_entry_of_a_key_is_found(
+    entries: list[tuple[int, int]], wanted: list[tuple[int, int]]
+) -> None:
+    """Of those that start no later; of those that start at once, the last."""
+    keys, starts = np.array(entries, np.int64).reshape(-1, 2).T
+    key, before = np.array(wanted, np.int64).reshape(-1, 2).T
+    expected = [
+        max(
+            ((start, row) for row, (of, start) in enumerate(entries) if of == one and start <= at),
+            default=(0, NONE),
+        )[1]
+        for one, at in wanted
+    ]
+    assert latest_before(keys, starts, key, before).tolist() == expected

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -60,3 +61,12 @@ def test_check_finds_a_table_of_other_columns(name: str) -> None:
     ):
         with pytest.raises(TypeError, match=name):
             schema.check(dataclasses.replace(_empty(), **{name: wrong.empty_table()}))
+
+
+def test_columns_without_values_share_their_memory() -> None:
+    """Of many columns most captures fill few."""
+    rows, before = 1 << 16, pa.total_allocated_bytes()
+    table = schema.table(schema.ACTIVITIES, {"kind": np.zeros(rows, np.int8)})
+    table.validate(full=True)
+    assert all(column.null_count == rows for column in table.columns[1:])
+    assert pa.total_allocated_bytes() - before < 12 * rows

@@ -30,18 +30,25 @@ def parse(capture: Capture, *, kernels_only: bool = False) -> Records:
 
 def parse_file(path: Path, *, kernels_only: bool = False) -> Records:
     """Read and parse a capture; raise CaptureError where it holds no GPU work."""
+    from pyprof.arrow_setup import give_back  # noqa: PLC0415 - NumPy and Arrow take time to load
+    from pyprof.parse.assemble import assemble  # noqa: PLC0415 - as above
+
+    # Held by nobody else, a capture shrinks as it is turned into records.
+    records = assemble(_some_work(path), kernels_only=kernels_only)
+    if not records.rows:
+        raise CaptureError(f"{path}: no kernels, only copies; parse it without --kernels-only")
+    give_back()
+    return records
+
+
+def _some_work(path: Path) -> Capture:
+    """Read a capture; raise CaptureError where it holds no GPU work."""
     from pyprof import readers  # noqa: PLC0415 - as above
-    from pyprof.arrow_setup import give_back  # noqa: PLC0415 - as above
 
     capture = readers.read(path)
     if not capture.activities.num_rows:
         raise CaptureError(f"{path}: {nothing(capture)}")
-    records = parse(capture, kernels_only=kernels_only)
-    if not records.rows:
-        raise CaptureError(f"{path}: no kernels, only copies; parse it without --kernels-only")
-    del capture
-    give_back()
-    return records
+    return capture
 
 
 def nothing(capture: Capture) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,7 @@ from pyprof.parse import (
     record_columns,
     result_sizes,
     samples,
+    sequence,
     serving_steps,
     sites,
     texts,
@@ -34,15 +36,18 @@ from pyprof.parse import ranges as nesting
 from pyprof.parse.graphs import attribution
 from pyprof.parse.records import Records
 from pyprof.parse.steps import columns as step_columns
-from pyprof.parse.sweep import DescribedSweep, Sweep
+from pyprof.parse.sweep import DescribedSweep, NestedTexts, Sweep, without_ends
 from pyprof.readers.order import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from concurrent.futures import Future
 
     from numpy.typing import NDArray
 
     from pyprof.arrays import Integers, Ints
+    from pyprof.parse.ranges import Nest
+    from pyprof.parse.records import Column
     from pyprof.schema import Capture
 
 _TIEBREAK = np.zeros(len(Kind), np.int64)
@@ -56,10 +61,11 @@ for _place, _kind in enumerate(
 
 
 def assemble(capture: Capture, *, kernels_only: bool) -> Records:
-    """Turn a capture into records."""
+    """Turn a capture into records; of one that nobody else holds, what is used up is let go of."""
     capture, inferred = attribution.attributed(capture, _sweep)
-    with executor(1) as pool:  # NumPy and Arrow work outside Python's lock
-        swept = pool.submit(_sweep, capture)
+    with executor(1) as beside:  # NumPy and Arrow work outside Python's lock
+        nesting_ranges = beside.submit(_nested, capture)
+        sweeping = beside.submit(_swept_once, nesting_ranges)
         activities = _ordered(capture.activities, kernels_only=kernels_only)
         windows = profiler_windows.recording_windows(capture)
         launch, doubted = evidence.launches(capture, activities, windows)
@@ -68,34 +74,54 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         if windows:
             of_row = profiler_windows.of_rows(capture, activities, launch, windows)
             columns["window"] = pa.array(of_row)
-        if (steps := serving_steps.of_rows(capture, activities, launch)) is not None:
-            columns["servingStep"] = steps
-        columns |= step_columns(Records(len(activities), columns), capture)
-        sweep = swept.result()
-    give_back()  # what sorting and searching held for a while
-    leaf, range_doubts = evidence.ranges_of(activities, sweep.nest, site)
-    most = max(_LEAST, _NAMES // max(1, len(activities)))
-    chain = launches.chains(sweep.nest.parent, _counted(sweep), leaf, most)
-    leaf, chain = _graphs_outside_ops(activities, sweep, leaf, chain)
-    partner = forward_backward.partners(capture, sweep, chain, site, activities, windows)
-    around = np.full(len(launch), NONE)
-    if not range_doubts:
-        around = user_ranges.around(capture, sweep, launch, site)
-    described = _described(sweep, (leaf, partner.op, partner.place, around), most)
-    free = launch_layers.free(capture, site, most)
-    doubted = (
-        *inferred,
-        *doubted,
-        *sites.doubts(activities, site),
-        *range_doubts,
-        *sweep.doubts,
-        *_too_deep(sweep, leaf, most, free),
-    )
-    sizes = result_sizes.of_rows(sweep, leaf)
-    del sweep, swept  # the bounds of all ranges
-    give_back()
-    owners = record_columns.Owners(launch, site, leaf, around, chain, partner, free)
-    columns |= record_columns.build(capture, activities, described, owners)
+        capture = replace(capture, activities=schema.ACTIVITIES.empty_table())
+        activities = activities.select(_LEFT)
+        stepping = beside.submit(_steps, capture, activities, launch, dict(columns))
+        nested = nesting_ranges.result()
+        leaf, range_doubts = evidence.ranges_of(activities, nested.nest, site)
+        most = max(_LEAST, _NAMES // max(1, len(activities)))
+        chain = launches.chains(nested.nest.parent, _counted(nested.texts), leaf, most)
+        leaf, chain = _graphs_outside_ops(activities, nested.nest, leaf, chain)
+        free = launch_layers.free(capture, site, most)
+        sweep = sweeping.result()
+        columns |= stepping.result()
+        del nested, nesting_ranges, sweeping, stepping
+        around = np.full(len(launch), NONE)
+        if not range_doubts:
+            around = user_ranges.around(capture, sweep, launch, site)
+        doubted = (
+            *inferred,
+            *doubted,
+            *sites.doubts(activities, site),
+            *range_doubts,
+            *sweep.doubts,
+            *_too_deep(sweep, leaf, most, free),
+        )
+        called = record_columns.Called(site.via, site.replay, sites.flow(site))
+        caller, instance = site.caller, site.instance
+        capture = _without(capture, _USED_UP)
+        sweep = without_ends(sweep)
+        del launch, site
+        give_back()  # what sorting and searching held for a while
+        numbering = beside.submit(sequence.number, capture, sweep, chain, instance)
+        partner = forward_backward.partners(capture, sweep, chain, caller, activities, windows)
+        del chain
+        described = _described(sweep, (leaf, partner.op, partner.place, around), most)
+        sizes = result_sizes.of_rows(sweep, leaf)
+        around_rows = record_columns.Around(
+            described.path(leaf),
+            described.path(partner.op),
+            described.path(partner.place),
+            described.path(around),
+            free,
+            partner.engine,
+            called,
+            numbering,
+        )
+        del sweep, partner, leaf, around, numbering  # as long as ranges are many
+        capture = _without(capture, schema.RANGES.names)
+        give_back()
+        columns |= record_columns.build(activities, described, around_rows, beside)
     if sizes is not None:
         columns["resultSize"] = sizes
     columns |= samples.counters(capture, columns)
@@ -105,6 +131,30 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         devices=capture.devices,
         warnings=(*capture.warnings, *doubted),
     )
+
+
+_LEFT = ["kind", "start", "end", "pid", "device", "name", "collective"]
+"""Columns of activities that are asked for once those of the work itself are built."""
+_USED_UP = ("start", "end", "thread", "style", "domain")
+"""Columns of ranges that are not asked for once it is known what lies in them."""
+
+
+def _without(capture: Capture, columns: Sequence[str]) -> Capture:
+    """Let go of calls, and of some columns of ranges."""
+    return replace(
+        capture,
+        calls=schema.CALLS.empty_table(),
+        ranges=capture.ranges.drop_columns([*set(columns) & set(capture.ranges.column_names)]),
+    )
+
+
+def _steps(
+    capture: Capture, activities: pa.Table, launch: Ints, columns: Mapping[str, Column]
+) -> dict[str, Column]:
+    """Build the columns that tell of steps."""
+    serving = serving_steps.of_rows(capture, activities, launch)
+    stepped = step_columns(Records(len(activities), columns), capture)
+    return stepped if serving is None else {"servingStep": serving, **stepped}
 
 
 def doubts(capture: Capture) -> tuple[str, ...]:
@@ -122,7 +172,7 @@ def doubts(capture: Capture) -> tuple[str, ...]:
 
 
 def _graphs_outside_ops(
-    activities: pa.Table, sweep: Sweep, leaf: Ints, chain: launches.Chains
+    activities: pa.Table, nest: Nest, leaf: Ints, chain: launches.Chains
 ) -> tuple[Ints, launches.Chains]:
     """Take what was launched as a whole graph out of the ops around the launch.
 
@@ -132,7 +182,7 @@ def _graphs_outside_ops(
     if not graph.any():
         return leaf, chain
     op = np.where(graph, launches.first(chain), NONE)
-    around = np.append(sweep.nest.parent, NONE)[op]
+    around = np.append(nest.parent, NONE)[op]
     return np.where(op == NONE, leaf, around), chain.filter(~graph[chain.owner])
 
 
@@ -140,14 +190,14 @@ _NAMES, _LEAST = 1 << 22, 128
 """Ranges that all rows together list around them, and that each may list in any case."""
 
 
-def _described(sweep: Sweep, ranges: Sequence[Ints], most: int) -> DescribedSweep:
+def _described(sweep: Sweep, ranges: Sequence[Integers], most: int) -> DescribedSweep:
     """Describe the paths of some ranges, and those in which DDP says what its group is."""
     ddp = np.flatnonzero(texts.tell(sweep.texts, Kind.OP, collectives.is_ddp))
     named = used([*ranges, ddp], len(sweep.paths.of_range))
     wanted = used([sweep.paths.of_range[named]], len(sweep.paths.parent))
-    place = np.full(len(sweep.paths.parent), NONE)
+    place = np.full(len(sweep.paths.parent), NONE, np.int32)
     place[wanted] = np.arange(len(wanted))
-    described = sweep.paths.describe(sweep.texts, wanted, most)
+    described = [*sweep.paths.describe(sweep.texts, wanted, most), paths.NOWHERE]
     return DescribedSweep(sweep.texts, sweep.paths, sweep.row, described, place)
 
 
@@ -178,14 +228,22 @@ _KERNELS = (schema.KERNEL, schema.CPU)
 
 
 def _sweep(capture: Capture) -> Sweep:
+    """Nest the ranges of a capture, and number what is around them."""
+    return _swept(_nested(capture))
+
+
+def _nested(capture: Capture) -> NestedTexts:
+    """Nest the ranges that mean something."""
     ranges = capture.ranges
     read = texts.read_texts(ranges)
-    kind = np.where(range_names.of_library(ranges), np.int8(Kind.CONTEXT), texts.kinds(read))
-    thread, start = ints(ranges.column("thread")), ints(ranges.column("start"))
-    end = ints(ranges.column("end"))
-    still_open = end == NONE
-    end = np.where(still_open, _last(capture), end)
-    nested = ints(ranges.column("style")) == schema.NESTED
+    kind = texts.kinds(read)
+    if (of_library := range_names.of_library(ranges)).any():
+        kind[of_library] = Kind.CONTEXT
+    thread = np.asarray(pc.fill_null(ranges.column("thread"), NONE))
+    start, end = (ints(ranges.column(name)) for name in ("start", "end"))
+    if (still_open := end == NONE).any():
+        end = np.where(still_open, _last(capture), end)
+    nested = np.asarray(pc.fill_null(ranges.column("style"), NONE)) == schema.NESTED
     leaked = nesting.leaked(thread, start, kind, still_open)
     endless = nesting.too_many(thread, kind, still_open & nested & ~leaked)
     from_first = nested & (start == start.min(initial=_NEVER)) & (end > start)
@@ -197,15 +255,19 @@ def _sweep(capture: Capture) -> Sweep:
     del thread, start, end, bounds  # as long as all ranges are many
     row = row[nest.order]
     chosen = texts.select(read, row)
-    interned = paths.intern(nest.parent, nest.depth, range_names.codes(chosen))
-    return Sweep(
-        nest,
-        chosen,
-        interned,
-        interned.backward(chosen),
-        row,
-        tuple(evidence.ranges(read, endless, startless)),
-    )
+    nest = replace(nest, order=row)
+    return NestedTexts(nest, chosen, row, tuple(evidence.ranges(read, endless, startless)))
+
+
+def _swept_once(nesting_ranges: Future[NestedTexts]) -> Sweep:
+    return _swept(nesting_ranges.result())
+
+
+def _swept(nested: NestedTexts) -> Sweep:
+    """Number the paths of ranges."""
+    nest, read, row, doubted = nested
+    interned = paths.intern(nest.parent, nest.depth, range_names.codes(read))
+    return Sweep(nest, read, interned, interned.backward(read), row, doubted)
 
 
 _NEVER = np.iinfo(np.int64).max
@@ -224,7 +286,7 @@ def _last(capture: Capture) -> int:
     return max((end for end in ends if end is not None), default=0)
 
 
-def _counted(sweep: Sweep) -> NDArray[np.bool_]:
-    return texts.tell(sweep.texts, Kind.OP, paths.counts) | texts.tell_name(
-        sweep.texts, lambda name: not paths.is_checkpoint(name)
+def _counted(read: texts.Texts) -> NDArray[np.bool_]:
+    return texts.tell(read, Kind.OP, paths.counts) | texts.tell_name(
+        read, lambda name: not paths.is_checkpoint(name)
     )

@@ -41,7 +41,7 @@ class SeqRanges:
     inside_backward: NDArray[np.bool_]
     seq: Ints
     start: Ints
-    thread: Ints
+    thread: Integers
     pid: Ints
     window: Ints
     """The window of the capture in which the range began."""
@@ -120,7 +120,7 @@ def forward_of(ranges: SeqRanges, nodes: Ints) -> Ints:
     return forward
 
 
-def _shared(keys: Ints, thread: Ints) -> Ints:
+def _shared(keys: Ints, thread: Integers) -> Ints:
     """Give the keys that occur on more than one thread."""
     first, number = distinct(keys)
     return np.unique(keys[thread != thread[first[number]]])

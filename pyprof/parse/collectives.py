@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Integers, Ints
     from pyprof.parse.paths import Path
 
 _AMOUNTS = frozenset({"dtype", "in", "out"})
@@ -26,7 +26,7 @@ CollectiveFields: TypeAlias = "Mapping[str, str | int]"
 
 
 def collective_column(
-    by_tool: pa.ChunkedArray, described: Sequence[Path], index: Ints, call: Ints, comm: Ints
+    by_tool: pa.ChunkedArray, described: Sequence[Path], index: Integers, call: Ints, comm: Ints
 ) -> Coded:
     """Give what is known of each row's collective, as JSON of `schema.COLLECTIVE`.
 

@@ -17,11 +17,13 @@ from pyprof import schema
 from pyprof.arrays import NONE, ints
 from pyprof.parse import launches as correlate
 from pyprof.parse import texts
+from pyprof.parse.ranges import bounds_of, by_start
+from pyprof.parse.records import number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Integers, Ints, Mask
     from pyprof.parse.profiler_windows import RecordingWindows
     from pyprof.parse.ranges import Nest
     from pyprof.parse.sites import Sites
@@ -61,16 +63,21 @@ def launches(
     NONE where there is none, and throughout where ids are those of other calls.
     """
     launch = correlate.launches(capture, activities, windows)
-    if wrong := _shifted(capture, activities, windows, launch):
+    lead = _lead(capture, activities, launch)
+    if wrong := _shifted(capture, activities, windows, launch, lead):
         return np.full(len(launch), NONE), (wrong,)
-    return launch, (*_early(capture, activities, launch), *_lost(capture, activities, launch))
+    return launch, (*_early(lead), *_lost(capture, activities, launch))
 
 
 # --- correlation ids ------------------------------------------------------------------------------
 
 
 def _shifted(
-    capture: Capture, activities: pa.Table, windows: RecordingWindows, launch: Ints
+    capture: Capture,
+    activities: pa.Table,
+    windows: RecordingWindows,
+    launch: Ints,
+    lead: Ints,
 ) -> str | None:
     """Say that correlation ids are those of other calls; None where nothing says so."""
     if count := _of_other_calls(capture, activities, launch):
@@ -79,7 +86,7 @@ def _shifted(
         why = f"{count:,} copies and fills have the id of a call that launches kernels"
     elif count := _out_of_order(capture, activities, launch):
         why = f"{count:,} rows began before others of their stream that were launched earlier"
-    elif _explained_by_shift(capture, activities, windows, launch):
+    elif _explained_by_shift(capture, activities, windows, lead):
         why = "kernels begin before their launch, but after the call with the next id"
     else:
         return None
@@ -130,18 +137,24 @@ def _out_of_order(capture: Capture, activities: pa.Table, launch: Ints) -> int:
 
     Inside of a graph nothing has an order, and AMD's queues have several streams.
     """
-    rows = np.flatnonzero(_named(capture, _IN_ORDER)[launch])
-    keys = [ints(activities.column(name))[rows] for name in ("pid", "device", "stream")]
-    start = ints(activities.column("start"), _NEVER)[rows]
-    order = np.lexsort((start, *keys))
-    same = np.all([key[order][1:] == key[order][:-1] for key in keys], axis=0)
-    same &= start[order][1:] > start[order][:-1]
-    call = launch[rows[order]]
+    asked = _named(capture, _IN_ORDER)[launch]
+    streams, start, call = (
+        column if asked.all() else column.compress(asked)  # nearly always
+        for column in (
+            number_combinations(*(ints(activities.column(name)) for name in _STREAM)),
+            ints(activities.column("start"), _NEVER),
+            launch,
+        )
+    )
+    order = by_start(streams, start)
+    stream, start, call = streams[order], start[order], call[order]
+    same = (stream[1:] == stream[:-1]) & (start[1:] > start[:-1])
     begun, ended = (ints(capture.calls.column(name)) for name in ("start", "end"))
-    count = int((same & (begun[call][:-1] > ended[call][1:])).sum())
+    count = int((same & (begun[call[:-1]] > ended[call[1:]])).sum())
     return count if count >= _FEW and count >= _DISORDERED * same.sum() else 0
 
 
+_STREAM = ("pid", "device", "stream")
 _IN_ORDER = r"^cu(?:da)?(?:LaunchKernel|Memcpy|Memset)"
 
 
@@ -163,13 +176,12 @@ def is_early(lead: Ints) -> bool:
 
 
 def _explained_by_shift(
-    capture: Capture, activities: pa.Table, windows: RecordingWindows, launch: Ints
+    capture: Capture, activities: pa.Table, windows: RecordingWindows, lead: Ints
 ) -> bool:
     """Tell whether the ids beside theirs, and no difference of clocks, explain early kernels.
 
     Clocks that are apart make all kernels that did not wait early by about as much.
     """
-    lead = _lead(capture, activities, launch)
     if not is_early(lead):
         return False
     early = lead[lead > _EARLY_NS]
@@ -188,8 +200,7 @@ def _repairs(
     return len(lead) >= paired - 1 and (lead > _EARLY_NS).sum() <= _REPAIRED * len(lead)
 
 
-def _early(capture: Capture, activities: pa.Table, launch: Ints) -> Iterator[str]:
-    lead = _lead(capture, activities, launch)
+def _early(lead: Ints) -> Iterator[str]:
     if is_early(lead):
         count = int((lead > _EARLY_NS).sum())
         yield (
@@ -247,8 +258,8 @@ def ranges_of(activities: pa.Table, nest: Nest, site: Sites) -> tuple[Ints, tupl
     """
     # What an op on the CPU was called by is the op itself, inside which others begin and end.
     on_gpu = ints(activities.column("kind")) != schema.CPU
-    launched = site.row[on_gpu & (site.row != NONE)]
-    row = np.unique(launched[:: len(launched) // _LOOKED_AT + 1])
+    launched = np.flatnonzero(on_gpu & (site.row != NONE))
+    row = np.unique(site.row[launched[:: len(launched) // _LOOKED_AT + 1]])
     thread, start, end = site.thread[row], site.start[row], site.end[row]
     count = int(_during(nest, thread, start, end).sum())
     if count >= _FEW and count >= _DURING * len(row):
@@ -262,12 +273,12 @@ def ranges_of(activities: pa.Table, nest: Nest, site: Sites) -> tuple[Ints, tupl
     return leaf, (*_apart(nest, thread, start, leaf), *_on_other_threads(nest, thread, leaf))
 
 
-def _during(nest: Nest, thread: Ints, start: Ints, end: Ints) -> Mask:
+def _during(nest: Nest, thread: Integers, start: Ints, end: Ints) -> Mask:
     """Mark the calls during which a range of their thread begins, or the last one begun ends."""
     during = np.zeros(len(thread), bool)
     for number in np.unique(thread).tolist():
         calls = np.flatnonzero(thread == number)
-        first, last = np.searchsorted(nest.thread, [number, number + 1])
+        first, last = bounds_of(nest.thread, number)
         begun = nest.start[first:last]
         before = np.searchsorted(begun, start[calls], side="right")
         until = np.searchsorted(begun, end[calls], side="left")
@@ -276,10 +287,12 @@ def _during(nest: Nest, thread: Ints, start: Ints, end: Ints) -> Mask:
     return during
 
 
-def _apart(nest: Nest, thread: Ints, start: Ints, leaf: Ints) -> Iterator[str]:
+def _apart(nest: Nest, thread: Integers, start: Ints, leaf: Ints) -> Iterator[str]:
     """Tell of ranges that all lie before or behind all launches of their threads."""
+    if (leaf != NONE).any():
+        return
     ours = np.isin(nest.thread, thread) & (nest.end > nest.start)
-    if min(int(ours.sum()), len(start)) < _FEW or (leaf != NONE).any():
+    if min(int(ours.sum()), len(start)) < _FEW:
         return
     away = nest.start[ours].min() > start.max() or nest.end[ours].max() < start.min()
     if away:
@@ -289,10 +302,12 @@ def _apart(nest: Nest, thread: Ints, start: Ints, leaf: Ints) -> Iterator[str]:
         )
 
 
-def _on_other_threads(nest: Nest, thread: Ints, leaf: Ints) -> Iterator[str]:
+def _on_other_threads(nest: Nest, thread: Integers, leaf: Ints) -> Iterator[str]:
     """Tell of ranges all of which are on threads that launch nothing."""
+    if (leaf != NONE).any():
+        return
     ours = nest.end > nest.start
-    if (leaf != NONE).any() or int(ours.sum()) < _FEW or len(thread) < _FEW:
+    if int(ours.sum()) < _FEW or len(thread) < _FEW:
         return
     if not np.isin(nest.thread[ours], thread).any():
         yield (

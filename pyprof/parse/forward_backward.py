@@ -6,19 +6,18 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from pyprof import marker
-from pyprof.arrays import NONE, ints, numbered, used
+from pyprof.arrays import NONE, distinct_values, ints, numbered, used
 from pyprof.marker import Kind
 from pyprof.parse import backward_nodes, launches, texts
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Integers, Ints
     from pyprof.parse.profiler_windows import RecordingWindows
-    from pyprof.parse.sites import Sites
     from pyprof.parse.sweep import Sweep
     from pyprof.schema import Capture
 
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
 class Partners(NamedTuple):
     """Per row: ranges of the sweep; NONE where there is none."""
 
-    op: Ints
+    op: Integers
     """The forward op whose backward pass the row is part of, of the node's own name."""
-    place: Ints
+    place: Integers
     """The forward op whose layer and line are the row's: that, or the one whose backward node made
     the gradient that the row adds to another."""
     engine: NDArray[np.bool_]
@@ -39,41 +38,41 @@ def partners(
     capture: Capture,
     sweep: Sweep,
     chain: launches.Chains,
-    site: Sites,
+    caller: Integers,
     activities: pa.Table,
     windows: RecordingWindows,
 ) -> Partners:
-    """Find, per activity, the forward range of the innermost backward node around it."""
+    """Find, per activity, the forward range of the innermost backward node around it.
+
+    `caller` is the thread that launched each; NONE where it is not known.
+    """
     node = texts.tell_name(sweep.texts, backward_nodes.is_node)
     engine = texts.tell_name(sweep.texts, backward_nodes.is_engine)
-    numbered = sweep.texts.seq >= 0
-    innermost = launches.last(chain, (node & numbered) | engine)
-    innermost = _numbered_node(sweep, node & numbered, engine & ~numbered, innermost)
-    between = _on_engine(capture, sweep, node & numbered, site.caller) & (innermost == NONE)
-    maker = np.where(innermost == NONE, _maker(sweep, node & numbered, chain, between), innermost)
+    numbered = node & (sweep.texts.seq >= 0)
+    innermost = launches.last(chain, numbered | engine)
+    innermost = _numbered_node(sweep, numbered, engine & (sweep.texts.seq < 0), innermost)
+    between = _on_engine(capture, sweep, numbered, caller) & (innermost == NONE)
+    maker = _maker(sweep, numbered, chain, between)
+    maker = np.where(innermost == NONE, maker, innermost)
     nodes = used([maker], len(node))
-    device = _main_device(capture, site.caller, activities)
-    ranges = _seq_ranges(capture, sweep, node | engine, device, windows)
-    forward = backward_nodes.forward_of(ranges, nodes)
-    op_range = np.where(ranges.name[forward] == ranges.name[nodes], forward, NONE)
-    op, place = _taken(op_range, nodes, innermost), _taken(forward, nodes, maker)
-    return Partners(op, place, between)
-
-
-def _taken(forward: Ints, used: Ints, nodes: Ints) -> Ints:
-    """Give the forward range of each node, `forward` being those of the nodes `used`."""
-    forward_range = np.full(len(nodes), NONE)
-    inside = nodes != NONE
-    forward_range[inside] = forward[np.searchsorted(used, nodes[inside])]
-    return forward_range
+    device = _main_device(capture, caller, activities)
+    forward, same_name = _forward(capture, sweep, node | engine, nodes, device, windows)
+    forward_range = np.full(len(node) + 1, NONE, np.int32)  # the last is that of no node
+    forward_range[nodes] = forward
+    place = forward_range.take(maker)
+    forward_range[nodes[~same_name]] = NONE
+    return Partners(forward_range.take(innermost), place, between)
 
 
 def _on_engine(
-    capture: Capture, sweep: Sweep, node: NDArray[np.bool_], caller: Ints
+    capture: Capture, sweep: Sweep, node: NDArray[np.bool_], caller: Integers
 ) -> NDArray[np.bool_]:
     """Tell which rows are of threads whose nodes all go back over ops of other threads."""
+    column = capture.ranges.column("forward_thread")
+    if column.null_count == len(column):
+        return np.zeros(len(caller), bool)
     thread = sweep.nest.thread
-    forward = ints(capture.ranges.column("forward_thread"))[sweep.row]
+    forward = ints(column)[sweep.row]
     foreign = (forward != NONE) & (forward != thread)
     count = len(capture.threads) + 1  # NONE is the last one
     some, others = (
@@ -93,12 +92,15 @@ def _maker(
     """
     adds = launches.last(chain, texts.tell_name(sweep.texts, backward_nodes.accumulates))
     adds = np.where(between & (adds == NONE), launches.first(chain), adds)
-    rows = np.append(np.flatnonzero(node), NONE)
-    before = rows[np.searchsorted(rows[:-1], adds) - 1]
+    maker = np.full(len(adds), NONE)
+    rows = np.flatnonzero(adds != NONE)
+    adds, nodes = adds[rows], np.append(np.flatnonzero(node), NONE)
+    before = nodes[np.searchsorted(nodes[:-1], adds) - 1]
     thread = sweep.nest.thread
-    same_thread = (adds != NONE) & (before != NONE)
-    same_thread[same_thread] = thread[before[same_thread]] == thread[adds[same_thread]]
-    return np.where(same_thread, before, NONE)
+    same_thread = np.flatnonzero(before != NONE)
+    before, adds, rows = before[same_thread], adds[same_thread], rows[same_thread]
+    maker[rows] = np.where(thread[before] == thread[adds], before, NONE)
+    return maker
 
 
 def _numbered_node(
@@ -108,32 +110,64 @@ def _numbered_node(
 
     The engine itself sums up the gradient of a broadcast operand, a bias say, after the node.
     """
+    asking = np.flatnonzero(np.append(engine, [False])[innermost])
+    if not len(asking):
+        return innermost
     rows = np.flatnonzero(node)
-    inside = sweep.nest.parent[rows]
     evaluated = np.full(len(node) + 1, NONE)
-    evaluated[inside[inside != NONE]] = rows[inside != NONE]
-    asks = innermost != NONE
-    asks[asks] = engine[innermost[asks]]
-    return np.where(asks, evaluated[innermost], innermost)
+    evaluated[sweep.nest.parent[rows]] = rows
+    evaluated[NONE] = NONE
+    innermost[asking] = evaluated[innermost[asking]]
+    return innermost
+
+
+def _forward(
+    capture: Capture,
+    sweep: Sweep,
+    node: NDArray[np.bool_],
+    nodes: Ints,
+    device: Ints,
+    windows: RecordingWindows,
+) -> tuple[Ints, NDArray[np.bool_]]:
+    """Find the forward range of each of some nodes, and tell whether it has the node's name."""
+    rows = _numbered_rows(sweep, nodes)
+    ranges = _seq_ranges(capture, sweep, rows, node, device, windows)
+    place = np.searchsorted(rows, nodes)
+    forward = backward_nodes.forward_of(ranges, place)
+    same_name = (forward != NONE) & (ranges.name[forward] == ranges.name[place])
+    return np.append(rows, NONE)[forward], same_name
+
+
+def _numbered_rows(sweep: Sweep, nodes: Ints) -> Ints:
+    """Choose the ranges that a node's forward op may be, and the nodes."""
+    chosen = sweep.texts.seq >= 0
+    chosen &= ~sweep.backward.take(sweep.paths.of_range)
+    chosen[nodes] = True
+    return np.flatnonzero(chosen)
 
 
 def _seq_ranges(
-    capture: Capture, sweep: Sweep, node: NDArray[np.bool_], device: Ints, windows: RecordingWindows
+    capture: Capture,
+    sweep: Sweep,
+    rows: Ints,
+    node: NDArray[np.bool_],
+    device: Ints,
+    windows: RecordingWindows,
 ) -> backward_nodes.SeqRanges:
-    backward = sweep.backward[sweep.paths.of_range]
     pid, device = _apart(capture, device)
-    thread = sweep.nest.thread
+    thread, start = sweep.nest.thread[rows], sweep.nest.start[rows]
+    forward_thread = capture.ranges.column("forward_thread")
     return backward_nodes.SeqRanges(
-        name=_names(sweep.texts),
-        backward=node,
-        inside_backward=backward,
-        seq=sweep.texts.seq,
-        start=sweep.nest.start,
+        name=_names(sweep.texts)[sweep.texts.code[rows]],
+        backward=node[rows],
+        inside_backward=sweep.backward[sweep.paths.of_range[rows]],
+        seq=sweep.texts.seq[rows],
+        start=start,
         thread=thread,
         pid=pid[thread],
-        window=windows.at(pid[thread], sweep.nest.start),
+        window=windows.at(pid[thread], start),
         device=device[thread],
-        forward_thread=ints(capture.ranges.column("forward_thread"))[sweep.row],
+        forward_thread=ints(forward_thread.take(pa.array(sweep.row[rows]))),
     )
 
 
@@ -151,22 +185,26 @@ def _apart(capture: Capture, device: Ints) -> tuple[Ints, Ints]:
 
 
 def _names(read: texts.Texts) -> Ints:
-    """Number the ops' names, an op's and its backward node's alike; NONE for other ranges."""
-    codes = np.full(len(read.templates) + 1, NONE)
+    """Number the ops' names by template, an op's and its backward node's alike; else NONE."""
+    codes = np.full(len(read.templates), NONE)
     codes_by_name: dict[str, int] = {}
     base_name = cache(backward_nodes.base_name)
     for template in np.flatnonzero(read.kind == Kind.SEQ).tolist():
         name = base_name(marker.decode_name(read.templates[template]))
         codes[template] = codes_by_name.setdefault(name, len(codes_by_name))
-    return codes[read.code]
+    return codes
 
 
-def _main_device(capture: Capture, caller: Ints, activities: pa.Table) -> Ints:
+def _main_device(capture: Capture, caller: Integers, activities: pa.Table) -> Ints:
     """Find the device on which each thread launches most; NONE where it launches nothing."""
     threads = len(capture.threads)
     main = np.full(threads, NONE)
-    launched = caller != NONE
-    thread = caller[launched]
+    if len(only := distinct_values(ints(activities.column("device")))) <= 1:
+        callers = distinct_values(caller)
+        main[callers[callers != NONE]] = only[0] if len(only) else NONE
+        return main
+    launched = np.flatnonzero(caller != NONE)
+    thread = caller[launched].astype(np.int64)
     devices, place = numbered(ints(activities.column("device"))[launched])
     pairs, which = numbered(thread * len(devices) + place)
     thread, device = pairs // max(1, len(devices)), devices[pairs % max(1, len(devices))]

@@ -11,19 +11,21 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import NONE
 from pyprof.parse import range_names
+from pyprof.parse.ranges import bounds_of
 from pyprof.parse.records import Coded
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Ints
+    from collections.abc import Sequence
+
+    from pyprof.arrays import Integers
+    from pyprof.parse.paths import Path
     from pyprof.parse.sites import Sites
-    from pyprof.parse.sweep import DescribedSweep
     from pyprof.schema import Capture
 
 
-def layers(sweep: DescribedSweep, path: Ints, free: dict[int, list[str]]) -> Coded:
+def layers(described: Sequence[Path], path: Integers, free: dict[int, list[str]]) -> Coded:
     """Name the layers around each row, outermost first; start/end layers before nested ones."""
-    values = [list(entry.layer) for entry in sweep.described]
-    nested = Coded(np.where(path == NONE, len(values), path), [*values, []])
+    nested = Coded(path, [list(entry.layer) for entry in described])
     return _combine(nested, free) if free else nested
 
 
@@ -43,7 +45,7 @@ def free(capture: Capture, site: Sites, most: int) -> dict[int, list[str]]:
     layers: dict[int, list[str]] = {}
     room = np.full(len(rows), most)
     for entry in reversed(ranges.select(["start", "end", "thread", "text"]).to_pylist()):
-        first, last = np.searchsorted(thread, [entry["thread"], entry["thread"] + 1])
+        first, last = bounds_of(thread, entry["thread"])
         low = first + int(np.searchsorted(start[first:last], entry["start"]))
         until = entry["end"] if entry["end"] is not None else np.iinfo(np.int64).max
         high = first + int(np.searchsorted(start[first:last], until, side="right"))

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
+import pyarrow as pa
 
 from pyprof.arrays import NONE, distinct_values, ints
 from pyprof.parse.profiler_windows import processes
@@ -15,7 +15,6 @@ from pyprof.parse.profiler_windows import processes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from pyprof.arrays import Integers, Ints
@@ -42,10 +41,32 @@ def launches(capture: Capture, activities: pa.Table, windows: RecordingWindows) 
         times = start, ints(activities.column("end"))
         parts = [windows.apart(pid, time) for pid, time in zip(owners, times, strict=True)]
         ours, theirs = _keys(parts, corr)
-    order = np.lexsort((-ints(calls.column("end")), start, ours))
-    place = np.minimum(np.searchsorted(ours, theirs, sorter=order), len(ours) - 1)
-    row = order[place]
+    row = _outermost(ours, start, ints(calls.column("end")), theirs)
     return np.where((ours[row] == theirs) & (theirs != NONE), row, NONE)
+
+
+def _outermost(keys: Ints, start: Ints, end: Ints, wanted: Ints) -> Ints:
+    """Find for each wanted key the call of that key that encloses the others; else any call."""
+    low, high = int(keys.min()), int(keys.max())
+    if high - low > _DENSE * len(keys):
+        order = np.lexsort((-end, start, keys))
+        place = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
+        return np.asarray(order[place])
+    # Nearly always ids count up: a place for each is soon filled, without sorting.
+    rows = np.arange(len(keys))
+    row_of = np.zeros(high - low + 1, np.int64)
+    row_of[keys - low] = rows
+    if len(others := np.flatnonzero(row_of[keys - low] != rows)):
+        several = np.zeros(len(row_of), bool)
+        several[keys[others] - low] = True
+        rows = np.flatnonzero(several[keys - low])[::-1]
+        rows = rows[np.lexsort((end[rows], -start[rows]))]
+        row_of[keys[rows] - low] = rows  # the last assignment stays
+    return row_of[np.clip(wanted, low, high) - low]
+
+
+_DENSE = 4
+"""Ids that there may be for each call, so that a place for each is soon filled."""
 
 
 def _again(keys: Ints, window: Ints) -> bool:
@@ -57,25 +78,34 @@ def _again(keys: Ints, window: Ints) -> bool:
 
 def _keys(owners: Sequence[Ints], corr: Sequence[Ints]) -> tuple[Ints, ...]:
     """Make one number of (owner, correlation id); NONE where either is not known."""
-    distinct_owners = distinct_values(np.concatenate(owners))
+    distinct_owners = distinct_values(np.concatenate([distinct_values(each) for each in owners]))
     return tuple(
-        np.where(
-            (owner != NONE) & (number != NONE),
-            (np.searchsorted(distinct_owners, owner) << 40) | (number & 0xFFFFFFFFFF),
-            NONE,
-        )
+        np.where((owner != NONE) & (number != NONE), place | (number & 0xFFFFFFFFFF), NONE)
         for owner, number in zip(owners, corr, strict=True)
+        for place in [_places(distinct_owners, owner) << 40]
     )
+
+
+def _places(distinct: Ints, values: Ints) -> Ints:
+    """Find values among the distinct ones, which rise."""
+    one = len(distinct) == 1
+    return np.zeros(1, np.int64) if one else np.searchsorted(distinct, values)
 
 
 def launch_bounds(records: Records) -> tuple[Ints, Ints]:
     """Give start and end of the API call that gave each row to the GPU; -1 where not known."""
     launch = records.arrow("launch")
+    place = launch.offsets.to_numpy()
+    both = np.diff(place) == _BOUNDS
+    if launch.null_count:
+        both &= launch.is_valid().to_numpy(zero_copy_only=False)
+    elif both.all():  # nearly always
+        times = ints(launch.flatten())
+        return times[::_BOUNDS].copy(), times[1::_BOUNDS].copy()
     begin, end = np.full((2, len(launch)), -1)
-    rows = np.flatnonzero(np.asarray(pc.fill_null(pc.list_value_length(launch), 0)) == _BOUNDS)
-    place = launch.offsets.to_numpy()[rows]
+    rows = np.flatnonzero(both)
     times = ints(launch.values)
-    begin[rows], end[rows] = times[place], times[place + 1]
+    begin[rows], end[rows] = times[place[rows]], times[place[rows] + 1]
     return begin, end
 
 
@@ -93,7 +123,8 @@ class Chains:
     Those of row i are `member[offset[i] : offset[i + 1]]`.
     """
 
-    offset: Ints
+    offset: NDArray[np.int32]
+    """Of 32 bits, as those of Arrow's lists are."""
     member: Integers
 
     @cached_property
@@ -103,75 +134,89 @@ class Chains:
 
     def filter(self, keep: NDArray[np.bool_]) -> Chains:
         """Keep some of the members."""
-        counts = np.bincount(self.owner[keep], minlength=len(self.offset) - 1)
-        return Chains(offsets(counts), self.member[keep])
+        if keep.all():
+            return self
+        return Chains(offsets(keep).take(self.offset), self.member.compress(keep))
+
+    @property
+    def begins(self) -> NDArray[np.bool_]:
+        """Tell of each member whether it is the first of its row."""
+        begins = np.zeros(len(self.member) + 1, bool)
+        begins[self.offset] = True
+        return begins[:-1]
+
+    def lists(self, values: pa.Array) -> pa.ListArray:
+        """Give each row the list of its members' values."""
+        return pa.ListArray.from_arrays(pa.array(self.offset), values)
 
 
-def offsets(counts: Ints) -> Ints:
+def offsets(counts: Integers | NDArray[np.bool_]) -> NDArray[np.int32]:
     """Turn the lengths of lists into where each begins, and where the last ends."""
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    offset = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=offset[1:], dtype=np.int32)
+    return offset
 
 
-def chains(parent: Ints, wanted: NDArray[np.bool_], leaf: Ints, most: int) -> Chains:
+def chains(parent: Integers, wanted: NDArray[np.bool_], leaf: Integers, most: int) -> Chains:
     """Walk from each leaf range outwards and collect the wanted ranges, the first `most`."""
     above = _nearest(parent, wanted)
-    current = leaf.copy()
-    inside = np.flatnonzero(current != NONE)
-    step_off = inside[~wanted[current[inside]]]
-    current[step_off] = above[current[step_off]]
+    inside = np.flatnonzero(leaf != NONE)
+    current = leaf.take(inside)
+    off = np.flatnonzero(~wanted.take(current))
+    current[off] = above.take(current[off])
     rows: list[Ints] = []
-    members: list[Ints] = []
-    active = np.flatnonzero(current != NONE)
+    members: list[Integers] = []
+    active = inside
     while len(active) and len(rows) < most:
+        left = np.flatnonzero(current != NONE)
+        active, current = active.take(left), current.take(left)
         rows.append(active)
-        members.append(current[active])
-        current[active] = above[current[active]]
-        active = active[current[active] != NONE]
+        members.append(current)
+        current = above.take(current)
     return _assemble(len(leaf), rows, members)
 
 
-def _nearest(parent: Ints, wanted: NDArray[np.bool_]) -> Ints:
+def _nearest(parent: Integers, wanted: NDArray[np.bool_]) -> Integers:
     """Find the nearest wanted ancestor of each range."""
     above = parent.copy()
     active = np.flatnonzero(above != NONE)
     while len(active):
-        active = active[~wanted[above[active]]]
-        above[active] = above[above[active]]
-        active = active[above[active] != NONE]
+        active = active.take(np.flatnonzero(~wanted.take(above.take(active))))
+        above[active] = above.take(above.take(active))
+        active = active.take(np.flatnonzero(above.take(active) != NONE))
     return above
 
 
-def _assemble(count: int, rows: list[Ints], members: list[Ints]) -> Chains:
-    lengths = np.zeros(count, np.int64)
+def _assemble(count: int, rows: list[Ints], members: list[Integers]) -> Chains:
+    lengths = np.zeros(count, np.int32)
     for active in rows:
         lengths[active] += 1
     offset = offsets(lengths)
     member = np.zeros(int(offset[-1]), np.int32)
     for step, (active, ranges) in enumerate(zip(rows, members, strict=True)):
-        member[offset[active + 1] - 1 - step] = ranges
+        member[offset.take(active + 1) - (1 + step)] = ranges
     return Chains(offset, member)
-
-
-def _of(chain: Chains, wanted: NDArray[np.bool_] | None) -> Chains:
-    if wanted is None or not len(chain.member):
-        return chain
-    return chain.filter(wanted[chain.member])
 
 
 def last(chain: Chains, wanted: NDArray[np.bool_] | None = None) -> Ints:
     """Find each row's innermost member that is wanted (a mask over ranges); NONE if none."""
-    matching = _of(chain, wanted)
-    ends = matching.offset[1:]
-    some = np.diff(matching.offset) > 0
-    innermost_range = np.full(len(ends), NONE)
-    innermost_range[some] = matching.member[ends[some] - 1]
+    innermost_range = np.full(len(chain.offset) - 1, NONE)
+    if wanted is None:
+        some = np.flatnonzero(chain.offset[1:] > chain.offset[:-1])
+        innermost_range[some] = chain.member[chain.offset[1:][some] - 1]
+    else:
+        places = np.flatnonzero(wanted.take(chain.member))
+        innermost_range[chain.owner[places]] = chain.member[places]  # the last assignment stays
     return innermost_range
 
 
 def first(chain: Chains, wanted: NDArray[np.bool_] | None = None) -> Ints:
     """Find each row's outermost member that is wanted; NONE if none."""
-    matching = _of(chain, wanted)
-    some = np.diff(matching.offset) > 0
-    outermost = np.full(len(some), NONE)
-    outermost[some] = matching.member[matching.offset[:-1][some]]
+    outermost = np.full(len(chain.offset) - 1, NONE)
+    if wanted is None:
+        some = np.flatnonzero(chain.offset[1:] > chain.offset[:-1])
+        outermost[some] = chain.member[chain.offset[:-1][some]]
+    else:
+        places = np.flatnonzero(wanted.take(chain.member))[::-1]
+        outermost[chain.owner[places]] = chain.member[places]
     return outermost

@@ -176,20 +176,23 @@ class Paths:
         return below
 
 
-def intern(parent: Ints, depth: NDArray[np.int32], code: NDArray[np.int32]) -> Paths:
+def intern(parent: Integers, depth: NDArray[np.int32], code: NDArray[np.int32]) -> Paths:
     """Number the distinct chains of templates, level by level from the outside in."""
     levels = [rows for _, rows in by_value(depth)]
-    of_range = np.full(len(parent), NONE, np.int32)
+    of_range = np.full(len(parent) + 1, NONE, np.int32)  # the last is that of no parent
     parents, templates, count = [], [], 0
+    most = int(code.max(initial=0)) + 1
     for level in levels:
-        above = np.where(parent[level] == NONE, NONE, of_range[parent[level]].astype(np.int64))
-        pair, number = numbered(((above + 1) << 32) | code[level])
+        above = of_range.take(parent.take(level), mode="wrap").astype(np.int64)
+        pair, number = numbered((above + 1) * most + code.take(level))
         of_range[level] = number + count
-        parents.append((pair >> 32) - 1)
-        templates.append(pair & 0xFFFFFFFF)
+        parents.append(pair // most - 1)
+        templates.append(pair % most)
         count += len(pair)
     empty = np.zeros(0, np.int64)
-    return Paths(of_range, np.concatenate([empty, *parents]), np.concatenate([empty, *templates]))
+    return Paths(
+        of_range[:-1], np.concatenate([empty, *parents]), np.concatenate([empty, *templates])
+    )
 
 
 class _Around:
@@ -400,7 +403,7 @@ def mod_and_op(name: str) -> tuple[str, str]:
     return (mod or "na", "".join((op, *template)))
 
 
-def arguments(described: list[Path], path: Ints, partner: Ints) -> dict[str, Column]:
+def arguments(described: Sequence[Path], path: Integers, partner: Integers) -> dict[str, Column]:
     """Give sizes and dtypes of the input tensors of each row's op, where some text tells them.
 
     They are those of the innermost op text; else of the innermost range of PyTorch's that has
@@ -408,7 +411,7 @@ def arguments(described: list[Path], path: Ints, partner: Ints) -> dict[str, Col
     """
     tensors_of = [_tensors(entry) for entry in described]
     width = len(described) + 1  # NONE is the last one
-    pairs, index = numbered(path % width * width + partner % width)
+    pairs, index = numbered((path % width).astype(np.int64) * width + partner % width)
     tensors_of.append(None)
     marked = [bool(entry.markers) for entry in described] + [False]
     chosen = [
@@ -418,14 +421,14 @@ def arguments(described: list[Path], path: Ints, partner: Ints) -> dict[str, Col
         else _choose(tensors_of[pair // width], tensors_of[pair % width])
         for pair in pairs.tolist()
     ]
-    rows = np.array([NONE if x is None else place for place, x in enumerate(chosen)], np.int64)
-    index = rows[index] if len(rows) else np.zeros(0, np.int64)
+    places = np.array([NONE if x is None else place for place, x in enumerate(chosen)], np.int32)
+    index_of_row = places.take(index)
     operands = [tensors or [] for tensors in chosen]
     sizes = [[list(tensor.shape) for tensor in tensors] for tensors in operands]
     return {
-        "sizes": Coded(index, sizes),
+        "sizes": Coded(index_of_row, sizes),
         "dtypes": Coded(
-            index, [[tensor.dtype or "" for tensor in tensors] for tensors in operands]
+            index_of_row, [[tensor.dtype or "" for tensor in tensors] for tensors in operands]
         ),
     }
 
@@ -482,8 +485,3 @@ def _tensors_in(value: Value) -> Iterator[Tensor]:
             yield from _tensors_in(item)
     elif isinstance(value, marker.Summary):
         yield from _tensors_in(value.items)
-
-
-def with_nothing(described: list[Path], path: Ints) -> tuple[list[Path], Ints]:
-    """Give rows outside all ranges an entry of their own, which says nothing."""
-    return [*described, NOWHERE], np.where(path == NONE, len(described), path)

@@ -79,7 +79,7 @@ def codes(read: texts.Texts) -> NDArray[np.int32]:
     """
     shared = np.arange(len(read.templates), dtype=np.int32)
     first: dict[tuple[int, str], int] = {}
-    for place in np.flatnonzero(np.isin(read.kind, (Kind.USER, Kind.STEP))).tolist():
-        kind = Kind(int(read.kind[place]))
-        shared[place] = first.setdefault((kind, name(read.templates[place], kind)), place)
+    for kind in (Kind.USER, Kind.STEP):
+        for place in np.flatnonzero(read.kind == kind).tolist():
+            shared[place] = first.setdefault((kind, name(read.templates[place], kind)), place)
     return shared[read.code] if len(read.code) else read.code

@@ -11,7 +11,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 class Nest:
     """Ranges in (thread, start, -end) order, with the parent of each. All arrays: one per range."""
 
-    thread: Ints
+    thread: Integers
     start: Ints
     end: Ints
-    parent: Ints
+    parent: Integers
     """Position of the nearest enclosing range; NONE at the top."""
     order: NDArray[np.int32]
     """Row of each range in the table that it came from."""
@@ -50,7 +51,7 @@ def nest(thread: Ints, start: Ints, end: Ints, tiebreak: Callable[[], Ints]) -> 
     Of ranges with equal bounds, the one with the lower `tiebreak` encloses the other; it is asked
     for only where bounds do not tell.
     """
-    order = _by_start(thread, start)
+    order = by_start(thread, start)
     bounds = thread[order], start[order], end[order]
     if not _enclosing_first(*bounds):
         order = np.lexsort((tiebreak(), -end, start, thread))
@@ -59,7 +60,7 @@ def nest(thread: Ints, start: Ints, end: Ints, tiebreak: Callable[[], Ints]) -> 
     return Nest(thread, start, end, _parents(thread, end), order.astype(np.int32))
 
 
-def _by_start(thread: Ints, start: Ints) -> Ints:
+def by_start(thread: Ints, start: Ints) -> Ints:
     """Order rows by thread and start: tools mostly write them in the order of their start."""
     if (start[1:] >= start[:-1]).all():
         return _by_value(thread)
@@ -69,9 +70,15 @@ def _by_start(thread: Ints, start: Ints) -> Ints:
 
 def _by_value(column: Integers) -> Ints:
     """Order rows by a number, such as that of their thread; those of one stay as they are."""
-    small = np.iinfo(np.int16)
-    few = len(column) and small.min <= column.min() and column.max() <= small.max
-    return np.argsort(column.astype(np.int16) if few else column, kind="stable")  # at once
+    if not len(column) or (low := column.min()) == (high := column.max()):
+        return np.arange(len(column))
+    small = np.promote_types(np.min_scalar_type(low), np.min_scalar_type(high))
+    few = small.itemsize <= _SMALL_BYTES
+    return np.argsort(column.astype(small) if few else column, kind="stable")
+
+
+_SMALL_BYTES = 2
+"""Numbers of so many bytes are sorted at once, without comparing them."""
 
 
 def _enclosing_first(thread: Ints, start: Ints, end: Ints) -> bool:
@@ -80,25 +87,42 @@ def _enclosing_first(thread: Ints, start: Ints, end: Ints) -> bool:
     return bool((later | ((start[1:] == start[:-1]) & (end[1:] < end[:-1]))).all())
 
 
-def _parents(thread: Ints, end: Ints) -> Ints:
-    parent = np.arange(-1, len(end) - 1)
-    first = thread[1:] != thread[:-1]
-    parent[1:][first] = NONE
-    active = np.flatnonzero((end[:-1] < end[1:]) & ~first) + 1
+def _parents(thread: Integers, end: Ints) -> Integers:
+    parent = np.arange(-1, len(end) - 1, dtype=_narrow(len(end)))
+    at_top = _at_top(thread, end)
+    parent[np.flatnonzero(at_top)] = NONE
+    active = np.flatnonzero((end[:-1] < end[1:]) & ~at_top[1:]) + 1
+    above, until = active - 1, end.take(active)
     for _ in range(_STEPS):
         if not len(active):
             return parent
-        above = parent[parent[active]]
+        above = parent.take(above)
         parent[active] = above
-        active = active[(end[above] < end[active]) & (above != NONE)]
+        left = np.flatnonzero(end.take(above) < until)  # something that is earlier ends no sooner
+        active, above, until = active.take(left), above.take(left), until.take(left)
     return _swept(thread, end, np.ones(len(end), bool))
+
+
+def _narrow(rows: int) -> type[np.signedinteger[Any]]:
+    """Give the type of row numbers that takes least memory."""
+    return np.int32 if rows <= np.iinfo(np.int32).max else np.int64
+
+
+def _at_top(thread: Integers, end: Ints) -> NDArray[np.bool_]:
+    """Tell which ranges end behind all that began before them on their thread."""
+    at_top = np.ones(len(end), bool)
+    bounds = [0, *(np.flatnonzero(thread[1:] != thread[:-1]) + 1).tolist(), len(end)]
+    for first, last in pairwise(bounds):
+        ends = end[first:last]
+        np.greater(ends[1:], np.maximum.accumulate(ends)[:-1], out=at_top[first + 1 : last])
+    return at_top
 
 
 _STEPS = 256
 """Levels that are climbed side by side, all intervals at once; from there on one by one."""
 
 
-def _swept(thread: Ints, end: Ints, encloses: NDArray[np.bool_]) -> Ints:
+def _swept(thread: Integers, end: Ints, encloses: NDArray[np.bool_]) -> Ints:
     """Find what encloses each of some sorted intervals, with a stack of those that are open.
 
     Some only ask, and enclose nothing.
@@ -121,7 +145,7 @@ def _swept(thread: Ints, end: Ints, encloses: NDArray[np.bool_]) -> Ints:
     return around
 
 
-def innermost(ranges: Nest, thread: Ints, start: Ints, end: Ints) -> Ints:
+def innermost(ranges: Nest, thread: Integers, start: Ints, end: Ints) -> Ints:
     """Find, for each interval, the innermost range on its thread that contains it; NONE if none.
 
     Bounds may touch. Innermost is the last to start, of those the first to end.
@@ -138,7 +162,7 @@ def innermost(ranges: Nest, thread: Ints, start: Ints, end: Ints) -> Ints:
     return leaf
 
 
-def _around(ranges: Nest, thread: Ints, start: Ints, end: Ints) -> Ints:
+def _around(ranges: Nest, thread: Integers, start: Ints, end: Ints) -> Ints:
     """Find the innermost ranges around intervals, going through both once."""
     count = len(ranges.end)
     both = [np.concatenate(pair) for pair in ((ranges.thread, thread), (ranges.start, start))]
@@ -150,14 +174,21 @@ def _around(ranges: Nest, thread: Ints, start: Ints, end: Ints) -> Ints:
     return enclosing[count:]
 
 
-def _last_started(ranges: Nest, thread: Ints, start: Ints) -> Ints:
+def _last_started(ranges: Nest, thread: Integers, start: Ints) -> Ints:
     """Find the last range on the thread that starts no later."""
     last_range = np.full(len(start), NONE)
     for name, rows in by_value(thread):
-        first, last = np.searchsorted(ranges.thread, [name, name + 1])
+        first, last = bounds_of(ranges.thread, name)
         place = np.searchsorted(ranges.start[first:last], start[rows], side="right") - 1
         last_range[rows] = np.where(place >= 0, place + first, NONE)
     return last_range
+
+
+def bounds_of(column: Integers, value: int) -> tuple[int, int]:
+    """Find the rows of a value in a column that rises: the first, and the one behind the last."""
+    both = np.array([value, value + 1], column.dtype)  # of another type, all would be converted
+    first, last = np.searchsorted(column, both).tolist()
+    return first, last
 
 
 def by_value(column: Integers) -> Iterator[tuple[int, Ints]]:
@@ -170,19 +201,29 @@ def by_value(column: Integers) -> Iterator[tuple[int, Ints]]:
         yield int(column[rows[0]]), rows
 
 
-def depths(parent: Ints) -> NDArray[np.int32]:
-    """Count the ranges above each, in as many steps as its logarithm."""
+def depths(parent: Integers) -> NDArray[np.int32]:
+    """Count the ranges above each: some one by one, all others in steps that become longer."""
     depth: NDArray[np.int32] = (parent != NONE).astype(np.int32)
     active = np.flatnonzero(depth)
-    above = parent[active]
-    further = parent.copy()
+    above = parent.take(active)
+    for _ in range(_FEW_ABOVE):
+        above = parent.take(above)
+        left = np.flatnonzero(above != NONE)
+        active, above = active.take(left), above.take(left)
+        depth[active] += 1
+    further = np.full(len(parent) if len(active) else 0, NONE)
+    further[active] = above
     while len(active):
         depth[active] += depth[above]
         above = further[above]
         further[active] = above
-        left = above != NONE
+        left = np.flatnonzero(above != NONE)
         active, above = active[left], above[left]
     return depth
+
+
+_FEW_ABOVE = 6
+"""Ranges above each that are counted one by one: more are in few captures."""
 
 
 # Ranges that were never closed: which of them still mean something.
@@ -204,6 +245,8 @@ def leaked(
     thread: Ints, start: Ints, kind: NDArray[np.int8], still_open: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Tell which open ranges must not count: ops inside which another op was closed."""
+    if not still_open.any():
+        return still_open
     ops = np.isin(kind, _OPS)
     closed = ops & ~still_open
     suspect = ops & still_open
@@ -221,7 +264,9 @@ def too_many(
     begins.
     """
     lost_bound = np.zeros(len(thread), bool)
+    rows = np.flatnonzero(unbounded)
+    thread, kind = thread[rows], kind[rows]
     for chosen, most in ((np.isin(kind, _OPS), _DEEPEST[0]), (np.isin(kind, _LAYERS), _DEEPEST[1])):
-        count = np.bincount(thread[unbounded & chosen], minlength=int(thread.max(initial=0)) + 1)
-        lost_bound |= unbounded & (count > most)[thread]
+        count = np.bincount(thread[chosen], minlength=int(thread.max(initial=0)) + 1)
+        lost_bound[rows] |= (count > most)[thread]
     return lost_bound

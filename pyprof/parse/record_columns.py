@@ -10,42 +10,53 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import NONE, ints, lists, numbered
-from pyprof.arrow_setup import give_back
-from pyprof.cores import executor
 from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.gpu.kernel_roles import communicates
 from pyprof.parse import collectives, launch_layers, paths, sequence, sites
-from pyprof.parse.records import Coded, encode, first_rows, number_combinations
+from pyprof.parse.records import Coded, combinations, encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from concurrent.futures import Executor, Future
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints, Mask
-    from pyprof.parse.forward_backward import Partners
-    from pyprof.parse.launches import Chains
+    from pyprof.arrays import Integers, Ints, Mask
     from pyprof.parse.paths import Path
     from pyprof.parse.records import Column
-    from pyprof.parse.sites import Sites
+    from pyprof.parse.sequence import Numbered
     from pyprof.parse.sweep import DescribedSweep
     from pyprof.schema import Capture
 
 
-class Owners(NamedTuple):
-    """Per row: the calls and ranges that it belongs to; NONE where there is none."""
+class Called(NamedTuple):
+    """Per row: how it was called."""
 
-    launch: Ints
-    """Row of `calls`."""
-    site: Sites
-    leaf: Ints
-    """The innermost range around the site."""
-    around: Ints
-    """The range whose layers count where no op's do; see `user_ranges.around`."""
-    chain: Chains
-    partners: Partners
+    via: Integers
+    replay: Integers
+    """As in `Sites`."""
+    flow: Integers
+    """A number of what counts sequence numbers for itself."""
+
+
+class Around(NamedTuple):
+    """Per row: the described paths of the ranges that it belongs to; NONE where there is none."""
+
+    path: Integers
+    """Of the innermost range around the call."""
+    partner: Integers
+    """Of the forward op."""
+    place: Integers
+    """Of the forward op whose layer and line are the row's."""
+    user_range: Integers
+    """Of the range whose layers count where no op's do; see `user_ranges.around`."""
     free: dict[int, list[str]]
     """Names of start/end ranges around some rows."""
+    engine: Mask
+    """Rows launched on a thread of the engine, outside of its nodes."""
+    called: Called
+    numbered: Future[Numbered]
+    """What is known of the ranges around each row, whatever their paths."""
 
 
 def of_work(capture: Capture, activities: pa.Table, launch: Ints) -> dict[str, Column]:
@@ -60,35 +71,38 @@ def of_work(capture: Capture, activities: pa.Table, launch: Ints) -> dict[str, C
 
 
 def build(
-    capture: Capture, activities: pa.Table, sweep: DescribedSweep, owners: Owners
+    activities: pa.Table, sweep: DescribedSweep, around: Around, beside: Executor
 ) -> dict[str, Column]:
-    """Build the columns of `schema.RECORD` that tell of what is around each row."""
-    partners = owners.partners
-    path, partner, place, around = (
-        sweep.path(ranges) for ranges in (owners.leaf, partners.op, partners.place, owners.around)
+    """Build the columns of `schema.RECORD` that tell of what is around each row.
+
+    `beside` works at the same time; NumPy and Arrow do so outside Python's lock.
+    """
+    described, partner, called = sweep.described, around.partner, around.called
+    nowhere = len(described) - 1
+    path = np.where(around.path == NONE, np.int32(nowhere), around.path)
+    counting = beside.submit(
+        lambda: sequence.count(sweep, around.numbered.result(), path, called.flow)
     )
-    direction = _direction(activities, sweep, path, around, partners.engine)
+    direction = _direction(activities, described, path, around)
     # A collective is of many parameters, not of the one that it waited for.
-    place = np.where(direction.index == _COMM, partner, place)
-    with executor(1) as beside:  # NumPy and Arrow work outside Python's lock
-        counting = beside.submit(sequence.count, capture, sweep, owners.chain, path, owners.site)
-        layered = _layered(sweep, _own(sweep, path, place, 0), place, around)
-        built = {
-            **_paths(sweep, path),
-            "recomputed": _recomputed(sweep, path),
-            "trace": _traces(sweep, _own(sweep, path, place, 1)),
-            "layer": launch_layers.layers(sweep, layered, owners.free),
-            "dir": direction,
-            **_forward(sweep, partner, place),
-            **paths.arguments(sweep.described, path, partner),
-        }
-        counted = counting.result()
-    give_back()  # chains are as long as all ranges around all rows
-    built |= counted | _collective(activities, sweep, path, counted["opId"], direction)
-    return built | _sites(owners.site, built)
+    place = np.where(direction.index == _COMM, partner, around.place)
+    layered = _layered(described, _own(described, path, place, 0), place, around.user_range)
+    built = {
+        "reprMarkers": Coded(path, [list(entry.modules) for entry in described]),
+        "marker": Coded(path, [list(entry.markers) for entry in described]),
+        "recomputed": _recomputed(described, path),
+        "trace": Coded(_own(described, path, place, 1), [list(each.trace) for each in described]),
+        "layer": launch_layers.layers(described, layered, around.free),
+        "dir": direction,
+        **_forward(described, partner, place),
+        **paths.arguments(described, path, partner),
+    }
+    built |= counting.result()
+    built |= _collective(activities, described, path, built["opId"], direction)
+    return built | _sites(called, built)
 
 
-def _sites(site: Sites, built: Mapping[str, Column]) -> dict[str, Column]:
+def _sites(site: Called, built: Mapping[str, Column]) -> dict[str, Column]:
     """Say how each row's op was found, and of which replay of a graph the row is part."""
     marker, op, forward = (_says(built[name]) for name in ("marker", "op", "fwdOp"))
     by_forward = forward & ~marker & (site.via == sites.LAUNCH)
@@ -115,11 +129,9 @@ def _names(activities: pa.Table) -> dict[str, Column]:
     }
 
 
-def _coded_names(activities: pa.Table) -> tuple[Ints, list[str]]:
-    column = activities.column("name").unify_dictionaries()
-    names = column.chunk(0).dictionary.to_pylist() if column.num_chunks else []
-    empty = np.zeros(0, np.int64)
-    return np.concatenate([empty, *(ints(chunk.indices) for chunk in column.chunks)]), names
+def _coded_names(activities: pa.Table) -> tuple[NDArray[np.int32], list[str]]:
+    column = activities.column("name").combine_chunks()
+    return np.asarray(column.indices.fill_null(NONE)), column.dictionary.to_pylist()
 
 
 def _work(activities: pa.Table) -> dict[str, Column]:
@@ -141,11 +153,11 @@ def _work(activities: pa.Table) -> dict[str, Column]:
 
 def _triple(activities: pa.Table, name: str) -> Coded:
     """Make lists of x, y, z; empty where the activity has no grid."""
-    axes = [ints(activities.column(f"{name}_{axis}")) for axis in "xyz"]
+    columns = [activities.column(f"{name}_{axis}") for axis in "xyz"]
+    axes = [np.asarray(pc.fill_null(column, NONE)) for column in columns]
     absent = np.logical_or.reduce([axis == NONE for axis in axes])
-    axes = [np.where(absent, NONE, axis) for axis in axes] if absent.any() else axes
-    number = number_combinations(*axes)
-    first = first_rows(number)
+    axes = [np.where(absent, np.int32(NONE), axis) for axis in axes] if absent.any() else axes
+    first, number = combinations(*axes)
     triples = zip(*(axis[first].tolist() for axis in axes), strict=True)
     return Coded(number, [[] if NONE in triple else list(triple) for triple in triples])
 
@@ -166,15 +178,14 @@ def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
 
 
 def _collective(
-    activities: pa.Table, sweep: DescribedSweep, path: Ints, call: Column, direction: Coded
+    activities: pa.Table, described: Sequence[Path], path: Integers, call: Column, direction: Coded
 ) -> dict[str, Column]:
     """Give what is said of collectives, where anything is."""
-    described, index = paths.with_nothing(sweep.described, path)
     comm = np.flatnonzero(direction.index == _COMM)
     tool_column = activities.column("collective")
     if not len(comm) and tool_column.null_count == len(tool_column):
         return {}
-    column = collectives.collective_column(tool_column, described, index, ints(call), comm)
+    column = collectives.collective_column(tool_column, described, path, ints(call), comm)
     return {"collective": column} if column.values else {}
 
 
@@ -198,44 +209,35 @@ def _launches(capture: Capture, launch: Ints) -> dict[str, Column]:
     }
 
 
-def _paths(sweep: DescribedSweep, path: Ints) -> dict[str, Column]:
-    described, index = paths.with_nothing(sweep.described, path)
-    return {
-        "reprMarkers": Coded(index, [list(entry.modules) for entry in described]),
-        "marker": Coded(index, [list(entry.markers) for entry in described]),
-    }
-
-
-def _traces(sweep: DescribedSweep, path: Ints) -> Coded:
-    described, index = paths.with_nothing(sweep.described, path)
-    return Coded(index, [list(entry.trace) for entry in described])
-
-
-def _own(sweep: DescribedSweep, path: Ints, place: Ints, which: int) -> Ints:
+def _own(described: Sequence[Path], path: Integers, place: Integers, which: int) -> Integers:
     """Leave out the paths of rows whose layer (0) or trace (1) is but that of the backward call.
 
     Where the forward op is known, its own says more.
     """
-    described, index = paths.with_nothing(sweep.described, path)
     says = [(entry.layer, entry.trace)[which] for entry in described]
     same = np.array([entry.of_caller[which] for entry in described])
     some = np.array([bool(text) for text in says])
-    return np.where(same[index] & some[place], NONE, path)
+    left_out = same.take(path) & some.take(place)
+    nowhere = np.int32(len(described) - 1)
+    return np.where(left_out, nowhere, path) if left_out.any() else path
 
 
-def _recomputed(sweep: DescribedSweep, path: Ints) -> pa.Array:
-    again = np.array([*(entry.again for entry in sweep.described), False])[path]
-    return pa.array(np.ones(len(path), np.int64), mask=~again)
+def _recomputed(described: Sequence[Path], path: Integers) -> pa.Array:
+    again = np.array([entry.again for entry in described]).take(path)
+    return pa.array(np.ones(len(path), np.int8), mask=~again)
 
 
-def _layered(sweep: DescribedSweep, path: Ints, place: Ints, around: Ints) -> Ints:
+def _layered(
+    described: Sequence[Path], path: Integers, place: Integers, around: Integers
+) -> Integers:
     """Put what is around the backward pass where neither a row's path nor its forward op's says."""
-    says = np.array([*(bool(entry.layer) for entry in sweep.described), False])
-    return np.where(says[path] | says[place] | (around == NONE), path, around)
+    says = np.array([bool(entry.layer) for entry in described])
+    left = says.take(path) | says.take(place) | (around == NONE)
+    return path if left.all() else np.where(left, path, around)
 
 
-def _forward(sweep: DescribedSweep, partner: Ints, place: Ints) -> dict[str, Column]:
-    described = _only(sweep.described, partner, place)  # in inference none, of many
+def _forward(described: Sequence[Path], partner: Integers, place: Integers) -> dict[str, Column]:
+    described = _only(described, partner, place)  # in inference none, of many
     ops = [paths.forward_ops(entry) for entry in described]
     return {
         "fwdMarker": Coded(partner, [list(entry.markers) for entry in described]),
@@ -249,14 +251,14 @@ def _forward(sweep: DescribedSweep, partner: Ints, place: Ints) -> dict[str, Col
     }
 
 
-def _only(described: Sequence[Path], *used: Ints) -> list[Path]:
+def _only(described: Sequence[Path], *used: Integers) -> list[Path]:
     """Leave out what no row refers to: it would be put into words in vain."""
-    wanted = np.zeros(len(described) + 1, bool)
+    wanted = np.zeros(len(described), bool)
     for index in used:
-        wanted[index] = True  # NONE is the last
+        wanted[index] = True  # NONE is the last, which says nothing
     return [
         entry if is_wanted else paths.NOWHERE
-        for entry, is_wanted in zip(described, wanted.tolist(), strict=False)
+        for entry, is_wanted in zip(described, wanted.tolist(), strict=True)
     ]
 
 
@@ -265,33 +267,34 @@ _COMM = _DIRECTIONS.index("comm")
 
 
 def _direction(
-    activities: pa.Table, sweep: DescribedSweep, path: Ints, around: Ints, engine: NDArray[np.bool_]
+    activities: pa.Table, described: Sequence[Path], path: Integers, around: Around
 ) -> Coded:
     """Say what each activity is part of; of copy, comm, bprop, optim and fprop the first.
 
     What the engine launches of itself, called from no line and in no layer, is bprop. PyTorch's
     own ranges go before what the user's names say, these before the mere presence of an op.
     """
-    described, index = paths.with_nothing(sweep.described, path)
-    flags = np.array(
-        [(entry.backward, entry.optimizer, bool(entry.ops or entry.seqs)) for entry in described]
-    )[index]
-    called = np.array([bool(entry.trace or entry.layer) for entry in described])[index]
-    says = np.array([_DIRECTIONS.index(entry.says) for entry in described])
-    said = np.where(says[index] > 0, says[index], np.append(says, 0)[around])
-    kind = ints(activities.column("kind"))
+    backward, optimizer, some_op, called = (
+        np.array([flag(entry) for entry in described]).take(path)
+        for flag in (
+            lambda entry: entry.backward,
+            lambda entry: entry.optimizer,
+            lambda entry: bool(entry.ops or entry.seqs),
+            lambda entry: bool(entry.trace or entry.layer),
+        )
+    )
+    says = np.array([_DIRECTIONS.index(entry.says) for entry in described], np.int32)
+    code: NDArray[np.int32] = says.take(path)
+    code = np.where(code > 0, code, says.take(around.user_range))
+    kind = np.asarray(activities.column("kind"))
     name, names = _coded_names(activities)
     comm = np.array([communicates(text) for text in map(demangle, names)], bool)[name]
-    code = np.select(
-        [
-            np.isin(kind, (schema.MEMCPY, schema.MEMSET)),
-            comm,
-            flags[:, 0] | (engine & flags[:, 2] & ~called),
-            flags[:, 1],
-            said > 1,
-            flags[:, 2],
-        ],
-        [5, _COMM, 2, 3, said, 1],
-        said,
-    )
-    return Coded(code.astype(np.int64), _DIRECTIONS)
+    for holds, direction in (  # the last that holds counts
+        (some_op & (code <= 1), 1),
+        (optimizer, 3),
+        (backward | (around.engine & some_op & ~called), 2),
+        (comm, _COMM),
+        ((kind == schema.MEMCPY) | (kind == schema.MEMSET), 5),
+    ):
+        np.copyto(code, direction, where=holds)
+    return Coded(code, _DIRECTIONS)

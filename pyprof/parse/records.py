@@ -293,9 +293,12 @@ def _packed(columns: Sequence[Integers]) -> NDArray[np.int64] | None:
     spread = [int(column.max()) - low + 1 for column, low in zip(columns, lowest, strict=True)]
     if math.prod(spread) >= _PACKED:
         return None
-    packed = columns[0].astype(np.int64) - lowest[0]
-    for column, low, size in zip(columns[1:], lowest[1:], spread[1:], strict=True):
-        packed = packed * size + (column - low)
+    packed = np.zeros(len(columns[0]), np.int64)
+    for column, low, size in zip(columns, lowest, spread, strict=True):
+        if size > 1:  # nearly always all work is of one process, and one device
+            packed *= size
+            packed += column
+            packed -= low
     return packed
 
 

@@ -2,55 +2,71 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from pyprof.arrays import NONE, lists
-from pyprof.arrow_setup import give_back
+from pyprof.arrays import NONE
 from pyprof.marker import Kind, templates
 from pyprof.parse import backward_nodes, launches, paths, texts
 from pyprof.parse.ranges import by_value
-from pyprof.parse.records import Coded, encode, number_combinations
+from pyprof.parse.records import Coded, encode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.arrays import Integers, Ints
     from pyprof.parse.launches import Chains
-    from pyprof.parse.paths import Path
     from pyprof.parse.records import Column
-    from pyprof.parse.sites import Sites
-    from pyprof.parse.sweep import DescribedSweep
+    from pyprof.parse.sweep import DescribedSweep, Sweep
     from pyprof.schema import Capture
 
 
-def count(
-    capture: Capture, sweep: DescribedSweep, chain: Chains, path: Ints, site: Sites
-) -> dict[str, Column]:
-    """Build the columns that depend on sequence numbers."""
-    kind = sweep.texts.kind[sweep.texts.code] if len(sweep.texts.code) else np.zeros(0, np.int8)
-    seqs = chain.filter(kind[chain.member] == Kind.SEQ)
+class Numbered(NamedTuple):
+    """What the ranges around each row say of sequence numbers and calls, whatever their paths."""
+
+    numbers: Chains
+    """The distinct sequence numbers of each row, ascending."""
+    old_seqs: Chains | None
+    """PyTorch's own ranges, where texts are as they were before 2022."""
+    columns: dict[str, Column]
+
+
+def number(capture: Capture, sweep: Sweep, chain: Chains, instance: Ints) -> Numbered:
+    """Take the ranges around each row apart; build the columns of their texts and calls."""
+    kind = sweep.texts.kind.take(sweep.texts.code.take(chain.member))
+    seqs, ops = chain.filter(kind == Kind.SEQ), chain.filter(kind == Kind.OP)
     old = _old_texts(sweep)
-    seqs = _pruned(sweep, seqs, old) if old.any() else seqs
-    mods, names = _ops(sweep, path, seqs, old)
-    backward = np.array([*(entry.backward for entry in sweep.described), False])[path]
-    # A replay goes through numbers anew, those of when it was captured.
-    replayed = (site.replay != NONE).any()
-    flow = number_combinations(site.caller, site.replay) if replayed else site.caller
-    ops = chain.filter(kind[chain.member] == Kind.OP)
-    lengths = np.diff(seqs.offset)
+    calls = chain if _ops_first(chain, kind) else None
+    if old.any():
+        seqs, calls = _pruned(sweep, seqs, old), None
+    numbers = _distinct_numbers(sweep, seqs, old)
+    # Texts, which take most memory, come last: what works beside this takes most at first.
     columns: dict[str, Column] = {
+        "opId": _op_ids(sweep, chain, ops, seqs, instance),
+        "callIds": _call_ids(calls or _together(ops, seqs), len(sweep.row), instance),
+        "seqTemplate": encode(seqs.lists(_templates(sweep.texts, seqs))),
+        "seqMarker": seqs.lists(_texts(capture, sweep.row[seqs.member])),
+    }
+    return Numbered(numbers, seqs if old.any() else None, columns)
+
+
+def count(
+    sweep: DescribedSweep, numbered: Numbered, path: Integers, flow: Integers
+) -> dict[str, Column]:
+    """Build the columns that depend on sequence numbers, those of their texts included.
+
+    `path` has no NONE; `flow` numbers what counts for itself.
+    """
+    mods, names = _ops(sweep, path, numbered)
+    backward = np.array([entry.backward for entry in sweep.described])[path]
+    return {
         "mod": mods,
         "op": names,
-        "seqMarker": lists(lengths, _texts(capture, sweep.row[seqs.member])),
-        "seqTemplate": encode(lists(lengths, _templates(sweep.texts, seqs))),
+        **numbered.columns,
+        **_numbers(numbered.numbers, names.index, backward, flow),
     }
-    give_back()  # each step holds much for a while
-    columns |= _numbers(sweep, seqs, names.index, backward, flow, old)
-    give_back()
-    return columns | _call_ids(sweep, chain, ops, seqs, site.instance)
 
 
 def _texts(capture: Capture, row: Integers) -> pa.StructArray:
@@ -61,18 +77,18 @@ def _texts(capture: Capture, row: Integers) -> pa.StructArray:
 
 def _templates(read: texts.Texts, seqs: Chains) -> pa.Array:
     return pa.DictionaryArray.from_arrays(
-        pa.array(read.code[seqs.member]), pa.array(read.templates, pa.string())
+        pa.array(read.code.take(seqs.member)), pa.array(read.templates, pa.string())
     )
 
 
-def _old_texts(sweep: DescribedSweep) -> NDArray[np.bool_]:
+def _old_texts(sweep: Sweep) -> NDArray[np.bool_]:
     """Tell which templates have a sequence number and, as before 2022, no op_id."""
     return np.array(
         [", seq = " in text and ", op_id = " not in text for text in sweep.texts.templates], bool
     )
 
 
-def _pruned(sweep: DescribedSweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
+def _pruned(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
     """Choose and order the ranges of rows with old texts as the original did."""
     code = sweep.texts.code[seqs.member]
     affected = np.bincount(seqs.owner[old[code]], minlength=len(seqs.offset) - 1) > 0
@@ -103,16 +119,13 @@ def _ranks(numbers: list[int]) -> tuple[int, ...]:
     return tuple(place[number] for number in numbers)
 
 
-def _ops(
-    sweep: DescribedSweep, path: Ints, seqs: Chains, old: NDArray[np.bool_]
-) -> tuple[Coded, Coded]:
+def _ops(sweep: DescribedSweep, path: Integers, numbered: Numbered) -> tuple[Coded, Coded]:
     """Name each row's ops: by its path alone, but for old texts, where numbers decide the order."""
-    described, index = paths.with_nothing(sweep.described, path)
-    named_ops = [paths.ops(entry.ops, entry.seqs) for entry in described]
-    if old.any():
-        index, named_ops = _ops_by_row(sweep, described, index, seqs)
+    named_ops = [paths.ops(entry.ops, entry.seqs) for entry in sweep.described]
+    if numbered.old_seqs is not None:
+        path, named_ops = _ops_by_row(sweep, path, numbered.old_seqs)
     distinct = {entry: place for place, entry in enumerate(dict.fromkeys(map(tuple, named_ops)))}
-    index = np.array([distinct[tuple(entry)] for entry in named_ops], np.int64)[index]
+    index = np.array([distinct[tuple(entry)] for entry in named_ops], np.int32).take(path)
     named_ops = [list(entry) for entry in distinct]
     return (
         Coded(index, [[mod for mod, _ in entry] for entry in named_ops]),
@@ -121,88 +134,87 @@ def _ops(
 
 
 def _ops_by_row(
-    sweep: DescribedSweep, described: list[Path], index: Ints, seqs: Chains
+    sweep: DescribedSweep, path: Integers, seqs: Chains
 ) -> tuple[Ints, list[list[tuple[str, str]]]]:
     places: dict[tuple[object, ...], int] = {}
     rows: list[int] = []
     named_ops: list[list[tuple[str, str]]] = []
     templates = sweep.texts.templates
     code = sweep.texts.code[seqs.member].tolist()
-    bounds = zip(index.tolist(), seqs.offset[:-1].tolist(), seqs.offset[1:].tolist(), strict=True)
+    bounds = zip(path.tolist(), seqs.offset[:-1].tolist(), seqs.offset[1:].tolist(), strict=True)
     for place, low, high in bounds:
         key = (place, *code[low:high])
         if key not in places:
             places[key] = len(named_ops)
             seen = [templates[template] for template in code[low:high]]
-            named_ops.append(paths.ops(described[place].ops, seen))
+            named_ops.append(paths.ops(sweep.described[place].ops, seen))
         rows.append(places[key])
     return np.array(rows, np.int64), named_ops
 
 
 def _numbers(
-    sweep: DescribedSweep,
-    seqs: Chains,
-    op: Integers,
-    backward: NDArray[np.bool_],
-    flow: Ints,
-    old: NDArray[np.bool_],
+    numbers: Chains, op: Integers, backward: NDArray[np.bool_], flow: Integers
 ) -> dict[str, Column]:
     """Count as the original did: the current number, the others, the place within the op."""
-    numbers = _distinct_numbers(sweep, seqs, old)
-    has = np.diff(numbers.offset) > 0
     current, sub = np.full(len(op), NONE), np.zeros(len(op), np.int64)
-    counted = np.flatnonzero(has)
+    counted = np.flatnonzero(numbers.offset[1:] > numbers.offset[:-1])
     for _, place in by_value(flow[counted]):
         rows = counted[place]
         current[rows], sub[rows] = backward_nodes.count_in_order(
             numbers, rows, op[rows], backward[rows]
         )
-    is_current = numbers.member == current[numbers.owner]
+    is_current = numbers.member == current.take(numbers.owner)
     chosen, others = numbers.filter(is_current), numbers.filter(~is_current)
     return {
-        "seqId": lists(np.diff(chosen.offset), pa.array(chosen.member)),
-        "altSeqId": lists(np.diff(others.offset), pa.array(others.member)),
+        "seqId": chosen.lists(pa.array(chosen.member)),
+        "altSeqId": others.lists(pa.array(others.member)),
         "subSeqId": pa.array(sub),
     }
 
 
-def _distinct_numbers(sweep: DescribedSweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
+def _distinct_numbers(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
     """Give the distinct sequence numbers of each row, ascending."""
-    number = sweep.texts.seq[seqs.member]
-    owner = seqs.owner
-    is_old = old[sweep.texts.code[seqs.member]] if len(old) else np.zeros(0, bool)
-    if ((number[1:] < number[:-1]) & (owner[1:] == owner[:-1])).any():  # seldom
-        order = np.lexsort((number, owner))
-        number, owner, is_old = number[order], owner[order], is_old[order]
-    keep = number >= 0
-    keep[1:] &= (number[1:] != number[:-1]) | (owner[1:] != owner[:-1])
-    if is_old.any():  # old texts say 0 for "none" once there is a number
-        some = np.bincount(owner[number > 0], minlength=len(seqs.offset) - 1) > 0
-        keep &= ~(is_old & (number == 0) & some[owner])
-    counts = np.bincount(owner[keep], minlength=len(seqs.offset) - 1)
-    return launches.Chains(launches.offsets(counts), number[keep])
+    seqs = seqs.filter(sweep.texts.seq.take(seqs.member) >= 0)
+    numbers = launches.Chains(seqs.offset, sweep.texts.seq.take(seqs.member))
+    if old.any():  # old texts say 0 for "none" once there is a number
+        some = np.bincount(numbers.owner[numbers.member > 0], minlength=len(seqs.offset) - 1) > 0
+        none = old[sweep.texts.code[seqs.member]] & (numbers.member == 0)
+        numbers = numbers.filter(~(none & some[numbers.owner]))
+    begins = numbers.begins
+    if ((numbers.member[1:] < numbers.member[:-1]) & ~begins[1:]).any():  # seldom
+        order = np.lexsort((numbers.member, numbers.owner))
+        numbers = launches.Chains(numbers.offset, numbers.member[order])
+    keep = begins
+    keep[1:] |= numbers.member[1:] != numbers.member[:-1]
+    return numbers.filter(keep)
 
 
-def _call_ids(
-    sweep: DescribedSweep, chain: Chains, ops: Chains, seqs: Chains, instance: Ints
-) -> dict[str, Column]:
-    """Number the op calls: that which the row belongs to, and one for each of its texts.
-
-    What was captured once is another call each time that it runs.
-    """
-    is_node = texts.tell_name(sweep.texts, backward_nodes.is_node)
+def _op_ids(sweep: Sweep, chain: Chains, ops: Chains, seqs: Chains, instance: Ints) -> pa.Array:
+    """Number the op call that each row belongs to; what was captured once, anew as it runs."""
     op_id = launches.last(ops)
+    is_node = texts.tell_name(sweep.texts, backward_nodes.is_node)
     for other in (launches.last(seqs, is_node), launches.first(chain)):
         op_id = np.where(op_id == NONE, other, op_id)
-    before = instance * len(is_node)
-    both = np.empty(len(ops.member) + len(seqs.member), np.int64)
-    # Of each row first those of ops, then those of sequence numbers.
+    return pa.array(op_id + instance * len(is_node), mask=op_id == NONE)
+
+
+def _call_ids(calls: Chains, ranges: int, instance: Ints) -> pa.Array:
+    """Number the op calls of each row's texts; what was captured once, anew as it runs."""
+    ids = calls.member.astype(np.int64)
+    if instance.any():
+        ids += (instance * ranges)[calls.owner]
+    return calls.lists(pa.array(ids))
+
+
+def _ops_first(chain: Chains, kind: NDArray[np.int8]) -> bool:
+    """Tell whether of each row's ranges ops come before PyTorch's own, as they nearly always do."""
+    behind = (kind[1:] == Kind.OP) & (kind[:-1] == Kind.SEQ)
+    return not (behind & ~chain.begins[1:]).any()
+
+
+def _together(ops: Chains, seqs: Chains) -> Chains:
+    """Give of each row first the members of one, then those of the other."""
+    both = np.empty(len(ops.member) + len(seqs.member), np.int32)
     both[np.arange(len(ops.member)) + seqs.offset[ops.owner]] = ops.member
     both[np.arange(len(seqs.member)) + ops.offset[1:][seqs.owner]] = seqs.member
-    lengths = np.diff(ops.offset) + np.diff(seqs.offset)
-    if before.any():
-        both += np.repeat(before, lengths)
-    return {
-        "opId": pa.array(op_id + before, mask=op_id == NONE),
-        "callIds": lists(lengths, pa.array(both)),
-    }
+    return launches.Chains(ops.offset + seqs.offset, both)

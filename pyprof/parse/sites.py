@@ -7,7 +7,7 @@ given to a stream once, while the graph was captured, by the ops whose work it i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
+    from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Integers, Ints, Mask
     from pyprof.parse.ranges import Nest
     from pyprof.schema import Capture
 
@@ -41,12 +42,12 @@ class Sites:
     `thread`, `start` and `end` have one entry per site, the others one per row.
     """
 
-    thread: Ints
+    thread: Integers
     start: Ints
     end: Ints
     row: Ints
     """The site of each row; else NONE."""
-    via: Ints
+    via: Integers
     """How it was found, as an index into `schema.VIAS`; NONE where it was not."""
     replay: Ints
     """Which launch of a graph the row is part of, from 0 in order of start; NONE outside graphs."""
@@ -54,36 +55,42 @@ class Sites:
     """0 for what was launched; a number of its own for each time that a captured op ran again."""
 
     @property
-    def caller(self) -> Ints:
+    def caller(self) -> Integers:
         """Give the thread of each row's site; NONE where there is none."""
-        return np.append(self.thread, NONE)[self.row]
+        return np.append(self.thread, self.thread.dtype.type(NONE)).take(self.row)
 
     def around(self, ranges: Nest) -> Ints:
         """Find the innermost range around each row's site; NONE without a site or a range."""
-        leaf = np.full(len(self.row), NONE)
         placed = np.flatnonzero(self.row != NONE)
-        row = self.row[placed]
-        leaf[placed] = innermost(ranges, self.thread[row], self.start[row], self.end[row])
+        row = self.row if len(placed) == len(self.row) else self.row[placed]
+        around = innermost(ranges, self.thread[row], self.start[row], self.end[row])
+        if row is self.row:  # nearly always
+            return around
+        leaf = np.full(len(self.row), NONE)
+        leaf[placed] = around
         return leaf
 
 
 def find(capture: Capture, activities: pa.Table, launch: Ints) -> Sites:
     """Find where each activity was called; `launch` is the row of the call that launched it."""
     calls, nodes = capture.calls, capture.graph_nodes
-    called = [ints(calls.column(name)) for name in ("thread", "start", "end")]
-    captured = [ints(nodes.column(name)) for name in ("thread", "time", "time")]
-    node = _on_known_threads(ints(activities.column("graph_node")), captured[0])
+    thread, start, end = (_numbers(calls, name) for name in ("thread", "start", "end"))
     replay = replays(capture, activities, launch)
+    if not len(nodes) and (replay == NONE).all():  # nearly always
+        via = np.where(launch == NONE, np.int8(NONE), np.int8(LAUNCH))
+        instance = np.broadcast_to(0, len(launch))
+        return Sites(thread, start, end, launch, via, replay, instance)
+    captured = [_numbers(nodes, name) for name in ("thread", "time", "time")]
+    node = _on_known_threads(ints(activities.column("graph_node")), captured[0])
     in_graph = replay != NONE
     is_graph = ints(activities.column("kind")) == schema.GRAPH
     row = np.where(in_graph & ~is_graph, NONE, launch)
-    row = np.where(node != NONE, len(called[0]) + node, row)
+    row = np.where(node != NONE, len(calls) + node, row)
     via = np.append(ints(nodes.column("via")), NONE)[node]
-    thread, start, end = (np.concatenate(pair) for pair in zip(called, captured, strict=True))
     return Sites(
-        thread=thread,
-        start=start,
-        end=end,
+        thread=np.concatenate([thread, captured[0]]),
+        start=np.concatenate([start, captured[1]]),
+        end=np.concatenate([end, captured[2]]),
         row=row,
         via=np.where(in_graph | (launch == NONE), via, LAUNCH),
         replay=replay,
@@ -91,12 +98,29 @@ def find(capture: Capture, activities: pa.Table, launch: Ints) -> Sites:
     )
 
 
+def _numbers(table: pa.Table, name: str) -> NDArray[Any]:
+    """Give a column of whole numbers in its own type, NONE for null."""
+    return np.asarray(pc.fill_null(table.column(name), NONE))
+
+
+def flow(site: Sites) -> Integers:
+    """Number what counts sequence numbers for itself: each thread, and on it each replay.
+
+    A replay goes through numbers anew, those of when it was captured.
+    """
+    caller = site.caller
+    return number_combinations(caller, site.replay) if (site.replay != NONE).any() else caller
+
+
 def replays(capture: Capture, activities: pa.Table, launch: Ints) -> Ints:
     """Number the launches of graphs that activities are part of; NONE outside graphs."""
-    nodes = capture.graph_nodes
+    nodes, node_id = capture.graph_nodes, activities.column("node_id")
+    launching = launches_graph(capture.calls)
+    if not len(nodes) and node_id.null_count == len(node_id) and not launching.any():
+        return np.broadcast_to(NONE, len(launch))
     node = _on_known_threads(ints(activities.column("graph_node")), ints(nodes.column("thread")))
-    in_graph = (node != NONE) | (ints(activities.column("node_id")) != NONE)
-    return _replays(activities, launch, in_graph | launches_graph(capture.calls)[launch])
+    in_graph = (node != NONE) | (ints(node_id) != NONE)
+    return _replays(activities, launch, in_graph | launching[launch])
 
 
 def replayed(capture: Capture, activities: pa.Table, launch: Ints) -> Mask:

@@ -32,7 +32,7 @@ from pyprof.parse.records import Coded
 from pyprof.parse.texts import answers, where
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyprof.arrays import Ints
     from pyprof.parse.records import Column, Records
@@ -64,8 +64,8 @@ def iterations(capture: Capture) -> Bounds | None:
     """Find ranges that name iterations; of several sorts, the one that covers most time."""
     ranges = capture.ranges
     is_iteration = partial(pc.match_substring_regex, pattern=STEP_PATTERN)
-    texts = ranges.filter(where(ranges.column("text"), is_iteration))
-    distinct = texts.column("text").unique().to_pylist()
+    texts = _chosen(ranges, is_iteration)
+    distinct = _spelt(texts.column("text").unique())
     named: dict[str, list[str]] = {}
     for text, loop in zip(distinct, answers(distinct, _loop_if_step), strict=True):
         if loop is not None:
@@ -117,8 +117,15 @@ _ENGINE = (
 
 
 def _named(ranges: pa.Table, texts: Sequence[str]) -> pa.Table:
-    is_named = partial(pc.is_in, value_set=pa.array(texts))
-    return ranges.filter(where(ranges.column("text"), is_named))
+    return _chosen(ranges, partial(pc.is_in, value_set=pa.array(texts)))
+
+
+def _chosen(ranges: pa.Table, question: Callable[[pa.Array], pa.Array]) -> pa.Table:
+    """Give when and where those ranges are whose texts are what is asked for."""
+    bounds = ranges.select(["start", "end", "thread", "text"])
+    if not any(pc.any(question(part.dictionary)).as_py() for part in bounds["text"].chunks):
+        return bounds.slice(0, 0)  # nearly always for most questions
+    return bounds.filter(where(bounds["text"], question))
 
 
 def _apart(ranges: pa.Table) -> Bounds:
@@ -135,8 +142,13 @@ def _apart(ranges: pa.Table) -> Bounds:
     rows = rows[np.lexsort((-end[rows], start[rows]))]
     outermost = np.append([True], start[rows[1:]] >= np.maximum.accumulate(end[rows])[:-1])
     rows = rows[outermost]
-    texts = ranges.column("text").take(pa.array(rows)).to_pylist()
+    texts = _spelt(ranges.column("text").take(pa.array(rows)))
     return Bounds("", start[rows], end[rows], tuple(texts))
+
+
+def _spelt(texts: pa.Array | pa.ChunkedArray) -> list[str]:
+    """Give texts of a dictionary as Python's: one by one they are slow to look up in it."""
+    return list(texts.cast(pa.string()).to_pylist())
 
 
 def step_ends(capture: Capture) -> Bounds | None:
@@ -157,7 +169,7 @@ def optimizer_ranges(capture: Capture) -> Bounds | None:
     """Let a step end where the optimizer's does; of several optimizers, the rarest tells."""
     ranges = capture.ranges
     is_step = partial(pc.starts_with, pattern=STEP_OF)
-    texts = ranges.filter(where(ranges.column("text"), is_step))
+    texts = _chosen(ranges, is_step)
     counts = texts.column("text").value_counts().to_pylist()
     named = [(entry["counts"], entry["values"]) for entry in counts]
     if not named:
@@ -197,11 +209,14 @@ MOST = 256
 def processes(records: Records) -> Ints:
     """Give the process of each row; the busiest one's for a row of which it is not known."""
     pid = records.numpy("pid")
-    known_pids = pid[pid >= 0]
+    is_known = pid >= 0
+    if is_known.all():
+        return pid
+    known_pids = pid[is_known]
     if not len(known_pids):
         return np.zeros_like(pid)
     numbers, place = numbered(known_pids)
-    return np.where(pid >= 0, pid, numbers[np.bincount(place).argmax()])
+    return np.where(is_known, pid, numbers[np.bincount(place).argmax()])
 
 
 def only(capture: Capture, pid: int) -> Capture:
@@ -224,6 +239,8 @@ def placed(bounds: Bounds, launch_ns: Ints, window: Ints) -> tuple[Ints, Ints]:
 
 def _uncut(start: Ints, of_row: Ints, launch_ns: Ints, window: Ints) -> tuple[Ints, Ints]:
     """Let each step begin in the window in which it ends."""
+    if not len(window) or window.min() == window.max():
+        return of_row, start
     last = np.full(len(start) + 1, OUTSIDE)  # the last place is for what is in no step
     np.maximum.at(last, of_row, window)
     step_of_row = np.where(window == last[of_row], of_row, OUTSIDE)
@@ -239,22 +256,35 @@ def columns(records: Records, capture: Capture) -> dict[str, Column]:
     """Give the columns that tell each row's step and the text of its range; {} where none does."""
     if "start" not in records.columns or not records.rows:
         return {}
-    launch_ns, pid, window = launched(records), processes(records), records.numpy("window", 0)
-    numbers, count = np.unique(pid, return_counts=True)
-    step, text = np.full(records.rows, OUTSIDE), np.full(records.rows, OUTSIDE)
+    launch_ns = launched(records)
+    window = np.broadcast_to(0, records.rows)
+    if "window" in records.columns:
+        window = records.numpy("window", 0)
+    step, text = np.full(records.rows, OUTSIDE), np.full(records.rows, OUTSIDE, np.int32)
     texts: dict[str, int] = {}
-    for process in numbers[np.argsort(-count, kind="stable")][:MOST].tolist():
-        bounds = marked(capture if len(numbers) == 1 else only(capture, process))
+    for process, rows in _busiest(processes(records)):
+        bounds = marked(capture if process is None else only(capture, process))
         if bounds is None:
             continue
-        rows = np.flatnonzero(pid == process)
         step[rows], _ = placed(bounds, launch_ns[rows], window[rows])
         every = bounds.texts or (bounds.origin,) * len(bounds.start)
-        number = np.array([*(texts.setdefault(one, len(texts)) for one in every), OUTSIDE])
+        number = np.array(
+            [*(texts.setdefault(one, len(texts)) for one in every), OUTSIDE], np.int32
+        )
         text[rows] = number[step[rows]]
     if not texts or (step == OUTSIDE).all():
         return {}
     return {"step": pa.array(step, mask=step == OUTSIDE), "stepRange": Coded(text, [*texts])}
+
+
+def _busiest(pid: Ints) -> Iterator[tuple[int | None, Ints | slice]]:
+    """Give the processes that have most rows, each with them; None for the only one."""
+    if pid.min() == pid.max():
+        yield None, slice(None)
+        return
+    numbers, place = numbered(pid)
+    for process in np.argsort(-np.bincount(place), kind="stable")[:MOST].tolist():
+        yield int(numbers[process]), np.flatnonzero(place == process)
 
 
 _HIGHEST = 1 << 20

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from pyprof.arrays import NONE
+from pyprof.parse.ranges import Nest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Integers
     from pyprof.parse import paths, texts
     from pyprof.parse.paths import Path
-    from pyprof.parse.ranges import Nest
+
+
+class NestedTexts(NamedTuple):
+    """The ranges that mean something, nested, in sweep order, and their texts."""
+
+    nest: Nest
+    texts: texts.Texts
+    row: NDArray[np.int32]
+    """Row of each range in the capture."""
+    doubts: tuple[str, ...]
+    """What is wrong with ranges, in sentences for the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +44,13 @@ class Sweep:
     """What is wrong with ranges, in sentences for the user."""
 
 
+def without_ends(sweep: Sweep) -> Sweep:
+    """Leave of a sweep what is asked for once it is known what lies in which range."""
+    nest = sweep.nest
+    none_asked = np.zeros(0, np.int64)
+    return replace(sweep, nest=Nest(nest.thread, nest.start, none_asked, nest.parent, nest.order))
+
+
 @dataclass(frozen=True, slots=True)
 class DescribedSweep:
     """Ranges of which some paths are put into words: those that some row needs.
@@ -45,12 +63,11 @@ class DescribedSweep:
     row: NDArray[np.int32]
     """Row of each range in the capture."""
     described: list[Path]
-    place: Ints
+    """The last is that of what lies in no range."""
+    place: NDArray[np.int32]
     """Per path: where it is described; NONE for those that no row needs."""
 
-    def path(self, ranges: Ints) -> Ints:
+    def path(self, ranges: Integers) -> NDArray[np.int32]:
         """Give the described path of each of some ranges; NONE stays NONE."""
-        paths = np.full(len(ranges), NONE)
-        inside = ranges != NONE
-        paths[inside] = self.place[self.paths.of_range[ranges[inside]]]
-        return paths
+        place = self.place.take(self.paths.of_range)
+        return np.append(place, np.int32(NONE)).take(ranges)

@@ -14,7 +14,7 @@ from pyprof.parse.ranges import innermost, nest
 from pyprof.parse.records import distinct
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Integers, Ints, Mask
     from pyprof.marker import Kind
     from pyprof.parse.sites import Sites
     from pyprof.parse.sweep import Sweep
@@ -26,23 +26,20 @@ def around(capture: Capture, sweep: Sweep, launch: Ints, site: Sites) -> Ints:
 
     For what a graph replays, that around the launch of the graph; else that around a backward pass.
     """
-    range_of_row = _around_backward(capture, sweep, launch)
+    range_of_row = _around_backward(capture, sweep, launch, site)
     rows = np.flatnonzero((site.row != launch) & (launch != NONE))
     if len(rows):
-        at_launch = innermost(sweep.nest, *_launches(capture, launch[rows]))
+        at_launch = innermost(sweep.nest, *_launches(site, launch[rows]))
         range_of_row[rows] = np.where(at_launch == NONE, range_of_row[rows], at_launch)
     return range_of_row
 
 
-def _launches(capture: Capture, rows: Ints) -> tuple[Ints, Ints, Ints]:
-    """Give the threads, starts and ends of API calls."""
-    thread, start, end = (
-        ints(capture.calls.column(name))[rows] for name in ("thread", "start", "end")
-    )
-    return thread, start, end
+def _launches(site: Sites, rows: Ints) -> tuple[Integers, Ints, Ints]:
+    """Give the threads, starts and ends of API calls: the first of all sites."""
+    return site.thread[rows], site.start[rows], site.end[rows]
 
 
-def _around_backward(capture: Capture, sweep: Sweep, launch: Ints) -> Ints:
+def _around_backward(capture: Capture, sweep: Sweep, launch: Ints, site: Sites) -> Ints:
     """Find the user's range around the backward pass in which a row was launched; NONE for none.
 
     PyTorch runs that on a thread of its own while the caller waits: of a thread that has no named
@@ -55,7 +52,7 @@ def _around_backward(capture: Capture, sweep: Sweep, launch: Ints) -> Ints:
     if not len(backward) or not len(rows):
         return range_of_row
     pid = np.append(ints(capture.threads.column("pid")), NONE)
-    thread, start, end = _launches(capture, launch[rows])
+    thread, start, end = _launches(site, launch[rows])
     caller = sweep.nest.thread[backward]
     alone = ~np.isin(pid[caller], _of_several(pid[caller], caller))
     backward, caller = backward[alone], caller[alone]
@@ -74,7 +71,7 @@ def _backward(sweep: Sweep, kind: Kind) -> Mask:
     )
 
 
-def _of_several(pid: Ints, thread: Ints) -> Ints:
+def _of_several(pid: Ints, thread: Integers) -> Ints:
     """Give the processes of which several threads occur."""
     first, number = distinct(pid)
     return np.unique(pid[thread != thread[first[number]]])

@@ -52,8 +52,10 @@ def plausible(capture: Capture, path: Path) -> Capture:
     if capture.tool in _ISOLATED:
         return replace(capture, activities=in_order(capture.activities))
     with executor(1) as beside:  # NumPy and Arrow work outside Python's lock
+        sorting = [capture.activities]  # which makes room as it goes on
+        capture = replace(capture, activities=schema.ACTIVITIES.empty_table())
         host = beside.submit(_host_side, capture)
-        activities, blank = _written(in_order(capture.activities))
+        activities, blank = _written(in_order(sorting.pop()))
         doubled = 0
         if not _merged(capture):
             activities, doubled = once(activities, _ACTIVITY)

@@ -130,7 +130,7 @@ def _name(text: str, kind: Kind) -> str | None:
     return None if call is None or call.op in marker.NOT_OPS else op_name(call.mod, call.op)
 
 
-def _sum_at(parent: Ints, values: Ints) -> Ints:
+def _sum_at(parent: Integers, values: Ints) -> Ints:
     """Add up what lies directly in each range."""
     inside = parent != NONE
     sums = np.zeros(len(parent), np.int64)
