@@ -151,7 +151,7 @@ def _read_runtime(db: Database) -> pa.Table:
     columns = ("start", "end", "eventClass", "globalTid", "correlationId", "nameId")
     table = _versioned(db.tables(), _CUPTI + "RUNTIME")
     db.require(table, "start", "end", "globalTid", "correlationId")
-    calls = db.read(table, dict.fromkeys(columns, int))
+    calls = db.read(table, dict.fromkeys(columns, int), piece=_narrowed)
     if table in db.tables() and calls.column("start").null_count:
         calls = calls.filter(pc.is_valid(calls.column("start")))
     twins = _twins(calls)
@@ -207,7 +207,7 @@ def _read_events(db: Database) -> _Events:
         kind = events.column("eventType")
         domains.append(events.filter(pc.equal(kind, _DOMAIN)))
         is_range = pc.is_in(kind, value_set=_RANGES)
-        return events if pc.all(is_range).as_py() else events.filter(is_range)
+        return _narrowed(events if pc.all(is_range).as_py() else events.filter(is_range))
 
     def no_domains(events: pa.Table) -> pa.Table:
         domains.append(events.slice(0, 0))
@@ -326,7 +326,9 @@ def _narrowed(rows: pa.Table) -> pa.Table:
     return rows
 
 
-_SMALL = frozenset({"deviceId", *_KERNEL})
+_SMALL = frozenset(
+    {"deviceId", "streamId", *_KERNEL, "eventClass", "nameId", "eventType", "textId", "domainId"}
+)
 
 
 @dataclass(frozen=True, slots=True)
