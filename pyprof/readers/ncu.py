@@ -16,7 +16,6 @@ import pyarrow as pa
 from pyprof import schema
 from pyprof.readers import _ncu_csv
 from pyprof.readers._ncu_csv import Numbers
-from pyprof.readers._ncu_metrics import known_name, measured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,6 +44,11 @@ def sniff(path: Path, head: bytes) -> bool:
 
 def read(path: Path) -> schema.Capture:
     """Read the kernels, one row each, with what was measured of them."""
+    from pyprof.readers._ncu_metrics import (  # noqa: PLC0415 - other captures need not load it
+        known_name,
+        measured,
+    )
+
     profile = _ncu_csv.profile(path, known_name)
     kernels = profile.kernels
     numbers = Numbers(kernels)

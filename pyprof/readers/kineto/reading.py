@@ -1,0 +1,66 @@
+"""Reading a trace: its events gathered, block by block, and what is made of all of them."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pyprof.errors import CaptureError
+from pyprof.readers.kineto import gather, graph_captures
+from pyprof.readers.kineto.gather import Gathered
+from pyprof.readers.kineto.stream import Trace
+from pyprof.schema import Identity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyprof.readers.kineto.gather import Recording
+    from pyprof.schema import Capture
+
+
+def read(path: Path) -> Capture:
+    """Read a trace; CaptureError where it holds neither GPU work nor ops of torch.profiler."""
+    gathered, trace = _gathered(path)
+    if gathered.empty:
+        raise CaptureError(
+            f"{path}: no GPU work and no ops of torch.profiler in this trace; "
+            "record the part of the script that uses tensors"
+        )
+    capture = gathered.capture(trace)
+    return graph_captures.attached(capture, path, gathered.captured(trace), _recording)
+
+
+def _gathered(path: Path) -> tuple[Gathered, Trace]:
+    trace = Trace(path)
+    gathered = Gathered()
+    with _no_collection():
+        for groups in trace.events():
+            gathered.add(groups)
+    return gathered, trace
+
+
+def _recording(path: Path) -> tuple[Recording, Trace]:
+    """Read how graphs were captured in a trace."""
+    gathered, trace = _gathered(path)
+    return gathered.recording(trace), trace
+
+
+def identity(path: Path) -> Identity:
+    """Give the rank that stands before the events."""
+    trace = Trace(path)
+    trace.open()
+    return Identity(rank=gather.rank(trace.header))
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep the garbage collector from walking millions of parsed values that have no cycles."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
