@@ -27,8 +27,8 @@ from pyprof.readers.kineto.ranges import NOTES, OPS, PYTHON, Columns, Flows, Ran
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pyprof.readers.kineto.decoding import Groups
     from pyprof.readers.kineto.events import Event
-    from pyprof.readers.kineto.pieces import Groups
 
     Header = Mapping[str, Any]
     from collections.abc import Iterator

@@ -17,16 +17,16 @@ import orjson
 from pyprof.cores import executor
 from pyprof.errors import CaptureError
 from pyprof.readers.kineto import events as decoding
-from pyprof.readers.kineto.pieces import Pieces
-from pyprof.readers.kineto.pieces import groups as grouped
+from pyprof.readers.kineto.decoding import EventDecoder
+from pyprof.readers.kineto.decoding import groups as grouped
 from pyprof.readers.kineto.repair import repaired
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from pathlib import Path
 
+    from pyprof.readers.kineto.decoding import Groups
     from pyprof.readers.kineto.events import Event
-    from pyprof.readers.kineto.pieces import Groups
 
 BLOCK_BYTES = 4 << 20
 """Read at a time. Its parsed events take about six times as much memory."""
@@ -65,7 +65,7 @@ class Trace:
         blocks = self._blocks()
         rest = self._open(blocks)
         failures = 0
-        pieces = Pieces()
+        decoder = EventDecoder()
         for block in blocks:
             place = _last_boundary(block)
             if place is None:  # it may begin in what was read before
@@ -79,7 +79,7 @@ class Trace:
                     self.cut = True
                     break
                 continue
-            groups = _read(pieces, rest, text, place.start() + 1)
+            groups = _read(decoder, rest, text, place.start() + 1)
             if groups is None and failures < _PATIENCE:
                 failures += 1
                 rest += text
@@ -187,10 +187,10 @@ def _ahead(blocks: Generator[bytes, None, None]) -> Generator[bytes, None, None]
             yield block
 
 
-def _read(pieces: Pieces, rest: bytes, text: bytes, end: int) -> Groups | None:
+def _read(decoder: EventDecoder, rest: bytes, text: bytes, end: int) -> Groups | None:
     """Read the events in `rest` and before the end in the text; None where that is no JSON."""
     long_timed = decoding.is_long_timed(text)
-    groups = pieces.decode(_lists(rest, text, end), long_timed=long_timed)
+    groups = decoder.decode(_lists(rest, text, end), long_timed=long_timed)
     if groups is not None:
         return groups
     events = _array(b"[%b%b]" % (rest, text[:end]))

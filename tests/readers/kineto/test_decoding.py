@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from msgspec import Raw
 
-from pyprof.readers.kineto import events, pieces
+from pyprof.readers.kineto import decoding, events
 from pyprof.readers.kineto.columns import timed
 
 if TYPE_CHECKING:
@@ -42,15 +42,15 @@ _KNOWN: list[dict[str, Any]] = [
 ]
 
 
-def _decoded(listed: Sequence[object], *, long_timed: bool = False) -> pieces.Groups:
-    groups = pieces.Pieces().decode([json.dumps(listed).encode()], long_timed=long_timed)
+def _decoded(listed: Sequence[object], *, long_timed: bool = False) -> decoding.Groups:
+    groups = decoding.EventDecoder().decode([json.dumps(listed).encode()], long_timed=long_timed)
     assert groups is not None
     return groups
 
 
-def _plain(listed: Sequence[dict[str, Any]]) -> pieces.Groups:
+def _plain(listed: Sequence[dict[str, Any]]) -> decoding.Groups:
     """Give the same events as other categories are read."""
-    return pieces.groups([events.from_values(listed)])
+    return decoding.groups([events.from_values(listed)])
 
 
 @pytest.mark.parametrize("long", [False, True])
@@ -121,12 +121,12 @@ def test_arguments_of_ops_of_both_sorts() -> None:
 
 def test_no_json_is_none() -> None:
     """Whoever asked sets it right."""
-    assert pieces.Pieces().decode([b'[{"ph": nan}]'], long_timed=False) is None
+    assert decoding.EventDecoder().decode([b'[{"ph": nan}]'], long_timed=False) is None
 
 
 def test_a_trace_of_other_categories_is_soon_known() -> None:
     """Pieces are then read once."""
-    decoder = pieces.Pieces()
+    decoder = decoding.EventDecoder()
     other = json.dumps([{**_X, "cat": "new_category"}]).encode()
     known = json.dumps([{**_X, "cat": "overhead"}]).encode()
     groups = decoder.decode([*[other] * 20, known], long_timed=False)

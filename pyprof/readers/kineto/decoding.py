@@ -87,8 +87,8 @@ _TRIED = 8
 """Pieces in vain after which a trace is taken for one whose events are of other categories."""
 
 
-class Pieces:
-    """Decodes the pieces of one trace."""
+class EventDecoder:
+    """Decodes the events of one trace, lists of some at a time."""
 
     def __init__(self) -> None:
         self._surplus = 0
