@@ -92,4 +92,5 @@ def _namespace(frame: FrameType) -> dict[str, Any]:
     module = sys.modules.get(name) if isinstance(name, str) else None
     if module is not None and vars(module) is frame.f_globals:
         return frame.f_globals
-    return {"__name__": name}
+    # From 3.13 on, `warnings` looks for the builtins there, too.
+    return {"__name__": name, "__builtins__": frame.f_builtins}
