@@ -6,6 +6,7 @@ import sqlite3
 from collections import deque
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -241,13 +242,39 @@ def _taken(
 ) -> pa.Table:
     """Shape rows beside what reads them: both work outside Python's lock."""
     tables = [piece(_shaped(None, columns))]
+    held, most = 0, _HELD_BYTES
     with executor(1) as pool:
         pending: deque[Future[pa.Table]] = deque()
-        for batch in batches:
-            pending.append(pool.submit(_shaped, batch, columns))
-            if len(pending) > _AHEAD:  # holds back, so that memory stays bounded
+        for batch in chain(batches, [None] * _AHEAD):
+            if batch is not None:
+                pending.append(pool.submit(_shaped, batch, columns))
+            if pending and (batch is None or len(pending) > _AHEAD):  # so that memory stays bounded
                 tables.append(piece(pending.popleft().result()))
-        tables.extend(piece(future.result()) for future in pending)
+                held += _text_bytes(tables[-1])
+            if held > most:  # pages of long texts hold few rows, and the same texts again
+                tables = [_combined(tables)]
+                held, most = 0, max(_HELD_BYTES, _TIMES * _text_bytes(tables[0]))
+    return _combined(tables)
+
+
+_HELD_BYTES = 1 << 26
+"""Texts of batches that are held before those alike are made one."""
+_TIMES = 2
+"""As many bytes as those that are left have to come before that is done again."""
+
+
+def _text_bytes(rows: pa.Table) -> int:
+    """Add up what the distinct texts of columns take."""
+    return sum(
+        chunk.dictionary.nbytes
+        for column in rows.columns
+        if pa.types.is_dictionary(column.type)
+        for chunk in column.chunks
+    )
+
+
+def _combined(tables: list[pa.Table]) -> pa.Table:
+    """Put tables under each other, each column in one piece; the tables are given up for that."""
     table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
     tables.clear()
     combined: dict[str, pa.ChunkedArray] = {}

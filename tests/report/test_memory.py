@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyprof.marker import templates
 from pyprof.parse import dict_lines, parquet, parse_file
-from pyprof.readers import _sqlite_pages
+from pyprof.readers import _sqlite, _sqlite_pages
 from pyprof.inputs import source
 from pyprof.report.export import write
 from pyprof.report.export import as_parquet
@@ -27,7 +27,7 @@ class Nowhere(io.BytesIO):
         return memoryview(data).nbytes
 
 # What is in work at once is as small against the capture as it is against a large one.
-_sqlite_pages._CHUNK_BYTES, templates._AT_ONCE = 1 << 14, 128
+_sqlite_pages._CHUNK_BYTES, _sqlite._HELD_BYTES, templates._AT_ONCE = 1 << 14, 1 << 16, 128
 parquet._TEXT_BYTES = dict_lines._BYTES = write._TEXT_BYTES = 1 << 18
 dict_lines._FIRST_ROWS = 16
 tracemalloc.start()
