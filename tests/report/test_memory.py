@@ -29,7 +29,7 @@ class Nowhere(io.BytesIO):
 # What is in work at once is as small against the capture as it is against a large one.
 _sqlite_pages._CHUNK_BYTES, _sqlite._HELD_BYTES, templates._AT_ONCE = 1 << 14, 1 << 16, 128
 parquet._TEXT_BYTES = dict_lines._BYTES = write._TEXT_BYTES = 1 << 18
-dict_lines._FIRST_ROWS = 16
+dict_lines._FIRST_ROWS, dict_lines._WORKERS = 16, 1  # else what is in work depends on the time
 tracemalloc.start()
 path, form = sys.argv[1:]
 if form == "export":
