@@ -42,15 +42,17 @@ class Texts:
 
 def read_texts(ranges: pa.Table) -> Texts:
     """Look at the texts of a table of ranges."""
+    code, templates, kind = read_templates(ranges)
+    return Texts(code, ints(ranges.column("seq"), NO_SEQ), templates, kind)
+
+
+def read_templates(ranges: pa.Table) -> tuple[NDArray[np.int32], list[str], NDArray[np.int8]]:
+    """Look at the texts of a table of ranges; give all of `Texts` but the sequence numbers."""
     text = ranges.column("text").unify_dictionaries()
     templates = text.chunk(0).dictionary.to_pylist() if text.num_chunks else []
     kind = answers([_head(template) for template in templates], marker.classify)
-    return Texts(
-        code=np.concatenate([np.zeros(0, np.int32), *(part.indices for part in text.chunks)]),
-        seq=ints(ranges.column("seq"), NO_SEQ),
-        templates=templates,
-        kind=np.array(kind, np.int8),
-    )
+    code = np.concatenate([np.zeros(0, np.int32), *(part.indices for part in text.chunks)])
+    return code, templates, np.array(kind, np.int8)
 
 
 def _head(template: str) -> str:

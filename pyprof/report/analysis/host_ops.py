@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyprof import marker, schema
 from pyprof.arrays import NONE, ints, used
+from pyprof.arrow_setup import give_back
 from pyprof.marker import Kind
 from pyprof.parse import range_names, texts
 from pyprof.parse import ranges as nesting
 from pyprof.parse.paths import mod_and_op
-from pyprof.parse.records import distinct, number_combinations, totals
+from pyprof.parse.records import number_combinations, totals
 from pyprof.prof.group import add_up
 from pyprof.prof.op_names import op_name
 from pyprof.report.analysis import host_api
@@ -42,7 +44,7 @@ UNKNOWN = "only captures with ranges of ops tell it"
 _ENGINE = "evaluate_function: "
 """Before the names of nodes: what autograd's engine does around them."""
 _OPS = (Kind.OP, Kind.SEQ)
-_RANK = np.full(len(Kind), NONE)
+_RANK = np.full(len(Kind), NONE, np.int8)
 for _place, _kind in enumerate((Kind.STEP, Kind.USER, Kind.OPTIMIZER, *_OPS)):
     _RANK[_kind] = _place  # of ranges with equal bounds: which encloses which
 
@@ -68,19 +70,28 @@ def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table 
     ranges = _ranges(source.capture)
     if not ranges.names:
         return None
-    nest = ranges.nest
-    length = nest.end - nest.start
-    own = length - _sum_at(nest.parent, length)
-    once = np.where(_again(ranges), 0, 1)
-    launches = _launches(nest, source.table.records, source.capture)
-    chosen = ranges.name != NONE
+    give_back()  # sorting held more than it leaves
+    return _totals(ranges, _launches(ranges.nest, source.table.records, source.capture), within)
+
+
+def _totals(ranges: _Ranges, launches: Integers, within: tuple[int, int] | None) -> pa.Table:
+    nest, number = ranges.nest, ranges.name
     if within is not None:
-        chosen &= (nest.start >= within[0]) & (nest.start < within[1])
-    first, number = distinct(ranges.name[chosen])
-    names = pa.array(ranges.names, pa.string()).take(pa.array(ranges.name[chosen][first]))
-    by_range = (once, own, length * once, launches)
-    sums = (totals(number, values[chosen], len(first)) for values in by_range)
-    return pa.table({"op": names, **dict(zip(SUMS, sums, strict=True))})
+        inside = (nest.start >= within[0]) & (nest.start < within[1])
+        number = np.where(inside, number, np.int32(NONE))
+    once = np.where(_again(ranges), np.int32(NONE), number)
+    length = nest.end - nest.start
+    count = len(ranges.names) + 1  # the last is NONE
+    sums = (
+        np.bincount(once + 1, minlength=count)[1:],
+        totals(number, _own(nest.parent, length), count),
+        totals(once, length, count),
+        totals(number, launches, count),
+    )
+    shown = pc.unique(pa.array(number))  # in the order of their first calls
+    shown = shown.filter(pc.not_equal(shown, NONE))
+    columns = {name: pa.array(each).take(shown) for name, each in zip(SUMS, sums, strict=True)}
+    return pa.table({"op": pa.array(ranges.names, pa.string()).take(shown), **columns})
 
 
 def merge_host_ops(a: pa.Table | None, b: pa.Table | None) -> pa.Table | None:
@@ -92,28 +103,33 @@ def merge_host_ops(a: pa.Table | None, b: pa.Table | None) -> pa.Table | None:
 
 def _ranges(capture: Capture) -> _Ranges:
     ranges = capture.ranges
-    read = texts.read_texts(ranges)
-    kind = np.where(range_names.of_library(ranges), np.int8(Kind.CONTEXT), texts.kinds(read))
-    thread, start, end = (ints(ranges.column(name)) for name in ("thread", "start", "end"))
-    nested = ints(ranges.column("style")) == schema.NESTED
-    rows = np.flatnonzero((_RANK[kind] != NONE) & nested & (end >= start))
-    thread, start, end = thread[rows], start[rows], end[rows]  # all ranges are many
+    code, templates, kind_of = texts.read_templates(ranges)
+    kind = np.where(range_names.of_library(ranges), np.int8(Kind.CONTEXT), kind_of[code])
+    start, end = (ints(ranges.column(name)) for name in ("start", "end"))
+    nested = np.asarray(pc.fill_null(ranges.column("style"), NONE)) == schema.NESTED
+    rows = np.flatnonzero((_RANK[kind] != NONE) & nested & (end >= start)).astype(np.int32)
+    del nested  # all ranges are many
+    thread = np.asarray(pc.fill_null(ranges.column("thread"), NONE))
     nest = nesting.nest(
-        thread, start, end, lambda: _ranks(ints(ranges.column("op_id"))[rows], _RANK[kind[rows]])
+        thread[rows],
+        start[rows],
+        end[rows],
+        lambda: _ranks(ints(ranges.column("op_id"))[rows], _RANK[kind[rows]]),
     )
     del thread, start, end
     rows = rows[nest.order]
+    kind, code = kind[rows], code[rows]
     numbers: dict[str, int] = {}
-    number_of_template = np.full(len(read.templates) + 1, NONE, np.int32)
-    templates = used([read.code[rows]], len(read.templates))
-    for place in templates[np.isin(read.kind[templates], _OPS)].tolist():
-        name = _name(read.templates[place], Kind(int(read.kind[place])))
+    number_of_template = np.full(len(templates) + 1, NONE, np.int32)
+    used_templates = used([code], len(templates))
+    for place in used_templates[np.isin(kind_of[used_templates], _OPS)].tolist():
+        name = _name(templates[place], Kind(int(kind_of[place])))
         if name is not None:
             number_of_template[place] = numbers.setdefault(name, len(numbers))
-    return _Ranges(nest, kind[rows], number_of_template[read.code[rows]], [*numbers])
+    return _Ranges(nest, kind, number_of_template[code], [*numbers])
 
 
-def _ranks(op_id: Ints, rank: Ints) -> Ints:
+def _ranks(op_id: Ints, rank: Integers) -> Ints:
     """Rank ranges by what they are, then by their ids, which rise inward."""
     tiebreak = np.empty(len(rank), np.int64)
     tiebreak[np.lexsort((op_id, rank))] = np.arange(len(rank))
@@ -130,12 +146,11 @@ def _name(text: str, kind: Kind) -> str | None:
     return None if call is None or call.op in marker.NOT_OPS else op_name(call.mod, call.op)
 
 
-def _sum_at(parent: Integers, values: Ints) -> Ints:
-    """Add up what lies directly in each range."""
-    inside = parent != NONE
-    sums = np.zeros(len(parent), np.int64)
-    np.add.at(sums, parent[inside], values[inside])
-    return sums
+def _own(parent: Integers, length: Ints) -> Ints:
+    """Take from each range's length that of what lies directly in it."""
+    own = np.append(length, 0)  # the last is around those at the top
+    np.subtract.at(own, parent, length)
+    return own[:-1]
 
 
 def _again(ranges: _Ranges) -> Mask:
@@ -148,31 +163,33 @@ def _again(ranges: _Ranges) -> Mask:
     return np.asarray(inside & same & (alone | marked), bool)
 
 
-def _launches(nest: Nest, records: Records, capture: Capture) -> Ints:
+def _launches(nest: Nest, records: Records, capture: Capture) -> Integers:
     """Count the rows that were launched in each range, at any depth."""
-    count = np.zeros(len(nest.parent), np.int64)
     begin, end = host_api.launches(records)
     thread = _threads(records, capture)
-    rows = np.flatnonzero((begin != NONE) & (thread != NONE))
-    if not len(rows) or not len(count):
-        return count
-    leaf = nesting.innermost(nest, thread[rows], begin[rows], end[rows])
-    np.add.at(count, leaf[leaf != NONE], 1)
+    launched = (begin != NONE) & (thread != NONE)
+    if not launched.all():
+        thread, begin, end = thread[launched], begin[launched], end[launched]
+    leaf = nesting.innermost(nest, thread, begin, end)
+    del launched, thread, begin, end  # as long as rows are many
+    count = np.bincount(leaf[leaf != NONE], minlength=len(nest.parent)).astype(np.int32)
+    del leaf
+    give_back()
     levels = [ranges for _, ranges in nesting.by_value(nest.depth)]
     for level in reversed(levels[1:]):
         np.add.at(count, nest.parent[level], count[level])
     return count
 
 
-def _threads(records: Records, capture: Capture) -> Ints:
+def _threads(records: Records, capture: Capture) -> Integers:
     """Give the row of `threads` that launched each row; NONE where that is not known."""
     captured = [ints(capture.threads.column(name)) for name in ("pid", "tid")]
     both = [np.concatenate(pair) for pair in zip(captured, _launchers(records), strict=True)]
     number = number_combinations(*both)
-    row = np.full(int(number.max(initial=0)) + 1, NONE)
+    row = np.full(int(number.max(initial=0)) + 1, NONE, np.int32)
     count = len(captured[0])
     row[number[:count]] = np.arange(count)
-    return np.asarray(row[number[count:]])
+    return row[number[count:]]
 
 
 def _launchers(records: Records) -> list[Ints]:
