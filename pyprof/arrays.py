@@ -87,7 +87,7 @@ def sum_if_known(values: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(values) else None
 
 
-def latest_before(keys: Ints, starts: Ints, wanted: Ints, before: Ints) -> Ints:
+def latest_before(keys: Integers, starts: Ints, wanted: Integers, before: Ints) -> Ints:
     """Find, among entries with the wanted key, the last that starts no later than `before`.
 
     NONE where there is none.
@@ -113,7 +113,7 @@ def latest_before(keys: Ints, starts: Ints, wanted: Ints, before: Ints) -> Ints:
     return np.where(same, latest, NONE)
 
 
-def _only_entry(keys: Ints, wanted: Ints) -> Ints | None:
+def _only_entry(keys: Integers, wanted: Integers) -> Ints | None:
     """Find the one entry of each wanted key, NONE for none; None where some key has several.
 
     Without sorting, and where keys are far apart not at all.

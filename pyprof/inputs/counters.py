@@ -211,7 +211,8 @@ def _keys(
         code = [numbers.setdefault(spell(name), len(numbers)) for name in launches.names.values]
         names = np.array([*code, NONE])[launches.names.index[rows]]
         codes.append((names, *(size[rows] for size in launches.sizes)))
-    key = number_combinations(*(np.concatenate(pair) for pair in zip(*codes, strict=True)))
+    both = (np.concatenate(pair) for pair in zip(*codes, strict=True))
+    key = number_combinations(*both).astype(np.int64)
     return key[: len(left)], key[len(left) :]
 
 
@@ -224,7 +225,7 @@ def _by_order(key: Ints, other: Ints, lane: Ints, other_lane: Ints) -> tuple[Int
     partner = lane % (other_lane.max(initial=0) + 1)
     codes = number_combinations(
         np.concatenate([key, key, other]), np.concatenate([lane, partner, other_lane])
-    )
+    ).astype(np.int64)
     mine, its, other = np.split(codes, [len(key), 2 * len(key)])
     count = int(codes.max(initial=NONE)) + 1
     here, there = np.bincount(mine, minlength=count)[mine], np.bincount(other, minlength=count)

@@ -120,7 +120,7 @@ def forward_of(ranges: SeqRanges, nodes: Ints) -> Ints:
     return forward
 
 
-def _shared(keys: Ints, thread: Integers) -> Ints:
+def _shared(keys: Integers, thread: Integers) -> Ints:
     """Give the keys that occur on more than one thread."""
     first, number = distinct(keys)
     return np.unique(keys[thread != thread[first[number]]])

@@ -141,7 +141,7 @@ def _out_of_order(capture: Capture, activities: pa.Table, launch: Ints) -> int:
     streams, start, call = (
         column if asked.all() else column.compress(asked)  # nearly always
         for column in (
-            number_combinations(*(ints(activities.column(name)) for name in _STREAM)),
+            number_combinations(*(ints(activities.column(name)) for name in _STREAM)).astype(int),
             ints(activities.column("start"), _NEVER),
             launch,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -179,6 +180,24 @@ class Records:
         return Records(len(rows), columns, self.devices, self.warnings)
 
 
+def narrowed(columns: Mapping[str, Column]) -> dict[str, Column]:
+    """Hold numbers in half the memory, where they are small; `Records` gives them as of old."""
+    return {
+        name: column if isinstance(column, Coded) else _narrow(column)
+        for name, column in columns.items()
+    }
+
+
+def _narrow(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    kind = _NARROW.get(column.type)
+    with suppress(pa.ArrowInvalid):
+        return column if kind is None else column.cast(kind)
+    return column
+
+
+_NARROW = {pa.int64(): pa.int32(), pa.list_(pa.int64()): pa.list_(pa.int32())}
+
+
 def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Give a column as one array; its numbers are as wide as they came."""
     if not isinstance(column, pa.ChunkedArray):
@@ -234,53 +253,55 @@ def first_rows(index: NDArray[np.integer]) -> NDArray[np.int64]:
     return np.flatnonzero(new)
 
 
-def distinct(keys: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Number distinct keys as they come: the first row of each, and the number of each row."""
+def distinct(keys: Integers) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Number distinct keys as they come: the first row of each, and the number of each row.
+
+    Numbers are held as int32, as the index of `Coded` is: widen before multiplying.
+    """
     if not len(keys):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return np.zeros(0, np.int64), np.zeros(0, np.int32)
     if (low := int(keys.min())) + _DENSE * len(keys) > int(keys.max()):
         return _distinct_of_few(keys - low)
     encoded = pa.array(keys).dictionary_encode()  # hashing; no sort of millions
     number = encoded.indices.to_numpy()
-    return first_rows(number), number.astype(np.int64)
+    return first_rows(number), number
 
 
 _DENSE = 4
 """Values that there may be for each of some keys, so that a place for each value is soon filled."""
 
 
-def _distinct_of_few(keys: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _distinct_of_few(keys: Integers) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Do the same for keys from 0 on: without hashing, by the first row of each value."""
-    narrow = np.int32 if len(keys) <= np.iinfo(np.int32).max else np.int64
-    rows = np.arange(len(keys), dtype=narrow)
-    first = np.empty(int(keys.max(initial=-1)) + 1, narrow)
+    rows = np.arange(len(keys), dtype=np.int32)
+    first = np.empty(int(keys.max(initial=-1)) + 1, np.int32)
     first[keys[::-1]] = rows[::-1]  # the last assignment stays
     first_of_row = first[keys]
     firsts = np.flatnonzero(first_of_row == rows)
-    number = np.empty(len(first), np.int64)
+    number = np.empty(len(first), np.int32)
     number[keys[firsts]] = rows[: len(firsts)]
     return firsts, number[keys]
 
 
-def totals(number: Integers, values: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+def totals(number: Integers, values: Integers, count: int) -> NDArray[np.int64]:
     """Add up the values of each of the numbers below count; exactly, as floats would not."""
     sums = np.zeros(count, np.int64)
     np.add.at(sums, number, values)
     return sums
 
 
-def combinations(*columns: Integers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def combinations(*columns: Integers) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Number the distinct combinations of some columns, as `distinct` does keys."""
     if (packed := _packed(columns)) is not None:
         return distinct(packed)
     first, number = distinct(columns[0])
     for column in columns[1:]:
         values, code = distinct(column)
-        first, number = distinct(number * len(values) + code)
+        first, number = distinct(number.astype(np.int64) * len(values) + code)
     return first, number
 
 
-def number_combinations(*columns: Integers) -> NDArray[np.int64]:
+def number_combinations(*columns: Integers) -> NDArray[np.int32]:
     """Number the distinct combinations of some columns as they come."""
     return combinations(*columns)[1]
 

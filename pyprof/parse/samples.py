@@ -68,7 +68,7 @@ def _times(column: Column) -> Ints:
 def _kinds(columns: Mapping[str, Column]) -> tuple[Ints, int]:
     """Number what rows have in common: kernel, launch, op and shapes, and the device."""
     codes = [_code(columns[name]) for name in _KIND if name in columns]
-    kind = number_combinations(_times(columns["device"]), *codes)
+    kind = number_combinations(_times(columns["device"]), *codes).astype(np.int64)
     return kind, int(kind.max(initial=NONE)) + 1
 
 

@@ -182,7 +182,7 @@ def _instances(node: Ints, replay: Ints) -> Ints:
     return instance
 
 
-def _turns(key: Ints) -> Ints:
+def _turns(key: Integers) -> Ints:
     """Count how often each key came before."""
     order = np.argsort(key, kind="stable")
     place = np.arange(len(key))

@@ -9,13 +9,13 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Integers, Ints
 
 
 UNKNOWN = -1
 
 
-def apportion(total: Ints, weight: Ints, call: Ints) -> Ints:
+def apportion(total: Ints, weight: Ints, call: Integers) -> Ints:
     """Share each call's total by weight, in whole numbers that add up to it."""
     weighs = weight > 0
     number = np.bincount(call[weighs], minlength=int(call.max(initial=-1)) + 1)
@@ -25,7 +25,7 @@ def apportion(total: Ints, weight: Ints, call: Ints) -> Ints:
     return shared
 
 
-def _shares(total: Ints, weight: Ints, call: Ints) -> Ints:
+def _shares(total: Ints, weight: Ints, call: Integers) -> Ints:
     order = np.argsort(call, kind="stable")
     total, weight = total[order], weight[order]
     cumulative = np.cumsum(weight)
@@ -43,7 +43,7 @@ def _shares(total: Ints, weight: Ints, call: Ints) -> Ints:
     return shared
 
 
-def parts(own: Ints, total: Ints, call: Ints, rows: NDArray[np.bool_]) -> Ints:
+def parts(own: Ints, total: Ints, call: Integers, rows: NDArray[np.bool_]) -> Ints:
     """Weigh the rows of each call by what they cost on their own.
 
     A row of which that is not known has the rest of its call's total, in equal shares.

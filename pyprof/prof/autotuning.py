@@ -16,7 +16,7 @@ from pyprof.parse.records import number_combinations
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Integers, Ints, Mask
     from pyprof.parse.records import Records
 
 
@@ -25,7 +25,7 @@ LEAST = 2
 
 
 def autotuning_trials(
-    records: Records, work_of: Ints, call: Ints, conv: Mask, computes: Mask
+    records: Records, work_of: Integers, call: Integers, conv: Mask, computes: Mask
 ) -> Mask:
     """Tell which rows were only tried.
 
@@ -48,7 +48,9 @@ def autotuning_trials(
     return is_trial
 
 
-def _candidates(records: Records, work_of: Ints, call: Ints, conv: Mask) -> list[tuple[Ints, Ints]]:
+def _candidates(
+    records: Records, work_of: Integers, call: Integers, conv: Mask
+) -> list[tuple[Ints, Ints]]:
     """Give the rows of each call that runs more kernels than the last of its kind, with its."""
     chosen = np.flatnonzero(conv)
     if not len(chosen):
@@ -68,7 +70,7 @@ def _candidates(records: Records, work_of: Ints, call: Ints, conv: Mask) -> list
     ]
 
 
-def _kinds(records: Records, work_of: Ints, rows: Ints) -> Ints:
+def _kinds(records: Records, work_of: Integers, rows: Ints) -> Integers:
     """Number rows by op call text, process and device."""
     return number_combinations(
         work_of[rows], records.numpy("pid")[rows], records.numpy("device")[rows]

@@ -21,7 +21,7 @@ from pyprof.prof.chosen_call import OWN, ChosenCall
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Integers
     from pyprof.parse.records import Records
 
 _ONE, _BOTH = ("in",), ("out", "in")
@@ -42,8 +42,8 @@ _OPS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def with_collectives(
-    records: Records, work_of: Ints, works: Sequence[ChosenCall]
-) -> tuple[Ints, list[ChosenCall]]:
+    records: Records, work_of: Integers, works: Sequence[ChosenCall]
+) -> tuple[Integers, list[ChosenCall]]:
     """Give the number of each row's work, and the works; what the tool says fills unknown costs."""
     said = records.coded("collective")
     if not said.values:

@@ -18,7 +18,7 @@ from pyprof.prof.op_names import op_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.arrays import Floats, Integers, Ints, Mask
     from pyprof.parse.records import Records
     from pyprof.prof.costs import Costs
     from pyprof.prof.table import Table
@@ -31,9 +31,9 @@ def row_numbers(records: Records) -> pa.Array:
     return pa.array(np.arange(1, records.rows + 1))
 
 
-def integers(values: Ints) -> pa.Array:
+def integers(values: Integers) -> pa.Array:
     """Give numbers, all of which are known."""
-    return pa.array(values)
+    return pa.array(values.astype(np.int64, copy=False))
 
 
 def null_if_unknown(values: Ints) -> pa.Array:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import schema
+from pyprof.arrow_setup import give_back
 from pyprof.gpu.kernel_roles import Role, rank, role
 from pyprof.parse.records import Coded, combinations, distinct
 from pyprof.prof import op_calls
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Integers, Ints, Mask
     from pyprof.ops import Cost
     from pyprof.ops.model_config import ModelConfig
     from pyprof.parse.records import Records
@@ -64,15 +65,15 @@ class Costs:
     bytes: Ints
     reason: list[str]
     """Distinct reasons; "" for none."""
-    reason_of: Ints
+    reason_of: Integers
     params: list[Mapping[str, object]]
-    params_of: Ints
+    params_of: Integers
     via: list[str]
     """What each of `params` was computed from that the call does not hold; "" for nothing."""
-    call: Ints
+    call: Integers
     """Number of the op call that each row works for."""
     work: list[ChosenCall]
-    work_of: Ints
+    work_of: Integers
     helper: NDArray[np.bool_]
     """Rows that only help their op call's arithmetic, and those that were only tried."""
     tried: NDArray[np.bool_]
@@ -86,9 +87,9 @@ class Rows:
     records: Records
     contexts: list[KernelContext]
     """The distinct texts around kernels."""
-    context_of: Ints
+    context_of: Integers
     work: list[ChosenCall]
-    work_of: Ints
+    work_of: Integers
     family: list[str]
     """Of each work."""
     name: Coded
@@ -143,6 +144,7 @@ def share_costs(records: Records, model: ModelConfig | None = None) -> Costs:
     rows = choose_op_calls(records, model)
     grouping = group_kernels(rows)
     prices = cost_op_calls(rows, grouping)
+    give_back()  # what numbering held for a while
     return apportion_costs(rows, grouping, prices)
 
 
@@ -167,7 +169,7 @@ def choose_op_calls(records: Records, model: ModelConfig | None = None) -> Rows:
         name=name,
         role=[role(text) for text in name.values],
         kind=_kinds(records),
-        own_flops=np.array(alone)[context_of] if contexts else context_of,
+        own_flops=np.array(alone, np.int64)[context_of],
     )
 
 
@@ -178,7 +180,7 @@ def choose_op_calls(records: Records, model: ModelConfig | None = None) -> Rows:
 class Grouping:
     """Which rows belong to one op call, and what they do for it."""
 
-    call: Ints
+    call: Integers
     """Number of the op call of each row."""
     arithmetic: Mask
     """Rows that do their call's arithmetic, and so share its cost."""
@@ -212,10 +214,10 @@ class Prices:
     """What op calls cost as a whole. Arrays: one value per row, UNKNOWN where there is none."""
 
     costs: list[Cost]
-    cost_of: Ints
+    cost_of: Integers
     hints: list[NameHints]
     """What the names of a call's kernels say where no text does."""
-    hint_of: Ints
+    hint_of: Integers
 
     def of_rows(self, name: str) -> Ints:
         """Give one figure of each row's call."""
@@ -255,7 +257,7 @@ def apportion_costs(rows: Rows, grouping: Grouping, prices: Prices) -> Costs:
     )
     shared_flops[helper] = np.where(flops[helper] == UNKNOWN, UNKNOWN, 0)
     shared_bytes[helper] = UNKNOWN
-    reason_of = np.array([place[cost.reason] for cost in prices.costs], np.int64)[prices.cost_of]
+    reason_of = np.array([place[cost.reason] for cost in prices.costs], np.int32)[prices.cost_of]
     for total in (flops, moved):
         tell_inside(reason_of, total, call, inner, len(reasons))
     reasons += [f"{_INSIDE}{reason}" for reason in reasons]
@@ -281,14 +283,14 @@ def apportion_costs(rows: Rows, grouping: Grouping, prices: Prices) -> Costs:
     )
 
 
-def explain(unknown: Mask, reasons: list[str], reason_of: Ints) -> None:
+def explain(unknown: Mask, reasons: list[str], reason_of: Integers) -> None:
     """Let no row be unknown without a word."""
     silent = np.array([reason.removeprefix(_INSIDE) == "" for reason in reasons])[reason_of]
     reason_of[unknown & silent] = len(reasons)
     reasons.append(UNSAID)
 
 
-def _tried(rows: Rows, call: Ints) -> Mask:
+def _tried(rows: Rows, call: Integers) -> Mask:
     """Tell which kernels a convolution's call only tried, to choose among them.
 
     Where shapes are not recorded, no call is known to be like another.
@@ -319,7 +321,11 @@ def _weights(rows: Rows, grouping: Grouping, prices: Prices, flops: Ints) -> Int
 
 
 def _by_stage(
-    weight: Ints, stages: Sequence[tuple[int, ...]], cost_of: Ints, call: Ints, kernels: Ints
+    weight: Ints,
+    stages: Sequence[tuple[int, ...]],
+    cost_of: Integers,
+    call: Integers,
+    kernels: Ints,
 ) -> Ints:
     """Weigh the kernels of calls that are divided otherwise than by time, one a stage.
 
@@ -344,7 +350,7 @@ def _number(value: int | None) -> int:
 
 
 def _fill_costs(
-    rows: Rows, call: Ints, weight: Ints, helper: Mask, parts: tuple[Ints, Ints]
+    rows: Rows, call: Integers, weight: Ints, helper: Mask, parts: tuple[Ints, Ints]
 ) -> FillCosts:
     """Find the rows that fill memory or add a bias, and those whose bytes are fewer for it.
 
@@ -364,7 +370,7 @@ def _fill_costs(
     )
 
 
-def _bias(rows: Rows, call: Ints, helper: Mask) -> Mask:
+def _bias(rows: Rows, call: Integers, helper: Mask) -> Mask:
     """Tell which helpers of products serve the bias: the first of a call that can.
 
     cuBLAS adds to what is there: a copy of the bias. Behind a convolution it is added, element by
@@ -379,7 +385,7 @@ def _bias(rows: Rows, call: Ints, helper: Mask) -> Mask:
     return served
 
 
-def _memory(rows: Rows, flops: Ints, moved: Ints, reason_of: Ints) -> None:
+def _memory(rows: Rows, flops: Ints, moved: Ints, reason_of: Integers) -> None:
     """Cost copies and sets by what the capture says they moved; graph launches hide their work."""
     size = rows.records.numpy("bytes")
     name = rows.records.coded("kShortName")
@@ -410,7 +416,7 @@ def _ranks(rows: Rows) -> Ints:
     return np.array([_HELPS if place is None else place for place in rank_of], np.int64)[index]
 
 
-def _charged_inside(rows: Rows, call: Ints) -> Ints:
+def _charged_inside(rows: Rows, call: Integers) -> Ints:
     """Find what is charged inside of what is charged too: (inner, outer) call numbers.
 
     Products inside of products, and on the CPU whatever is inside of a call. A memset inside an op

@@ -207,13 +207,13 @@ def add_up_rows(
     )
 
 
-def _summed(group: Ints, values: Ints | Floats, count: int) -> Ints | Floats:
+def _summed(group: Integers, values: Ints | Floats, count: int) -> Ints | Floats:
     if np.issubdtype(values.dtype, np.integer):
         return totals(group, values.astype(np.int64, copy=False), count)
     return np.bincount(group, values, count).astype(np.float64)  # of none it gives integers
 
 
-def distinct_calls(group: Integers, call: Ints, count: int) -> Ints:
+def distinct_calls(group: Integers, call: Integers, count: int) -> Ints:
     """Count the op calls of each group; most are in one alone."""
     group_of_call = np.full(int(call.max(initial=-1)) + 1, NONE)
     group_of_call[call] = group

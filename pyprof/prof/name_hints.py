@@ -13,11 +13,11 @@ from pyprof.gpu.kernel_roles import sparse_product, training
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Integers, Ints, Mask
     from pyprof.parse.records import Coded
 
 
-def agreed_value(group: Ints, value: Ints) -> Ints:
+def agreed_value(group: Integers, value: Ints) -> Ints:
     """Give, for each row, the one value above 0 in its group; 0 where there is none, or several.
 
     `group` numbers the groups from 0. Shapes (rows,).
@@ -52,7 +52,7 @@ class NameHints(NamedTuple):
 
 
 def by_name(
-    name: Coded, call: Ints, untyped: Mask, moving: Mask, kernel: Mask
+    name: Coded, call: Integers, untyped: Mask, moving: Mask, kernel: Mask
 ) -> tuple[Ints, list[NameHints]]:
     """Number what is known of each row's call, and give what that is.
 
@@ -78,7 +78,7 @@ def _moved(name: str) -> str | None:
 
 
 def _agreed_hint(
-    name: Coded, call: Ints, rows: Mask, read: Callable[[str], _T | None]
+    name: Coded, call: Integers, rows: Mask, read: Callable[[str], _T | None]
 ) -> tuple[Ints, list[_T | None]]:
     read_values = [read(text) for text in name.values]
     values: list[_T | None] = [

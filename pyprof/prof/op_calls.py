@@ -15,13 +15,13 @@ from pyprof.prof.chosen_call import OWN, ChosenCall
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Integers, Ints, Mask
     from pyprof.parse.records import Records
 
 
 def number(
-    records: Records, works: list[ChosenCall], work_of: Ints, ids: Ints, computes: Mask
-) -> Ints:
+    records: Records, works: list[ChosenCall], work_of: Integers, ids: Ints, computes: Mask
+) -> Integers:
     """Number the op calls; rows of one call share its number.
 
     `ids` are what `chosen` gives, `computes` the rows that may do their op's arithmetic.
@@ -40,10 +40,10 @@ def number(
     same_of_row = np.array(same, np.int64)[work_of]
     if (same_of_row == same_of_row[first][call]).all():
         return call
-    return distinct(same_of_row * len(first) + call)[1]
+    return number_combinations(same_of_row, call)
 
 
-def chosen(records: Records, works: list[ChosenCall], work_of: Ints) -> Ints:
+def chosen(records: Records, works: list[ChosenCall], work_of: Integers) -> Ints:
     """Give the id of the call that each row works for; -1 for a row that is a call of its own."""
     position = np.array([work.position for work in works], np.int64)[work_of]
     chosen_id = np.full(len(position), -1)
@@ -54,18 +54,18 @@ def chosen(records: Records, works: list[ChosenCall], work_of: Ints) -> Ints:
     return chosen_id
 
 
-def around(records: Records) -> tuple[Ints, Ints] | None:
+def around(records: Records) -> tuple[Integers, Ints] | None:
     """Give offsets and ids of the calls around each row, ascending inward; None if unknown."""
     column = records.arrow("callIds")
     if column.null_count == len(column):
         return None
-    return column.offsets.to_numpy().astype(np.int64), column.values.to_numpy()
+    return column.offsets.to_numpy(), column.values.to_numpy()
 
 
 # --- files that do not tell op calls ------------------------------------------------------------
 
 
-def _runs(records: Records, work_of: Ints, computes: NDArray[np.bool_]) -> Ints:
+def _runs(records: Records, work_of: Integers, computes: NDArray[np.bool_]) -> Ints:
     """Infer the op calls of the original's files, which do not tell them.
 
     Kernels of one call follow each other, with the same texts and sequence numbers. Such a run is
@@ -127,29 +127,31 @@ def _period(names: list[int]) -> int:
 
 
 def nested_products(
-    offsets: Ints, members: Ints, chosen: Ints, call: Ints, product: NDArray[np.bool_]
+    offsets: Integers, members: Ints, chosen: Ints, call: Integers, product: NDArray[np.bool_]
 ) -> Ints:
     """Find (inner call, outer call) where both are charged products. Shape (n, 2).
 
     `members[offsets[i]:offsets[i + 1]]` are the ids of the calls around row i, ascending inward;
     `chosen` is the one that it works for, -1 if none; `call` its number.
     """
-    charged = product & (chosen >= 0)
-    within = np.repeat(np.where(charged, chosen, -1), np.diff(offsets))
-    outer = np.flatnonzero(members < within)
+    charged = np.flatnonzero(product & (chosen >= 0))
+    within = charged[members[offsets[charged]] < chosen[charged]]  # some call around its own
+    rows = np.repeat(within, offsets[within + 1] - offsets[within])
+    place = np.arange(len(rows)) - np.searchsorted(rows, rows)  # from the outermost call in
+    around = members[offsets[rows] + place]
     ids, first = np.unique(chosen[charged], return_index=True)
-    outer = outer[np.isin(members[outer], ids)]
+    outer = np.flatnonzero((around < chosen[rows]) & np.isin(around, ids))
     if not len(outer):
         return np.zeros((0, 2), np.int64)
-    number = call[np.flatnonzero(charged)[first]]
+    number = call[charged[first]]
     # The nearest outer one is the last of a row's: it is charged less by those around it in turn.
-    rows, around = np.searchsorted(offsets, outer, "right") - 1, members[outer]
+    rows, around = rows[outer], around[outer]
     nearest = np.append(rows[1:] != rows[:-1], [True])
     pairs = np.stack([call[rows[nearest]], number[np.searchsorted(ids, around[nearest])]], axis=1)
     return np.unique(pairs, axis=0)
 
 
-def without_inner(total: Ints, call: Ints, pairs: Ints) -> Ints:
+def without_inner(total: Ints, call: Integers, pairs: Ints) -> Ints:
     """Take from each outer call's total those of the calls inside it; never below 0.
 
     UNKNOWN where that of a call inside is not known: then how much is left is not known either.
@@ -164,7 +166,7 @@ def without_inner(total: Ints, call: Ints, pairs: Ints) -> Ints:
     return np.where(unknown_inside(total, call, pairs) >= 0, UNKNOWN, left)
 
 
-def unknown_inside(total: Ints, call: Ints, pairs: Ints) -> Ints:
+def unknown_inside(total: Ints, call: Integers, pairs: Ints) -> Ints:
     """Give, for each row, a call inside its own whose total is not known; -1 for none."""
     total_of = _by_call(total, call)
     inner, outer = pairs[total_of[pairs[:, 0]] == UNKNOWN].T
@@ -173,14 +175,14 @@ def unknown_inside(total: Ints, call: Ints, pairs: Ints) -> Ints:
     return inner_call[call]
 
 
-def tell_inside(reason_of: Ints, total: Ints, call: Ints, pairs: Ints, offset: int) -> None:
+def tell_inside(reason_of: Integers, total: Ints, call: Integers, pairs: Ints, offset: int) -> None:
     """Point rows that are unknown for a call inside theirs to its reason, `offset` further on."""
     inner = unknown_inside(total, call, pairs)
     rows = (inner >= 0) & (total != UNKNOWN)
     reason_of[rows] = offset + _by_call(reason_of, call)[inner[rows]] % offset
 
 
-def _by_call(total: Ints, call: Ints) -> Ints:
+def _by_call(total: Integers, call: Integers) -> Ints:
     total_of = np.full(int(call.max(initial=-1)) + 1, UNKNOWN)
     total_of[call] = total
     return total_of
@@ -204,7 +206,7 @@ SPARSE = frozenset({"loss", "index", "embedding"})
 class FillCosts:
     """Rows that fill memory, and rows that may rely on it. All arrays: one a row."""
 
-    call: Ints
+    call: Integers
     """Number of the op call that a row works for."""
     part: Ints
     """Bytes that a fill writes of the call's, or the kernel of its bias moves."""
@@ -215,7 +217,9 @@ class FillCosts:
     helps: Ints
     """Weight of the kernels that do so for such a call without an op of their own."""
 
-    def charge(self, total: Ints, moved: Ints, chosen: Ints, ids: tuple[Ints, Ints] | None) -> Ints:
+    def charge(
+        self, total: Ints, moved: Ints, chosen: Ints, ids: tuple[Integers, Ints] | None
+    ) -> Ints:
         """Give `moved`, bytes a row, with each part charged once: to its fill, or bias's kernel.
 
         `total` are the bytes of each row's call; `ids` the offsets and ids of the calls around
@@ -235,10 +239,11 @@ class FillCosts:
         moved = np.where(rows, rest, moved)
         return np.where((self.helps > 0) & helped[self.call] & (total != UNKNOWN), filled, moved)
 
-    def _filled(self, offsets: Ints, members: Ints, chosen: Ints, moved: Ints) -> Ints:
+    def _filled(self, offsets: Integers, members: Ints, chosen: Ints, moved: Ints) -> Ints:
         """Give the numbers of the calls with a fill inside that is as large as their result."""
-        works, first = np.unique(chosen[self.weight > 0], return_index=True)
-        row = np.flatnonzero(self.weight > 0)[first]
+        row = np.flatnonzero(self.weight > 0)
+        works, first = np.unique(chosen[row], return_index=True)
+        row = row[first]
         around = np.flatnonzero(np.repeat(self.own & (chosen >= 0), np.diff(offsets)))
         place = np.searchsorted(works, members[around])
         is_work = np.append(works, UNKNOWN)[place] == members[around]

@@ -75,7 +75,9 @@ def _codes(keys: Sequence[pa.DictionaryArray]) -> Iterator[Integers]:
     return (np.asarray(key.indices.fill_null(-1)) for key in keys)
 
 
-def _rates(table: Table, chosen: Ints, call: Ints, group_of_call: Ints, count: int) -> pa.Array:
+def _rates(
+    table: Table, chosen: Ints, call: Integers, group_of_call: Integers, count: int
+) -> pa.Array:
     """Give the FLOP/s of each group's calls, the slowest first; of those that are known."""
     calls = len(group_of_call)
     flops, duration = table.costs.flops[chosen], table.duration_ns[chosen]

@@ -22,15 +22,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Integers
     from pyprof.parse.records import Records
     from pyprof.prof.chosen_call import ChosenCall
     from pyprof.prof.kernel_context import KernelContext
 
 
 def with_outputs(
-    records: Records, number: Ints, contexts: Sequence[KernelContext], works: Sequence[ChosenCall]
-) -> tuple[Ints, list[ChosenCall]]:
+    records: Records,
+    number: Integers,
+    contexts: Sequence[KernelContext],
+    works: Sequence[ChosenCall],
+) -> tuple[Integers, list[ChosenCall]]:
     """Give the works that lack no more than their result's shape that shape.
 
     `number` is the context of each row, `works` what each context's kernels work for; given
@@ -49,7 +52,7 @@ def with_outputs(
     thread = numbered(records.numpy("tid"))[1] + 1
     one_thread = agreed_value(sequence, np.where(alone & lacks, thread, 0)) > 0
     chosen = np.where(lacks & alone & one_thread, shape, 0)
-    pairs, work_of = numbered(number * len(shapes) + chosen)
+    pairs, work_of = numbered(number.astype(np.int64) * len(shapes) + chosen)
     work_and_shape = [divmod(pair, len(shapes)) for pair in pairs.tolist()]
     return work_of, [_with_output(works[work], shapes[place]) for work, place in work_and_shape]
 
@@ -64,7 +67,7 @@ def _lacks(work: ChosenCall) -> bool:
     )
 
 
-def _sequences(records: Records) -> tuple[Ints, NDArray[np.bool_]]:
+def _sequences(records: Records) -> tuple[Integers, NDArray[np.bool_]]:
     """Number rows by process and sequence number, and tell which have just one of these."""
     column = records.arrow("seqId")
     alone = np.diff(column.offsets.to_numpy()) == 1

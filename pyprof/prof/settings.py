@@ -15,12 +15,12 @@ from pyprof import marker
 from pyprof.marker import Tensor, batch
 from pyprof.ops import registry
 from pyprof.ops.work import Setting
-from pyprof.parse.records import distinct
+from pyprof.parse.records import combinations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Integers
     from pyprof.marker import Call
     from pyprof.ops.model_config import ModelConfig
     from pyprof.parse.records import Records
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 def with_settings(
-    records: Records, number: Ints, contexts: Sequence[KernelContext], model: ModelConfig | None
-) -> tuple[Ints, list[KernelContext]]:
+    records: Records, number: Integers, contexts: Sequence[KernelContext], model: ModelConfig | None
+) -> tuple[Integers, list[KernelContext]]:
     """Give the number of each row's context, and these, with what is known of them besides."""
     ranks = _ranks(contexts, model) if model else 1
     plain = Setting(model, ranks=ranks)
@@ -39,7 +39,7 @@ def with_settings(
         return number, list(with_model)
     depends = np.array([_depends(each) for each in contexts], bool)
     of_row = np.where(depends[number], step.index + 1, 0)
-    first, row_number = distinct(number * (len(step.values) + 1) + of_row)
+    first, row_number = combinations(number, of_row)
     batches = [None, *map(batch.read, step.values)]
     pairs = zip(number[first].tolist(), of_row[first].tolist(), strict=True)
     return row_number, [

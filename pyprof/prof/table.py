@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.arrays import distinct_values
+from pyprof.arrays import Integers, distinct_values
 from pyprof.errors import PyprofError
 from pyprof.gpu import measured
 from pyprof.gpu.kernel_roles import crosses_link
@@ -21,7 +21,7 @@ from pyprof.gpu.tensorcore import UNKNOWN as MAYBE
 from pyprof.ops.model_config import CONTRADICTS
 from pyprof.parameters import meant
 from pyprof.parse.paths import tensors
-from pyprof.parse.records import Coded, Records, distinct
+from pyprof.parse.records import Coded, Records, combinations
 from pyprof.prof.apportion import UNKNOWN
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.costs import Costs, share_costs
@@ -213,17 +213,11 @@ class Table:
         return device_peaks
 
     @cached_property
-    def judged(self) -> tuple[NDArray[np.int64], list[Judgement]]:
+    def judged(self) -> tuple[Integers, list[Judgement]]:
         """What follows from a row's kernel name, op call and device, once per distinct three."""
         name, device = self.records.coded("kLongName"), self.records.coded("gpu")
         costs = self.costs
-        key = costs.work_of
-        for part, size in (
-            (name.index, len(name.values)),
-            (device.index + 1, len(device.values) + 1),
-        ):
-            key = key * size + part
-        first, number = distinct(key)
+        first, number = combinations(costs.work_of, name.index, device.index)
         gpus = [*device.values, None]
         peak = self.devices
         judged = [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.parse.records import Records, combinations, number_combinations
+from pyprof.parse.records import Records, combinations, narrowed, number_combinations
 
 _FEW = st.integers(-3, 3)
 _ANY = st.integers(-(2**63), 2**63 - 1)
@@ -36,6 +36,15 @@ def test_narrow_columns_are_not_multiplied_as_such(rows: list[tuple[int, int]]) 
     assert number_combinations(*columns).tolist() == expected
 
 
+def test_numbers_of_many_values_are_not_multiplied_as_such() -> None:
+    """Neither are the numbers of values that are too far apart for one number of both."""
+    columns = np.random.default_rng(0).integers(0, 100_000, (2, 300_000)) << 40
+    pairs = np.unique(columns, axis=1)
+    first, number = combinations(*columns)
+    assert len(first) == number.max() + 1 == pairs.shape[1]
+    assert (columns[:, first[number]] == columns).all()
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_no_rows_have_no_numbers(count: int) -> None:
     """An empty column is a column."""
@@ -43,6 +52,23 @@ def test_no_rows_have_no_numbers(count: int) -> None:
 
 
 _INTS = pa.int64()
+
+
+@given(st.lists(_INT32 | st.none()), st.lists(_ANY | st.none()), st.lists(st.lists(_INT32)))
+def test_narrow_numbers_are_given_as_wide_as_ever(
+    small: list[int | None], wide: list[int | None], lists: list[list[int]]
+) -> None:
+    """What takes less memory is of the same type, and the same, for all who ask for it."""
+    columns = {"pid": small, "corrId": wide, "callIds": lists}
+    kinds = {"pid": _INTS, "corrId": _INTS, "callIds": pa.list_(_INTS)}
+    held = narrowed({name: pa.array(values, kinds[name]) for name, values in columns.items()})
+    assert held["pid"].type == pa.int32()
+    assert held["callIds"].type == pa.list_(pa.int32())
+    records = Records(max(map(len, columns.values())), held)
+    for name, values in columns.items():
+        assert records.arrow(name).type == kinds[name]
+        assert records.arrow(name).to_pylist() == values
+        assert records.cut(name)(0, 2).to_pylist() == values[:2]
 
 
 def test_rows_without_a_time_take_none() -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.arrays import Floats, Integers, Ints, Mask
     from pyprof.prof.table import Table
 
 
@@ -300,7 +300,7 @@ def _kernel(table: Table) -> Mask:
     return np.array([*(name in kernels for name in kind.values), True])[kind.index]
 
 
-def _times(values: Coded, group: Ints, ns: Sequence[int], count: int) -> list[dict[str, int]]:
+def _times(values: Coded, group: Integers, ns: Sequence[int], count: int) -> list[dict[str, int]]:
     """Sum the time of each group by a column's values, given that of cells; nulls do not count."""
     times: list[dict[str, int]] = [{} for _ in range(count)]
     for place, value, time in zip(group.tolist(), values.index.tolist(), ns, strict=True):

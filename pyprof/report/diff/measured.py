@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof.arrays import ints
-from pyprof.parse.records import distinct, first_rows, number_combinations
+from pyprof.parse.records import combinations, first_rows, number_combinations
 from pyprof.report.diff import noise
 from pyprof.report.diff.noise import RANKS, STEPS, Estimates, Noise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.arrays import Floats, Ints
+    from pyprof.arrays import Floats, Integers, Ints
     from pyprof.report.diff.side import Key, Side, Sums
 
 
@@ -36,7 +36,7 @@ class Measured:
         self.first = side.counted[0] if side.counted else 0
         self._by_step = self._inside(side.samples.by_step)
         self._of_steps = self._inside(side.samples.steps)
-        self._by_key: dict[str, tuple[list[Key], Ints, Ints, Floats]] = {}
+        self._by_key: dict[str, tuple[list[Key], Integers, Ints, Floats]] = {}
 
     def _inside(self, sums: pa.Table) -> pa.Table:
         """Leave of the samples those of the steps that all captures of the side count."""
@@ -157,16 +157,16 @@ class Measured:
 
 def _by_key(
     table: pa.Table, names: Sequence[str], sample: str, name: str
-) -> tuple[list[Key], Ints, Ints, Floats]:
+) -> tuple[list[Key], Integers, Ints, Floats]:
     """Sum up by key and sample: the keys, and the key, the sample and the sum of each entry."""
     of_key, keys = _keyed(table, names)
     number = table.column(sample).to_numpy().astype(np.int64)
-    first, group = distinct(of_key * (int(number.max(initial=0)) + 2) + number + 1)
+    first, group = combinations(of_key, number)
     values = np.bincount(group, table.column(name).to_numpy(), len(first)).astype(float)
     return keys, of_key[first], number[first], values
 
 
-def _keyed(table: pa.Table, names: Sequence[str]) -> tuple[Ints, list[Key]]:
+def _keyed(table: pa.Table, names: Sequence[str]) -> tuple[Integers, list[Key]]:
     """Number the keys of rows as they come: that of each row, and the keys."""
     columns = [table.column(name).combine_chunks() for name in names]
     if not columns:

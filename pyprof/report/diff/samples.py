@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.arrays import ints, numbered
-from pyprof.parse.records import distinct
+from pyprof.parse.records import combinations, distinct
 from pyprof.prof.group import add_up, texts_of
 from pyprof.report.diff.keys import KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.arrays import Floats, Integers, Ints, Mask
     from pyprof.prof.table import Table
     from pyprof.report.analysis.steps import Steps
 
@@ -119,19 +119,18 @@ def _resolution_ns(table: Table, chosen: Mask) -> int:
     return min(common, _COARSEST_NS)
 
 
-def _coded(columns: Sequence[pa.DictionaryArray], rows: int) -> tuple[Ints, Ints]:
+def _coded(columns: Sequence[pa.DictionaryArray], rows: int) -> tuple[Ints, Integers]:
     """Number the combinations of some columns' values: a row of each, and the number of each."""
-    number = np.zeros(rows, np.int64)
+    number: Integers = np.zeros(rows, np.int32)
     first = np.zeros(min(rows, 1), np.int64)
     for column in columns:
-        place = ints(column.indices) + 1
-        first, number = distinct(number * (len(column.dictionary) + 1) + place)
+        first, number = combinations(number, ints(column.indices))
     return first, number
 
 
 def _sums(
     keys: Mapping[str, pa.DictionaryArray],
-    code: Ints,
+    code: Integers,
     other: Mapping[str, Ints],
     chosen: Mask,
     **values: Ints | Floats,
@@ -139,8 +138,7 @@ def _sums(
     """Sum values of rows by their key and one number more."""
     ((name, number),) = other.items()
     taken = np.flatnonzero(chosen)
-    size = int(number.max(initial=0)) + 2
-    first, group = distinct(code[taken] * size + number[taken] + 1)
+    first, group = combinations(code[taken], number[taken])
     of_group = taken[first]
     sums = {
         each: np.bincount(group, value[taken].astype(float), len(first))
@@ -163,7 +161,7 @@ def _of_steps(table: Table, of_row: Ints, inside: Mask) -> pa.Table:
 def _traits(
     table: Table,
     keys: Mapping[str, pa.DictionaryArray],
-    code: Ints,
+    code: Integers,
     chosen: Mask,
     own: Sequence[pa.Array],
 ) -> pa.Table:

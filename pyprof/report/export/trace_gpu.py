@@ -26,7 +26,7 @@ from pyprof.report.export.trace_lines import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Integers, Ints
     from pyprof.parse.records import Records
     from pyprof.prof.table import Table
     from pyprof.report.analysis.timeline import Stream
@@ -197,7 +197,7 @@ def spans(table: Table, tracks: list[Track], begin_ns: int) -> Iterator[str]:
                         ts=(start - begin_ns) / 1000, dur=(end - start) / 1000)  # fmt: skip
 
 
-def _paths(table: Table) -> tuple[list[tuple[str, ...]], Ints]:
+def _paths(table: Table) -> tuple[list[tuple[str, ...]], Integers]:
     """Give the distinct paths, window and layers, outermost first, and the number of each row's."""
     layer = table.own_or_forward("layer")
     layers = [*(tuple(value or ()) for value in layer.values), ()]
@@ -211,7 +211,7 @@ def _paths(table: Table) -> tuple[list[tuple[str, ...]], Ints]:
     ], number
 
 
-def _runs(table: Table, rows: Ints, path: Ints, op: Ints) -> _Runs:
+def _runs(table: Table, rows: Ints, path: Integers, op: Integers) -> _Runs:
     start, end = (table.records.numpy(name)[rows] for name in ("start", "end"))
     keys = (path[rows], op[rows], table.costs.call[rows])
     changed = np.any([np.diff(key) != 0 for key in keys], axis=0)

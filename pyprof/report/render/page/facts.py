@@ -23,7 +23,7 @@ from pyprof.report.render.text import part_name, short_line
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Integers, Mask
     from pyprof.prof.table import Table
 
 KEYS = ("op", "dir", "line", "stack", "layer", "kernel", "family", "tc", "bound")
@@ -54,7 +54,7 @@ class RowFacts:
 
     combinations: pa.Table
     """KEYS, and the time (`ns`) and number (`rows`) of the rows that were chosen."""
-    of_row: Ints
+    of_row: Integers
 
 
 def row_facts(table: Table, rows: Mask | None = None) -> RowFacts:

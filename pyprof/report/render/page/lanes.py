@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Integers, Ints, Mask
     from pyprof.parse.records import Records
     from pyprof.report.analysis.overview import Overview
     from pyprof.report.analysis.steps import Steps
@@ -303,7 +303,7 @@ class _Texts:
         self._order: list[int] = []
         self.of_row = gathered.facts.of_row
 
-    def places(self, facts: Ints) -> Ints:
+    def places(self, facts: Integers) -> Ints:
         """Number some facts."""
         for fact in np.unique(facts[self._number[facts] < 0]).tolist():
             self._number[fact] = len(self._order)
@@ -346,7 +346,7 @@ def _lane(
     )
 
 
-def _parts(box: Ints, joined: Mask, fact: Ints, time: Ints, texts: _Texts) -> Parts:
+def _parts(box: Ints, joined: Mask, fact: Integers, time: Ints, texts: _Texts) -> Parts:
     """Add up what joined boxes are made of, and keep of each box the sorts of most time."""
     box, fact, time = box[joined], fact[joined], time[joined]
     first, number = combinations(box, fact)
