@@ -46,7 +46,7 @@ class Roofline(NamedTuple):
     """Of the roof; more than 1 where the cost or the peak is not what it seems."""
     compute: NDArray[np.bool_]
     """Kernels that are nearer to their peak FLOP/s than to the bandwidth."""
-    limit: NDArray[np.int64]
+    limit: NDArray[np.int8]
     """Which of the LIMITS; -1 where costs or peaks are not known."""
 
 
@@ -66,15 +66,18 @@ def roofline(
     unit stands in `peak_flops`. `idle` are those with fewer thread blocks than the device has SMs.
     """
     seconds = np.where(duration_ns > 0, duration_ns / NS_PER_S, np.nan)
+    del duration_ns  # here and below: rows may be many
     with np.errstate(divide="ignore", invalid="ignore"):
         arithmetic = np.where(flops == 0, 0.0, flops / peak_flops)
         memory = np.where(moved_bytes == 0, 0.0, moved_bytes / peak_bandwidth)
+        del peak_flops, peak_bandwidth
         # Below the memory's time the unit does not matter, above it the share is not known.
         arithmetic[open_unit & (arithmetic > memory)] = np.nan
         need = np.maximum(arithmetic, memory)
         intensity = np.where(moved_bytes > 0, flops / moved_bytes, np.nan)
     far = (need < NEAR_ROOF * seconds) & ((seconds * NS_PER_S < LAUNCH_NS) | idle)
     compute = arithmetic >= memory
+    del arithmetic, memory
     choices = [np.isnan(need) | np.isnan(seconds), far, need == 0, compute]
     return Roofline(
         flops / seconds,
@@ -82,5 +85,5 @@ def roofline(
         intensity,
         np.where(need == 0, np.nan, need / seconds),
         compute,
-        np.select(choices, [-1, 0, -1, 1], 2),
+        np.select(choices, [*np.array([-1, 0, -1, 1], np.int8)], np.int8(2)),
     )

@@ -12,13 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from pyprof import readers, schema
+from pyprof import readers
 from pyprof.arrow_setup import give_back
-from pyprof.errors import CaptureError
 from pyprof.inputs.counters import with_counters
 from pyprof.inputs.find import fetch
 from pyprof.inputs.ranks import RankedCapture, ranked_captures, with_ranks
-from pyprof.parse import parquet, parse, parse_file, record_file
+from pyprof.parse import parquet, parse_file, parse_with_host, record_file
 from pyprof.prof.table import Override, Table
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def _opened(
     """
     member = item if isinstance(item, RankedCapture) else None
     with fetch(member.url) if member else nullcontext(item) as path:
-        records, capture = _read(str(path), begin, host=host)
+        records, capture = _read(str(path), begin, host=host, raw=raw)
     records = with_counters(records if raw else _without_raw(records))
     table = Table(with_ranks(records, member) if member else records, override or Override())
     table.check_override()
@@ -102,18 +101,15 @@ def _opened(
 
 
 def _read(
-    file: str, begin: Callable[[str], object], *, host: bool
+    file: str, begin: Callable[[str], object], *, host: bool, raw: bool
 ) -> tuple[Records, Capture | None]:
     begin("reading")
     path = Path(file)
-    if not host or file == record_file.STDIN or not readers.is_capture(path):
+    if file == record_file.STDIN or not readers.is_capture(path):
         return record_file.load(file, raw=False), None
-    capture = readers.read(path)
-    if not capture.activities.num_rows:
-        parse_file(path)  # says what to do
-        raise CaptureError(f"{path}: no GPU work was captured")
-    begin("parsing")
-    return parse(capture), _host(capture)
+    if not host:
+        return parse_file(path, raw=raw), None
+    return parse_with_host(path, begin, raw=raw)
 
 
 def _without_raw(records: Records) -> Records:
@@ -121,11 +117,6 @@ def _without_raw(records: Records) -> Records:
         return records
     kept = {name: column for name, column in records.columns.items() if name not in parquet.RAW}
     return replace(records, columns=kept)
-
-
-def _host(capture: Capture) -> Capture:
-    """Leave of a capture the host's side; the GPU's is in the records."""
-    return replace(capture, activities=schema.ACTIVITIES.empty_table())
 
 
 def map_reduce(

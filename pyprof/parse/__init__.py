@@ -5,17 +5,19 @@ Knows neither the tool that captured nor what an op costs.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyprof.errors import CaptureError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyprof.parse.records import Records
     from pyprof.schema import Capture
 
-__all__ = ["parse", "parse_file"]
+__all__ = ["parse", "parse_file", "parse_with_host"]
 
 
 def parse(capture: Capture, *, kernels_only: bool = False) -> Records:
@@ -28,17 +30,36 @@ def parse(capture: Capture, *, kernels_only: bool = False) -> Records:
     return assemble(capture, kernels_only=kernels_only)
 
 
-def parse_file(path: Path, *, kernels_only: bool = False) -> Records:
-    """Read and parse a capture; raise CaptureError where it holds no GPU work."""
+def parse_file(path: Path, *, kernels_only: bool = False, raw: bool = True) -> Records:
+    """Read and parse a capture, as `parse_with_host`, and raise CaptureError as that does."""
     from pyprof.arrow_setup import give_back  # noqa: PLC0415 - NumPy and Arrow take time to load
     from pyprof.parse.assemble import assemble  # noqa: PLC0415 - as above
 
     # Held by nobody else, a capture shrinks as it is turned into records.
-    records = assemble(_some_work(path), kernels_only=kernels_only)
+    records = assemble(_some_work(path), kernels_only=kernels_only, raw=raw)
     if not records.rows:
         raise CaptureError(f"{path}: no kernels, only copies; parse it without --kernels-only")
     give_back()
     return records
+
+
+def parse_with_host(
+    path: Path, begin: Callable[[str], object] = str, *, raw: bool = True
+) -> tuple[Records, Capture]:
+    """Read and parse a capture; give the host's side of it, too: all but the GPU's work.
+
+    Tells `begin` when parsing begins. Without `raw` no texts are kept that costs, columns and
+    frames need not. Raises CaptureError where it holds no GPU work.
+    """
+    from pyprof.parse.assemble import assemble  # noqa: PLC0415 - NumPy and Arrow take time to load
+    from pyprof.schema import ACTIVITIES  # noqa: PLC0415 - as above
+
+    capture = _some_work(path)
+    host = replace(capture, activities=ACTIVITIES.empty_table())
+    reading = [capture]
+    del capture  # held by nobody else, its GPU's side shrinks as above
+    begin("parsing")
+    return assemble(reading.pop(), raw=raw), host
 
 
 def _some_work(path: Path) -> Capture:

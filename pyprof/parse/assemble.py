@@ -34,7 +34,7 @@ from pyprof.parse import (
 )
 from pyprof.parse import ranges as nesting
 from pyprof.parse.graphs import attribution
-from pyprof.parse.records import Records
+from pyprof.parse.records import Records, narrowed
 from pyprof.parse.steps import columns as step_columns
 from pyprof.parse.sweep import DescribedSweep, NestedTexts, Sweep, without_ends
 from pyprof.readers.order import in_order
@@ -60,8 +60,11 @@ for _place, _kind in enumerate(
     _TIEBREAK[_kind] = _place  # of ranges with equal bounds: which encloses which
 
 
-def assemble(capture: Capture, *, kernels_only: bool) -> Records:
-    """Turn a capture into records; of one that nobody else holds, what is used up is let go of."""
+def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) -> Records:
+    """Turn a capture into records; of one that nobody else holds, what is used up is let go of.
+
+    Without `raw` the texts of PyTorch's own ranges are kept without their numbers alone.
+    """
     capture, inferred = attribution.attributed(capture, _sweep)
     with executor(1) as beside:  # NumPy and Arrow work outside Python's lock
         nesting_ranges = beside.submit(_nested, capture)
@@ -70,7 +73,7 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         windows = profiler_windows.recording_windows(capture)
         launch, doubted = evidence.launches(capture, activities, windows)
         site = sites.find(capture, activities, launch)
-        columns = record_columns.of_work(capture, activities, launch)
+        columns = narrowed(record_columns.of_work(capture, activities, launch))
         if windows:
             of_row = profiler_windows.of_rows(capture, activities, launch, windows)
             columns["window"] = pa.array(of_row)
@@ -78,13 +81,14 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         activities = activities.select(_LEFT)
         stepping = beside.submit(_steps, capture, activities, launch, dict(columns))
         nested = nesting_ranges.result()
+        give_back()
         leaf, range_doubts = evidence.ranges_of(activities, nested.nest, site)
         most = max(_LEAST, _NAMES // max(1, len(activities)))
         chain = launches.chains(nested.nest.parent, _counted(nested.texts), leaf, most)
         leaf, chain = _graphs_outside_ops(activities, nested.nest, leaf, chain)
         free = launch_layers.free(capture, site, most)
         sweep = sweeping.result()
-        columns |= stepping.result()
+        columns |= narrowed(stepping.result())
         del nested, nesting_ranges, sweeping, stepping
         around = np.full(len(launch), NONE)
         if not range_doubts:
@@ -103,7 +107,7 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         sweep = without_ends(sweep)
         del launch, site
         give_back()  # what sorting and searching held for a while
-        numbering = beside.submit(sequence.number, capture, sweep, chain, instance)
+        numbering = beside.submit(sequence.number, capture, sweep, chain, instance, raw=raw)
         partner = forward_backward.partners(capture, sweep, chain, caller, activities, windows)
         del chain
         described = _described(sweep, (leaf, partner.op, partner.place, around), most)
@@ -121,7 +125,7 @@ def assemble(capture: Capture, *, kernels_only: bool) -> Records:
         del sweep, partner, leaf, around, numbering  # as long as ranges are many
         capture = _without(capture, schema.RANGES.names)
         give_back()
-        columns |= record_columns.build(activities, described, around_rows, beside)
+        columns |= narrowed(record_columns.build(activities, described, around_rows, beside))
     if sizes is not None:
         columns["resultSize"] = sizes
     columns |= samples.counters(capture, columns)

@@ -60,7 +60,7 @@ def load(source: str, *, raw: bool = True) -> Records:
     if _looks_like_records(head):
         return _warned_if_changed(path, before, _checked(source, _from_file(path)))
     if any(reader.sniff(path, head) for reader in readers.readers()):
-        return parse_file(path)
+        return parse_file(path, raw=raw)
     raise RecordsError(
         f"{path}: neither a capture nor output of pyprof parse "
         f"({readers.describe(head)}); {readers.EXPECTED}, "

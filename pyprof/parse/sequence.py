@@ -33,8 +33,13 @@ class Numbered(NamedTuple):
     columns: dict[str, Column]
 
 
-def number(capture: Capture, sweep: Sweep, chain: Chains, instance: Ints) -> Numbered:
-    """Take the ranges around each row apart; build the columns of their texts and calls."""
+def number(
+    capture: Capture, sweep: Sweep, chain: Chains, instance: Ints, *, raw: bool = True
+) -> Numbered:
+    """Take the ranges around each row apart; build the columns of their texts and calls.
+
+    Without `raw` texts are built without their numbers alone.
+    """
     kind = sweep.texts.kind.take(sweep.texts.code.take(chain.member))
     seqs, ops = chain.filter(kind == Kind.SEQ), chain.filter(kind == Kind.OP)
     old = _old_texts(sweep)
@@ -47,8 +52,9 @@ def number(capture: Capture, sweep: Sweep, chain: Chains, instance: Ints) -> Num
         "opId": _op_ids(sweep, chain, ops, seqs, instance),
         "callIds": _call_ids(calls or _together(ops, seqs), len(sweep.row), instance),
         "seqTemplate": encode(seqs.lists(_templates(sweep.texts, seqs))),
-        "seqMarker": seqs.lists(_texts(capture, sweep.row[seqs.member])),
     }
+    if raw:
+        columns["seqMarker"] = seqs.lists(_texts(capture, sweep.row[seqs.member]))
     return Numbered(numbers, seqs if old.any() else None, columns)
 
 
@@ -200,9 +206,9 @@ def _op_ids(sweep: Sweep, chain: Chains, ops: Chains, seqs: Chains, instance: In
 
 def _call_ids(calls: Chains, ranges: int, instance: Ints) -> pa.Array:
     """Number the op calls of each row's texts; what was captured once, anew as it runs."""
-    ids = calls.member.astype(np.int64)
+    ids = calls.member
     if instance.any():
-        ids += (instance * ranges)[calls.owner]
+        ids = ids + (instance * ranges)[calls.owner]
     return calls.lists(pa.array(ids))
 
 

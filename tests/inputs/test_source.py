@@ -12,9 +12,9 @@ from pyprof.inputs.engine import InProcess
 from pyprof.inputs.engine_choice import opened
 from pyprof.inputs.ranks import ranked_captures, with_ranks
 from pyprof.inputs.source import items, load, map_reduce
-from pyprof.parse import parse_file, record_file
+from pyprof.parse import parquet, parse_file, record_file
 from pyprof.prof.table import Override
-from tests.builders import Work, nsys_db
+from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 
 if TYPE_CHECKING:
@@ -111,6 +111,23 @@ def test_stages_are_those_of_one_file(folder: Path, stages: list[str], *, host: 
 
     assert map_reduce([capture], has_host, max, InProcess(), None, told.append, host=host) == host
     assert told == stages
+
+
+@pytest.mark.parametrize("host", [False, True])
+def test_summaries_get_no_texts_that_others_stand_for(tmp_path: Path, *, host: bool) -> None:
+    """What is shown of rows is the same without them."""
+    path = tmp_path / "net.sqlite"
+    mul = "aten::mul, seq = 5, sizes = [[4], [4]]"
+    nsys_db(path, [Work(call=(110, 112), at=(120, 130))], [Range(mul, (100, 120))])
+    whole = load(str(path)).table
+    assert whole.records.arrow("seqMarker").to_pylist() == [[mul]]
+
+    def names_and_costs(source: Source) -> tuple[set[str], list[int]]:
+        return {*source.table.records.columns}, source.table.costs.flops.tolist()
+
+    names, flops = map_reduce([str(path)], names_and_costs, max, InProcess(), host=host)
+    assert flops == whole.costs.flops.tolist() == [4]
+    assert {*whole.records.columns} - names == {*parquet.RAW}
 
 
 def test_one_file_needs_no_worker(folder: Path) -> None:

@@ -110,8 +110,17 @@ def overview(
         rows, kept = filtered.choose(source, capture_steps.rows(picked), asked)
         # Time between rows is idle only where none were left out.
         timed = None if asked else timeline(records, source.capture, rows)
+        give_back()
         advised = beside.submit(advise, table, timed, source.capture, rows)
-        ops = top_ops(table, rows, per_step(table, capture_steps, picked))
+        each_step = per_step(table, capture_steps, picked)
+        ops = top_ops(table, rows, each_step)
+        give_back()
+        work, families = by_part(table, rows, PARTS), _families(table, rows)
+        used = (
+            Utilization()
+            if asked
+            else utilization(table, capture_steps, picked or capture_steps.steady, timed)
+        )
         give_back()
         return Overview(
             gpus=gpus(source),
@@ -120,20 +129,16 @@ def overview(
             chosen=picked,
             steps=capture_steps,
             timeline=timed,
-            phase_work=by_part(table, rows, PARTS),
-            families=_families(table, rows),
-            utilization=Utilization()
-            if asked
-            else utilization(table, capture_steps, picked or capture_steps.steady, timed),
+            phase_work=work,
+            families=families,
+            utilization=used,
             coverage=cost_coverage(table, rows),
             vias=_by_text(source, rows, "via", schema.VIAS),
             ops=ops,
             advice=advised.result(),
             kept=kept,
             host=host,
-            counters=counter_totals(
-                table, source.capture, rows, per_step(table, capture_steps, picked)
-            ),
+            counters=counter_totals(table, source.capture, rows, each_step),
         )
 
 
