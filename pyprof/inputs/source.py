@@ -90,6 +90,7 @@ def _opened(
 
     Without `raw` no texts are kept that costs, columns and frames need not.
     """
+    give_back()  # what a capture before it left
     member = item if isinstance(item, RankedCapture) else None
     with fetch(member.url) if member else nullcontext(item) as path:
         records, capture = _read(str(path), begin, host=host, raw=raw)
