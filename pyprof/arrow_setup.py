@@ -14,6 +14,8 @@ It also keeps some for each thread, which the others cannot use: 60 MB of a mill
 
 NumPy's linear algebra, of which little is used here, starts a thread for every processor as it is
 loaded, and each waits for work by spinning: half of what loading NumPy takes on two processors.
+One of Arrow's allocators that is not used here has a thread, too. With none the process can be
+copied, as it is for workers.
 
 Python looks for cycles as soon as some hundred objects have come about, again and again through all
 that modules hold: a fiftieth of the time of a large trace. As a process ends, it looks through all
@@ -46,7 +48,11 @@ _KEPT_BYTES = 1 << 28
 _NEW_OBJECTS = 20_000
 """From so many on Python looks for cycles among them."""
 
-_BLAS_THREADS = "OPENBLAS_NUM_THREADS"
+_NO_THREADS = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
+"""Settings of OpenBLAS, and of the one of Arrow's allocators that would start a thread."""
 
 
 class _Absent(MetaPathFinder):
@@ -87,15 +93,14 @@ def prepare() -> None:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Have OpenBLAS, as it is loaded, start no threads; what this process starts may use them."""
-    if _BLAS_THREADS in os.environ:
-        yield
-        return
-    os.environ[_BLAS_THREADS] = "1"
+    """Have what is loaded start no threads; what this process starts may use them."""
+    added = _NO_THREADS.keys() - os.environ.keys()
+    os.environ.update({name: _NO_THREADS[name] for name in added})
     try:
         yield
     finally:
-        del os.environ[_BLAS_THREADS]
+        for name in added:
+            del os.environ[name]
 
 
 def _hide_pandas(array: Callable[[list[int]], object]) -> None:
