@@ -81,8 +81,8 @@ def two_workers() -> Iterator[None]:
     spawn = multiprocessing.get_context("spawn")
     own = processes.Processes._started
 
-    def started(engine: processes.Processes) -> ProcessPoolExecutor:
-        return pool if engine._workers == WORKERS else own(engine)
+    def started(engine: processes.Processes, captures: int) -> ProcessPoolExecutor:
+        return pool if engine._workers == WORKERS else own(engine, captures)
 
     with (
         ProcessPoolExecutor(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyprof import arrow_setup
+from pyprof.inputs.engine import InProcess
 from tests.programs import python
 
 _STATM = Path("/proc/self/statm")
@@ -60,6 +61,31 @@ def test_both_allocators_are_asked(
     monkeypatch.setattr(arrow_setup, "_TRIM", asked.append if trim else None)
     arrow_setup.give_back()
     assert asked == (["Arrow", 0] if trim else ["Arrow"])
+
+
+@pytest.mark.skipif(not _STATM.exists(), reason="needs Linux")
+@pytest.mark.parametrize("kept", [0, 1 << 60], ids=["large", "small"])
+def test_several_captures_use_the_same_memory(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was freed after one is kept for the next, by a process that is small; and no longer."""
+    asked: list[int] = []
+    monkeypatch.setattr(arrow_setup, "_TRIM", asked.append)
+    monkeypatch.setattr(arrow_setup, "_KEPT_BYTES", kept)
+    InProcess().map(lambda _: arrow_setup.give_back(), range(3), "")
+    assert len(asked) == (0 if kept else 3)
+    arrow_setup.give_back()
+    assert len(asked) == (1 if kept else 4)
+
+
+def test_memory_is_given_back_where_nobody_knows_how_much_there_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Other systems have no such file."""
+    asked: list[int] = []
+    monkeypatch.setattr(arrow_setup, "_TRIM", asked.append)
+    monkeypatch.setattr(arrow_setup, "_STATM", Path("nowhere"))
+    with arrow_setup.reusing():
+        arrow_setup.give_back()
+    assert asked == [0]
 
 
 _TAKES_TWICE = """

@@ -24,12 +24,13 @@ def opened(
     strict: bool = False,
     quiet: bool = False,
     sources: Sequence[str] = (),
-    work: str = "pyprof.inputs.source",
+    work: str | None = None,
 ) -> Iterator[Engine]:
     """Give the engine that is asked for: a cluster's, `workers` processes, or this process.
 
-    `strict`: a capture that cannot be read is an error; `quiet`: no progress bar. Where `sources`
-    are several captures, processes start at once, and load the module `work`.
+    `strict`: a capture that cannot be read is an error; `quiet`: no progress bar. `work` is the
+    module of a command's work: its processes are copies of this one where that is safe, and else
+    begin at once to load the module, where `sources` are several captures.
     """
     if dask is not None:
         from pyprof.inputs.dask_cluster import Cluster  # noqa: PLC0415 - needs the dask extra
@@ -39,9 +40,9 @@ def opened(
     elif workers > 1:
         from pyprof.inputs.processes import Processes  # noqa: PLC0415 - often not needed
 
-        with Processes(workers, strict=strict, quiet=quiet) as processes:
-            if (captures := _count(sources)) > 1:
-                processes.begin(captures, work)
+        with Processes(workers, strict=strict, quiet=quiet, work=work) as processes:
+            if not processes.forks and (captures := _count(sources)) > 1:
+                processes.begin(captures)
             yield processes
     else:
         yield InProcess(strict=strict, quiet=quiet)

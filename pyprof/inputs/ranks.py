@@ -117,7 +117,7 @@ def identify(url: str) -> Identity:
         return Identity(named)
     try:
         with fetch(url) as path:
-            identity = _identity(path)
+            identity = _identity(path, named)
     except CaptureError:
         return Identity(named)
     if identity.rank is not None and 0 <= identity.rank <= MOST:
@@ -125,8 +125,12 @@ def identify(url: str) -> Identity:
     return Identity(named, identity.pids if named is None and len(identity.pids) > 1 else ())
 
 
-def _identity(path: Path) -> Identity:
-    return readers.identity(path) if readers.is_capture(path) else _identity_of_records(path)
+def _identity(path: Path, named: int | None) -> Identity:
+    if not readers.is_capture(path):
+        return _identity_of_records(path)
+    if named is not None and not readers.tells_rank(path):
+        return Identity()
+    return readers.identity(path)
 
 
 def rank_in(url: str) -> int | None:

@@ -1,7 +1,8 @@
 """From a file that a profiler wrote to a `Capture`. Its content says which profiler.
 
 A reader is a module here with `sniff(path, head) -> bool`, `read(path) -> Capture` and
-`identity(path) -> Identity`; it is found by being here. It knows its tool and nothing of ops.
+`identity(path) -> Identity`; it is found by being here. It knows its tool and nothing of ops. Where
+no capture of the tool says its rank, `TELLS_RANK = False` spares looking for it.
 """
 
 from __future__ import annotations
@@ -81,6 +82,14 @@ _CHANGED = "the file changed while it was read: numbers may match neither versio
 def identity(path: Path) -> Identity:
     """Tell whose work a capture holds without reading it all; raise CaptureError as `read` does."""
     return sensible(path, _reader(path).identity)
+
+
+def tells_rank(path: Path) -> bool:
+    """Say whether `identity` may know a rank; a reader with `TELLS_RANK = False` never does.
+
+    Raises CaptureError where nothing reads this file.
+    """
+    return bool(getattr(_reader(path), "TELLS_RANK", True))
 
 
 def _reader(path: Path) -> Reader:

@@ -111,6 +111,9 @@ def read(path: Path) -> schema.Capture:
     )
 
 
+TELLS_RANK = False
+
+
 def identity(path: Path) -> schema.Identity:
     """Give the processes with GPU work, in the order of the devices that they use first."""
     db = Database(path)

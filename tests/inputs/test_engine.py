@@ -118,19 +118,16 @@ def test_workers_are_other_processes() -> None:
 
 def test_workers_share_the_cores() -> None:
     """Each works with no more threads than are its share."""
-    with opened(max(2, cores.available())) as engine:
-        shares = engine.map(eval, ["__import__('pyarrow').cpu_count()"] * 2, "")
-        assert list(engine.gather(shares)) == [1, 1]
+    workers = max(2, cores.available())
+    with opened(workers) as engine:
+        shares = engine.map(eval, ["__import__('pyarrow').cpu_count()"] * workers, "")
+        assert list(engine.gather(shares)) == [1] * workers
 
 
-def test_workers_without_captures_need_no_cores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_without_captures_need_no_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two captures have all cores, however many workers there may be."""
     monkeypatch.setattr(cores, "available", lambda: 8)
-    for name in ("0.sqlite", "1.sqlite"):
-        (tmp_path / name).touch()
-    with opened(8, sources=[str(tmp_path)]) as engine:
+    with opened(8) as engine:
         shares = engine.map(eval, ["__import__('pyarrow').cpu_count()"] * 2, "")
         assert list(engine.gather(shares)) == [4, 4]
 
@@ -167,6 +164,15 @@ def test_an_error_does_not_wait_for_workers_that_begin(tmp_path: Path) -> None:
         begun += [one for one in multiprocessing.active_children() if one not in before]
         raise KeyboardInterrupt
     assert [process.exitcode for process in begun] == [-signal.SIGTERM] * 2
+
+
+def test_more_captures_have_more_workers() -> None:
+    """A second set may be larger than the first."""
+    before = multiprocessing.active_children()
+    with opened(3) as engine:
+        for captures, begun in ((1, 1), (2, 2), (1, 2)):
+            assert len(engine.map(work.spelt, range(captures), "")) == captures
+            assert len(multiprocessing.active_children()) - len(before) == begun
 
 
 @pytest.mark.slow
@@ -230,13 +236,14 @@ def test_a_script_that_every_worker_runs_anew_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="as above")
-@pytest.mark.parametrize("last", few(["SIGINT", "SIGTERM", "SIGKILL"], "SIGTERM"))
-def test_no_worker_outlives_the_command(tmp_path: Path, last: str) -> None:
+@pytest.mark.parametrize("loaded", few(["", "tests.inputs.work"], "tests.inputs.work"))
+@pytest.mark.parametrize("last", few(["SIGINT", "SIGTERM", "SIGKILL"], "SIGTERM", "SIGKILL"))
+def test_no_worker_outlives_the_command(tmp_path: Path, last: str, loaded: str) -> None:
     """Ended in mid-work by a signal to itself alone: busy workers end, too.
 
     They hold the pipe that is read here, so that it ends when the last of them has.
     """
-    command = [sys.executable, "-c", _WAITS, str(tmp_path / "begun")]
+    command = [sys.executable, "-c", _WAITS, str(tmp_path / "begun"), loaded]
     os.mkfifo(tmp_path / "begun")
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment(), text=True
@@ -250,12 +257,17 @@ def test_no_worker_outlives_the_command(tmp_path: Path, last: str) -> None:
 
 _WAITS = """
 import sys
+from pyprof import arrow_setup
+
+if __name__ == "__main__":
+    arrow_setup.prepare()
+
 from pyprof.inputs.engine_choice import opened
 from tests.inputs import work
 
 if __name__ == "__main__":
     try:
-        with opened(2) as engine:
+        with opened(2, work=sys.argv[2] or None) as engine:
             engine.map(work.begins, [sys.argv[1], None], "")
     except KeyboardInterrupt:
         print("interrupted")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pyprof import readers
 from pyprof.errors import CaptureError
 from pyprof.inputs.engine import Handle, InProcess
 from pyprof.inputs.ranks import RankedCapture, identify, rank_in, ranked_captures
@@ -94,6 +96,28 @@ def test_an_export_says_its_processes(folder: Path) -> None:
     one = nsys_db(folder / "one.sqlite", work[:1], [Range("x", (0, 9), pid=77)])
     assert identify(str(one)) == Identity(None, ())
     assert identify(str(nvprof_db(folder / "net.sql", work))) == Identity(None, ())
+
+
+@pytest.mark.parametrize("name", ["nsys", "nsys_report", "nvprof", "ncu"])
+def test_no_file_is_read_for_a_rank_that_it_cannot_tell(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name has told; to look into a report of nsys takes an export."""
+    reader = import_module(f"pyprof.readers.{name}")
+    looked: list[str] = []
+
+    def looks(path: Path) -> Identity:
+        looked.append(path.name)
+        return Identity()
+
+    monkeypatch.setattr(readers, "readers", lambda: [reader])
+    monkeypatch.setattr(reader, "sniff", lambda path, _: path.suffix == ".capture")
+    monkeypatch.setattr(reader, "identity", looks)
+    for stem, rank in (("net", None), ("net.rank3", 3)):
+        path = folder / f"{stem}.capture"
+        path.write_bytes(b"anything")
+        assert identify(str(path)) == Identity(rank)
+    assert looked == ["net.capture"]
 
 
 def test_two_ranks_in_a_file_count_as_two(folder: Path) -> None:

@@ -1,0 +1,137 @@
+"""Workers of a command are copies of its process, where that has one thread and nothing else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from pyprof.__main__ import main, names
+from tests.conftest import few
+from tests.programs import python
+from tests.report.captured import capture
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux")
+
+_COMMAND = """
+import sys
+from threading import Event, Thread
+from pyprof import arrow_setup
+
+if __name__ == "__main__":
+    arrow_setup.prepare()
+
+from pyprof.inputs.engine_choice import opened
+from tests.inputs import work
+
+def mapped(function, items, loaded="tests.inputs.work"):
+    with opened(2, work=loaded) as engine:
+        return [*engine.gather(engine.map(function, items, ""))]
+
+def with_thread():
+    Thread(target=Event().wait, daemon=True).start()
+"""
+"""A process as a command's: nothing that it loads has left a thread."""
+
+_HOW = "__import__('multiprocessing').current_process().__class__.__name__"
+
+
+def _said(code: str, *arguments: str) -> list[str]:
+    done = python("-c", f"{_COMMAND}\nif __name__ == '__main__':\n    {code}", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("code", "how"),
+    [
+        ("print(*mapped(eval, [sys.argv[1]] * 3))", "ForkProcess"),
+        ("print(*mapped(eval, [sys.argv[1]] * 3, loaded=None))", "SpawnProcess"),
+        ("with_thread(); print(*mapped(eval, [sys.argv[1]] * 3))", "SpawnProcess"),
+    ],
+    ids=["command", "library", "threads"],
+)
+def test_only_a_command_with_one_thread_is_copied(code: str, how: str) -> None:
+    """What a fork of other threads would find half done, nobody knows."""
+    assert _said(code, _HOW) == [how] * 3
+
+
+def test_copies_begin_with_what_is_loaded() -> None:
+    """The command loads the module of its work before they are made."""
+    loaded = "'wave' in __import__('sys').modules"
+    assert _said("print(*mapped(eval, [sys.argv[1]] * 3, loaded='wave'))", loaded) == ["True"] * 3
+
+
+def test_what_loading_starts_is_no_thread_of_a_copy(tmp_path: Path) -> None:
+    """There may be threads only after the module was loaded."""
+    (tmp_path / "threading_work.py").write_text(
+        "from threading import Event, Thread\nThread(target=Event().wait, daemon=True).start()\n"
+    )
+    code = "sys.path.append(sys.argv[2]); print(*mapped(eval, [sys.argv[1]], 'threading_work'))"
+    assert _said(code, _HOW, str(tmp_path)) == ["SpawnProcess"]
+
+
+@pytest.mark.parametrize("function", ["ends_once", "interrupted_once"])
+def test_a_lost_copy_costs_a_retry(tmp_path: Path, function: str) -> None:
+    """Processes end in the middle of the work; all results are there, and nobody says a word."""
+    code = "print(*mapped(getattr(work, sys.argv[1]), [*map(work.Path, sys.argv[2:])]))"
+    assert _said(code, function, *(str(tmp_path / name) for name in "abc")) == [*"abc"]
+
+
+def test_what_always_ends_its_copy_is_left_out() -> None:
+    """As with processes that begin anew."""
+    done = python(
+        "-c", f"{_COMMAND}\nif __name__ == '__main__': print(mapped(work.ends_always, range(4)))"
+    )
+    assert done.stdout == "[0, 1, 3]\n"
+    warned = done.stderr.splitlines()
+    assert re.fullmatch(r"pyprof: warning: 2: its worker ended every time, .* memory", warned[0])
+
+
+_FORKS_ONLY = """
+from pyprof.inputs.processes import Processes
+
+def spawning(*_):
+    raise AssertionError("some module has started a thread")
+
+if __name__ == "__main__":
+    Processes._spawning = spawning
+    from pyprof.__main__ import main
+    main()
+"""
+
+_WITH_WORKERS = {
+    "diff": ["diff", "{0}", "{0}"],
+    "export": ["export", "{0}", "-o", "{1}/all.csv"],
+    "lines": ["lines", "{0}"],
+    "parse": ["parse", "{0}", "-o", "{1}/dataset/"],
+    "prof": ["prof", "{0}"],
+    "ranks": ["ranks", "{0}"],
+    "report": ["report", "{0}", "-o", "{1}/page.html"],
+    "roofline": ["roofline", "{0}", "-o", "{1}/roofline.html"],
+    "summary": ["summary", "{0}"],
+}
+
+
+def test_every_command_with_workers_is_tried_below() -> None:
+    """Of all that there are."""
+    commands = {name: main.get_command(click.Context(main), name) for name in names()}
+    assert _WITH_WORKERS.keys() == {
+        name
+        for name, command in commands.items()
+        if command is not None and any("--workers" in param.opts for param in command.params)
+    }
+
+
+@pytest.mark.parametrize("name", few(_WITH_WORKERS, "diff", "parse"))
+def test_commands_have_one_thread_until_workers_begin(name: str, tmp_path: Path) -> None:
+    """Nothing that they load, or do before, keeps them from being copied."""
+    captures = tmp_path / "captures"
+    captures.mkdir()
+    for rank in range(2):
+        capture(captures / f"net-rank{rank}.sqlite")
+    words = [word.format(captures, tmp_path) for word in _WITH_WORKERS[name]]
+    done = python("-c", _FORKS_ONLY, *words, "--workers", "2")
+    assert done.returncode == 0, done.stderr
