@@ -36,12 +36,29 @@ LIMITS = ("latency", "compute", "memory")
 dominate or with fewer thread blocks than the device has SMs."""
 
 
-class Roofline(NamedTuple):
-    """Rates in FLOP/s, bytes/s, FLOP/byte; NaN where not known."""
+class Rates(NamedTuple):
+    """What kernels achieved, in FLOP/s, bytes/s, FLOP/byte; NaN where not known."""
 
     flops_per_s: Floats
     bytes_per_s: Floats
     intensity: Floats
+
+
+def rates(flops: Floats, moved_bytes: Floats, duration_ns: Floats) -> Rates:
+    """Divide FLOPs and bytes by the time, and by one another."""
+    seconds = _seconds(duration_ns)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        intensity = np.where(moved_bytes > 0, flops / moved_bytes, np.nan)
+    return Rates(flops / seconds, moved_bytes / seconds, intensity)
+
+
+def _seconds(duration_ns: Floats) -> Floats:
+    return np.where(duration_ns > 0, duration_ns / NS_PER_S, np.nan)
+
+
+class Roofline(NamedTuple):
+    """Where kernels are below the roof; NaN where not known."""
+
     share: Floats
     """Of the roof; more than 1 where the cost or the peak is not what it seems."""
     compute: NDArray[np.bool_]
@@ -65,24 +82,20 @@ def roofline(
     `open_unit` are kernels that may or may not have used Tensor Cores: the peak of the slower
     unit stands in `peak_flops`. `idle` are those with fewer thread blocks than the device has SMs.
     """
-    seconds = np.where(duration_ns > 0, duration_ns / NS_PER_S, np.nan)
+    seconds = _seconds(duration_ns)
     del duration_ns  # here and below: rows may be many
     with np.errstate(divide="ignore", invalid="ignore"):
         arithmetic = np.where(flops == 0, 0.0, flops / peak_flops)
         memory = np.where(moved_bytes == 0, 0.0, moved_bytes / peak_bandwidth)
-        del peak_flops, peak_bandwidth
+        del flops, peak_flops, moved_bytes, peak_bandwidth
         # Below the memory's time the unit does not matter, above it the share is not known.
         arithmetic[open_unit & (arithmetic > memory)] = np.nan
         need = np.maximum(arithmetic, memory)
-        intensity = np.where(moved_bytes > 0, flops / moved_bytes, np.nan)
     far = (need < NEAR_ROOF * seconds) & ((seconds * NS_PER_S < LAUNCH_NS) | idle)
     compute = arithmetic >= memory
     del arithmetic, memory
     choices = [np.isnan(need) | np.isnan(seconds), far, need == 0, compute]
     return Roofline(
-        flops / seconds,
-        moved_bytes / seconds,
-        intensity,
         np.where(need == 0, np.nan, need / seconds),
         compute,
         np.select(choices, [*np.array([-1, 0, -1, 1], np.int8)], np.int8(2)),

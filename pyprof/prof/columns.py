@@ -235,19 +235,19 @@ def _module(table: Table) -> pa.Array:
 @column("tflops", "TFLOP/s", FLOAT, 9, "TFLOP/s")
 def _tflops(table: Table) -> pa.Array:
     """FLOPs over time, 10^12 per second."""
-    return values.floats(table.roofline.flops_per_s / 1e12)
+    return values.floats(table.rates.flops_per_s / 1e12)
 
 
 @column("gbs", "GB/s", FLOAT, 9, "GB/s")
 def _gbs(table: Table) -> pa.Array:
     """Bytes over time, 10^9 per second."""
-    return values.floats(table.roofline.bytes_per_s / 1e9)
+    return values.floats(table.rates.bytes_per_s / 1e9)
 
 
 @column("ai", "FLOP/B", FLOAT, 8, "FLOP/byte")
 def _ai(table: Table) -> pa.Array:
     """Arithmetic intensity: FLOPs per byte."""
-    return values.floats(table.roofline.intensity)
+    return values.floats(table.rates.intensity)
 
 
 @column("bound", "Bound", TEXT, 8)

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pyprof.parse.records import Coded
 
 
-def agreed_value(group: Integers, value: Ints) -> Ints:
+def agreed_value(group: Integers, value: Integers) -> Integers:
     """Give, for each row, the one value above 0 in its group; 0 where there is none, or several.
 
     `group` numbers the groups from 0. Shapes (rows,).
     """
     says = value > 0
-    least = np.full(int(group.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    least = np.full(int(group.max(initial=-1)) + 1, np.iinfo(value.dtype).max, value.dtype)
     most = np.zeros_like(least)
     np.minimum.at(least, group[says], value[says])
     np.maximum.at(most, group[says], value[says])
@@ -79,13 +79,13 @@ def _moved(name: str) -> str | None:
 
 def _agreed_hint(
     name: Coded, call: Integers, rows: Mask, read: Callable[[str], _T | None]
-) -> tuple[Ints, list[_T | None]]:
+) -> tuple[Integers, list[_T | None]]:
     read_values = [read(text) for text in name.values]
     values: list[_T | None] = [
         None,
         *dict.fromkeys(value for value in read_values if value is not None),
     ]
     if len(values) == 1:
-        return np.zeros(len(call), np.int64), values
-    number = np.array([values.index(value) for value in read_values], np.int64)[name.index]
-    return agreed_value(call, np.where(rows, number, 0)), values
+        return np.zeros(len(call), np.int32), values
+    number = np.array([values.index(value) for value in read_values], np.int32)[name.index]
+    return agreed_value(call, np.where(rows, number, np.int32(0))), values

@@ -15,7 +15,7 @@ from pyprof.errors import PyprofError
 from pyprof.gpu import measured
 from pyprof.gpu.kernel_roles import crosses_link
 from pyprof.gpu.peaks import Device, Peaks, card_names, cards_like, completed, peaks
-from pyprof.gpu.roofline import LIMITS, Roofline, roofline
+from pyprof.gpu.roofline import LIMITS, Rates, Roofline, rates, roofline
 from pyprof.gpu.tensorcore import NOT_APPLICABLE, USED, TensorCore, tensor_core
 from pyprof.gpu.tensorcore import UNKNOWN as MAYBE
 from pyprof.ops.model_config import CONTRADICTS
@@ -232,15 +232,21 @@ class Table:
         return number, judged
 
     @cached_property
+    def rates(self) -> Rates:
+        """What each row achieved."""
+        costs, time_ns = self.costs, self.duration_ns.astype(np.float64)
+        return rates(_float(costs.flops), _float(costs.bytes), time_ns)
+
+    @cached_property
     def roofline(self) -> Roofline:
-        """Rates and shares of the roofline, per row."""
+        """Shares of the roofline, and what limits, per row."""
         number, judged = self.judged
         return roofline(
             _float(self.costs.flops),
             _float(self.costs.bytes),
             self.duration_ns.astype(np.float64),
-            _rates([entry.flops_peak for entry in judged])[number],
-            _rates([entry.bandwidth_peak for entry in judged])[number],
+            _values([entry.flops_peak for entry in judged])[number],
+            _values([entry.bandwidth_peak for entry in judged])[number],
             open_unit=np.array([entry.tc.value == MAYBE for entry in judged], bool)[number],
             idle=_fewer_blocks_than_sms(self),
         )
@@ -329,5 +335,5 @@ def _float(column: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.where(column == UNKNOWN, np.nan, column.astype(np.float64))
 
 
-def _rates(rates: list[Rate | None]) -> NDArray[np.float64]:
+def _values(rates: list[Rate | None]) -> NDArray[np.float64]:
     return np.array([rate.value if rate else np.nan for rate in rates])

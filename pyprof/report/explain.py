@@ -167,7 +167,7 @@ def _shares(row: _Row) -> Iterator[str]:
 
 
 def _roofline(row: _Row) -> Iterator[str]:
-    judgement, rates, place = row.judgement, row.table.roofline, row.place
+    judgement, rates, place = row.judgement, row.table.rates, row.place
     yield f"Tensor Cores: {judgement.tc.value} ({judgement.tc.rule or 'no rule for its name'})"
     yield f"computes in {judgement.dtype or 'an unknown type'}"
     yield f"peak of arithmetic: {_peak(judgement.flops_peak, _TERA, 'TFLOP/s')}"
@@ -175,7 +175,8 @@ def _roofline(row: _Row) -> Iterator[str]:
     yield f"arithmetic intensity: {_rate(rates.intensity[place], 1, 'FLOP/byte')}"
     yield f"achieved arithmetic: {_rate(rates.flops_per_s[place], _TERA, 'TFLOP/s')}"
     yield f"achieved bandwidth: {_rate(rates.bytes_per_s[place], _GIGA, 'GB/s')}"
-    yield f"efficiency: {_rate(rates.share[place], 0.01, '%')}, bound: {_shown(row.value('bound'))}"
+    share = _rate(row.table.roofline.share[place], 0.01, "%")
+    yield f"efficiency: {share}, bound: {_shown(row.value('bound'))}"
     if why := row.value("why"):
         yield f"why: {why}"
 
