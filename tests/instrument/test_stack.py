@@ -256,6 +256,39 @@ def test_notes_on_frames_agree_with_a_walk() -> None:
         call(3)
 
 
+def test_of_few_frames_those_get_notes_that_call_from_several_places() -> None:
+    """A frame that makes one call is looked at as quickly as noted; further ones find the note."""
+
+    def once() -> list[object]:
+        return [stack.find(1, end, beyond).text, here().f_trace]
+
+    def twice() -> list[object]:
+        first = stack.find(1, end, beyond)
+        return [first.text, stack.find(1, end, beyond).text, here().f_trace]
+
+    end, beyond = here(), stack.find(1)
+    for _ in range(3):
+        *texts_once, none = once()
+        *texts_twice, note = twice()
+    assert none is None
+    assert type(note) is stack.Note
+    assert {found.text for found in note.stacks.values()} == {*texts_twice}
+    assert len({*texts_once, *texts_twice}) == 3
+
+
+def test_what_was_noted_before_stop_is_looked_up_afresh() -> None:
+    """Frames that outlive `stop` keep their notes, which then say nothing."""
+    texts: list[str] = []
+    for _ in range(4):
+        for _ in range(3):
+            found = stack.find(1)
+            stack.find(1)
+        texts.append(found.text)
+        assert any(known is found for known in stack._stacks.values())
+        stack.forget()
+    assert len({*texts}) == 1
+
+
 def test_a_debuggers_frames_are_left_alone() -> None:
     """Where somebody traces, no frame gets a note; a note from before traces nothing."""
 
@@ -274,4 +307,4 @@ def test_a_debuggers_frames_are_left_alone() -> None:
         sys.settrace(before)
     assert notes == [None]
     assert "call outer" in seen
-    assert stack.Tail(None, None)(here(), "line", None) is None  # type: ignore[func-returns-value]
+    assert stack.Note(here().f_code, stack.NOWHERE)(here(), "line", None) is None  # type: ignore[func-returns-value]
