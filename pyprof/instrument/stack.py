@@ -7,9 +7,8 @@ one first, and looked for among all only where it differs.
 
 Nor does anything move outwards of a frame while that runs. So what was found there is noted on the
 frame itself, with the stacks that begin there, and as long as it runs is not looked at again. Where
-few frames are to be looked at, a note pays only on one that makes more than one call. The only room
-that a frame has for a note is its `f_trace`, which nobody reads but a debugger, and which is left
-alone where one is.
+few frames are to be looked at, only the innermost is noted. The only room that a frame has for a
+note is its `f_trace`, which nobody reads but a debugger, and which is left alone where one is.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ MAX_WALK = 192
 MAX_FRAMES = 48
 """Frames of the user written out: the innermost."""
 _FEW = 4
-"""Frames that are looked at as quickly as a note on each is written."""
+"""Frames that are looked at as quickly as notes on them are written: those of a module's call."""
 _MAX_STACKS = 8192
 """Distinct stacks remembered; then all are forgotten and looked up afresh."""
 
@@ -81,11 +80,13 @@ class Stack:
         text: str,
         run: Run = run_anywhere,
     ) -> None:
-        self.notes = _notes_of(steps, beyond)
-        """The note for each frame, innermost first; None where its caller may change."""
-        self.way = _way(steps, self.notes)
+        notes = _notes_of(steps, beyond)
+        self.notes = notes if len(steps) > _FEW else notes[:1]
+        """The notes to be written, on the innermost frames first; None where the caller may
+        change. Of few frames, only the innermost gets one."""
+        self.way = _way(steps, notes)
         """The code and the last instruction of each frame, and the note that ends the search."""
-        first = self.notes[0] if self.notes else None
+        first = notes[0] if notes else None
         self.siblings = first.stacks if first is not None else {}
         """The stacks that differ in the last instruction alone."""
         if steps:
@@ -176,7 +177,7 @@ def find(depth: int, end: FrameType | None = None, beyond: Stack = NOWHERE) -> S
     else:
         if here is not end and len(guess.way) != MAX_WALK:
             return _look_up(frame, end, beyond)
-    if len(guess.siblings) > 1 or (len(guess.way) > _FEW and here is not frame.f_back):
+    if len(guess.way) <= _FEW or len(guess.siblings) > 1 or here is not frame.f_back:
         _note(frame, guess.notes)
     return guess
 

@@ -256,24 +256,27 @@ def test_notes_on_frames_agree_with_a_walk() -> None:
         call(3)
 
 
-def test_of_few_frames_those_get_notes_that_call_from_several_places() -> None:
-    """A frame that makes one call is looked at as quickly as noted; further ones find the note."""
+def test_of_few_frames_only_the_innermost_gets_a_note() -> None:
+    """To look at them again costs no more than notes; the innermost may call again and again."""
 
-    def once() -> list[object]:
-        return [stack.find(1, end, beyond).text, here().f_trace]
+    def inner() -> list[object]:
+        for _ in range(2):
+            texts.add(stack.find(1, end, beyond).text)
+        texts.add(stack.find(1, end, beyond).text)
+        caller = here().f_back
+        return [here().f_trace, caller and caller.f_trace]
 
-    def twice() -> list[object]:
-        first = stack.find(1, end, beyond)
-        return [first.text, stack.find(1, end, beyond).text, here().f_trace]
+    def outer() -> list[object]:
+        return inner()
 
     end, beyond = here(), stack.find(1)
+    texts: set[str] = set()
     for _ in range(3):
-        *texts_once, none = once()
-        *texts_twice, note = twice()
-    assert none is None
+        note, callers = outer()
     assert type(note) is stack.Note
-    assert {found.text for found in note.stacks.values()} == {*texts_twice}
-    assert len({*texts_once, *texts_twice}) == 3
+    assert callers is None
+    assert {known.text for known in note.stacks.values()} == texts
+    assert len(texts) == 2
 
 
 def test_what_was_noted_before_stop_is_looked_up_afresh() -> None:
