@@ -6,7 +6,8 @@ calls come the way that the last one from the same instruction came: a stack is 
 one first, and looked for among all only where it differs.
 
 Nor does anything move outwards of a frame while that runs. So what was found there is noted on the
-frame itself, and as long as it runs is not looked at again. The only room that a frame has for a
+frame itself, with the stacks that begin there, and as long as it runs is not looked at again. Where
+few frames are to be looked at, only the innermost is noted. The only room that a frame has for a
 note is its `f_trace`, which nobody reads but a debugger, and which is left alone where one is.
 """
 
@@ -30,14 +31,18 @@ if TYPE_CHECKING:
 
     from pyprof.instrument.caller import Run
 
-    _Way: TypeAlias = "tuple[tuple[CodeType, int, Tail | None], ...]"
+    _Way: TypeAlias = "tuple[tuple[CodeType, int, Note | None], ...]"
 
 MAX_WALK = 192
 """Frames looked at, from the innermost outwards: a bound for deep recursion."""
 MAX_FRAMES = 48
 """Frames of the user written out: the innermost."""
+_FEW = 4
+"""Frames that are looked at as quickly as notes on them are written: those of a module's call."""
 _MAX_STACKS = 8192
 """Distinct stacks remembered; then all are forgotten and looked up afresh."""
+
+_getframe = sys._getframe  # noqa: SLF001 - the cheap way
 
 _FOREIGN = (
     os.path.dirname(os.path.abspath(torch.__file__)) + os.sep,  # noqa: PTH100, PTH120 - compared as text
@@ -46,15 +51,17 @@ _FOREIGN = (
 )
 
 
-class Tail:
+class Note:
     """A note on a frame: what is outwards of it. As a trace function, it traces nothing."""
 
-    __slots__ = ("code", "outer")
+    __slots__ = ("code", "outer", "stacks")
 
-    def __init__(self, code: CodeType | None, outer: Tail | Stack | None) -> None:
+    def __init__(self, code: CodeType, outer: Note | Stack) -> None:
         self.code = code
-        """Of the next frame outwards, which is kept so that its id stays its own."""
+        """Of the frame, kept so that its id stays its own."""
         self.outer = outer
+        self.stacks: dict[int, Stack] = {}
+        """The stacks that begin at such a frame, by its last instruction."""
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> None:
         """Trace nothing, where a debugger comes after the note."""
@@ -63,7 +70,7 @@ class Tail:
 class Stack:
     """Frames at an instruction each, up to where another stack goes on, and what they say."""
 
-    __slots__ = ("beyond", "inside", "places", "run", "steps", "text", "way")
+    __slots__ = ("beyond", "inside", "notes", "places", "run", "siblings", "text", "way")
 
     def __init__(
         self,
@@ -73,10 +80,17 @@ class Stack:
         text: str,
         run: Run = run_anywhere,
     ) -> None:
-        self.steps = steps
-        """The code and the last instruction of each frame, innermost first."""
-        self.way = _way(steps, beyond)
-        """The same, each with the note for such a frame."""
+        notes = _notes_of(steps, beyond)
+        self.notes = notes if len(steps) > _FEW else notes[:1]
+        """The notes to be written, on the innermost frames first; None where the caller may
+        change. Of few frames, only the innermost gets one."""
+        self.way = _way(steps, notes)
+        """The code and the last instruction of each frame, and the note that ends the search."""
+        first = notes[0] if notes else None
+        self.siblings = first.stacks if first is not None else {}
+        """The stacks that differ in the last instruction alone."""
+        if steps:
+            self.siblings[steps[0][1]] = self
         self.beyond = beyond
         self.places = places
         """`file:line` and function of the user's frames, outermost first, beyond included."""
@@ -89,30 +103,38 @@ class Stack:
         frame. That number may be another one's too: what is found here is a guess."""
 
 
-_tails: dict[tuple[int, int, int], Tail] = {}
-"""Notes, by the ids of the next frame's code, its instruction and the note on that frame; one
+_notes: dict[tuple[int, int, int], Note] = {}
+"""Notes, by the ids of a frame's code and of what is outwards of it, and the instruction there; one
 object for all that say the same. They keep what these are ids of."""
 
 _MOVES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 """Code whose frames go on where others called them: what is outwards of them changes."""
 
 
-def _way(steps: tuple[tuple[CodeType, int], ...], beyond: Stack | None) -> _Way:
-    if len(steps) >= MAX_WALK:  # where it ends depends on where it began
-        return tuple((code, at, None) for code, at in steps)
-    way: list[tuple[CodeType, int, Tail | None]] = []
-    tail = _tail(None, 0, beyond)
+def _notes_of(
+    steps: tuple[tuple[CodeType, int], ...], beyond: Stack | None
+) -> tuple[Note | None, ...]:
+    if beyond is None or len(steps) >= MAX_WALK:  # where it ends depends on where it began
+        return (None,) * len(steps)
+    notes: list[Note | None] = []
+    outer: Note | Stack = beyond
+    outer_at = 0
     for code, at in reversed(steps):
-        way.append((code, at, None if code.co_flags & _MOVES else tail))
-        tail = _tail(code, at, tail)
-    return tuple(reversed(way))
+        note = _notes.get(key := (id(code), id(outer), outer_at))
+        if note is None:
+            note = _notes[key] = Note(code, outer)
+        notes.append(None if code.co_flags & _MOVES else note)
+        outer, outer_at = note, at
+    return tuple(reversed(notes))
 
 
-def _tail(code: CodeType | None, at: int, outer: Tail | Stack | None) -> Tail:
-    tail = _tails.get(key := (id(code), at, id(outer)))
-    if tail is None:
-        tail = _tails[key] = Tail(code, outer)
-    return tail
+def _way(steps: tuple[tuple[CodeType, int], ...], notes: tuple[Note | None, ...]) -> _Way:
+    """Give the steps with the notes worth looking for: not on few frames, nor on the innermost."""
+    far = len(steps) > _FEW
+    return tuple(
+        (code, at, note if far and index else None)
+        for index, ((code, at), note) in enumerate(zip(steps, notes, strict=True))
+    )
 
 
 NOWHERE = Stack((), None, (), "")
@@ -134,36 +156,41 @@ def find(depth: int, end: FrameType | None = None, beyond: Stack = NOWHERE) -> S
     `end` is a frame further out whose call is not over, and `beyond` the stack that led to it.
     """
     try:
-        frame = sys._getframe(depth)  # noqa: SLF001 - the cheap way
+        frame = _getframe(depth)
     except ValueError:  # a thread that calls nothing but this
         return NOWHERE
+    note = frame.f_trace
+    if type(note) is Note:
+        stack = note.stacks.get(frame.f_lasti)
+        if stack is not None:
+            return stack
     guess = beyond.inside.get(id(frame.f_code) + frame.f_lasti)
-    if guess is not None:
-        here: FrameType | None = frame
-        for code, instruction, tail in guess.way:
-            if here is None or here.f_code is not code or here.f_lasti != instruction:
-                break
-            if tail is not None and here.f_trace is tail:
-                if here is not frame and here is not frame.f_back:
-                    _note(frame, guess.way)
-                return guess
-            here = here.f_back
-        else:
-            if here is end or len(guess.steps) == MAX_WALK:
-                _note(frame, guess.way)
-                return guess
-    return _look_up(frame, end, beyond)
+    if guess is None:
+        return _look_up(frame, end, beyond)
+    here: FrameType | None = frame
+    for code, instruction, note in guess.way:
+        if here is None or here.f_code is not code or here.f_lasti != instruction:
+            return _look_up(frame, end, beyond)
+        if note is not None and here.f_trace is note:
+            break
+        here = here.f_back
+    else:
+        if here is not end and len(guess.way) != MAX_WALK:
+            return _look_up(frame, end, beyond)
+    if len(guess.way) <= _FEW or len(guess.siblings) > 1 or here is not frame.f_back:
+        _note(frame, guess.notes)
+    return guess
 
 
-def _note(frame: FrameType | None, way: _Way) -> None:
+def _note(frame: FrameType | None, notes: tuple[Note | None, ...]) -> None:
     """Note on each frame what is outwards of it, up to one that says so already."""
     if sys.gettrace() is not None:
         return
-    for _, _, tail in way:
-        if frame is None or (tail is not None and frame.f_trace is tail):
+    for note in notes:
+        if frame is None or (note is not None and frame.f_trace is note):
             return
-        if tail is not None and (frame.f_trace is None or type(frame.f_trace) is Tail):
-            frame.f_trace = tail
+        if note is not None and (frame.f_trace is None or type(frame.f_trace) is Note):
+            frame.f_trace = note
         frame = frame.f_back
 
 
@@ -175,7 +202,9 @@ def begin_at(code: CodeType) -> None:
 def forget() -> None:
     """Drop what was remembered."""
     _stacks.clear()
-    _tails.clear()
+    for note in _notes.values():  # they may still be on frames
+        note.stacks.clear()
+    _notes.clear()
     NOWHERE.inside.clear()
     _texts.clear()
 

@@ -256,6 +256,42 @@ def test_notes_on_frames_agree_with_a_walk() -> None:
         call(3)
 
 
+def test_of_few_frames_only_the_innermost_gets_a_note() -> None:
+    """To look at them again costs no more than notes; the innermost may call again and again."""
+
+    def inner() -> list[object]:
+        for _ in range(2):
+            texts.add(stack.find(1, end, beyond).text)
+        texts.add(stack.find(1, end, beyond).text)
+        caller = here().f_back
+        return [here().f_trace, caller and caller.f_trace]
+
+    def outer() -> list[object]:
+        return inner()
+
+    end, beyond = here(), stack.find(1)
+    texts: set[str] = set()
+    for _ in range(3):
+        note, callers = outer()
+    assert type(note) is stack.Note
+    assert callers is None
+    assert {known.text for known in note.stacks.values()} == texts
+    assert len(texts) == 2
+
+
+def test_what_was_noted_before_stop_is_looked_up_afresh() -> None:
+    """Frames that outlive `stop` keep their notes, which then say nothing."""
+    texts: list[str] = []
+    for _ in range(4):
+        for _ in range(3):
+            found = stack.find(1)
+            stack.find(1)
+        texts.append(found.text)
+        assert any(known is found for known in stack._stacks.values())
+        stack.forget()
+    assert len({*texts}) == 1
+
+
 def test_a_debuggers_frames_are_left_alone() -> None:
     """Where somebody traces, no frame gets a note; a note from before traces nothing."""
 
@@ -274,4 +310,4 @@ def test_a_debuggers_frames_are_left_alone() -> None:
         sys.settrace(before)
     assert notes == [None]
     assert "call outer" in seen
-    assert stack.Tail(None, None)(here(), "line", None) is None  # type: ignore[func-returns-value]
+    assert stack.Note(here().f_code, stack.NOWHERE)(here(), "line", None) is None  # type: ignore[func-returns-value]
