@@ -49,30 +49,18 @@ def parse_with_host(
     """Read and parse a capture; give the host's side of it, too: all but the GPU's work.
 
     Tells `begin` when parsing begins. Without `raw` no texts are kept that costs, columns and
-    frames need not, nor of the host's side what only parsing asks for. Raises CaptureError where it
-    holds no GPU work.
+    frames need not. Raises CaptureError where it holds no GPU work.
     """
     from pyprof.parse.assemble import assemble  # noqa: PLC0415 - NumPy and Arrow take time to load
 
+    from pyprof.schema import ACTIVITIES  # noqa: PLC0415 - as above
+
     capture = _some_work(path)
-    host = _host(capture, raw=raw)
+    host = replace(capture, activities=ACTIVITIES.empty_table())
     reading = [capture]
     del capture  # held by nobody else, its GPU's side shrinks as above
     begin("parsing")
     return assemble(reading.pop(), raw=raw), host
-
-
-def _host(capture: Capture, *, raw: bool) -> Capture:
-    from pyprof.schema import ACTIVITIES  # noqa: PLC0415 - as above
-
-    if raw:
-        return replace(capture, activities=ACTIVITIES.empty_table())
-    return replace(
-        capture,
-        activities=ACTIVITIES.empty_table(),
-        calls=capture.calls.drop_columns(["corr"]),
-        ranges=capture.ranges.drop_columns(["seq", "inputs", "forward_thread"]),
-    )
 
 
 def _some_work(path: Path) -> Capture:
