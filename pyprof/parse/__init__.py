@@ -52,7 +52,6 @@ def parse_with_host(
     frames need not. Raises CaptureError where it holds no GPU work.
     """
     from pyprof.parse.assemble import assemble  # noqa: PLC0415 - NumPy and Arrow take time to load
-
     from pyprof.schema import ACTIVITIES  # noqa: PLC0415 - as above
 
     capture = _some_work(path)
