@@ -52,9 +52,10 @@ def attributed(
     capture = _joined(capture)
     activities = in_order(capture.activities)
     launch = correlate.launches(capture, activities, recording_windows(capture))
-    if not (sites.replayed(capture, activities, launch) & ~_told(capture, activities)).any():
+    replay = sites.replays(capture, activities, launch)
+    if not (sites.replayed(activities, replay) & ~_told(capture, activities)).any():
         return capture, ()
-    replays = replaying.find(capture, activities, launch)
+    replays = replaying.find(capture, activities, launch, replay)
     work = _Work(capture, activities, launch, replays, nested(capture))
     if capture.graph_captures is not None:
         work.from_recordings(capture.graph_captures)
@@ -233,18 +234,22 @@ class _Work:
 
     def _kernels(self, subject: Subject) -> Subject | None:
         """Give the kernels of a subject of which none is tied, if their order is known."""
-        kind = replaying.kinds(self._activities)[subject.rows]
-        rows = subject.rows[kind == schema.KERNEL]
+        rows = subject.rows[self._is_kernel[subject.rows]]
         streams = np.unique(self._replays.of_activities.stream[rows])
         tied = (self._via[rows] != NONE) | self._told[rows]
         if len(rows) < _FEWEST or tied.any() or (len(streams) > 1 and not subject.ordered):
             return None
         return replace(subject, rows=rows)
 
+    @cached_property
+    def _is_kernel(self) -> Mask:
+        """Of each activity; asked once for every replay."""
+        return np.asarray(replaying.kinds(self._activities) == schema.KERNEL)
+
     def _eager(self) -> Ints:
         """Give the kernels that were launched outside of graphs, by thread and time of the call."""
-        kernel = replaying.kinds(self._activities) == schema.KERNEL
-        rows = np.flatnonzero((self._replays.replay == NONE) & (self._launch != NONE) & kernel)
+        outside = (self._replays.replay == NONE) & (self._launch != NONE)
+        rows = np.flatnonzero(outside & self._is_kernel)
         call = self._launch[rows]
         thread, start = (
             ints(self._capture.calls.column(name))[call] for name in ("thread", "start")
