@@ -220,22 +220,24 @@ class Ranges:
     def add_python(self, calls: Timed) -> None:
         """Gather Python calls: module calls as layers, others as frames, builtins not at all."""
         names = named(calls.events)
-        module = np.array([name.startswith(_MODULE) for name in names.values], bool)
         frame = np.array([self._frame(name) for name in names.values], np.int64)[names.number]
-        is_module = module[names.number]
-        self._frames.append(
-            self._timed(calls.filter(frame >= 0), kind=FRAME, stack=frame[frame >= 0])
-        )
-        layers = [marker.encode_layer(name.removeprefix(_MODULE)) for name in names.values]
-        used = np.flatnonzero(module)
-        text = np.full(len(module), -1)
-        text[used] = self._written.intern(layers[number] for number in used.tolist())
-        self._texts.append(text[names.number[is_module]])
+        is_frame = frame >= 0
+        self._frames.append(self._timed(calls.filter(is_frame), kind=FRAME, stack=frame[is_frame]))
+        text = np.array([self._module(name) for name in names.values], np.int64)[names.number]
+        is_module = text >= 0
+        self._texts.append(text[is_module])
         self._columns.append(self._timed(calls.filter(is_module), kind=MODULE))
 
     def _frame(self, name: str) -> int:
+        """Give the number of a Python frame; -1 for modules and builtins."""
         frame = None if name.startswith(_MODULE) else texts.frame(name)
         return -1 if frame is None else self.frames[frame]
+
+    def _module(self, name: str) -> int:
+        """Give the number of the text of a module's call; -1 for any other."""
+        if not name.startswith(_MODULE):
+            return -1
+        return self._written.intern(marker.encode_layer(name.removeprefix(_MODULE)))
 
     def _timed(self, calls: Timed, **columns: Ints | int) -> Columns:
         start = calls.start
