@@ -61,6 +61,14 @@ def test_a_json_trace_loads_no_reader_of_another_tool(tmp_path: Path) -> None:
     assert (done.stdout.splitlines()[-1], done.stderr) == ("", "")
 
 
+def test_dict_lines_load_nothing_of_parquet(tmp_path: Path) -> None:
+    """Arrow's part for Parquet loads its file systems, and these SSL: 12 ms."""
+    trace = tmp_path / "trace.json"
+    trace.write_text(kineto_json.text([kineto_json.launch(1, 10), kineto_json.kernel(1, 20)]))
+    done = python("-c", f"{RUN}print('pyarrow.parquet' in sys.modules)", "parse", "-q", str(trace))
+    assert (done.stdout.splitlines()[-1], done.stderr) == ("False", "")
+
+
 FRAME = """
 import pyarrow, sys
 from pyprof import arrow_setup

@@ -72,7 +72,7 @@ def command(captures: Captures, target: str, *, kernels_only: bool) -> None:
 def _write_file(capture: str, target: str, *, kernels_only: bool, quiet: bool) -> None:
     from pyprof.inputs.counters import with_counters  # noqa: PLC0415 - as above
     from pyprof.inputs.find import fetch  # noqa: PLC0415 - as above
-    from pyprof.parse import dict_lines, parquet, parse_file  # noqa: PLC0415 - they load Arrow
+    from pyprof.parse import parse_file  # noqa: PLC0415 - loads Arrow
 
     with fetch(capture) as path:
         records = with_counters(parse_file(path, kernels_only=kernels_only))
@@ -80,8 +80,12 @@ def _write_file(capture: str, target: str, *, kernels_only: bool, quiet: bool) -
         cli.warn(records.warnings)
     with cli.output(target) as file:
         if Path(target).suffix == ".parquet":
+            from pyprof.parse import parquet  # noqa: PLC0415 - Arrow's part for files takes 12 ms
+
             parquet.write(records, file)
         else:
+            from pyprof.parse import dict_lines  # noqa: PLC0415 - loads Arrow
+
             with cli.progress(
                 records.rows, "writing", _LONG if not quiet else records.rows + 1
             ) as advance:

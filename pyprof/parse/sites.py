@@ -123,22 +123,25 @@ def replays(capture: Capture, activities: pa.Table, launch: Ints) -> Ints:
     return _replays(activities, launch, in_graph | launching[launch])
 
 
-def replayed(capture: Capture, activities: pa.Table, launch: Ints) -> Mask:
-    """Tell which activities are work of a graph's node; one row for a whole graph is not."""
+def replayed(activities: pa.Table, replay: Ints) -> Mask:
+    """Tell which activities are work of a graph's node; one row for a whole graph is not.
+
+    `replay` is what `replays` gives of them.
+    """
     of_node = ints(activities.column("kind")) != schema.GRAPH
-    return np.asarray((replays(capture, activities, launch) != NONE) & of_node, bool)
+    return np.asarray((replay != NONE) & of_node, bool)
 
 
 def doubts(activities: pa.Table, site: Sites) -> Iterator[str]:
     """Say how much was replayed of graphs whose capture is not known."""
-    replayed = (site.replay != NONE) & (ints(activities.column("kind")) != schema.GRAPH)
-    rows = np.flatnonzero(replayed & (site.row == NONE))
+    of_nodes = replayed(activities, site.replay)
+    rows = np.flatnonzero(of_nodes & (site.row == NONE))
     if len(rows):
         start, end = (ints(activities.column(name))[rows] for name in ("start", "end"))
         timed = (start != NONE) & (end != NONE)
         unseen_ms = (end - start)[timed].sum() / _NS_PER_MS
         yield (
-            f"{len(rows):,} of {int(replayed.sum()):,} kernels and copies that CUDA graphs "
+            f"{len(rows):,} of {int(of_nodes.sum()):,} kernels and copies that CUDA graphs "
             f"replayed ({unseen_ms:,.2f} ms) have no op: the capture of their graphs was not "
             "recorded; start profiling before graphs are captured (nsys: with "
             "--cuda-graph-trace=node), or give traces of it (torch.profiler: --graph-captures)"

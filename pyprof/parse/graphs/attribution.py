@@ -52,9 +52,10 @@ def attributed(
     capture = _joined(capture)
     activities = in_order(capture.activities)
     launch = correlate.launches(capture, activities, recording_windows(capture))
-    if not (sites.replayed(capture, activities, launch) & ~_told(capture, activities)).any():
+    replay = sites.replays(capture, activities, launch)
+    if not (sites.replayed(activities, replay) & ~_told(capture, activities)).any():
         return capture, ()
-    replays = replaying.find(capture, activities, launch)
+    replays = replaying.find(capture, activities, launch, replay)
     work = _Work(capture, activities, launch, replays, nested(capture))
     if capture.graph_captures is not None:
         work.from_recordings(capture.graph_captures)
@@ -126,8 +127,8 @@ class _Work:
         bounds = np.searchsorted(graph[order], np.arange(count + 1))
         rows = [order[low:high] for low, high in pairwise(bounds.tolist())]
         known = ints(captures.launches.column("name").combine_chunks().indices) != NONE
-        kind = replaying.kinds(captures.launches)
-        named = [bool((known | (kind != schema.KERNEL))[part].all()) for part in rows]
+        named_or_no_kernel = known | (self._kind_of_launch != schema.KERNEL)
+        named = [bool(named_or_no_kernel[part].all()) for part in rows]
         subjects = self._replays.subjects
         made = choice.choose(self._replays, captures, _Compared(self, rows, named))
         recording = ints(captures.graphs.column("recording"))
@@ -158,15 +159,11 @@ class _Work:
 
     def _by_order(self, launches: Ints, kernels: Ints, *, ordered: bool) -> Ints:
         """Match by order alone; nothing where some op cannot have launched its kernel."""
-        captures = self._captures
         stream = self._replays.of_activities.stream[kernels]
         nothing = np.full(len(kernels), NONE)
         if not ordered and len(np.unique(stream)) > 1:
             return nothing
-        launch_of_kernel = matching.unnamed(
-            replaying.kinds(captures.launches)[launches],
-            replaying.kinds(self._activities)[kernels],
-        )
+        launch_of_kernel = matching.unnamed(self._kind_of_launch[launches], self._kind[kernels])
         if (launch_of_kernel == NONE).any():
             return nothing
         ops = self._launch_ops[launches].tolist()
@@ -233,8 +230,7 @@ class _Work:
 
     def _kernels(self, subject: Subject) -> Subject | None:
         """Give the kernels of a subject of which none is tied, if their order is known."""
-        kind = replaying.kinds(self._activities)[subject.rows]
-        rows = subject.rows[kind == schema.KERNEL]
+        rows = subject.rows[self._kind[subject.rows] == schema.KERNEL]
         streams = np.unique(self._replays.of_activities.stream[rows])
         tied = (self._via[rows] != NONE) | self._told[rows]
         if len(rows) < _FEWEST or tied.any() or (len(streams) > 1 and not subject.ordered):
@@ -243,7 +239,7 @@ class _Work:
 
     def _eager(self) -> Ints:
         """Give the kernels that were launched outside of graphs, by thread and time of the call."""
-        kernel = replaying.kinds(self._activities) == schema.KERNEL
+        kernel = self._kind == schema.KERNEL
         rows = np.flatnonzero((self._replays.replay == NONE) & (self._launch != NONE) & kernel)
         call = self._launch[rows]
         thread, start = (
@@ -289,6 +285,16 @@ class _Work:
         nest = self._sweep.nest
         chains = paths.intern(nest.parent, nest.depth, both.astype(np.int32))
         return chains.of_range.astype(np.int64)
+
+    @cached_property
+    def _kind(self) -> Ints:
+        """Of each activity."""
+        return replaying.kinds(self._activities)
+
+    @cached_property
+    def _kind_of_launch(self) -> Ints:
+        """Of each launch of the recordings."""
+        return replaying.kinds(self._captures.launches)
 
     @cached_property
     def _launch_leaf(self) -> Ints:

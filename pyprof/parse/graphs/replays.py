@@ -58,10 +58,12 @@ class Replays:
     """Of the recordings; empty where there are none."""
 
 
-def find(capture: Capture, activities: pa.Table, launch: Ints) -> Replays:
-    """Gather the replays of a capture; `launch` is the call that launched each activity."""
-    replay = sites.replays(capture, activities, launch)
-    replayed = sites.replayed(capture, activities, launch)
+def find(capture: Capture, activities: pa.Table, launch: Ints, replay: Ints) -> Replays:
+    """Gather the replays of a capture.
+
+    `launch` is the call that launched each activity, `replay` what `sites.replays` gives of them.
+    """
+    replayed = sites.replayed(activities, replay)
     of_activities, of_launches = _kernels(capture, activities)
     rows = np.flatnonzero(replay != NONE)
     count = int(replay.max(initial=NONE)) + 1

@@ -16,6 +16,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 from msgspec import UNSET, Raw, field
+from msgspec.structs import astuple
 
 from pyprof.readers.kineto.repair import repaired
 
@@ -245,16 +246,14 @@ def all_args(event: Event) -> dict[str, Any]:
     if isinstance(args, OpArgs):
         return {
             name: loads(value) if isinstance(value, Raw) else value
-            for name, field, absent in _OP_FIELDS
-            if (value := getattr(args, field)) is not absent
+            for (name, absent), value in zip(_OP_FIELDS, astuple(args), strict=True)
+            if value is not absent
         }
     values = None if args is None else loads(args)
     return values if isinstance(values, dict) else {}
 
 
-_OP_FIELDS = [
-    (field.encode_name, field.name, field.default) for field in msgspec.structs.fields(OpArgs)
-]
+_OP_FIELDS = [(field.encode_name, field.default) for field in msgspec.structs.fields(OpArgs)]
 
 
 def numbered(raws: list[Raw]) -> tuple[Ints, list[bytes]]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from msgspec import UNSET
 
 from pyprof import schema
+from pyprof.arrays import numbered as distinct
 from pyprof.readers.kineto import counters
 from pyprof.readers.kineto.columns import Threads, Timed, ints, timed, times
 from pyprof.readers.kineto.events import (
@@ -28,7 +29,7 @@ from pyprof.readers.kineto.events import (
 from pyprof.readers.kineto.op_texts import named
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyprof.arrays import Ints, Mask
     from pyprof.readers.kineto.events import CallArgs, Event, WorkArgs
@@ -80,13 +81,13 @@ def activities(kinds: Sequence[int], groups: Sequence[list[Event]]) -> pa.Table:
         "kind": pa.array(kind.astype(np.int8)),
         "start": start,
         "end": pa.compute.add(start, times([event.dur for event in events])),
-        "device": ints(_first([a.device for a in args], [e.pid for e in events])),
-        "stream": ints(_first([a.stream for a in args], [e.tid for e in events])),
+        "device": ints(_first([a.device for a in args], (e.pid for e in events))),
+        "stream": ints(_first([a.stream for a in args], (e.tid for e in events))),
         "corr": correlations(args),
         "name": _work_names(kind, named(events)),
         "regs": ints([a.regs for a in args], pa.int32()),
         "smem": ints([a.smem for a in args]),
-        "bytes": ints([_size(a) for a in args]),
+        "bytes": ints(_sizes(args)),
         "collective": pa.array(_collectives(work, args), pa.string()),
         "counters": counters.of_kernels(events, text),
         "node_id": node_ids(args),
@@ -98,7 +99,7 @@ def activities(kinds: Sequence[int], groups: Sequence[list[Event]]) -> pa.Table:
 
 def _work_names(kind: Ints, names: Names) -> pa.DictionaryArray:
     """Give the names of work; copies and fills are named as the other profilers do."""
-    pairs, number = np.unique(kind * len(names.values) + names.number, return_inverse=True)
+    pairs, number = distinct(kind * len(names.values) + names.number)
     spelt = [
         names.values[name] if kind == schema.KERNEL else transfer_name(kind, names.values[name])
         for kind, name in (divmod(pair, len(names.values)) for pair in pairs.tolist())
@@ -220,7 +221,7 @@ def _launch_sizes(args: list[CallArgs], in_threads: Mask) -> pa.Table:
             "corr": correlations(args),
             "smem": ints([_or_none(a.smem) for a in args]),
             "in_threads": pa.array(in_threads[described]),
-            "bytes": ints([_size(a) for a in args]),
+            "bytes": ints(_sizes(args)),
         }
     )
 
@@ -228,10 +229,15 @@ def _launch_sizes(args: list[CallArgs], in_threads: Mask) -> pa.Table:
 _MOVES = (schema.MEMCPY, schema.MEMSET)
 
 
-def _size(args: WorkArgs | CallArgs) -> object:
-    if args.bytes is not UNSET:
-        return args.bytes
-    return _or_none(args.size_bytes if args.size is UNSET else args.size)
+def _sizes(args: Sequence[WorkArgs | CallArgs]) -> list[object]:
+    """Give how much each copies or sets, under the name that it has there; None for nothing."""
+    return [
+        None if size is UNSET else size
+        for a in args
+        for size in [
+            a.bytes if a.bytes is not UNSET else a.size if a.size is not UNSET else a.size_bytes
+        ]
+    ]
 
 
 def _or_none(value: object) -> object:
@@ -326,7 +332,7 @@ def _collective(args: dict[str, Any]) -> str:
     return orjson.dumps(plain).decode()
 
 
-def _first(values: list[Any], others: list[Any]) -> list[Any]:
+def _first(values: list[Any], others: Iterable[Any]) -> list[Any]:
     """Give each value, the other where there is none."""
     if None not in values:
         return values

@@ -74,20 +74,26 @@ def nested(ranges: Columns, python: Columns, chains: FrameChains) -> Nested:
     end = np.where(both.end < 0, _FOREVER, both.end)
     # Equal boundaries: what began first lies outside; a frame lies outside of what it calls.
     order = np.lexsort((both.order, -end, both.start, both.thread))
-    if count == len(order):
-        parent = _parents(order, ranges.thread, ranges.start, end)
-        if parent is not None:
-            return _nested(ranges, order, end, parent, np.full(count, -1))
-    return _Sweep(both, end, count, chains).layout(order)
-
-
-def _nested(ranges: Columns, order: Ints, end: Ints, parent: Ints, frames: Ints) -> Nested:
+    rows = order[order < count]
+    parent = _parents(rows, ranges.thread, ranges.start, end)
+    call = _calls(order, both.thread, both.start, end, count)
+    free: list[int] = []
+    if parent is None or call is None:
+        sweep = _Sweep(both, end, count)
+        sweep.run(order)
+        end, parent, call = (
+            np.array(of, np.int64) for of in (sweep.ends, sweep.parents, sweep.calls)
+        )
+        free = sweep.free
+    style = np.full(count, schema.NESTED)
+    style[free] = schema.FREE
+    end = end[:count]
     return Nested(
-        order,
+        rows,
         np.where(end == _FOREVER, -1, end),
-        np.full(len(order), schema.NESTED),
+        style,
         _where_new(ranges.stack, parent, ranges.kind),
-        frames,
+        _frames(both, parent, call, chains),
         _where_new(ranges.layers, parent, ranges.kind),
         nearest(parent, ranges.kind == OP),
     )
@@ -105,6 +111,40 @@ def _parents(order: Ints, thread: Ints, start: Ints, end: Ints) -> Ints | None:
     on, start, end = thread[order], start[order], end[order]
     above = np.arange(-1, len(order) - 1)
     above[1:][on[1:] != on[:-1]] = -1
+    if not _climbed(above, start, end):
+        return None
+    inside = above >= 0
+    if (end[inside] > end[above[inside]]).any():
+        return None
+    parent = np.full(len(order), -1)
+    parent[order[inside]] = order[above[inside]]
+    return parent
+
+
+def _calls(order: Ints, thread: Ints, start: Ints, end: Ints, count: int) -> Ints | None:
+    """Find the Python call that each row began in, the innermost, all at once.
+
+    Rows from `count` on are Python's. None where very deep ones end at once.
+    """
+    call = np.full(len(order), -1)
+    if count == len(order):
+        return call
+    on = thread[order]
+    latest = np.maximum.accumulate(np.where(order >= count, np.arange(len(order)), -1))
+    above = np.append(-1, latest[:-1])
+    above[on[above] != on] = -1
+    if not _climbed(above, start[order], end[order]):
+        return None
+    inside = above >= 0
+    call[order[inside]] = order[above[inside]]
+    return call
+
+
+def _climbed(above: Ints, start: Ints, end: Ints) -> bool:
+    """Move up each row's link until that goes on as the row begins; False where that takes long.
+
+    Links lead to what began last before, which may have ended.
+    """
     active = np.flatnonzero(above >= 0)
     for _ in range(_STEPS):
         if not len(active):
@@ -112,59 +152,39 @@ def _parents(order: Ints, thread: Ints, start: Ints, end: Ints) -> Ints | None:
         active = active[end[above[active]] <= start[active]]
         above[active] = above[above[active]]  # which skips only what had ended by then
         active = active[above[active] >= 0]
-    inside = above >= 0
-    if len(active) or (end[inside] > end[above[inside]]).any():
-        return None
-    parent = np.full(len(order), -1)
-    parent[order[inside]] = order[above[inside]]
-    return parent
-
-
-_Call = tuple[int, int, int]
-"""A Python call that has begun: its start, end and chain of frames. A trace has millions."""
+    return not len(active)
 
 
 class _Sweep:
-    """One pass over all ranges in order of thread and start."""
+    """One pass over all ranges in order of thread and start; rows from `count` on are Python's."""
 
-    def __init__(self, ranges: Columns, end: Ints, count: int, chains: FrameChains) -> None:
+    def __init__(self, ranges: Columns, end: Ints, count: int) -> None:
         self._ranges = ranges
-        self._chains = chains
         self._count = count
-        self._ends = end.tolist()
-        self._parents = [-1] * count
-        self._free: list[int] = []
-        # Of the innermost Python call that each row began in; -1 for none.
-        self._call_start, self._call_frames = ([-1] * count for _ in range(2))
+        self.ends = end.tolist()
+        self.parents = [-1] * count
+        self.calls = [-1] * len(end)
+        """The innermost Python call that each row began in; -1 for none."""
+        self.free: list[int] = []
+        """Rows that begin in another and go on after it."""
 
-    def layout(self, order: Ints) -> Nested:
-        """Pass over all; rows from `count` on are those of Python."""
-        self._run(order)
-        count = self._count
-        ranges = type(self._ranges)(*(column[:count] for column in self._ranges))
-        ends, parent = (np.array(rows, np.int64) for rows in (self._ends[:count], self._parents))
-        frames = self._frames(ranges, parent)
-        nested = _nested(ranges, order[order < count], ends, parent, frames)
-        nested.style[self._free] = schema.FREE
-        return nested
-
-    def _run(self, order: Ints) -> None:
-        ranges, longer = self._ranges, self._chains.longer
-        starts, threads, stacks = (
-            column[order].tolist() for column in (ranges.start, ranges.thread, ranges.stack)
-        )
-        ends, parents, count = self._ends, self._parents, self._count
-        call_start, call_frames = self._call_start, self._call_frames
+    def run(self, order: Ints) -> None:
+        """Pass over all."""
+        ranges = self._ranges
+        starts, threads = (column[order].tolist() for column in (ranges.start, ranges.thread))
+        ends, parents, around, count = self.ends, self.parents, self.calls, self._count
         thread = -1
         outer: list[int] = []
-        calls: list[_Call] = []
-        for row, start, on, stack in zip(order.tolist(), starts, threads, stacks, strict=True):
+        calls: list[int] = []
+        for row, start, on in zip(order.tolist(), starts, threads, strict=True):
             if on != thread:
                 thread, outer, calls = on, [], []
-            while calls and calls[-1][1] <= start:
+            while calls and ends[calls[-1]] <= start:
                 calls.pop()
+            if calls:
+                around[row] = calls[-1]
             if row >= count:
-                calls.append((start, ends[row], longer(calls[-1][2] if calls else -1, stack)))
+                calls.append(row)
                 continue
             while outer and ends[outer[-1]] <= start:
                 outer.pop()
@@ -172,13 +192,11 @@ class _Sweep:
                 self._overhang(row, start, outer)
             if outer:
                 parents[row] = outer[-1]
-            if calls:
-                call_start[row], _, call_frames[row] = calls[-1]
             outer.append(row)
 
     def _overhang(self, row: int, start: int, outer: list[int]) -> None:
         """Set right a range that goes on after the one it began in."""
-        ends, kind = self._ends, self._ranges.kind
+        ends, kind = self.ends, self._ranges.kind
         while outer and ends[row] > ends[outer[-1]]:
             around = outer[-1]
             over, shared = ends[row] - ends[around], ends[around] - start
@@ -190,22 +208,41 @@ class _Sweep:
             else:
                 free = row if kind[row] != OP else around
                 if kind[free] != OP:
-                    self._free.append(free)
+                    self.free.append(free)
                 break
 
-    def _frames(self, ranges: Columns, parent: Ints) -> Ints:
-        """Give each row the chain of the frames that began since what is around it, or -1.
 
-        Not inside of a trace of PyProf's own, which knows the lines better than the frames do.
-        """
-        frames, kind = np.array(self._call_frames, np.int64), ranges.kind
-        if not (frames >= 0).any():
-            return frames
-        around = nearest(parent, kind != MODULE)
-        since = np.where(around < 0, -1, ranges.start[around])
-        traced = (kind == MARKER) | (nearest(parent, kind == MARKER) >= 0)
-        wanted = (kind != MODULE) & (ranges.stack < 0) & ~traced
-        return np.where(wanted & (np.array(self._call_start) >= since), frames, -1)
+def _frames(both: Columns, parent: Ints, call: Ints, chains: FrameChains) -> Ints:
+    """Give each range the chain of the frames that began since what is around it, or -1.
+
+    Not inside of a trace of PyProf's own, which knows the lines better than the frames do.
+    """
+    count = len(parent)
+    frames, inner = np.full(count, -1), call[:count]
+    if not (inner >= 0).any():
+        return frames
+    kind = both.kind[:count]
+    around = nearest(parent, kind != MODULE)
+    since = np.where(around < 0, -1, both.start[around])
+    traced = (kind == MARKER) | (nearest(parent, kind == MARKER) >= 0)
+    wanted = (inner >= 0) & (kind != MODULE) & (both.stack[:count] < 0) & ~traced
+    rows = np.flatnonzero(wanted & (both.start[inner] >= since))
+    frames[rows] = _chains(inner[rows], call, both.stack, chains)
+    return frames
+
+
+def _chains(of: Ints, call: Ints, frame: Ints, chains: FrameChains) -> list[int]:
+    """Give the chain of frames of some Python calls; `call` is the one around each row."""
+    outer, frames = call.tolist(), frame.tolist()
+    chain_of = {-1: -1}
+    for innermost in of.tolist():
+        unknown, at = [], innermost
+        while at not in chain_of:
+            unknown.append(at)
+            at = outer[at]
+        for at in reversed(unknown):
+            chain_of[at] = chains.longer(chain_of[outer[at]], frames[at])
+    return [chain_of[innermost] for innermost in of.tolist()]
 
 
 def _where_new(number: Ints, parent: Ints, kind: Ints) -> Ints:

@@ -15,7 +15,7 @@ from pyprof.readers.kineto.columns import Interned
 from pyprof.readers.kineto.events import ABSENT, NO_NUMBER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pyprof.arrays import Ints
     from pyprof.readers.kineto.events import Event, OpArgs
@@ -69,9 +69,9 @@ class OpTexts:
         self._texts = Interned()
         self._forms: dict[_Key, _Form] = {}
 
-    def intern(self, texts: Iterable[str]) -> Ints:
-        """Number texts that hold no numbers of an op."""
-        return np.array([self._texts[text] for text in texts], np.int64)
+    def intern(self, text: str) -> int:
+        """Number a text that holds no numbers of an op."""
+        return self._texts[text]
 
     def write(
         self, calls: list[Event], args: list[OpArgs], seq: Ints, op_id: Ints, *, ops: bool
@@ -151,12 +151,15 @@ def named(calls: Sequence[Event]) -> Names:
     """Number the names of events."""
     names = [event.name for event in calls]
     try:
-        coded = pa.array(names, pa.string()).dictionary_encode()
+        coded = pa.array(names, _CODED)
     except pa.ArrowTypeError:
-        coded = pa.nulls(len(names), pa.string()).dictionary_encode()
+        coded = pa.nulls(len(names), _CODED)
     if coded.null_count:  # some are no texts
-        coded = pa.array([*map(str, names)], pa.string()).dictionary_encode()
+        coded = pa.array([*map(str, names)], _CODED)
     return Names(coded.indices.to_numpy().astype(np.int64), coded.dictionary.to_pylist())
+
+
+_CODED = pa.dictionary(pa.int32(), pa.string())
 
 
 class _Calls(NamedTuple):

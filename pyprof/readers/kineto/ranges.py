@@ -47,7 +47,7 @@ class Flows:
                 self._ends.append((number, us, event.ph != "s", thread))
 
     def votes(self, ranges: Columns) -> Ints:
-        """Give pairs (PyTorch's number, row of threads), one for each arrow.
+        """Give PyTorch's numbers and rows of threads, a column for each arrow.
 
         Ids count from 1 in each window of a capture: an arrow is a tail and the next head of an id.
         """
@@ -69,23 +69,32 @@ class Flows:
             for number, place in zip(ranges.forward[rows].tolist(), places, strict=True)
             if place in arrows
         ]
-        return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        return np.array(pairs, dtype=np.int64).reshape(-1, 2).T
 
 
 def _matches(ranges: Columns) -> Ints:
-    """Give pairs as `Flows.votes` does, one for each sequence number found on both sides.
+    """Give columns as `Flows.votes` does, one for each sequence number found on both sides.
 
     A forward op has the number 0 for its own forward thread.
     """
     ahead = (ranges.seq >= 0) & (ranges.forward == 0)
-    forward_pairs = np.unique(np.stack([ranges.seq[ahead], ranges.thread[ahead]]), axis=1)
+    forward_pairs, _ = _distinct(np.stack([ranges.seq[ahead], ranges.thread[ahead]]))
     behind = ranges.forward > 0
-    wanted = np.unique(np.stack([ranges.seq[behind], ranges.forward[behind]]), axis=1)
+    wanted, _ = _distinct(np.stack([ranges.seq[behind], ranges.forward[behind]]))
     first = np.searchsorted(forward_pairs[0], wanted[0], side="left")
     counts = np.searchsorted(forward_pairs[0], wanted[0], side="right") - first
     number = np.repeat(wanted[1], counts)
     place = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-    return np.stack([number, forward_pairs[1][place]], axis=1)
+    return np.stack([number, forward_pairs[1][place]])
+
+
+def _distinct(pairs: Ints) -> tuple[Ints, Ints]:
+    """Give the distinct columns, rising, and how often each is there."""
+    pairs = pairs[:, np.lexsort(pairs[::-1])]
+    new = np.ones(pairs.shape[1], bool)
+    new[1:] = (pairs[:, 1:] != pairs[:, :-1]).any(axis=0)
+    first = np.flatnonzero(new)
+    return pairs[:, first], np.diff(np.append(first, len(new)))
 
 
 def forward_threads(ranges: Columns, flows: Flows) -> pa.Array:
@@ -95,8 +104,8 @@ def forward_threads(ranges: Columns, flows: Flows) -> pa.Array:
     """
     rows: dict[int, int] = {}
     for votes in (_matches(ranges), flows.votes(ranges)):
-        pairs, counts = np.unique(votes, axis=0, return_counts=True)
-        rows |= {int(n): int(row) for n, row in pairs[np.argsort(counts, kind="stable")]}
+        pairs, counts = _distinct(votes)
+        rows |= dict(pairs[:, np.argsort(counts, kind="stable")].T.tolist())
     numbers = np.array([0, *rows])
     thread_rows = np.array([-1, *rows.values()])
     order = np.argsort(numbers)
@@ -220,22 +229,24 @@ class Ranges:
     def add_python(self, calls: Timed) -> None:
         """Gather Python calls: module calls as layers, others as frames, builtins not at all."""
         names = named(calls.events)
-        module = np.array([name.startswith(_MODULE) for name in names.values], bool)
         frame = np.array([self._frame(name) for name in names.values], np.int64)[names.number]
-        is_module = module[names.number]
-        self._frames.append(
-            self._timed(calls.filter(frame >= 0), kind=FRAME, stack=frame[frame >= 0])
-        )
-        layers = [marker.encode_layer(name.removeprefix(_MODULE)) for name in names.values]
-        used = np.flatnonzero(module)
-        text = np.full(len(module), -1)
-        text[used] = self._written.intern(layers[number] for number in used.tolist())
-        self._texts.append(text[names.number[is_module]])
+        is_frame = frame >= 0
+        self._frames.append(self._timed(calls.filter(is_frame), kind=FRAME, stack=frame[is_frame]))
+        text = np.array([self._module(name) for name in names.values], np.int64)[names.number]
+        is_module = text >= 0
+        self._texts.append(text[is_module])
         self._columns.append(self._timed(calls.filter(is_module), kind=MODULE))
 
     def _frame(self, name: str) -> int:
+        """Give the number of a Python frame; -1 for modules and builtins."""
         frame = None if name.startswith(_MODULE) else texts.frame(name)
         return -1 if frame is None else self.frames[frame]
+
+    def _module(self, name: str) -> int:
+        """Give the number of the text of a module's call; -1 for any other."""
+        if not name.startswith(_MODULE):
+            return -1
+        return self._written.intern(marker.encode_layer(name.removeprefix(_MODULE)))
 
     def _timed(self, calls: Timed, **columns: Ints | int) -> Columns:
         start = calls.start

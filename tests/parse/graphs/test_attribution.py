@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pyprof import readers
 from pyprof.parse import parse
+from pyprof.parse.graphs import replays
 from pyprof.readers import settings as inputs
 from tests.readers.kineto_graphs import Node, Replay, captured, replayed, write
 from tests.readers.kineto_json import event, kernel, launch, op, text
@@ -21,6 +22,9 @@ from tests.readers.kineto_json import event, kernel, launch, op, text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
+
+    from pyprof.arrays import Ints
     from pyprof.parse.records import Records
 
 Rows = list[dict[str, Any]]
@@ -356,6 +360,25 @@ def test_a_few_kernels_alike_are_no_twin(tmp_path: Path) -> None:
     main = _eager(ABC, [node.kernel for node in PLAIN], 100, 1)
     main += replayed([("", [Replay(PLAIN)])], amd=False)
     assert _ops(write(tmp_path, main, {}))[-3:] == [None] * 3
+
+
+def test_what_holds_for_all_replays_is_found_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long capture has thousands of replays: nothing goes through all kernels for each."""
+    looked_up = Counter[int]()
+    kinds = replays.kinds
+
+    def counted(table: pa.Table) -> Ints:
+        looked_up[count] += 1
+        return kinds(table)
+
+    monkeypatch.setattr(replays, "kinds", counted)
+    for count in (2, 9):
+        main = _eager(ABC * 3, [node.kernel for node in LONG], 100, 1)
+        main += replayed([("", [Replay(LONG)] * count)], amd=False)
+        assert _ops(write(tmp_path, main, {})) == ["a", "b", "c"] * 3 * (1 + count)
+    assert 0 < looked_up[9] == looked_up[2]
 
 
 # --- bad input ------------------------------------------------------------------------------------
