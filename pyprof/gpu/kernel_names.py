@@ -12,8 +12,6 @@ from functools import lru_cache, wraps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
-from pyprof.gpu.cxx_runtime import demangled
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
 
@@ -184,8 +182,16 @@ _DROPPED = ("void ", "at::", "cuda::", "native::")
 @lru_cache(maxsize=_CACHE)
 def demangle(name: str) -> str:
     """Give the C++ name of a mangled symbol; any other name as it is."""
-    text = demangled(name) if name.startswith("_Z") else None
-    return name if text is None else text
+    if not name.startswith("_Z"):
+        return name
+    try:
+        import cxxfilt  # noqa: PLC0415 - only nvprof's captures hold mangled names
+    except (ImportError, OSError):  # Windows has no such library
+        return name
+    try:
+        return str(cxxfilt.demangle(name))
+    except (cxxfilt.Error, ValueError):
+        return name
 
 
 _ENCODED = ("_Z", "kernel_cutlass_")
