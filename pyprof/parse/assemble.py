@@ -87,7 +87,6 @@ def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) 
         chain = launches.chains(nested.nest.parent, _counted(nested.texts), leaf, most)
         leaf, chain = _graphs_outside_ops(activities, nested.nest, leaf, chain)
         free = launch_layers.free(capture, site, most)
-        give_back()
         sweep = sweeping.result()
         columns |= narrowed(stepping.result())
         del nested, nesting_ranges, sweeping, stepping

@@ -183,7 +183,7 @@ class Records:
 def narrowed(columns: Mapping[str, Column]) -> dict[str, Column]:
     """Hold numbers in half the memory, where they are small; `Records` gives them as of old."""
     return {
-        name: column if isinstance(column, Coded) else _narrow(column)
+        name: column if isinstance(column, Coded) or name in _TIMES else _narrow(column)
         for name, column in columns.items()
     }
 
@@ -195,6 +195,8 @@ def _narrow(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     return column
 
 
+_TIMES = frozenset(("start", "end", "launch"))
+"""Columns of numbers that are hardly ever small."""
 _NARROW = {pa.int64(): pa.int32(), pa.list_(pa.int64()): pa.list_(pa.int32())}
 
 
