@@ -138,7 +138,7 @@ def _lanes(device: Ints, pid: Ints) -> Ints:
 def _is_kernel(records: Records) -> Mask:
     kind = records.coded("kind")
     kernel = schema.KINDS[schema.KERNEL]
-    return np.array([*(value in (None, kernel) for value in kind.values), True])[kind.index]
+    return np.array([*(value in (None, kernel) for value in kind.values), True]).take(kind.index)
 
 
 def _in_order_of_launch(records: Records, rows: Ints) -> Ints:
@@ -157,7 +157,9 @@ def _launches_of(records: Records, rows: Ints, axes: tuple[_Axis, ...]) -> _Laun
 def _along(sizes: Coded, place: int | None) -> Ints:
     """Give the size along an axis, or the product of all three."""
     values = [_size(value, place) if value else NONE for value in sizes.values]
-    return np.array([*(v if v < 1 << 62 else NONE for v in values), NONE], np.int64)[sizes.index]
+    return np.array([*(v if v < 1 << 62 else NONE for v in values), NONE], np.int64).take(
+        sizes.index
+    )
 
 
 def _size(sides: Sequence[int], place: int | None) -> int:

@@ -146,7 +146,7 @@ def _streams(records: Records) -> Ints:
 def _of_kinds(records: Records, kinds: Sequence[int]) -> Mask:
     kind = records.coded("kind")
     names = [schema.KINDS[number] for number in kinds]
-    return np.array([*(value in names for value in kind.values), False])[kind.index]
+    return np.array([*(value in names for value in kind.values), False]).take(kind.index)
 
 
 def _launched(records: Records) -> Ints:

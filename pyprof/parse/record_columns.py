@@ -117,7 +117,7 @@ def _sites(site: Called, built: Mapping[str, Column]) -> dict[str, Column]:
 def _says(column: Column) -> Mask:
     """Tell which rows have something in a column of lists."""
     coded = column if isinstance(column, Coded) else encode(column)
-    return np.array([*(bool(value) for value in coded.values), False])[coded.index]
+    return np.array([*(bool(value) for value in coded.values), False]).take(coded.index)
 
 
 def _names(activities: pa.Table) -> dict[str, Column]:

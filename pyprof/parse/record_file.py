@@ -117,7 +117,7 @@ def _lengths(column: Column | None, rows: int) -> NDArray[np.int64]:
         return np.zeros(rows, np.int64)
     if isinstance(column, Coded):
         lengths = [len(value or ()) for value in column.values]
-        return np.array([*lengths, 0], np.int64)[column.index]
+        return np.array([*lengths, 0], np.int64).take(column.index)
     list_lengths = pc.list_value_length(column).fill_null(0)
     return np.asarray(list_lengths.to_numpy()).astype(np.int64)
 
@@ -125,7 +125,7 @@ def _lengths(column: Column | None, rows: int) -> NDArray[np.int64]:
 def _with_communication(records: Records) -> Records:
     """Let `dir` say of every kernel that communicates that it does; older versions knew fewer."""
     name, part = records.coded("kLongName"), records.coded("dir")
-    named = np.array([communicates(text) for text in name.values], bool)[name.index]
+    named = np.array([communicates(text) for text in name.values], bool).take(name.index)
     is_comm = np.array([*(value in _DIRECTIONS_OF_COMM for value in part.values), False])[
         part.index
     ]

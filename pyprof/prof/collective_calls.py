@@ -48,9 +48,9 @@ def with_collectives(
     said = records.coded("collective")
     if not said.values:
         return work_of, list(works)
-    unknown = np.array([_unknown(work) for work in works], bool)[work_of]
+    unknown = np.array([_unknown(work) for work in works], bool).take(work_of)
     calls = [_call(decoded_fields(text)) for text in said.values]
-    replaced = np.array([*(call is not None for call in calls), False])[said.index] & unknown
+    replaced = np.array([*(call is not None for call in calls), False]).take(said.index) & unknown
     first, number = combinations(np.where(replaced, said.index, -1), work_of)
     chosen = []
     for row in first.tolist():

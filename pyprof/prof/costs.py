@@ -113,7 +113,7 @@ class Rows:
     def is_one(self, *kinds: int) -> Mask:
         """Tell which rows are of one of these kinds of `schema.KINDS`."""
         names = {schema.KINDS[kind] for kind in kinds}
-        return np.array([name in names for name in self.kind.values], bool)[self.kind.index]
+        return np.array([name in names for name in self.kind.values], bool).take(self.kind.index)
 
     @cached_property
     def chosen(self) -> Ints:
@@ -128,11 +128,11 @@ class Rows:
     def working(self, test: Callable[[ChosenCall, str], bool]) -> Mask:
         """Tell which rows work for an op call, of a family, that passes a test."""
         passed = [test(*pair) for pair in zip(self.work, self.family, strict=True)]
-        return np.array(passed, bool)[self.work_of]
+        return np.array(passed, bool).take(self.work_of)
 
     def named(self, *roles: Role) -> Mask:
         """Tell which rows have a kernel of one of these roles."""
-        return np.array([role in roles for role in self.role], bool)[self.name.index]
+        return np.array([role in roles for role in self.role], bool).take(self.name.index)
 
 
 def share_costs(records: Records, model: ModelConfig | None = None) -> Costs:
@@ -169,7 +169,7 @@ def choose_op_calls(records: Records, model: ModelConfig | None = None) -> Rows:
         name=name,
         role=[role(text) for text in name.values],
         kind=_kinds(records),
-        own_flops=np.array(alone, np.int64)[context_of],
+        own_flops=np.array(alone, np.int64).take(context_of),
     )
 
 
@@ -195,7 +195,7 @@ def group_kernels(rows: Rows) -> Grouping:
     ranks = np.where(rows.on_cpu, rows.own_flops == 0, _ranks(rows))
     call = op_calls.number(
         rows.records, rows.work, rows.work_of, rows.chosen, computes=ranks < _HELPS
-    )
+    ).astype(np.int64, copy=False)  # what chooses rows again and again is not to be widened for it
     tried = _tried(rows, call)
     ranks[tried] = _HELPS
     calls = int(call.max(initial=-1)) + 1
@@ -222,7 +222,7 @@ class Prices:
     def of_rows(self, name: str) -> Ints:
         """Give one figure of each row's call."""
         figures = [_number(getattr(cost, name)) for cost in self.costs]
-        return np.array(figures, np.int64)[self.cost_of]
+        return np.array(figures, np.int64).take(self.cost_of)
 
 
 def cost_op_calls(rows: Rows, grouping: Grouping) -> Prices:
@@ -257,7 +257,9 @@ def apportion_costs(rows: Rows, grouping: Grouping, prices: Prices) -> Costs:
     )
     shared_flops[helper] = np.where(flops[helper] == UNKNOWN, UNKNOWN, 0)
     shared_bytes[helper] = UNKNOWN
-    reason_of = np.array([place[cost.reason] for cost in prices.costs], np.int32)[prices.cost_of]
+    reason_of = np.array([place[cost.reason] for cost in prices.costs], np.int32).take(
+        prices.cost_of
+    )
     for total in (flops, moved):
         tell_inside(reason_of, total, call, inner, len(reasons))
     reasons += [f"{_INSIDE}{reason}" for reason in reasons]
@@ -285,7 +287,7 @@ def apportion_costs(rows: Rows, grouping: Grouping, prices: Prices) -> Costs:
 
 def explain(unknown: Mask, reasons: list[str], reason_of: Integers) -> None:
     """Let no row be unknown without a word."""
-    silent = np.array([reason.removeprefix(_INSIDE) == "" for reason in reasons])[reason_of]
+    silent = np.array([reason.removeprefix(_INSIDE) == "" for reason in reasons]).take(reason_of)
     reason_of[unknown & silent] = len(reasons)
     reasons.append(UNSAID)
 
@@ -331,7 +333,7 @@ def _by_stage(
 
     Rows without weight do none of the arithmetic.
     """
-    count = np.array([len(each) for each in stages], np.int64)[cost_of]
+    count = np.array([len(each) for each in stages], np.int64).take(cost_of)
     rows = np.flatnonzero((count > 0) & (count == kernels) & (weight > 0))
     if not len(rows):
         return weight

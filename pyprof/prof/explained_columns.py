@@ -104,7 +104,7 @@ def _first(*columns: Coded) -> Coded:
     index = np.full(len(columns[0]), -1)
     values: list[str | None] = []
     for column in reversed(columns):
-        says = np.array([*(bool(text) for text in column.values), False])[column.index]
+        says = np.array([*(bool(text) for text in column.values), False]).take(column.index)
         index = np.where(says, len(values) + column.index, index)
         values += column.values
     return Coded(index, values)

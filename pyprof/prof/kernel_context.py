@@ -92,7 +92,7 @@ def _combine(parts: Sequence[Coded]) -> tuple[Integers, NDArray[np.int64]]:
 def _only_named(records: Records) -> Coded:
     """Tell which rows lie in a layer or a range of the user's, and in no op."""
     layer, marker, seq = (
-        np.array([*(bool(value) for value in column.values), False])[column.index]
+        np.array([*(bool(value) for value in column.values), False]).take(column.index)
         for column in (records.coded("layer"), records.coded("marker"), records.templates())
     )
     return Coded((layer & ~marker & ~seq).astype(np.int64), [False, True])

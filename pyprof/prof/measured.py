@@ -49,14 +49,14 @@ class Measured:
 
     def from_sources(self, *sources: str) -> Mask:
         """Tell which rows were measured by one of these."""
-        return np.array([source in sources for source in self.source], bool)[self.coded.index]
+        return np.array([source in sources for source in self.source], bool).take(self.coded.index)
 
     def values(self, name: str) -> Floats:
         """Give a counter of each row."""
         if name.removesuffix("_err") not in schema.COUNTERS:
             raise KeyError(name)
         values = [_number(entry.get(name)) for entry in self._entries]
-        return np.array([*values, math.nan], np.float64)[self.coded.index]
+        return np.array([*values, math.nan], np.float64).take(self.coded.index)
 
     @cached_property
     def tensor_cores(self) -> Floats:
@@ -106,7 +106,7 @@ def with_counters(via: Coded, measured: Measured) -> Coded:
         return via
     how = [_VIA.get(source or "") for source in measured.source]
     words = [*dict.fromkeys(how)]
-    place_of_word = np.array([words.index(word) for word in how])[measured.coded.index]
+    place_of_word = np.array([words.index(word) for word in how]).take(measured.coded.index)
     texts = [_joined(text, word) for text in (*via.values, None) for word in words]
     place = np.where(via.index < 0, len(via.values), via.index)
     return Coded(place * len(words) + place_of_word, texts)

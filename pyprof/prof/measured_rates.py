@@ -102,7 +102,7 @@ def tensor_cores(table: Table) -> Floats:
         return ran
     gpu = table.records.coded("gpu")
     major = [(table.device_of(name).cuda_cc or (0, 0))[0] for name in (*gpu.values, None)]
-    has_other = np.array([number in SEVERAL_PIPES for number in major], bool)[gpu.index]
+    has_other = np.array([number in SEVERAL_PIPES for number in major], bool).take(gpu.index)
     return np.where(silent & has_other, math.nan, ran)
 
 

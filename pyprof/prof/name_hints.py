@@ -87,5 +87,5 @@ def _agreed_hint(
     ]
     if len(values) == 1:
         return np.zeros(len(call), np.int32), values
-    number = np.array([values.index(value) for value in read_values], np.int32)[name.index]
+    number = np.array([values.index(value) for value in read_values], np.int32).take(name.index)
     return agreed_value(call, np.where(rows, number, np.int32(0))), values

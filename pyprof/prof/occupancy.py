@@ -66,14 +66,14 @@ def _of_launches(
 def _kernels(records: Records) -> Mask:
     kind = records.coded("kind")
     kernel = schema.KINDS[schema.KERNEL]
-    return np.array([*(value in (kernel, None) for value in kind.values), True])[kind.index]
+    return np.array([*(value in (kernel, None) for value in kind.values), True]).take(kind.index)
 
 
 def _product(sizes: Coded) -> Ints:
     """Multiply x, y and z; NONE where there are none, or none that a device could start."""
     products = [math.prod(value) if value else NONE for value in sizes.values]
     possible = [value if 0 < value < _MOST else NONE for value in products]
-    return np.array([*possible, NONE], np.int64)[sizes.index]
+    return np.array([*possible, NONE], np.int64).take(sizes.index)
 
 
 _MOST = 1 << 62

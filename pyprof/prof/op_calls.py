@@ -37,7 +37,7 @@ def number(
         )
         for w in works
     ]
-    same_of_row = np.array(same, np.int64)[work_of]
+    same_of_row = np.array(same, np.int64).take(work_of)
     if (same_of_row == same_of_row[first][call]).all():
         return call
     return number_combinations(same_of_row, call)
@@ -45,7 +45,7 @@ def number(
 
 def chosen(records: Records, works: list[ChosenCall], work_of: Integers) -> Ints:
     """Give the id of the call that each row works for; -1 for a row that is a call of its own."""
-    position = np.array([work.position for work in works], np.int64)[work_of]
+    position = np.array([work.position for work in works], np.int64).take(work_of)
     chosen_id = np.full(len(position), -1)
     if (ids := around(records)) is not None:
         offsets, members = ids
@@ -93,9 +93,9 @@ def _of_one_node(records: Records) -> NDArray[np.bool_]:
     forward pass with a number are those of the op that took it.
     """
     sequence = records.coded("seqId")
-    has_seq = np.array([*(bool(value) for value in sequence.values), False])[sequence.index]
+    has_seq = np.array([*(bool(value) for value in sequence.values), False]).take(sequence.index)
     kind = records.coded("dir")
-    backward = np.array([*(value == BPROP for value in kind.values), False])[kind.index]
+    backward = np.array([*(value == BPROP for value in kind.values), False]).take(kind.index)
     numbered = sequence.index + 1
     has_node = np.zeros(len(sequence.values) + 1, bool)
     has_node[numbered[backward & has_seq]] = True
@@ -134,18 +134,17 @@ def nested_products(
     `members[offsets[i]:offsets[i + 1]]` are the ids of the calls around row i, ascending inward;
     `chosen` is the one that it works for, -1 if none; `call` its number.
     """
-    charged = np.flatnonzero(product & (chosen >= 0))
-    within = charged[members[offsets[charged]] < chosen[charged]]  # some call around its own
-    rows = np.repeat(within, offsets[within + 1] - offsets[within])
-    place = np.arange(len(rows)) - np.searchsorted(rows, rows)  # from the outermost call in
-    around = members[offsets[rows] + place]
+    charged = product & (chosen >= 0)
+    within = np.repeat(np.where(charged, chosen, -1), np.diff(offsets))
+    outer = np.flatnonzero(members < within)
+    del within  # as long as the calls of all rows
     ids, first = np.unique(chosen[charged], return_index=True)
-    outer = np.flatnonzero((around < chosen[rows]) & np.isin(around, ids))
+    outer = outer[np.isin(members[outer], ids)]
     if not len(outer):
         return np.zeros((0, 2), np.int64)
-    number = call[charged[first]]
+    number = call[np.flatnonzero(charged)[first]]
     # The nearest outer one is the last of a row's: it is charged less by those around it in turn.
-    rows, around = rows[outer], around[outer]
+    rows, around = np.searchsorted(offsets, outer, "right") - 1, members[outer]
     nearest = np.append(rows[1:] != rows[:-1], [True])
     pairs = np.stack([call[rows[nearest]], number[np.searchsorted(ids, around[nearest])]], axis=1)
     return np.unique(pairs, axis=0)

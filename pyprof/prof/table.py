@@ -112,9 +112,9 @@ class Table:
             self.records.coded(f"fwd{name[0].upper()}{name[1:]}"),
         )
         own_op = self.records.coded("marker")
-        has_own = np.array([*(bool(value) for value in own_op.values), False])[own_op.index]
+        has_own = np.array([*(bool(value) for value in own_op.values), False]).take(own_op.index)
         says, filled = (
-            np.array([*(bool(value) for value in column.values), False])[column.index]
+            np.array([*(bool(value) for value in column.values), False]).take(column.index)
             for column in (own, forward)
         )
         index = np.where(~(has_own & says) & filled, forward.index + len(own.values), own.index)
@@ -325,10 +325,12 @@ def _op_dtype(work: ChosenCall) -> str | None:
 
 def _fewer_blocks_than_sms(table: Table) -> NDArray[np.bool_]:
     grid = table.records.coded("grid")
-    blocks = np.array([*(math.prod(value) if value else 0 for value in grid.values), 0])[grid.index]
+    blocks = np.array([*(math.prod(value) if value else 0 for value in grid.values), 0]).take(
+        grid.index
+    )
     gpu = table.records.coded("gpu")
     sms = [table.device_of(name).sm_count or 0 for name in (*gpu.values, None)]
-    return (blocks > 0) & (blocks < np.array(sms)[gpu.index])
+    return (blocks > 0) & (blocks < np.array(sms).take(gpu.index))
 
 
 def _float(column: NDArray[np.int64]) -> NDArray[np.float64]:

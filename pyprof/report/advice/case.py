@@ -129,7 +129,7 @@ class Case:
     def says_why(self, start: str) -> Mask:
         """Find rows whose `why` begins so."""
         begins = [*(text.startswith(start) for text in self.why.values), False]
-        return np.asarray(self.chosen & np.array(begins)[self.why.index])
+        return np.asarray(self.chosen & np.array(begins).take(self.why.index))
 
     @cached_property
     def replays(self) -> Mask:
@@ -192,7 +192,7 @@ class Case:
         """
         gpu = self.table.records.coded("gpu")
         has_dtype = [self._has(name, dtype) for name in (*gpu.values, None)]
-        return np.asarray(np.array(has_dtype, bool)[gpu.index])
+        return np.asarray(np.array(has_dtype, bool).take(gpu.index))
 
     def _has(self, name: str | None, dtype: str) -> bool:
         device = self.table.device_of(name)
@@ -392,7 +392,7 @@ def _many_tensors(case: Case) -> Mask:
     name = case.table.records.coded("kLongName")
     fused = ("multi_tensor", "fused", "foreach", "triton_")
     is_fused = [any(part in text.lower() for part in fused) for text in name.values]
-    return np.asarray(np.array([*is_fused, False])[name.index])
+    return np.asarray(np.array([*is_fused, False]).take(name.index))
 
 
 def _elements(case: Case) -> Ints:

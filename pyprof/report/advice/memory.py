@@ -57,7 +57,7 @@ def pageable_copies(case: Case) -> Advice | None:
     large = records.numpy("bytes") > _STAGED_BYTES
     name = records.coded("kLongName")
     host = np.array(["HtoD" in text or "DtoH" in text or "Pageable" in text
-                     for text in name.values] + [False])[name.index]  # fmt: skip
+                     for text in name.values] + [False]).take(name.index)  # fmt: skip
     rows = np.flatnonzero(
         case.kind(schema.MEMCPY) & host & large & (_blocked_share(records) > _MOST)
     )

@@ -257,7 +257,7 @@ def _texts(table: Table) -> Iterator[tuple[str, Coded]]:
     """Give what rows are grouped by, and what they are asked for."""
     costs, kernel = table.costs, _kernel(table)
     op, name, tc = (encode(table.numbered(name)) for name in ("op", "kernel", "tc"))
-    judged = np.array([*(value != "-" for value in tc.values), False])[tc.index]
+    judged = np.array([*(value != "-" for value in tc.values), False]).take(tc.index)
     unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
     yield "op", op
     yield "kernel", name
@@ -297,7 +297,7 @@ def _kernel(table: Table) -> Mask:
     """Find kernels: copies over the bus are not to be measured against the GPU's memory."""
     kind = table.records.coded("kind")
     kernels = {schema.KINDS[schema.KERNEL], schema.KINDS[schema.CPU]}
-    return np.array([*(name in kernels for name in kind.values), True])[kind.index]
+    return np.array([*(name in kernels for name in kind.values), True]).take(kind.index)
 
 
 def _times(values: Coded, group: Integers, ns: Sequence[int], count: int) -> list[dict[str, int]]:

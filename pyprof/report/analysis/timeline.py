@@ -184,7 +184,7 @@ def sorts(records: Records) -> Ints:
     copy = np.array([*(value == schema.KINDS[schema.MEMCPY] for value in kind.values), False])[
         kind.index
     ]
-    comm = np.array([*(value == "comm" for value in part.values), False])[part.index]
+    comm = np.array([*(value == "comm" for value in part.values), False]).take(part.index)
     return np.select([copy, comm], [COPY, COMMUNICATION], COMPUTE)
 
 

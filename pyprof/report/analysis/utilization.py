@@ -198,7 +198,7 @@ def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, 
     names = [*dict.fromkeys([*parts, ""])]
     place = {name: number for number, name in enumerate(names)}
     place_of = [place.get(name or "", len(names)) for name in (*phase.values, None)]
-    part = np.array(place_of)[phase.index]  # of other names: the last
+    part = np.array(place_of).take(phase.index)  # of other names: the last
     flops, duration = table.costs.flops, table.duration_ns
     known = flops != UNKNOWN
     counted = known & (table.records.numpy("recomputed") != 1)

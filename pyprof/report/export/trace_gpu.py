@@ -124,7 +124,7 @@ def work(
 def _left_out(records: Records) -> pa.Array:
     kind = records.coded("kind")
     cpu = [value == schema.KINDS[schema.CPU] for value in kind.values] + [False]
-    return pa.array(np.array(cpu)[kind.index])
+    return pa.array(np.array(cpu).take(kind.index))
 
 
 def _texts(column: pa.DictionaryArray) -> pa.Array:
