@@ -123,4 +123,4 @@ def _is(records: Records, name: str, wanted: str) -> Coded:
     """Tell which rows have a value in a column."""
     column = records.coded(name)
     equal = np.array([*(value == wanted for value in column.values), False])
-    return Coded(equal[column.index].astype(np.int64), [False, True])
+    return Coded(equal.take(column.index).astype(np.int64), [False, True])

@@ -247,7 +247,7 @@ class Table:
             self.duration_ns.astype(np.float64),
             _values([entry.flops_peak for entry in judged])[number],
             _values([entry.bandwidth_peak for entry in judged])[number],
-            open_unit=np.array([entry.tc.value == MAYBE for entry in judged], bool)[number],
+            open_unit=np.array([entry.tc.value == MAYBE for entry in judged], bool).take(number),
             idle=_fewer_blocks_than_sms(self),
         )
 

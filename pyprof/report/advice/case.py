@@ -96,19 +96,19 @@ class Case:
         """Find kernels of these roles."""
         name = self.table.records.coded("kLongName")
         has_role = np.array([*(role(text) in roles for text in name.values), False])
-        return np.asarray(self.chosen & has_role[name.index])
+        return np.asarray(self.chosen & has_role.take(name.index))
 
     def named(self, pattern: re.Pattern[str]) -> Mask:
         """Find kernels whose path, which is the name without its arguments, has this in it."""
         name = self.table.records.coded("kLongName")
         matches = np.array([*(bool(pattern.search(split(t).path)) for t in name.values), False])
-        return np.asarray(self.chosen & matches[name.index])
+        return np.asarray(self.chosen & matches.take(name.index))
 
     def family(self, *families: str) -> Mask:
         """Find rows that work for an op of these families."""
         costs = self.table.costs
         of_family = np.array([family(work) in families for work in costs.work], bool)
-        return np.asarray(self.chosen & of_family[costs.work_of])
+        return np.asarray(self.chosen & of_family.take(costs.work_of))
 
     def kind(self, kind: int) -> Mask:
         """Find rows of a kind of `schema.KINDS`."""
@@ -118,7 +118,7 @@ class Case:
         """Find rows with one of these values in a column of texts."""
         coded = self.table.records.coded(column)
         matches = np.array([*(value in values for value in coded.values), False])
-        return np.asarray(self.chosen & matches[coded.index])
+        return np.asarray(self.chosen & matches.take(coded.index))
 
     @cached_property
     def why(self) -> Coded:

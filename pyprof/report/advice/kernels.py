@@ -96,7 +96,7 @@ def under_roof(case: Case) -> Advice | None:
     limit = case.table.bound
     bound = np.array([*(text in ("compute", "memory") for text in limit.values), False])
     with np.errstate(invalid="ignore"):
-        far = case.chosen & bound[limit.index] & (share < _FAR) & (case.ns >= LAUNCH_NS)
+        far = case.chosen & bound.take(limit.index) & (share < _FAR) & (case.ns >= LAUNCH_NS)
     off = case.says_why("TF32: off")  # which has a rule of its own
     rows = np.flatnonzero(far & case.kind(schema.KERNEL) & ~off)
     return case.advice(

@@ -109,7 +109,7 @@ def _recorded(records: Records) -> Calls:
     kind = records.coded("kind")
     copies = np.array([*(name == schema.KINDS[schema.MEMCPY] for name in kind.values), False])
     replayed = records.numpy("replay") >= 0
-    sort = np.where(copies[kind.index] & ~replayed, SORTS.index(COPY), SORTS.index(LAUNCH))
+    sort = np.where(copies.take(kind.index) & ~replayed, SORTS.index(COPY), SORTS.index(LAUNCH))
     sort[(begin < 0) | ~called_itself(records)] = -1
     return _ordered(records.numpy("pid"), begin, end, sort, complete=False)
 

@@ -290,7 +290,7 @@ def with_helpers(table: Table, known: Mask) -> Mask:
     costs = table.costs
     is_known = np.zeros(int(costs.call.max(initial=-1)) + 1, bool)
     is_known[costs.call[_kernel(table) & ~costs.helper & known]] = True
-    return np.asarray(known | (costs.helper & is_known[costs.call]))
+    return np.asarray(known | (costs.helper & is_known.take(costs.call)))
 
 
 def _kernel(table: Table) -> Mask:

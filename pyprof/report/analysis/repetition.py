@@ -62,7 +62,7 @@ def repetition(records: Records, launched: Ints) -> tuple[str, Ints, Ints] | Non
 def _busiest(records: Records) -> Ints:
     kind = records.coded("kind")
     work = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kind.values), False])
-    rows = np.flatnonzero(work[kind.index])
+    rows = np.flatnonzero(work.take(kind.index))
     keys = np.stack([records.numpy(name)[rows] for name in ("pid", "device", "stream")])
     _, lane = np.unique(keys, axis=1, return_inverse=True)
     lane = lane.reshape(-1)

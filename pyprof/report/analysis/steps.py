@@ -46,7 +46,7 @@ def optimizer_rows(records: Records, launch_ns: Ints) -> Bounds | None:
     work = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kernels.values), False])
     part = records.coded("dir")
     optim = np.array([*(name == "optim" for name in part.values), False]).take(part.index)
-    rows = np.flatnonzero(work[kernels.index])
+    rows = np.flatnonzero(work.take(kernels.index))
     rows = rows[np.argsort(launch_ns[rows], kind="stable")]
     inside = optim[rows]
     last = np.flatnonzero(inside & ~np.append(inside[1:], False))

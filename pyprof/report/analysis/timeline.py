@@ -278,6 +278,6 @@ def _blocking(columns: _Columns) -> bool:
     """Tell whether nearly every kernel ended before the call that launched it did."""
     kind = columns.records.coded("kind")
     kernel = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kind.values), False])
-    rows = columns.chosen & (columns.launch_start >= 0) & kernel[kind.index]
+    rows = columns.chosen & (columns.launch_start >= 0) & kernel.take(kind.index)
     ended = columns.launch_end[rows] >= columns.end[rows]
     return bool(len(ended)) and float(ended.mean()) >= _BLOCKED
