@@ -96,6 +96,13 @@ class Records:
             return spelt(column)
         return column if column.type == kind else column.cast(kind)
 
+    def held(self, name: str) -> pa.Array:
+        """Give a column of numbers, or of lists of these, in as many bits as it is held in."""
+        column = self.columns.get(name)
+        if column is None or isinstance(column, Coded):
+            return self.arrow(name)
+        return one_chunk(column)
+
     def cut(self, name: str) -> Callable[[int, int], pa.Array]:
         """Give the function that gives some rows of a column, of the type that `arrow` gives.
 

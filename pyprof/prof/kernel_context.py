@@ -63,7 +63,7 @@ def distinct_contexts(records: Records) -> tuple[Integers, list[KernelContext]]:
         records.coded("resultSize"),
     ]
     number, first = _combine(parts)
-    order = records.arrow("callIds").take(pa.array(first)).to_pylist()
+    order = records.held("callIds").take(pa.array(first)).to_pylist()
     own, seqs, forward, forward_seqs, backward, on_cpu, in_range, replayed, result = parts
     contexts = [
         KernelContext(

@@ -54,9 +54,9 @@ def chosen(records: Records, works: list[ChosenCall], work_of: Integers) -> Ints
     return chosen_id
 
 
-def around(records: Records) -> tuple[Integers, Ints] | None:
+def around(records: Records) -> tuple[Integers, Integers] | None:
     """Give offsets and ids of the calls around each row, ascending inward; None if unknown."""
-    column = records.arrow("callIds")
+    column = records.held("callIds")
     if column.null_count == len(column):
         return None
     return column.offsets.to_numpy(), column.values.to_numpy()
@@ -127,7 +127,7 @@ def _period(names: list[int]) -> int:
 
 
 def nested_products(
-    offsets: Integers, members: Ints, chosen: Ints, call: Integers, product: NDArray[np.bool_]
+    offsets: Integers, members: Integers, chosen: Ints, call: Integers, product: NDArray[np.bool_]
 ) -> Ints:
     """Find (inner call, outer call) where both are charged products. Shape (n, 2).
 
@@ -217,7 +217,7 @@ class FillCosts:
     """Weight of the kernels that do so for such a call without an op of their own."""
 
     def charge(
-        self, total: Ints, moved: Ints, chosen: Ints, ids: tuple[Integers, Ints] | None
+        self, total: Ints, moved: Ints, chosen: Ints, ids: tuple[Integers, Integers] | None
     ) -> Ints:
         """Give `moved`, bytes a row, with each part charged once: to its fill, or bias's kernel.
 
@@ -238,7 +238,7 @@ class FillCosts:
         moved = np.where(rows, rest, moved)
         return np.where((self.helps > 0) & helped[self.call] & (total != UNKNOWN), filled, moved)
 
-    def _filled(self, offsets: Integers, members: Ints, chosen: Ints, moved: Ints) -> Ints:
+    def _filled(self, offsets: Integers, members: Integers, chosen: Ints, moved: Ints) -> Ints:
         """Give the numbers of the calls with a fill inside that is as large as their result."""
         row = np.flatnonzero(self.weight > 0)
         works, first = np.unique(chosen[row], return_index=True)
