@@ -195,7 +195,7 @@ def group_kernels(rows: Rows) -> Grouping:
     ranks = np.where(rows.on_cpu, rows.own_flops == 0, _ranks(rows))
     call = op_calls.number(
         rows.records, rows.work, rows.work_of, rows.chosen, computes=ranks < _HELPS
-    ).astype(np.int64, copy=False)  # what chooses rows again and again is not to be widened for it
+    ).astype(np.int64, copy=False)  # an index of 32 bits would be widened each time it is used
     tried = _tried(rows, call)
     ranks[tried] = _HELPS
     calls = int(call.max(initial=-1)) + 1

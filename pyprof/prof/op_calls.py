@@ -137,7 +137,7 @@ def nested_products(
     charged = product & (chosen >= 0)
     within = np.repeat(np.where(charged, chosen, -1), np.diff(offsets))
     outer = np.flatnonzero(members < within)
-    del within  # as long as the calls of all rows
+    del within  # which is as long as `members`
     ids, first = np.unique(chosen[charged], return_index=True)
     outer = outer[np.isin(members[outer], ids)]
     if not len(outer):

@@ -115,8 +115,8 @@ def overview(
         each_step = per_step(table, capture_steps, picked)
         ops = top_ops(table, rows, each_step)
         give_back()
-        work, families = by_part(table, rows, PARTS), _families(table, rows)
-        used = (
+        phase_work, families = by_part(table, rows, PARTS), _families(table, rows)
+        shares_of_peak = (
             Utilization()
             if asked
             else utilization(table, capture_steps, picked or capture_steps.steady, timed)
@@ -129,9 +129,9 @@ def overview(
             chosen=picked,
             steps=capture_steps,
             timeline=timed,
-            phase_work=work,
+            phase_work=phase_work,
             families=families,
-            utilization=used,
+            utilization=shares_of_peak,
             coverage=cost_coverage(table, rows),
             vias=_by_text(source, rows, "via", schema.VIAS),
             ops=ops,
