@@ -85,6 +85,24 @@ def test_arrow_makes_frames_though_pandas_was_hidden() -> None:
     assert python("-c", FRAME).stdout.split() == ["1", "2"]
 
 
+GROUPS = """
+from pyprof import arrow_setup
+arrow_setup.prepare()
+import os, pyarrow
+table = pyarrow.table({"key": ["a", "b"] * 1000, "value": [1.0] * 2000})
+table.group_by("key").aggregate([("value", "sum")])
+names = [*pyarrow.supported_memory_backends()]
+pools = [getattr(pyarrow, name + "_memory_pool")() for name in names]
+print(*(name for name, pool in zip(names, pools) if pool.max_memory()))
+print(os.environ.get("ARROW_DEFAULT_MEMORY_POOL"))
+"""
+
+
+def test_groups_take_their_memory_where_all_else_does() -> None:
+    """Arrow's own allocators are not used; what this process starts is not told of it."""
+    assert python("-c", GROUPS).stdout.split() == ["system", "None"]
+
+
 WORKER = """
 from pyprof.inputs.processes import Processes
 LOADED = "bool(__import__('pyarrow').array([1])) and 'pandas' in __import__('sys').modules"
