@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Integers
+    from pyprof.arrays import Integers, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +145,8 @@ class Records:
         A row whose time is not known takes none, so that it changes no sum and no set of time: its
         duration is 0, its end its start, its start that of its launch, within those of the others.
         """
+        if name not in self.columns and name not in _TIMED:
+            return np.broadcast_to(np.int64(absent), self.rows)
         column = self.arrow(name)
         if not column.null_count:
             return np.asarray(column.to_numpy())
@@ -202,6 +204,8 @@ def _narrow(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     return column
 
 
+_TIMED = frozenset(("start", "end", "kDuration"))
+"""Columns of which one follows from the others where it is not known."""
 _TIMES = frozenset(("start", "end", "launch"))
 """Columns of numbers that are hardly ever small."""
 _NARROW = {pa.int64(): pa.int32(), pa.list_(pa.int64()): pa.list_(pa.int32())}
@@ -269,8 +273,12 @@ def distinct(keys: Integers) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """
     if not len(keys):
         return np.zeros(0, np.int64), np.zeros(0, np.int32)
-    if (low := int(keys.min())) + _DENSE * len(keys) > int(keys.max()):
-        return _distinct_of_few(keys - low)
+    low, high = int(keys.min()), int(keys.max())
+    if low == high:
+        return np.zeros(1, np.int64), np.zeros(len(keys), np.int32)
+    if low + _DENSE * len(keys) > high:
+        places = keys if low == 0 else np.subtract(keys, low, dtype=np.int64)
+        return _distinct_of_few(places.astype(np.int64, copy=False))  # by which NumPy is quickest
     encoded = pa.array(keys).dictionary_encode()  # hashing; no sort of millions
     number = encoded.indices.to_numpy()
     return first_rows(number), number
@@ -280,13 +288,14 @@ _DENSE = 4
 """Values that there may be for each of some keys, so that a place for each value is soon filled."""
 
 
-def _distinct_of_few(keys: Integers) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _distinct_of_few(keys: Ints) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Do the same for keys from 0 on: without hashing, by the first row of each value."""
     rows = np.arange(len(keys), dtype=np.int32)
     first = np.empty(int(keys.max(initial=-1)) + 1, np.int32)
     first[keys[::-1]] = rows[::-1]  # the last assignment stays
     first_of_row = first[keys]
     firsts = np.flatnonzero(first_of_row == rows)
+    del first_of_row  # rows may be many
     number = np.empty(len(first), np.int32)
     number[keys[firsts]] = rows[: len(firsts)]
     return firsts, number[keys]
