@@ -97,8 +97,13 @@ class Rows:
     """Of each name."""
     kind: Coded
     """What each row is, as `schema.KINDS` names it."""
-    own_flops: Ints
-    """Of the innermost op of each row on the CPU, whatever it works for."""
+    own: list[int]
+    """FLOPs of the innermost op of each of the contexts on the CPU, whatever it works for."""
+
+    @property
+    def own_flops(self) -> Ints:
+        """Those of each row."""
+        return np.array(self.own, np.int64).take(self.context_of)
 
     @cached_property
     def on_cpu(self) -> Mask:
@@ -116,11 +121,11 @@ class Rows:
         return np.array([name in names for name in self.kind.values], bool).take(self.kind.index)
 
     @cached_property
-    def chosen(self) -> Ints:
+    def chosen(self) -> Integers:
         """The id of the call that each row works for; -1 for a row that is a call of its own."""
         return op_calls.chosen(self.records, self.work, self.work_of)
 
-    @cached_property
+    @property
     def weight(self) -> Ints:
         """Time on the GPU, ns; at least 1, so that each row has a part."""
         return np.maximum(self.records.numpy("kDuration"), 1)
@@ -169,7 +174,7 @@ def choose_op_calls(records: Records, model: ModelConfig | None = None) -> Rows:
         name=name,
         role=[role(text) for text in name.values],
         kind=_kinds(records),
-        own_flops=np.array(alone, np.int64).take(context_of),
+        own=alone,
     )
 
 
@@ -186,23 +191,25 @@ class Grouping:
     """Rows that do their call's arithmetic, and so share its cost."""
     tried: Mask
     """Rows that cuDNN's benchmark ran to choose another."""
-    kernels: Ints
+    kernels: Integers
     """Of each row's call: how many do its arithmetic."""
 
 
 def group_kernels(rows: Rows) -> Grouping:
     """Number the op calls; of a call's kernels those of the likeliest role do its arithmetic."""
-    ranks = np.where(rows.on_cpu, rows.own_flops == 0, _ranks(rows))
+    ranks = _ranks(rows)
+    if rows.on_cpu.any():
+        ranks = np.where(rows.on_cpu, rows.own_flops == 0, ranks)
     call = op_calls.number(
         rows.records, rows.work, rows.work_of, rows.chosen, computes=ranks < _HELPS
     ).astype(np.int64, copy=False)  # an index of 32 bits would be widened each time it is used
     tried = _tried(rows, call)
     ranks[tried] = _HELPS
     calls = int(call.max(initial=-1)) + 1
-    best = np.full(calls, _HELPS)
+    best = np.full(calls, _HELPS, np.int32)
     np.minimum.at(best, call[rows.kernel], ranks[rows.kernel])
     arithmetic = rows.kernel & (ranks == best[call])
-    kernels = np.bincount(call[arithmetic], minlength=calls)[call]
+    kernels = np.bincount(call[arithmetic], minlength=calls).astype(np.int32)[call]
     return Grouping(call, arithmetic, tried, kernels)
 
 
@@ -327,7 +334,7 @@ def _by_stage(
     stages: Sequence[tuple[int, ...]],
     cost_of: Integers,
     call: Integers,
-    kernels: Ints,
+    kernels: Integers,
 ) -> Ints:
     """Weigh the kernels of calls that are divided otherwise than by time, one a stage.
 
@@ -408,14 +415,15 @@ def _kinds(records: Records) -> Coded:
     return Coded(np.where(kind.index < 0, len(kind.values), kind.index), values)
 
 
-def _ranks(rows: Rows) -> Ints:
+def _ranks(rows: Rows) -> Integers:
     """Rank each row's kernel among those that may do its op's arithmetic; 0 is the likeliest."""
     first, index = combinations(rows.work_of, rows.name.index)
     rank_of = [
         rank(rows.role[rows.name.index[row]], rows.family[rows.work_of[row]])
         for row in first.tolist()
     ]
-    return np.array([_HELPS if place is None else place for place in rank_of], np.int64)[index]
+    ranks = [_HELPS if place is None else place for place in rank_of]
+    return np.array(ranks, np.int32).take(index)
 
 
 def _charged_inside(rows: Rows, call: Integers) -> Ints:

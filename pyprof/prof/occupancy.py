@@ -16,7 +16,7 @@ from pyprof.parse.records import first_rows, number_combinations
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.arrays import Floats, Integers, Ints, Mask
     from pyprof.gpu.peaks import Device
     from pyprof.parse.records import Coded, Records
 
@@ -25,10 +25,22 @@ if TYPE_CHECKING:
 class Fill:
     """By row; NaN where the launch or the device is not known."""
 
-    occupancy: Floats
-    """Warps that fit on an SM, as a share of those that an SM can hold."""
-    waves: Floats
-    """How often the grid fills the device."""
+    occupancies: Floats
+    """Of launches alike: warps that fit on an SM, as a share of those that an SM can hold."""
+    all_waves: Floats
+    """Of launches alike: how often the grid fills the device."""
+    of_row: Integers
+    """Which of these launches each row is one of."""
+
+    @property
+    def occupancy(self) -> Floats:
+        """Warps that fit on an SM, as a share of those that an SM can hold."""
+        return self.occupancies.take(self.of_row)
+
+    @property
+    def waves(self) -> Floats:
+        """How often the grid fills the device."""
+        return self.all_waves.take(self.of_row)
 
 
 def fill(records: Records, device_of: Callable[[str | None], Device]) -> Fill:
@@ -37,14 +49,13 @@ def fill(records: Records, device_of: Callable[[str | None], Device]) -> Fill:
     number = number_combinations(
         *launch, *(records.numpy(name) for name in ("regs", "smem")), _kernels(records).astype(int)
     )
-    one = _of_launches(records, device_of, first_rows(number))
-    return Fill(one.occupancy[number], one.waves[number])
+    return Fill(*_of_launches(records, device_of, first_rows(number)), number)
 
 
 def _of_launches(
     records: Records, device_of: Callable[[str | None], Device], of_rows: Ints
-) -> Fill:
-    """Compute those of some rows."""
+) -> tuple[Floats, Floats]:
+    """Compute occupancy and waves of some rows."""
     grid, threads = (_product(records.coded(name))[of_rows] for name in ("grid", "block"))
     regs, smem = (records.numpy(name)[of_rows] for name in ("regs", "smem"))
     is_known = (threads != NONE) & (regs != NONE) & (smem != NONE) & _kernels(records)[of_rows]
@@ -60,7 +71,7 @@ def _of_launches(
         blocks = occupancy.blocks_per_sm(limits, threads[rows], regs[rows], smem[rows])
         share[rows] = occupancy.occupancy(limits, threads[rows], blocks)
         waves[rows] = occupancy.waves(grid[rows], blocks, device.sm_count)
-    return Fill(share, waves)
+    return share, waves
 
 
 def _kernels(records: Records) -> Mask:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def number(
-    records: Records, works: list[ChosenCall], work_of: Integers, ids: Ints, computes: Mask
+    records: Records, works: list[ChosenCall], work_of: Integers, ids: Integers, computes: Mask
 ) -> Integers:
     """Number the op calls; rows of one call share its number.
 
@@ -28,7 +28,9 @@ def number(
     """
     if around(records) is None:
         return _runs(records, work_of, computes)
-    first, call = distinct(np.where(ids < 0, -1 - np.arange(len(ids)), ids))
+    own = -1 - np.arange(len(ids), dtype=np.int32)  # numbers that no id is
+    first, call = distinct(np.where(ids < 0, own, ids))
+    del own  # rows may be many
     # Rows of one call in different surroundings work for the same: it is costed once.
     number_of_work: dict[object, int] = {}
     same = [
@@ -43,12 +45,13 @@ def number(
     return number_combinations(same_of_row, call)
 
 
-def chosen(records: Records, works: list[ChosenCall], work_of: Integers) -> Ints:
+def chosen(records: Records, works: list[ChosenCall], work_of: Integers) -> Integers:
     """Give the id of the call that each row works for; -1 for a row that is a call of its own."""
-    position = np.array([work.position for work in works], np.int64).take(work_of)
-    chosen_id = np.full(len(position), -1)
+    position = np.array([work.position for work in works], np.int32).take(work_of)
+    chosen_id = np.full(len(position), -1, np.int32)
     if (ids := around(records)) is not None:
         offsets, members = ids
+        chosen_id = chosen_id.astype(members.dtype, copy=False)
         within = (position != OWN) & (position < np.diff(offsets))
         chosen_id[within] = members[offsets[:-1][within] + position[within]]
     return chosen_id
@@ -127,7 +130,11 @@ def _period(names: list[int]) -> int:
 
 
 def nested_products(
-    offsets: Integers, members: Integers, chosen: Ints, call: Integers, product: NDArray[np.bool_]
+    offsets: Integers,
+    members: Integers,
+    chosen: Integers,
+    call: Integers,
+    product: NDArray[np.bool_],
 ) -> Ints:
     """Find (inner call, outer call) where both are charged products. Shape (n, 2).
 
@@ -217,7 +224,7 @@ class FillCosts:
     """Weight of the kernels that do so for such a call without an op of their own."""
 
     def charge(
-        self, total: Ints, moved: Ints, chosen: Ints, ids: tuple[Integers, Integers] | None
+        self, total: Ints, moved: Ints, chosen: Integers, ids: tuple[Integers, Integers] | None
     ) -> Ints:
         """Give `moved`, bytes a row, with each part charged once: to its fill, or bias's kernel.
 
@@ -238,7 +245,7 @@ class FillCosts:
         moved = np.where(rows, rest, moved)
         return np.where((self.helps > 0) & helped[self.call] & (total != UNKNOWN), filled, moved)
 
-    def _filled(self, offsets: Integers, members: Integers, chosen: Ints, moved: Ints) -> Ints:
+    def _filled(self, offsets: Integers, members: Integers, chosen: Integers, moved: Ints) -> Ints:
         """Give the numbers of the calls with a fill inside that is as large as their result."""
         row = np.flatnonzero(self.weight > 0)
         works, first = np.unique(chosen[row], return_index=True)
