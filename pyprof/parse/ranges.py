@@ -52,11 +52,15 @@ def nest(thread: Ints, start: Ints, end: Ints, tiebreak: Callable[[], Ints]) -> 
     for only where bounds do not tell.
     """
     order = by_start(thread, start)
-    bounds = thread[order], start[order], end[order]
-    if not _enclosing_first(*bounds):
-        order = np.lexsort((tiebreak(), -end, start, thread))
-        bounds = thread[order], start[order], end[order]
-    thread, start, end = bounds
+    thread = thread[order]  # here and below one by one, to let go of each as it came: they are many
+    start = start[order]
+    end = end[order]
+    if not _enclosing_first(thread, start, end):
+        again = np.lexsort((tiebreak()[order], -end, start, thread))
+        order = order[again]
+        thread = thread[again]
+        start = start[again]
+        end = end[again]
     return Nest(thread, start, end, _parents(thread, end), order.astype(np.int32))
 
 

@@ -18,7 +18,7 @@ from pyprof.report.analysis.intervals import EMPTY, Intervals, union, union_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Integers, Ints, Mask
     from pyprof.parse.records import Records
     from pyprof.schema import Capture
 
@@ -60,7 +60,7 @@ class Calls:
     pid: Ints
     start: Ints
     end: Ints
-    sort: Ints
+    sort: Integers
     """Index into SORTS."""
     complete: bool
     """False where only the calls are known that gave the GPU work: no synchronisation."""
@@ -98,7 +98,7 @@ def _captured(capture: Capture) -> Calls:
     names = table.column("name").combine_chunks()
     code = [SORTS.index(sort) if (sort := sort_of(text)) else -1
             for text in names.dictionary.to_pylist()]  # fmt: skip
-    sorted_as = np.array([*code, -1], np.int64)[ints(names.indices)]
+    sorted_as = np.array([*code, -1], np.int8)[ints(names.indices)]
     pid = ints(capture.threads.column("pid"))[ints(table.column("thread"))]
     start, end = ints(table.column("start")), ints(table.column("end"))
     return _ordered(pid, start, end, sorted_as, complete=True)
@@ -109,16 +109,20 @@ def _recorded(records: Records) -> Calls:
     kind = records.coded("kind")
     copies = np.array([*(name == schema.KINDS[schema.MEMCPY] for name in kind.values), False])
     replayed = records.numpy("replay") >= 0
-    sort = np.where(copies.take(kind.index) & ~replayed, SORTS.index(COPY), SORTS.index(LAUNCH))
+    copy, launch = (np.int8(SORTS.index(sort)) for sort in (COPY, LAUNCH))
+    sort = np.where(copies.take(kind.index) & ~replayed, copy, launch)
     sort[(begin < 0) | ~called_itself(records)] = -1
     return _ordered(records.numpy("pid"), begin, end, sort, complete=False)
 
 
-def _ordered(pid: Ints, start: Ints, end: Ints, sort: Ints, *, complete: bool) -> Calls:
+def _ordered(pid: Ints, start: Ints, end: Ints, sort: Integers, *, complete: bool) -> Calls:
     long = (sort == SORTS.index(LAUNCH)) & (end - start > LOAD_NS)
-    sort = np.where(long, SORTS.index(LOAD), sort)
+    sort = np.where(long, np.int8(SORTS.index(LOAD)), sort)
     rows = np.flatnonzero(sort >= 0)
-    rows = rows[np.argsort(start[rows], kind="stable")]
+    if (np.diff(start[rows]) < 0).any():
+        rows = rows[np.argsort(start[rows], kind="stable")]
+    elif len(rows) == len(start):
+        return Calls(pid, start, end, sort, complete)
     return Calls(pid[rows], start[rows], end[rows], sort[rows], complete)
 
 

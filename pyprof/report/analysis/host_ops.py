@@ -111,14 +111,14 @@ def _ranges(capture: Capture) -> _Ranges:
     del nested  # all ranges are many
     thread = np.asarray(pc.fill_null(ranges.column("thread"), NONE))
     nest = nesting.nest(
-        thread[rows],
-        start[rows],
-        end[rows],
+        thread.take(rows),
+        start.take(rows),
+        end.take(rows),
         lambda: _ranks(ints(ranges.column("op_id"))[rows], _RANK[kind[rows]]),
     )
     del thread, start, end
-    rows = rows[nest.order]
-    kind, code = kind[rows], code[rows]
+    rows = rows.take(nest.order)
+    kind, code = kind.take(rows), code.take(rows)
     numbers: dict[str, int] = {}
     number_of_template = np.full(len(templates) + 1, NONE, np.int32)
     used_templates = used([code], len(templates))
@@ -126,7 +126,7 @@ def _ranges(capture: Capture) -> _Ranges:
         name = _name(templates[place], Kind(int(kind_of[place])))
         if name is not None:
             number_of_template[place] = numbers.setdefault(name, len(numbers))
-    return _Ranges(nest, kind, number_of_template[code], [*numbers])
+    return _Ranges(nest, kind, number_of_template.take(code), [*numbers])
 
 
 def _ranks(op_id: Ints, rank: Integers) -> Ints:

@@ -71,7 +71,8 @@ EMPTY = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
 def union_of(start: Ints, end: Ints) -> Intervals:
     """Merge intervals in any order, overlapping or not; empty and reversed ones are left out."""
     keep = end > start
-    start, end = start[keep], end[keep]
+    if not keep.all():
+        start, end = start[keep], end[keep]
     if not len(start):
         return EMPTY
     if (start[1:] < start[:-1]).any():

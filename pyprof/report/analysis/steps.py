@@ -258,18 +258,29 @@ def on_gpu(records: Records, of_row: Ints, start: Ints, end: Ints) -> Ints:
     if bounds is None:
         return end - start
     inside = of_row != OUTSIDE
-    times = [records.numpy(name, 0)[inside] for name in ("window", "start", "end")]
-    paused = recorded(np.ones_like(times[0], bool), *times).paused
+    times = [records.numpy(name, 0) for name in ("window", "start", "end")]
+    if not inside.all():
+        times = [time[inside] for time in times]
+    paused = recorded(np.ones(len(times[0]), bool), *times).paused
     return np.asarray(np.diff(bounds) - paused.length_within(bounds[:-1], bounds[1:]))
 
 
 def bounds_on_gpu(records: Records, of_row: Ints, count: int) -> Ints | None:
     """Give the first start of any of `count` steps and each one's end; None where none has rows."""
-    rows = np.flatnonzero(of_row != OUTSIDE)
-    if not len(rows):
+    inside = of_row != OUTSIDE
+    if not inside.any():
         return None
-    finished = np.full(count, np.iinfo(np.int64).min)
-    np.maximum.at(finished, of_row[rows], records.numpy("end")[rows])
-    finished = np.maximum.accumulate(finished)
-    first_row = int(records.numpy("start")[rows[of_row[rows] == of_row[rows].min()]].min())
+    finished = np.maximum.accumulate(last_ends(records, of_row, count))
+    first_step = of_row.min(initial=count, where=inside)
+    first_row = int(records.numpy("start")[of_row == first_step].min())
     return np.append(first_row, np.maximum(finished, first_row))
+
+
+def last_ends(records: Records, of_row: Ints, count: int) -> Ints:
+    """Give when the last row of each of `count` steps ended; the least of numbers without rows."""
+    ended = np.full(count, np.iinfo(np.int64).min)
+    end, inside = records.numpy("end"), of_row != OUTSIDE
+    if not inside.all():
+        of_row, end = of_row[inside], end[inside]
+    np.maximum.at(ended, of_row, end)
+    return ended

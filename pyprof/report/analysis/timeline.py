@@ -10,8 +10,9 @@ import numpy as np
 from pyprof import schema
 from pyprof.arrays import distinct_values
 from pyprof.parse.ranges import by_value
+from pyprof.parse.records import combinations
 from pyprof.report.analysis import host_api, idle
-from pyprof.report.analysis.intervals import complement, union_of
+from pyprof.report.analysis.intervals import EMPTY, complement, union_of
 from pyprof.report.analysis.windows import recorded
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Integers, Ints, Mask
     from pyprof.parse.records import Records
     from pyprof.report.analysis.intervals import Intervals
     from pyprof.schema import Capture
@@ -58,15 +59,14 @@ def streams(records: Records) -> list[Stream]:
     keys = [records.numpy(name, _ABSENT) for name in ("pid", "device", "stream")]
     if not records.rows:
         return []
-    order = np.lexsort(keys[::-1])
-    changed = np.zeros(records.rows, bool)
-    for key in keys:
-        changed[1:] |= np.diff(key[order]) != 0
+    first, number = combinations(*keys)
+    rows_of = dict(by_value(number))
     several = len(distinct_values(keys[0])) > 1
     kind = records.coded("kind")
     cpu = [value == schema.KINDS[schema.CPU] for value in kind.values] + [False]
     listed = []
-    for rows in np.split(order, np.flatnonzero(changed)):
+    for place in np.lexsort([key[first] for key in keys[::-1]]).tolist():
+        rows = rows_of[place]
         identifiers = [int(key[rows[0]]) for key in keys]
         pid, device, stream = (None if value == _ABSENT else value for value in identifiers)
         listed.append(Stream(pid, device, stream, rows, cpu[kind.index[rows[0]]], several))
@@ -178,14 +178,13 @@ _MOST = 1024
 """GPUs that are looked at, each as one process used it; no machine has as many."""
 
 
-def sorts(records: Records) -> Ints:
+def sorts(records: Records) -> Integers:
     """Tell of each row whether it computes, communicates or copies."""
     kind, part = records.coded("kind"), records.coded("dir")
-    copy = np.array([*(value == schema.KINDS[schema.MEMCPY] for value in kind.values), False])[
-        kind.index
-    ]
+    is_copy = [value == schema.KINDS[schema.MEMCPY] for value in kind.values]
+    copy = np.array([*is_copy, False]).take(kind.index)
     comm = np.array([*(value == "comm" for value in part.values), False]).take(part.index)
-    return np.select([copy, comm], [COPY, COMMUNICATION], COMPUTE)
+    return np.select([copy, comm], [np.int8(COPY), np.int8(COMMUNICATION)], np.int8(COMPUTE))
 
 
 def timeline(
@@ -221,7 +220,7 @@ def timeline(
 class _Columns:
     """The columns that the analysis needs, taken out of the records once."""
 
-    def __init__(self, records: Records, sort: Ints, chosen: Mask) -> None:
+    def __init__(self, records: Records, sort: Integers, chosen: Mask) -> None:
         self.records, self.sort, self.chosen = records, sort, chosen
         self.start, self.end = records.numpy("start"), records.numpy("end")
         self.window = records.numpy("window", 0)
@@ -231,10 +230,13 @@ class _Columns:
 
     def device(self, key: tuple[int, int], on_device: Ints, host: host_api.Host) -> DeviceTime:
         """Analyse one device of one process, given all its rows."""
-        rows = on_device[self.chosen[on_device]]
-        rows = rows[np.argsort(self.start[rows], kind="stable")]
-        times = (column[on_device] for column in (self.window, self.start, self.end))
-        first, last, paused, windows = recorded(self.chosen[on_device], *times)
+        chosen = self.chosen[on_device]
+        first, last, paused, windows = recorded(
+            chosen, *(column[on_device] for column in (self.window, self.start, self.end))
+        )
+        rows = on_device[chosen]
+        if (np.diff(self.start[rows]) < 0).any():
+            rows = rows[np.argsort(self.start[rows], kind="stable")]
         compute, communication, copy = (self._set(rows, sort) for sort in range(3))
         free = complement(compute | communication | copy, first, last)
         gaps = self._gaps(rows, free - paused)
@@ -256,7 +258,7 @@ class _Columns:
 
     def _set(self, rows: Ints, sort: int) -> Intervals:
         picked = rows[self.sort[rows] == sort]
-        return union_of(self.start[picked], self.end[picked])
+        return union_of(self.start[picked], self.end[picked]) if len(picked) else EMPTY
 
     def _gaps(self, rows: Ints, free: Intervals) -> idle.Gaps:
         place = np.searchsorted(self.start[rows], free.end)

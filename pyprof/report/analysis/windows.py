@@ -35,10 +35,13 @@ def recorded(chosen: Mask, window: Ints, start: Ints, end: Ints) -> Recorded:
     names, number = distinct(window)
     count, limits = len(names), np.iinfo(np.int64)
     first, last, before = (np.full(count, value) for value in (limits.max, limits.min, limits.min))
-    np.minimum.at(first, number[chosen], start[chosen])
-    np.maximum.at(last, number[chosen], end[chosen])
-    earlier = ~chosen & (start < first[number])
-    np.maximum.at(before, number[earlier], end[earlier])
+    if count == 1 and chosen.all():  # nearly always
+        first[0], last[0] = start.min(), end.max()
+    else:
+        np.minimum.at(first, number[chosen], start[chosen])
+        np.maximum.at(last, number[chosen], end[chosen])
+        earlier = ~chosen & (start < first[number])
+        np.maximum.at(before, number[earlier], end[earlier])
     there = last > limits.min
     first = np.where(before > limits.min, np.minimum(first, before), first)[there]
     last = last[there]
