@@ -6,8 +6,9 @@ Arrow looks for pandas once, when it makes its first array of a list, and so loa
 Its own allocator keeps what was freed, and takes time to clear what it asks for in advance: parse
 of 65 MB of a trace holds 195 MB instead of 257. Python can choose another, but what Arrow groups
 takes its memory from the one that the environment named as Arrow was loaded: 80 MB of a comparison.
-The C library's keeps some of what was freed, too, until asked to give it back. So does NumPy with pages of 2 MB: of an array that is soon freed, the system clears
-more than is used, a twelfth of all the time that a summary takes.
+The C library's keeps some of what was freed, too, until asked to give it back. So does NumPy with
+pages of 2 MB: of an array that is soon freed, the system clears more than is used, a twelfth of all
+the time that a summary takes.
 
 Of itself the C library asks the system anew for each array of more than 32 MB, and gives it back at
 once: clearing that memory again and again took a third of the time of five million kernels.

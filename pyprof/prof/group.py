@@ -189,19 +189,20 @@ def add_up(rows: pa.Table, keys: Sequence[str], how: Mapping[str, str]) -> pa.Ta
 
 def add_up_rows(
     keys: Mapping[str, pa.DictionaryArray],
-    numbers: Mapping[str, Ints | Floats],
+    numbers: Iterable[tuple[str, Ints | Floats]],
     rows: Mask | None = None,
 ) -> pa.Table:
     """Add up numbers of all rows, or those chosen, by some texts: exactly, or as floats in order.
 
     What comes out is what `add_up` gives of a table of them, at less cost; groups come in the order
-    of their first rows.
+    of their first rows. Numbers are asked for one after the other, for rows may be many.
     """
     codes = [encode(key).index for key in keys.values()]
-    chosen = np.arange(len(codes[0])) if rows is None else np.flatnonzero(rows)
+    chosen = slice(None) if rows is None or rows.all() else np.flatnonzero(rows)
     first, group = combinations(*(code[chosen] for code in codes))
-    row = pa.array(chosen[first])
-    sums = {name: _summed(group, values[chosen], len(first)) for name, values in numbers.items()}
+    del codes
+    row = pa.array(first if isinstance(chosen, slice) else chosen[first])
+    sums = {name: _summed(group, values[chosen], len(first)) for name, values in numbers}
     return pa.table(
         {**{name: key.take(row).cast(pa.string()) for name, key in keys.items()}, **sums}
     )

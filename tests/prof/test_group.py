@@ -40,7 +40,7 @@ def test_sums_of_rows_are_those_of_their_table(
     table = pa.table({**keys, **numbers})
     for mask in (None, chosen):
         expected = table if mask is None else table.filter(pa.array(mask))
-        sums = add_up_rows(keys, numbers, mask)
+        sums = add_up_rows(keys, numbers.items(), mask)
         order = [("op", "ascending"), ("line", "ascending")]
         whole = add_up(expected, ["op", "line"], {"ns": "sum", "flops": "sum"})
         assert sums.sort_by(order).equals(whole.sort_by(order))

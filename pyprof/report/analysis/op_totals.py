@@ -50,17 +50,17 @@ def sums(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None = No
 
     Gives a row for each group, small enough to send: its keys, and what `_SUMS` names.
     """
-    keys = {name: table.numbered(name) for name in names}
-    numbers: dict[str, Ints | Floats] = {
-        "calls": np.ones(len(table.duration_ns), np.int64),
-        "ns": table.duration_ns,
-    }
+    return add_up_rows({name: table.numbered(name) for name in names}, _numbers(table), rows)
+
+
+def _numbers(table: Table) -> Iterator[tuple[str, Ints | Floats]]:
+    """Give what `_SUMS` names of each row, one after the other."""
+    yield "calls", np.broadcast_to(np.int64(1), len(table.duration_ns))
+    yield "ns", table.duration_ns
     for name, cost in (("flops", table.costs.flops), ("bytes", table.costs.bytes)):
         # As floats: the FLOPs of some thousand ranks are more than 63 bits hold.
-        numbers[name] = np.maximum(cost, 0).astype(float)
-        has_cost = with_helpers(table, cost >= 0)
-        numbers[f"{name}_ns"] = np.where(has_cost, table.duration_ns, 0)
-    return add_up_rows(keys, numbers, rows)
+        yield name, np.maximum(cost, 0).astype(float)
+        yield f"{name}_ns", table.duration_ns * with_helpers(table, cost >= 0)
 
 
 def merge_totals(a: pa.Table, b: pa.Table) -> pa.Table:

@@ -22,7 +22,7 @@ from pyprof.report.render.text import duration, number, percent
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pyprof.arrays import Mask
+    from pyprof.arrays import Floats, Ints, Mask
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
 
@@ -111,20 +111,23 @@ def achieved(table: Table, rows: Mask | None) -> Achieved:
 
 def _ops(table: Table, chosen: Mask) -> pa.Table:
     costs = table.costs
+    works = chosen & (costs.flops > 0) & (costs.bytes > 0) & (table.duration_ns > 0)
+    keys = {name: table.numbered(name) for name in _KEYS_BY_LINE}
+    return add_up_rows(keys, _numbers(table), works)
+
+
+def _numbers(table: Table) -> Iterator[tuple[str, Ints | Floats]]:
+    """Give what `_SUMS` names of each row, one after the other."""
+    costs, share = table.costs, table.roofline.share
+    yield "ns", table.duration_ns
+    yield "flops", costs.flops.astype(float)
+    yield "bytes", costs.bytes.astype(float)
+    yield "eff_ns", np.where(np.isnan(share), 0, share * table.duration_ns)
+    yield "eff_known_ns", table.duration_ns * ~np.isnan(share)
     traffic = dram_bytes(table)
     is_measured = np.isfinite(traffic)
-    works = chosen & (costs.flops > 0) & (costs.bytes > 0) & (table.duration_ns > 0)
-    share = table.roofline.share
-    numbers = {
-        "ns": table.duration_ns,
-        "flops": costs.flops.astype(float),
-        "bytes": costs.bytes.astype(float),
-        "eff_ns": np.where(np.isnan(share), 0, share * table.duration_ns),
-        "eff_known_ns": np.where(np.isnan(share), 0, table.duration_ns),
-        "dram": np.where(is_measured, traffic, 0.0),
-        "dram_flops": np.where(is_measured, costs.flops, 0.0),
-    }
-    return add_up_rows({name: table.numbered(name) for name in _KEYS_BY_LINE}, numbers, works)
+    yield "dram", np.where(is_measured, traffic, 0.0)
+    yield "dram_flops", np.where(is_measured, costs.flops, 0.0)
 
 
 def _weights(table: Table, chosen: Mask) -> Iterator[tuple[Roof, float]]:

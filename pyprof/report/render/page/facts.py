@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from pyprof.parse.records import number_combinations, totals
+from pyprof.parse.records import combinations, totals
 from pyprof.prof.column_values import spelt
 from pyprof.prof.group import add_up
 from pyprof.report.analysis.layer_tree import NO_LAYER, steps
@@ -60,16 +60,14 @@ class RowFacts:
 def row_facts(table: Table, rows: Mask | None = None) -> RowFacts:
     """Number the combinations of all rows; sum up all rows, or those chosen."""
     columns = _columns(table)
-    indices = [column.indices.fill_null(-1).to_numpy().astype(np.int64)
-               for column in columns.values()]  # fmt: skip
-    of_row = number_combinations(*indices)
-    count = int(of_row.max(initial=-1)) + 1
-    first = np.zeros(count, np.int64)
-    first[of_row[::-1]] = np.arange(len(of_row))[::-1]
-    chosen = np.ones(len(of_row), bool) if rows is None else rows
+    first, of_row = combinations(
+        *(column.indices.fill_null(-1).to_numpy() for column in columns.values())
+    )
+    count = len(first)
     texts = {
         name: column.take(pa.array(first)).cast(pa.string()) for name, column in columns.items()
     }
+    chosen = slice(None) if rows is None or rows.all() else rows
     ns = totals(of_row[chosen], table.duration_ns[chosen], count)
     number = np.bincount(of_row[chosen], minlength=count)
     return RowFacts(pa.table({**texts, "ns": ns, "rows": number}), of_row)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyprof.parse.records import combinations, totals
+from pyprof.report.analysis.steps import last_ends
 from pyprof.report.analysis.timeline import streams
 from pyprof.report.render.page.facts import KEYS
 from pyprof.report.render.page.sections import device_name
@@ -244,9 +245,7 @@ def _chosen_streams(
 def _marks(records: Records, overview: Overview, first: int) -> tuple[Ints, Callable[[int], Mark]]:
     """Give the steps on the GPU, and what marks each."""
     steps = overview.steps
-    ended = np.full(len(steps), np.iinfo(np.int64).min)
-    inside = np.flatnonzero(steps.of_row >= 0)
-    np.maximum.at(ended, steps.of_row[inside], records.numpy("end")[inside])
+    ended = last_ends(records, steps.of_row, len(steps))
     low, high = overview.chosen or (0, len(steps))
     shown = low + np.flatnonzero((ended[low:high] > 0) & (steps.duration_ns[low:high] > 0))
     ended = np.maximum.accumulate(ended)
@@ -322,49 +321,54 @@ def _lane(
 ) -> Lane:  # fmt: skip
     rows = stream.rows[chosen[stream.rows]]
     start, end = records.numpy("start")[rows], records.numpy("end")[rows]
-    order = np.lexsort((end, start))
-    rows, start, end = rows[order], start[order], end[order]
-    box = _joined(start, single[rows], first, length)
-    begins = np.flatnonzero(np.diff(box, prepend=-1))
-    time = end - start
-    top = np.flatnonzero(time == np.maximum.reduceat(time, begins)[box])
-    longest = top[np.flatnonzero(np.diff(box[top], prepend=-1))]  # of each box, the first of these
-    last = np.maximum.reduceat(end, begins)
+    if not ((start[1:] > start[:-1]) | ((start[1:] == start[:-1]) & (end[1:] >= end[:-1]))).all():
+        order = np.lexsort((end, start))
+        rows, start, end = rows[order], start[order], end[order]
     fact = texts.of_row[rows]
+    begin = _begins(start, single[rows], first, length)
+    begins = np.flatnonzero(begin)
     count = np.diff(begins, append=len(rows))
+    del rows  # here and below: they may be many
+    time, last, start = end - start, np.maximum.reduceat(end, begins), start[begins]
+    del end
+    box = np.cumsum(begin, dtype=np.int32)
+    box -= 1
+    top = np.flatnonzero(time == np.maximum.reduceat(time, begins).take(box))
+    # of each box, the first of these
+    longest = top[np.flatnonzero(np.diff(box.take(top), prepend=np.int32(-1)))]
     number = "" if stream.stream is None or stream.cpu else f"stream {stream.stream}"
     return Lane(
         number or stream.device_label,
         Boxes(
-            start[begins] - first,
-            last - start[begins],
+            start - first,
+            last - start,
             np.add.reduceat(time, begins),
             count,
             texts.places(fact[longest]),
-            _parts(box, count[box] > 1, fact, time, texts),
+            _parts(box, (count > 1).take(box), fact, time, texts),
         ),
     )
 
 
-def _parts(box: Ints, joined: Mask, fact: Integers, time: Ints, texts: _Texts) -> Parts:
+def _parts(box: Integers, joined: Mask, fact: Integers, time: Ints, texts: _Texts) -> Parts:
     """Add up what joined boxes are made of, and keep of each box the sorts of most time."""
-    box, fact, time = box[joined], fact[joined], time[joined]
+    box, fact = box[joined], fact[joined]
     first, number = combinations(box, fact)
-    ns = totals(number, time, len(first))
+    ns = totals(number, time[joined], len(first))
     order = np.lexsort((-ns, box[first]))
     first, ns = first[order], ns[order]
-    of_box = box[first]
+    of_box = box[first].astype(np.int64)
     kept = np.arange(len(of_box)) - np.searchsorted(of_box, of_box) < _MOST_PARTS
     return Parts(of_box[kept], texts.places(fact[first[kept]]), ns[kept])
 
 
-def _joined(start: Ints, single: Mask, first: int, length: int) -> Ints:
-    """Number the box of each row: of one bin, and no single row between them."""
+def _begins(start: Ints, single: Mask, first: int, length: int) -> Mask:
+    """Tell with which rows a box begins: one is of one bin, and no single row between its rows."""
     bins = (start - first) * _BINS // max(length, 1)
     begins = single.copy()
     begins[1:] |= single[:-1] | (np.diff(bins) != 0)
     begins[:1] = True
-    return np.cumsum(begins) - 1
+    return begins
 
 
 def _device(

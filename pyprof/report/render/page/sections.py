@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import numpy as np
-
+from pyprof.parse.records import distinct
 from pyprof.prof.processor import CPU
 from pyprof.report.analysis.idle import CAUSES
 from pyprof.report.analysis.op_totals import totals
@@ -312,10 +311,11 @@ def kernels(sums: pa.Table, full: Mapping[str, str], selectable: Selectable) -> 
 def full_names(table: Table) -> dict[str, str]:
     """Give a full name for each short one."""
     full, short = (table.records.coded(name) for name in ("kLongName", "kShortName"))
-    used, row = np.unique(short.index, return_index=True)
+    rows, _ = distinct(short.index)
+    pairs = zip(short.index[rows].tolist(), full.index[rows].tolist(), strict=True)
     return {
         short.values[place].replace(" ", "_"): full.values[name]
-        for place, name in zip(used.tolist(), full.index[row].tolist(), strict=True)
+        for place, name in sorted(pairs)
         if place >= 0 and name >= 0
     }
 

@@ -83,10 +83,10 @@ def _times(
     records: Records, overview: Overview, device: DeviceTime, rows: Ints
 ) -> tuple[Floats, Floats]:
     """Measure a GPU's steps; NaN for those in which it did nothing, or that were not chosen."""
-    steps = overview.steps
-    of_row = steps.of_row[rows]
-    columns = {name: records.columns[name] for name in _NEEDED if name in records.columns}
-    own = Records(records.rows, columns).take(rows)
+    steps, own, of_row = overview.steps, records, overview.steps.of_row
+    if len(rows) < records.rows:
+        columns = {name: records.columns[name] for name in _NEEDED if name in records.columns}
+        own, of_row = Records(records.rows, columns).take(rows), of_row[rows]
     first, last = overview.chosen or (0, len(steps))
     shown = np.zeros(len(steps), bool)
     shown[of_row[(of_row >= first) & (of_row < last)]] = True

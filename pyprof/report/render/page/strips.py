@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.report.analysis.intervals import complement
+from pyprof.report.analysis.steps import last_ends
 from pyprof.report.render.page.sections import device_name
 from pyprof.report.render.text import duration
 
@@ -138,10 +139,11 @@ def strips(source: Source, overview: Overview) -> Strips | None:
             DeviceRows(
                 device_name(device),
                 overview.steps.kind,
-                {step: _row(device, *window) for step, window in windows.items()},
-                [_row(device, *recording) for recording in _recordings(device)],
+                {step: _row(worked, *window) for step, window in windows.items()},
+                [_row(worked, *recording) for recording in _recordings(device)],
             )
             for device in devices
+            for worked in [_Worked(device)]
         ),
         steps,
         left_out,
@@ -153,8 +155,8 @@ def _most(devices: int) -> int:
     return min(_MOST_STEPS, _MOST_ROWS // devices)
 
 
-def _row(device: DeviceTime, name: str, start: int, end: int) -> TimelineRow:
-    return TimelineRow(name, end - start, _bins(device, start, end))
+def _row(worked: _Worked, name: str, start: int, end: int) -> TimelineRow:
+    return TimelineRow(name, end - start, _bins(worked, start, end))
 
 
 def _recordings(device: DeviceTime) -> list[tuple[str, int, int]]:
@@ -174,10 +176,7 @@ def _shown_steps(
     """
     steps = overview.steps
     first, last = overview.chosen or (0, len(steps))
-    records = source.table.records
-    ended = np.full(len(steps), np.iinfo(np.int64).min)
-    inside = np.flatnonzero(steps.of_row >= 0)
-    np.maximum.at(ended, steps.of_row[inside], records.numpy("end")[inside])
+    ended = last_ends(source.table.records, steps.of_row, len(steps))
     worked = (ended[first:last] > 0) & (steps.duration_ns[first:last] > 0)
     all_steps = (first + np.flatnonzero(worked)).tolist()
     ended = np.maximum.accumulate(ended)
@@ -203,11 +202,46 @@ def _some(steps: list[int], duration_ns: Ints, most: int) -> list[int]:
     return sorted({*slowest, *(steps[place] for place in apart.tolist())})
 
 
-def _bins(device: DeviceTime, start: int, end: int) -> tuple[Floats, Floats, Floats, Floats]:
+_ROUNDED_NS = 1024
+"""More than what times since 1970 lose as floats."""
+
+
+class _Elapsed:
+    """Tells how much of a set of time lies before an instant."""
+
+    def __init__(self, busy: Intervals) -> None:
+        self._busy = busy
+        self._before = np.concatenate([[0], np.cumsum(busy.end - busy.start)])
+        """How much lies before each interval, and before the end."""
+
+    def at(self, instants: Floats) -> Floats:
+        """Give how much of the set lies before each of some instants, which rise."""
+        every = self._busy
+        first, last = int(instants[0]) - _ROUNDED_NS, int(instants[-1]) + _ROUNDED_NS
+        low = max(int(np.searchsorted(every.end, first)) - 1, 0)
+        high = int(np.searchsorted(every.start, last)) + 1
+        start, end = every.start[low:high], every.end[low:high]
+        if not len(start):
+            return np.zeros(len(instants))
+        before = self._before[low : low + len(start) + 1]
+        bounds = np.stack([start, end], axis=1).reshape(-1).astype(float)
+        amounts = np.stack([before[:-1], before[1:]], axis=1).reshape(-1).astype(float)
+        return np.asarray(np.interp(instants, bounds, amounts))
+
+
+class _Worked:
+    """What bins are cut from, made once for a device: when it did anything, and what sort."""
+
+    def __init__(self, device: DeviceTime) -> None:
+        self.sorts = [_Elapsed(part)
+                      for part in (device.compute, device.communication, device.copy)]  # fmt: skip
+        self.busy = _Elapsed(device.busy)
+
+
+def _bins(worked: _Worked, start: int, end: int) -> tuple[Floats, Floats, Floats, Floats]:
     edges = np.linspace(start, end, _BINS + 1)
-    parts = np.stack([np.diff(_elapsed(part, edges))
-                      for part in (device.compute, device.communication, device.copy)])  # fmt: skip
-    busy = np.diff(_elapsed(device.busy, edges)) / np.maximum(np.diff(edges), 1e-9)
+    parts = np.stack([np.diff(sort.at(edges)) for sort in worked.sorts])
+    busy = np.diff(worked.busy.at(edges)) / np.maximum(np.diff(edges), 1e-9)
     sort = parts.argmax(axis=0).astype(float)
     left, right = edges[:-1] - start, edges[1:] - start
     is_busy = busy > 0
@@ -231,13 +265,3 @@ def _merged(
         np.add.reduceat(busy * (right - left), first) / length,
         sort[first],
     )
-
-
-def _elapsed(busy: Intervals, at: Floats) -> Floats:
-    """Give how much of a set of time lies before each instant."""
-    if not len(busy):
-        return np.zeros(len(at))
-    before = np.concatenate([[0], np.cumsum(busy.end - busy.start)])
-    bounds = np.stack([busy.start, busy.end], axis=1).reshape(-1).astype(float)
-    amounts = np.stack([before[:-1], before[1:]], axis=1).reshape(-1).astype(float)
-    return np.asarray(np.interp(at, bounds, amounts))
