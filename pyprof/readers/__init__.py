@@ -50,11 +50,14 @@ def readers() -> Iterator[Reader]:
 
 def read(path: Path) -> Capture:
     """Read a capture of any tool; raise CaptureError, with what to do, where it is none."""
-    from pyprof.readers.plausible import plausible  # noqa: PLC0415 - loads Arrow
+    from pyprof.arrow_setup import give_back  # noqa: PLC0415 - loads Arrow
+    from pyprof.readers.plausible import plausible  # noqa: PLC0415 - as above
     from pyprof.readers.provenance import with_origins  # noqa: PLC0415 - as above
 
     def checked(path: Path) -> Capture:
-        before, capture = stamp(path), with_origins(plausible(reader.read(path), path), path)
+        before, reading = stamp(path), [reader.read(path)]
+        give_back()
+        capture = with_origins(plausible(reading.pop(), path), path)
         return replace(capture, warnings=(*capture.warnings, *changed(path, before)))
 
     reader = _reader(path)

@@ -21,7 +21,13 @@ from pyprof.report.analysis import filtered, host_ops, layer_tree, op_totals
 from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals, merge_counters
 from pyprof.report.analysis.op_totals import OpTotals, top_ops
 from pyprof.report.analysis.phases import of_rows, token_count
-from pyprof.report.analysis.steps import Steps, chosen_bounds, find_steps, merge_steps
+from pyprof.report.analysis.steps import (
+    Steps,
+    chosen_bounds,
+    find_steps,
+    merge_steps,
+    without_rows,
+)
 from pyprof.report.analysis.timeline import Timeline, timeline
 from pyprof.report.analysis.utilization import (
     NO_STEPS,
@@ -360,7 +366,7 @@ def shortened(source: Source, overview: Overview) -> Brief:
         overview.gpus,
         overview.peaks,
         overview.chosen,
-        replace(overview.steps, of_row=overview.steps.of_row[:0]),
+        without_rows(overview.steps),
         None if overview.timeline is None else Times.from_timeline(overview.timeline),
         overview.phase_work,
         overview.families,

@@ -129,6 +129,11 @@ class Steps:
         return float(np.median(self.duration_ns[self.warm_up :])) if len(self) else None
 
 
+def without_rows(steps: Steps) -> Steps:
+    """Let go of what tells the step of each row."""
+    return replace(steps, of_row=np.zeros(0, np.int64))
+
+
 def choose(text: str, count: int) -> tuple[int, int]:
     """Read `3:`, `3:7`, `:7`, `-2:` or `3` as the steps from the first to before the last.
 
@@ -234,7 +239,7 @@ def merge_steps(a: Steps, b: Steps) -> Steps:
     if len(a) and a.kind == b.kind:
         both = min(len(a), len(b))
         duration[:both] = np.maximum(duration[:both], b.duration_ns[:both])
-    return replace(main, duration_ns=duration, of_row=duration[:0])
+    return replace(without_rows(main), duration_ns=duration)
 
 
 def _none(records: Records) -> Steps:

@@ -87,22 +87,33 @@ def samples(
     inside: Mask = no_rows if counted is None else np.asarray(loop_steps.rows(counted))
     columns = {name: KEYS[name](table) for name in dict.fromkeys((*names, *TRAITS))}
     first, code = _coded([columns[name] for name in names], table.records.rows)
-    keys = {
-        name: columns[name].take(pa.array(first)).cast(pa.string()).dictionary_encode()
-        for name in names
-    }
+    keys = {name: _few(columns[name].take(pa.array(first)).cast(pa.string())) for name in names}
     duration = table.duration_ns
-    rank = numbered(table.records.numpy("pid"))[1]
+    by_step = _sums(keys, code, {"step": loop_steps.of_row.astype(np.int32)}, inside, ns=duration)
+    rank = _ranks(table.records.numpy("pid"))
     step_ns = np.where(inside, duration, 0) / (counted[1] - counted[0] if counted else 1)
     return Samples(
-        _sums(keys, code, {"step": loop_steps.of_row}, inside, ns=duration),
+        by_step,
         texts_of(_sums(keys, code, {"rank": rank}, chosen | inside,
-                       ns=np.where(chosen, duration, 0), step_ns=step_ns)),
+                       ns=duration * chosen, step_ns=step_ns)),
         _of_steps(table, loop_steps.of_row, inside),
         _traits(table, keys, code, chosen, [columns[name] for name in TRAITS]),
         int(rank.max(initial=-1)) + 1,
         _resolution_ns(table, chosen),
     )  # fmt: skip
+
+
+def _few(texts: pa.Array) -> pa.DictionaryArray:
+    """Number texts in as few bits as these take: there is a number for each step."""
+    encoded = texts.dictionary_encode()
+    kind = pa.from_numpy_dtype(np.min_scalar_type(-len(encoded.dictionary) - 1))
+    return pa.DictionaryArray.from_arrays(encoded.indices.cast(kind), encoded.dictionary)
+
+
+def _ranks(pid: Ints) -> Ints:
+    """Count the processes from 0, in the order of their ids."""
+    one = not len(pid) or pid.min() == pid.max()
+    return np.broadcast_to(np.int64(0), len(pid)) if one else numbered(pid)[1]
 
 
 _COARSEST_NS = 1000
@@ -149,13 +160,13 @@ def _sums(
 
 
 def _of_steps(table: Table, of_row: Ints, inside: Mask) -> pa.Table:
-    costs = table.costs
-    counts = {"rows": np.ones(len(of_row))} | {
-        name: np.maximum(getattr(costs, name), 0).astype(float) for name in ("flops", "bytes")
-    }
-    first, group = distinct(of_row[inside])
-    sums = {name: np.bincount(group, value[inside], len(first)) for name, value in counts.items()}
-    return pa.table({"step": of_row[inside][first], **sums})
+    step = of_row[inside]
+    first, group = distinct(step)
+    sums = {"rows": np.bincount(group, minlength=len(first)).astype(float)}
+    for name in ("flops", "bytes"):
+        cost = np.maximum(getattr(table.costs, name)[inside], 0)
+        sums[name] = np.bincount(group, cost, len(first)).astype(float)
+    return pa.table({"step": step[first], **sums})
 
 
 def _traits(

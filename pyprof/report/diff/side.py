@@ -5,7 +5,7 @@ A library may choose another kernel for the same work; op, shapes, dtypes and la
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from pyprof.arrays import sum_if_known
 from pyprof.arrow_setup import give_back
-from pyprof.cores import executor
 from pyprof.inputs.source import each_once
-from pyprof.prof.group import add_up, texts_of
+from pyprof.parse.records import combinations, encode, totals
+from pyprof.prof.group import add_up, distinct_calls
 from pyprof.report.analysis import steps
 from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals, merge_counters
 from pyprof.report.analysis.overview import gpus
@@ -85,15 +85,17 @@ def known_in_both(a: MatchedRows, b: MatchedRows, names: Sequence[str]) -> tuple
 def matched(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None) -> MatchedRows:
     """Total all rows, or those chosen, by some keys."""
     keys = {name: KEYS[name](table) for name in names}
-    data = pa.table({**keys, "ns": pa.array(table.duration_ns), "call": pa.array(table.costs.call)})
-    if rows is not None:
-        data = data.filter(pa.array(rows))
-    sums = data.group_by(list(names)).aggregate(
-        [("call", "count_distinct"), ("ns", "count"), ("ns", "sum")]
+    chosen = slice(None) if rows is None or rows.all() else np.flatnonzero(rows)
+    first, group = combinations(*(encode(values).index[chosen] for values in keys.values()))
+    row = pa.array(first if isinstance(chosen, slice) else chosen[first])
+    sums = (
+        distinct_calls(group, table.costs.call[chosen], len(first)),
+        np.bincount(group, minlength=len(first)),
+        totals(group, table.duration_ns[chosen], len(first)),
     )
-    sums = sums.select([*names, "call_count_distinct", "ns_count", "ns_sum"])
+    texts = {name: values.take(row).cast(pa.string()) for name, values in keys.items()}
     filled = frozenset(name for name, values in keys.items() if values.null_count < len(values))
-    return MatchedRows(texts_of(sums.rename_columns([*names, *_SUMS])), filled)
+    return MatchedRows(pa.table({**texts, **dict(zip(_SUMS, sums, strict=True))}), filled)
 
 
 # One of the captures that are compared, small enough to send; several make one side.
@@ -192,27 +194,25 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
     Raises click.BadParameter where it names none.
     """
     table, records = source.table, source.table.records
-    with executor(1) as beside:  # NumPy and Arrow work outside Python's lock
-        costs = beside.submit(lambda: table.costs)
-        loop_steps = steps.find_steps(records, source.capture)
-        picked = steps.chosen_bounds(loop_steps, chosen)
-        counted = picked or loop_steps.steady
-        rows = loop_steps.rows(counted)
-        timed = timeline(records, source.capture, rows)
-        costs.result()
-        give_back()
-        summing = beside.submit(Sums.from_rows, table, timed, keys, rows)
-        # all rows, or those that are all that is looked at
-        alike = picked or rows is None or rows.all()
-        if not alike:
-            in_total = Sums.from_rows(table, timeline(records, source.capture), keys, None)
-        taken = samples(table, keys, loop_steps, counted, loop_steps.rows(picked))
-        in_total = summing.result() if alike else in_total
-        stepped = summing.result() if counted else None
+    # One after the other: side by side they would hold more, beside what is kept of a capture.
+    _ = table.costs  # kept by the table
+    give_back()
+    loop_steps = steps.find_steps(records, source.capture)
+    picked = steps.chosen_bounds(loop_steps, chosen)
+    counted = picked or loop_steps.steady
+    rows = loop_steps.rows(counted)
+    timed = timeline(records, source.capture, rows)
+    give_back()
+    summed = in_total = Sums.from_rows(table, timed, keys, rows)
+    if not (picked or rows is None or rows.all()):
+        in_total = Sums.from_rows(table, timeline(records, source.capture), keys, None)
+    give_back()
+    taken = samples(table, keys, loop_steps, counted, loop_steps.rows(picked))
+    stepped = summed if counted else None
     return Side(
         gpus=gpus(source),
         keys=keys,
-        steps=replace(loop_steps, of_row=loop_steps.of_row[:0]),
+        steps=steps.without_rows(loop_steps),
         chosen=picked,
         whole=in_total,
         inside=stepped,
