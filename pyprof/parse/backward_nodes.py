@@ -39,7 +39,7 @@ class SeqRanges:
     backward: NDArray[np.bool_]
     """A node of the backward pass."""
     inside_backward: NDArray[np.bool_]
-    seq: Ints
+    seq: Integers
     start: Ints
     thread: Integers
     pid: Ints

@@ -160,11 +160,11 @@ def offsets(counts: Integers | NDArray[np.bool_]) -> NDArray[np.int32]:
 def chains(parent: Integers, wanted: NDArray[np.bool_], leaf: Integers, most: int) -> Chains:
     """Walk from each leaf range outwards and collect the wanted ranges, the first `most`."""
     above = _nearest(parent, wanted)
-    inside = np.flatnonzero(leaf != NONE)
-    current = leaf.take(inside)
+    inside = np.flatnonzero(leaf != NONE).astype(np.int32)  # rows are many
+    current = leaf.take(inside).astype(above.dtype, copy=False)
     off = np.flatnonzero(~wanted.take(current))
     current[off] = above.take(current[off])
-    rows: list[Ints] = []
+    rows: list[Integers] = []
     members: list[Integers] = []
     active = inside
     while len(active) and len(rows) < most:
@@ -187,7 +187,7 @@ def _nearest(parent: Integers, wanted: NDArray[np.bool_]) -> Integers:
     return above
 
 
-def _assemble(count: int, rows: list[Ints], members: list[Integers]) -> Chains:
+def _assemble(count: int, rows: list[Integers], members: list[Integers]) -> Chains:
     lengths = np.zeros(count, np.int32)
     for active in rows:
         lengths[active] += 1

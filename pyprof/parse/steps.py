@@ -199,7 +199,8 @@ def marked(capture: Capture) -> Bounds | None:
 def launched(records: Records) -> Ints:
     """Give when the host launched each row; where that is not known, when the GPU began it."""
     begin, _ = launch_bounds(records)
-    return np.where(begin >= 0, begin, records.numpy("start"))
+    known = begin >= 0
+    return begin if known.all() else np.where(known, begin, records.numpy("start"))
 
 
 MOST = 256
@@ -232,9 +233,11 @@ def only(capture: Capture, pid: int) -> Capture:
 
 def placed(bounds: Bounds, launch_ns: Ints, window: Ints) -> tuple[Ints, Ints]:
     """Find the step of each row, OUTSIDE for none; and when each begins, if not in a window cut."""
-    place = np.searchsorted(bounds.start, launch_ns, side="right") - 1
-    inside = (place >= 0) & (launch_ns < bounds.end[np.maximum(place, 0)])
-    return _uncut(bounds.start, np.where(inside, place, OUTSIDE), launch_ns, window)
+    step = np.searchsorted(bounds.start, launch_ns, side="right")
+    ends = np.concatenate([[np.iinfo(np.int64).min], bounds.end])  # nothing is before the first
+    step[launch_ns >= ends.take(step)] = 0
+    step += OUTSIDE
+    return _uncut(bounds.start, step, launch_ns, window)
 
 
 def _uncut(start: Ints, of_row: Ints, launch_ns: Ints, window: Ints) -> tuple[Ints, Ints]:

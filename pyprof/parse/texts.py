@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import marker
-from pyprof.arrays import ints
+from pyprof.arrays import ints, small_if_possible
 from pyprof.marker import Kind
 from pyprof.parse.records import first_rows
 
@@ -33,8 +33,8 @@ class Texts:
 
     code: NDArray[np.int32]
     """Per range: its template."""
-    seq: NDArray[np.int64]
-    """Per range: its sequence number; NO_SEQ where it has none."""
+    seq: Integers
+    """Per range: its sequence number; NO_SEQ where it has none. As narrow as they are."""
     templates: list[str]
     kind: NDArray[np.int8]
     """Per template: what it is (`marker.Kind`)."""
@@ -84,7 +84,9 @@ def where(text: pa.ChunkedArray, question: Callable[[pa.Array], pa.Array]) -> pa
 
 def select(texts: Texts, wanted: NDArray[np.bool_] | Integers) -> Texts:
     """Keep some of the ranges."""
-    return Texts(texts.code[wanted], texts.seq[wanted], texts.templates, texts.kind)
+    return Texts(
+        texts.code[wanted], small_if_possible(texts.seq[wanted]), texts.templates, texts.kind
+    )
 
 
 def kinds(texts: Texts) -> NDArray[np.int8]:
