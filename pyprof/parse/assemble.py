@@ -87,12 +87,15 @@ def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) 
         chain = launches.chains(nested.nest.parent, _counted(nested.texts), leaf, most)
         leaf, chain = _graphs_outside_ops(activities, nested.nest, leaf, chain)
         free = launch_layers.free(capture, site, most)
+        give_back()
         sweep = sweeping.result()
         columns |= narrowed(stepping.result())
         del nested, nesting_ranges, sweeping, stepping
-        around = np.full(len(launch), NONE)
-        if not range_doubts:
-            around = user_ranges.around(capture, sweep, launch, site)
+        around = (
+            np.full(len(launch), NONE)
+            if range_doubts
+            else user_ranges.around(capture, sweep, launch, site)
+        )
         doubted = (
             *inferred,
             *doubted,
@@ -110,6 +113,7 @@ def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) 
         numbering = beside.submit(sequence.number, capture, sweep, chain, instance, raw=raw)
         partner = forward_backward.partners(capture, sweep, chain, caller, activities, windows)
         del chain
+        give_back()
         described = _described(sweep, (leaf, partner.op, partner.place, around), most)
         sizes = result_sizes.of_rows(sweep, leaf)
         around_rows = record_columns.Around(
