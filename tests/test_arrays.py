@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.arrays import NONE, distinct_values, ints, latest_before, numbered, sum_if_known, used
+from pyprof.arrays import (
+    NONE,
+    distinct_values,
+    ints,
+    latest_before,
+    numbered,
+    small_if_possible,
+    sum_if_known,
+    used,
+)
 
 _LEAST = -(2**63)
 
@@ -32,6 +41,16 @@ def test_indices_of_a_dictionary_are_a_column() -> None:
     assert ints(pa.array(["a", None, "b", "a"]).dictionary_encode().indices).tolist() == [
         0, NONE, 1, 0,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("numbers", "width"),
+    [([], 4), ([NONE, 2**31 - 1], 4), ([-(2**31), 0], 4), ([2**31], 8), ([-(2**31) - 1, 5], 8)],
+)
+def test_numbers_are_as_narrow_as_they_fit(numbers: list[int], width: int) -> None:
+    """And none of them is another one."""
+    held = small_if_possible(np.array(numbers, np.int64))
+    assert (held.tolist(), held.itemsize) == (numbers, width)
 
 
 def test_a_sum_of_which_a_part_is_unknown_is_unknown() -> None:

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.parse.records import Records, combinations, narrowed, number_combinations
+from pyprof.parse.records import (
+    Records,
+    combinations,
+    distinct,
+    narrowed,
+    number_combinations,
+)
 
 _FEW = st.integers(-3, 3)
 _ANY = st.integers(-(2**63), 2**63 - 1)
@@ -51,6 +57,36 @@ def test_numbers_of_many_values_are_not_multiplied_as_such() -> None:
 def test_no_rows_have_no_numbers(count: int) -> None:
     """An empty column is a column."""
     assert number_combinations(*[np.zeros(0, np.int64)] * count).tolist() == []
+
+
+_TYPES = st.sampled_from([np.int8, np.int16, np.int32, np.int64])
+
+
+@given(_TYPES, st.data())
+def test_numbers_of_any_width_are_numbered_alike(kind: type, data: st.DataObject) -> None:
+    """Those at both ends of what the type holds, too."""
+    limits = np.iinfo(kind)
+    value = st.integers(limits.min, limits.max) | st.integers(limits.min, limits.min + 3)
+    keys = data.draw(st.lists(value))
+    first, number = distinct(np.array(keys, kind))
+    known: dict[int, int] = {}
+    assert number.tolist() == [known.setdefault(key, len(known)) for key in keys]
+    assert [keys[row] for row in first.tolist()] == [*known]
+
+
+@pytest.mark.parametrize(("name", "absent"), [("corrId", -1), ("window", 0)])
+def test_a_column_that_is_absent_takes_no_memory(name: str, absent: int) -> None:
+    """One number stands for all rows."""
+    numbers = Records(1000, {}).numpy(name, absent)
+    assert numbers.tolist() == [absent] * 1000
+    assert numbers.strides == (0,)
+
+
+def test_times_that_are_absent_follow_from_others() -> None:
+    """What is not known to last takes no time."""
+    records = Records(2, {"start": pa.array([5, 7])})
+    assert records.numpy("kDuration").tolist() == [0, 0]
+    assert records.numpy("end").tolist() == [5, 7]
 
 
 _INTS = pa.int64()

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,14 @@ from pyprof.prof.explained_columns import idle_before
 from pyprof.prof.table import Table
 from pyprof.readers import read
 from pyprof.report.advice import advise
-from pyprof.report.analysis.timeline import COMMUNICATION, COMPUTE, COPY, sorts, timeline
+from pyprof.report.analysis.timeline import (
+    COMMUNICATION,
+    COMPUTE,
+    COPY,
+    sorts,
+    streams,
+    timeline,
+)
 from pyprof.schema import CPU
 from tests.report.captures import ADD, GEMM, NCCL, Api, Work, capture, copy, records
 
@@ -40,6 +48,24 @@ _WORK = st.lists(
     min_size=1,
     max_size=10,
 )  # fmt: skip
+
+
+_KEY = st.tuples(*[st.none() | st.integers(0, 300)] * 3)
+
+
+@given(st.lists(_KEY, max_size=20))
+def test_streams_come_in_order_each_with_its_rows(
+    keys: list[tuple[int | None, int | None, int | None]],
+) -> None:
+    """By process, device and number, unknown ones first; as sorting them one by one says."""
+    columns = zip(*keys, strict=True) if keys else ((), (), ())
+    names = ("pid", "device", "stream")
+    held = {name: pa.array(values, pa.int64()) for name, values in zip(names, columns, strict=True)}
+    found = streams(Records(len(keys), held))
+    expected = sorted(set(keys), key=lambda key: [-1 if part is None else part for part in key])
+    assert [(each.pid, each.device, each.stream) for each in found] == expected
+    for each, key in zip(found, expected, strict=True):
+        assert each.rows.tolist() == [row for row, other in enumerate(keys) if other == key]
 
 
 def _only(work: list[Work]) -> DeviceTime:
