@@ -139,29 +139,31 @@ def op_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     Never raises and never reads a value; an argument that cannot be described is named by its type.
     """
     values = (*args, *kwargs.values()) if kwargs else args
-    key: list[Any] = [head, len(args), *kwargs] if kwargs else [head]
+    if len(values) > MAX_ARGS:
+        return _written(head, args, kwargs)
+    key: Any = (
+        (head, len(args), *kwargs) if kwargs else head
+    )  # tuples in tuples: quicker than lists
     try:  # without a call where it can be, this runs at each op
         for value in values:
             kind = type(value)
             if kind is Tensor or kind is Parameter:
                 if value.is_contiguous():
-                    key.append(value.shape)
-                    key.append(value.dtype)
+                    key = key, value.shape, value.dtype
                 else:
-                    key.append(_strided_key(value))
+                    key = key, _strided_key(value)
             elif kind in _NUMBERS:
-                key.append(kind)
-                key.append(value if value or kind is not float else repr(value))  # -0.0 == 0.0
+                key = key, kind, value if value or kind is not float else repr(value)  # -0.0 == 0.0
             else:
-                key.append(_other_key(kind, value))
-        text = _texts.get(full_key := tuple(key))
+                key = key, _other_key(kind, value)
+        text = _texts.get(key)
     except (RuntimeError, TypeError):  # no such thing as strides, or a symbolic shape
         return _written(head, args, kwargs)
     if text is None:
         text = _written(head, args, kwargs)
         if len(_texts) >= _MAX_TEXTS:
             _texts.clear()
-        _texts[full_key] = text
+        _texts[key] = text
     return text
 
 

@@ -186,6 +186,30 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(payload._texts) <= 10
 
 
+_ARGUMENT = st.sampled_from([
+    None, 0, 1, 2, True, False, 0.0, -0.0, 1.0, "x", "relu", (1,), [1], (1, 2), torch.Size([1]),
+    torch.ones(1), torch.ones(2), torch.ones(1, dtype=torch.int64), torch.ones(2, 3).T,
+])  # fmt: skip
+_CALL = st.tuples(
+    st.lists(_ARGUMENT, max_size=4), st.dictionaries(st.sampled_from("xyz"), _ARGUMENT, max_size=3)
+)
+
+
+@given(st.lists(_CALL))
+def test_a_marker_that_is_remembered_is_that_of_the_call(
+    calls: list[tuple[list[Any], dict[str, Any]]],
+) -> None:
+    """However much alike the calls before it were."""
+    payload.forget()
+    for args, kwargs in calls:
+        assert payload.op_text(HEAD, args, kwargs) == payload._written(HEAD, args, kwargs)
+
+
+def test_any_number_of_arguments_is_possible() -> None:
+    """The first of them are shown."""
+    assert len(described(*[1] * 100_000).args) == payload.MAX_ARGS
+
+
 def test_calls_that_look_alike_are_told_apart() -> None:
     """What is remembered of one call is not said of another whose arguments are equal to its."""
     x, t = torch.ones(2, 2), torch.ones(2, 2).t()
