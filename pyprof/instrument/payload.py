@@ -141,9 +141,8 @@ def op_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     values = (*args, *kwargs.values()) if kwargs else args
     if len(values) > MAX_ARGS:
         return _written(head, args, kwargs)
-    key: Any = (
-        (head, len(args), *kwargs) if kwargs else head
-    )  # tuples in tuples: quicker than lists
+    # Tuples in tuples, since a list would have to become one.
+    key: Any = (head, len(args), *kwargs) if kwargs else head
     try:  # without a call where it can be, this runs at each op
         for value in values:
             kind = type(value)

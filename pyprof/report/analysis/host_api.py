@@ -119,8 +119,9 @@ def _ordered(pid: Ints, start: Ints, end: Ints, sort: Integers, *, complete: boo
     long = (sort == SORTS.index(LAUNCH)) & (end - start > LOAD_NS)
     sort = np.where(long, np.int8(SORTS.index(LOAD)), sort)
     rows = np.flatnonzero(sort >= 0)
-    if (np.diff(start[rows]) < 0).any():
-        rows = rows[np.argsort(start[rows], kind="stable")]
+    began = start[rows]
+    if (began[1:] < began[:-1]).any():
+        rows = rows[np.argsort(began, kind="stable")]
     elif len(rows) == len(start):
         return Calls(pid, start, end, sort, complete)
     return Calls(pid[rows], start[rows], end[rows], sort[rows], complete)

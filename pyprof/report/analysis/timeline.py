@@ -235,8 +235,10 @@ class _Columns:
             chosen, *(column[on_device] for column in (self.window, self.start, self.end))
         )
         rows = on_device[chosen]
-        if (np.diff(self.start[rows]) < 0).any():
-            rows = rows[np.argsort(self.start[rows], kind="stable")]
+        start = self.start[rows]
+        if (start[1:] < start[:-1]).any():
+            rows = rows[np.argsort(start, kind="stable")]
+        del start  # rows may be many
         compute, communication, copy = (self._set(rows, sort) for sort in range(3))
         free = complement(compute | communication | copy, first, last)
         gaps = self._gaps(rows, free - paused)
