@@ -97,13 +97,13 @@ class Rows:
     """Of each name."""
     kind: Coded
     """What each row is, as `schema.KINDS` names it."""
-    own: list[int]
-    """FLOPs of the innermost op of each of the contexts on the CPU, whatever it works for."""
+    own_by_context: list[int]
+    """FLOPs of the innermost op of each context on the CPU, whatever it works for."""
 
     @property
     def own_flops(self) -> Ints:
         """Those of each row."""
-        return np.array(self.own, np.int64).take(self.context_of)
+        return np.array(self.own_by_context, np.int64).take(self.context_of)
 
     @cached_property
     def on_cpu(self) -> Mask:
@@ -174,7 +174,7 @@ def choose_op_calls(records: Records, model: ModelConfig | None = None) -> Rows:
         name=name,
         role=[role(text) for text in name.values],
         kind=_kinds(records),
-        own=alone,
+        own_by_context=alone,
     )
 
 
