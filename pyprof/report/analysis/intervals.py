@@ -53,6 +53,11 @@ class Intervals:
         keep = low < high
         return Intervals(low[keep], high[keep])
 
+    def near(self, start: int, end: int) -> Intervals:
+        """Leave out what ends before, or begins after, two instants; without looking at it all."""
+        low, high = np.searchsorted(self.end, start), np.searchsorted(self.start, end, "right")
+        return Intervals(self.start[low:high], self.end[low:high])
+
     def length_within(self, start: Ints, end: Ints) -> Ints:
         """Give the length of the set within each of many intervals, which may overlap."""
         return self._before(end) - self._before(start)

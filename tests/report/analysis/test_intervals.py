@@ -67,6 +67,19 @@ def test_inside_is_the_length_of_each_intersection(
     assert _set(bounds).length_within(start, end).tolist() == expected
 
 
+@given(_BOUNDS, st.integers(0, _LAST), st.integers(0, _LAST))
+def test_what_is_near_a_time_has_all_of_it_and_nothing_far_away(
+    bounds: list[tuple[int, int]], one: int, other: int
+) -> None:
+    """Whole intervals of the set, those that touch the time and no others."""
+    start, end = sorted((one, other))
+    every = _set(bounds)
+    pairs = zip(every.start.tolist(), every.end.tolist(), strict=True)
+    expected = [pair for pair in pairs if pair[1] >= start and pair[0] <= end]
+    found = every.near(start, end)
+    assert [*zip(found.start.tolist(), found.end.tolist(), strict=True)] == expected
+
+
 def test_the_union_of_nothing_is_empty() -> None:
     """No sets have no time."""
     assert union([]) is EMPTY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -143,7 +143,7 @@ def strips(source: Source, overview: Overview) -> Strips | None:
                 [_row(worked, *recording) for recording in _recordings(device)],
             )
             for device in devices
-            for worked in [_Worked(device)]
+            for worked in [_Worked(device.busy, device.compute, device.communication, device.copy)]
         ),
         steps,
         left_out,
@@ -153,6 +153,15 @@ def strips(source: Source, overview: Overview) -> Strips | None:
 def _most(devices: int) -> int:
     """Tell how many steps are shown of each of some devices."""
     return min(_MOST_STEPS, _MOST_ROWS // devices)
+
+
+class _Worked(NamedTuple):
+    """When a device did anything, and what sort of work, in the order of _SORTS."""
+
+    busy: Intervals
+    compute: Intervals
+    communication: Intervals
+    copy: Intervals
 
 
 def _row(worked: _Worked, name: str, start: int, end: int) -> TimelineRow:
@@ -202,47 +211,11 @@ def _some(steps: list[int], duration_ns: Ints, most: int) -> list[int]:
     return sorted({*slowest, *(steps[place] for place in apart.tolist())})
 
 
-_ROUNDED_NS = 1024
-"""More than what times since 1970 lose as floats."""
-
-
-class _Elapsed:
-    """Tells how much of a set of time lies before an instant."""
-
-    def __init__(self, busy: Intervals) -> None:
-        self._busy = busy
-        self._before = np.concatenate([[0], np.cumsum(busy.end - busy.start)])
-        """How much lies before each interval, and before the end."""
-
-    def at(self, instants: Floats) -> Floats:
-        """Give how much of the set lies before each of some instants, which rise."""
-        every = self._busy
-        first, last = int(instants[0]) - _ROUNDED_NS, int(instants[-1]) + _ROUNDED_NS
-        low = max(int(np.searchsorted(every.end, first)) - 1, 0)
-        high = int(np.searchsorted(every.start, last)) + 1
-        start, end = every.start[low:high], every.end[low:high]
-        if not len(start):
-            return np.zeros(len(instants))
-        before = self._before[low : low + len(start) + 1]
-        bounds = np.stack([start, end], axis=1).reshape(-1).astype(float)
-        amounts = np.stack([before[:-1], before[1:]], axis=1).reshape(-1).astype(float)
-        return np.asarray(np.interp(instants, bounds, amounts))
-
-
-class _Worked:
-    """What bins are cut from, made once for a device: when it did anything, and what sort."""
-
-    def __init__(self, device: DeviceTime) -> None:
-        self.sorts = [_Elapsed(part)
-                      for part in (device.compute, device.communication, device.copy)]  # fmt: skip
-        self.busy = _Elapsed(device.busy)
-
-
 def _bins(worked: _Worked, start: int, end: int) -> tuple[Floats, Floats, Floats, Floats]:
     edges = np.linspace(start, end, _BINS + 1)
-    parts = np.stack([np.diff(sort.at(edges)) for sort in worked.sorts])
-    busy = np.diff(worked.busy.at(edges)) / np.maximum(np.diff(edges), 1e-9)
-    sort = parts.argmax(axis=0).astype(float)
+    in_bins, *parts = (np.diff(_elapsed(each.near(start, end), edges)) for each in worked)
+    busy = in_bins / np.maximum(np.diff(edges), 1e-9)
+    sort = np.argmax(parts, axis=0).astype(float)
     left, right = edges[:-1] - start, edges[1:] - start
     is_busy = busy > 0
     return _merged(left[is_busy], right[is_busy], np.minimum(busy[is_busy], 1.0), sort[is_busy])
@@ -265,3 +238,13 @@ def _merged(
         np.add.reduceat(busy * (right - left), first) / length,
         sort[first],
     )
+
+
+def _elapsed(busy: Intervals, at: Floats) -> Floats:
+    """Give how much of a set of time lies before each instant."""
+    if not len(busy):
+        return np.zeros(len(at))
+    before = np.concatenate([[0], np.cumsum(busy.end - busy.start)])
+    bounds = np.stack([busy.start, busy.end], axis=1).reshape(-1).astype(float)
+    amounts = np.stack([before[:-1], before[1:]], axis=1).reshape(-1).astype(float)
+    return np.asarray(np.interp(at, bounds, amounts))
