@@ -16,7 +16,7 @@ import numpy as np
 
 from pyprof.parse.records import combinations, totals
 from pyprof.report.analysis.steps import last_ends
-from pyprof.report.analysis.timeline import streams
+from pyprof.report.analysis.timeline import in_order, streams
 from pyprof.report.render.page.facts import KEYS
 from pyprof.report.render.page.sections import device_name
 
@@ -319,11 +319,9 @@ def _lane(
     records: Records, stream: Stream, chosen: Mask, single: Mask, first: int, length: int,
     texts: _Texts,
 ) -> Lane:  # fmt: skip
-    rows = stream.rows[chosen[stream.rows]]
+    rows = in_order(records, stream)
+    rows = rows[chosen[rows]]
     start, end = records.numpy("start")[rows], records.numpy("end")[rows]
-    if not ((start[1:] > start[:-1]) | ((start[1:] == start[:-1]) & (end[1:] >= end[:-1]))).all():
-        order = np.lexsort((end, start))
-        rows, start, end = rows[order], start[order], end[order]
     fact = texts.of_row[rows]
     begin = _begins(start, single[rows], first, length)
     begins = np.flatnonzero(begin)
