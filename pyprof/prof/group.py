@@ -197,15 +197,33 @@ def add_up_rows(
     What comes out is what `add_up` gives of a table of them, at less cost; groups come in the order
     of their first rows. Numbers are asked for one after the other, for rows may be many.
     """
-    codes = [encode(key).index for key in keys.values()]
+    found = groups(keys, rows)
+    sums = {
+        name: _summed(found.of_row, values[found.chosen], found.count) for name, values in numbers
+    }
+    return pa.table({**found.texts, **sums})
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Rows that have the same texts, in the order of their first rows."""
+
+    texts: dict[str, pa.Array]
+    """Of each group."""
+    count: int
+    chosen: slice | Ints
+    """What takes the rows that were chosen out of a column."""
+    of_row: Integers
+    """The group of each of these."""
+
+
+def groups(keys: Mapping[str, pa.DictionaryArray], rows: Mask | None = None) -> Groups:
+    """Group all rows, or those chosen, by some texts."""
     chosen = slice(None) if rows is None or rows.all() else np.flatnonzero(rows)
-    first, group = combinations(*(code[chosen] for code in codes))
-    del codes
+    first, of_row = combinations(*(encode(key).index[chosen] for key in keys.values()))
     row = pa.array(first if isinstance(chosen, slice) else chosen[first])
-    sums = {name: _summed(group, values[chosen], len(first)) for name, values in numbers}
-    return pa.table(
-        {**{name: key.take(row).cast(pa.string()) for name, key in keys.items()}, **sums}
-    )
+    texts = {name: key.take(row).cast(pa.string()) for name, key in keys.items()}
+    return Groups(texts, len(first), chosen, of_row)
 
 
 def _summed(group: Integers, values: Ints | Floats, count: int) -> Ints | Floats:

@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyprof.arrays import sum_if_known
 from pyprof.arrow_setup import give_back
 from pyprof.inputs.source import each_once
-from pyprof.parse.records import combinations, encode, totals
-from pyprof.prof.group import add_up, distinct_calls
+from pyprof.parse.records import totals
+from pyprof.prof.group import add_up, distinct_calls, groups
 from pyprof.report.analysis import steps
 from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals, merge_counters
 from pyprof.report.analysis.overview import gpus
@@ -85,17 +85,15 @@ def known_in_both(a: MatchedRows, b: MatchedRows, names: Sequence[str]) -> tuple
 def matched(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None) -> MatchedRows:
     """Total all rows, or those chosen, by some keys."""
     keys = {name: KEYS[name](table) for name in names}
-    chosen = slice(None) if rows is None or rows.all() else np.flatnonzero(rows)
-    first, group = combinations(*(encode(values).index[chosen] for values in keys.values()))
-    row = pa.array(first if isinstance(chosen, slice) else chosen[first])
-    sums = (
-        distinct_calls(group, table.costs.call[chosen], len(first)),
-        np.bincount(group, minlength=len(first)),
-        totals(group, table.duration_ns[chosen], len(first)),
-    )
-    texts = {name: values.take(row).cast(pa.string()) for name, values in keys.items()}
+    found = groups(keys, rows)
+    number, chosen, count = found.of_row, found.chosen, found.count
+    sums = {
+        "calls": distinct_calls(number, table.costs.call[chosen], count),
+        "rows": np.bincount(number, minlength=count),
+        "ns": totals(number, table.duration_ns[chosen], count),
+    }
     filled = frozenset(name for name, values in keys.items() if values.null_count < len(values))
-    return MatchedRows(pa.table({**texts, **dict(zip(_SUMS, sums, strict=True))}), filled)
+    return MatchedRows(pa.table({**found.texts, **sums}), filled)
 
 
 # One of the captures that are compared, small enough to send; several make one side.
