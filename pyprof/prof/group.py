@@ -197,11 +197,12 @@ def add_up_rows(
     What comes out is what `add_up` gives of a table of them, at less cost; groups come in the order
     of their first rows. Numbers are asked for one after the other, for rows may be many.
     """
-    found = groups(keys, rows)
+    grouped = groups(keys, rows)
     sums = {
-        name: _summed(found.of_row, values[found.chosen], found.count) for name, values in numbers
+        name: _summed(grouped.of_row, values[grouped.chosen], grouped.count)
+        for name, values in numbers
     }
-    return pa.table({**found.texts, **sums})
+    return pa.table({**grouped.texts, **sums})
 
 
 @dataclass(frozen=True, slots=True)

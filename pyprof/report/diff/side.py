@@ -85,15 +85,15 @@ def known_in_both(a: MatchedRows, b: MatchedRows, names: Sequence[str]) -> tuple
 def matched(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None) -> MatchedRows:
     """Total all rows, or those chosen, by some keys."""
     keys = {name: KEYS[name](table) for name in names}
-    found = groups(keys, rows)
-    number, chosen, count = found.of_row, found.chosen, found.count
+    grouped = groups(keys, rows)
+    number, chosen, count = grouped.of_row, grouped.chosen, grouped.count
     sums = {
         "calls": distinct_calls(number, table.costs.call[chosen], count),
         "rows": np.bincount(number, minlength=count),
         "ns": totals(number, table.duration_ns[chosen], count),
     }
     filled = frozenset(name for name, values in keys.items() if values.null_count < len(values))
-    return MatchedRows(pa.table({**found.texts, **sums}), filled)
+    return MatchedRows(pa.table({**grouped.texts, **sums}), filled)
 
 
 # One of the captures that are compared, small enough to send; several make one side.
