@@ -112,12 +112,15 @@ def ints(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
     """Give a column of whole numbers; what is none, or does not fit, is null."""
     kind = kind or pa.int64()
     try:
-        return pa.array(values, kind)
+        column = pa.array(values)  # of their own type: told to be int64, 2.5 would become 2
+        if column.type in (pa.int64(), pa.null()):
+            return column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError, ValueError):
-        exact = pa.array([whole_number(value) for value in values], pa.int64())
-        limit = 2 ** (kind.bit_width - 1)
-        fits = pa.compute.and_(pa.compute.less(exact, limit - 1), pa.compute.greater(exact, -limit))
-        return pa.compute.if_else(fits, exact, None).cast(kind)
+        pass
+    exact = pa.array([whole_number(value) for value in values], pa.int64())
+    limit = 2 ** (kind.bit_width - 1)
+    low, high = pa.compute.greater_equal(exact, -limit), pa.compute.less_equal(exact, limit - 1)
+    return pa.compute.if_else(pa.compute.and_(low, high), exact, None).cast(kind)
 
 
 def whole_number(value: object) -> int | None:
