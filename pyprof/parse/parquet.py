@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 MAGIC = b"PAR1"
 
-_ROWS = 1 << 17
+_FIRST_ROWS, _ROWS = 1 << 14, 1 << 17
+"""Of the first row group, and the most of any: each has twice the rows of the one before, for the
+first is made while nothing can be written."""
 _TEXT_BYTES = 1 << 24
 """Texts of a row group that are put together at once: long ones make groups of fewer rows."""
 _DEVICES = b"pyprof.devices"
@@ -90,9 +92,17 @@ def _slices(records: Records, columns: pa.Schema) -> Iterator[pa.Table]:
     """Give the rows of one row group after the other; one without rows where there are none."""
     cut = {field.name: _sliced(records, field) for field in columns}
     rows = max(1, min(_ROWS, _TEXT_BYTES * records.rows // max(1, records.text_bytes("seqMarker"))))
-    for start in range(0, records.rows or 1, rows):
-        length = min(rows, records.rows - start)
+    for start, length in _groups_of_rows(records.rows, rows):
         yield pa.table({name: column(start, length) for name, column in cut.items()})
+
+
+def _groups_of_rows(rows: int, most: int) -> Iterator[tuple[int, int]]:
+    """Give the first row, and the rows, of each group; one of none where there are no rows."""
+    start, length = 0, min(_FIRST_ROWS, most, rows)
+    yield start, length
+    while (start := start + length) < rows:
+        length = min(2 * length, most, rows - start)
+        yield start, length
 
 
 def _sliced(records: Records, field: pa.Field) -> Callable[[int, int], pa.Array]:

@@ -86,6 +86,19 @@ def test_rows_can_be_sought_by_time_and_rank(path: Path) -> None:
     assert bounds == {"kDuration": (0, 999), "start": (0, 10 * ROWS - 10), "rank": (1, 1)}
 
 
+def test_row_groups_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the first is soon there to be written; no row is lost between them."""
+    monkeypatch.setattr(parquet, "_FIRST_ROWS", 100)
+    monkeypatch.setattr(parquet, "_ROWS", 700)
+    path = tmp_path / "net.parquet"
+    with path.open("wb") as opened:
+        parquet.write(records(), opened)
+    described = pq.read_metadata(path)
+    rows = [described.row_group(place).num_rows for place in range(described.num_row_groups)]
+    assert rows == [100, 200, 400, 700, 700, 700, 200]
+    assert parquet.read(path).table() == records().table()
+
+
 def test_differences_take_less_room_than_numbers(path: Path) -> None:
     """Times that rise are a byte or two each."""
     group = pq.read_metadata(path).row_group(0)
