@@ -140,9 +140,9 @@ class DeviceMonitor:
             stopped = self._stopped.wait(self._interval_s)
             self._readings.append((time.time_ns(), self._devices.read()))
 
-    def events(self, header: bytes) -> bytes:
-        """Write what was read as further events of the trace that begins with `header`."""
-        match = _BASE.search(header)
+    def events(self, process: bytes) -> bytes:
+        """Write what was read as further events of a trace that says so much of its process."""
+        match = _BASE.search(process)
         base_ns = int(match[1]) if match else 0
         written = (
             json.dumps({"ph": "C", "name": name, "pid": device, "tid": 0,

@@ -42,7 +42,7 @@ def join_trace_windows(
 ) -> None:
     """Write the traces as one: what the first says of the process, and the events of all.
 
-    `more` gives further events, each behind a comma, for the header of the first.
+    `more` gives further events, each behind a comma, for what the first says of the process.
     Raises OSError where one is not whole.
     """
     before, rest, header = b"", b"", b""
@@ -59,7 +59,7 @@ def join_trace_windows(
             blocks = range(first, last, _BLOCK)
             target.writelines(text[start : min(start + _BLOCK, last)] for start in blocks)
             before, rest, header = marks, rest or text[last:], header or text[:first]
-    target.write(more(header))
+    target.write(more(header + rest))  # older ones say behind the events when time begins
     target.write(rest)
 
 

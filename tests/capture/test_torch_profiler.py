@@ -391,6 +391,21 @@ def test_a_trace_that_is_cut_short_is_not_kept(text: str, tmp_path: Path) -> Non
         join_trace_windows([tmp_path / "plain.json"], io.BytesIO())
 
 
+def test_what_the_first_says_behind_its_events_is_told(tmp_path: Path) -> None:
+    """There older torch says from when on times count."""
+    text = '{"traceEvents": [{"name": "a"}], "traceName": "x", "baseTimeNanoseconds": 7}'
+    (tmp_path / "plain.json").write_text(text)
+    told, target = [], io.BytesIO()
+
+    def more(process: bytes) -> bytes:
+        told.append(process)
+        return b', {"name": "b"}'
+
+    join_trace_windows([tmp_path / "plain.json"], target, more)
+    assert [b'"baseTimeNanoseconds": 7' in process for process in told] == [True]
+    assert json.loads(target.getvalue())["traceEvents"] == [{"name": "a"}, {"name": "b"}]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 def test_a_capture_follows_a_link(capture: Capture, tmp_path: Path) -> None:
     """As other outputs do; one to itself is told before the run."""
