@@ -547,12 +547,13 @@ def test_steps_of_the_scripts_own_profiler(
 def test_a_profiler_that_is_stopped_twice(capture: Capture) -> None:
     """That would end whichever is on, ours: torch crashes later. Both go on as they would."""
     outcome = capture("""
-import torch
+import contextlib, torch
 profiler = torch.autograd.profiler.profile(use_kineto=True)
 with profiler:
     torch.ones(3).sin()
 torch.ones(3).tanh()
-profiler.__exit__(None, None, None)
+with contextlib.suppress(RuntimeError):  # which older torch raises
+    profiler.__exit__(None, None, None)
 torch.ones(3).cos()
 """)
     found = {marker.decode_seq(text).name for text in texts(outcome)}
@@ -649,12 +650,13 @@ def test_kineto_is_silent(tmp_path: Path) -> None:
 NVTX = """
 import torch
 from torch.cuda import nvtx
-assert nvtx.range_push("forward") == 0
+lacking = not hasattr(torch._C, "_nvtx")
+assert nvtx.range_push("forward") == 0 or not lacking  # NVTX itself knows no depth without a tool
 with nvtx.range("in {}", 3):
     torch.ones(3).tanh()
 nvtx.mark("here")
 nvtx.range_end(nvtx.range_start("free"))
-assert nvtx.range_pop() == 0
+assert nvtx.range_pop() == 0 or not lacking
 nvtx.range_pop()
 """
 
