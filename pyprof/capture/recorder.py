@@ -23,6 +23,7 @@ from torch.profiler import ProfilerActivity
 from pyprof import drafts
 from pyprof.capture import memory_guard, request
 from pyprof.capture.window_files import join_trace_windows
+from pyprof.errors import reason
 from pyprof.readers.settings import beside
 
 if TYPE_CHECKING:
@@ -74,6 +75,10 @@ class Recorder:
         """Now."""
         self.lost = False
         """A recording was ended on another thread than its own, which this torch cannot."""
+        self.lacks_stacks = False
+        """Something was recorded without stacks, since this torch might not have ended it."""
+        self.failures: dict[str, None] = {}
+        """What torch said where it could not begin or end a recording, which is lost."""
         self._stacks, self._share, self._rank = stacks, share, rank
         self._memory = memory
         self.all_threads = ALL_THREADS and not memory
@@ -93,6 +98,10 @@ class Recorder:
         self._begun = 0.0
         self._thread = 0
         self._wanted = _Wanted.NOTHING
+        self._replaceable = False
+        """A range of the script's may end what is recorded, and begin anew."""
+        self._after_another = False
+        """Another torch.profiler recorded before."""
         self._paused = False
         self._guard: memory_guard.MemoryGuard | None = None
         self._pending = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._overflow)
@@ -110,13 +119,25 @@ class Recorder:
     def prepare(self) -> None:
         """Get the profiler ready, so that starting it costs the first step nothing."""
         if self._profiler is None and not self._paused and not self.overflowed and self.mine:
-            self._profiler = _profiler(stacks=self._stacks, memory=self._memory)
-            self.busy = True
-            self._profiler.prepare_trace()
-            self.busy = False
+            may_fail = self._replaceable or self._after_another
+            stacks = self._stacks and (STACKS_FROM_ANYWHERE or not may_fail)
+            self.lacks_stacks |= self._stacks and not stacks
+            self._profiler = _profiler(stacks=stacks, memory=self._memory)
+            self._done(self._profiler.prepare_trace)
 
-    def start(self, *, provisional: bool = False) -> None:
-        """Begin to record. A provisional recording gives way to a range of the script's own."""
+    def unprepare(self) -> None:
+        """Let go of a profiler that was prepared and is not needed: older ones let no other be."""
+        if self._profiler is not None and not self.running and self.mine:
+            if self._done(self._profiler.start_trace):
+                self._done(self._profiler.stop_trace)
+            self._profiler = None
+
+    def start(self, *, provisional: bool = False, replaceable: bool = True) -> None:
+        """Begin to record.
+
+        A provisional recording gives way to a range of the script's own, if one may come
+        (`replaceable`).
+        """
         if not self.mine:
             return
         self._for_graphs = False  # what runs for them goes on as what is asked for
@@ -128,6 +149,7 @@ class Recorder:
             if self._wanted is _Wanted.ALL:
                 self._drop()
         self._wanted = _Wanted.ALL if provisional else _Wanted.RANGE
+        self._replaceable = provisional and replaceable
         self._begin()
 
     def stop(self) -> None:
@@ -173,6 +195,8 @@ class Recorder:
         if self.mine:
             self._paused = True
             self._end()
+            self.unprepare()
+            self._after_another = True
 
     def go_on(self) -> None:
         """Record what is still to be recorded, since the other torch.profiler has ended."""
@@ -233,8 +257,9 @@ class Recorder:
         self.prepare()
         self.running, self._begun = True, time.monotonic()
         self._thread = threading.get_ident()
-        if self._profiler is not None:
-            self._profiler.start_trace()
+        if self._profiler is None or not self._done(self._profiler.start_trace):
+            self.running = False
+            return
         if self._monitor is not None:
             self._monitor.start()
         if threading.current_thread() is threading.main_thread():
@@ -258,11 +283,22 @@ class Recorder:
         self.seconds += time.monotonic() - self._begun
         for key, value in self._metadata().items():
             self._profiler.add_metadata(key, value)
-        self.busy = True
-        self._profiler.stop_trace()
-        self.busy = False
-        self._recorded.append(self._profiler)
+        profiler = self._profiler
+        if self._done(profiler.stop_trace):
+            self._recorded.append(profiler)
         self._profiler = None
+
+    def _done(self, step: Callable[[], object]) -> bool:
+        """Have torch's profiler take a step; where it fails, let go of it: the program goes on."""
+        self.busy = True
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001 - torch's own checks, and a user's `-W error`
+            self.failures[reason(error)] = None
+            self._profiler = None
+        finally:
+            self.busy = False
+        return self._profiler is not None
 
     def _drop(self) -> None:
         """Forget what was recorded before the first range, also where that was too much."""
@@ -272,6 +308,7 @@ class Recorder:
         self._graphs_seen = False
         self._recorded.clear()
         self.seconds, self.overflowed, self.dropped = 0.0, False, True
+        self.lacks_stacks = False
 
     def _exceeded(self) -> None:
         """Ask the main thread to stop the profiler: older ones stop on their own thread only."""
@@ -340,7 +377,6 @@ def _profiler(*, stacks: bool, memory: bool) -> torch.profiler.profile:
         record_shapes=True,
         profile_memory=memory,
         with_stack=stacks,
-        with_modules=stacks,
         experimental_config=None if memory else _of_all_threads(),
     )
 
@@ -355,6 +391,11 @@ def _of_all_threads() -> _ExperimentalConfig | None:
 
 ALL_THREADS = _of_all_threads() is not None
 """Whether this torch records all threads, and stops a recording on any of them."""
+
+STACKS_FROM_ANYWHERE = torch.__version__ >= "2.7"  # as versions, not as texts
+"""Whether a recording with stacks can be ended wherever it began. Older ones fail at that where it
+began inside a function of C, such as the `next` of a context manager, that another recording with
+stacks saw being called ("Python replay stack is empty")."""
 
 
 def _holds(plain: Path, wanted: re.Pattern[bytes]) -> bool:

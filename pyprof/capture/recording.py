@@ -63,6 +63,7 @@ class Recording:
         """
         if self._recorder.mine:
             self._end()
+            self._recorder.unprepare()
         self._stack.close()
         target = path()
         written = self._recorder.write(target)
@@ -91,6 +92,13 @@ class Recording:
             )
         if self.others.count:
             yield self._of_others()
+        for failure in recorder.failures:
+            yield f"torch.profiler failed, and what it had recorded is lost: {failure}"
+        if recorder.windows and recorder.lacks_stacks:
+            yield (
+                "ops have no source lines: without pyprof.init(), torch before 2.7 records them "
+                "only with --all, with --steps, or in the range that the script starts"
+            )
         if recorder.lost:
             yield "the range ended on another thread, where this torch cannot end a recording"
         if self._threaded:
@@ -134,7 +142,7 @@ class Recording:
             ignored = self._request.whole
             start = _ignore if ignored else recorder.start
             enter(script_range(start, _ignore if ignored else recorder.end_of_range))
-            recorder.start(provisional=True)
+            recorder.start(provisional=True, replaceable=not ignored)
             return recorder.stop
         windows = RecordingWindows(
             steps.schedule(), recorder.start, recorder.stop, recorder.prepare
