@@ -232,9 +232,10 @@ TRAINS = """
     rank = int(os.environ["RANK"])
     dist.init_process_group("gloo", store=dist.FileStore(os.environ["STORE"], 2), rank=rank, world_size=2)
     pyprof.init()
-    dist.all_reduce(torch.ones(4, 6))
-    dist.broadcast(torch.ones(3, dtype=torch.bfloat16), 0)
-    dist.destroy_process_group()
+    summed, sent = torch.ones(4, 6), torch.ones(3, dtype=torch.bfloat16)
+    dist.all_reduce(summed)
+    dist.broadcast(sent, 0)
+    dist.destroy_process_group()  # which waits for ever for who lets go of a tensor last, up to 2.7
 """  # noqa: E501 - as a user writes it
 SAID = {"group": "0", "ranks": "[0, 1]", "size": 2}
 
