@@ -196,6 +196,20 @@ def eigenvectors(a: Args) -> Work:
     return Work(None, (x,), (values, *saved), no_flops=_WHY)
 
 
+# 36 read, 36 of U and 18 of H written of 4 bytes
+@op(
+    *("aten::linalg_polar", "torch.linalg.polar"),
+    signature="Tensor input",
+    example=Call("torch.linalg", "polar", (_TALL,)),
+    bytes=360,
+)
+def polar_decomposition(a: Args) -> Work:
+    """U, as large as the matrix, and H, a square one; no relative of `torch.polar`."""
+    x = a.tensor("input")
+    narrow = like(x, (*x.shape[:-2], size(x, -1), size(x, -1)))
+    return Work(None, (x,), (like(x), narrow), no_flops=_WHY)
+
+
 # 36 squares and sums: 36 * 2, a root of 20 for each of 2 matrices; 36 read, 2 written of 4 bytes
 @op(
     "matrix_norm",
@@ -253,7 +267,7 @@ def matrix_norm(a: Args) -> Work:
     bytes=288,
 )
 @op(
-    "matrix_exp",
+    *("matrix_exp", "matrix_sqrth"),
     signature="Tensor input",
     example=Call("torch", "matrix_exp", (_SQUARE,)),  # the norm decides the polynomial's degree
     bytes=576,
@@ -269,7 +283,7 @@ def of_a_spectrum(a: Args) -> Work:
         out = fresh((*lead, short), dtypes.complex_of(x.dtype))
     elif a.op == "matrix_rank":
         out = fresh(lead, "int64")
-    elif a.op in ("pinv", "pinverse", "matrix_exp"):
+    elif a.op in ("pinv", "pinverse", "matrix_exp", "matrix_sqrth"):
         out = like(x, (*lead, size(x, -1), size(x, -2)))
     return Work(None, (x,), (out,), no_flops=_WHY)
 
