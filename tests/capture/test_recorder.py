@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -30,10 +31,12 @@ print("to the end")
 """
 STEPS = """
 import pyprof, torch
-for step in range(3):
+for step in range(4):
     torch.ones(3).tanh()
     pyprof.step()
 """
+_COMPLAINT = re.compile(r"disableProfiler|cancel", re.IGNORECASE)
+"""What torch says of a profiler that was prepared and never started; Kineto may say more."""
 
 
 def _captured(folder: Path, script: str, **options: Any) -> Outcome:  # noqa: ANN401 - those of Request
@@ -77,7 +80,7 @@ def test_steps_that_end_while_it_warms_up(
         outcome = _captured(tmp_path, STEPS, steps=StepsToRecord(0, 1, 1, 0))
         assert outcome.path is not None
         outcome.path.unlink()
-    assert not capfd.readouterr().err
+    assert not _COMPLAINT.search(capfd.readouterr().err)
 
 
 def test_a_scripts_profiler_while_it_warms_up(
@@ -94,7 +97,9 @@ pyprof.step()
 torch.ones(3).sin()
 """
     outcome = _captured(tmp_path, script, steps=StepsToRecord(1, 1, 1))
-    assert capfd.readouterr() == ("1\n", "")
+    out, err = capfd.readouterr()
+    assert out == "1\n"
+    assert not _COMPLAINT.search(err)
     assert outcome.path is not None
 
 
