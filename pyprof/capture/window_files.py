@@ -212,14 +212,16 @@ def _value(column: str, later: int) -> str:
 def _joined_nsys_pause(base: sqlite3.Connection, calls: str, last: int, first: int) -> None:
     """Write the calls between two windows, for each process that calls anything."""
     for name, time in (("cudaProfilerStop", last), ("cudaProfilerStart", first)):
+        called = {"name": name, "time": time}
         base.execute(
-            "INSERT INTO StringIds (id, value) SELECT (SELECT max(id) + 1 FROM StringIds), ?1"
-            " WHERE NOT EXISTS (SELECT 1 FROM StringIds WHERE value = ?1)",
-            (name,),
+            "INSERT INTO StringIds (id, value) SELECT (SELECT max(id) + 1 FROM StringIds), :name"
+            " WHERE NOT EXISTS (SELECT 1 FROM StringIds WHERE value = :name)",
+            called,
         )
         base.execute(
             f"INSERT INTO {calls} (start, end, eventClass, globalTid, nameId, returnValue)"  # noqa: S608 - ours
-            " SELECT ?1, ?1, 0, min(globalTid), (SELECT id FROM StringIds WHERE value = ?2), 0"
+            " SELECT :time, :time, 0, min(globalTid),"
+            " (SELECT id FROM StringIds WHERE value = :name), 0"
             f" FROM {calls} GROUP BY globalTid >> 24",
-            (time, name),
+            called,
         )
