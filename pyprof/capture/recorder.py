@@ -126,7 +126,7 @@ class Recorder:
             self._done(self._profiler.prepare_trace)
 
     def unprepare(self) -> None:
-        """Let go of a profiler that was prepared and is not needed: older ones let no other be."""
+        """Let go of a profiler that was prepared and not started: torch may not bear another."""
         if self._profiler is not None and not self.running and self.mine:
             if self._done(self._profiler.start_trace):
                 self._done(self._profiler.stop_trace)
