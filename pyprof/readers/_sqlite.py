@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections import deque
 from contextlib import closing, suppress
@@ -62,15 +63,18 @@ class _Table(NamedTuple):
     """Where a table begins in the file, and its columns by name."""
 
     root: int
+    has_key_index: bool
+    """The primary key has an index of its own, so no column of it is the row id."""
     columns: dict[str, _Column]
 
     def picks(self, columns: Mapping[str, type]) -> list[Pick]:
         """Say how pages hold some of the columns; NotPlainError where they do not hold all."""
         if any(column.hidden for column in self.columns.values()):
             raise NotPlainError
-        is_one = sum(column.key > 0 for column in self.columns.values()) == 1
+        key_columns = sum(column.key > 0 for column in self.columns.values())
+        may_be_row_id = key_columns == 1 and not self.has_key_index
         return [
-            Pick(place, _ARROW[kind], is_one and key > 0 and declared.upper() == "INTEGER")
+            Pick(place, _ARROW[kind], may_be_row_id and key > 0 and declared.upper() == "INTEGER")
             for name, kind in columns.items()
             for _, place, _, key, declared in [self.columns[name]]
         ]
@@ -81,25 +85,26 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._uri = _uri(path)
+        self._file = path.resolve()  # a log lies beside the file itself, never beside a link to it
         self._tables = self._probe()
 
     def _probe(self) -> dict[str, _Table]:
         # What is stored alone: a view, a virtual table or a generated column is a program, which
         # may never end.
         query = (
-            "SELECT m.name, CAST(m.rootpage AS INTEGER), c.name, c.cid, c.hidden, c.pk, c.type "
+            "SELECT m.name, CAST(m.rootpage AS INTEGER), "
+            "EXISTS (SELECT 1 FROM pragma_index_list(m.name) i WHERE i.origin = 'pk'), "
+            "c.name, c.cid, c.hidden, c.pk, c.type "
             "FROM sqlite_master m, pragma_table_xinfo(m.name) c "
             "WHERE m.type = 'table' AND m.rootpage > 0"
         )
         tables: dict[str, _Table] = {}
         try:
-            with closing(sqlite3.connect(self._uri, uri=True)) as db:
-                for table, root, *column in db.execute(query):
-                    described = _Column(*column)
-                    tables.setdefault(str(table), _Table(root, {})).columns[described.name] = (
-                        described
-                    )
+            with closing(_connect(self._file)) as db:
+                for name, root, has_key_index, *described in db.execute(query):
+                    column = _Column(*described)
+                    table = tables.setdefault(str(name), _Table(root, bool(has_key_index), {}))
+                    table.columns[column.name] = column
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._broken(error) from None
         return tables
@@ -124,7 +129,7 @@ class Database:
 
     def _has_rows(self, table: str) -> bool:
         try:
-            with closing(sqlite3.connect(self._uri, uri=True)) as db:
+            with closing(_connect(self._file)) as db:
                 first_row = db.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone()  # noqa: S608
         except sqlite3.Error as error:
             raise self._broken(error) from None
@@ -152,7 +157,7 @@ class Database:
     def _pages(self, table: str, columns: Mapping[str, type]) -> Iterator[pa.RecordBatch]:
         """Read what exporters write."""
         described = self._tables[table]
-        for arrays in _sqlite_pages.batches(self.path, described.root, described.picks(columns)):
+        for arrays in _sqlite_pages.batches(self._file, described.root, described.picks(columns)):
             yield pa.RecordBatch.from_arrays(arrays, [*columns])
 
     def _converted(self, table: str, columns: Mapping[str, type]) -> Iterator[pa.RecordBatch]:
@@ -161,7 +166,7 @@ class Database:
         types = [_ARROW[kind] for kind in columns.values()]
         rows = 0
         try:
-            with closing(sqlite3.connect(self._uri, uri=True)) as db:
+            with closing(_connect(self._file)) as db:
                 db.text_factory = _decoded
                 cursor = db.execute(f'SELECT {select} FROM "{table}"')  # noqa: S608 - as probed
                 while batch := cursor.fetchmany(_BATCH_ROWS):
@@ -176,8 +181,11 @@ class Database:
 
     @property
     def _most_rows(self) -> int:
-        """Rows that the file has room for."""
-        return self.path.stat().st_size // _ROW_BYTES
+        """Rows that the file and its log have room for."""
+        stored_bytes = self._file.stat().st_size
+        with suppress(OSError):
+            stored_bytes += beside(self._file, WAL).stat().st_size
+        return stored_bytes // _ROW_BYTES
 
     def _broken(self, error: Exception) -> CaptureError:
         return CaptureError(
@@ -186,22 +194,41 @@ class Database:
         )
 
 
-def _uri(path: Path) -> str:
-    # as_uri quotes what a URI must quote ("?", "#", "%"). mode=ro never writes the file itself, but
-    # beside one with a log, and cannot read it where that may not be: nobody writes to such a one.
-    alone = _has_log(path) and not path.with_name(f"{path.name}-wal").exists()
-    return path.resolve().as_uri() + ("?mode=ro&immutable=1" if alone else "?mode=ro")
+def _connect(file: Path) -> sqlite3.Connection:
+    """Open a database, and write neither to it nor beside it."""
+    # as_uri quotes what a URI must quote ("?", "#", "%").
+    uri = f"{file.as_uri()}?mode=ro"
+    if not _has_log(file) or beside(file, INDEX).exists():  # SQLite writes nothing, or wrote it
+        return sqlite3.connect(uri, uri=True)
+    if not beside(file, WAL).exists():  # nobody writes to it, and no log has to be applied
+        return sqlite3.connect(f"{uri}&immutable=1", uri=True)
+    if os.name != "posix":
+        return sqlite3.connect(uri, uri=True)
+    # SQLite makes the index of a log beside it, and leaves it there, unless it holds the only
+    # lock: then the index is in memory. A lock needs a file that may be written to, or none.
+    base = sqlite3.connect(f"{uri}&vfs=unix-none", uri=True)
+    base.execute("PRAGMA locking_mode = exclusive")
+    return base
 
 
-_WAL = b"\2\2"
+WAL, INDEX, JOURNAL = "-wal", "-shm", "-journal"
+"""Endings of what SQLite keeps beside a database: the log, the index of the log, what to undo."""
+
+
+def beside(file: Path, ending: str) -> Path:
+    """Name one of the files that SQLite keeps beside a database; `file` is no link."""
+    return file.with_name(f"{file.name}{ending}")
+
+
+_WRITE_AHEAD = b"\2\2"
 _VERSIONS = slice(18, 20)
 """In the header: how the file is written and read, 2 with a write-ahead log."""
 
 
-def _has_log(path: Path) -> bool:
+def _has_log(file: Path) -> bool:
     try:
-        with path.open("rb") as file:
-            return file.read(_VERSIONS.stop)[_VERSIONS] == _WAL
+        with file.open("rb") as stream:
+            return stream.read(_VERSIONS.stop)[_VERSIONS] == _WRITE_AHEAD
     except OSError:
         return False
 

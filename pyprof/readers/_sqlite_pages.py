@@ -66,7 +66,8 @@ class Pick(NamedTuple):
 def batches(path: Path, root: int, picks: Sequence[Pick]) -> Iterator[list[pa.Array]]:
     """Read some columns of the table whose tree begins at page `root`, some rows at a time.
 
-    Rows come in the order of their ids, as from SQLite. Raises NotPlainError at any time.
+    Rows come in the order of their ids, as from SQLite. `path` is no link: what is still to be
+    applied to a file lies beside the file itself. Raises NotPlainError at any time.
     """
     _check(path.with_name(f"{path.name}{log}") for log in ("-wal", "-journal"))
     try:
@@ -252,12 +253,12 @@ class _Rows:
         return [arrays[pick.place] for pick in picks]
 
     def _column(self, pick: Pick, kind: Ints, at: Ints, width: Ints) -> pa.Array:
-        if pick.type != pa.int64():
-            return self._texts(pick.type, kind, at, width)
         if pick.is_row_id:
-            if kind.any():
+            if kind.any() or pick.type != pa.int64():  # as a text it is spelt by SQLite
                 raise NotPlainError
             return pa.array(self._row_id)
+        if pick.type != pa.int64():
+            return self._texts(pick.type, kind, at, width)
         if (kind > _ONE).any() or (kind == _REAL).any():
             raise NotPlainError
         if not kind.any():

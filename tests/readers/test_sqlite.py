@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -68,3 +69,67 @@ def test_each_piece_is_given_once_and_in_order(
 
     assert seen == [0, 1, 2, 3, 4]
     assert rows.column("start").to_pylist() == [1, 3]
+
+
+# --- a log beside the file ----------------------------------------------------------------------
+
+
+def _with_log(folder: Path, rows: int) -> Path:
+    """Make a database whose rows are all in its log, as an interrupted writer leaves them."""
+    with closing(sqlite3.connect(folder / "writing.sqlite", isolation_level=None)) as db:
+        db.execute("PRAGMA journal_mode = wal")
+        db.execute("PRAGMA wal_autocheckpoint = 0")
+        db.execute("CREATE TABLE t (start)")
+        db.execute("PRAGMA wal_checkpoint(truncate)")
+        db.execute("BEGIN")
+        db.executemany("INSERT INTO t VALUES (?)", [(row,) for row in range(rows)])
+        db.execute("COMMIT")
+        (folder / "left").mkdir()
+        for ending in ("", "-wal"):
+            shutil.copy(folder / f"writing.sqlite{ending}", folder / "left" / f"a.sqlite{ending}")
+    return folder / "left" / "a.sqlite"
+
+
+def test_a_log_is_applied_also_where_a_link_leads_to_its_file(tmp_path: Path) -> None:
+    """SQLite looks for the log beside the file, so a link must not hide it."""
+    path = _with_log(tmp_path, 100)
+    link = tmp_path / "link.sqlite"
+    link.symlink_to(path)
+    for each in (path, link):
+        rows = _sqlite.Database(each).read("t", {"start": int})
+        assert rows.column("start").to_pylist() == [*range(100)]
+
+
+def test_a_log_larger_than_its_file_is_applied_and_nothing_is_left_beside_it(
+    tmp_path: Path,
+) -> None:
+    """The rows of a log count as well; its index stays in memory."""
+    path = _with_log(tmp_path, 30_000)
+    assert path.with_name("a.sqlite-wal").stat().st_size > 20 * path.stat().st_size
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    assert _sqlite.Database(path).read("t", {"start": int}).num_rows == 30_000
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
+
+
+# --- row ids --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "expected"),
+    [
+        ("INTEGER PRIMARY KEY", int, [1, 2]),
+        ("INTEGER PRIMARY KEY", str, ["1", "2"]),
+        ("INTEGER PRIMARY KEY DESC", int, [None, None]),
+        ("INTEGER PRIMARY KEY DESC", str, ["", ""]),
+    ],
+)
+def test_a_primary_key_is_read_as_sqlite_reads_it(
+    tmp_path: Path, key: str, kind: type, expected: list[object]
+) -> None:
+    """In descending order it is a column like others, and no other name of the row id."""
+    path = tmp_path / "t.sqlite"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"CREATE TABLE t (id {key}, text TEXT)")
+        db.executemany("INSERT INTO t VALUES (?, 'x')", [(None,), (None,)])
+        db.commit()
+    assert _sqlite.Database(path).read("t", {"id": kind}).column("id").to_pylist() == expected
