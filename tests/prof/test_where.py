@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from pyprof.marker import Call, Tensor, encode_op
@@ -85,6 +87,8 @@ def test_groups_are_of_the_rows_that_are_left(net: Path) -> None:
         ("sil<", "'' is not a number"),
         ("sil=nan", "'nan' is not a number"),
         ("op~(", "not a regular expression"),
+        ("op~(?=a)", "is not a regular expression in RE2 syntax: invalid perl operator: (?="),
+        ("op~\udcff", "not a regular expression"),
         ("op=mm and ", "is not a condition"),
     ],
 )
@@ -93,6 +97,21 @@ def test_what_is_no_condition_is_misuse(net: Path, expression: str, said: str) -
     done = run("prof", "--where", expression, net)
     assert (done.code, done.stdout) == (2, "")
     assert said in done.stderr
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(.*a){20}$"])
+def test_no_expression_takes_forever(pattern: str) -> None:
+    """With an engine that backtracks, each of these would take longer than anyone waits."""
+    (condition,) = conditions([f"op~{pattern}"])
+    values = pa.array(["a" * 50_000 + "!", None, "b"])
+    assert condition.holds(values).tolist() == [False, False, pattern == "(a|a)*b"]
+
+
+@pytest.mark.parametrize("text", [" " * 300_000, "op~a" + " " * 300_000 + "b", " and" * 100_000])
+def test_no_condition_takes_forever_to_read(text: str) -> None:
+    """Blanks alone are no condition, however many they are."""
+    with suppress(ValueError):
+        conditions([text])
 
 
 def test_conditions_are_read_apart() -> None:
