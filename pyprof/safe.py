@@ -42,15 +42,19 @@ def _line(line: str) -> str:
     return cell(line)
 
 
-_USER = re.compile(r"([A-Za-z0-9+.-]{2,}:/{1,3})[^/?#\s]*(?=@)")
-_QUERY = re.compile(r"(?<=\?)[^#\s=]+=[^#\s]*")
+_USER = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z0-9+.-]{2,}:/{1,3})[^/?#\s]*(?=@)")
+_QUERY = re.compile(r"\?([^#\s=]*)(=[^#\s]*)?")
 
 
 def url(text: str) -> str:
     """Leave out of the URLs in a text what opens doors: users, passwords, tokens, signatures."""
     if ":/" not in text:
         return text
-    return _QUERY.sub("***", _USER.sub(r"\1***", text))
+    return _QUERY.sub(_without_values, _USER.sub(r"\1***", text))
+
+
+def _without_values(query: re.Match[str]) -> str:
+    return "?***" if query[1] and query[2] else query[0]
 
 
 def message(text: str) -> str:

@@ -49,7 +49,9 @@ _WORDS: Mapping[str, str] = MappingProxyType(
 
 _TYPE = r"(?:bf16|tf32|f16|f32|f64|e4m3|e5m2|i8|s8|u8|i4|s4|i32)"
 _NVJET = re.compile(r"nvjet_(?:sm\d+_)?([a-z]{3,5})(?=_|$)")
-_XMMA = re.compile(rf"xmma_.*?_({_TYPE})({_TYPE})_({_TYPE})({_TYPE})?_({_TYPE})(?![a-z0-9])")
+_XMMA = re.compile(
+    rf"xmma_.{{0,200}}?_({_TYPE})({_TYPE})_({_TYPE})({_TYPE})?_({_TYPE})(?![a-z0-9])"
+)
 _CUTLASS3 = re.compile(r"tensorop_[a-z]?\d+x\d+x\d+gemm_(?:block_scaled_)?([a-z0-9]+)_([a-z0-9]+)_")
 _CUTLASS3_SIMT = re.compile(rf"simt_[sdcz]gemm_({_TYPE})_")
 _MMA_SIZE = r"(?:8{2}4|168{2}|16816|16832|16864|8816|161616)"
@@ -166,7 +168,7 @@ _BMM = re.compile(
     rf"_({_TRTLLM_TYPE})"
 )
 _FMHA = re.compile(rf"fmhaSm\d+\w?Kernel_Q(?:kv)?({_TRTLLM_TYPE})")
-_OGS = re.compile(r"_matmul_ogs_[A-Z]+_\w+?x(bf16|fp16|fp32|fp8e4\w*|fp8e5\w*)x")
+_OGS = re.compile(r"_matmul_ogs_[A-Z]{1,9}_\w{1,80}?x(bf16|fp16|fp32|fp8e4\w*|fp8e5\w*)x")
 
 
 def _named_by_library(name: str) -> Types | None:
@@ -243,7 +245,7 @@ _FIRST_TYPE = re.compile(r"<\s*([\w:]+(?: \w+)*|c10::complex<\w+>)\s*[,>]")
 _FUNCTOR_TYPE = re.compile(
     r"FillFunctor<\s*([\w:]+(?: \w+)*|c10::complex<\w+>)\s*>"
     r"|::Copy<\s*([\w:]+(?: \w+)*|c10::complex<\w+>),\s*\2\s*>"
-    r"|(?:direct_copy_kernel_cuda|copy_device_to_device)\(.*?"
+    r"|(?:direct_copy_kernel_cuda|copy_device_to_device)\(.{0,400}?"
     r"[{[]lambda\(([\w:]+(?: \w+)*|c10::complex<\w+>)\)"
 )
 _MOVED: Mapping[str, str] = MappingProxyType(
@@ -306,7 +308,7 @@ def tensor_core_takes(cc: tuple[int, int], dtype: str) -> bool:
     return since is not None and cc >= since
 
 
-_WEIGHTS = re.compile(r"_matmul_ogs_[NT]+_\w+?x(mxfp4|mxfp8|fp8\w*|nvfp4)_", re.IGNORECASE)
+_WEIGHTS = re.compile(r"_matmul_ogs_[NT]{1,9}_\w{1,80}?x(mxfp4|mxfp8|fp8\w*|nvfp4)_", re.IGNORECASE)
 
 
 _BMM_INPUTS = re.compile(

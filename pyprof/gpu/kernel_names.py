@@ -28,7 +28,7 @@ WRAPPERS = frozenset({"cutlass::device_kernel", "device_kernel", "ck_tile::kentr
 _GUARD = re.compile(r"(?:^|::)enable_\w+$")
 """What such an argument may be wrapped in: `enable_sm90_or_later<...>`."""
 _CUTE_DSL = re.compile(
-    r"kernel_cutlass_(?:[a-z0-9_]*?([A-Z]\w*?)_object_at_"
+    r"kernel_cutlass_(?:[a-z0-9_]{0,400}?([A-Z]\w{0,400}?)_object_at_"
     r"|(?!kernel_)(\w+?)(?:(?=_tensor|_TiledMMA|_CopyAtom)|$))"
 )
 """What CuTe DSL compiles: a function's name, then its arguments, without their dots.
@@ -221,7 +221,7 @@ def short_name(long_name: str) -> str:
 
 
 _FUNCTION = re.compile(
-    r"(?:nccl|rccl)\w*?(AllReduce|AllGather|ReduceScatter|AllToAll|SendRecv|Broadcast|Reduce|Send|Recv)",
+    r"(?:nccl|rccl)\w{0,80}?(AllReduce|AllGather|ReduceScatter|AllToAll|SendRecv|Broadcast|Reduce|Send|Recv)",
     re.IGNORECASE,
 )
 _OTHERS = re.compile(
@@ -243,6 +243,7 @@ def function(name: str) -> str | None:
     return other and (other[1] or "all_reduce")
 
 
+@by_name
 def algorithm(name: str) -> str | None:
     """Give the algorithm that a kernel's name has, in capitals: `RING`; None where it has none."""
     if _FUNCTION.search(name) is None:

@@ -213,7 +213,7 @@ FUNCTOR_RULES: tuple[tuple[Role, str], ...] = (
 
 APPLIES_FUNCTOR = (Role.ELEMENTWISE, Role.OPTIMIZER)
 
-GENERIC_PATH = r"(cutlass|cute|xmma|cask|cudnn|gemm)\w*.*::(device_)?kernel2?$|^(device_)?kernel2?$"
+GENERIC_PATH = r"(cutlass|cute|xmma|cask|cudnn|gemm).*::(device_)?kernel2?$|^(device_)?kernel2?$"
 """A path that says nothing, such as `cutlass::Kernel2`: the first template argument does."""
 
 TEMPLATE_ROLES = frozenset({Role.SPLITK, Role.SETUP, Role.ATTENTION, Role.CONV, Role.GEMM})

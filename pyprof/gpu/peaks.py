@@ -27,7 +27,7 @@ _WHOLE_CARD = 0.9
 
 _VENDOR_WORDS = frozenset({"nvidia", "tesla", "geforce", "amd", "instinct", "gpu", "graphics"})
 _WORD = re.compile(r"[a-z0-9.]+")
-_MIG = re.compile(r"\s+mig\b.*$", re.IGNORECASE)
+_MIG = re.compile(r"\smig\b.*", re.IGNORECASE | re.DOTALL)
 
 _VECTOR = MappingProxyType(
     {

@@ -20,8 +20,8 @@ from pyprof.marker.serving_steps import stated
 
 _SUMS = r"\((?:sq(\d+)sk(\d+)sqsq(\d+)sqsk(\d+)|\d+)\)"
 _VLLM = re.compile(rf"execute_(?:\d+_)?context_(\d+){_SUMS}_generation_(\d+){_SUMS}$")
-_SGLANG = re.compile(r"step\[(EXTEND|DECODE|MIXED) ([^\]]*_sqsk=\d+[^\]]*)\]")
-_ATOM = re.compile(r"(prefill|(?:eager_)?decode)\[(bs=\d+.*\bsqsk=\d+.*)\]")
+_SGLANG = re.compile(r"step\[(EXTEND|DECODE|MIXED) (?=[^\]]*_sqsk=\d)([^\]]*)\]")
+_ATOM = re.compile(r"(prefill|(?:eager_)?decode)\[(?=bs=\d.*\bsqsk=\d)(.*)\]")
 _STEPS = 1 << 12
 _LONGEST = 18
 """Digits of a sum that fits int64."""

@@ -215,7 +215,7 @@ def _aten_value(size: object, dtype: object, stride: object, scalar: object) -> 
 
 @lru_cache(maxsize=1 << 10)
 def _is_dtype(name: str) -> bool:
-    return re.fullmatch(r"(?:float|bfloat|int|uint|complex|bool|qu?int)\d*\w*", name) is not None
+    return re.fullmatch(r"(?:float|bfloat|int|uint|complex|bool|qu?int)\w*", name) is not None
 
 
 @lru_cache(maxsize=_DECODED)

@@ -26,10 +26,12 @@ _OF_FRAMEWORKS = (
     r"|(?:prefill|(?:eager_)?decode)\[bs=.*\]"  # ATOM
     r"|\[Executor\] _forward_step\b.*"  # TensorRT-LLM
 )
-STEP_PATTERN = rf"(?i)^(?:layer:)?(?:\W*{_LOOP}?[\s_.:#-]*{_STEP}{_NUMBERED}|{_OF_FRAMEWORKS})$"
+# No two repetitions stand side by side that match the same: that would take quadratic time.
+_LOOP_STEP = rf"(?:{_LOOP}[\s_.:#-]*|_[\s_.:#-]*)?{_STEP}"
+STEP_PATTERN = rf"(?i)^(?:layer:)?(?:\W*{_LOOP_STEP}{_NUMBERED}|{_OF_FRAMEWORKS})$"
 """Names of ranges around one step each, with or without its number; an RE2 pattern."""
 _IS_STEP = re.compile(STEP_PATTERN.replace("(?i)", ""), re.IGNORECASE | re.DOTALL)
-_STEP_NAME = re.compile(rf"\W*({_LOOP}?[\s_.:#-]*{_STEP})", re.IGNORECASE)
+_STEP_NAME = re.compile(rf"\W*({_LOOP_STEP})", re.IGNORECASE)
 _PROFILERS = re.compile(r"ProfilerStep")
 _ENGINES = re.compile(r"(prefill|(?:eager_)?decode)\[bs=|(\[Executor\] _forward_step)\b")
 
@@ -65,9 +67,8 @@ def step_name(text: str) -> str:
 _MODULE = re.compile(r"""\{['"]Module['"]: ['"]([^'"]*)['"]""")
 _FSDP = re.compile(r"FSDP::(\w+)(?: \((.*)\))?$")
 _WRAPPERS = re.compile(r"(?:^|\.)(?:_checkpoint_wrapped_module|_fsdp_wrapped_module|_orig_mod)\b")
-_HASHES = re.compile(r"##\s*(.*?)\s*##$")
-_LIGHTNING = re.compile(r"\[pl\](?:\[module\][^:]*: |\[\w+\](?:\[\w+\])?)")
-_NUMBER = re.compile(r", (?:seq|op_id) = .*$")
+_LIGHTNING = re.compile(r"^\[pl\](?:\[module\][^:]*: |\[\w+\](?:\[\w+\])?)")
+_NUMBER = re.compile(r", (?:seq|op_id) = ")
 
 
 def is_named_module(text: str) -> bool:
@@ -85,12 +86,12 @@ def range_name(text: str) -> str:
     """Give the name of the part of the program that a user's range goes around."""
     if module := _MODULE.match(text):
         return module[1]
-    name = _NUMBER.sub("", text)
+    name = _NUMBER.split(text, maxsplit=1)[0]
     if match := _FSDP.match(name):
         module_path = _WRAPPERS.sub("", match[2] or "").removeprefix(".")
         return f"{module_path} (FSDP {match[1]})" if module_path else f"FSDP {match[1]}"
-    if match := _HASHES.match(name):
-        return match[1]
+    if name.startswith("##") and name.endswith("##") and (inner := name.strip("# ")):
+        return inner
     return _LIGHTNING.sub("", name).removeprefix("transformer_engine.").strip()
 
 

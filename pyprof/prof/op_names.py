@@ -20,7 +20,7 @@ _RECURRENT: Mapping[str, str] = MappingProxyType(
 _EVERY_CLASS = frozenset({"forward", "backward", "apply", "step", "__call__"})
 """Methods whose name tells nothing without its class."""
 
-_CLASS = re.compile(r"_?[A-Z]\w*[a-z]\w*")
+_CLASS = re.compile(r"_?[A-Z](?=\w*[a-z])\w*")
 """A class's name, but no name of constants: `_C` is a module."""
 
 

@@ -50,7 +50,7 @@ _IN_THREADS = frozenset({"hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"}
 """Calls that take their grid in threads (`globalWorkSizeX`, hip_ext.h), unlike all others."""
 
 _SHORT = re.compile(r"\b([HDPA])to([HDPA])\b")
-_LONG = re.compile(r"(Host|Device|Peer|Array)\w*?To(Host|Device|Peer|Array)")  # AMD
+_LONG = re.compile(r"(Host|Device|Peer|Array)\w{0,40}?To(Host|Device|Peer|Array)")  # AMD
 
 
 def is_call(category: str) -> bool:

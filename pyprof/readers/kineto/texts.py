@@ -89,7 +89,7 @@ _COLLECTIVE_ATTRIBUTES = {
     "Dst Rank": "dst",
 }
 _OF_OPS = frozenset({"Sequence number", "Collective name", "kernel_backend"})
-_GENERATED = re.compile(r"(?:^|_)(?:cpp_fused_|triton_)\w+$")
+_GENERATED = re.compile(r"(?:^|_)(?:cpp_fused_|triton_)\w{1,400}$")
 """Names of kernels that Inductor made; those for the CPU come without any arguments."""
 _CALL_STACK_FRAME = re.compile(r"(.+)\((\d+)\): (.+)", re.DOTALL)
 

@@ -131,7 +131,7 @@ def share(fraction: float | None) -> Cell:
 
 
 _MOST_ROWS = 500
-_FOLDERS = re.compile(r"[^\\/\s'\"(]*(?:[\\/][^\\/\s'\"]+)+[\\/]")
+_FOLDERS = re.compile(r"(?<![^\\/\s'\"(])[^\\/\s'\"(]*(?:[\\/][^\\/\s'\"]+)+[\\/]")
 
 
 def without_folders(sentence: str) -> str:
