@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from pyprof.report.analysis.layer_tree import NO_LAYER, Node, named
@@ -98,12 +99,16 @@ def _boxes(
         at += child.total_ns
 
 
+_MOST_PARTS = 256
+"""Of a layer's name that can be chosen; each has a text as long as all before it."""
+
+
 def layer_keys(boxes: Sequence[IcicleBox], selectable: Selectable) -> list[str | None]:
     """Write what each box of modules stands for: rows whose layer is its, or below it."""
     within: dict[str, list[str]] = {}
     for number, layer in enumerate(selectable.layers()):
-        ends = [place for place, letter in enumerate(layer) if letter == "."]
-        for end in (*ends, len(layer)):
+        dots = (place for place, letter in enumerate(layer) if letter == ".")
+        for end in (*islice(dots, _MOST_PARTS), len(layer)):
             within.setdefault(layer[:end], []).append(str(number))
     return [_layer_key(box, within) for box in boxes]
 
