@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zlib
 from contextlib import suppress
 from dataclasses import replace
 from glob import glob, has_magic
@@ -16,6 +15,7 @@ from pyprof.guard import snapshot_beside
 from pyprof.inputs.files import is_special
 from pyprof.inputs.find import fetch, find, natural
 from pyprof.inputs.ranks import identify
+from pyprof.readers import kineto
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -56,7 +56,6 @@ def _expand(source: str) -> list[str]:
     return snapshots or find([source])
 
 
-_HEAD_BYTES = 1 << 14
 _RECORDED = re.compile(rb'"profile_memory"\s*:\s*([01])\b')
 
 
@@ -93,11 +92,7 @@ def _files(source: str) -> list[Path]:
 
 def _has_events(path: Path) -> bool:
     """Tell by the head of a trace whether memory was recorded; where that says nothing, by all."""
-    with path.open("rb") as file:
-        head = file.read(_HEAD_BYTES)
-    if head.startswith(b"\x1f\x8b"):
-        with suppress(zlib.error):
-            head = zlib.decompressobj(wbits=31).decompress(head, _HEAD_BYTES)
+    head = kineto.opening(path)
     if head.lstrip()[:1] != b"{":
         return False
     if (said := _RECORDED.search(head)) is not None:

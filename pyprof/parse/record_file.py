@@ -26,6 +26,7 @@ from pyprof.gpu.kernel_roles import communicates
 from pyprof.parse import parquet, parse_file
 from pyprof.parse.record_check import plausible_records
 from pyprof.parse.records import Coded, Records, apart, concat_coded, encode
+from pyprof.readers.encodings import utf8
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -57,7 +58,7 @@ def load(source: str, *, raw: bool = True) -> Records:
     before, head = readers.stamp(path), readers.read_head(path)
     if head.startswith(parquet.MAGIC):
         return _warned_if_changed(path, before, _checked(source, parquet.read(path, raw=raw)))
-    if _looks_like_records(head):
+    if _looks_like_records(utf8(head)):
         return _warned_if_changed(path, before, _checked(source, _from_file(path)))
     if any(reader.sniff(path, head) for reader in readers.readers()):
         return parse_file(path, raw=raw)
@@ -174,20 +175,24 @@ def _looks_like_records(head: bytes) -> bool:
     return head.lstrip()[:14].replace(b"'", b'"').startswith(b'{"kShortName"')
 
 
-def _from_bytes(data: bytes) -> Records:
+def _from_bytes(data: bytes, source: str = "stdin") -> Records:
+    data = utf8(data)
     if not _looks_like_records(data[:_HEAD_BYTES]):
-        raise RecordsError("stdin: no dict lines; pipe in the output of pyprof parse")
+        raise RecordsError(f"{source}: no dict lines; pipe in the output of pyprof parse")
     if data.lstrip().startswith(b'{"'):
         try:
             return _json(io.BytesIO(data))
         except (pa.ArrowInvalid, UnicodeDecodeError):
             pass  # one line of another spelling: slower, line by line
-    return _literals("stdin", data.splitlines())
+    return _literals(source, data.splitlines())
 
 
 def _from_file(path: Path) -> Records:
     with path.open("rb") as file:
-        if file.read(2) == b'{"':
+        head = file.read(_HEAD_BYTES)
+        if utf8(head) != head:
+            return _from_bytes(head + file.read(), str(path))
+        if head.startswith(b'{"'):
             file.seek(0)
             try:
                 return _json(file)

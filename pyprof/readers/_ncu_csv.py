@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pyprof.errors import CaptureError
+from pyprof.readers.encodings import utf8
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -85,12 +86,7 @@ def text_of(path: Path) -> str:
     if path.stat().st_size > _MOST_BYTES:
         raise CaptureError(f"{path}: more than 2 GiB of CSV; export fewer kernels or metrics")
     data = path.read_bytes()
-    return data.decode(encoding_of(data), "replace").removeprefix("\ufeff").replace("\0", "")
-
-
-def encoding_of(head: bytes) -> str:
-    """Tell the encoding by how a file begins."""
-    return "utf-16" if head.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
+    return utf8(data).decode(errors="replace").replace("\0", "")
 
 
 def profile(path: Path, named: Callable[[str], str | None]) -> Profile:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyprof import schema
 from pyprof.readers import _ncu_csv
 from pyprof.readers._ncu_csv import Numbers
+from pyprof.readers.encodings import utf8
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,15 +31,13 @@ _SIGNS = (b"==PROF==", b"==WARNING==", b"==ERROR==")
 
 def sniff(path: Path, head: bytes) -> bool:
     """Tell by the line that names the columns, which may follow many lines of the profiler."""
-    if _ncu_csv.encoding_of(head) == "utf-16":
-        head = head.decode("utf-16", "ignore").encode()
+    head = utf8(head)
     if _ncu_csv.HEADER.search(head):
         return True
     if not any(sign in head for sign in _SIGNS):
         return False
     with path.open("rb") as file:
-        start = file.read(_HEAD_BYTES)
-    start = start.decode(_ncu_csv.encoding_of(start), "ignore").encode()
+        start = utf8(file.read(_HEAD_BYTES))
     return bool(_ncu_csv.HEADER.search(start)) or b"ERR_NVGPUCTRPERM" in start
 
 

@@ -42,6 +42,19 @@ def test_lines_of_both_spellings_in_one_file_are_read(tmp_path: Path) -> None:
     assert record_file.load(str(path)).arrow("kShortName").to_pylist() == ["a", "gemm"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize(
+    "line", [OLD, '{"kShortName": "gemm", "kDuration": 1, "kLongName": "ä€😀"}\r\n']
+)
+def test_lines_of_windows_programs_are_read(tmp_path: Path, line: str, encoding: str) -> None:
+    """PowerShell's `>` writes UTF-16, some editors a mark before UTF-8; from a pipe as well."""
+    path = tmp_path / "net.dict"
+    path.write_bytes((line * 2).encode(encoding))
+    assert record_file.load(str(path)).arrow("kShortName").to_pylist() == ["gemm", "gemm"]
+    piped = run("prof", "--csv", "-c", "idx,kernel", "-", stdin=path.read_bytes())
+    assert piped.stdout.splitlines()[1:] == ['"1","gemm"', '"2","gemm"']
+
+
 def test_unknown_keys_are_left_alone(tmp_path: Path) -> None:
     """A file of a later version has keys that this one does not know."""
     path = tmp_path / "net.dict"

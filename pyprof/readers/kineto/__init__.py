@@ -5,6 +5,8 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
+from pyprof.readers.encodings import utf8
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -23,16 +25,22 @@ _SIGNS = (
 
 def sniff(path: Path, head: bytes) -> bool:
     """Tell whether a file that begins with `head` is a Chrome trace, by its first 64 KiB."""
-    if head[:2] != _GZIP and head.lstrip()[:1] not in {b"{", b"["}:
+    if head[:2] != _GZIP and utf8(head).lstrip()[:1] not in {b"{", b"["}:
         return False
+    start = opening(path)
+    return start.lstrip()[:1] in {b"{", b"["} and any(sign in start for sign in _SIGNS)
+
+
+def opening(path: Path) -> bytes:
+    """Read the first 64 KiB of a file, unpacked, as UTF-8; nothing if they are damaged."""
     with path.open("rb") as file:
         start = file.read(_HEAD_BYTES)
-    if start[:2] == _GZIP:
+    if start.startswith(_GZIP):
         try:
             start = zlib.decompressobj(wbits=31).decompress(start, _HEAD_BYTES)
         except zlib.error:
-            return False
-    return start.lstrip()[:1] in {b"{", b"["} and any(sign in start for sign in _SIGNS)
+            return b""
+    return utf8(start)
 
 
 def read(path: Path) -> Capture:

@@ -7,7 +7,11 @@ import re
 _NOT_A_NUMBER = re.compile(
     r"(?<=[:,\[])\s*-?(?:nan|inf|infinity|\d[\d.]*e\+?\d{3,})(?=\s*[,\]}\n])", re.IGNORECASE
 )
-_LONE_BACKSLASH = re.compile(r'\\(?!["\\/bfnrtu])')
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # both halves of a character
+    r"|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})"
+    r'|["\\/bfnrt]|u[0-9a-fA-F]{4}|(?P<none>))'
+)
 _NAME_LINE = re.compile(r'^([ \t]*"name": ")(.*)(",[ \t\r]*)$', re.MULTILINE)
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
@@ -17,10 +21,17 @@ def repaired(piece: bytes) -> bytes:
     """Undo what Kineto's writer is known to get wrong.
 
     It writes nan and inf where JSON has no such numbers, paths with single backslashes, names
-    with quotes that are not escaped, and bytes that are not UTF-8. 1e999 is infinite, too.
+    with quotes that are not escaped, bytes that are not UTF-8, and halves of characters where it
+    cut a name. 1e999 is infinite, too.
     """
     text = piece.decode("utf-8", "replace")
     text = _NOT_A_NUMBER.sub(" null", text)
-    text = _LONE_BACKSLASH.sub(r"\\\\", text)
+    text = _ESCAPE.sub(_valid_escape, text)
     text = _NAME_LINE.sub(lambda m: m[1] + _BARE_QUOTE.sub(r'\\"', m[2]) + m[3], text)
     return _CONTROL.sub(" ", text).encode()
+
+
+def _valid_escape(match: re.Match[str]) -> str:
+    if match["half"]:
+        return r"\ufffd"
+    return match[0] if match["none"] is None else r"\\"

@@ -16,6 +16,7 @@ import orjson
 
 from pyprof.cores import executor
 from pyprof.errors import CaptureError
+from pyprof.readers.encodings import utf8_blocks
 from pyprof.readers.kineto import events as decoding
 from pyprof.readers.kineto.decoding import EventDecoder
 from pyprof.readers.kineto.decoding import groups as grouped
@@ -40,7 +41,10 @@ _RATIO, _ANY_BYTES = 250, 256 << 20
 """What gzip can make of a trace; more is no trace, but from so many bytes on only."""
 _PATIENCE = 4  # blocks to put together before giving up on a clean cut
 
+_NESTED_BYTES = 16 << 20
+"""Read in search of the outermost events, once others have been seen."""
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 # Two quotes that are not escaped stand in the pattern, so it cannot match inside a string. It
 # looks no further than writers indent: it is tried behind every brace.
 _BOUNDARY = re.compile(rb'\}\s{0,99},\s{0,99}(?=\{\s{0,99}"\w{1,99}"\s{0,99}:)')
@@ -100,6 +104,10 @@ class Trace:
         return self._blocks()
 
     def _blocks(self) -> Generator[bytes, None, None]:
+        with closing(self._unpacked()) as blocks:
+            yield from utf8_blocks(blocks)
+
+    def _unpacked(self) -> Generator[bytes, None, None]:
         with self.path.open("rb") as file:
             if file.peek(2)[:2] != b"\x1f\x8b":
                 while block := file.read(BLOCK_BYTES):
@@ -136,17 +144,37 @@ class Trace:
     def _open(self, blocks: Iterator[bytes]) -> bytes:
         """Read up to the first event, keep the header; give what was read beyond."""
         buffer = b""
+        first: re.Match[bytes] | None = None
         for block in blocks:
             buffer += block
             if buffer.lstrip()[:1] == b"[":
                 return buffer.lstrip()[1:]
-            if match := _ARRAY.search(buffer):
-                self.header = _object(buffer[: match.end()] + b"]}") or {}
-                self.header.pop("traceEvents", None)
-                return buffer[match.end() :]
-            if len(buffer) > _HEADER_BYTES:
+            first = first or _ARRAY.search(buffer)
+            if first is not None:
+                opened = self._open_list(buffer, first)
+                if opened is not None:
+                    return opened
+            if len(buffer) > (_HEADER_BYTES if first is None else _NESTED_BYTES):
                 break
+        if first is not None:  # what stands before it is no JSON, and cannot be counted in
+            return buffer[first.end() :]
         raise CaptureError(f"{self.path}: not a torch.profiler trace: no list of traceEvents")
+
+    def _open_list(self, buffer: bytes, first: re.Match[bytes]) -> bytes | None:
+        """Keep the header and return what follows the list's bracket; None if it is further on.
+
+        Only a key of the outermost object counts: metadata may hold a `traceEvents` of its own.
+        """
+        end: int | None = first.end()
+        header = _object(buffer[:end] + b"]}")
+        if header is None:
+            end = _outermost_list(buffer)
+            header = None if end is None else _object(buffer[:end] + b"]}")
+        if end is None:
+            return None
+        self.header = header or {}
+        self.header.pop("traceEvents", None)
+        return buffer[end:]
 
     def _close(self, rest: bytes) -> list[Event]:
         """Read the last events, and what of the header stands behind them."""
@@ -176,6 +204,21 @@ class Trace:
         endings = (_loads(text) for text in (last, last + b"}", ending))
         events.append(next((event for event in endings if isinstance(event, dict)), None))
         return decoding.from_values(events)
+
+
+def _outermost_list(text: bytes) -> int | None:
+    """Find where the events of an object begin that may hold other objects with events."""
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        match token[0]:
+            case b"{" | b"[":
+                depth += 1
+            case b"}" | b"]":
+                depth -= 1
+            case b'"traceEvents"' if depth == 1:
+                if match := _ARRAY.match(text, token.start()):
+                    return match.end()
+    return None
 
 
 def _ahead(blocks: Generator[bytes, None, None]) -> Generator[bytes, None, None]:

@@ -106,6 +106,27 @@ def test_repairs(tmp_path: Path, good: str, bad: str) -> None:
     assert corrs(read_text(tmp_path, written)) == list(range(1, 10))
 
 
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (r"a\ud83d", "a\ufffd"),
+        (r"\ude00b", "\ufffdb"),
+        (r"\ud83d\ude00\ude00", "\U0001f600\ufffd"),
+        (r"\\ud83d", r"\ud83d"),
+        (r"C:\\dir \u00e9 \ud83d", "C:\\dir \u00e9 \ufffd"),
+    ],
+)
+def test_half_a_character_does_not_cost_an_event(
+    tmp_path: Path, written: str, expected: str
+) -> None:
+    """Writers cut names between the two halves of a character; JSON readers refuse that."""
+    capture = read_text(tmp_path, text(EVENTS[:3]).replace("shared memory", f"{written}x"))
+    assert corrs(capture) == [1, 2, 3]
+    events = [kernel(1, 1), kernel(2, 5, name="NAME")]
+    capture = read_text(tmp_path, text(events).replace("NAME", written))
+    assert capture.activities["name"].to_pylist() == ["gemm", expected]
+
+
 def test_quotes_in_a_name(tmp_path: Path) -> None:
     """Kineto writes quotes in names as they are, one field a line."""
     events = [kernel(1, 1, name="NAME"), kernel(2, 5)]
@@ -127,6 +148,39 @@ def test_one_bad_event(tmp_path: Path) -> None:
     capture = read_text(tmp_path, written)
     assert corrs(capture) == list(range(2, 400))
     assert any("1 events are not valid JSON" in warning for warning in capture.warnings)
+
+
+_DECOY = {"traceEvents": [kernel(7, 7)], "deviceProperties": [{"id": 0, "name": "decoy"}]}
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("broken", ["", r"C:\temp"])
+def test_events_of_an_object_within_the_header_are_not_the_events(
+    tmp_path: Path, broken: str
+) -> None:
+    """The list of the outermost object counts, also where the header needs mending."""
+    header = {
+        "note": 'a "traceEvents": [ in a text, and a } too',
+        "metadata": {"before": [_DECOY], **_DECOY, "path": "PATH"},
+        "more": [[_DECOY] * 20],
+        "distributedInfo": {"rank": 3},
+        "deviceProperties": [{"id": 0, "name": "NVIDIA A100"}],
+    }
+    written = json.dumps({**header, "traceEvents": EVENTS}).replace("PATH", broken)
+    capture = read_text(tmp_path, written)
+    assert corrs(capture) == list(range(1, 400))
+    assert capture.devices["name"].to_pylist() == ["NVIDIA A100"]
+    assert readers.identity(tmp_path / "trace.json").rank == 3
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_text_of_windows_programs(tmp_path: Path, encoding: str, *, zipped: bool) -> None:
+    """A mark before UTF-8, or PowerShell's UTF-16, does not make another file of a trace."""
+    data = text([kernel(1, 1, name="ä€😀")]).encode(encoding)
+    path = tmp_path / "trace.json"
+    path.write_bytes(gzip.compress(data) if zipped else data)
+    assert readers.read(path).activities["name"].to_pylist() == ["ä€😀"]
 
 
 @pytest.mark.parametrize(

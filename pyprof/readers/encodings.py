@@ -1,0 +1,46 @@
+"""How a file of text is encoded, told by its first bytes.
+
+Tools write UTF-8. Editors on Windows put a mark before it, and PowerShell's `>` makes UTF-16 of
+whatever a command prints.
+"""
+
+from __future__ import annotations
+
+import codecs
+from itertools import chain
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_MARK_BYTES = len(codecs.BOM_UTF8)
+
+
+def is_utf16(head: bytes) -> bool:
+    """Whether a file that begins with `head` is UTF-16."""
+    return head.startswith(_UTF16)
+
+
+def utf8(data: bytes) -> bytes:
+    """Convert the beginning of a file to UTF-8 without a mark; UTF-8 itself may be invalid."""
+    if is_utf16(data):
+        return data.decode("utf-16", "ignore").encode()
+    return data.removeprefix(codecs.BOM_UTF8)
+
+
+def utf8_blocks(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Convert a file's blocks to UTF-8 without a mark; those of other files stay as they are."""
+    head = b""
+    for block in blocks:  # the first may be shorter than a mark
+        head += block
+        if len(head) >= _MARK_BYTES:
+            break
+    if not is_utf16(head):
+        yield head.removeprefix(codecs.BOM_UTF8)
+        yield from blocks
+        return
+    decoder = codecs.getincrementaldecoder("utf-16")("replace")
+    for block in chain([head], blocks):
+        yield decoder.decode(block).encode()
+    yield decoder.decode(b"", final=True).encode()
