@@ -72,7 +72,7 @@ def _processes(rows: pa.Table) -> tuple[int, ...]:
     if rows.num_columns < 3:  # noqa: PLR2004 - some other table
         return ()
     rows = rows.filter(pc.not_equal(rows["kind"].cast(pa.string()), schema.KINDS[schema.CPU]))
-    first = rows.group_by("pid").aggregate([("device", "min")]).drop_null()
+    first = rows.group_by("pid", use_threads=False).aggregate([("device", "min")]).drop_null()
     first = first.sort_by([("device_min", "ascending"), ("pid", "ascending")])
     return tuple(first["pid"].to_pylist())
 

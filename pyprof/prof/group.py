@@ -149,7 +149,7 @@ def group(table: Table, key: str, chosen: Mask | None = None) -> pa.Table:
     )
     rows = rows if chosen is None else rows.filter(pa.array(chosen))
     measures = [("duration", name) for name in ("count", "sum", "min", "max")]
-    sums = rows.group_by("key").aggregate(
+    sums = rows.group_by("key", use_threads=False).aggregate(
         [("row", "sum"), *measures, *((name, "sum") for name in ("flops", "bytes", *_OF_COUNTERS))]
     )
     sums = sums.select(["key", *_SUMS])
@@ -306,7 +306,7 @@ def with_host(groups: pa.Table, host: pa.Table) -> pa.Table:
     One that launched nothing took no GPU time. Of one that did, the time counts for the op that its
     rows are of, the one that the user called: how much of it is this op's is not known.
     """
-    both = groups.join(host, keys="key", right_keys="op", join_type="full outer")
+    both = groups.join(host, keys="key", right_keys="op", join_type="full outer", use_threads=False)
     no_rows = pc.is_null(both.column("row_sum"))
     idle = pc.and_kleene(no_rows, pc.equal(both.column("launches"), 0))
     filled = {

@@ -135,7 +135,7 @@ def identity(path: Path) -> schema.Identity:
 
 
 def _distinct(rows: pa.Table) -> pa.Table:
-    return rows.group_by(rows.column_names).aggregate([])
+    return rows.group_by(rows.column_names, use_threads=False).aggregate([])
 
 
 _WORK = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")

@@ -86,8 +86,8 @@ def _activities(records: Records) -> list[NvprofRow]:
 def _section(section: str, names: pa.Array, duration: pa.Array) -> list[NvprofRow]:
     measures = [("ns", name) for name in ("sum", "mean", "min", "max")]
     ones = np.ones(len(names), np.int64)
-    rows = pa.table({"name": names, "ns": duration, "row": ones}).group_by("name")
-    sums = rows.aggregate([*measures, ("row", "sum")])
+    rows = pa.table({"name": names, "ns": duration, "row": ones})
+    sums = rows.group_by("name", use_threads=False).aggregate([*measures, ("row", "sum")])
     total_ns = max(pc.sum(sums.column("ns_sum")).as_py() or 0, 1)
     ordered = sums.sort_by([("ns_sum", "descending"), ("name", "ascending")]).to_pylist()
     return [

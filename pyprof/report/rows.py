@@ -229,7 +229,9 @@ def settled(answer: Answer, asked: Asked) -> Answer:
     data = answer.data.combine_chunks()
     holds = [one.holds(data.column(one.name).combine_chunks()) for one in asked.numbered]
     data = data.filter(pa.array(np.logical_and.reduce(holds)))
-    sums = data.group_by(_WHY).aggregate([(_NS, "sum"), (_NS, "count")]).to_pylist()
+    sums = (
+        data.group_by(_WHY, use_threads=False).aggregate([(_NS, "sum"), (_NS, "count")]).to_pylist()
+    )
     unknown = {
         row[_WHY]: (row[f"{_NS}_sum"], row[f"{_NS}_count"]) for row in sums if row[_WHY] is not None
     }

@@ -299,7 +299,7 @@ class Case:
         what = pc.coalesce(op, kernel)
         data = pa.table({"what": what, "line": line, "detail": texts, "ns": weight})
         keys = ["what", "line", "detail"]
-        grouped = data.group_by(keys).aggregate([("ns", "sum"), ("ns", "count")])
+        grouped = data.group_by(keys, use_threads=False).aggregate([("ns", "sum"), ("ns", "count")])
         ids = _longest_rows(data.append_column("row", pa.array(rows + 1)), keys)
         entries = [
             Evidence(

@@ -164,7 +164,9 @@ def overlap(capture: schema.Capture) -> Iterator[str]:
     Of one process each: two of them may call another device by one number.
     """
     rows = _timed(capture.activities.filter(pc.not_equal(capture.activities["kind"], schema.CPU)))
-    users = rows.select(["pid", "device"]).group_by(["pid", "device"]).aggregate([])
+    users = (
+        rows.select(["pid", "device"]).group_by(["pid", "device"], use_threads=False).aggregate([])
+    )
     for pid, device in zip(*(column.to_pylist() for column in users.columns), strict=True):
         of_pid = pc.equal(rows["pid"], pid) if pid is not None else pc.is_null(rows["pid"])
         mine = rows.filter(pc.and_(of_pid, pc.equal(rows["device"], device)))
@@ -256,6 +258,6 @@ def _launches(capture: schema.Capture, kernels: pa.Table) -> Ints:
         }
     )
     columns = _timed(kernels.select(["pid", "corr", "start", "end"]))
-    joined = columns.join(calls, ["pid", "corr"], join_type="inner")
+    joined = columns.join(calls, ["pid", "corr"], join_type="inner", use_threads=False)
     names = ("call_start", "call_end", "start", "end")
     return np.stack([joined[name].to_numpy() for name in names], axis=1)

@@ -65,7 +65,7 @@ def _numbers(table: pa.Table) -> list[tuple[int, int]]:
 def _ranks(records: Records) -> dict[int, int | None]:
     """Give the rank of each process with rows; None where that is not known."""
     rows = pa.table({name: records.arrow(name) for name in ("pid", "rank")})
-    groups = rows.group_by("pid").aggregate([("rank", "min")]).to_pylist()
+    groups = rows.group_by("pid", use_threads=False).aggregate([("rank", "min")]).to_pylist()
     return {row["pid"]: row["rank_min"] for row in groups if row["pid"] is not None}
 
 
@@ -76,7 +76,7 @@ def _parts_of_threads(records: Records) -> dict[tuple[int, int], list[str]]:
         {"pid": records.arrow("pid"), "tid": records.arrow("tid"), "dir": direction.arrow_index()}
     )
     directions: dict[tuple[int, int], set[str]] = {}
-    for row in rows.group_by(["pid", "tid", "dir"]).aggregate([]).to_pylist():
+    for row in rows.group_by(["pid", "tid", "dir"], use_threads=False).aggregate([]).to_pylist():
         if row["pid"] is not None and row["tid"] is not None:
             launched = directions.setdefault((row["pid"], row["tid"]), set())
             launched.add("" if row["dir"] is None else direction.values[row["dir"]])
