@@ -5,9 +5,10 @@ Environment variables, host and user names are in these files too; they are neve
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
@@ -15,15 +16,14 @@ from pyprof.arrays import ints
 from pyprof.readers.spans import LONGEST_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pyarrow as pa
+    from collections.abc import Iterator, Mapping
 
     from pyprof.readers._sqlite import Database
 
 _META = ("META_DATA_EXPORT", "EXPORT_META_DATA")  # from 2024.2 on; 2022.1 to 2023.4
 _SESSION = "TARGET_INFO_SESSION_START_TIME"  # from 2022.1 on
 _GPUS = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU")  # from 2021.2 on; 2020.3
+_CUDA_DEVICES = "TARGET_INFO_CUDA_DEVICE"
 _GPU_COLUMNS = {
     # our name: theirs, newest first
     "device": ("cuDevice", "id"),
@@ -61,28 +61,69 @@ def began_ns(db: Database) -> int | None:
 
 
 def devices(db: Database) -> pa.Table:
-    """Give the GPUs; what a row does not say, as integrated GPUs of their SMs, is null."""
+    """Read the GPUs by CUDA's numbers; what a row does not state is null.
+
+    `TARGET_INFO_GPU` lists what the system has: display adapters and integrated GPUs, too, which
+    all may have the number 0. `TARGET_INFO_CUDA_DEVICE` (from 2025.1 on) maps each process's CUDA
+    devices to them; without it, the rows with a compute capability are CUDA's.
+    """
+    gpus = _gpus(db)
+    capable = {gpu["device"] for gpu in gpus if gpu["cc_major"]}
+    gpus = [gpu for gpu in gpus if gpu["cc_major"] or gpu["device"] not in capable]
+    mapped = _mapped(db, {gpu["id"]: gpu for gpu in gpus})
+    rows = [*mapped.values(), *(gpu for gpu in gpus if gpu["device"] not in mapped)]
+    columns = {name: [row[name] for row in rows] for name in schema.DEVICES.names}
+    return schema.table(
+        schema.DEVICES,
+        {name: pa.array(columns[name], schema.DEVICES.field(name).type) for name in columns},
+    )
+
+
+def _gpus(db: Database) -> list[dict[str, Any]]:
+    """Read the rows of `DEVICES`, each with the `id` that other tables have for the GPU."""
     table = next((name for name in _GPUS if name in db.tables()), _GPUS[0])
     columns = {name: int for names in _GPU_COLUMNS.values() for name in names}
-    rows = db.read(table, {"name": str, **columns})
-    columns_of_gpus = {
-        ours: pc.coalesce(*(rows.column(name) for name in names))
-        for ours, names in _GPU_COLUMNS.items()
-    }
-    if columns_of_gpus["device"].null_count:
-        columns_of_gpus["device"] = pc.coalesce(columns_of_gpus["device"], np.arange(rows.num_rows))
-    columns_of_gpus = {
-        key: _positive(value) if key not in _MAY_BE_ZERO else value
-        for key, value in columns_of_gpus.items()
-    }
-    return schema.table(schema.DEVICES, {**columns_of_gpus, "name": rows.column("name")})
+    gpus = []
+    for place, row in enumerate(db.read(table, {"id": int, "name": str, **columns}).to_pylist()):
+        stated = {
+            ours: next((row[name] for name in names if row[name] is not None), None)
+            for ours, names in _GPU_COLUMNS.items()
+        }
+        gpu = {name: value for name, value in stated.items() if name in _MAY_BE_ZERO}
+        gpu |= {
+            name: value if value and value > 0 else None
+            for name, value in stated.items()
+            if name not in gpu
+        }
+        gpu["device"] = place if gpu["device"] is None else gpu["device"]
+        gpus.append({**gpu, "id": row["id"], "name": row["name"]})
+    return gpus
+
+
+def _mapped(db: Database, gpus: Mapping[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """Map CUDA's number of a device to its row, where the processes agree on what it is."""
+    mapped: dict[int, dict[str, Any]] = {}
+    for gpu, number in _pairs(db, _CUDA_DEVICES, "gpuId", "cudaId"):
+        if gpu not in gpus:
+            continue
+        device = {**gpus[gpu], "device": number, "id": None}
+        if mapped.setdefault(number, device) != device:  # another process's is of another kind
+            mapped[number] = {**dict.fromkeys(device), "device": number}
+    return mapped
+
+
+def cuda_numbers(db: Database) -> dict[int, int]:
+    """Map nsys's own numbers of GPUs to CUDA's, which kernels have."""
+    numbers = dict(_pairs(db, _GPUS[0], "id", "cuDevice"))
+    return {**numbers, **dict(_pairs(db, _CUDA_DEVICES, "gpuId", "cudaId"))}
+
+
+def _pairs(db: Database, table: str, one: str, other: str) -> list[tuple[int, int]]:
+    rows = db.read(table, {one: int, other: int}).drop_null()
+    return [(row[one], row[other]) for row in rows.to_pylist()]
 
 
 _MAY_BE_ZERO = ("device", "cc_minor")
-
-
-def _positive(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.if_else(pc.greater(column, 0), column, None)
 
 
 def warnings(db: Database, activities: pa.Table, events: pa.Table) -> Iterator[str]:

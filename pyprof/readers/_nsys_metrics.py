@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import ints
+from pyprof.readers._nsys_info import cuda_numbers
 from pyprof.readers._samples import meaning, samples
 
 if TYPE_CHECKING:
@@ -75,13 +76,8 @@ def _places(kind: Ints, metric: Ints, keys: list[tuple[int, int]]) -> Ints:
 
 def _devices(db: Database, gpu: Ints) -> Ints:
     """Give CUDA's number of GPUs, which kernels have, for nsys's own."""
-    if not {"id", "cuDevice"} <= db.columns(_GPUS):
-        return gpu
-    rows = db.read(_GPUS, {"id": int, "cuDevice": int})
-    numbers = zip(*(ints(rows.column(name), _NO_ID).tolist() for name in ("id", "cuDevice")),
-                  strict=True)  # fmt: skip
     device = gpu.copy()
-    for own, cuda in numbers:
+    for own, cuda in cuda_numbers(db).items():
         if cuda >= 0:
             device[gpu == own] = cuda
     return device

@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyprof import readers, schema
 from pyprof.parse import parse_file
 from pyprof.readers import nsys
 from tests.builders import LAYOUTS, SECRETS, Layout, Range, Work, nsys_db, table, write_tables
+from tests.capture_files.model import Rows, Value
 from tests.texts import spelt, texts
 
 WORK = (
@@ -80,6 +82,51 @@ def test_the_gpu_is_read_from_either_table(name: str, tmp_path: Path) -> None:
         "cc_minor": 0,
         "memory_bytes": 80 << 30,
     }
+
+
+_RTX: dict[str, Value] = {"name": "NVIDIA GeForce RTX 4070 Laptop GPU", "smCount": 36}
+_LAPTOP: Rows = [
+    {"id": 0, "name": "Intel(R) Arc(TM) Graphics", "smCount": 0, "computeMajor": 0},
+    {"id": 1, **_RTX, "computeMajor": 8, "computeMinor": 9},
+    {"id": 2, "name": "Microsoft Basic Render Driver", "smCount": 0, "computeMajor": 0},
+]
+"""A laptop's GPUs; all have CUDA's number 0."""
+
+
+def _gpus_read(path: Path, gpus: Rows, *mapped: tuple[int, int]) -> schema.Capture:
+    columns = ("id", "name", "smCount", "cuDevice", "computeMajor", "computeMinor")
+    rows = [{"cuDevice": 0, "computeMinor": 0, **gpu} for gpu in gpus]
+    more: dict[str, Rows] = {
+        "TARGET_INFO_GPU": [{name: row[name] for name in columns} for row in rows]
+    }
+    if mapped:
+        more["TARGET_INFO_CUDA_DEVICE"] = [
+            {"gpuId": gpu, "cudaId": number, "pid": 100 + place}
+            for place, (gpu, number) in enumerate(mapped)
+        ]
+    layout = replace(LAYOUTS["2024.6"], gpus=None, more=more)
+    return readers.read(nsys_db(path / "a.sqlite", WORK, (), layout))
+
+
+@pytest.mark.parametrize("mapped", [[], [(1, 0)]], ids=["by capability", "by the table"])
+def test_of_a_laptops_gpus_the_one_that_runs_cuda_is_read(
+    tmp_path: Path, mapped: list[tuple[int, int]]
+) -> None:
+    """Display adapters have the number 0, too; one of them must not be taken for the GPU."""
+    (device,) = _gpus_read(tmp_path, _LAPTOP, *mapped).devices.to_pylist()
+    assert (device["device"], device["name"], device["cc_major"]) == (0, _RTX["name"], 8)
+
+
+def test_each_process_may_number_the_gpus_anew(tmp_path: Path) -> None:
+    """With CUDA_VISIBLE_DEVICES every rank has a device 0, known if all are of one kind."""
+    both: Rows = [
+        {"id": gpu, "cuDevice": gpu, "name": name, "smCount": 132, "computeMajor": 9}
+        for gpu, name in enumerate(["NVIDIA H100", "NVIDIA H100", "NVIDIA H200"])
+    ]
+    devices = _gpus_read(tmp_path, both, (0, 0), (1, 0)).devices.to_pylist()
+    assert {row["device"]: row["name"] for row in devices}[0] == "NVIDIA H100"
+    devices = _gpus_read(tmp_path, both, (1, 0), (2, 0)).devices.to_pylist()
+    assert {row["device"]: row["name"] for row in devices}[0] is None
 
 
 def test_without_a_gpu_table_the_device_is_unknown(tmp_path: Path) -> None:
