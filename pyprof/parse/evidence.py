@@ -42,6 +42,9 @@ _LOST = 0.02
 """The share of kernels without a call, among others that have one, which is worth a word."""
 _DURING = 0.02
 """The share of calls during which a range begins, from which on clocks are apart."""
+_LONG_CALL_NS = 10_000
+_BEGUN, _BEGUN_SHARE = 20, 0.01
+"""The ranges that begin during long calls, of all, from which on clocks are apart."""
 _LOOKED_AT = 5_000
 """Calls of which this is asked, evenly among all: more tell no more."""
 _ODD = 0.1
@@ -261,12 +264,18 @@ def ranges_of(activities: pa.Table, nest: Nest, site: Sites) -> tuple[Ints, tupl
     launched = np.flatnonzero(on_gpu & (site.row != NONE))
     row = np.unique(site.row[launched[:: len(launched) // _LOOKED_AT + 1]])
     thread, start, end = site.thread[row], site.start[row], site.end[row]
+    during = ""
     count = int(_during(nest, thread, start, end).sum())
     if count >= _FEW and count >= _DURING * len(row):
+        during = (
+            f"begin or end during API calls of their own thread ({count:,} of {len(row):,} checked)"
+        )
+    elif count := _begun_during_long_calls(nest, site):
+        during = f"begin during API calls of their own thread ({count:,} of {len(nest.start):,})"
+    if during:
         doubt = (
-            f"ranges begin or end during API calls of their own thread ({count:,} of {len(row):,} "
-            "checked), which is impossible: they are on another clock, so work is tied to no "
-            "op or line, rather than to wrong ones; capture again"
+            f"ranges {during}, which is impossible: they are on another clock, so work is tied to "
+            "no op or line, rather than to wrong ones; capture again"
         )
         return np.full(len(site.row), NONE), (doubt,)
     leaf = site.around(nest)
@@ -287,8 +296,30 @@ def _during(nest: Nest, thread: Integers, start: Ints, end: Ints) -> Mask:
     return during
 
 
+def _begun_during_long_calls(nest: Nest, site: Sites) -> int:
+    """Count the ranges that begin while their thread waits in a long call; 0 where they are few.
+
+    A call during which other calls begin is no witness: its own end may be what is wrong.
+    """
+    lasted_ns = site.end - site.start
+    longest = np.flatnonzero(lasted_ns > _LONG_CALL_NS)
+    if len(longest) > _LOOKED_AT:
+        longest = longest[np.argpartition(-lasted_ns[longest], _LOOKED_AT)[:_LOOKED_AT]]
+    begun = threads_ranges = 0
+    for number in np.unique(site.thread[longest]).tolist():
+        calls = longest[site.thread[longest] == number]
+        starts = np.sort(site.start[site.thread == number])
+        first, last = bounds_of(nest.thread, number)
+        bounds = site.start[calls], site.end[calls]
+        alone = np.subtract(*(np.searchsorted(starts, bound) for bound in bounds[::-1])) <= _FEW
+        within = np.subtract(*(np.searchsorted(nest.start[first:last], at) for at in bounds[::-1]))
+        begun += int(within[alone].sum())
+        threads_ranges += last - first
+    return begun if begun >= _BEGUN and begun >= _BEGUN_SHARE * threads_ranges else 0
+
+
 def _apart(nest: Nest, thread: Integers, start: Ints, leaf: Ints) -> Iterator[str]:
-    """Tell of ranges that all lie before or behind all launches of their threads."""
+    """Say that no launch is in any range of its thread, and whether their times are apart."""
     if (leaf != NONE).any():
         return
     ours = np.isin(nest.thread, thread) & (nest.end > nest.start)
@@ -299,6 +330,11 @@ def _apart(nest: Nest, thread: Integers, start: Ints, leaf: Ints) -> Iterator[st
         yield (
             f"all {int(ours.sum()):,} ranges lie before or after all {len(start):,} launches of "
             "their threads: their clocks differ, so kernels have no op; capture again"
+        )
+    else:
+        yield (
+            f"none of {len(start):,} launches is in any of the {int(ours.sum()):,} ranges of its "
+            "thread, so kernels have no op; mark the code that launches (pyprof.init() does)"
         )
 
 

@@ -158,6 +158,41 @@ def test_ranges_of_another_clock_hold_nothing(by_ns: int, words: str, tmp_path: 
     assert words in said
 
 
+def test_ranges_that_begin_while_their_thread_waits_are_on_another_clock(tmp_path: Path) -> None:
+    """Where hardly a launch is in the midst of a range, a call that takes long tells."""
+    path = whole(tmp_path / "net.sqlite", [40_000] * STEPS + [10**7] + [40_000] * STEPS)
+    waits_from = 10**9 + 3 * STEPS * 40_000 + 1_000
+    damage.sql(
+        path,
+        f"INSERT INTO {_API} (start, end, globalTid, correlationId, nameId) "  # noqa: S608
+        f"SELECT {waits_from}, {waits_from + 9 * 10**6}, globalTid, 10000, nameId "
+        f"FROM {_API} LIMIT 1",
+    )
+    assert attributed(path) == (3 * (2 * STEPS + 1), ())
+    by_ns = 3 * STEPS * 40_000 + 20_000
+    damage.sql(path, f'UPDATE NVTX_EVENTS SET start = start + {by_ns}, "end" = "end" + {by_ns}')  # noqa: S608
+    count, (said,) = attributed(path)
+    assert count == 0
+    assert f"ranges begin during API calls of their own thread ({3 * STEPS} of" in said
+
+
+def test_ranges_between_launches_are_told(tmp_path: Path) -> None:
+    """Only what launches nothing was marked: that is why no kernel has an op."""
+    path = whole(tmp_path / "net.sqlite")
+    damage.sql(path, 'UPDATE NVTX_EVENTS SET start = "end" + 10000, "end" = "end" + 11000')
+    count, (said,) = attributed(path)
+    assert count == 0
+    assert f"none of {3 * STEPS} launches is in any of the {3 * STEPS} ranges" in said
+
+
+def test_a_call_whose_end_is_wrong_is_no_witness(tmp_path: Path) -> None:
+    """Other calls begin during it as well: its own end is what cannot be."""
+    path = whole(tmp_path / "net.sqlite")
+    damage.sql(path, f'UPDATE {_API} SET "end" = "end" + 100000000 WHERE rowid = 2')  # noqa: S608
+    count, _ = attributed(path)
+    assert count >= 3 * STEPS - 1
+
+
 def test_calls_that_were_lost_are_counted(tmp_path: Path) -> None:
     """Kernels behind others of their stream were launched while calls were recorded."""
     path = whole(tmp_path / "net.sqlite", copies=False)
