@@ -4,7 +4,8 @@ Welch's t interval of the difference of two means, because the runs differ in le
 samples: with 3 to 10 steps a bootstrap's percentiles are too narrow, while a t interval keeps its
 level. Where in doubt it is on the safe side: both runs are taken to spread as much as the one that
 does more, for the other may have been lucky to have no slow step; steps that resemble their
-neighbours count for less (AR(1)); of many in a row, means of batches are the samples. A rank's
+neighbours count for less (AR(1)), by whichever of the steps, or the means of two, four or more in
+a row, leaves most doubt: slow drift under noise shows in means only. A rank's
 steps wait for the other ranks', so that ranks are no more samples where there are steps; they are
 the samples of captures of a single step. What differs from run to run (clocks, temperature,
 placement) is in neither run's steps, and no test on them can tell.
@@ -32,6 +33,14 @@ RANKS: Literal["ranks"] = "ranks"
 _MOST_APART = 64
 _BATCHES = 32
 """Of more samples in a row, the means of as many batches are taken."""
+_LEAST_BATCHES = 8
+_LEAST_APART = 8
+_ALIKE = 0.4
+"""The correlation of neighbours that is assumed of fewer samples, which do not tell it."""
+_MOST_ALIKE = 0.99
+_LEAST_EFFECTIVE = 1.3
+_LEAST_FREEDOM = 1.0
+"""Samples that all resemble their neighbours leave a change in doubt, whatever its size."""
 _MEDIAN = np.sqrt(np.pi / 2)
 """The standard error of a median by that of the mean, for normal noise; for noise with outliers,
 which make the mean's larger, it is too much: on the safe side."""
@@ -58,11 +67,13 @@ class Estimates:
 
     value: Floats
     variance: Floats
-    """Of a sample."""
-    repetition: Floats
+    """Of a sample; larger where samples that resemble their neighbours count for less."""
+    weight: float
     """The variance of the value is `variance` times this by `samples`."""
     samples: int
-    """How many each rests on, batches counted once."""
+    """How many each rests on."""
+    freedom: Floats
+    """Degrees of freedom of `variance`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,27 +98,51 @@ def estimates(
     """
     things, count = shape
     sums = np.bincount(thing, values, things)
-    batch, sizes = _batches(count)
-    number = thing * len(sizes) + batch[sample]
-    means = np.bincount(number, values, things * len(sizes)).reshape(things, len(sizes)) / sizes
-    variance = np.maximum(means.var(axis=1, ddof=1), resolution**2 / 12)
-    return Estimates(sums / count, variance, _repetition(means), len(sizes))
+    variance, freedom, doubt = np.zeros(things), np.ones(things), np.full(things, -1.0)
+    for batches in _batch_counts(count):
+        batch = np.arange(count) * batches // count
+        sizes = np.bincount(batch, minlength=batches)
+        number = thing * batches + batch[sample]
+        means = np.bincount(number, values, things * batches).reshape(things, batches) / sizes
+        found, free = _long_run(means, resolution)
+        found *= count / batches
+        half = student.quantile(LEVEL, free) * np.sqrt(found)
+        wider = half > doubt
+        variance, freedom, doubt = (
+            np.where(wider, new, old)
+            for new, old in ((found, variance), (free, freedom), (half, doubt))
+        )
+    return Estimates(sums / count, variance, 1.0, count, freedom)
 
 
-_LEAST_APART, _MOST_ALIKE = 5, 0.9
+def _batch_counts(count: int) -> list[int]:
+    """Choose into how many batches to divide so many samples in a row: the finest first."""
+    batches = [count if count <= _MOST_APART else _BATCHES]
+    while batches[-1] // 2 >= _LEAST_BATCHES:
+        batches.append(batches[-1] // 2)
+    return batches
 
 
-def _repetition(means: Floats) -> Floats:
-    """Give how many samples in a row tell as much as one of independent ones (AR(1), lag 1)."""
+def _long_run(means: Floats, resolution: float) -> tuple[Floats, Floats]:
+    """Return the variance of the mean of samples in a row, times their number, and its freedom.
+
+    Both follow from the correlation of neighbours (AR(1)): the samples are worth `effective`
+    independent ones. As the mean is their own, what few samples show is too small: the correlation
+    by about (1 + 3 r) / count (Marriott and Pope 1954), the variance by 1 / effective.
+    """
     count = means.shape[1]
-    if count < _LEAST_APART:
-        return np.ones(len(means))
     off = means - means.mean(axis=1, keepdims=True)
     square = (off**2).sum(axis=1)
-    both = (off[:, 1:] * off[:, :-1]).sum(axis=1)
-    alike = np.divide(both, square, out=np.zeros(len(means)), where=square > 0)
-    alike = np.clip(alike + 1 / count, 0.0, _MOST_ALIKE)  # the mean is the samples' own: -1/n
-    return np.asarray((1 + alike) / (1 - alike))
+    if count < _LEAST_APART:  # too few to tell
+        alike, effective = np.full(len(means), _ALIKE), np.full(len(means), float(count))
+    else:
+        both = (off[:, 1:] * off[:, :-1]).sum(axis=1)
+        alike = np.divide(both, square, out=np.zeros(len(means)), where=square > 0)
+        alike = np.clip(alike + (1 + 3 * np.maximum(alike, 0)) / count, 0.0, _MOST_ALIKE)
+        effective = np.maximum(count * (1 - alike) / (1 + alike), _LEAST_EFFECTIVE)
+    variance = np.maximum(square / count / (1 - 1 / effective), resolution**2 / 12)
+    freedom = count * (1 - alike**2) / (1 + alike**2) - 1
+    return variance * (1 + alike) / (1 - alike), np.maximum(freedom, _LEAST_FREEDOM)
 
 
 def totals(thing: Ints, values: Floats, shape: tuple[int, int], resolution: float) -> Estimates:
@@ -116,14 +151,7 @@ def totals(thing: Ints, values: Floats, shape: tuple[int, int], resolution: floa
     sums, squares = (np.bincount(thing, part, things).astype(float) for part in (values, values**2))
     variance = np.maximum(squares - sums**2 / count, 0.0) / (count - 1)
     variance = np.maximum(variance, resolution**2 / 12)
-    return Estimates(sums, variance, np.full(things, count**2, float), count)
-
-
-def _batches(count: int) -> tuple[Ints, Ints]:
-    """Give the batch of each sample, and how many samples each batch has."""
-    batches = count if count <= _MOST_APART else _BATCHES
-    number = np.arange(count) * batches // max(count, 1)
-    return number, np.bincount(number, minlength=batches)
+    return Estimates(sums, variance, count**2, count, np.full(things, count - 1.0))
 
 
 def welch(a: Estimates, b: Estimates, *, medians: bool = False) -> tuple[Floats, Floats]:
@@ -133,10 +161,10 @@ def welch(a: Estimates, b: Estimates, *, medians: bool = False) -> tuple[Floats,
     """
     factor = _MEDIAN**2 if medians else 1.0
     variance = factor * np.maximum(a.variance, b.variance)
-    parts = [variance * side.repetition / side.samples for side in (a, b)]
+    parts = [variance * side.weight / side.samples for side in (a, b)]
     error = np.sqrt(parts[0] + parts[1])
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = [part**2 / (side.samples - 1) for part, side in zip(parts, (a, b), strict=True)]
+        shares = [part**2 / side.freedom for part, side in zip(parts, (a, b), strict=True)]
         freedom = np.where(error > 0, error**4 / (shares[0] + shares[1]), 1.0)
         t = np.where(error > 0, np.abs(b.value - a.value) / error, np.inf)
     p = np.where((error == 0) & (a.value == b.value), 1.0, student.two_sided_p(t, freedom))

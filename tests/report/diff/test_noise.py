@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ from tests.report.answers.checked import ask
 from tests.report.diff.noisy import OPS, noisy, times
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyprof.arrays import Floats
@@ -63,7 +65,7 @@ def test_no_shift_is_not_significant(draw: object, counts: tuple[int, int]) -> N
     assert (np.abs(b.value - a.value) <= half).mean() >= 0.95
 
 
-@pytest.mark.parametrize(("counts", "shift"), [((3, 3), 0.3), ((5, 5), 0.15), ((20, 20), 0.05)])
+@pytest.mark.parametrize(("counts", "shift"), [((3, 3), 0.3), ((5, 5), 0.15), ((20, 20), 0.07)])
 def test_a_shift_is_found(counts: tuple[int, int], shift: float) -> None:
     """Of some times the noise, in at least 95 % of seeds; its interval holds it."""
     rng = np.random.default_rng(7)
@@ -74,14 +76,61 @@ def test_a_shift_is_found(counts: tuple[int, int], shift: float) -> None:
     assert (np.abs(second.value - first.value - shift * NS) <= half).mean() >= 0.95
 
 
-def test_steps_that_resemble_their_neighbours_count_for_less() -> None:
-    """Slow drift in long runs is not taken for a change more often than noise is."""
+def _correlated(rng: np.random.Generator, shape: tuple[int, int], neighbours: float) -> Floats:
+    """Return noise of variance 1 in which a step resembles the one before it (AR(1))."""
+    values = rng.standard_normal(shape)
+    for step in range(1, shape[1]):
+        fresh = np.sqrt(1 - neighbours**2) * values[:, step]
+        values[:, step] = neighbours * values[:, step - 1] + fresh
+    return values
+
+
+def _hidden(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    """Return slow drift under as much noise of single steps, so that neighbours differ."""
+    return _correlated(rng, shape, 0.8) + rng.standard_normal(shape)
+
+
+def _warming(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    """Return steps that grow or shrink over the run, each run by another slope."""
+    return 4 * rng.standard_normal((shape[0], 1)) * np.linspace(0, 1, shape[1]) + (
+        rng.standard_normal(shape)
+    )
+
+
+def _switching(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    """Return steps at one of two clocks, which change every 20 steps."""
+    high = np.cumsum(rng.random(shape) < 0.05, axis=1) + rng.integers(0, 2, (shape[0], 1))
+    return 2.0 * (high % 2) + 0.3 * rng.standard_normal(shape)
+
+
+DRIFTS = [
+    ("alike 0.3", partial(_correlated, neighbours=0.3), (3, 20, 60, 200)),
+    ("alike 0.6", partial(_correlated, neighbours=0.6), (3, 20, 60, 200)),
+    ("alike 0.9", partial(_correlated, neighbours=0.9), (20, 60, 200)),
+    ("hidden", _hidden, (40, 60, 200)),
+    ("warming", _warming, (200, 400)),
+    ("switching", _switching, (60, 200)),
+]
+
+
+@pytest.mark.parametrize(
+    ("draw", "count"),
+    [pytest.param(draw, n, id=f"{name}, {n}") for name, draw, counts in DRIFTS for n in counts],
+)
+def test_drift_is_no_change(draw: Callable[..., Floats], count: int) -> None:
+    """Two runs that drift alike differ significantly in no more than 5 % of seeds."""
     rng = np.random.default_rng(7)
-    drifting = rng.standard_normal((2, SEEDS, 500))
-    for step in range(1, 500):
-        drifting[:, :, step] = 0.6 * drifting[:, :, step - 1] + 0.8 * drifting[:, :, step]
-    a, b = (_estimates(NS * (1 + 0.03 * part)) for part in drifting)
-    assert (noise.welch(a, b)[1] >= 0.05).mean() >= 0.95
+    a, b = (_estimates(NS * (1 + 0.03 * draw(rng, (SEEDS, count)))) for _ in range(2))
+    half, p = noise.welch(a, b)
+    assert (p >= 0.05).mean() >= 0.95
+    assert (np.abs(b.value - a.value) <= half).mean() >= 0.95
+
+
+def test_a_shift_is_found_in_spite_of_drift() -> None:
+    """Effective samples are few, but not none."""
+    rng = np.random.default_rng(7)
+    a, b = (1 + 0.03 * _correlated(rng, (SEEDS, 100), 0.6) for _ in range(2))
+    assert (noise.welch(_estimates(NS * a), _estimates(NS * (b + 0.12)))[1] < 0.05).mean() >= 0.95
 
 
 def test_what_does_not_vary_is_certain() -> None:
