@@ -37,10 +37,11 @@ _DEFAULT_KEYS = "op,shape,dtype,layer"
               help="Number of changes to list; CSV and JSON have all.")  # fmt: skip
 @click.option("--fail-if", "limits", multiple=True, metavar="LIMIT",
               help="Exit with code 3 beyond LIMIT, with 1 if it cannot be compared. 'slower>5%': "
-              "the step takes longer, by more than noise; 'op>10%': any op does; 'significant': "
-              "however little. Of size alone: 'time>+3%', 'step>2ms', 'kernels>0'; metrics: time, "
-              "busy, idle, step, kernels, flops, bytes. Of memory snapshots: 'peak>+5%', "
-              "'end>2GB'; metrics: peak, reserved, start, end. Repeatable.")  # fmt: skip
+              "the step takes longer, by more than noise; 'op>10%': any op does, or is new; "
+              "'significant': however little. Of size alone: 'time>+3%', 'step>2ms', 'kernels>0'; "
+              "metrics: time, busy, idle, step, kernels, flops, bytes. Of memory snapshots: "
+              "'peak>+5%', 'end>2GB'; metrics: peak, reserved, start, end. "
+              "Repeatable.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")
 @cli.raw_option
 @cli.json_option

@@ -205,8 +205,8 @@ def test_costs_known_of_other_rows_are_not_compared(captures: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["speed>3%", "time>", "time=3", "time>3 parsecs", "kernels>3ms", "slower>5", "slower<5%",
-     "op>-1%", "significantly"],
+    ["speed>3%", "time>", "time=3", "time>3 parsecs", "time>3", "step<-2", "kernels>3ms",
+     "slower>5", "slower<5%", "op>-1%", "significantly"],
 )  # fmt: skip
 def test_a_limit_that_says_nothing_is_misuse(pair: tuple[Path, Path], text: str) -> None:
     """Exit code 2 before anything is read."""
@@ -217,7 +217,7 @@ def test_a_limit_that_says_nothing_is_misuse(pair: tuple[Path, Path], text: str)
 @pytest.mark.parametrize(
     ("text", "value", "relative"),
     [("time>+3%", 0.03, True), ("step > 2ms", 2e6, False), ("busy<-1.5us", -1500, False),
-     ("kernels>0", 0, False)],
+     ("kernels>0", 0, False), ("kernels>3", 3, False), ("time>0", 0, False)],
 )  # fmt: skip
 def test_limits_are_read(text: str, value: float, *, relative: bool) -> None:
     """A number with % is a fraction of the first capture; with a unit of time it is ns."""
@@ -243,6 +243,38 @@ def test_limits_beyond_noise_say_what_is_slower(tmp_path: Path) -> None:
     assert run("diff", b, a, "--fail-if", "slower>5%", "--fail-if", "significant").code == 0
     failed = ask_failing(a, b)
     assert failed == said[:1]
+
+
+def test_limits_see_new_ops(tmp_path: Path) -> None:
+    """If they take more than 1 % of the time, and more than noise."""
+    taken = times(1, 8, 0.01)
+    a = noisy(tmp_path / "a.sqlite", taken)
+    b = noisy(tmp_path / "b.sqlite", {**taken, "sort": [80_000] * 8})
+    tiny = noisy(tmp_path / "tiny.sqlite", {**taken, "sort": [1_000] * 8})
+    once = noisy(tmp_path / "once.sqlite", {**taken, "sort": [200_000, *[0] * 7]})
+    done = run("diff", a, b, "--fail-if", "op>10%", "--fail-if", "op>50us", "--fail-if", "op>90us")
+    assert done.code == 3
+    assert [line.removeprefix("pyprof: ") for line in done.stderr.splitlines()] == [
+        "op>10%: sort step changed by +80.000 us (new)",
+        "op>50us: sort step changed by +80.000 us (new)",
+    ]
+    for other in (tiny, once, a):
+        assert run("diff", a, other, "--fail-if", "op>10%").code == 0
+    assert run("diff", b, a, "--fail-if", "op>10%").code == 0
+
+
+def test_limits_see_changed_shapes(tmp_path: Path) -> None:
+    """An op of another shape takes the place of what is gone: its time counts."""
+    taken, shapes = times(1, 8, 0.01), {"gelu": (65, 64)}
+    a = noisy(tmp_path / "a.sqlite", taken)
+    same = noisy(tmp_path / "same.sqlite", times(2, 8, 0.01), sizes=shapes)
+    slower = noisy(tmp_path / "slower.sqlite", times(2, 8, 0.01, gelu=1.5), sizes=shapes)
+    assert run("diff", a, same, "--fail-if", "op>10%").code == 0
+    done = run("diff", a, slower, "--fail-if", "op>10%", "--fail-if", "op>60%")
+    assert done.code == 3
+    (said,) = done.stderr.splitlines()
+    assert said.startswith("pyprof: op>10%: gelu step changed by +99.")
+    assert said.endswith("other shapes or types)")
 
 
 def ask_failing(a: Path, b: Path) -> list[str]:

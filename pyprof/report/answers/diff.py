@@ -105,6 +105,8 @@ class Change:
     """In B; null: it is gone."""
     causes: tuple[str, ...]
     """What else is different: kernel, shape, type, autotuning."""
+    a_key: Mapping[str, str | None] | None
+    """What it was matched by in A, if its layer has another name there; null: `key`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,10 @@ class StepCounts:
     """Of A."""
     b_count: int
     """Of B."""
+    a_share: float
+    """The share of A's time in them; the rest is not compared."""
+    b_share: float
+    """The share of B's time in them."""
 
 
 @answer("diff")
@@ -145,8 +151,10 @@ class Diff:
     b_gpus: tuple[str, ...]
     """GPUs that B names."""
     per_step: StepCounts | None
-    """Numbers are per step, of so many after warm-up; null: they are totals, for no comparable
-    steps were found."""
+    """Numbers are per step, of so many after warm-up; null: they are totals."""
+    why_totals: str
+    """Why numbers are totals: no comparable steps, or guessed ones that hold little of the time;
+    empty where they are per step."""
     matched_by: tuple[str, ...]
     """Keys that both know."""
     noise: NoiseBasis
@@ -172,7 +180,8 @@ def diff(comparison: Comparison, failed: Sequence[str] = (), top: int | None = N
         processor=comparison.processor,
         a_gpus=comparison.gpus[0],
         b_gpus=comparison.gpus[1],
-        per_step=StepCounts(*comparison.per_step) if comparison.per_step else None,
+        per_step=_step_counts(comparison),
+        why_totals=comparison.why_totals,
         matched_by=comparison.keys,
         noise=NoiseBasis(
             comparison.noise.unit,
@@ -194,6 +203,12 @@ def diff(comparison: Comparison, failed: Sequence[str] = (), top: int | None = N
         changes_left_out=len(comparison.changes) - len(changes),
         failed=tuple(failed),
     )
+
+
+def _step_counts(comparison: Comparison) -> StepCounts | None:
+    if comparison.per_step is None or comparison.held is None:
+        return None
+    return StepCounts(*comparison.per_step, *comparison.held)
 
 
 def _measure(metric: Metric) -> Measure:
@@ -225,4 +240,5 @@ def _change(change: FoundChange, keys: Sequence[str]) -> Change:
         a_rows=a.rows if a else None,
         b_rows=b.rows if b else None,
         causes=change.causes,
+        a_key=dict(zip(keys, change.a_key, strict=True)) if change.a_key else None,
     )

@@ -22,7 +22,9 @@ _MUCH = 0.1
 """Part of an op's time from which a kernel, a shape or autotuning counts."""
 _NAMED = 2
 """Kernels, shapes and types that are named; of more, how many there are."""
-_SPREAD = 0.02
+_MOST, _NEARLY_ALL = 0.5, 0.8
+"""Shares of the time."""
+_SPREAD, _SPREAD_OF_CHANGE = 0.02, 0.5
 _LEAST_OPS = 5
 """So many ops, by factors that differ by so little, have one cause."""
 
@@ -40,8 +42,10 @@ def with_causes(comparison: Comparison, a: Side, b: Side) -> Comparison:
         else replace(change, causes=tuple(_of_change(change, sides, other)))
         for change in comparison.changes
     ]
-    causes = tuple(_of_all(replace(comparison, changes=changes), a, b))
-    return replace(comparison, changes=changes, causes=causes)
+    named = replace(comparison, changes=changes)
+    common = dict(_common(named))
+    causes = (*_of_all(named, a, b), *common.values(), *_renamed_layers(named))
+    return replace(named, causes=causes, common=tuple(common))
 
 
 def _traits(side: Side, keys: Sequence[str]) -> Mapping[Key, _Traits]:
@@ -61,11 +65,11 @@ def _of_change(
 ) -> Iterator[str]:
     counterpart = other.get(id(change))
     if counterpart is not None:
-        yield from _renamed(change, counterpart, sides)
+        yield from _reshaped(change, counterpart, sides)
         return
     if change.status in (NEW, GONE):
         return
-    a, b = (side[change.key] for side in sides)
+    a, b = sides[0][change.a_key or change.key], sides[1][change.key]
     for name in TRAITS:
         before, after = _main(a[name]), _main(b[name])
         if before != after and before and after:
@@ -117,7 +121,7 @@ def _pairs(gone: Sequence[Change], new: Sequence[Change]) -> Iterator[tuple[Chan
     """Pair those whose shapes and types have most in common, each once."""
     if len(gone) * len(new) > _MOST_PAIRS:
         return
-    alike = [(-_common(x.key, y.key), i, j) for i, x in enumerate(gone) for j, y in enumerate(new)]
+    alike = [(-_shared(x.key, y.key), i, j) for i, x in enumerate(gone) for j, y in enumerate(new)]
     paired: tuple[set[int], set[int]] = (set(), set())
     for _, i, j in sorted(alike):
         if i not in paired[0] and j not in paired[1]:
@@ -126,7 +130,7 @@ def _pairs(gone: Sequence[Change], new: Sequence[Change]) -> Iterator[tuple[Chan
             yield gone[i], new[j]
 
 
-def _common(a: Key, b: Key) -> int:
+def _shared(a: Key, b: Key) -> int:
     """Count the sizes and words that two keys have in the same places."""
     return sum(
         x == y
@@ -138,7 +142,7 @@ def _common(a: Key, b: Key) -> int:
 _WORD = re.compile(r"\d+|[a-z]\w+")
 
 
-def _renamed(
+def _reshaped(
     change: Change, counterpart: Change, sides: tuple[Mapping[Key, _Traits], ...]
 ) -> Iterator[str]:
     new, gone = (change, counterpart) if change.status == NEW else (counterpart, change)
@@ -177,8 +181,78 @@ def _common_factor(comparison: Comparison) -> Iterator[str]:
     order = np.argsort(ratio)
     share = np.cumsum(weight[order]) / weight.sum()
     low, middle, high = ratio[order][np.searchsorted(share, (0.1, 0.5, 0.9))]
-    if abs(middle - 1) > _SPREAD and high - low < _SPREAD * middle:
+    spread = max(_SPREAD * middle, _SPREAD_OF_CHANGE * abs(middle - 1))
+    if abs(middle - 1) > _SPREAD and high - low < spread:
         yield (
             f"nearly all ops take {100 * (middle - 1):+.1f} % by the same kernels: another clock, "
             "power limit or temperature (inferred)"
         )
+
+
+def _common(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    """Find what is different for most of A's time: each kind, and a sentence about it."""
+    total_ns = sum(change.a_ns for change in comparison.changes)
+    for name in TRAITS:
+        begin = f"other {name}: "
+        causes = [
+            (cause.removeprefix(begin), change.a_ns)
+            for change in comparison.changes
+            for cause in change.causes
+            if change.a_ns and cause.startswith(begin)
+        ]
+        share = sum(ns for _, ns in causes) / total_ns if causes else 0.0
+        if share > _MOST and len(causes) >= _LEAST_OPS:
+            what = _WHAT[name](causes)
+            yield name, f"other {name}s for {100 * share:.0f} % of A's time{what}"
+
+
+def _same_kernels(causes: Sequence[tuple[str, float]]) -> str:
+    del causes
+    return ": another library version, setting or GPU (inferred)"
+
+
+def _same_dtypes(causes: Sequence[tuple[str, float]]) -> str:
+    """Name the types, if they are the same for nearly all."""
+    text = _for_nearly_all(causes)
+    return f": {text}" if text else ""
+
+
+def _same_sizes(causes: Sequence[tuple[str, float]]) -> str:
+    """Name the size that is another one in nearly all shapes, as that of a batch."""
+    sizes = [
+        (f"{x} in A, {y} in B", ns)
+        for cause, ns in causes
+        for x, y in {*zip(*map(_NUMBER.findall, cause.split(" in A, ", 1)), strict=False)}
+        if x != y
+    ]
+    text = _for_nearly_all(sizes, sum(ns for _, ns in causes))
+    return f": {text}, as of another batch size or length (inferred)" if text else ""
+
+
+_NUMBER = re.compile(r"[0-9]+")
+_WHAT = {"kernel": _same_kernels, "shape": _same_sizes, "dtype": _same_dtypes}
+
+
+def _for_nearly_all(texts: Sequence[tuple[str, float]], total_ns: float | None = None) -> str:
+    """Return the text that holds for nearly all the time; "" if there is none."""
+    ns_by_text: dict[str, float] = defaultdict(float)
+    for text, ns in texts:
+        ns_by_text[text] += ns
+    most = max(ns_by_text, key=lambda text: ns_by_text[text], default="")
+    whole_ns = sum(ns_by_text.values()) if total_ns is None else total_ns
+    return most if most and ns_by_text[most] >= _NEARLY_ALL * whole_ns else ""
+
+
+def _renamed_layers(comparison: Comparison) -> Iterator[str]:
+    if "layer" not in comparison.keys:
+        return
+    at = comparison.keys.index("layer")
+    names = {
+        (change.a_key[at], change.key[at]): None
+        for change in comparison.changes
+        if change.a_key is not None
+    }
+    if names:
+        shown = ", ".join(f"{a or 'none'} in A is {b or 'none'} in B" for a, b in [*names][:_NAMED])
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield f"layers of other names have the same ops: {shown}{more} (inferred)"

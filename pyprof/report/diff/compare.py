@@ -9,6 +9,7 @@ from pyprof.prof.processor import processor
 from pyprof.report.diff import noise
 from pyprof.report.diff.measured import COUNTED, Measured
 from pyprof.report.diff.noise import RANKS, STEPS, Interval, Noise
+from pyprof.report.diff.renames import renamed_layers
 from pyprof.report.diff.side import Key, Sum, known_in_both
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ UNCLEAR: Status = "not significant"
 
 SAME_BELOW = 0.01
 """A relative difference up to this is none."""
+
+HELD = 0.8
+"""Guessed steps that hold less of a capture's time do not stand for it."""
+_NO_STEPS = "no comparable steps were found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,8 @@ class Change:
     """Of the change; None where noise is unknown."""
     causes: tuple[str, ...] = ()
     """What else is different, in words."""
+    a_key: Key | None = None
+    """The key in A, if its layer has another name there."""
 
     @property
     def delta_ns(self) -> float:
@@ -90,6 +97,10 @@ class Comparison:
     """What ops were matched by."""
     per_step: tuple[int, int] | None
     """Numbers of steps that everything is divided by; None: totals are compared."""
+    why_totals: str
+    """Why totals are compared; "" if steps are."""
+    held: tuple[float, float] | None
+    """The share of each capture's time in the compared steps; None: totals are compared."""
     metrics: Mapping[str, Metric]
     changes: list[Change]
     """The largest difference first."""
@@ -100,6 +111,8 @@ class Comparison:
     noise: Noise
     causes: tuple[str, ...] = ()
     """What may be behind many changes at once, in words."""
+    common: tuple[str, ...] = ()
+    """What `causes` says of most ops at once: kernel, shape, dtype."""
 
     @property
     def devices(self) -> str | None:
@@ -126,19 +139,23 @@ def compare(a: Side, b: Side, same_below: float = SAME_BELOW) -> Comparison:
     Per step, of what runs in steps, where both have steps of the same origin, for then they may
     differ in length; else in total. Relative differences up to `same_below` are none.
     """
-    per_step = _per_step(a, b)
+    per_step, why_totals = _per_step(a, b)
     counted = [side.inside if per_step and side.inside else side.whole for side in (a, b)]
     keys = known_in_both(counted[0].matched, counted[1].matched, a.keys)
-    basis = _noise(a, b, per_step)
+    basis = _noise(a, b, per_step, why_totals)
     sides = [
         Measured(side, sums, keys, basis, stepped=per_step is not None)
         for side, sums in zip((a, b), counted, strict=True)
     ]
+    renames = renamed_layers(keys, sides[0].calls, sides[1].calls)
+    sides[0].rename(renames)
     return Comparison(
         keys,
         per_step,
+        why_totals,
+        (_held(a), _held(b)) if per_step else None,
         _metrics(sides),
-        _changes(sides, same_below),
+        _changes(sides, same_below, {b_key: a_key for a_key, b_key in renames.items()}),
         processor((*a.gpus, *b.gpus)),
         (_named(a), _named(b)),
         basis,
@@ -149,13 +166,40 @@ def _named(side: Side) -> tuple[str, ...]:
     return tuple(name for name in side.gpus if name)
 
 
-def _per_step(a: Side, b: Side) -> tuple[int, int] | None:
-    """Divide only by steps that mean the same: found in the same way in both."""
+def _per_step(a: Side, b: Side) -> tuple[tuple[int, int] | None, str]:
+    """Divide only by steps that mean the same: found in the same way in both.
+
+    Guessed ones must also hold nearly all time of both, and what changed: else the reason why not.
+    """
     alike = a.steps.kind == b.steps.kind != ""
-    return (a.step_count, b.step_count) if alike and a.step_count and b.step_count else None
+    counts = a.step_count, b.step_count
+    if not (alike and all(counts)):
+        return None, _NO_STEPS
+    if a.steps.guessed and a.chosen is None:
+        held = _held(a), _held(b)
+        if min(held) < HELD:
+            return None, f"the guessed steps hold only {held_text(held)}"
+        outside = [
+            side.whole.time_ns * (1 - share) for side, share in zip((a, b), held, strict=True)
+        ]
+        change = abs(outside[1] - outside[0])
+        if counts[0] == counts[1] and change > SAME_BELOW * a.whole.time_ns:
+            return None, "what changed lies partly outside of the guessed steps"
+    return counts, ""
 
 
-def _noise(a: Side, b: Side, per_step: tuple[int, int] | None) -> Noise:
+def _held(side: Side) -> float:
+    """Return the share of the time in the counted steps."""
+    inside = side.inside.time_ns if side.inside else 0
+    return inside / side.whole.time_ns if side.whole.time_ns else 1.0
+
+
+def held_text(held: tuple[float, float]) -> str:
+    """Format which share of the time steps hold."""
+    return f"{100 * held[0]:.0f} % of A's time, {100 * held[1]:.0f} % of B's"
+
+
+def _noise(a: Side, b: Side, per_step: tuple[int, int] | None, why_totals: str) -> Noise:
     """Choose what the samples are."""
     if per_step and min(per_step) > 1:
         return Noise(STEPS, per_step)
@@ -163,7 +207,8 @@ def _noise(a: Side, b: Side, per_step: tuple[int, int] | None) -> Noise:
     if min(ranks) > 1:
         return Noise(RANKS, ranks)
     if not per_step:
-        return Noise(None, why="no comparable steps were found")
+        why = why_totals if why_totals == _NO_STEPS else "steps are not compared"
+        return Noise(None, why=why)
     which = "A and B have" if max(per_step) == 1 else "A has" if per_step[0] == 1 else "B has"
     return Noise(None, why=f"{which} one step only")
 
@@ -208,7 +253,9 @@ _SHARE = 0.1
 """Shares may differ by so much: a change of a few ops is what a comparison looks for."""
 
 
-def _changes(sides: Sequence[Measured], same_below: float) -> list[Change]:
+def _changes(
+    sides: Sequence[Measured], same_below: float, a_keys: Mapping[Key, Key]
+) -> list[Change]:
     a, b = sides
     place = {key: number for number, key in enumerate({**a.rows, **b.rows})}
     times = [side.times(place).tolist() for side in sides]
@@ -218,7 +265,9 @@ def _changes(sides: Sequence[Measured], same_below: float) -> list[Change]:
         mine, other, a_ns, b_ns = a.rows.get(key), b.rows.get(key), times[0][at], times[1][at]
         interval = intervals[at] if intervals else None
         status = _status(mine, other, a_ns, b_ns, same_below, interval)
-        changes.append(Change(key, status, mine, other, a_ns, b_ns, interval))
+        changes.append(
+            Change(key, status, mine, other, a_ns, b_ns, interval, a_key=a_keys.get(key))
+        )
     return sorted(changes, key=lambda change: (-abs(change.delta_ns), str(change.key)))
 
 

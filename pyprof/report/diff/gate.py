@@ -6,17 +6,19 @@ and `op>10%`, of any op. More than noise, however small: `significant`.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from pyprof.report.diff.compare import METRICS, SLOWER
+from pyprof.report.diff.compare import GONE, METRICS, NEW, SAME_BELOW, SLOWER
 from pyprof.report.render.text import amount, change, duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyprof.report.diff.compare import Change, Comparison, Metric
+    from pyprof.report.diff.side import Key
 
 _LIMIT = re.compile(
     r"\s*(?P<name>[a-z]+)\s*(?P<sign>[<>])\s*(?P<value>[+-]?\d+(?:\.\d+)?)\s*(?P<unit>%|ns|us|ms|s|)\s*"
@@ -127,27 +129,82 @@ class OpSlowdown:
     relative: bool
 
     def grown(self, comparison: Comparison) -> float | None:
-        """Give the largest growth of an op that became slower; 0 where none did."""
-        slower = [change for change in comparison.changes if change.status == SLOWER]
-        return max(map(self._growth, slower), default=0.0)
+        """Return the largest growth of an op; 0 if none takes longer."""
+        return max((self._size(one) for one in slower_ops(comparison)), default=0.0)
 
     def broken(self, comparison: Comparison) -> str | None:
         """Name the op that is beyond the limit and costs most, and how many there are."""
-        beyond = [
-            change
-            for change in comparison.changes
-            if change.status == SLOWER and self._growth(change) > self.value
-        ]
+        beyond = [one for one in slower_ops(comparison) if self._size(one) > self.value]
         if not beyond:
             return None
-        first = beyond[0]
-        name = " ".join(part for part in first.key if part) or "what no op names"
+        first = max(beyond, key=lambda one: one.delta_ns)
         more = f", and {len(beyond) - 1} more" if len(beyond) > 1 else ""
-        grown = f"+{duration(first.delta_ns)} ({change(first.relative)})"
-        return f"{self.text}: {name} changed by {grown}{more}"
+        grown = f"+{duration(first.delta_ns)} ({first.how})"
+        return f"{self.text}: {first.name} changed by {grown}{more}"
 
-    def _growth(self, entry: Change) -> float:
-        return (entry.relative or 0.0) if self.relative else entry.delta_ns
+    def _size(self, one: SlowerOp) -> float:
+        if not self.relative:
+            return one.delta_ns
+        return one.delta_ns / one.a_ns if one.a_ns else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class SlowerOp:
+    """An op that takes longer, or is new."""
+
+    name: str
+    a_ns: float
+    """0 if it is new."""
+    b_ns: float
+    other: bool = False
+    """Whether it has other shapes or types than in A."""
+
+    @property
+    def delta_ns(self) -> float:
+        """How much longer it takes."""
+        return self.b_ns - self.a_ns
+
+    @property
+    def how(self) -> str:
+        """The growth in percent."""
+        if not self.a_ns:
+            return "new"
+        return change(self.delta_ns / self.a_ns) + (", other shapes or types" if self.other else "")
+
+
+def slower_ops(comparison: Comparison) -> list[SlowerOp]:
+    """List the ops that take longer in B, beyond noise where that is known.
+
+    An op with other shapes or types in B takes the place of all that are gone. What is new counts
+    if it takes more than 1 % of A's time.
+    """
+    slower = [
+        SlowerOp(_named(entry.key), entry.a_ns, entry.b_ns)
+        for entry in comparison.changes
+        if entry.status == SLOWER
+    ]
+    total_ns = sum(entry.a_ns for entry in comparison.changes)
+    for key, changes in _replaced(comparison).items():
+        a_ns, b_ns = (sum(getattr(one, side) for one in changes) for side in ("a_ns", "b_ns"))
+        chance_ns = math.hypot(*(one.interval.half for one in changes if one.interval))
+        least_ns = SAME_BELOW * (a_ns or total_ns)
+        if b_ns and b_ns - a_ns > max(chance_ns, least_ns):
+            slower.append(SlowerOp(_named(key), a_ns, b_ns, other=a_ns > 0))
+    return slower
+
+
+def _replaced(comparison: Comparison) -> dict[Key, list[Change]]:
+    """Group what is new or gone by all but its shape and type."""
+    places = [at for at, name in enumerate(comparison.keys) if name not in {"shape", "dtype"}]
+    grouped: dict[Key, list[Change]] = {}
+    for entry in comparison.changes:
+        if entry.status in (NEW, GONE):
+            grouped.setdefault(tuple(entry.key[at] for at in places), []).append(entry)
+    return grouped
+
+
+def _named(key: Key) -> str:
+    return " ".join(part for part in key if part) or "what no op names"
 
 
 _SLOWER = re.compile(
@@ -175,6 +232,8 @@ def parse(text: str) -> Check:
     if match["unit"] in ("ns", "us", "ms", "s") and match["name"] not in _TIMES:
         raise ValueError(f"{text!r}: {match['name']} is not a time; write a number or %")
     value = float(match["value"]) * _UNITS[match["unit"]]
+    if value and not match["unit"] and match["name"] in _TIMES:
+        raise ValueError(f"{text!r}: {match['name']} is a time; write % or a unit: ns, us, ms, s")
     return Limit(text.strip(), match["name"], match["sign"] == ">", value, match["unit"] == "%")
 
 

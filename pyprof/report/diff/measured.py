@@ -37,6 +37,18 @@ class Measured:
         self._by_step = self._inside(side.samples.by_step)
         self._of_steps = self._inside(side.samples.steps)
         self._by_key: dict[str, tuple[list[Key], Integers, Ints, Floats]] = {}
+        self._renames: Mapping[Key, Key] = {}
+
+    @property
+    def calls(self) -> dict[Key, float]:
+        """The op calls of each key, on the basis of the comparison."""
+        count = self.side.step_count if self.stepped else 1
+        return {key: sums.calls / count for key, sums in self.rows.items()}
+
+    def rename(self, renames: Mapping[Key, Key]) -> None:
+        """Use the other capture's keys for some."""
+        self._renames = renames
+        self.rows = {renames.get(key, key): sums for key, sums in self.rows.items()}
 
     def _inside(self, sums: pa.Table) -> pa.Table:
         """Leave of the samples those of the steps that all captures of the side count."""
@@ -83,7 +95,8 @@ class Measured:
         if sample not in self._by_key:
             self._by_key[sample] = _by_key(table, self.keys, sample, name)
         keys, of_key, number, values = self._by_key[sample]
-        index = np.array([place.get(key, -1) for key in keys], np.int64)[of_key]
+        places = [place.get(self._renames.get(key, key), -1) for key in keys]
+        index = np.array(places, np.int64)[of_key]
         compared = index >= 0  # of all rows, some are in no step
         first = self.first if sample == "step" else 0
         return index[compared], number[compared] - first, values[compared]
@@ -97,7 +110,8 @@ class Measured:
     def metric(self, name: str) -> float | None:
         """Give a metric; None where it is unknown, as the FLOPs of copies alone."""
         if name == "step":
-            return float(np.median(self.durations)) if self.side.counted else None
+            dismissed = self.side.steps.guessed and not self.stepped
+            return float(np.median(self.durations)) if self.side.counted and not dismissed else None
         if name in COUNTED:
             return self._counted(name)
         return self._per_step(name) if self.stepped else self._in_total(name)

@@ -58,6 +58,8 @@ def parse(text: str) -> Limit:
             f"are {', '.join(METRICS)}"
         )
     value = float(match["value"]) * _UNITS[match["unit"]]
+    if value and not match["unit"]:
+        raise ValueError(f"{text!r}: write % or a unit of bytes: B, kB, MB, GB")
     return Limit(text.strip(), match["name"], match["sign"] == ">", value, match["unit"] == "%")
 
 

@@ -104,13 +104,13 @@ def estimates(
         sizes = np.bincount(batch, minlength=batches)
         number = thing * batches + batch[sample]
         means = np.bincount(number, values, things * batches).reshape(things, batches) / sizes
-        found, free = _long_run(means, resolution)
-        found *= count / batches
-        half = student.quantile(LEVEL, free) * np.sqrt(found)
+        long_run, free = _long_run(means, resolution)
+        long_run *= count / batches
+        half = student.quantile(LEVEL, free) * np.sqrt(long_run)
         wider = half > doubt
         variance, freedom, doubt = (
             np.where(wider, new, old)
-            for new, old in ((found, variance), (free, freedom), (half, doubt))
+            for new, old in ((long_run, variance), (free, freedom), (half, doubt))
         )
     return Estimates(sums / count, variance, 1.0, count, freedom)
 

@@ -7,7 +7,7 @@ import io
 from typing import TYPE_CHECKING
 
 from pyprof import safe
-from pyprof.report.diff.compare import GONE, SAME_BELOW
+from pyprof.report.diff.compare import GONE, SAME_BELOW, held_text
 from pyprof.report.diff.noise import LEVEL
 from pyprof.report.diff.waterfall import waterfall
 from pyprof.report.render import text as markdown
@@ -49,14 +49,18 @@ NOTHING = f"no op changed by more than {100 * SAME_BELOW:g} %"
 """Stands for a list of changes without any."""
 METRIC_HEADER = ("", "A", "B", "change", "change (%)", "± (%)", "")
 _NOT_SIGNIFICANT = "no significant change"
+_NEARLY_ALL = 0.995
+"""Steps with less of the time leave out something, as a warm-up."""
 
 
 def basis(comparison: Comparison) -> str:
     """Say what the numbers are of."""
     if comparison.per_step is None:
-        return "totals of both captures (no comparable steps were found)"
+        return f"totals of both captures ({comparison.why_totals})"
     a, b = comparison.per_step
-    return f"per step: A has {a:,}, B {b:,}"
+    held = comparison.held
+    part = f"; they hold {held_text(held)}" if held and min(held) < _NEARLY_ALL else ""
+    return f"per step: A has {a:,}, B {b:,}{part}"
 
 
 def certainty(comparison: Comparison) -> str:
@@ -233,10 +237,12 @@ def stage_rows(stages: Sequence[Stage]) -> Iterator[tuple[str, ...]]:
 
 def notes(comparison: Comparison, limit: int | None) -> Iterator[str]:
     """Say what is behind the listed changes, and how many are not listed: they may be chance."""
+    said = tuple(f"other {name}:" for name in comparison.common)
     for entry in comparison.differing[:limit]:
         name = " ".join(cut_in_middle(part, _KEY_WIDTH) for part in entry.key if part) or UNKNOWN
         for cause in () if entry.status == GONE else entry.causes:  # as of what is new
-            yield f"{name}: {cause}"
+            if not cause.startswith(said):
+                yield f"{name}: {cause}"
     if unclear := len(comparison.unclear):
         yield f"{unclear:,} changed by over {100 * SAME_BELOW:g} %, but not significantly"
 

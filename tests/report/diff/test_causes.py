@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -93,6 +93,46 @@ def test_all_ops_by_one_factor(tmp_path: Path) -> None:
     (cause,) = ask("diff", a, b)["causes"]
     assert cause.startswith("nearly all ops take +8.0 % by the same kernels: another clock")
     assert cause.endswith("(inferred)")
+
+
+def _everywhere(path: Path, *, batch: int = 8, dtype: str = "float32", kernel: str = "gemm",
+                rates: tuple[float, ...] = (1,) * 6) -> Path:  # fmt: skip
+    """Write a product of another shape in each of six layers."""
+    ranges, work, at = [], [], 10_000
+    for number, rate in enumerate(rates):
+        called, ns = 100 * number, int(10_000 * rate * (number + 1))
+        ranges.append(Range(op("mm", batch, 100 + number, dtype=dtype), (called, called + 50)))
+        work.append(Work(f"{kernel}_{number}", (at, at + ns), (called + 10, called + 20)))
+        at += ns
+    return nsys_db(path, work, ranges)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"dtype": "bfloat16"}, "other dtypes for 100 % of A's time: float32 in A, bfloat16 in B"),
+        ({"batch": 16}, "other shapes for 100 % of A's time: 8 in A, 16 in B, as of another batch"),
+        ({"kernel": "cutlass", "rates": (2, 1, 3, 2, 2, 2)},
+         "other kernels for 90 % of A's time: another library version"),
+        ({"rates": (1.25, 1.29, 1.27, 1.3, 1.31, 1.28)}, "nearly all ops take +29.0 %"),
+    ],
+)  # fmt: skip
+def test_a_change_of_most_ops_is_one_sentence(
+    changed: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    """Not a line for each op."""
+    a = _everywhere(tmp_path / "a.sqlite")
+    b = _everywhere(tmp_path / "b.sqlite", **changed)
+    (cause,) = ask("diff", a, b)["causes"]
+    assert cause.startswith(said), cause
+    assert " ".join(run("diff", a, b).stdout.split()).count("other ") == cause.count("other ")
+
+
+def test_changes_of_a_few_ops_are_no_common_one(tmp_path: Path) -> None:
+    """Nor do factors that differ much have one cause."""
+    a = _everywhere(tmp_path / "a.sqlite")
+    b = _everywhere(tmp_path / "b.sqlite", rates=(2, 1, 1.5, 1, 1.1, 1.2))
+    assert ask("diff", a, b)["causes"] == []
 
 
 def test_another_gpu_and_another_clock(captures: Path) -> None:

@@ -258,5 +258,6 @@ def test_warm_up_is_left_out(tmp_path: Path) -> None:
     slow = {name: [10 * ns[0], *ns[1:]] for name, ns in taken.items()}
     a, b = noisy(tmp_path / "a.sqlite", taken), noisy(tmp_path / "b.sqlite", slow)
     answer = ask("diff", a, b)
-    assert answer["per_step"] == {"a_count": 6, "b_count": 5}
+    assert (answer["per_step"]["a_count"], answer["per_step"]["b_count"]) == (6, 5)
+    assert answer["per_step"]["b_share"] == pytest.approx(1 / 3, rel=0.02)
     assert {change["status"] for change in answer["changes"]} <= {"same", "not significant"}
