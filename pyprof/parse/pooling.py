@@ -131,6 +131,46 @@ def states(values: Floats, of_samples: Shares) -> Estimate:
     return _if_enough(mean, error, of_samples)
 
 
+_SURE = 40.0
+"""A change of level explains so many times the variance from one sample to the next."""
+_MEDIAN_OFF = 0.6745
+"""Of normal noise half is closer to the mean, in standard deviations."""
+_WORTH = 0.02
+"""A smaller relative change of level is none."""
+_MOST_PHASES = 64
+
+
+def phases(values: Floats) -> Ints:
+    """Return the indices at which samples of a state change their level; the first is 0.
+
+    Each phase is divided where that explains most, for as long as it explains much.
+    """
+    starts, left = [0], [(0, len(values))]
+    while left and len(starts) < _MOST_PHASES:
+        first, last = left.pop(0)
+        cut = _level_change(values[first:last])
+        if cut is not None:
+            starts.append(first + cut)
+            left += [(first, first + cut), (first + cut, last)]
+    return np.array(sorted(starts), np.int64)
+
+
+def _level_change(values: Floats) -> int | None:
+    """Return the index at which the mean before and after differ most; None if by chance."""
+    count, least = len(values), LEAST_SAMPLES
+    if count < 2 * least:
+        return None
+    before = np.arange(least, count - least + 1)
+    sums = np.cumsum(values)
+    low, high = sums[before - 1] / before, (sums[-1] - sums[before - 1]) / (count - before)
+    explained = before * (count - before) / count * (high - low) ** 2
+    best = int(explained.argmax())
+    off = float(np.median(np.abs(np.diff(values)))) / _MEDIAN_OFF
+    is_sure = explained[best] > _SURE * off**2 / 2
+    is_worth = abs(high[best] - low[best]) > _WORTH * max(low[best], high[best])
+    return int(before[best]) if is_sure and is_worth else None
+
+
 LONG_INTERVALS = 10
 """Work that lasts for so many intervals, alone, is measured by its own samples."""
 

@@ -2,7 +2,8 @@
 
 Rows alike (of one kernel, launch, op and shape, on one device) are one kind of work, whose samples
 count together: most kernels are shorter than the time between two samples. A row that is much
-longer, and alone, has what its own samples say.
+longer, and alone, has what its own samples say. Clock and power are not the kernel's own: where
+their level changes in the course of the capture, rows alike count together only between changes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from pyprof.arrays import NONE, ints
 from pyprof.parse import pooling
 from pyprof.parse.counter_texts import STATES, together
-from pyprof.parse.records import Coded, encode, number_combinations
+from pyprof.parse.records import Coded, combinations, encode, number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,9 +48,14 @@ def counters(capture: Capture, columns: Mapping[str, Column]) -> dict[str, Colum
         rows = np.flatnonzero((device == number) & (start != NONE) & (end != NONE))
         work = _Work(start[rows], end[rows], kind[rows], count)
         own: dict[int, dict[str, float]] = {}
-        for name, samples, estimate in _estimates(_of_device(capture, number), work):
+        taken = _of_device(capture, number)
+        for name, samples, estimate in _estimates(taken, work):
             _note(of_kinds, name, estimate)
             _add_long(own, name, samples, work)
+        in_phases, entries = _states_in_phases(taken, work)
+        if entries:
+            kind[rows] = len(of_kinds) + in_phases
+            of_kinds += [{**of_kinds[each], **states} for each, states in entries]
         for row, counted in own.items():
             of_kinds.append({**of_kinds[kind[rows[row]]], **counted})
             kind[rows[row]] = len(of_kinds) - 1
@@ -126,6 +132,39 @@ def _estimates(
         else:
             rounded = _rounded(samples)
             yield name, samples, pooling.rates(samples.value, shared[1], whole_numbers=rounded)
+
+
+def _states_in_phases(
+    taken: Mapping[str, tuple[Ints, Floats]], work: _Work
+) -> tuple[Ints, list[tuple[int, dict[str, float]]]]:
+    """Divide kinds of work by phases of the device's states; into nothing if there is one phase.
+
+    Returns the part of each row, and the kind and states of each part. Parts with too few samples
+    have the mean of all work in the phase.
+    """
+    states = {name: pooling.samples(*taken[name]) for name in STATES if name in taken}
+    cuts = np.unique(
+        np.concatenate(
+            [np.zeros(0, np.int64)]
+            + [each.start[pooling.phases(each.value)[1:]] for each in states.values()]
+        )
+    )
+    if not len(cuts):
+        return np.zeros(0, np.int64), []
+    phase = np.searchsorted(cuts, (work.start + work.end) // 2, "right")
+    first, part = combinations(work.kind, phase)
+    of_phases: list[dict[str, float]] = [{} for _ in range(len(cuts) + 1)]
+    of_parts: list[dict[str, float]] = [{} for _ in range(len(first))]
+    for name, samples in states.items():
+        for entries, number in ((of_phases, phase), (of_parts, part)):
+            if len(samples.end):
+                of_kinds = pooling.shares(samples, work.start, work.end, number, len(entries))
+                _note(entries, name, pooling.states(samples.value, of_kinds))
+    rows = first.tolist()
+    return part.astype(np.int64), [
+        (int(work.kind[row]), {**of_phases[phase[row]], **entry})
+        for row, entry in zip(rows, of_parts, strict=True)
+    ]
 
 
 def _rounded(samples: Samples) -> bool:

@@ -197,3 +197,24 @@ def test_thousands_of_kinds_are_bounded() -> None:
     work = _planted(17, kinds=700, rows=6000)
     estimate = _estimate(work, _sampled(work, work.rate[work.kind]))
     assert np.isfinite(estimate.value).sum() <= pooling._MOST_KINDS
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [([(200, 50)], [0]), ([(200, 50), (350, 7)], [0, 50]), ([(200, 5), (350, 4)], [0]),
+     ([(200, 30), (350, 30), (200, 30)], [0, 30, 60]), ([(200, 50), (202, 50)], [0]), ([], [0])],
+)  # fmt: skip
+def test_phases_begin_where_the_level_changes(
+    levels: list[tuple[float, int]], expected: list[int]
+) -> None:
+    """For at least five samples, and by more than noise and 2 %."""
+    rng = np.random.default_rng(3)
+    parts = [rng.normal(watts, 1.0, count) for watts, count in levels]
+    assert pooling.phases(np.concatenate([np.zeros(0), *parts])).tolist() == expected
+
+
+def test_phases_are_few() -> None:
+    """However often the level changes."""
+    values = np.repeat(np.arange(1000) % 2 * 100 + 100.0, 10)
+    assert len(pooling.phases(values)) <= 64
+    assert pooling.phases(np.full(100, 0.0)).tolist() == [0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -208,6 +209,57 @@ def test_power_and_energy(tmp_path: Path) -> None:
     for row in rows:
         assert float(row["Power(W)"]) == 300
         assert float(row["Energy(mJ)"]) == pytest.approx(300 * float(row["Sil(ns)"]) / 1e6)
+
+
+def _rising_power(path: Path) -> tuple[Path, list[Work]]:
+    """Write a trace of which the second half of the steps draws 350 W instead of 200 W."""
+    work = _work(steps=400)
+    times, _ = sampled(work, lambda _: 0.0, _INTERVAL_NS)
+    middle = work[len(work) // 2].at[0]
+    noise = np.random.default_rng(1).normal(0, 2, len(times)).tolist()
+    watts = [(200.0 if at <= middle else 350.0) + off for at, off in zip(times, noise, strict=True)]
+    clock = [1980.0 if at <= middle else 1410.0 for at in times]
+    steps = []
+    for number in range(4):
+        first, last = work[number * len(work) // 4], work[(number + 1) * len(work) // 4 - 1]
+        begin, end = (first.at[0] - 1600) / 1000, (last.at[0] - 900) / 1000
+        steps.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{number}",
+                      "pid": 1, "tid": 1, "ts": begin, "dur": end - begin})  # fmt: skip
+    events = [
+        *steps,
+        *_trace(work),
+        *kineto_counters("Power (W)", (times, watts), key="", pid=0),
+        *kineto_counters("SM Clock (MHz)", (times, clock), key="", pid=0),
+    ]
+    return _written(path, events), work
+
+
+def test_power_and_clock_that_change_are_those_of_their_time(tmp_path: Path) -> None:
+    """Not of the mean over the capture, which no step has drawn."""
+    path, work = _rising_power(tmp_path / "a.json")
+    rows = _rows(path, "start,power,clock")
+    power = [float(row["Power(W)"]) for row in rows]
+    clock = [float(row["Clock(MHz)"]) for row in rows]
+    half = len(work) // 2
+    assert max(power[: half - 10]) == pytest.approx(200, abs=4)
+    assert min(power[half + 10 :]) == pytest.approx(350, abs=4)
+    assert min(clock[: half - 10]) == pytest.approx(1980, rel=0.01)
+    assert max(clock[half + 10 :]) == pytest.approx(1410, rel=0.01)
+
+
+def test_energy_of_chosen_steps_is_theirs(tmp_path: Path) -> None:
+    """Of the kernels, and of the device."""
+    path, work = _rising_power(tmp_path / "a.json")
+    for steps, watts in (("0:2", 200), ("2:4", 350)):
+        done = run("summary", "-q", "--json", "--steps", steps, path)
+        measured = json.loads(done.stdout)["measured"]
+        low, high = (int(end) * len(work) // 4 for end in steps.split(":"))
+        busy_s = sum(piece.at[1] - piece.at[0] for piece in work[low:high]) / 1e9
+        assert measured["energy_j"] == pytest.approx(watts * busy_s, rel=0.02)
+        (device,) = measured["power"]
+        assert device["mean_w"] == pytest.approx(watts, rel=0.02)
+        span_s = (work[high - 1].at[1] - work[low].at[0]) / 1e9
+        assert device["energy_j"] == pytest.approx(watts * span_s, rel=0.02)
 
 
 def test_counters_of_each_kernel(tmp_path: Path) -> None:

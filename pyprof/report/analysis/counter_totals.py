@@ -223,7 +223,7 @@ def counter_totals(
 
     `step_ns` is what each row adds to the time of the mean step.
     """
-    power = tuple(device_power(capture, table.records)) if capture is not None else ()
+    power = tuple(device_power(capture, table.records, rows)) if capture is not None else ()
     if not table.measured.any and not power:
         return None
     chosen = np.ones(table.records.rows, bool) if rows is None else rows

@@ -16,7 +16,7 @@ from pyprof.parse import pooling
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pyprof.arrays import Floats, Ints
+    from pyprof.arrays import Floats, Ints, Mask
     from pyprof.parse.records import Records
     from pyprof.schema import Capture
 
@@ -47,6 +47,8 @@ class Power:
     rank: int | None
     energy_j: float
     """Over the time that was sampled."""
+    time_s: float
+    """That time."""
     mean_w: float
     most_w: float
     at_most: float
@@ -63,19 +65,49 @@ class Power:
         return f"GPU {self.device}" if self.rank is None else f"rank {self.rank}, GPU {self.device}"
 
 
-def device_power(capture: Capture, records: Records) -> Iterator[Power]:
+def device_power(capture: Capture, records: Records, chosen: Mask | None = None) -> Iterator[Power]:
     """Sum up the power of each device that was sampled, of those that ran something, if any did.
 
-    Several ranks of a machine may each have sampled all of its devices.
+    With `chosen` rows, as of some steps: from their first start to their last end. Several ranks
+    of a machine may each have sampled all of its devices.
     """
-    samples = capture.samples
+    samples, bounds = capture.samples, None
+    if chosen is not None and not chosen.all():
+        bounds = _bounds(records, chosen)
+        if bounds is None:
+            return
     sampled = pc.unique(samples.column("device")).to_pylist()
     rank = _ranks(records)
     for device in [number for number in sampled if number in rank] or sampled:
         rows = samples.filter(pc.equal(samples.column("device"), device))
-        power = _power(rows, int(device), rank.get(device))
+        power = _power(_Series(rows, bounds), int(device), rank.get(device))
         if power is not None:
             yield power
+
+
+def _bounds(records: Records, chosen: Mask) -> tuple[int, int] | None:
+    """Return the first start and the last end of some rows; None without rows."""
+    start, end = (records.numpy(name)[chosen] for name in ("start", "end"))
+    return (int(start.min()), int(end.max())) if len(start) else None
+
+
+class _Series:
+    """The samples of a device, metric by metric; with bounds, those that end between them."""
+
+    def __init__(self, rows: pa.Table, bounds: tuple[int, int] | None) -> None:
+        self.rows, self.bounds = rows, bounds
+
+    def samples(self, metric: str) -> tuple[Ints, Floats]:
+        """Return times and values; the first sample tells when the second begins."""
+        own = self.rows.filter(pc.equal(self.rows.column("metric").cast(pa.string()), metric))
+        time, first = np.unique(ints(own.column("time")), return_index=True)
+        value = own.column("value").to_numpy()[first]
+        if self.bounds is None:
+            return time, value
+        begin, end = self.bounds
+        low = max(int(np.searchsorted(time, begin, "left")) - 1, 0)
+        high = int(np.searchsorted(time, end, "right"))
+        return time[low:high], value[low:high]
 
 
 def _ranks(records: Records) -> dict[int, int | None]:
@@ -86,25 +118,26 @@ def _ranks(records: Records) -> dict[int, int | None]:
     return {number: values[rank.index[int(np.argmax(device == number))]] for number in numbers}
 
 
-def _power(rows: pa.Table, device: int, rank: int | None) -> Power | None:
-    taken = pooling.samples(*_series(rows, "power_w"))
+def _power(series: _Series, device: int, rank: int | None) -> Power | None:
+    taken = pooling.samples(*series.samples("power_w"))
     if len(taken.value) < _LEAST_SAMPLES - 1:
         return None
     lengths_s = (taken.end - taken.start) / 1e9
     energy_j, most_w = float((taken.value * lengths_s).sum()), float(taken.value.max())
     busy = taken.value[taken.value >= _IDLE * most_w]
-    _, heat = _series(rows, "temperature_c")
-    _, clock = _series(rows, "clock_hz")
+    _, heat = series.samples("temperature_c")
+    _, clock = series.samples("clock_hz")
     return Power(
         device,
         rank,
         energy_j,
+        float(lengths_s.sum()),
         energy_j / float(lengths_s.sum()),
         most_w,
         float((busy >= _NEAR_MOST * most_w).mean()) if len(busy) else 0.0,
         float(heat.max()) if len(heat) else None,
         len(clock) > 0 and bool((clock == clock[0]).all()),
-        _held_by(_series(rows, "clock_reasons")[1].astype(np.int64)),
+        _held_by(series.samples("clock_reasons")[1].astype(np.int64)),
     )
 
 
@@ -113,12 +146,6 @@ def _held_by(reasons: Ints) -> Mapping[str, float] | None:
     if not len(busy):
         return None
     return {name: float(((busy & bits) != 0).mean()) for name, bits in _REASONS.items()}
-
-
-def _series(rows: pa.Table, metric: str) -> tuple[Ints, Floats]:
-    own = rows.filter(pc.equal(rows.column("metric").cast(pa.string()), metric))
-    time, first = np.unique(ints(own.column("time")), return_index=True)
-    return time, own.column("value").to_numpy()[first]
 
 
 def cause(powers: Sequence[Power]) -> str:

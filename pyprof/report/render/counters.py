@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyprof.report.render import text
-from pyprof.report.render.text import amount, milliseconds, number, part_name, percent
+from pyprof.report.render.text import amount, duration, milliseconds, number, part_name, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,12 +76,12 @@ _SHOWN = 5
 def _energy(totals: CounterTotals, steps: int | None, tokens: int | None) -> Iterator[str]:
     for power in totals.power[:_SHOWN]:
         yield (
-            f"{power.name}: {amount(power.energy_j, 'J')} in the capture, "
+            f"{power.name}: {amount(power.energy_j, 'J')} in {duration(power.time_s * 1e9)}, "
             f"{power.mean_w:,.0f} W on average, {power.most_w:,.0f} W at most"
         )
     if len(totals.power) > _SHOWN:
         energy_j = sum(power.energy_j for power in totals.power)
-        yield f"all {len(totals.power):,} GPUs: {amount(energy_j, 'J')} in the capture"
+        yield f"all {len(totals.power):,} GPUs: {amount(energy_j, 'J')}"
     total = totals.total
     if total.energy_j is None:
         return
