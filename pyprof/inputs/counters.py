@@ -221,25 +221,85 @@ def _keys(
 def _by_order(key: Ints, other: Ints, lane: Ints, other_lane: Ints) -> tuple[Ints, Mask]:
     """Match the n-th of a key in a lane here to the n-th there; of fewer lanes, each several times.
 
-    Where here are a whole number of times as many, what was profiled was one of several
-    repetitions: they take its numbers in turn.
+    If one side begins later (--launch-skip), what the other has before that does not count. Where
+    here are a whole number of times as many, what was profiled was one of several repetitions:
+    they take its numbers in turn.
     """
     partner = lane % (other_lane.max(initial=0) + 1)
     codes = number_combinations(
         np.concatenate([key, key, other]), np.concatenate([lane, partner, other_lane])
     ).astype(np.int64)
-    mine, its, other = np.split(codes, [len(key), 2 * len(key)])
+    mine, its, code_there = np.split(codes, [len(key), 2 * len(key)])
     count = int(codes.max(initial=NONE)) + 1
-    here, there = np.bincount(mine, minlength=count)[mine], np.bincount(other, minlength=count)
-    nth, order = _nth(mine), np.argsort(other, kind="stable")
+    here = np.bincount(mine, minlength=count)[mine]
+    there = np.bincount(code_there, minlength=count)
     first = np.concatenate([np.zeros(1, np.int64), np.cumsum(there)])[its]
     there = there[its]
+    nth = _nth(mine) - _skipped(key, other, lane, other_lane)
+    order = np.argsort(code_there, kind="stable")
     repeats = (there > 0) & (here > there) & (here % np.maximum(there, 1) == 0)
     turn = np.where(repeats, nth % np.maximum(there, 1), nth)
-    hit = turn < there
+    hit = (turn >= 0) & (turn < there)
     place = np.full(len(key), NONE)
     place[hit] = order[(first + turn)[hit]]
-    return place, hit & ((nth >= there) | (lane != partner))
+    return place, hit & ((turn != nth) | (lane != partner))
+
+
+def _skipped(key: Ints, other: Ints, lane: Ints, other_lane: Ints) -> Ints:
+    """Return, for each launch here, how many of its key came before the first one profiled.
+
+    Negative if it is the capture that begins later.
+    """
+    skipped = np.zeros(len(key), np.int64)
+    for number in np.unique(lane):
+        rows = np.flatnonzero(lane == number)
+        theirs = other[other_lane == number % (other_lane.max(initial=0) + 1)]
+        ours = key[rows]
+        shared = ours[np.isin(ours, theirs)], theirs[np.isin(theirs, ours)]
+        shift = _shift(*shared)
+        before = shared[0][:shift] if shift > 0 else shared[1][:-shift]
+        counts = np.bincount(before, minlength=int(key.max(initial=0)) + 1)
+        skipped[rows] = np.sign(shift) * counts[ours]
+    return skipped
+
+
+_ANCHOR, _LEAST_ANCHOR = 32, 8
+"""Launches in a row that are looked for on the other side."""
+_MOST_SHIFTS = 64
+
+
+def _shift(ours: Ints, theirs: Ints) -> int:
+    """Return by how many launches to shift theirs so that most are equal; the least shift of these.
+
+    Candidates are where a few launches in a row of one side occur on the other.
+    """
+    shifts = {0, *_candidates(ours, theirs), *(-shift for shift in _candidates(theirs, ours))}
+    return max(shifts, key=lambda shift: (_equal(ours, theirs, shift), -abs(shift), shift))
+
+
+def _candidates(long: Ints, short: Ints) -> Iterator[int]:
+    """Find where in one sequence parts of the other begin, or the whole of it."""
+    size = np.dtype(np.int64).itemsize
+    text, count = np.ascontiguousarray(long, np.int64).tobytes(), len(short)
+    for begin in dict.fromkeys((0, count // 4, count // 2, 3 * count // 4)):
+        part = short[begin : begin + _ANCHOR]
+        if not len(part) or (len(part) < _LEAST_ANCHOR and len(part) < count):
+            continue
+        sought = np.ascontiguousarray(part, np.int64).tobytes()
+        at = text.find(sought)
+        for _ in range(_MOST_SHIFTS):
+            if at < 0:
+                break
+            if at % size == 0:
+                yield at // size - begin
+            at = text.find(sought, at + 1)
+
+
+def _equal(ours: Ints, theirs: Ints, shift: int) -> int:
+    """Count the launches that are equal if theirs begin so many later than ours."""
+    one, other = ours[max(shift, 0) :], theirs[max(-shift, 0) :]
+    count = min(len(one), len(other))
+    return int((one[:count] == other[:count]).sum())
 
 
 def _nth(key: Ints) -> Ints:

@@ -102,6 +102,51 @@ def test_one_of_several_repetitions_was_profiled(tmp_path: Path) -> None:
     assert "6 kernels take the counters of ones alike" in said
 
 
+def test_profiling_that_began_later(tmp_path: Path) -> None:
+    """With --launch-skip the first profiled kernel is not the first of its name."""
+    names = [*"aabacbabacabbbac"]
+    for skip in range(len(names) - 4):
+        dram, counter, _ = _joined(tmp_path, _work(names), _profiled(names[skip : skip + 5]))
+        expected = [str(100 + at) for at in range(5)]
+        first = next(at for at in range(len(names)) if names[at : at + 5] == names[skip : skip + 5])
+        joined = [value for value, how in zip(dram, counter, strict=True) if how == "joined"]
+        assert joined == expected
+        assert dram[first : first + 5] == expected
+
+
+def test_repetitions_of_a_step_that_was_profiled_from_its_middle(tmp_path: Path) -> None:
+    """Each kernel takes the counters of its own place in the step."""
+    step = [*"abbcabd"]
+    profiled = (step * 2)[3 : 3 + len(step)]
+    dram, counter, _ = _joined(tmp_path, _work(step * 3), _profiled(profiled))
+    own = ["104", "105", "106", "100", "101", "102", "103"]
+    assert dram == own * 3
+    assert [at for at, how in enumerate(counter) if how == "joined"] == [*range(3, 10)]
+
+
+def test_skipped_launches_count_only_kernels_that_were_asked_for(tmp_path: Path) -> None:
+    """With --kernel-name, ncu counts those of the name."""
+    dram, _, _ = _joined(tmp_path, _work([*"axbxaxaxbxb"]), _profiled([*"aabb"]))
+    assert dram == ["", "", "", "", "100", "", "101", "", "102", "", "103"]
+
+
+def test_a_capture_that_began_later(tmp_path: Path) -> None:
+    """Its first kernel is not ncu's first of the name."""
+    dram, _, _ = _joined(tmp_path, _work([*"cabb"]), _profiled([*"abbacabba"]))
+    assert dram == ["104", "105", "106", "107"]
+
+
+def test_profiling_that_began_later_in_a_run_that_differs(tmp_path: Path) -> None:
+    """A few other kernels in one of the runs do not undo the alignment."""
+    names = [chr(ord("a") + (at * at + at // 7) % 23) for at in range(200)]
+    profiled = names[50:150]
+    profiled[60] = "zz"
+    dram, _, _ = _joined(tmp_path, _work(names), _profiled(profiled))
+    right = [dram[50 + at] == str(100 + at) for at in range(100)]
+    assert sum(right) >= 90
+    assert all(right[:60])
+
+
 def test_a_part_of_the_run_was_profiled(tmp_path: Path) -> None:
     """What came after it has no counters: nothing says that it is alike."""
     dram, _, said = _joined(tmp_path, _work([*"aaaaa"]), _profiled([*"aa"]))
