@@ -174,6 +174,10 @@ class Ranks:
     """Collectives that some rank left before the last had come; they are left out."""
     left_out: tuple[str, ...]
     """Captures that could not be read."""
+    missing_ranks: tuple[int, ...]
+    """Ranks without a capture, by the groups and numbers of the others."""
+    waiting_for_missing_ranks: tuple[int, ...]
+    """Ranks that may come last because they waited for one without a capture."""
     memory: tuple[RankMemory, ...]
     """How high memory peaks on each device of which it was recorded, the highest first."""
 
@@ -198,6 +202,8 @@ def ranks(job: Across, memory: Sequence[DeviceMemory] = ()) -> Ranks:
         waited_for_several_ns=job.unclear_ns,
         left_before_the_last_came=job.impossible,
         left_out=job.missing,
+        missing_ranks=job.absent,
+        waiting_for_missing_ranks=job.waiting_for_absent,
         memory=tuple(
             RankMemory(
                 each.rank, each.device, each.peak_bytes, each.peak_reserved_bytes, each.end_bytes

@@ -9,7 +9,7 @@ import numpy as np
 
 from pyprof.report.ranks import links, stragglers
 from pyprof.report.ranks.clocks import clocks
-from pyprof.report.ranks.match import match
+from pyprof.report.ranks.match import match, spans
 from pyprof.report.ranks.parallelism import axes
 from pyprof.report.ranks.tables import Collectives
 from pyprof.report.ranks.waiting import waits
@@ -37,6 +37,8 @@ def head(job: Across) -> Iterator[str]:
     yield _labelled("Ranks", f"{len(job.rank_numbers)}; {'; '.join(names)}")
     for number, source in enumerate(job.missing):
         yield _labelled("" if number else "Left out", source)
+    if job.absent:
+        yield _labelled("Missing", f"{spans(list(job.absent))}: no capture")
     steps = f"{job.step_count} by {'; '.join(job.origins)}" if job.origins else _NO_STEPS
     yield _labelled("Steps", steps)
     for number, sentence in enumerate(_clocks(job)):
@@ -180,6 +182,10 @@ class Across:
     """What process groups are for."""
     missing: tuple[str, ...]
     """Captures that could not be read."""
+    absent: tuple[int, ...]
+    """Ranks without a capture, as far as the others tell of them."""
+    waiting_for_absent: tuple[int, ...]
+    """Ranks that may come late because they waited for one of these."""
     warnings: tuple[str, ...]
     """What the captures hide or distort."""
 
@@ -227,6 +233,8 @@ def across(rank_tables: RankTables, missing: Sequence[str] = ()) -> Across:
         layers=stragglers.layer_loads(rank_tables.layers),
         axes=axes(columns, matched.grids),
         missing=tuple(missing),
+        absent=matched.absent,
+        waiting_for_absent=matched.waiting_for_absent,
         warnings=_warnings_once(rank_tables.warnings),
     )
 

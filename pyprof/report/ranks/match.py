@@ -70,6 +70,10 @@ class Matched:
 
     grids: tuple[Grid, ...]
     unmatched: tuple[UnmatchedCount, ...]
+    absent: tuple[int, ...] = ()
+    """Ranks without a capture that the others' groups or numbers tell of."""
+    waiting_for_absent: tuple[int, ...] = ()
+    """Ranks that may wait for one of these where not all others do: who is late is unknown."""
 
 
 def match(columns: Collectives) -> Matched:
@@ -105,7 +109,55 @@ def match(columns: Collectives) -> Matched:
                   "missing in the middle of another rank's capture")
         for bundle in bundles for one in bundle if one.left_out
     ]  # fmt: skip
-    return Matched(tuple(sorted(grids, key=_largest_first)), (*alone, *lost, *_edges(grids)))
+    return Matched(
+        tuple(sorted(grids, key=_largest_first)),
+        (*alone, *lost, *_edges(grids)),
+        _absent(columns),
+        _waiting_for_absent(columns, grids, [one.rows for one, *peers in bundles if not peers]),
+    )
+
+
+def _absent(columns: Collectives) -> tuple[int, ...]:
+    """Return the ranks that have no capture, by the members of groups, their sizes, and gaps."""
+    what = columns.signatures
+    present = {*what.rank.tolist()}
+    if len(present) < _PAIR:
+        return ()
+    count = max(max(present) + 1, int(what.size.max(initial=0)))
+    named = {int(rank) for text in what.lists for rank in _NUMBER.findall(text)}
+    return tuple(sorted(({*range(min(count, _MOST_RANKS))} | named) - present))
+
+
+def _waiting_for_absent(
+    columns: Collectives, grids: list[Grid], alone: list[Integers]
+) -> tuple[int, ...]:
+    """Return the ranks in a group of which others, or some, have no capture.
+
+    In a group that all captured ranks are in, all of them wait alike.
+    """
+    captured = len(np.unique(columns.signatures.rank))
+    ranks = {
+        columns.rank_of(rows)
+        for rows in alone
+        if _size(columns.signatures, columns.of_row(rows[0])) > 1
+        and (
+            columns.signatures.members[columns.of_row(rows[0])] < 0
+            or _absent_members(columns, columns.of_row(rows[0]))
+        )
+    }
+    for grid in grids:
+        if not grid.group.complete and len(grid.group.ranks) < captured:
+            ranks.update(grid.group.ranks.tolist())
+    return tuple(sorted(ranks))
+
+
+def _absent_members(columns: Collectives, one: int) -> list[int]:
+    """Return the ranks of a group that have no capture, if a capture lists its ranks."""
+    what = columns.signatures
+    if what.members[one] < 0:
+        return []
+    members = {int(rank) for rank in _NUMBER.findall(what.lists[what.members[one]])}
+    return sorted(members - {*what.rank.tolist()})
 
 
 def _lanes(what: Signatures) -> Integers:
@@ -141,7 +193,8 @@ def _size(what: Signatures, one: int) -> int:
 
 
 _PAIR = 2
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_MOST_RANKS = 1 << 20
 
 
 def _in_order(columns: Collectives, streams: list[Integers]) -> Iterable[list[Placed]]:
@@ -188,6 +241,8 @@ def _why(columns: Collectives, alone: Integers, group: list[Integers]) -> str:
     if what.size[one] == 1:
         return "a group of one rank"
     if len(group) == 1:
+        if absent := _absent_members(columns, one):
+            return f"no capture of {spans(absent)}"
         return "no other rank in the set has this process group"
     if not group or not _all_take_part(what, one, len(group)):
         return "no other rank leaves such collectives at such times"

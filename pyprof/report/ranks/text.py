@@ -47,6 +47,7 @@ def in_words(job: Across) -> Iterator[str]:
     """
     findings = sorted([*_stragglers(job), *_slow(job)], key=lambda entry: -entry[0])
     lines = [*(line for _, lines in findings for line in lines), *_layer(job), *_roles(job)]
+    lines += _waiting_for_absent(job)
     yield from lines or [_ALONE if len(job.rank_numbers) == 1 else _NOTHING]
 
 
@@ -58,7 +59,8 @@ def stragglers(job: Across) -> list[StragglerCost]:
     """
     step = float(np.median([one.step_ns for one in job.ranks if one.step_ns] or [0]))
     if not step:
-        costly = [one for one in job.stragglers if one.cost_ns]
+        unclear = {*job.waiting_for_absent}
+        costly = [one for one in job.stragglers if one.cost_ns and one.rank not in unclear]
         return costly[:1]
     most = max((one.excess_ns or 0 for one in job.stragglers), default=0)
     if most <= _LEAST * step:
@@ -73,7 +75,10 @@ def _stragglers(job: Across) -> Iterator[tuple[float, list[str]]]:
         return
     first = slow[0]
     source = next(rank.source for rank in job.ranks if rank.rank == first.rank)
-    sentence = f"Rank {first.rank} is the straggler: {'; '.join(_evidence(job, first))}."
+    # Who takes longest, but comes last less often than any rank would by chance, delays nobody.
+    is_last = not first.of or first.last * len(job.rank_numbers) >= first.of
+    role = "is the straggler" if is_last else "works longest, but the others seldom wait for it"
+    sentence = f"Rank {first.rank} {role}: {'; '.join(_evidence(job, first))}."
     cost = (first.excess_ns or 0) * job.step_count or first.cost_ns / _peers(job)
     yield (
         cost,
@@ -82,6 +87,18 @@ def _stragglers(job: Across) -> Iterator[tuple[float, list[str]]]:
             f"  Compare pyprof summary {source} with that of another rank, or use pyprof diff.",
         ],
     )
+
+
+def _waiting_for_absent(job: Across) -> Iterator[str]:
+    """Say who came last, but may have waited for a rank that has no capture."""
+    unclear = {*job.waiting_for_absent}
+    late = sorted(one.rank for one in job.stragglers if one.last and one.rank in unclear)
+    if late:
+        ranks = spans(late)
+        yield (
+            f"{ranks[0].upper()}{ranks[1:]} may come last only because of waiting for"
+            f" {spans(list(job.absent))}, of which there is no capture: name it, too."
+        )
 
 
 def _peers(job: Across) -> int:

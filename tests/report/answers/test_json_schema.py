@@ -32,6 +32,8 @@ _PLAIN = {
         "mbu",
         "efficiency",
         "ranks",
+        "missing_ranks",
+        "waiting_for_missing_ranks",
         "groups",
         "busiest",
         "step",

@@ -10,7 +10,8 @@ from pyprof import schema
 from pyprof.report.analysis.layer_tree import NO_LAYER
 from pyprof.report.ranks import tables as facts
 from pyprof.report.ranks.findings import across
-from pyprof.report.ranks.text import in_words
+from pyprof.report.ranks.text import in_words, report_lines
+from tests.report.ranks.literal import Collective, gathered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +26,9 @@ _RANK = {
 }  # fmt: skip
 
 
-def _said(own_ms: list[float], layers: dict[str, list[int]]) -> str:
+def _said(
+    own_ms: list[float], layers: dict[str, list[int]], rows: Sequence[Collective] = ()
+) -> str:
     """Give the words for ranks whose steps take 10 ms, so much of that for themselves."""
     ranks = range(len(own_ms))
     steps = [
@@ -41,14 +44,14 @@ def _said(own_ms: list[float], layers: dict[str, list[int]]) -> str:
         (facts.RANKS, [{"rank": rank, **_RANK} for rank in ranks]),
         (facts.STEPS, steps),
         (facts.LAYERS, loads),
-        (facts.SIGNATURES, []),
-        (facts.COLLECTIVES, []),
     ]
     made = (
         schema.table(columns, {name: [row.get(name) for row in rows] for name in columns.names})
         for columns, rows in tables
     )
-    return "\n".join(in_words(across(facts.RankTables(*made))))
+    found = gathered(rows)
+    tables_of_ranks = facts.RankTables(*made, found.signatures, found.collectives)
+    return "\n".join(in_words(across(tables_of_ranks)))
 
 
 CASES = {
@@ -70,3 +73,63 @@ def test_what_stands_out_is_named(
     """With the figures that it rests on."""
     said = _said(own, layers)
     assert all(text in said for text in expected), said
+
+
+def _reduces(
+    late_us: dict[int, int], ranks: Sequence[int], group: str = "0", members: str | None = None
+) -> list[Collective]:
+    """Return 11 all-reduces of some ranks, to which some come late."""
+    size = members.count(",") + 1 if members else None
+    return [
+        Collective(
+            rank, (at + 1000 * late_us.get(rank, 0), at + 2 * MS),
+            group=group, members=members, size=size, stream=20 + int(group),
+        )
+        for rank in ranks
+        for at in range(10 * MS, 120 * MS, 10 * MS)
+    ]  # fmt: skip
+
+
+def test_who_comes_last_seldom_is_no_straggler() -> None:
+    """However long it works: the others come later still."""
+    said = _said([8, 9, 8], {}, _reduces({0: 300, 2: 100}, range(3)))
+    assert "straggler" not in said
+    assert (
+        "Rank 1 works longest, but the others seldom wait for it: it arrived last at 0 of" in said
+    )
+    said = _said([8, 9, 8], {}, _reduces({1: 300}, range(3)))
+    assert "Rank 1 is the straggler: it arrived last at 11 of 11 collectives" in said
+
+
+def _three_of_four(late_us: dict[int, int]) -> list[Collective]:
+    """Return the collectives of all four ranks, and of pairs, of which the third has no capture."""
+    return [
+        *_reduces(late_us, (0, 1, 3), "0", "[0, 1, 2, 3]"),
+        *_reduces({}, (0, 1), "1", "[0, 1]"),
+        *_reduces({}, (3,), "2", "[2, 3]"),
+    ]
+
+
+def test_a_rank_without_capture_is_named_and_its_partner_not_blamed() -> None:
+    """The partner waited for it in their pair, and so came late to what all do."""
+    found = across(gathered(_three_of_four({3: 300})))
+    assert (found.absent, found.waiting_for_absent) == ((2,), (3,))
+    said = "\n".join([*report_lines(found, 16)])
+    assert " rank 2: no capture" in said
+    assert "collectives of rank 3 in 2 unmatched: no capture of rank 2" in said
+    assert "is the straggler" not in said
+    assert "Rank 3 may come last only because of waiting for rank 2" in said
+
+
+def test_a_straggler_that_waits_for_no_missing_rank_is_named() -> None:
+    """Though another capture is missing."""
+    said = "\n".join(in_words(across(gathered(_three_of_four({1: 300})))))
+    assert "Rank 1 is the straggler" in said
+    assert "may come last" not in said
+
+
+def test_all_ranks_are_there() -> None:
+    """Then nothing is missing; nor can one rank alone tell of others."""
+    rows = _reduces({1: 300}, (0, 1), "0", "[0, 1]")
+    assert across(gathered(rows)).absent == ()
+    assert across(gathered(_reduces({}, (3,)))).absent == ()
