@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _MOST_PAIRS = 10_000
 """Of more layers with the same op call, the n-th is the n-th."""
+_MOST_WORDS = 64
+"""Of a longer name, the beginning."""
 _SAME_CALLS = 0.1
 """Calls may differ by this share, as a capture ends within a step."""
 
@@ -46,9 +48,14 @@ def _by_rest(own: Mapping[Key, float], other: Mapping[Key, float], at: int) -> d
     return {rest: sorted(same, key=lambda key: _natural(key[at])) for rest, same in grouped.items()}
 
 
+def _words(name: str | None) -> list[str]:
+    words = _WORD.findall(name or "")
+    return words if len(words) <= _MOST_WORDS else words[:_MOST_WORDS]
+
+
 def _natural(name: str | None) -> list[tuple[int, str]]:
     """Order `h.2` before `h.10`."""
-    words = _WORD.findall(name or "")
+    words = _words(name)
     return [(int(word), "") if word.isdecimal() else (-1, word) for word in words]
 
 
@@ -60,7 +67,7 @@ def _pairs(gone: Sequence[Key], new: Sequence[Key], at: int) -> Iterator[tuple[K
     if len(gone) * len(new) > _MOST_PAIRS:
         yield from zip(gone, new, strict=False) if len(gone) == len(new) else ()
         return
-    words = [[_WORD.findall(key[at] or "") for key in side] for side in (gone, new)]
+    words = [[_words(key[at]) for key in side] for side in (gone, new)]
     alike = sorted(
         (-_common(x, y), abs(i - j), i, j)
         for i, x in enumerate(words[0])

@@ -128,8 +128,12 @@ def _evidence(job: Across, one: StragglerCost) -> Iterator[str]:
 def _several(job: Across, slow: list[StragglerCost]) -> str:
     cost = sum(one.cost_ns for one in slow)
     ranks = spans(sorted(one.rank for one in slow))
+    nobody_waits = any(one.of for one in slow) and not cost + job.unclear_ns
+    role = (
+        "work longest, but the others do not wait for them" if nobody_waits else "delay the others"
+    )
     return (
-        f"{ranks[0].upper()}{ranks[1:]} delay the others: without communication, their steps take"
+        f"{ranks[0].upper()}{ranks[1:]} {role}: without communication, their steps take"
         f" up to {duration(slow[0].own_ns)}, {duration(slow[0].excess_ns)} more than the median of"
         f" the others; the others waited {duration(cost)} for one of them,"
         f" {duration(job.unclear_ns)} for several at once."

@@ -97,6 +97,10 @@ def test_who_comes_last_seldom_is_no_straggler() -> None:
     assert (
         "Rank 1 works longest, but the others seldom wait for it: it arrived last at 0 of" in said
     )
+    said = _said([8, 8, 8, 9, 9], {}, _reduces({3: 300, 4: 299}, range(5)))
+    assert "Ranks 3 and 4 delay the others" in said
+    said = _said([8, 8, 8, 9, 9], {}, _reduces({0: 300}, range(5)))
+    assert "Ranks 3 and 4 work longest, but the others do not wait for them" in said
     said = _said([8, 9, 8], {}, _reduces({1: 300}, range(3)))
     assert "Rank 1 is the straggler: it arrived last at 11 of 11 collectives" in said
 
