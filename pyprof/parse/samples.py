@@ -152,7 +152,8 @@ def _states_in_phases(
     if not len(cuts):
         return np.zeros(0, np.int64), []
     phase = np.searchsorted(cuts, (work.start + work.end) // 2, "right")
-    first, part = combinations(work.kind, phase)
+    first, numbers = combinations(work.kind, phase)
+    part = numbers.astype(np.int64)
     of_phases: list[dict[str, float]] = [{} for _ in range(len(cuts) + 1)]
     of_parts: list[dict[str, float]] = [{} for _ in range(len(first))]
     for name, samples in states.items():
@@ -161,7 +162,7 @@ def _states_in_phases(
                 of_kinds = pooling.shares(samples, work.start, work.end, number, len(entries))
                 _note(entries, name, pooling.states(samples.value, of_kinds))
     rows = first.tolist()
-    return part.astype(np.int64), [
+    return part, [
         (int(work.kind[row]), {**of_phases[phase[row]], **entry})
         for row, entry in zip(rows, of_parts, strict=True)
     ]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.arrays import distinct_values, ints
+from pyprof.arrays import NONE, distinct_values, ints
 from pyprof.parse import pooling
 
 if TYPE_CHECKING:
@@ -86,9 +86,10 @@ def device_power(capture: Capture, records: Records, chosen: Mask | None = None)
 
 
 def _bounds(records: Records, chosen: Mask) -> tuple[int, int] | None:
-    """Return the first start and the last end of some rows; None without rows."""
+    """Return the first start and the last end of some rows; None without times."""
     start, end = (records.numpy(name)[chosen] for name in ("start", "end"))
-    return (int(start.min()), int(end.max())) if len(start) else None
+    timed = (start != NONE) & (end != NONE)
+    return (int(start[timed].min()), int(end[timed].max())) if timed.any() else None
 
 
 class _Series:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,9 +50,9 @@ def _said(
         schema.table(columns, {name: [row.get(name) for row in rows] for name in columns.names})
         for columns, rows in tables
     )
-    found = gathered(rows)
-    tables_of_ranks = facts.RankTables(*made, found.signatures, found.collectives)
-    return "\n".join(in_words(across(tables_of_ranks)))
+    ranks_, steps_, layers_ = made
+    found = replace(gathered(rows), ranks=ranks_, steps=steps_, layers=layers_)
+    return "\n".join(in_words(across(found)))
 
 
 CASES = {
