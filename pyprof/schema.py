@@ -56,6 +56,7 @@ ACTIVITIES = pa.schema(
         "stream": pa.int64(),
         "corr": pa.int64(),  # ties it to its API call within the process; null: none recorded
         "name": _TEXT,  # full name, mangled or not; "[CUDA memcpy HtoD]" for a copy
+        "original_name": _TEXT,  # of a copy or fill, where the tool calls it something else
         "grid_x": pa.int32(),
         "grid_y": pa.int32(),
         "grid_z": pa.int32(),
@@ -336,6 +337,7 @@ RECORD = pa.schema(
         pa.field("via", pa.string()),  # one of VIAS: how its op was found; null: it was not
         pa.field("replay", pa.int64()),  # launch of a graph that it is part of, from 0
         pa.field("resultSize", _INTS),  # of what its op call gives, where calls inside tell it
+        pa.field("originalName", pa.string()),  # of a copy or fill in a trace of torch.profiler
         pa.field("servingStep", pa.string()),  # the range of vLLM's or SGLang's step around it
         pa.field("step", pa.int64()),  # from 0, by process; where ranges mark steps
         pa.field("stepRange", pa.string()),  # the range that marks it

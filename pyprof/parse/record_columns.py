@@ -123,14 +123,19 @@ def _says(column: Column) -> Mask:
 def _names(activities: pa.Table) -> dict[str, Column]:
     index, names = _coded_names(activities)
     long_names = [demangle(name) for name in names]
-    return {
+    built: dict[str, Column] = {
         "kShortName": Coded(index, [short_name(name) for name in long_names]),
         "kLongName": Coded(index, long_names),
     }
+    if activities.column("original_name").null_count < len(activities):
+        built["originalName"] = Coded(*_coded_names(activities, "original_name"))
+    return built
 
 
-def _coded_names(activities: pa.Table) -> tuple[NDArray[np.int32], list[str]]:
-    column = activities.column("name").combine_chunks()
+def _coded_names(
+    activities: pa.Table, column_name: str = "name"
+) -> tuple[NDArray[np.int32], list[str]]:
+    column = activities.column(column_name).combine_chunks()
     return np.asarray(column.indices.fill_null(NONE)), column.dictionary.to_pylist()
 
 

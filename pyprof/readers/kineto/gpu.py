@@ -75,7 +75,7 @@ def activities(kinds: Sequence[int], groups: Sequence[list[Event]]) -> pa.Table:
     work = timed([*chain.from_iterable(groups)])
     kind = np.repeat(kinds, [*map(len, groups)])
     events, text = work.events, joined(work.events)
-    args = WORK.read(events, text)
+    args, names = WORK.read(events, text), named(events)
     start = times(work.us)
     columns = {
         "kind": pa.array(kind.astype(np.int8)),
@@ -84,7 +84,8 @@ def activities(kinds: Sequence[int], groups: Sequence[list[Event]]) -> pa.Table:
         "device": ints(_first([a.device for a in args], (e.pid for e in events))),
         "stream": ints(_first([a.stream for a in args], (e.tid for e in events))),
         "corr": correlations(args),
-        "name": _work_names(kind, named(events)),
+        "name": _work_names(kind, names),
+        "original_name": _original_names(kind, names),
         "regs": ints([a.regs for a in args], pa.int32()),
         "smem": ints([a.smem for a in args]),
         "bytes": ints(_sizes(args)),
@@ -106,6 +107,18 @@ def _work_names(kind: Ints, names: Names) -> pa.DictionaryArray:
     ]
     coded = pa.array(spelt, pa.string()).dictionary_encode()
     return pa.DictionaryArray.from_arrays(coded.indices.take(pa.array(number)), coded.dictionary)
+
+
+def _original_names(kind: Ints, names: Names) -> pa.DictionaryArray:
+    """Keep the names of copies and fills as they are recorded; null for kernels."""
+    transfers = kind != schema.KERNEL
+    used, number = distinct(names.number[transfers])
+    index = np.zeros(len(kind), np.int32)
+    index[transfers] = number
+    values = [names.values[place] for place in used.tolist()]
+    return pa.DictionaryArray.from_arrays(
+        pa.array(index, mask=~transfers), pa.array(values, pa.string())
+    )
 
 
 def node_ids(args: list[WorkArgs]) -> pa.Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -98,7 +99,7 @@ def work(
     """
     pid, tid = _places(table.records.rows, tracks)
     records = table.records
-    kind, name = records.coded("kind"), records.coded("kLongName")
+    kind = records.coded("kind")
     texts = {key: COLUMNS[key].numbered(table)
              for key in ("op", "layer", "line", "bound")}  # fmt: skip
     numbers = {key: records.arrow(column) for key, column in (
@@ -110,7 +111,7 @@ def work(
     yield fill(
         _SLICE,
         cat=coded([_CATEGORIES.get(value, "kernel") for value in kind.values], kind.index),
-        name=coded(name.values, name.index),
+        name=coded(*_names(records)),
         pid=pc.if_else(_left_out(records), None, integers(pid)) if ops_on_host else integers(pid),
         tid=integers(tid),
         ts=microseconds(records.numpy("start") - begin_ns),
@@ -119,6 +120,20 @@ def work(
         **{key: numbers_or_null(column) for key, column in numbers.items()},
         **{key: coded(column.values, column.index) for key, column in lists.items()},
     )
+
+
+_TRANSFER = re.compile(r"\[CUDA (?:Unified Memory )?mem(cpy|set)\b([^]]*)\]")
+
+
+def _names(records: Records) -> tuple[list[str | None], Ints]:
+    """Name copies and fills as torch.profiler does, by which readers of its traces know them."""
+    name, original = records.coded("kLongName"), records.coded("originalName")
+    own = [
+        f"Mem{match[1]}{match[2]}" if (match := _TRANSFER.fullmatch(text)) else text
+        for text in name.values
+    ]
+    index = np.where(original.index < 0, name.index, len(own) + original.index)
+    return [*own, *original.values], index
 
 
 def _left_out(records: Records) -> pa.Array:

@@ -13,6 +13,7 @@ import pytest
 
 import pyprof
 from tests.commands import run
+from tests.readers import kineto_json
 from tests.report.captured import HOSTILE, capture
 
 if TYPE_CHECKING:
@@ -46,7 +47,27 @@ def test_every_row_is_a_slice_of_its_stream(tmp_path: Path) -> None:
         ("exp_kernel", 7, Decimal(3000 - base) / 1000, Decimal("0.3")),
         (HOSTILE, 7, Decimal(3400 - base) / 1000, Decimal("0.05")),
     ]
-    assert [(e["tid"], e["args"]["bytes"]) for e in of(found, "gpu_memcpy")] == [(8, 4096)]
+    copied = [(e["name"], e["tid"], e["args"]["bytes"]) for e in of(found, "gpu_memcpy")]
+    assert copied == [("Memcpy HtoD", 8, 4096)]  # as torch.profiler names it
+
+
+def test_copies_of_a_torch_trace_keep_their_names(tmp_path: Path) -> None:
+    """Other tools tell copies, and pinned from pageable memory, by them; as do parsed records."""
+    names = ["Memcpy HtoD (Pinned -> Device)", "Memset (Device)", "CopyHostToDevice"]
+    work = [
+        kineto_json.event(category, name, 10.0 * place, 2.0, pid=0, device=0, stream=7)
+        for place, (category, name) in enumerate(
+            zip(("gpu_memcpy", "gpu_memset", "gpu_memcpy"), names, strict=True)
+        )
+    ]
+    net = tmp_path / "net.json"
+    net.write_text(kineto_json.text(work))
+    run("parse", net, "-o", tmp_path / "net.dict")
+    for source in (net, tmp_path / "net.dict"):
+        found = events(source, tmp_path / "out.pt.trace.json")
+        assert [e["name"] for e in [*of(found, "gpu_memcpy"), *of(found, "gpu_memset")]] == [
+            names[0], names[2], names[1],
+        ]  # fmt: skip
 
 
 def test_layers_and_ops_stand_above_their_kernels(tmp_path: Path) -> None:
