@@ -7,7 +7,7 @@ step is of one window of the capture: of one that the profiler's pause cuts, wha
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,38 +26,22 @@ from pyprof.marker import (
     serving_step,
     step_name,
 )
+from pyprof.parse import optimizer_steps
 from pyprof.parse.launches import launch_bounds
 from pyprof.parse.paths import unnumbered
-from pyprof.parse.records import Coded
+from pyprof.parse.records import Coded, Records
+from pyprof.parse.step_bounds import OUTSIDE, Bounds, placed
 from pyprof.parse.texts import answers, where
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pyprof.arrays import Ints
-    from pyprof.parse.records import Column, Records
+    from pyprof.parse.records import Column
     from pyprof.schema import Capture
 
 
-OUTSIDE = -1
-
 _DIGITS = re.compile(r"\d+")
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Where steps begin and end, by what marks them."""
-
-    origin: str
-    start: Ints
-    end: Ints
-    texts: tuple[str, ...] = ()
-    """Of the ranges that mark them, one each."""
-
-    @property
-    def total_ns(self) -> int:
-        """Sum up their lengths."""
-        return int((self.end - self.start).sum())
 
 
 def iterations(capture: Capture) -> Bounds | None:
@@ -187,10 +171,27 @@ def _begin(capture: Capture) -> int:
     return min(int(first) for first in firsts if first is not None)
 
 
-def marked(capture: Capture) -> Bounds | None:
-    """Find the steps that ranges of a capture mark, by the surest way that finds some."""
-    finders = (step_ends, iterations, engine_steps, optimizer_ranges)
-    return next((bounds for find in finders if (bounds := find(capture)) is not None), None)
+_FINDERS = (step_ends, iterations, engine_steps, optimizer_ranges)
+"""The surest first."""
+
+
+def marked(capture: Capture, records: Records, launch_ns: Ints) -> tuple[Bounds, Ints] | None:
+    """Find the steps that ranges of a capture mark, and each row's, by the surest way that works.
+
+    Steps without any GPU work are none: a profiler opens a last one when it stops.
+    """
+    window = records.numpy("window", 0)
+    for find in _FINDERS:
+        if (bounds := find(capture)) is None:
+            continue
+        if find is optimizer_ranges:
+            bounds = optimizer_steps.whole_steps(bounds, records, launch_ns)
+        of_row, start = placed(bounds, launch_ns, window)
+        count = int(of_row.max(initial=OUTSIDE)) + 1
+        if count:
+            texts = bounds.texts[:count]
+            return Bounds(bounds.origin, start[:count], bounds.end[:count], texts), of_row
+    return None
 
 
 # --- which rows are in which --------------------------------------------------------------------
@@ -205,6 +206,19 @@ def launched(records: Records) -> Ints:
 
 MOST = 256
 """Processes whose steps are looked for, those with most rows; no machine trains with as many."""
+
+
+_NEEDED = (
+    *("kind", "dir", "kLongName", "start", "end", "pid", "device", "stream", "window", "replay"),
+    *("launch", "grid", "sizes", "trace", "step", "stepRange"),
+)
+
+
+def needed(records: Records) -> Records:
+    """Leave the columns by which steps are found."""
+    return Records(
+        records.rows, {name: records.columns[name] for name in _NEEDED if name in records.columns}
+    )
 
 
 def processes(records: Records) -> Ints:
@@ -231,59 +245,36 @@ def only(capture: Capture, pid: int) -> Capture:
     return replace(capture, ranges=ranges, calls=calls)
 
 
-def placed(bounds: Bounds, launch_ns: Ints, window: Ints) -> tuple[Ints, Ints]:
-    """Find the step of each row, OUTSIDE for none; and when each begins, if not in a window cut."""
-    step = np.searchsorted(bounds.start, launch_ns, side="right")
-    ends = np.concatenate([[np.iinfo(np.int64).min], bounds.end])  # nothing is before the first
-    step[launch_ns >= ends.take(step)] = 0
-    step += OUTSIDE
-    return _uncut(bounds.start, step, launch_ns, window)
-
-
-def _uncut(start: Ints, of_row: Ints, launch_ns: Ints, window: Ints) -> tuple[Ints, Ints]:
-    """Let each step begin in the window in which it ends."""
-    if not len(window) or window.min() == window.max():
-        return of_row, start
-    last = np.full(len(start) + 1, OUTSIDE)  # the last place is for what is in no step
-    np.maximum.at(last, of_row, window)
-    step_of_row = np.where(window == last[of_row], of_row, OUTSIDE)
-    cut = np.unique(of_row[step_of_row != of_row])
-    first = np.full(len(start) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(first, step_of_row, launch_ns)
-    start = start.copy()
-    start[cut] = first[cut]
-    return step_of_row, start
-
-
 def columns(records: Records, capture: Capture) -> dict[str, Column]:
     """Give the columns that tell each row's step and the text of its range; {} where none does."""
     if "start" not in records.columns or not records.rows:
         return {}
     launch_ns = launched(records)
-    window = np.broadcast_to(0, records.rows)
-    if "window" in records.columns:
-        window = records.numpy("window", 0)
     step, text = np.full(records.rows, OUTSIDE), np.full(records.rows, OUTSIDE, np.int32)
     texts: dict[str, int] = {}
     for process, rows in _busiest(processes(records)):
-        bounds = marked(capture if process is None else only(capture, process))
-        if bounds is None:
+        bounds_and_steps = (
+            marked(capture, records, launch_ns)
+            if process is None
+            else marked(only(capture, process), needed(records).take(rows), launch_ns[rows])
+        )
+        if bounds_and_steps is None:
             continue
-        step[rows], _ = placed(bounds, launch_ns[rows], window[rows])
+        bounds, step[rows] = bounds_and_steps
         every = bounds.texts or (bounds.origin,) * len(bounds.start)
         number = np.array(
             [*(texts.setdefault(one, len(texts)) for one in every), OUTSIDE], np.int32
         )
         text[rows] = number[step[rows]]
-    if not texts or (step == OUTSIDE).all():
+    if not texts:
         return {}
     return {"step": pa.array(step, mask=step == OUTSIDE), "stepRange": Coded(text, [*texts])}
 
 
-def _busiest(pid: Ints) -> Iterator[tuple[int | None, Ints | slice]]:
+def _busiest(pid: Ints) -> Iterator[tuple[int | None, Ints]]:
     """Give the processes that have most rows, each with them; None for the only one."""
     if pid.min() == pid.max():
-        yield None, slice(None)
+        yield None, np.arange(len(pid))
         return
     numbers, place = numbered(pid)
     for process in np.argsort(-np.bincount(place), kind="stable")[:MOST].tolist():
@@ -323,4 +314,5 @@ def of_records(records: Records, launch_ns: Ints) -> tuple[Bounds, Ints] | None:
 def _origin(texts: Sequence[str]) -> str:
     """Say what marks steps, by the text of the last that has one."""
     text = next(filter(None, reversed(texts)), "")
-    return text if text.startswith("Optimizer.") else f'ranges "{loop_of(text)}"'
+    is_origin = text == STEP_END or text.startswith("Optimizer.")
+    return text if is_origin else f'ranges "{loop_of(text)}"'

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pyprof.inputs.source import load
 from pyprof.parse import dict_lines, parse, record_file
-from pyprof.parse.steps import OUTSIDE, Bounds, placed
+from pyprof.parse.step_bounds import OUTSIDE, Bounds, placed
 from pyprof.report.analysis.steps import find_steps
 from tests.commands import run
 from tests.report.captures import US, Api, Range, Work, capture, training
@@ -71,6 +71,7 @@ LOOPS = {
     "of serving, in two words": _looped("prefill[bs=1 tok=9 ctx=9]", "decode[bs=1 tok=1 d=1]"),
     "of an engine": _looped(*["gpu_model_runner: preprocess"] * 3),
     "of an optimizer": _looped(*["Optimizer.step#Adam.step"] * 3),
+    "the script's own": _looped(*["pyprof.step"] * 3),
     "of one process of two": _looped("step 0", "step 1", pids=2),
     "cut by a pause": _looped("step 0", "step 1", "step 2", pause=True),
 }

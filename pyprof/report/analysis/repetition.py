@@ -9,7 +9,7 @@ import numpy as np
 from pyprof import schema
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Ints, Mask
     from pyprof.parse.records import Records
 
 
@@ -25,9 +25,9 @@ _CANDIDATES = 50
 def repetition(records: Records, launched: Ints) -> tuple[str, Ints, Ints] | None:
     """Say what repeats, with its starts and ends in ns by launch; None where nothing does.
 
-    Only the kernels of the busiest device and stream are looked at, in the order of their launch.
-    What a CUDA graph replays is one launch: it repeats as a whole. A round that is cut by the
-    profiler's pause is left out.
+    Only the kernels of the busiest device and stream are compared, in the order of their launch.
+    What a CUDA graph replays is one launch, whether recorded as one row or kernel by kernel: it
+    repeats as a whole. A round that is cut by the profiler's pause is left out.
     """
     rows = _busiest(records)
     rows = rows[np.argsort(launched[rows], kind="stable")]
@@ -35,7 +35,8 @@ def repetition(records: Records, launched: Ints) -> tuple[str, Ints, Ints] | Non
     begins = _launches(replay)
     code = _codes(records.coded("kLongName").index[rows].astype(np.int64), begins)
     size = np.diff(begins, append=len(rows))
-    mostly_graphs = 2 * int((replay >= 0).sum()) > len(rows)
+    of_graph = (replay >= 0) | _is_kind(records, schema.GRAPH)[rows]
+    mostly_graphs = 2 * int(of_graph.sum()) > len(rows)
     period = _period(code, least=1 if mostly_graphs else 2)
     if period is None:
         return None
@@ -60,13 +61,16 @@ def repetition(records: Records, launched: Ints) -> tuple[str, Ints, Ints] | Non
 
 
 def _busiest(records: Records) -> Ints:
-    kind = records.coded("kind")
-    work = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kind.values), False])
-    rows = np.flatnonzero(work.take(kind.index))
+    rows = np.flatnonzero(_is_kind(records, schema.KERNEL, schema.GRAPH))
     keys = np.stack([records.numpy(name)[rows] for name in ("pid", "device", "stream")])
     _, lane = np.unique(keys, axis=1, return_inverse=True)
     lane = lane.reshape(-1)
     return rows[lane == np.bincount(lane).argmax()] if len(rows) else rows
+
+
+def _is_kind(records: Records, *kinds: int) -> Mask:
+    kind, wanted = records.coded("kind"), {schema.KINDS[number] for number in kinds}
+    return np.array([*(name in wanted for name in kind.values), False]).take(kind.index)
 
 
 def _launches(replay: Ints) -> Ints:

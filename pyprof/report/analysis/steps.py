@@ -8,23 +8,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from pyprof import schema
 from pyprof.arrays import numbered
-from pyprof.parse.records import Records
+from pyprof.parse.optimizer_steps import whole_steps
+from pyprof.parse.step_bounds import OUTSIDE, Bounds, placed
 from pyprof.parse.steps import (
     MOST,
-    OUTSIDE,
-    Bounds,
     launched,
     marked,
+    needed,
     of_records,
     only,
-    placed,
     processes,
 )
 from pyprof.report.analysis.repetition import repetition
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Ints, Mask
     from pyprof.inputs.source import Source
+    from pyprof.parse.records import Records
     from pyprof.schema import Capture
 
 
@@ -53,11 +53,16 @@ def optimizer_rows(records: Records, launch_ns: Ints) -> Bounds | None:
     if len(last) < 2:  # noqa: PLR2004 - a single one tells no period
         return None
     end = launch_ns[rows[last]] + 1
-    return Bounds("Optimizer.step", np.append(int(launch_ns.min()), end[:-1]), end)
+    runs = Bounds("Optimizer.step", np.append(int(launch_ns.min()), end[:-1]), end)
+    return whole_steps(runs, records, launch_ns)
 
 
 _WARM_UP = 1.5
 """A leading step that takes this many times the median is warm-up."""
+LEAST_COVERED = 0.8
+"""Guessed steps with less of the GPU time are some part of the program, not its loop."""
+_KINDS = ("", "repetition", "Optimizer.step", "ranges", "pyprof.step")
+"""What marks steps, by its first word: the surest last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,9 @@ class Steps:
     """The step of each row; OUTSIDE where it is in none."""
     texts: tuple[str, ...] = ()
     """Of the range around each step; () where none is."""
+    inside_ns: int = 0
+    """Summed GPU time of the rows in steps; of all rows, `all_ns`."""
+    all_ns: int = 0
 
     @property
     def guessed(self) -> bool:
@@ -85,8 +93,26 @@ class Steps:
 
     @property
     def described_origin(self) -> str:
-        """Say where from, and of a guess that it is one."""
-        return f"{self.origin} (guessed: may be layers of a step)" if self.guessed else self.origin
+        """Say where from, and of a guess that it is one, and how much of the time it explains."""
+        if not self.guessed:
+            return self.origin
+        time = "" if self.covers_most else f"; {100 * self.covered:.1f} % of the time"
+        return f"{self.origin} (guessed: may be layers of a step{time})"
+
+    @property
+    def covered(self) -> float:
+        """Share of the summed GPU time that is in steps."""
+        return self.inside_ns / self.all_ns if self.all_ns else 0.0
+
+    @property
+    def covers_most(self) -> bool:
+        """Whether nearly all GPU time is in steps."""
+        return self.inside_ns >= LEAST_COVERED * self.all_ns
+
+    @property
+    def certainty(self) -> tuple[bool, int]:
+        """Rank ways to find steps, those without means per step last; equal for two alike."""
+        return self.averaged is not None, _KINDS.index(self.kind) if self.kind in _KINDS else 0
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -113,11 +139,17 @@ class Steps:
 
     @property
     def steady(self) -> tuple[int, int] | None:
-        """The steps after warm-up, the first and the one after the last; None where none are known.
-
-        What is said of a step is of these, unless others are chosen.
-        """
+        """The steps after warm-up, the first and the one after the last; None without steps."""
         return (self.warm_up, len(self)) if len(self) else None
+
+    @property
+    def averaged(self) -> tuple[int, int] | None:
+        """The steps that times per step are means of, unless others are chosen.
+
+        None for guessed steps that explain little of the time: they are not those of the loop, and
+        nearly all work would take 0 ms a step.
+        """
+        return None if self.guessed and not self.covers_most else self.steady
 
     def mean_ns(self, chosen: tuple[int, int]) -> float:
         """Give the mean of the steps from the first to before the last."""
@@ -177,7 +209,7 @@ def find_steps(records: Records, capture: Capture | None = None) -> Steps:
     Each process steps on its own, on its own host's clock; its nth step is the nth of all.
     """
     if "start" not in records.columns or not records.rows:
-        return _none(records)
+        return _none(records.rows)
     launch_ns = launched(records)
     pid = processes(records)
     numbers, place = numbered(pid)
@@ -190,61 +222,70 @@ def find_steps(records: Records, capture: Capture | None = None) -> Steps:
         theirs = only(capture, number) if capture is not None else None
         steps_of_process[number] = (
             rows,
-            _of_process(_needed(records).take(rows), theirs, launch_ns[rows]),
+            _of_process(needed(records).take(rows), theirs, launch_ns[rows]),
         )
     return _side_by_side(records, [*steps_of_process.values()])
 
 
-_COLUMNS = (
-    *("kind", "dir", "kLongName", "start", "end", "pid", "device", "stream", "window", "replay"),
-    *("step", "stepRange"),
-)
-
-
-def _needed(records: Records) -> Records:
-    return Records(
-        records.rows, {name: records.columns[name] for name in _COLUMNS if name in records.columns}
-    )
-
-
 def _of_process(records: Records, capture: Capture | None, launch_ns: Ints) -> Steps:
-    if capture is not None and (bounds := marked(capture)) is not None:
-        return _steps(records, bounds, launch_ns)
+    if capture is not None and (steps := marked(capture, records, launch_ns)) is not None:
+        return _measured(records, *steps)
     if (parsed := of_records(records, launch_ns)) is not None:
         return _measured(records, *parsed)
     if (boundaries := optimizer_rows(records, launch_ns)) is not None:
         return _steps(records, boundaries, launch_ns)
     repeated = repetition(records, launch_ns)
-    return _none(records) if repeated is None else _steps(records, Bounds(*repeated), launch_ns)
+    return (
+        _none(records.rows) if repeated is None else _steps(records, Bounds(*repeated), launch_ns)
+    )
 
 
 def _side_by_side(records: Records, steps_of_process: Sequence[tuple[Ints, Steps]]) -> Steps:
-    """Join the steps of processes, of which some rows each are."""
+    """Join the steps of processes, each of which has some of the rows."""
     joined = reduce(merge_steps, (steps for _, steps in steps_of_process))
     of_row = np.full(records.rows, OUTSIDE)
     for rows, steps in steps_of_process:
-        if steps.kind == joined.kind:
-            of_row[rows] = np.where(steps.of_row < len(joined), steps.of_row, OUTSIDE)
+        if steps.certainty == joined.certainty:
+            of_row[rows] = steps.of_row
     return replace(joined, of_row=of_row)
 
 
 def merge_steps(a: Steps, b: Steps) -> Steps:
-    """Make the steps of two processes one: each takes as long as in the slower. No rows are in it.
+    """Make the steps of two processes one, the same in either order. No rows are in them.
 
-    Bounds and number are those of `a`, if it has steps; steps of another kind, an evaluation
-    beside the training say, do not count.
+    Each takes as long as in the slower process. If they are of different kinds, as of a training
+    and an evaluation beside it, the surer kind counts alone.
     """
-    main = a if len(a) else b
-    duration = main.duration_ns.copy()
-    if len(a) and a.kind == b.kind:
-        both = min(len(a), len(b))
-        duration[:both] = np.maximum(duration[:both], b.duration_ns[:both])
-    return replace(without_rows(main), duration_ns=duration)
+    first, second = sorted((a, b), key=_identity, reverse=True)
+    if first.certainty != second.certainty:
+        return without_rows(first)
+    duration = first.duration_ns.copy()
+    both = len(second)
+    duration[:both] = np.maximum(duration[:both], second.duration_ns)
+    return replace(
+        without_rows(first),
+        duration_ns=duration,
+        inside_ns=a.inside_ns + b.inside_ns,
+        all_ns=a.all_ns + b.all_ns,
+    )
 
 
-def _none(records: Records) -> Steps:
+def _identity(steps: Steps) -> tuple[Any, ...]:
+    """Order steps: of those alike, the longest loop's bounds are kept."""
+    return (
+        steps.certainty, len(steps), steps.origin, steps.texts,
+        steps.start_ns.tolist(), steps.end_ns.tolist(),
+    )  # fmt: skip
+
+
+def drop_unlikely(steps: Steps) -> Steps:
+    """Leave no steps if they are only a guess that explains little of the time."""
+    return steps if steps.averaged else _none(len(steps.of_row))
+
+
+def _none(rows: int) -> Steps:
     nothing = np.zeros(0, np.int64)
-    return Steps("", nothing, nothing, nothing, np.full(records.rows, OUTSIDE))
+    return Steps("", nothing, nothing, nothing, np.full(rows, OUTSIDE))
 
 
 def _steps(records: Records, bounds: Bounds, launch_ns: Ints) -> Steps:
@@ -254,7 +295,17 @@ def _steps(records: Records, bounds: Bounds, launch_ns: Ints) -> Steps:
 
 def _measured(records: Records, bounds: Bounds, of_row: Ints) -> Steps:
     duration = on_gpu(records, of_row, bounds.start, bounds.end)
-    return Steps(bounds.origin, bounds.start, bounds.end, duration, of_row, bounds.texts)
+    row_ns = records.numpy("end") - records.numpy("start")
+    return Steps(
+        bounds.origin,
+        bounds.start,
+        bounds.end,
+        duration,
+        of_row,
+        bounds.texts,
+        int(row_ns[of_row != OUTSIDE].sum()),
+        int(row_ns.sum()),
+    )
 
 
 def on_gpu(records: Records, of_row: Ints, start: Ints, end: Ints) -> Ints:

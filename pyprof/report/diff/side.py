@@ -197,7 +197,7 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
     give_back()
     loop_steps = steps.find_steps(records, source.capture)
     picked = steps.chosen_bounds(loop_steps, chosen)
-    counted = picked or loop_steps.steady
+    counted = picked or loop_steps.averaged
     rows = loop_steps.rows(counted)
     timed = timeline(records, source.capture, rows)
     give_back()
@@ -238,8 +238,8 @@ def merge_sides(a: Side, b: Side) -> Side:
     As in `merge_steps`, steps of another kind, an evaluation beside the training say, do not
     count.
     """
-    alike = a.steps.kind == b.steps.kind
-    main = a if a.counted else b
+    alike = a.steps.certainty == b.steps.certainty
+    main = max((a, b), key=lambda side: side.steps.certainty)
     stepped = [a.samples, b.samples] if alike else [main.samples]
     return Side(
         each_once(a.gpus, b.gpus),
@@ -247,8 +247,8 @@ def merge_sides(a: Side, b: Side) -> Side:
         steps.merge_steps(a.steps, b.steps),
         a.chosen or b.chosen,
         a.whole.plus(b.whole),
-        a.inside.plus(b.inside) if alike and a.inside and b.inside else a.inside or b.inside,
-        _in_both(a.counted, b.counted) if alike else a.counted or b.counted,
+        a.inside.plus(b.inside) if alike and a.inside and b.inside else main.inside,
+        _in_both(a.counted, b.counted) if alike else main.counted,
         _sum(a.busy_step_ns, b.busy_step_ns) if alike else main.busy_step_ns,
         _sum(a.idle_step_ns, b.idle_step_ns) if alike else main.idle_step_ns,
         a.samples.plus(b.samples, stepped),

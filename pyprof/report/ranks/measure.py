@@ -19,7 +19,7 @@ from pyprof.prof.table import Table
 from pyprof.report.analysis.intervals import union
 from pyprof.report.analysis.layer_tree import NO_LAYER
 from pyprof.report.analysis.layer_tree import steps as layer_path
-from pyprof.report.analysis.steps import Steps, bounds_on_gpu, find_steps
+from pyprof.report.analysis.steps import Steps, bounds_on_gpu, drop_unlikely, find_steps
 from pyprof.report.analysis.timeline import COMMUNICATION, Timeline, sorts, timeline
 from pyprof.report.ranks import tables
 from pyprof.report.ranks.collectives import collectives
@@ -83,7 +83,8 @@ def of_rank(
     rank: int, source: str, records: Records, capture: Capture | None, clock: str
 ) -> RankTables:
     """Measure one rank."""
-    rank_timeline, rank_steps = timeline(records, capture), find_steps(records, capture)
+    rank_timeline = timeline(records, capture)
+    rank_steps = drop_unlikely(find_steps(records, capture))
     if not records.rows:
         raise CaptureError(f"{source}: no GPU work was captured; capture while the GPU is busy")
     if rank_timeline is None:
@@ -124,7 +125,7 @@ def _rank(
         exposed_ns=[device.exposed_communication_ns for device in devices],
         bubble_ns=[bubble_ns] * len(devices),
         copy_ns=[device.copy.total for device in devices],
-        origin=[rank_steps.origin] * len(devices),
+        origin=[rank_steps.described_origin] * len(devices),
     )
 
 

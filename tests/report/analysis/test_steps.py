@@ -6,14 +6,19 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
-from pyprof.inputs.source import load
+from pyprof import schema
+from pyprof.inputs.source import Source, load
 from pyprof.marker import encode_layer
 from pyprof.parse import parse
 from pyprof.parse.records import Records
-from pyprof.parse.steps import OUTSIDE
+from pyprof.parse.step_bounds import OUTSIDE
+from pyprof.prof.table import Table
+from pyprof.report.analysis.overview import summarise_brief
 from pyprof.report.analysis.steps import choose, find_steps
+from pyprof.report.render import summary
 from tests.report.captures import (
     ADD,
     GEMM,
@@ -183,6 +188,75 @@ def test_what_comes_before_the_loop_is_outside() -> None:
     ]  # fmt: skip
     found = find_steps(records(capture([*before, *moved])))
     assert found.of_row.tolist() == [OUTSIDE] * 7 + [n for n in range(6) for _ in range(5)]
+
+
+def _beside_much_else(length: int) -> list[Work]:
+    """Write six rounds, 120 us of work, behind three other kernels of some us each."""
+    before = [
+        Work((n * length * US, (n + 1) * length * US), (n * US, n * US + 100), f"other_{n}")
+        for n in range(3)
+    ]
+    return [*before, *(_moved(work, 3 * length * US) for work in _loop(6))]
+
+
+def test_guessed_steps_with_little_of_the_time_are_averaged_over_by_nothing() -> None:
+    """Nearly all work would take 0 ms a step: times are totals, and that is said."""
+    net = capture(_beside_much_else(500))
+    table = Table(parse(net))
+    brief = summarise_brief(Source(table, net))
+    assert (len(brief.steps), brief.averaged) == (6, None)
+    assert brief.steps.covered == pytest.approx(120 / 1620)
+    assert [op.step_ns for op in brief.ops] == [op.total_ns for op in brief.ops]
+    text = "\n".join([*summary.head(brief), *summary.ops(brief, 15)])
+    assert "guessed: may be layers of a step; 7.4 % of the time), so times are totals" in " ".join(
+        text.split()
+    )
+    assert "ms/step" not in text
+    assert "Trend" not in text
+    chosen = summarise_brief(Source(table, net), "1:3")
+    assert chosen.averaged == (1, 3)
+
+
+def test_guessed_steps_with_most_of_the_time_are_averaged_over() -> None:
+    """Three other kernels, 27 us beside 120, do not void them."""
+    found = find_steps(records(capture(_beside_much_else(9))))
+    assert found.averaged == found.steady == (0, 6)
+    assert found.described_origin.endswith("(guessed: may be layers of a step)")
+
+
+def test_a_graph_that_is_launched_once_a_round_is_part_of_it() -> None:
+    """Recorded as one row, it may be nearly all of a step: the last round has one, too."""
+    work = []
+    for step in range(5):
+        at = step * 1000 * US
+        graph = Work((at, at + 900 * US), (at, at + 2 * US), "[CUDA graph 4]", schema.GRAPH)
+        queued = [replace(w, call=(at + 3 * US, at + 4 * US)) for w in _loop(1, kernels=3)]
+        work += [graph, *(replace(w, at=_moved(w, at + 900 * US).at) for w in queued)]
+    found = find_steps(records(capture(work)))
+    assert len(found) == 5
+    assert np.bincount(found.of_row).tolist() == [4] * 5
+    assert found.duration_ns.min() > 900 * US
+
+
+def test_a_last_step_without_work_is_none() -> None:
+    """A profiler opens one when it stops; one in between is kept, as it was a round of the loop."""
+    marks = [Range(f"ProfilerStep#{n}", (100 * n * US, (100 * n + 99) * US)) for n in range(5)]
+    work = [
+        Work(((at + 20) * US, (at + 70) * US), ((at + 10) * US, (at + 12) * US), GEMM)
+        for at in (0, 100, 300)
+    ]
+    net = capture(work, ranges=marks)
+    for found in (find_steps(parse(net), net), find_steps(parse(net))):
+        assert found.duration_ns.tolist() == [50 * US, 100 * US, 0, 200 * US]
+
+
+def test_steps_in_which_nothing_was_launched_are_none() -> None:
+    """Those of a loop that only loads data: the optimizer's steps tell then."""
+    ranges = [Range(f"step {n}", (at, at + 9)) for n, at in enumerate((0, 200, 400))]
+    ranges += [Range("Optimizer.step#Adam.step", (at, at + 10)) for at in (100, 300)]
+    net = capture([Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 306)], ranges=ranges)
+    found = find_steps(parse(net), net)
+    assert (found.origin, found.of_row.tolist()) == ("Optimizer.step", [0, 0, 1])
 
 
 def test_layers_within_a_step_are_no_steps() -> None:

@@ -62,6 +62,29 @@ def test_all_collectives_of_both_ranks_pair_up(h100: Across) -> None:
     assert {link.sort.kind for link in h100.links} == {"all_to_all", "send_recv"}
 
 
+def test_steps_that_are_guessed_are_said_to_be(h100: Across) -> None:
+    """As the summary says it."""
+    assert h100.origins == ("repetition of 119 kernels (guessed: may be layers of a step)",)
+
+
+def test_a_guess_that_explains_little_is_no_step(tmp_path: Path) -> None:
+    """Ranks are not compared by what repeats in a tenth of the time; else the guess is said."""
+    said = []
+    for long_ns in (100, 90_000):
+        work = [
+            Work(f"k{place % 4}", (at + 50, at + 90), call=(at, at + 10))
+            for place, at in enumerate(range(0, 4000, 100))
+        ]
+        work.append(Work("long", (5000, 5000 + long_ns), call=(4100, 4110)))
+        path = nsys_db(tmp_path / f"net{long_ns}.rank0.sqlite", work)
+        found = _across(path)
+        said.append((found.step_count, found.origins))
+    assert said == [
+        (10, ("repetition of 4 kernels (guessed: may be layers of a step)",)),
+        (0, ()),
+    ]
+
+
 def test_one_capture_has_one_clock(h100: Across) -> None:
     """Ranks leave up to 27 us apart there, and yet nothing is moved."""
     assert [(one.offset_ns, one.drift, one.residual_ns) for one in h100.clocks.values()] == [

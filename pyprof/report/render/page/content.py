@@ -174,5 +174,6 @@ def _steps(brief: Brief) -> str:
         first, last = brief.chosen
         return f"{first} to {last - 1} of {count:,}, from {brief.steps.described_origin}"
     after = " after warm-up" if brief.steps.warm_up else ""
-    median = f", median {duration(brief.steps.median_ns)}{after}" if count > 1 else ""
+    shown = count > 1 and brief.averaged is not None
+    median = f", median {duration(brief.steps.median_ns)}{after}" if shown else ""
     return f"{count:,} from {brief.steps.described_origin}{median}"

@@ -43,7 +43,7 @@ def section(page: Page) -> Mapping[str, Any] | None:
     shown = data.strips.strip(steps) if data.strips else None
     first, last = page.brief.chosen or (0, len(steps))
     count = last - first
-    if shown is None or count <= 1:  # the timeline shows as much
+    if shown is None or page.brief.averaged is None or count <= 1:  # the timeline shows as much
         return None
     several = len(data.times.names) > 1
     trend = _trend(page, first, last)
