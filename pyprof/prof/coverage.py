@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof import schema
 from pyprof.parse.records import totals
 from pyprof.prof.processor import CPU, GPU, processor_of
 
@@ -15,9 +16,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyprof.arrays import Mask
+    from pyprof.parse.records import Records
     from pyprof.prof.table import Table
 
 _NAMED = 5
+_MUCH, _SHOWN = 1, 0.1
+"""Percentage points by which copies must raise the known share to be worth a word, if that is not
+twice what it is without them; and those that show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,9 @@ class Coverage:
     """Time in ns and number of the rows of unknown cost, by the reason why."""
     processor: str = GPU
     """Whose time it is."""
+    kernel_ns: int = 0
+    """Time of kernels: without copies and fills, whose cost is nearly always known."""
+    kernel_known_ns: int = 0
 
     @property
     def percent(self) -> float:
@@ -37,9 +46,22 @@ class Coverage:
         return 100 * (1 - unknown_ns / max(self.total_ns, 1))
 
     @property
+    def kernel_percent(self) -> float | None:
+        """Share of the kernels' time whose cost is known; None without kernels."""
+        return 100 * self.kernel_known_ns / self.kernel_ns if self.kernel_ns else None
+
+    @property
+    def without_copies(self) -> str:
+        """Add the share of kernels alone, if copies raise that of all; else ""."""
+        kernels = self.kernel_percent
+        if kernels is None or self.percent - kernels < max(min(_MUCH, self.percent / 2), _SHOWN):
+            return ""
+        return f", of kernels alone {kernels:.1f} %"
+
+    @property
     def text(self) -> str:
-        """Say the share, and the largest unknowns."""
-        start = f"cost known for {self.percent:.1f} % of {self.processor} time"
+        """Say the share, that of kernels if copies raise it, and the largest unknowns."""
+        start = f"cost known for {self.percent:.1f} % of {self.processor} time{self.without_copies}"
         if not self.unknown:
             return start
         rows = sum(count for _, count in self.unknown.values())
@@ -58,7 +80,13 @@ class Coverage:
             mine = unknown.get(reason, (0, 0))
             unknown[reason] = (mine[0] + ns, mine[1] + count)
         both = {self.processor, other.processor}
-        return Coverage(self.total_ns + other.total_ns, unknown, CPU if both == {CPU} else GPU)
+        return Coverage(
+            self.total_ns + other.total_ns,
+            unknown,
+            CPU if both == {CPU} else GPU,
+            self.kernel_ns + other.kernel_ns,
+            self.kernel_known_ns + other.kernel_known_ns,
+        )
 
 
 def cost_coverage(table: Table, rows: NDArray[np.bool_] | None = None) -> Coverage:
@@ -76,4 +104,18 @@ def cost_coverage(table: Table, rows: NDArray[np.bool_] | None = None) -> Covera
             so_far[0] + int(ns[place]),
             so_far[1] + int(count[place]),
         )
-    return Coverage(int(duration[chosen].sum()), unknown_by_reason, processor_of(table.records))
+    kernels = chosen & is_kernel(table.records)
+    return Coverage(
+        int(duration[chosen].sum()),
+        unknown_by_reason,
+        processor_of(table.records),
+        int(duration[kernels].sum()),
+        int(duration[kernels & ~unknown].sum()),
+    )
+
+
+def is_kernel(records: Records) -> Mask:
+    """Find the rows that are neither copies nor fills."""
+    kind = records.coded("kind")
+    copies = {schema.KINDS[schema.MEMCPY], schema.KINDS[schema.MEMSET]}
+    return np.array([*(name not in copies for name in kind.values), True]).take(kind.index)

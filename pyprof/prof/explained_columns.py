@@ -84,7 +84,7 @@ def reasons(table: Table) -> pa.Array:
         _unused(table),
         Coded(number, [_verdict(entry) for entry in judged]),
     )
-    above = _above_peak(table)
+    above = above_peak(table)
     first, both = combinations(above.index, reason.index)
     pairs = [(above.index[row], reason.index[row]) for row in first.tolist()]
     spelt = ["; ".join(text for text in (_at(above, a), _at(reason, b)) if text) for a, b in pairs]
@@ -110,13 +110,13 @@ def _first(*columns: Coded) -> Coded:
     return Coded(index, values)
 
 
-def _above_peak(table: Table) -> Coded:
-    """Say what may be wrong with rows above 100 % of their roof; null for the others."""
+def above_peak(table: Table, share: float = 1) -> Coded:
+    """Say what may be wrong with rows above a share of their roof; null for the others."""
     rates, kind = table.roofline, table.records.coded("kind")
     fills = np.array([*(value == schema.KINDS[schema.MEMSET] for value in kind.values), False])
     chosen = [fills[kind.index], rates.compute & _transformed(table), rates.compute]
     cause = np.select(chosen, [0, 1, 2], 3)
-    return Coded(np.where(rates.share > 1, cause, -1), [*_ABOVE])
+    return Coded(np.where(rates.share > share, cause, -1), [*_ABOVE])
 
 
 def _transformed(table: Table) -> NDArray[np.bool_]:
@@ -131,11 +131,12 @@ _TRANSFORMS = re.compile(r"winograd|Sp3AsmConv|fft\dd_|fft_[rc]2[rc]", re.IGNORE
 _UNTIMED = "no time: its recorded start and end are impossible"
 _TRIED = "trial: cuDNN's benchmark tried it and chose another, which ran after it"
 
+ABOVE = "above peak: "
 _ABOVE = (
-    "above peak: fills can be compressed in memory, or go on after the recorded time",
-    "above peak: by Winograd or FFT, which needs fewer FLOPs than the counted definition",
-    "above peak: its FLOPs, its type or the clock is not what it seems",
-    "above peak: faster than DRAM: its data was in cache, or its cost is too high",
+    f"{ABOVE}fills can be compressed in memory, or go on after the recorded time",
+    f"{ABOVE}by Winograd or FFT, which needs fewer FLOPs than the counted definition",
+    f"{ABOVE}its FLOPs, its type or the clock is not what it seems",
+    f"{ABOVE}faster than DRAM: its data was in cache, or its cost is too high",
 )
 
 

@@ -15,7 +15,7 @@ from pyprof.parameters import meant
 from pyprof.parse.records import Coded
 from pyprof.prof import group, params, where
 from pyprof.prof.columns import COLUMNS, DEFAULT, Column
-from pyprof.prof.coverage import Coverage, cost_coverage
+from pyprof.prof.coverage import Coverage, cost_coverage, is_kernel
 from pyprof.prof.group import Counts, counts
 from pyprof.report.analysis.filtered import OF_STEPS
 from pyprof.report.analysis.host_ops import NOTHING, UNKNOWN, host_ops, merge_host_ops
@@ -214,12 +214,13 @@ def _known(table: Table) -> dict[str, pa.Array]:
     reason = np.where(unknown, costs.reason_of, -1)
     return {
         _NS: pa.array(table.duration_ns),
+        _KERNEL: pa.array(is_kernel(table.records)),
         _WHY: Coded(reason, costs.reason).to_arrow(pa.string()),
     }
 
 
 _RUN_ON = ("idx", "opid")
-_NS, _WHY = "time of rows", "reason of rows"
+_NS, _WHY, _KERNEL = "time of rows", "reason of rows", "kernels"
 
 
 def settled(answer: Answer, asked: Asked) -> Answer:
@@ -236,7 +237,14 @@ def settled(answer: Answer, asked: Asked) -> Answer:
         row[_WHY]: (row[f"{_NS}_sum"], row[f"{_NS}_count"]) for row in sums if row[_WHY] is not None
     }
     total_ns = int(pc.sum(data.column(_NS)).as_py() or 0)
-    known = Coverage(total_ns, unknown, answer.coverage.processor)
+    kernels = data.filter(data.column(_KERNEL))
+    known_kernels = kernels.filter(pc.is_null(kernels.column(_WHY)))
+    known = Coverage(
+        total_ns,
+        unknown,
+        answer.coverage.processor,
+        *(int(pc.sum(rows.column(_NS)).as_py() or 0) for rows in (kernels, known_kernels)),
+    )
     first = _first(data, replace(asked, where=()))
     return replace(answer, data=first, coverage=known, matched=data.num_rows)
 

@@ -15,7 +15,7 @@ from pyprof.prof.costs import UNSAID, explain
 from pyprof.prof.coverage import cost_coverage
 from pyprof.prof.table import Table
 from tests.readers.kineto_json import event, kernel, launch, read
-from tests.report.captures import Work, capture
+from tests.report.captures import Work, capture, copy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,6 +67,25 @@ def test_copies_and_fills_of_unknown_size() -> None:
     assert COLUMNS["why"].values(table).to_pylist()[:2] == [reason] * 2
     assert table.costs.flops.tolist() == [0, 0, 0]
     assert cost_coverage(table).unknown == {reason: (10, 2)}
+
+
+@pytest.mark.parametrize(
+    ("copied_ns", "kernels", "expected"),
+    [
+        (900, ["unknown"], "cost known for 90.0 % of GPU time, of kernels alone 0.0 %"),
+        (50, ["unknown"] * 99, "cost known for 0.5 % of GPU time, of kernels alone 0.0 %"),
+        (0, ["unknown"], "cost known for 0.0 % of GPU time"),
+        (900, [], "cost known for 100.0 % of GPU time"),
+    ],
+)
+def test_copies_do_not_pass_for_kernels(copied_ns: int, kernels: list[str], expected: str) -> None:
+    """What their bytes make known is told apart; of two captures, as of one."""
+    work = [Work((1000 * n, 1000 * n + 100), (1000 * n - 9, 1000 * n - 5), name)
+            for n, name in enumerate(kernels, 1)]  # fmt: skip
+    copied = [copy((1, 1 + copied_ns), (0, 1))] if copied_ns else []
+    known = cost_coverage(Table(parse(capture([*copied, *work]))))
+    for each in (known, known.plus(known)):
+        assert each.text.partition(";")[0] == expected
 
 
 def test_sizes_that_only_the_call_tells(tmp_path: Path) -> None:

@@ -154,10 +154,9 @@ class Case:
         """When the program was in ranges that name data loading, by their names."""
         return {name: union_of(start, end) for name, (start, end) in self._loading.items()}
 
-    @cached_property
-    def loadings(self) -> Mapping[str, int]:
-        """How many such ranges there are of each name."""
-        return {name: len(start) for name, (start, _) in self._loading.items()}
+    def loadings(self, name: str, waited: Intervals) -> int:
+        """Count the ranges of this name in which a GPU waited at these times."""
+        return int(np.count_nonzero(waited.length_within(*self._loading[name])))
 
     @cached_property
     def _loading(self) -> dict[str, tuple[Ints, Ints]]:

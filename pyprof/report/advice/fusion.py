@@ -72,7 +72,7 @@ def unfused_pointwise(case: Case) -> Advice | None:
 )
 def recomputation(case: Case) -> Advice | None:
     """Find activation checkpointing: forward ops that the backward pass calls again."""
-    rows = np.flatnonzero(case.table.records.numpy("recomputed") == 1)
+    rows = np.flatnonzero(case.chosen & (case.table.records.numpy("recomputed") == 1))
     return case.advice(
         "recomputation",
         "the backward pass repeats forward work (activation checkpointing)",

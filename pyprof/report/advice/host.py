@@ -48,7 +48,7 @@ def data_loading(case: Case) -> Advice | None:
             longest = int(np.argmax(waited.length_within(gaps.start, gaps.end)))
             line = case.texts["line"][int(gaps.row[longest])].as_py()
             what = plain_layer(unnumbered(name))
-            evidence.append(Evidence(what, line, case.loadings[name], waited.total))
+            evidence.append(Evidence(what, line, case.loadings(name, waited), waited.total))
             most = max(most, waited.total)
     if not evidence:
         return None

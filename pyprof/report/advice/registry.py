@@ -89,7 +89,8 @@ def in_order(entries: Iterable[Advice]) -> list[Advice]:
 
 
 def _plus(a: Advice, b: Advice) -> Advice:
-    more = b if (b.gain_ns or 0) > (a.gain_ns or 0) else a
+    more = max(a, b, key=lambda each: (each.gain_ns or 0, each.title, each.action))
+    gain_ns = max((each.gain_ns for each in (a, b) if each.gain_ns is not None), default=None)
     evidence: dict[tuple[str, str | None, str], Evidence] = {}
     for entry in (*a.evidence, *b.evidence):
         key = (entry.what, entry.line, entry.detail)
@@ -107,4 +108,4 @@ def _plus(a: Advice, b: Advice) -> Advice:
     longest = sorted(
         evidence.values(), key=lambda entry: (-entry.total_ns, entry.what, entry.line or "")
     )
-    return replace(more, evidence=tuple(longest))
+    return replace(more, gain_ns=gain_ns, evidence=tuple(longest))

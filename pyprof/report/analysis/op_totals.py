@@ -14,6 +14,7 @@ from pyprof.arrays import NONE
 from pyprof.gpu.roofline import NS_PER_S, per_second
 from pyprof.parse.records import Coded, combinations, encode
 from pyprof.parse.records import totals as exact_totals
+from pyprof.prof.explained_columns import ABOVE, above_peak
 from pyprof.prof.group import add_up, add_up_rows, distinct_calls
 
 if TYPE_CHECKING:
@@ -95,10 +96,13 @@ def totals(op_sums: pa.Table) -> list[Total]:
 # Times are sums over rows: they add up to the summed GPU time, not to the span.
 
 
+_FAR_ABOVE = 1.1
+"""Share of the roofline; a little above 1, the clock or the peak may be what is off."""
+
 _KEYS = ("op", "dir", "line", "unnamed")
 """What a group has in common; `unnamed` is the kernel of rows that no op names."""
 _TOPOPS_SUMS = ("ns", "flops", "flops_ns", "bytes", "bytes_ns", "eff_ns", "eff_known_ns")
-_LARGEST = ("kernel", "bound", "tc", "reason")
+_LARGEST = ("kernel", "bound", "tc", "reason", "above")
 """Of these, a group gets what most of its time has."""
 
 
@@ -167,6 +171,13 @@ class OpTotals:
     def why(self) -> str | None:
         """Why the cost of most of its rows of unknown cost is unknown; None: all are known."""
         return _largest(self.time_by["reason"])
+
+    @property
+    def above_peak(self) -> str | None:
+        """Why most of its time is spent far above the roofline, if it is; else None."""
+        above = self.time_by["above"]
+        is_most = 2 * sum(above.values()) > self.total_ns
+        return (_largest(above) or "").removeprefix(ABOVE) if is_most else None
 
 
 def _over(part: float, total: float) -> float | None:
@@ -265,6 +276,7 @@ def _texts(table: Table) -> Iterator[tuple[str, Coded]]:
     yield "tc", _where(kernel & judged, tc)
     yield "bound", _where(kernel, encode(table.numbered("bound")))
     yield "reason", _where(unknown, Coded(costs.reason_of, costs.reason))
+    yield "above", above_peak(table, _FAR_ABOVE)
     yield from ((name, encode(table.numbered(name))) for name in ("dir", "line"))
 
 

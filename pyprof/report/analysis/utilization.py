@@ -10,10 +10,12 @@ import numpy as np
 from pyprof.parse.records import number_combinations, totals
 from pyprof.prof import step_columns
 from pyprof.prof.apportion import UNKNOWN
+from pyprof.prof.coverage import is_kernel
 from pyprof.report.analysis.phases import said
+from pyprof.report.analysis.timeline import COMPUTE, sorts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyprof.arrays import Floats, Ints, Mask
     from pyprof.gpu.peaks import Rate
@@ -44,7 +46,9 @@ class StepWork:
     model_flops: Floats
     hardware_flops: Floats
     busy_ns: Floats
+    compute_ns: Floats
     flops_known_ns: Floats
+    """Part of `compute_ns` whose FLOPs are known."""
     decode_bytes: Floats
     bytes_known_ns: Floats
     """GPU time of work of decode steps whose bytes are known."""
@@ -56,17 +60,18 @@ class StepWork:
         """Compare a step with the peaks of one GPU."""
         if step >= len(self.busy_ns) or duration_ns <= 0:
             return StepShares()
-        least_ns = LEAST_KNOWN * self.busy_ns[step]
 
-        def share(amounts: Floats, known_ns: Floats, peak: float | None) -> float | None:
-            if peak is None or not known_ns[step] >= least_ns > 0:
+        def share(
+            amounts: Floats, known_ns: Floats, all_ns: Floats, peak: float | None
+        ) -> float | None:
+            if peak is None or not known_ns[step] >= LEAST_KNOWN * all_ns[step] > 0:
                 return None
             return float(amounts[step]) * _NANO / duration_ns / self.gpus / peak
 
         return StepShares(
-            share(self.model_flops, self.flops_known_ns, peak_flops),
-            share(self.hardware_flops, self.flops_known_ns, peak_flops),
-            share(self.decode_bytes, self.bytes_known_ns, peak_bandwidth),
+            share(self.model_flops, self.flops_known_ns, self.compute_ns, peak_flops),
+            share(self.hardware_flops, self.flops_known_ns, self.compute_ns, peak_flops),
+            share(self.decode_bytes, self.bytes_known_ns, self.busy_ns, peak_bandwidth),
         )
 
     def plus(self, other: StepWork) -> StepWork:
@@ -93,25 +98,51 @@ class Utilization:
     hardware_flops: int = 0
     wall_ns: int = 0
     """Of all GPUs together."""
-    busy_ns: int = 0
+    compute_ns: int = 0
+    """GPU time of kernels that compute: no copies, fills and collectives."""
     flops_known_ns: int = 0
-    """GPU time of work whose FLOPs are known; of all, `busy_ns`."""
-    peak_flops: float | None = None
-    """FLOP/s of one GPU for the type, and on the units, that most FLOPs were done in."""
-    peak_flops_label: str = ""
+    """Part of `compute_ns` whose FLOPs are known."""
+    flops_by_peak: Mapping[Rate, float] = field(default_factory=dict)
+    """FLOPs by the peak of one GPU for their type, and the units that they were done on."""
     decode_bytes: int = 0
     decode_wall_ns: int = 0
     decode_busy_ns: int = 0
     bytes_known_ns: int = 0
     """Of `decode_busy_ns`."""
-    peak_bandwidth: float | None = None
-    peak_bandwidth_label: str = ""
+    bytes_by_bandwidth: Mapping[Rate, float] = field(default_factory=dict)
+    """Bytes of decode steps by the bandwidth of the memory of one GPU."""
     steps: StepWork = field(default=NO_STEPS, compare=False)
+    left_out: str = ""
+    """Why nothing was measured, if so."""
+
+    @property
+    def peak_flops(self) -> float | None:
+        """The peak in FLOP/s that most FLOPs are measured against; None if unknown."""
+        rate = _most_used(self.flops_by_peak)
+        return rate and rate.value
+
+    @property
+    def peak_flops_label(self) -> str:
+        """Name that peak; "" if unknown."""
+        rate = _most_used(self.flops_by_peak)
+        return rate.label if rate else ""
+
+    @property
+    def peak_bandwidth(self) -> float | None:
+        """The bandwidth that most bytes of decode steps are measured against; None if unknown."""
+        rate = _most_used(self.bytes_by_bandwidth)
+        return rate and rate.value
+
+    @property
+    def peak_bandwidth_label(self) -> str:
+        """Name that bandwidth; "" if unknown."""
+        rate = _most_used(self.bytes_by_bandwidth)
+        return rate.label if rate else ""
 
     @property
     def known(self) -> float:
-        """Give the share of GPU time whose FLOPs are known."""
-        return self.flops_known_ns / self.busy_ns if self.busy_ns else 0.0
+        """Share of compute time whose FLOPs are known; 1 if nothing computes."""
+        return self.flops_known_ns / self.compute_ns if self.compute_ns else 1.0
 
     @property
     def mfu(self) -> float | None:
@@ -126,10 +157,13 @@ class Utilization:
     @property
     def why(self) -> str:
         """Say why MFU and HFU are not known; "" where they are."""
-        if not self.hardware_flops and self.known >= LEAST_KNOWN:
-            return "no FLOPs were executed"
+        if self.left_out:
+            return self.left_out
         if self.known < LEAST_KNOWN:
-            return f"FLOPs of only {100 * self.known:.1f} % of time are known"
+            return f"FLOPs of only {100 * self.known:.1f} % of compute time are known"
+        if not self.hardware_flops:
+            part = "" if self.known == 1 else f" in the {100 * self.known:.1f} % that is known"
+            return f"no FLOPs were executed{part}"
         if self.peak_flops is None:
             return "the device's peak is unknown"
         return "" if self.wall_ns else "no times were recorded"
@@ -156,16 +190,34 @@ class Utilization:
         return flops * _NANO / self.wall_ns / self.peak_flops
 
     def plus(self, other: Utilization) -> Utilization:
-        """Add other GPUs' work. Measured against the peak of those that do more of it."""
-        main = max((self, other), key=lambda each: each.hardware_flops)
+        """Add other GPUs' work."""
         sums = {
             name: getattr(self, name) + getattr(other, name)
             for name in (
-                *("model_flops", "hardware_flops", "wall_ns", "busy_ns", "flops_known_ns"),
+                *("model_flops", "hardware_flops", "wall_ns", "compute_ns", "flops_known_ns"),
                 *("decode_bytes", "decode_wall_ns", "decode_busy_ns", "bytes_known_ns"),
             )
         }
-        return replace(main, **sums, steps=self.steps.plus(other.steps))
+        return replace(
+            self,
+            **sums,
+            flops_by_peak=_sum(self.flops_by_peak, other.flops_by_peak),
+            bytes_by_bandwidth=_sum(self.bytes_by_bandwidth, other.bytes_by_bandwidth),
+            steps=self.steps.plus(other.steps),
+            left_out=self.left_out or other.left_out,
+        )
+
+
+def _sum(a: Mapping[Rate, float], b: Mapping[Rate, float]) -> Mapping[Rate, float]:
+    return {rate: a.get(rate, 0.0) + b.get(rate, 0.0) for rate in (*a, *b)}
+
+
+def _most_used(amount_by_rate: Mapping[Rate, float]) -> Rate | None:
+    return max(
+        amount_by_rate,
+        key=lambda rate: (amount_by_rate[rate], rate.value, rate.label),
+        default=None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +226,14 @@ class PhaseWork:
 
     model_flops: int
     busy_ns: int
+    compute_ns: int
     flops_known_ns: int
+    """Part of `compute_ns` whose FLOPs are known."""
 
     def mfu(self, peak_flops: float | None) -> float | None:
-        """Give the share of a peak; None where that, or the FLOPs of much work, are not known."""
-        known = self.flops_known_ns >= LEAST_KNOWN * self.busy_ns > 0
-        if peak_flops is None or not known:
+        """Return the share of a peak; None if that, or the FLOPs of much work, are not known."""
+        known = self.flops_known_ns >= LEAST_KNOWN * self.compute_ns
+        if peak_flops is None or not known or not self.busy_ns:
             return None
         return self.model_flops * _NANO / self.busy_ns / peak_flops
 
@@ -188,6 +242,7 @@ class PhaseWork:
         return PhaseWork(
             self.model_flops + other.model_flops,
             self.busy_ns + other.busy_ns,
+            self.compute_ns + other.compute_ns,
             self.flops_known_ns + other.flops_known_ns,
         )
 
@@ -200,14 +255,15 @@ def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, 
     place_of = [place.get(name or "", len(names)) for name in (*phase.values, None)]
     part = np.array(place_of).take(phase.index)  # of other names: the last
     flops, duration = table.costs.flops, table.duration_ns
-    known = flops != UNKNOWN
+    known, computing = flops != UNKNOWN, _computing(table)
     counted = known & (table.records.numpy("recomputed") != 1)
     chosen = np.ones(len(part), bool) if rows is None else rows
     count = np.bincount(part[chosen], minlength=len(names))
     sums = (
         totals(part[added], values[added], len(names) + 1).tolist()
         for values, added in (
-            (flops, counted & chosen), (duration, chosen), (duration, known & chosen)
+            (flops, counted & chosen), (duration, chosen),
+            (duration, computing & chosen), (duration, computing & known & chosen),
         )
     )  # fmt: skip
     work = dict(zip(names, map(PhaseWork, *sums), strict=False))
@@ -215,10 +271,11 @@ def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, 
 
 
 def utilization(
-    table: Table, loop_steps: Steps, averaged: tuple[int, int] | None, timed: Timeline | None
+    table: Table, loop_steps: Steps, chosen: tuple[int, int] | None, timed: Timeline | None
 ) -> Utilization:
-    """Measure the steps of a range, or, where there are none or they are guessed, everything."""
-    if averaged is None or loop_steps.guessed:
+    """Measure the chosen steps, else those after warm-up; everything if these are guessed."""
+    averaged = chosen or (None if loop_steps.guessed else loop_steps.steady)
+    if averaged is None:
         rows = np.ones(table.records.rows, bool)
         wall_ns = sum(device.span_ns for device in timed.devices) if timed else 0
         return _measured(table, rows, wall_ns, None, 0)
@@ -227,7 +284,8 @@ def utilization(
     low, high = averaged
     took = loop_steps.duration_ns[low:high]
     decoding = np.array([step.phase == _DECODE for step in said(loop_steps)], bool)
-    steps = _work_of_steps(table, loop_steps, np.flatnonzero(decoding), gpus)
+    work = _work_of_steps(table, loop_steps, np.flatnonzero(decoding), gpus)
+    steps = NO_STEPS if loop_steps.guessed else work
     decode = decoding[low:high]
     if not decode.any():
         return replace(_measured(table, rows, int(took.sum()) * gpus, None, 0), steps=steps)
@@ -239,6 +297,7 @@ def utilization(
 
 def _work_of_steps(table: Table, loop_steps: Steps, decoding: Ints, gpus: int) -> StepWork:
     inside = loop_steps.of_row >= 0
+    computing = inside & _computing(table)
     known = inside & (table.costs.flops != UNKNOWN)
     counted = known & (table.records.numpy("recomputed") != 1)
     moved = np.isin(loop_steps.of_row, decoding) & (table.costs.bytes != UNKNOWN)
@@ -252,7 +311,8 @@ def _work_of_steps(table: Table, loop_steps: Steps, decoding: Ints, gpus: int) -
         model_flops=by_step(counted, flops),
         hardware_flops=by_step(known, flops),
         busy_ns=by_step(inside, duration),
-        flops_known_ns=by_step(known, duration),
+        compute_ns=by_step(computing, duration),
+        flops_known_ns=by_step(computing & known, duration),
         decode_bytes=by_step(moved, table.costs.bytes),
         bytes_known_ns=by_step(moved, duration),
         gpus=gpus,
@@ -272,33 +332,35 @@ def _measured(
     known = rows & (costs.flops != UNKNOWN)
     again = known & (table.records.numpy("recomputed") == 1)
     done, repeated = (int(costs.flops[part].sum()) for part in (known, again))
-    flops_peak = _peak(table, known, "flops_peak", costs.flops)
+    computing = rows & _computing(table)
     usage = Utilization(
         model_flops=done - repeated,
         hardware_flops=done,
         wall_ns=wall_ns,
-        busy_ns=int(duration[rows].sum()),
-        flops_known_ns=int(duration[known].sum()),
-        peak_flops=flops_peak and flops_peak.value,
-        peak_flops_label=flops_peak.label if flops_peak else "",
+        compute_ns=int(duration[computing].sum()),
+        flops_known_ns=int(duration[computing & known].sum()),
+        flops_by_peak=_by_peak(table, known, "flops_peak", costs.flops),
     )
     if decode is None:
         return usage
     moved = decode & (costs.bytes != UNKNOWN)
-    memory = _peak(table, moved, "bandwidth_peak", costs.bytes)
     return replace(
         usage,
         decode_bytes=int(costs.bytes[moved].sum()),
         decode_wall_ns=decode_ns,
         decode_busy_ns=int(duration[decode].sum()),
         bytes_known_ns=int(duration[moved].sum()),
-        peak_bandwidth=memory and memory.value,
-        peak_bandwidth_label=memory.label if memory else "",
+        bytes_by_bandwidth=_by_peak(table, moved, "bandwidth_peak", costs.bytes),
     )
 
 
-def _peak(table: Table, rows: Mask, name: str, amount: Ints) -> Rate | None:
-    """Give the peak against which most of an amount is measured."""
+def _computing(table: Table) -> Mask:
+    """Find the rows that may execute FLOPs: all but copies, fills and collectives."""
+    return np.asarray(is_kernel(table.records) & (sorts(table.records) == COMPUTE))
+
+
+def _by_peak(table: Table, rows: Mask, name: str, amount: Ints) -> Mapping[Rate, float]:
+    """Sum an amount by the peak that it is measured against."""
     number, judged = table.judged
     weight = np.bincount(number[rows], amount[rows].astype(float), minlength=len(judged))
     total: dict[Rate, float] = {}
@@ -306,4 +368,4 @@ def _peak(table: Table, rows: Mask, name: str, amount: Ints) -> Rate | None:
         rate = getattr(entry, name)
         if rate is not None and part:
             total[rate] = total.get(rate, 0.0) + part
-    return max(total, key=lambda rate: total[rate], default=None)
+    return total

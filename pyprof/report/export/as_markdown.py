@@ -72,7 +72,7 @@ def _lines(sums: ReportSums) -> Iterator[str]:
     yield f"# {on} profile\n"
     rows = "ops" if on == CPU else "kernels and copies"
     yield f"{count(sums.rows)} {rows}, {duration(sums.known.total_ns)} of {on} time;"
-    yield f"cost known for {sums.known.percent:.1f} % of it.\n"
+    yield f"cost known for {sums.known.percent:.1f} % of it{sums.known.without_copies}.\n"
     for key, title in _SECTIONS:
         if groups := _rows(sums.groups[key]):
             yield f"## {title}\n"

@@ -387,6 +387,27 @@ def test_a_wait_is_told_once() -> None:
     assert host == (111 - 110 + 4000 - 2000) * US
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_advice_is_of_the_chosen_rows_alone(case: str) -> None:
+    """As `--where` leaves them, without times between them; of no rows there is none."""
+    rule, story, _ = CASES[case]
+    net = capture(story.work, story.api, story.ranges)
+    table = Table(parse(net), story.override)
+    for place in range(table.records.rows + 1):
+        rows = np.arange(table.records.rows) == place
+        for advice in advise(table, None, net, rows):
+            assert set(advice.rows) <= {place}, rule
+            assert (advice.gain_ns or 0) <= table.duration_ns[rows].sum()
+
+
+def test_data_loading_counts_the_loads_that_the_gpu_waited_for() -> None:
+    """Not those of other steps, or those that work hid."""
+    story = _gap(4000, text=LOADING)
+    story.ranges.append(Range(LOADING, (20 * US, 100 * US)))  # while the first kernel ran
+    (evidence,) = _advice(story)["data_loading"].evidence
+    assert evidence.count == 1
+
+
 def test_chains_of_unmarked_kernels() -> None:
     """Without ops, different kernels make a chain; one kernel again and again does not."""
     other = ADD.replace("CUDAFunctor_add", "CUDAFunctor_mul")

@@ -11,7 +11,9 @@ from pyprof.inputs import source
 from pyprof.marker import Tensor
 from pyprof.prof.columns import COLUMNS
 from pyprof.report.analysis.op_totals import top_ops
-from tests.report.captures import SGEMM_A100, US, Work, capture, copy, op, table, training
+from pyprof.report.analysis.overview import summarise_brief
+from pyprof.report.render import summary
+from tests.report.captures import ADD, SGEMM_A100, US, Work, capture, copy, op, table, training
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +54,22 @@ def test_the_time_of_an_ops_helpers_is_the_ops() -> None:
     assert found.flops_per_s == pytest.approx(2 * 512**3 / 80e-6)
     assert found.bytes_per_s == pytest.approx(3 * 512 * 512 * 4 / 80e-6)
     assert found.efficiency == pytest.approx(2 * 512**3 / 80e-6 / 19.5e12, rel=0.01)
+
+
+@pytest.mark.parametrize(("took_us", "share"), [(1, 3.2), (3, 1.08)], ids=["far", "a little"])
+def test_a_rate_far_above_the_peak_is_remarked_on(took_us: int, share: float) -> None:
+    """6.3 MB in a microsecond are 4 times what the memory moves; a little more may be its clock."""
+    x = Tensor((512, 1024), "float32")
+    work = [Work((20 * US, 20 * US + took_us * 1300), (1 * US, 2 * US), ADD)]
+    net = capture(work, ranges=[op("add", (0, 10 * US), x, x)])
+    (found,) = top_ops(table(net))
+    assert found.efficiency == pytest.approx(share, rel=0.1)
+    brief = summarise_brief(source.Source(table(net), net))
+    remark = (
+        "Above the peak: add: faster than DRAM: its data was in cache, or its cost is too high."
+    )
+    assert (remark in [*summary.ops(brief, 15)]) == (share > 2)
+    assert (found.above_peak is not None) == (share > 2)
 
 
 def test_unknown_stays_unknown() -> None:

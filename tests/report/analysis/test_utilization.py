@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pyprof.gpu.peaks import Rate
 from pyprof.inputs.source import Source
 from pyprof.marker import Tensor, encode_seq
 from pyprof.parse import parse
@@ -15,7 +17,7 @@ from pyprof.report.analysis.overview import overview
 from pyprof.report.analysis.steps import find_steps
 from pyprof.report.analysis.timeline import timeline
 from pyprof.report.analysis.utilization import StepShares, Utilization, utilization
-from tests.report.captures import SGEMM_A100, US, Range, Work, capture, op
+from tests.report.captures import NCCL, SGEMM_A100, US, Range, Work, capture, copy, op
 
 if TYPE_CHECKING:
     from pyprof import schema
@@ -30,20 +32,27 @@ def _calls(
     count: int, *more: Range, busy_us: int = 50, unknown: int = 0, name: str = SGEMM_A100
 ) -> schema.Capture:
     """Write products, 100 us after each other, the last of them without an op."""
-    work, ranges = [], []
-    for n in range(count):
-        at = 100 * n * US
-        work.append(
-            Work((at + 20 * US, at + (20 + busy_us) * US), (at + 10 * US, at + 12 * US), name)
-        )
-        ranges += [op("matmul", (at + 8 * US, at + 15 * US), _X, _X)] if n < count - unknown else []
-    return capture(work, ranges=[*more, *ranges])
+    return capture(_work(count, busy_us, name), ranges=[*more, *_products(count - unknown)])
+
+
+def _work(count: int, busy_us: int = 50, name: str = SGEMM_A100) -> list[Work]:
+    return [
+        Work((at + 20 * US, at + (20 + busy_us) * US), (at + 10 * US, at + 12 * US), name)
+        for at in range(0, 100 * count * US, 100 * US)
+    ]
+
+
+def _products(count: int) -> list[Range]:
+    return [
+        op("matmul", (at + 8 * US, at + 15 * US), _X, _X)
+        for at in range(0, 100 * count * US, 100 * US)
+    ]
 
 
 def _of(net: schema.Capture, override: Override = _PEAK) -> Utilization:
     table = Table(parse(net), override)
     found = find_steps(table.records, net)
-    return utilization(table, found, found.steady, timeline(table.records, net))
+    return utilization(table, found, None, timeline(table.records, net))
 
 
 def test_flops_over_time_and_peak() -> None:
@@ -77,7 +86,7 @@ def test_each_step_has_its_share() -> None:
     two_gpus = usage.plus(usage)
     assert two_gpus.of_step(0, took[0]).mfu == pytest.approx(shares[0].mfu)
     assert usage.of_step(7, took[0]) == StepShares()
-    assert replace(usage, peak_flops=None).of_step(0, took[0]) == StepShares()
+    assert replace(usage, flops_by_peak={}).of_step(0, took[0]) == StepShares()
 
 
 def test_what_a_step_computes_again_counts_in_its_hfu_alone() -> None:
@@ -121,10 +130,14 @@ def test_what_is_computed_again_is_no_work_of_the_model() -> None:
 @pytest.mark.parametrize(
     ("net", "override", "why"),
     [
-        (_calls(2, unknown=1), _PEAK, "FLOPs of only 50.0 % of time are known"),
+        (_calls(2, unknown=1), _PEAK, "FLOPs of only 50.0 % of compute time are known"),
         (_calls(2), Override(gpu=None), ""),
         (capture([Work((5, 9), (1, 2), "[CUDA memcpy HtoD]", 1, bytes=4)]), _PEAK,
          "no FLOPs were executed"),
+        (capture([copy((5, 995), (1, 2)), Work((1000, 1010), (996, 999), "unknown")]), _PEAK,
+         "FLOPs of only 0.0 % of compute time are known"),
+        (capture([Work((5, 15), (1, 2), NCCL), Work((20, 21), (16, 19), "unknown")]), _PEAK,
+         "FLOPs of only 0.0 % of compute time are known"),
     ],
 )  # fmt: skip
 def test_what_is_not_known_is_said(net: schema.Capture, override: Override, why: str) -> None:
@@ -132,6 +145,21 @@ def test_what_is_not_known_is_said(net: schema.Capture, override: Override, why:
     found = _of(net, override)
     assert found.why == why
     assert (found.mfu is None) == (found.hfu is None) == bool(why)
+
+
+def test_steps_that_are_guessed_are_measured_if_they_are_chosen() -> None:
+    """As all else that is said of chosen steps; without a choice, everything is."""
+    rounds = [replace(work, name=f"{SGEMM_A100}_{n % 3}") for n, work in enumerate(_work(12))]
+    net = capture(rounds, ranges=_products(12))
+    table = Table(parse(net), _PEAK)
+    whole, chosen = (overview(Source(table, net), text) for text in (None, "1:3"))
+    assert whole.steps.guessed
+    assert (whole.utilization.hardware_flops, chosen.utilization.hardware_flops) == (
+        12 * _FLOPS,
+        6 * _FLOPS,
+    )
+    assert chosen.utilization.wall_ns == 600 * US
+    assert chosen.utilization.of_step(1, 300 * US) == StepShares()  # it may be a layer
 
 
 def test_a_device_without_a_peak_has_no_share() -> None:
@@ -176,3 +204,14 @@ def test_each_part_of_the_step_has_its_share() -> None:
     assert found.phase_work["forward"].mfu(10e12) == pytest.approx(2 * _FLOPS / 100e-6 / 10e12)
     assert found.phase_work["backward"].mfu(10e12) is None
     assert found.phase_work["forward"].mfu(None) is None
+
+
+def test_the_peak_of_several_captures_is_that_of_most_flops_in_any_order() -> None:
+    """Of 10, 6 and 6 TFLOP, the latter on one device, not that of the single largest part."""
+    first, second = Rate(1.0, "first"), Rate(2.0, "second")
+    parts = [
+        Utilization(hardware_flops=flops, flops_by_peak={rate: flops})
+        for flops, rate in ((10, first), (6, second), (6, second))
+    ]
+    for a, b, c in itertools.permutations(parts):
+        assert a.plus(b).plus(c).peak_flops_label == a.plus(b.plus(c)).peak_flops_label == "second"

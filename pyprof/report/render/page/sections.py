@@ -164,7 +164,8 @@ def cards(brief: Brief) -> Iterator[tuple[str, str, str]]:
         step = duration(brief.steps.mean_ns(brief.averaged))
         yield "a step", step, f"{note}; from {brief.steps.described_origin}"
     yield from _utilization(brief.utilization)
-    yield "cost known", f"{brief.coverage.percent:.1f} %", f"of {on} time has a FLOP and byte count"
+    known = f"of {on} time has a FLOP and byte count{brief.coverage.without_copies}"
+    yield "cost known", f"{brief.coverage.percent:.1f} %", known
 
 
 def _utilization(usage: Utilization) -> Iterator[tuple[str, str, str]]:
