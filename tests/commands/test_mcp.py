@@ -272,7 +272,7 @@ def test_nothing_is_written(tmp_path: Path) -> None:
 def test_answers_are_bounded() -> None:
     """Lists and texts are cut, and what is missing is said by the name of the list."""
     line = LineTime("a.py:1", "a.py", 1, 1, 5, 5, 0.5, "x" * 3000)
-    given = Lines("GPU", 10, 0, (line,) * 30, ())
+    given = Lines(None, "GPU", 10, 0, (line,) * 30, ())
     answer = bounded(given, 20)
     assert len(answer["lines"]) == 20
     assert {len(each["source"]) for each in answer["lines"]} == {2000}

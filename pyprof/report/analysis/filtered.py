@@ -57,13 +57,18 @@ def choose(
     kept = before & np.asarray(where.rows(table, asked))
     ns = table.duration_ns
     return kept, Filtered(
-        " and ".join(f"{one.name}{one.operator}{one.value}" for one in asked),
+        text_of(asked),
         int(kept.sum()),
         int(before.sum()),
         int(ns[kept].sum()),
         int(ns[before].sum()),
         processor_of(table.records),
     )
+
+
+def text_of(asked: Sequence[Condition]) -> str:
+    """Write conditions as one text: `dir=bprop and tc=0`."""
+    return " and ".join(f"{one.name}{one.operator}{one.value}" for one in asked)
 
 
 def merge_filtered(a: Filtered | None, b: Filtered | None) -> Filtered | None:

@@ -101,7 +101,8 @@ _FAR_ABOVE = 1.1
 
 _KEYS = ("op", "dir", "line", "unnamed")
 """What a group has in common; `unnamed` is the kernel of rows that no op names."""
-_TOPOPS_SUMS = ("ns", "flops", "flops_ns", "bytes", "bytes_ns", "eff_ns", "eff_known_ns")
+_TOPOPS_SUMS = ("ns", "flops", "flops_ns", "bytes", "bytes_ns", "eff_ns", "eff_known_ns",
+                "roof_ns", "roof_known_ns")  # fmt: skip
 _LARGEST = ("kernel", "bound", "tc", "reason", "above")
 """Of these, a group gets what most of its time has."""
 
@@ -174,10 +175,10 @@ class OpTotals:
 
     @property
     def above_peak(self) -> str | None:
-        """Why most of its time is spent far above the roofline, if it is; else None."""
-        above = self.time_by["above"]
-        is_most = 2 * sum(above.values()) > self.total_ns
-        return (_largest(above) or "").removeprefix(ABOVE) if is_most else None
+        """Why it is far above the roofline, copies and fills included; None if it is not."""
+        if self.sums["roof_ns"] <= _FAR_ABOVE * self.sums["roof_known_ns"]:
+            return None
+        return (_largest(self.time_by["above"]) or "").removeprefix(ABOVE) or None
 
 
 def _over(part: float, total: float) -> float | None:
@@ -295,6 +296,9 @@ def _amounts(table: Table, per_step: Floats | None) -> Iterator[tuple[str, Float
     share = np.where(_kernel(table), table.roofline.share, np.nan)
     yield "eff_ns", np.nan_to_num(share * ns)
     yield "eff_known_ns", ns * with_helpers(table, ~np.isnan(share))
+    share = table.roofline.share
+    yield "roof_ns", np.nan_to_num(share * ns)
+    yield "roof_known_ns", ns * with_helpers(table, ~np.isnan(share))
 
 
 def with_helpers(table: Table, known: Mask) -> Mask:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from pyprof.report.analysis.steps import (
     merge_steps,
     without_rows,
 )
-from pyprof.report.analysis.timeline import Timeline, timeline
+from pyprof.report.analysis.timeline import BLOCKING, Timeline, timeline
 from pyprof.report.analysis.utilization import (
     NO_STEPS,
     PhaseWork,
@@ -38,7 +38,7 @@ from pyprof.report.analysis.utilization import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from pyprof.report.analysis.layer_tree import Node
     from pyprof.report.analysis.timeline import DeviceTime
 
+_Number = TypeVar("_Number", int, float)
+
 PARTS = ("prefill", "decode", "mixed", *step_rows.PARTS.values())
 
 
@@ -59,8 +61,9 @@ class Overview:
 
     gpus: tuple[str | None, ...]
     """Name of each GPU used, once; None for one that the capture does not name."""
-    peaks: tuple[str, ...]
-    """The peaks that rows are measured against, those of most time first."""
+    peak_ns: Mapping[str, float]
+    """The peaks that rows are measured against, each with the time of these rows; for memory's,
+    which come first, infinite."""
     rows: NDArray[np.bool_] | None
     """The rows of the chosen steps; None for all rows."""
     chosen: tuple[int, int] | None
@@ -84,6 +87,11 @@ class Overview:
     """What the host spent in each op, as `host_ops` gives it; None where no capture tells."""
     counters: CounterTotals | None = None
     """What counters measured; None where nothing was."""
+
+    @property
+    def peaks(self) -> tuple[str, ...]:
+        """The peaks that most of the time is measured against, the longest time first."""
+        return _most_used(self.peak_ns)
 
     @property
     def phases(self) -> Mapping[str, int]:
@@ -123,14 +131,14 @@ def overview(
         give_back()
         phase_work, families = by_part(table, rows, PARTS), _families(table, rows)
         shares_of_peak = (
-            Utilization()
+            Utilization(left_out="it is of all work; leave out --where")
             if asked
-            else utilization(table, capture_steps, picked or capture_steps.steady, timed)
+            else utilization(table, capture_steps, picked, timed)
         )
         give_back()
         return Overview(
             gpus=gpus(source),
-            peaks=_peaks(source.table, rows),
+            peak_ns=_peaks(source.table, rows),
             rows=rows,
             chosen=picked,
             steps=capture_steps,
@@ -163,7 +171,7 @@ def per_step(
     A step is one of those chosen, else of those after warm-up; what runs in no such step adds
     nothing.
     """
-    averaged = chosen or capture_steps.steady
+    averaged = chosen or capture_steps.averaged
     if averaged is None:
         return None
     inside = np.asarray(capture_steps.rows(averaged))
@@ -177,21 +185,24 @@ def gpus(source: Source) -> tuple[str | None, ...]:
     return tuple(dict.fromkeys(values[place] for place in distinct_values(name.index).tolist()))
 
 
-def _peaks(table: Table, rows: NDArray[np.bool_] | None) -> tuple[str, ...]:
-    """Name the peaks and their values, those of most time first."""
+def _peaks(table: Table, rows: NDArray[np.bool_] | None) -> Mapping[str, float]:
+    """Name the peaks and their values, with the time of the rows measured against each."""
     chosen = np.ones(table.records.rows, bool) if rows is None else rows
     number, judged = table.judged
     time = np.bincount(number[chosen], table.duration_ns[chosen].astype(float), len(judged))
     weight_by_label: dict[str, float] = {}
-    for place in np.argsort(-time, kind="stable").tolist():
-        flops, memory = judged[place].flops_peak, judged[place].bandwidth_peak
-        if flops is not None and time[place]:
-            weight_by_label[f"{_spelt(flops.value / 1e12, 4)} TFLOP/s ({flops.label})"] = time[
-                place
-            ]
+    for entry, ns in zip(judged, time.tolist(), strict=True):
+        flops, memory = entry.flops_peak, entry.bandwidth_peak
+        if flops is not None and ns:
+            label = f"{_spelt(flops.value / 1e12, 4)} TFLOP/s ({flops.label})"
+            weight_by_label[label] = weight_by_label.get(label, 0.0) + ns
         if memory is not None:
             weight_by_label[f"{_spelt(memory.value / 1e9, 5)} GB/s ({memory.label})"] = np.inf
-    return tuple(sorted(weight_by_label, key=lambda label: -weight_by_label[label])[:MOST_PEAKS])
+    return weight_by_label
+
+
+def _most_used(peak_ns: Mapping[str, float]) -> tuple[str, ...]:
+    return tuple(sorted(peak_ns, key=lambda label: (-peak_ns[label], label))[:MOST_PEAKS])
 
 
 def _spelt(rate: float, digits: int) -> str:
@@ -290,6 +301,16 @@ class Times:
     blocking: bool
     left_out: int = 0
 
+    @property
+    def notes(self) -> Iterator[str]:
+        """Say what distorts these times, in sentences."""
+        if self.blocking:
+            yield f"{BLOCKING}."
+        if self.left_out:
+            yield f"times are of {len(self.devices)} GPUs; {self.left_out} were left out."
+        if not self.api_known and any(d.idle_ns and not d.on_cpu for d in self.devices):
+            yield "this file lacks waits for the GPU; they count as launch or host."
+
     @staticmethod
     def from_timeline(timeline: Timeline) -> Times:
         """Measure all GPUs."""
@@ -311,7 +332,7 @@ class Brief:
     """The same things as in `overview.Overview`, without rows."""
 
     gpus: tuple[str | None, ...]
-    peaks: tuple[str, ...]
+    peak_ns: Mapping[str, float]
     chosen: tuple[int, int] | None
     steps: Steps
     """Without rows."""
@@ -335,6 +356,11 @@ class Brief:
     ranks worked on different ones."""
 
     @property
+    def peaks(self) -> tuple[str, ...]:
+        """The peaks that most of the time is measured against, the longest time first."""
+        return _most_used(self.peak_ns)
+
+    @property
     def phases(self) -> Mapping[str, int]:
         """Summed GPU time by part of the step, ns; "" where nothing says."""
         return busy(self.phase_work)
@@ -342,7 +368,7 @@ class Brief:
     @property
     def averaged(self) -> tuple[int, int] | None:
         """The steps that times per step are means of: the first, and the one after the last."""
-        return self.chosen or self.steps.steady
+        return self.chosen or self.steps.averaged
 
     @property
     def step_count(self) -> int | None:
@@ -364,7 +390,7 @@ def shortened(source: Source, overview: Overview) -> Brief:
     """Leave the rows out of an overview."""
     return Brief(
         overview.gpus,
-        overview.peaks,
+        overview.peak_ns,
         overview.chosen,
         without_rows(overview.steps),
         None if overview.timeline is None else Times.from_timeline(overview.timeline),
@@ -383,25 +409,32 @@ def shortened(source: Source, overview: Overview) -> Brief:
         overview.kept,
         overview.host,
         overview.counters,
-        token_count(overview.steps, overview.chosen or overview.steps.steady),
+        token_count(overview.steps, overview.chosen or overview.steps.averaged),
     )
 
 
 def merge_briefs(a: Brief, b: Brief) -> Brief:
-    """Sum up two sets of captures from what was found of each."""
+    """Sum up two sets of captures from what was found of each; in any order, it is the same.
+
+    Only what is listed capture by capture (GPUs, warnings, numbers of rows) keeps their order.
+    """
     joined = merge_steps(a.steps, b.steps)
-    a, b = (one if one.steps.kind == joined.kind else _outside(one, joined) for one in (a, b))
+    if joined.averaged or a.chosen or b.chosen:
+        a, b = (
+            one if one.steps.certainty == joined.certainty else _outside(one, joined)
+            for one in (a, b)
+        )
     return Brief(
         each_once(a.gpus, b.gpus),
-        each_once(a.peaks, b.peaks)[:MOST_PEAKS],
-        a.chosen or b.chosen,
+        _sum(a.peak_ns, b.peak_ns),
+        _both_chosen(a.chosen, b.chosen),
         joined,
         a.times.plus(b.times) if a.times and b.times else a.times or b.times,
         _work_added(a.phase_work, b.phase_work),
         _longest_first(_sum(a.families, b.families)),
         a.utilization.plus(b.utilization),
         a.coverage.plus(b.coverage),
-        _sum(a.vias, b.vias),
+        _in_order(_sum(a.vias, b.vias), schema.VIAS),
         op_totals.merge_op_totals(a.ops, b.ops),
         layer_tree.merge_trees(a.layers, b.layers),
         advice.merge_advice(a.advice, advice.renumbered(b.advice, a.row_count)),
@@ -414,8 +447,19 @@ def merge_briefs(a: Brief, b: Brief) -> Brief:
     )
 
 
-def _sum(a: Mapping[str, int], b: Mapping[str, int]) -> Mapping[str, int]:
-    return {name: a.get(name, 0) + b.get(name, 0) for name in {**a, **b}}
+def _sum(a: Mapping[str, _Number], b: Mapping[str, _Number]) -> dict[str, _Number]:
+    return {**a, **{name: value + a[name] if name in a else value for name, value in b.items()}}
+
+
+def _in_order(total: Mapping[str, int], names: Sequence[str]) -> Mapping[str, int]:
+    return {name: total[name] for name in (*names, "") if name in total}
+
+
+def _both_chosen(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, int] | None:
+    """Join the steps chosen of two captures: of one that has more, `3:` names more."""
+    if a is None or b is None:
+        return a or b
+    return min(a[0], b[0]), max(a[1], b[1])
 
 
 def _work_added(a: Mapping[str, PhaseWork], b: Mapping[str, PhaseWork]) -> Mapping[str, PhaseWork]:
@@ -428,6 +472,6 @@ def _outside(brief: Brief, others: Steps) -> Brief:
     """Let work be in no step: those of its capture are not the steps of the others."""
     ops = [replace(op, step_ns=0.0) for op in brief.ops]
     layers = layer_tree.outside_steps(brief.layers)
-    counted = brief.utilization if others.guessed or not len(others) else Utilization()
+    counted = brief.utilization if others.guessed else Utilization()
     counted = replace(counted, steps=NO_STEPS)
-    return replace(brief, ops=ops, layers=layers, utilization=counted)
+    return replace(brief, chosen=None, ops=ops, layers=layers, utilization=counted)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyprof.report.answers import answer
-from pyprof.report.answers.parts import Suggestion, suggestions
+from pyprof.report.answers.parts import ChosenRows, Suggestion, chosen_rows, suggestions
 from pyprof.report.render.source import read
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class LineTime:
 class Lines:
     """Source lines with their GPU time."""
 
+    chosen: ChosenRows | None
+    """The rows that --where chose, which all figures are of; null without --where."""
     processor: str
     """Whose time it is: GPU, or CPU in a capture without one."""
     total_ns: int
@@ -60,6 +62,7 @@ def lines(timed: TimedLines, sources: Sources | None = None) -> Lines:
     total_ns = times.total_ns or 1
     every = [line for file in times.files for line in _lines(file, sources, total_ns)]
     return Lines(
+        chosen=chosen_rows(timed.kept),
         processor=times.processor,
         total_ns=times.total_ns,
         unknown_ns=times.unknown_ns,

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from pyprof.prof.coverage import Coverage
     from pyprof.report.advice import Advice
+    from pyprof.report.analysis.filtered import Filtered
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class KnownCost:
     """Summed time of all rows; rows of several streams may overlap."""
     known_share: float
     """Share of that time whose cost is known."""
+    kernel_known_share: float | None
+    """The same of kernels alone, without copies and fills; null without kernels."""
     unknown: tuple[UnknownCost, ...]
     """The rest by reason, the most time first."""
 
@@ -42,7 +45,37 @@ def known_cost(coverage: Coverage) -> KnownCost:
     """Say how much is known, and why the rest is not."""
     unknown = [UnknownCost(reason, *sums) for reason, sums in coverage.unknown.items()]
     unknown.sort(key=lambda entry: (-entry.time_ns, entry.reason))
-    return KnownCost(coverage.processor, coverage.total_ns, coverage.percent / 100, tuple(unknown))
+    of_kernels = coverage.kernel_percent
+    return KnownCost(
+        coverage.processor,
+        coverage.total_ns,
+        coverage.percent / 100,
+        None if of_kernels is None else of_kernels / 100,
+        tuple(unknown),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenRows:
+    """The rows that --where chose; all other figures of the answer are of these alone."""
+
+    where: str
+    """The conditions."""
+    row_count: int
+    """How many rows fulfil them."""
+    all_row_count: int
+    """How many rows there are, of the chosen steps if --steps is given."""
+    time_ns: int
+    """Summed time of the chosen rows."""
+    all_time_ns: int
+    """Summed time of all these rows."""
+
+
+def chosen_rows(kept: Filtered | None) -> ChosenRows | None:
+    """Say what --where left; None without it."""
+    if kept is None:
+        return None
+    return ChosenRows(kept.text, kept.rows, kept.all_rows, kept.time_ns, kept.all_ns)
 
 
 @dataclass(frozen=True, slots=True)

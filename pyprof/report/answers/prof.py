@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyprof.report import explain as explanation
+from pyprof.report.analysis.filtered import text_of
 from pyprof.report.answers import Rows, answer, prof_columns
 from pyprof.report.answers.parts import KnownCost, known_cost
 from pyprof.report.rows import columns, shown
@@ -41,6 +42,8 @@ class Prof:
 
     known_cost: KnownCost
     """How much of the time of the chosen rows has a known cost, and why the rest has none."""
+    where: str | None
+    """The conditions of --where that chose them; null without --where: all rows are."""
     by: str | None
     """The column that rows are grouped by; null: they are not grouped."""
     row_count: int
@@ -64,6 +67,7 @@ def prof(given: Answer, asked: Asked, with_memory: WithMemory | None = None) -> 
     shown_columns, tables = shown(given, asked, with_memory)
     return Prof(
         known_cost=known_cost(given.coverage),
+        where=text_of(asked.where) or None,
         by=asked.by,
         row_count=given.counts.rows,
         rows_left_out=given.matched - min(given.matched, asked.top or given.matched),

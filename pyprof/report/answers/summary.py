@@ -9,7 +9,14 @@ from pyprof.report.analysis import layer_tree
 from pyprof.report.analysis.host_ops import UNKNOWN
 from pyprof.report.analysis.phases import by_phase
 from pyprof.report.answers import answer
-from pyprof.report.answers.parts import KnownCost, Suggestion, known_cost, suggestions
+from pyprof.report.answers.parts import (
+    ChosenRows,
+    KnownCost,
+    Suggestion,
+    chosen_rows,
+    known_cost,
+    suggestions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,12 +42,15 @@ class StepTimes:
     """They are only repetition of kernels: a step may be a layer."""
     warm_up_count: int
     """Leading steps that are much slower; no mean includes them unless --steps does."""
+    covered_share: float | None
+    """Share of the summed GPU time that is in steps; null without steps. Guessed steps with less
+    than 80 % are not averaged over."""
     first: int | None
-    """The first step that means are of, from 0; null where no steps were found."""
+    """The first step that means are of, from 0; null without such steps."""
     last: int | None
-    """The last of them; null where no steps were found."""
+    """The last of them; null likewise."""
     mean_ns: float | None
-    """Mean time of these; null where no steps were found."""
+    """Mean time of these; null likewise."""
     median_ns: float | None
     """Median time after warm-up; null where no steps were found."""
     duration_ns: tuple[int, ...]
@@ -166,7 +176,7 @@ class OpTime:
     time_ns: int
     """Summed time on the GPU."""
     step_ns: float | None
-    """Mean in a step; null where no steps were found."""
+    """Mean in a step; null if none are averaged over."""
     share: float
     """Share of the summed GPU time."""
     flops_per_s: float | None
@@ -182,6 +192,8 @@ class OpTime:
     """Tensor Cores, of most of the time: 1 used, 0 not, ? unknown; null: nothing for them to do."""
     why: str | None
     """Why the cost of some rows is unknown, of most time; null: all are known."""
+    above_peak: str | None
+    """What explains that it is far above the roofline; null: it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +207,9 @@ class LayerTime:
     own_ns: int
     """Without the layers inside."""
     step_ns: float | None
-    """Mean of `time_ns` in a step; null where no steps were found."""
+    """Mean of `time_ns` in a step; null if none are averaged over."""
     own_step_ns: float | None
-    """Mean of `own_ns` in a step; null where no steps were found."""
+    """Mean of `own_ns` in a step; null if none are averaged over."""
     rows: int
     """Kernels, copies and fills inside."""
 
@@ -213,7 +225,7 @@ class LineTotal:
     time_ns: int
     """Summed GPU time."""
     step_ns: float | None
-    """Mean in a step; null where no steps were found."""
+    """Mean in a step; null if none are averaged over."""
     share: float
     """Share of the summed GPU time."""
     ops: tuple[str, ...]
@@ -353,6 +365,10 @@ class Summary:
     """Names of the devices; null for one that the capture does not name, `cpu` without a GPU."""
     peaks: tuple[str, ...]
     """The peaks that efficiency is relative to; empty where no device is known."""
+    chosen: ChosenRows | None
+    """The rows that --where chose, which all figures are of; null without --where."""
+    notes: tuple[str, ...]
+    """What distorts times: launches that blocked, GPUs left out, waits that the file lacks."""
     known_cost: KnownCost
     """How much of the GPU time has a known cost."""
     found_by_ns: Mapping[str, int]
@@ -400,6 +416,8 @@ def summary(
     return Summary(
         gpus=brief.gpus,
         peaks=brief.peaks,
+        chosen=chosen_rows(brief.kept),
+        notes=tuple(brief.times.notes) if brief.times else (),
         known_cost=known_cost(brief.coverage),
         found_by_ns=brief.vias,
         steps=_steps(brief),
@@ -513,6 +531,7 @@ def _steps(brief: Brief) -> StepTimes:
         origin=steps.origin,
         guessed=steps.guessed,
         warm_up_count=steps.warm_up,
+        covered_share=steps.covered if len(steps) else None,
         first=averaged and averaged[0],
         last=averaged and averaged[1] - 1,
         mean_ns=averaged and steps.mean_ns(averaged),
@@ -556,7 +575,7 @@ def _op(op: OpTotals, *, stepped: bool) -> OpTime:
     return OpTime(
         op.op, op.dir, op.line, op.kernel, op.calls, op.kernels, op.total_ns,
         op.step_ns if stepped else None, op.share, op.flops_per_s,
-        op.bytes_per_s, op.efficiency, op.bound, op.tc, op.why,
+        op.bytes_per_s, op.efficiency, op.bound, op.tc, op.why, op.above_peak,
     )  # fmt: skip
 
 

@@ -11,7 +11,6 @@ from pyprof.report.analysis.host_ops import UNKNOWN as UNKNOWN_HOST
 from pyprof.report.analysis.idle import CAUSES
 from pyprof.report.analysis.layer_tree import named
 from pyprof.report.analysis.phases import by_phase, said
-from pyprof.report.analysis.timeline import BLOCKING
 from pyprof.report.render import text
 from pyprof.report.render.text import UNKNOWN, duration, milliseconds, number, part_name, percent
 
@@ -79,6 +78,8 @@ def _steps(brief: Brief) -> str:
     if not len(steps):
         return "none found; call pyprof.annotate('step') around each to see them"
     parts = [f"{len(steps)} by {steps.described_origin}"]
+    if brief.averaged is None:
+        return f"{parts[0]}, so times are totals; call pyprof.annotate('step') around each step"
     if brief.chosen is not None:
         parts.append(f"shown: {brief.chosen[0]} to {brief.chosen[1] - 1}")
     elif steps.warm_up:
@@ -86,9 +87,8 @@ def _steps(brief: Brief) -> str:
             f"the first {steps.warm_up} slower: warm-up, excluded from the mean"
             f" (--steps {steps.warm_up}: excludes them from everything)"
         )
-    averaged = brief.averaged or (0, len(steps))
-    mean = duration(steps.mean_ns(averaged))
-    return f"{'; '.join(parts)}; a step takes {mean}, the mean of {averaged[1] - averaged[0]}"
+    mean = duration(steps.mean_ns(brief.averaged))
+    return f"{'; '.join(parts)}; a step takes {mean}, the mean of {brief.step_count}"
 
 
 _LEVELS = "▁▂▃▄▅▆▇█"
@@ -102,7 +102,7 @@ def _trend(brief: Brief) -> Iterator[str]:
     steps = brief.steps
     low, high = brief.chosen or (0, len(steps))
     took = steps.duration_ns[low:high]
-    if len(took) < _SLOWEST:
+    if len(took) < _SLOWEST or brief.averaged is None:
         return
     parts = np.array_split(took, min(len(took), _TREND))
     most = [int(part.max()) for part in parts]
@@ -161,7 +161,9 @@ def _utilization(usage: Utilization) -> Iterator[str]:
         again = usage.hardware_flops - usage.model_flops
         both = f"{percent(usage.mfu)} %, HFU {percent(usage.hfu)} %"
         hardware = "; HFU also counts recomputed work" if again else ""
-        part = "" if usage.known == 1 else f"; FLOPs of {percent(usage.known)} % of time known"
+        part = (
+            "" if usage.known == 1 else f"; FLOPs of {percent(usage.known)} % of compute time known"
+        )
         of = f"{number((usage.peak_flops or 0) / 1e12)} TFLOP/s, {usage.peak_flops_label}"
         yield from _labelled("MFU", f"{both} of {of}{hardware}{part}")
     if usage.mbu is not None:
@@ -210,7 +212,8 @@ def times(timed: Times) -> Iterator[str]:
     yield from lines[1:]
     if (left_out := len(timed.devices) - _MOST_DOWN) > 0:
         yield f"... and {left_out} busier ones; pyprof ranks lists all"
-    yield from _notes(timed)
+    for note in timed.notes:
+        yield from text.wrapped(f"Note: {note}")
 
 
 def _gpus_across(devices: Sequence[DeviceTotals]) -> list[str] | None:
@@ -287,15 +290,6 @@ def _time_row(
     return [*cells, meaning]
 
 
-def _notes(timed: Times) -> Iterator[str]:
-    if timed.blocking:
-        yield from text.wrapped(f"Note: {BLOCKING}.")
-    if timed.left_out:
-        yield f"Note: times are of {len(timed.devices)} GPUs; {timed.left_out} were left out."
-    if not timed.api_known and any(d.idle_ns and not d.on_cpu for d in timed.devices):
-        yield "Note: this file lacks waits for the GPU; they count as launch or host."
-
-
 def phases(brief: Brief) -> Iterator[str]:
     """Tabulate GPU time by part of the step."""
     total_ns = sum(brief.phases.values()) or 1
@@ -331,7 +325,20 @@ def ops(brief: Brief, limit: int) -> Iterator[str]:
     if rest := brief.ops[limit:]:
         share = sum(op.share for op in rest)
         yield _more(brief, len(rest), share, f"--top {len(brief.ops)}")
+    yield from _above_peak(brief.ops[:limit])
     yield from _of_all(brief)
+
+
+def _above_peak(ops: Sequence[OpTotals]) -> Iterator[str]:
+    """Remark on rates that the device cannot reach, by what explains them."""
+    names: dict[str, dict[str, None]] = {}
+    for op in ops:
+        if op.above_peak:
+            names.setdefault(op.above_peak, {})[text.cut(op.op or op.kernel, _NAME_WIDTH)] = None
+    for reason, these in names.items():
+        few, more = [*these][:_SHOWN], len(these) - _SHOWN
+        listed = ", ".join(few) + (f" and {more} more" if more > 0 else "")
+        yield from text.wrapped(f"Above the peak: {listed}: {reason}.", "")
 
 
 def _more(brief: Brief, left_out: int, share: float, option: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from pyprof import schema
 from pyprof.inputs import source
 from pyprof.marker import Tensor
 from pyprof.prof.columns import COLUMNS
@@ -70,6 +71,17 @@ def test_a_rate_far_above_the_peak_is_remarked_on(took_us: int, share: float) ->
     )
     assert (remark in [*summary.ops(brief, 15)]) == (share > 2)
     assert (found.above_peak is not None) == (share > 2)
+
+
+def test_fills_far_above_the_peak_are_remarked_on() -> None:
+    """By all that they do: one of a gigabyte in no time, beside some that take most of theirs."""
+    work = [
+        Work((at, at + 2 * US), (at - 9, at - 5), "[CUDA memset]", schema.MEMSET, bytes=size)
+        for at, size in ((10 * US, 1 << 30), (20 * US, 64), (30 * US, 64), (40 * US, 64))
+    ]
+    (found,) = top_ops(table(capture(work)))
+    assert found.efficiency is None
+    assert found.above_peak == "fills can be compressed in memory, or go on after the recorded time"
 
 
 def test_unknown_stays_unknown() -> None:

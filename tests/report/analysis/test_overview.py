@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import itertools
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyprof.inputs import source
+from pyprof.inputs import engine, source
+from pyprof.parse import parse
+from pyprof.prof.table import Override, Table
 from pyprof.report.analysis.overview import Brief, merge_briefs, summarise_brief
+from tests.report import captures as built
 from tests.report.captured import capture
+from tests.report.captures import US, Range, Work, trace
 from tests.report.together import together
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from pyprof import schema
     from pyprof.report.analysis.layer_tree import Node
 
 REAL = (
@@ -76,3 +82,113 @@ def test_ranks_of_a_training_add_up(tmp_path: Path) -> None:
     assert len(found.times.devices) == 3
     assert len(found.steps) == 4
     assert found.steps.duration_ns.tolist() == whole.steps.duration_ns.tolist()
+
+
+# --- in any order -------------------------------------------------------------------------------
+
+
+def _figures(brief: Brief) -> dict[str, Any]:
+    """Collect what must not depend on the order of captures, rounded as sums of floats are."""
+    steps, use = brief.steps, brief.utilization
+    return {
+        "steps": (steps.origin, steps.texts, steps.duration_ns.tolist(), steps.covered),
+        "averaged": (brief.averaged, brief.chosen),
+        "ops": [(*_op(op), op.above_peak, round(op.step_ns)) for op in brief.ops],
+        "layers": [(*node, round(step.step_ns)) for node, (_, step)
+                   in zip(_nodes(brief.layers), brief.layers.walk(), strict=True)],
+        "coverage": (brief.coverage.total_ns, sorted(brief.coverage.unknown.items())),
+        "parts": [*brief.phase_work.items()],
+        "families": [*brief.families.items()],
+        "vias": [*brief.vias.items()],
+        "peaks": (brief.peaks, use.peak_flops_label, use.why),
+        "shares": [round(share or 0, 9) for share in (use.mfu, use.hfu, use.mbu)],
+        "gpus": sorted(map(str, brief.gpus)),
+        "host": sorted(map(str, brief.host.to_pylist())) if brief.host is not None else None,
+        "times": sorted(map(repr, brief.times.devices)) if brief.times else None,
+        "notes": [*brief.times.notes] if brief.times else None,
+        "warnings": sorted(brief.warnings),
+        "advice": [(each.rule, each.title, each.action, each.gain_ns, each.evidence[0].total_ns)
+                   for each in brief.advice],
+    }  # fmt: skip
+
+
+def check_orders(briefs: Sequence[Brief]) -> None:
+    """Merge in every order, as the tree of workers and one by one: always the same."""
+    expected = _figures(engine.tree(merge_briefs, briefs))
+    for order in itertools.permutations(briefs):
+        for merged in (engine.tree(merge_briefs, order), reduce(merge_briefs, order)):
+            found = _figures(merged)
+            for name, value in expected.items():
+                assert found[name] == value, name
+
+
+def _brief(net: schema.Capture, gpu_flops: float, chosen: str | None = None) -> Brief:
+    override = Override(peak_flops=gpu_flops, peak_bandwidth=1e12)
+    return summarise_brief(source.Source(Table(parse(net), override), net), chosen)
+
+
+def _repeated(rounds: int, other_us: int) -> schema.Capture:
+    """Write rounds of five kernels, which nothing marks, beside one long other kernel."""
+    begins = [(90 * n + 10 * k) * US for n in range(rounds) for k in range(5)]
+    work = [
+        Work((at + 5 * US, at + 9 * US), (at, at + 2 * US), f"kernel_{place % 5}")
+        for place, at in enumerate(begins)
+    ]
+    end = begins[-1] + 10 * US
+    return built.capture([*work, Work((end, end + other_us * US), (end, end + US), "other")])
+
+
+def _optimized() -> schema.Capture:
+    ranges = [Range("Optimizer.step#Adam.step", (at, at + 10)) for at in (100, 200, 300)]
+    work = [Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 120, 250)]
+    return built.capture(work, ranges=[*ranges, trace((0, 400), "/src/train.py:7")])
+
+
+def test_captures_add_up_alike_in_every_order() -> None:
+    """With steps of several kinds, numbers and certainty, and without any."""
+    nets = {
+        "marked": (built.training(4), 1e13),
+        "marked, more": (built.training(6, first=100 * US), 2e13),
+        "marked, as often": (built.training(6, first=900 * US), 3e13),
+        "optimizer": (_optimized(), 1e13),
+        "guessed": (_repeated(9, 1), 1e13),
+        "guessed, of little": (_repeated(9, 9000), 1e13),
+        "none": (_repeated(1, 5), 1e13),
+    }
+    briefs = {name: _brief(*given) for name, given in nets.items()}
+    for some in (
+        ("marked", "marked, more", "guessed", "none"),
+        ("marked", "marked, more", "marked, as often"),
+        ("optimizer", "guessed", "guessed, of little", "none"),
+        ("guessed, of little", "none", "guessed, of little"),
+    ):
+        check_orders([briefs[name] for name in some])
+
+
+def test_chosen_steps_add_up_alike_in_every_order() -> None:
+    """`2:` is more steps of the capture that has more."""
+    nets = (built.training(4), built.training(6), _optimized())
+    briefs = [_brief(net, 1e13, "2:") for net in nets]
+    check_orders(briefs)
+    assert reduce(merge_briefs, briefs).averaged == (2, 6)
+
+
+def test_what_is_of_other_steps_is_in_none() -> None:
+    """The time of ops in a step is that of the captures with the surest steps."""
+    marked, optimized = _brief(built.training(4), 1e13), _brief(_optimized(), 1e13)
+    merged = merge_briefs(optimized, marked)
+    assert merged.steps.origin == 'ranges "step N"'
+    assert sum(op.step_ns for op in merged.ops) == sum(op.step_ns for op in marked.ops)
+    assert merged.layers.step_ns == marked.layers.step_ns
+    assert sum(op.total_ns for op in merged.ops) == merged.coverage.total_ns
+
+
+IN_ORDERS = ("kineto-v100-resnet-ddp", "kineto-h100-vit-inference", "kineto-v100-resnet50-2021")
+
+
+@pytest.mark.slow
+def test_real_captures_add_up_alike_in_every_order(captures: Path) -> None:
+    """Three with marked steps, 5, 1 and 6; one with guessed steps."""
+    files = [captures / name / "trace.json.gz" for name in IN_ORDERS]
+    files.append(captures / "nsys2024.6-a100-cudagraph" / "net.sqlite")
+    check_orders([summarise_brief(source.load(str(file))) for file in files])

@@ -30,6 +30,31 @@ def test_lines_add_up(tmp_path: Path) -> None:
     assert (slowest["calls"], slowest["own_ns"], slowest["share"]) == (1, 300, 0.4)
 
 
+def test_figures_of_chosen_rows_say_so(tmp_path: Path) -> None:
+    """Which conditions chose them, and of how much; null where all rows count."""
+    a = capture(tmp_path / "a.sqlite", steps=4)
+    kept = {"where": "op=relu", "row_count": 8, "all_row_count": 20, "time_ns": 800,
+            "all_time_ns": 3000}  # fmt: skip
+    for command in ("summary", "lines"):
+        assert ask(command, a)["chosen"] is None
+        assert ask(command, a, "--where", "op=relu")["chosen"] == kept
+    in_steps = ask("summary", a, "--where", "op=relu", "--steps", "2:")["chosen"]
+    assert (in_steps["row_count"], in_steps["all_row_count"]) == (4, 10)
+    given = ask("summary", a, "--where", "op=relu")["utilization"]
+    assert (given["mfu"], given["why"]) == (None, "it is of all work; leave out --where")
+    assert ask("prof", a)["where"] is None
+    asked = ("--where", "op=relu", "--where", "sil>50")
+    assert ask("prof", a, *asked)["where"] == "op=relu and sil>50"
+
+
+def test_launches_that_blocked_are_noted(tmp_path: Path) -> None:
+    """As the text says it."""
+    work = [Work("k", (100 * n + 20, 100 * n + 60), (100 * n, 100 * n + 80)) for n in range(1, 21)]
+    (note,) = ask("summary", nsys_db(tmp_path / "blocked.sqlite", work))["notes"]
+    assert note.startswith("launches blocked (CUDA_LAUNCH_BLOCKING=1)")
+    assert ask("summary", capture(tmp_path / "a.sqlite"))["notes"] == []
+
+
 def test_source_only_where_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """JSON is sent to others: the current folder is not read by itself."""
     folder = tmp_path / "me"
