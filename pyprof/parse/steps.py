@@ -150,18 +150,20 @@ def step_ends(capture: Capture) -> Bounds | None:
 
 
 def optimizer_ranges(capture: Capture) -> Bounds | None:
-    """Let a step end where the optimizer's does; of several optimizers, the rarest tells."""
-    ranges = capture.ranges
+    """Let a step end where the optimizer's does: of several the rarest, of those the last."""
     is_step = partial(pc.starts_with, pattern=STEP_OF)
-    texts = _chosen(ranges, is_step)
+    texts = _chosen(capture.ranges, is_step)
     counts = texts.column("text").value_counts().to_pylist()
-    named = [(entry["counts"], entry["values"]) for entry in counts]
-    if not named:
+    rarest = min((entry["counts"] for entry in counts), default=0)
+    ends = {
+        text: end
+        for text in sorted(entry["values"] for entry in counts if entry["counts"] == rarest)
+        if len(end := _apart(_named(texts, [text])).end)
+    }
+    if not ends:
         return None
-    _, text = min(named)
-    end = _apart(_named(texts, [text])).end
-    if not len(end):
-        return None
+    text = max(ends, key=lambda text: int(ends[text][-1]))
+    end = ends[text]
     return Bounds(text.partition("#")[0], np.append(_begin(capture), end[:-1]), end)
 
 

@@ -161,6 +161,18 @@ def test_optimizer_steps_end_steps() -> None:
     assert found.of_row.tolist() == [0, 0, 1, 2, OUTSIDE]
 
 
+@pytest.mark.parametrize("names", [("Adam", "SGD"), ("SGD", "Adam")])
+def test_of_optimizers_that_step_as_often_the_last_ends_the_step(names: tuple[str, str]) -> None:
+    """Whatever they are called: what both do is in it."""
+    ranges = [
+        Range(f"Optimizer.step#{name}.step", (at + 50 * place, at + 50 * place + 10))
+        for at in (100, 200, 300) for place, name in enumerate(names)
+    ]  # fmt: skip
+    work = [Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 156, 206, 256, 306, 356)]
+    net = capture(work, ranges=ranges)
+    assert find_steps(parse(net), net).of_row.tolist() == [0, 0, 0, 1, 1, 2, 2]
+
+
 def test_optimizer_rows_tell_steps_where_only_records_are_there() -> None:
     """Each run of the optimizer's kernels ends a step."""
     ranges = [Range("Optimizer.step#Adam.step", (at, at + 20)) for at in (100, 200, 300)]
