@@ -65,7 +65,7 @@ def _op(op: object) -> tuple[object, ...]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pair", [*itertools.combinations(REAL, 2), (REAL[2], REAL[2]), (OLD, OLD)])
+@pytest.mark.parametrize("pair", [*itertools.pairwise(REAL), (REAL[2], REAL[2]), (OLD, OLD)])
 def test_briefs_of_real_captures_add_up(pair: tuple[str, str], captures: Path) -> None:
     """Captures of different tools and machines; and one twice, whose processes are then four."""
     check([str(captures / file) for file in pair])
