@@ -108,8 +108,13 @@ _KIND = ("name", "numSms", "computeMajor", "computeMinor")
 # What a trace hides or distorts, in sentences for the user.
 
 
-def warnings(trace: Trace, activities: pa.Table, calls: pa.Table, untimed: int) -> Iterator[str]:
-    """Yield the sentences that this trace deserves."""
+def warnings(
+    trace: Trace, activities: pa.Table, calls: pa.Table, untimed: int, *, replayed: bool
+) -> Iterator[str]:
+    """Yield the sentences that this trace deserves.
+
+    `replayed`: its kernels are those of CUPTI's range profiler.
+    """
     if trace.cut:
         yield (
             "the trace is truncated (a killed job?): only complete events are shown; "
@@ -119,6 +124,12 @@ def warnings(trace: Trace, activities: pa.Table, calls: pa.Table, untimed: int) 
         yield f"{trace.lost} events are not valid JSON and are left out"
     if untimed:
         yield f"{untimed:,} ops, ranges or calls have impossible times and are left out"
+    if replayed:
+        yield (
+            "kernels were measured one at a time by CUPTI's range profiler, which records no "
+            "times: they have those of gpu__time_duration.sum if all were measured, and are otherwise "
+            "spread evenly; for real times capture again without it"
+        )
     if not activities.num_rows:
         yield "this trace has no GPU work, and no ops with a duration"
     elif activities["kind"][0].as_py() == schema.CPU:
@@ -156,6 +167,8 @@ class Gathered:
         self._ranges = Ranges(self._threads)
         self._flows = Flows(self._threads)
         self._activities: list[pa.Table] = []
+        self._measured: list[pa.Table] = []
+        """Kernels of CUPTI's range profiler, in traces that have no other ones."""
         self._calls: list[pa.Table] = []
         self._launch_sizes: list[pa.Table] = []
         self._launched: list[pa.Table] = []
@@ -170,6 +183,10 @@ class Gathered:
         if work := [key for key in groups if _is_work(*key)]:
             kinds = [gpu.ACTIVITIES[category] for _, category in work]
             self._activities.append(gpu.activities(kinds, [groups.pop(key) for key in work]))
+            self.empty = False
+        if kernels := groups.pop(("X", gpu.MEASURED), None):
+            rows = gpu.measured_kernels(kernels)
+            self._measured += [rows] if len(rows) else []
             self.empty = False
         for phase, category in [*groups]:
             group = groups.pop((phase, category))
@@ -210,7 +227,7 @@ class Gathered:
         chains = FrameChains()
         layout = nested(ranges, self._ranges.python(), chains)
         activities, calls = self._work(ranges, layout)
-        on_gpu = bool(self._activities)
+        on_gpu = bool(self._activities or self._measured)
         base = base_ns(trace.header)
         ranks = pa.repeat(pa.scalar(rank(trace.header), pa.int32()), activities.num_rows)
         used = pc.unique(activities["device"]).drop_null().to_pylist() if on_gpu else []
@@ -224,7 +241,15 @@ class Gathered:
             threads=_threads(self._threads),
             devices=devices(trace.header, used),
             samples=self._samples.table(base),
-            warnings=tuple(warnings(trace, activities, calls, self.untimed)),
+            warnings=tuple(
+                warnings(
+                    trace,
+                    activities,
+                    calls,
+                    self.untimed,
+                    replayed=bool(self._measured and not self._activities),
+                )
+            ),
         )
 
     def recording(self, trace: Trace) -> Recording:
@@ -263,14 +288,19 @@ class Gathered:
 
     def _work(self, ranges: Columns, layout: Nested) -> tuple[pa.Table, pa.Table]:
         """Give activities and calls; where no GPU worked, the CPU's."""
-        if not self._activities:
+        if not self._activities and self._measured:
+            calls = _joined(schema.CALLS, self._calls)
+            kernels = _joined(schema.ACTIVITIES, self._measured)
+            activities = gpu.with_launches(kernels, calls)
+        elif not self._activities:
             names = self._ranges.names
             activities, calls = cpu.activities(ranges, layout, names, self._threads)
             return activities, _joined(schema.CALLS, [calls, *self._calls])
-        activities = _joined(schema.ACTIVITIES, self._activities)
-        calls = _joined(schema.CALLS, self._calls)
-        if self._launch_sizes:
-            activities = gpu.with_launch_sizes(activities, pa.concat_tables(self._launch_sizes))
+        else:
+            activities = _joined(schema.ACTIVITIES, self._activities)
+            calls = _joined(schema.CALLS, self._calls)
+            if self._launch_sizes:
+                activities = gpu.with_launch_sizes(activities, pa.concat_tables(self._launch_sizes))
         pids = gpu.launching_process(activities, calls, self._threads, self._hosts)
         return _set(activities, "pid", pids), calls
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import UNSET
 
 from pyprof import schema
@@ -45,6 +46,16 @@ ACTIVITIES = {
     "Memset": schema.MEMSET,
 }
 """Categories of GPU work."""
+
+MEASURED = "cuda_profiler_range"
+"""Category of kernels that CUPTI's range profiler measured, instead of all other GPU work.
+
+It spreads them evenly over its window: names, order and counters are real, times are not.
+"""
+_WHOLE_WINDOW = "__profile__"
+"""Its name for the window where it measured this as a whole, and not kernel by kernel."""
+_DURATION = "gpu__time_duration.sum"
+_LAUNCHES = r"^(?:cuda|cu|hip)\w*LaunchKernel"
 
 _IN_THREADS = frozenset({"hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"})
 """Calls that take their grid in threads (`globalWorkSizeX`, hip_ext.h), unlike all others."""
@@ -96,6 +107,49 @@ def activities(kinds: Sequence[int], groups: Sequence[list[Event]]) -> pa.Table:
     }
     columns["device"] = columns["device"].cast(pa.int32(), safe=False)
     return schema.table(schema.ACTIVITIES, columns)
+
+
+def measured_kernels(events: Sequence[Event]) -> pa.Table:
+    """Give the rows of kernels that CUPTI's range profiler measured, in their order.
+
+    They end after their measured time, if all have one.
+    """
+    kernels = [event for event in events if event.name != _WHOLE_WINDOW]
+    rows = activities([schema.KERNEL], [kernels])
+    took = ints([_whole(all_args(event).get(_DURATION)) for event in kernels])
+    if not took.null_count:
+        rows = _with(rows, "end", pc.add(rows["start"], took))
+    return rows.sort_by("start")
+
+
+def with_launches(kernels: pa.Table, calls: pa.Table) -> pa.Table:
+    """Tie measured kernels to their launches, the n-th to the n-th, if there are as many.
+
+    Each ran within its launch, as often as its counters took: it begins there.
+    """
+    is_launch = pc.match_substring_regex(calls["name"].cast(pa.string()), _LAUNCHES)
+    launches = calls.filter(is_launch).sort_by("start")
+    devices = pc.count_distinct(kernels["device"]).as_py()
+    if launches.num_rows != kernels.num_rows or devices > 1:
+        return kernels
+    end = pc.add(launches["start"], pc.subtract(kernels["end"], kernels["start"]))
+    kernels = _with(kernels, "corr", launches["corr"])
+    if pc.all(pc.less_equal(end[:-1], launches["start"][1:])).as_py() is not False:
+        kernels = _with(_with(kernels, "start", launches["start"]), "end", end)
+    return kernels
+
+
+def _whole(value: object) -> int | None:
+    return round(value) if isinstance(value, float) and 0 <= value < _MOST_NS else None
+
+
+_MOST_NS = 10**15
+"""Longer than any kernel."""
+
+
+def _with(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
+    place = table.schema.get_field_index(name)
+    return table.set_column(place, table.schema.field(place), column)
 
 
 def _work_names(kind: Ints, names: Names) -> pa.DictionaryArray:
