@@ -52,7 +52,7 @@ class Role(str, Enum):
 
 _COMMUNICATES = (
     # not what Inductor fused of the ops around a collective, nor a matrix product
-    r"^(?!triton_(?:poi|red|per|for)_|.*(?:gemm|matmul))"
+    r"^(?!triton_(?:poi|red|per|for)_|.*(?:(?<!fb)gemm|matmul))"
     r"(?:.*(?:(?:n|r|x|h|ms|one)ccl|nvshmem|horovod|userbuffers|multimem_|cross_device_"
     r"|lamport(?!_?init)"
     # collectives by their own names; not one among a block's threads, nor a copy to or from it
@@ -153,8 +153,8 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
     (
         Role.GEMM,
         (
-            # Gemma is a model
-            r"(?<!deep_)gemm(?!a(?:_|\d|$))|nvjet|gemv|matmul|(^|_|::)b?mm(_|$)|dot_kernel|^Cijk_"
+            # Gemma is a model; FBGEMM and DeepGEMM are libraries
+            r"(?<!deep_)(?<!fb)gemm(?!a(?:_|\d|$))|nvjet|gemv|matmul|(^|_|::)b?mm(_|$)|dot_kernel|^Cijk_"
             r"|mul_mat|marlin|trsm|_mm_sm\d|flatmm|fused_moe_kernel|fmoe_|mqa_logits|machete|mega_moe"
             r"|wvSplitK|LLMM1|lora_(shrink|expand|[ab]_)|_sgmv_|bgmv"
             r"|deep_gemm::\w*(einsum|bmk_bnk|bhr_hdr)|scaled_mm"
@@ -170,7 +170,7 @@ PATH_RULES: tuple[tuple[Role, str], ...] = (
         Role.INDEX,
         (
             r"gather|scatter|index|embedding|sort|top_?k|nonzero|masked|unique|searchsorted"
-            r"|DeviceSelect|DeviceCompact|take_|put_|indices|routing(?!\w*memset)|bitmatrix|token_ids|row_id_map|(^|::|_)nms_"
+            r"|DeviceSelect|DeviceCompact|take_|(?<!out)(?<!in)put_|indices|routing(?!\w*memset)|bitmatrix|token_ids|row_id_map|(^|::|_)nms_"
             # tokens to their experts and back
             r"|moe_align|moe_sum|moe::\w+::finalize|shuffle_mul_sum"
             # where a serving engine keeps what of which request

@@ -83,8 +83,12 @@ RULES: tuple[Rule, ...] = (
          r"|^kernel_cutlass_\w*(?:Sm90|Sm1\d\d|Hopper|Blackwell)\w*(?:Gemm|Attention)",
          "CuTe DSL: an argument is the matrix instruction"),
     Rule("deep-gemm", Says.YES,
-         r"deep_gemm::\w*(?:gemm|mqa_logits|einsum|bmk_bnk|bhr_hdr|mega_moe)",
+         r"deep_gemm::\w*(?:gemm|mqa_logits|einsum|bmk_bnk|bhr_hdr|mega_moe)"
+         # without its namespace, as tools show it that cut names short
+         r"|^(?:sm(?:90|1\d\d)_\w*(?:gemm|mega_moe)\w*_impl|fp8_(?:wgrad_)?gemm(?:_bw)?_kernel)(?!\w)",
          "DeepGEMM: Hopper's and Blackwell's matrix instructions alone"),
+    Rule("sage-attention", Says.YES, r"qk_int8?_sv_f(?:8|16)\w*_attn",
+         "SageAttention: MMA of int8, then of fp16 or fp8"),
     Rule("cudnn-sdpa", Says.YES, r"cudnn_generated_\w*sdpa", "cuDNN attention: 16 bits or fewer"),
     Rule(
         "flash",

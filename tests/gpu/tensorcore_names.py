@@ -283,6 +283,12 @@ NAMES: tuple[tuple[str, str | None, str], ...] = (
         ("void deep_gemm::fp8_gemm_kernel<4096u, 7168u, 128u, 160u, 128u, 0u, 64u, 9u, 4u, 128u, 128u, 1u, true,"
         " (deep_gemm::GemmType)1>(__nv_bfloat16*, float*, int*, unsigned int, CUtensorMap_st, CUtensorMap_st, CUtensorMap_st)"),
     ),
+    ("1", "e4m3", "sm90_fp8_gemm_1d2d_impl"),
+    ("1", "e4m3", "sm100_fp8_gemm_1d1d_impl"),
+    ("1", "e4m3", "fp8_gemm_kernel"),
+    ("1", "i8", "void qk_int8_sv_f8_attn_kernel<64u, 128u, 128u, 128u, (QuantGranularity)3>(CUtensorMap_st)"),
+    ("1", "f16", "void qk_int_sv_f16_attn_kernel<128u, 64u, 32u, 64u, 128u, (DataType)1>(signed char*, signed char*)"),
+    ("?", None, "void fbgemm_gpu::bounds_check_v2::reorder_batched_ad_lengths_kernel<long>(int)"),
     ("1", "tf32", "void deep_gemm::sm90_tf32_hc_prenorm_gemm_impl<24u, 16384u, 64u, 32u>(unsigned int, CUtensorMap_st, float*)"),
     ("1", "bf16", "void deep_gemm::sm90_bf16_gemm_impl<(cute::UMMA::Major)0>(float*)"),
     ("-", "f32", "void deep_gemm::transpose_and_pack_fp32_into_ue8m0<512u, 48u>(float*, unsigned int*)"),
@@ -298,7 +304,7 @@ NAMES: tuple[tuple[str, str | None, str], ...] = (
     ("-", None, "void deep_ep::intranode::combine<__nv_bfloat16, (int)8, (int)768, (int)4096>(T1 *, float *)"),
     ("-", "f32", "void deep_ep::internode_ll::dispatch<true, false, 7168>(void*, float*, int*, long*)"),
     ("1", None, "flash_mla_sparse_fwd_kernel"),
-    ("?", None, "void qk_int_sv_f8_attn_kernel<128u, 64u, 32u, 64u, 128u, (DataType)1>"),
+    ("1", None, "void qk_int_sv_f8_attn_kernel<128u, 64u, 32u, 64u, 128u, (DataType)1>"),
     # cuDNN, generated at run time
     ("?", None, "cudnn_generated_fort_native_sm80_convFwd_pointwise_pointwise_pointwise"),
     # Triton and Inductor
