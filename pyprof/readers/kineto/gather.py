@@ -127,8 +127,8 @@ def warnings(
     if replayed:
         yield (
             "kernels were measured one at a time by CUPTI's range profiler, which records no "
-            "times: they have those of gpu__time_duration.sum if all were measured, and are otherwise "
-            "spread evenly; for real times capture again without it"
+            "times: they have those of gpu__time_duration.sum if all were measured, and are "
+            "otherwise spread evenly; for real times capture again without it"
         )
     if not activities.num_rows:
         yield "this trace has no GPU work, and no ops with a duration"
