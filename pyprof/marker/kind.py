@@ -9,14 +9,15 @@ from pyprof.marker.library_ranges import is_library_range
 from pyprof.marker.model import CLOSURE, STEP_OF, Kind
 from pyprof.marker.user_ranges import STEP_END, is_fsdp, is_named_module, is_step
 
-_SEQ = re.compile(r", (?:seq|op_id) = ")
+_SEQ = re.compile(r", (?:seq|op_id|sizes) = ")
 _BARE_SEQ = re.compile(
     r"(?:aten|autograd|c10d|prims|quantized|torchvision)::\S+$|\w*Backward\d*$"
-    r"|autograd::engine::evaluate_function: \S+$"
+    r"|record_param_comms$|autograd::engine::evaluate_function: \S+$"
 )
 _TORCH_NAME = re.compile(
     r"(?:autograd::engine::evaluate_function: )?[\w.]+(?:::[\w.~]+)+(?:<.*>)?$"  # aten::add
-    r"|(?:autograd::engine::evaluate_function: )?\w*Backwards?\d*(?:_copy)?$|nccl:\w+$"
+    r"|(?:autograd::engine::evaluate_function: )?\w*Backwards?\d*(?:_copy)?$"
+    r"|nccl:\w+$|record_param_comms$"
 )
 
 CUT_OP = re.compile(r"""\{['"]mod['"]: ['"]([^'"]*)['"], ['"]op['"]: ['"]([^'"]*)['"]""")
@@ -50,12 +51,16 @@ def _named(name: str) -> Kind:
 def _is_torch_range(text: str) -> bool:
     """Tell an op or autograd node from a `record_function` of the user or of a library.
 
-    emit_nvtx numbers both. A user's range has no sequence number, no sizes and no namespace.
+    emit_nvtx numbers both. A user's range has no sequence number and no namespace. Nor has a
+    function of TorchScript, whose range names it and shows its arguments: the ops are inside.
+    (Ops had no namespace as long as ranges had no ids.)
     """
     name = text.split(", ", 1)[0]
     if is_fsdp(name):
         return False
-    return ", seq = " in text or ", sizes = " in text or _TORCH_NAME.match(name) is not None
+    if ", seq = " in text or _TORCH_NAME.match(name) is not None:
+        return True
+    return ", sizes = " in text and ", op_id = " not in text
 
 
 def _classify_dict(text: str) -> Kind:

@@ -32,7 +32,8 @@ _NAMES = re.compile(
     | (?:PyTorch[ ]Profiler|Iteration[ ]Start|Record[ ]Window|Activity[ ]Buffer)
     | (?:Optimizer\.(?:step|zero_grad|profile_hook)\#|enumerate\(DataLoader\)\#|enumerate\(\w+\)\#)
     | (?:DistributedDataParallel|FullyShardedDataParallel|DataParallel)\.forward$
-    | (?:record_param_comms|detach_?|resize_(?:as_)?|set_|_fw_primal|_make_dual|lift_fresh)$
+    | (?:<forward[ ]op>|<backward[ ]op>|_grad_sum_to_size)$    # TorchScript's
+    | (?:detach_?|resize_(?:as_)?|set_|_fw_primal|_make_dual|lift_fresh)$
     | (?:TorchDynamo|Torch-Compiled|Pregraph[ ]bytecode|AOTDispatcher|CompiledFunction
       |CompiledFxGraph|Inductor|CUDAGraph|cudagraph|CachingAutotuner|PyCodeCache|fx_codegen|_compile\.|compile_fx)
     | \#\#[ ]Call[ ]CompiledFxGraph

@@ -360,8 +360,10 @@ NOWHERE = Path()
 
 _OLD_NODE = re.compile(r"(?:Backward|_backward), seq = ")
 _NUMBER = re.compile(r", (?:seq|op_id) = (?:-?\d+)?")
-_COMPILED = re.compile(r"(?:^|: )CompiledFunction(?:Backward)?(?:,|$)")
-"""What torch.compile makes of a whole graph: it holds the ops that are called in it."""
+_WHOLE_GRAPH = re.compile(
+    r"(?:^|: )(?:CompiledFunction|torch::jit::.*?DifferentiableGraph)(?:Backward\d*)?(?:,|$)"
+)
+"""What torch.compile and TorchScript make of a whole graph: it holds the ops called in it."""
 _TENSORLESS = frozenset({"device", "layout", "memory_format", "Generator"})
 _DECORATION = re.compile(r"torch|autograd|_backward|::|jit")
 
@@ -379,7 +381,7 @@ def ops(named: Sequence[tuple[str, str]], seqs: Sequence[str]) -> list[tuple[str
     """
     if named:
         return list(named)
-    seqs = [text for text in seqs if not _COMPILED.search(text)] or seqs
+    seqs = [text for text in seqs if not _WHOLE_GRAPH.search(text)] or seqs
     old_nodes = [text for text in seqs if _OLD_NODE.search(text) and not is_engine(text)]
     if old_nodes:
         return [("na", _without_backward(text)) for text in old_nodes]
@@ -389,7 +391,9 @@ def ops(named: Sequence[tuple[str, str]], seqs: Sequence[str]) -> list[tuple[str
 
 def forward_ops(path: Path) -> list[tuple[str, str]]:
     """Name the ops of a forward path as `ops` does; none for a whole graph that was compiled."""
-    return [named_op for named_op in ops(path.ops, path.seqs) if not _COMPILED.match(named_op[1])]
+    return [
+        named_op for named_op in ops(path.ops, path.seqs) if not _WHOLE_GRAPH.match(named_op[1])
+    ]
 
 
 def _without_backward(text: str) -> str:

@@ -137,6 +137,39 @@ def test_ops_of_a_compiled_graph_speak_for_themselves(tmp_path: Path) -> None:
     assert "sizes" not in lines[2]
 
 
+def test_ops_of_a_scripted_graph_speak_for_themselves(tmp_path: Path) -> None:
+    """TorchScript's function names their layer, its graph's node their direction, and no more."""
+    node = "torch::jit::(anonymous namespace)::DifferentiableGraphBackward, seq = 7"
+    lines = parsed(
+        tmp_path,
+        [
+            *around(
+                "attend, op_id = 1, sizes = [[], [4, 8]]",
+                "<forward op>, op_id = 2, sizes = [[4, 8]]",
+                "aten::linear, seq = 6, op_id = 3",
+            ),
+            *around(
+                f"{EVALUATE}{node}",
+                node,
+                "<backward op>, op_id = 5",
+                "aten::matmul, op_id = 6",
+                "aten::mm, op_id = 7",
+                at=300,
+            ),
+        ],
+        *(Work(at=(9 * at, 9 * at + 1), call=(at, at + 10)) for at in (100, 300)),
+    )
+    ways = [(line["dir"], line["op"], line["layer"]) for line in lines]
+    assert ways == [("fprop", ["linear"], ["attend"]), ("bprop", ["matmul", "mm"], [])]
+
+
+def test_a_compiled_backward_pass_has_a_direction_without_numbers(tmp_path: Path) -> None:
+    """Sizes alone make a range one of PyTorch's own."""
+    fused = encode_op(Call("cpp", "cpp_fused_gelu_0"))
+    ranges = around("CompiledFunctionBackward, sizes = [[9, 9]]", fused, at=300)
+    assert backward(tmp_path, *ranges)["dir"] == "bprop"
+
+
 @pytest.mark.parametrize(("forward", "way"), [(1, "bprop"), (2, "fprop")])
 def test_between_its_nodes_the_engine_adds_up_gradients(
     tmp_path: Path, forward: int, way: str

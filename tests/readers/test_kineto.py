@@ -315,6 +315,19 @@ def test_collective(tmp_path: Path) -> None:
     assert found.kwargs == {"out_numel": 100, "group_size": 4}
 
 
+def test_a_collective_of_unknown_kind_is_an_op(tmp_path: Path) -> None:
+    """Before torch 2.2 nothing said which collective it was; its kernel is not without an op."""
+    events = [op("record_param_comms", 1, 9, External_id=3), kernel(1, 5)]
+    (written,) = texts(read(tmp_path, events))
+    assert marker.classify(written) == marker.Kind.SEQ
+
+
+def test_functions_of_torchscript_are_no_ops(tmp_path: Path) -> None:
+    """They have the category and the shapes of ops, but no number: ops are inside."""
+    events = [op("my_attention", 1, 9, External_id=3, Input_Dims=[[], [4, 8]]), kernel(1, 5)]
+    assert texts(read(tmp_path, events)) == ["my_attention"]
+
+
 def test_annotations_of_2021_are_no_ops(tmp_path: Path) -> None:
     """Until torch 1.12 annotations had the category of ops; they stay as they are."""
     events = [event("Operator", "ProfilerStep#5", 1, 9, External_id=1), kernel(1, 5)]

@@ -100,11 +100,16 @@ def dtype(name: object) -> str:
 
 
 def is_op(name: str, args: dict[str, Any]) -> bool:
-    """Tell an op from an annotation: until torch 1.12 both have the same category."""
+    """Tell an op from an annotation: until torch 1.12 both have the same category.
+
+    Functions of TorchScript have it, too, with shapes, but no sequence number: they name a part of
+    the program, as annotations do.
+    """
     if "::" in name and "::" in name.partition(" ")[0]:
         return True
-    has_op_fields = not _OF_OPS.isdisjoint(args) or bool(_dims(args))
-    return has_op_fields or marker.is_backward(name) or is_generated(name)
+    if not _OF_OPS.isdisjoint(args) or marker.is_backward(name) or is_generated(name):
+        return True
+    return name == "record_param_comms" or (":" in name and bool(_dims(args)))  # nccl:all_reduce
 
 
 def is_generated(name: str) -> bool:
