@@ -165,8 +165,7 @@ def test_ops_of_a_scripted_graph_speak_for_themselves(tmp_path: Path) -> None:
 
 def test_a_compiled_backward_pass_has_a_direction_without_numbers(tmp_path: Path) -> None:
     """Sizes alone make a range one of PyTorch's own."""
-    fused = encode_op(Call("cpp", "cpp_fused_gelu_0"))
-    ranges = around("CompiledFunctionBackward, sizes = [[9, 9]]", fused, at=300)
+    ranges = around("CompiledFunctionBackward, sizes = [[9, 9]]", MUL, at=300, tid=12)
     assert backward(tmp_path, *ranges)["dir"] == "bprop"
 
 
