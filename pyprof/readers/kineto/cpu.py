@@ -28,7 +28,9 @@ _VIEWS = (
     "movedim narrow numpy_T permute ravel real row_indices select slice split "
     "split_with_sizes squeeze swapaxes swapdims t tensor_split transpose unbind unflatten "
     "unfold unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze values view view_as "
-    "view_as_complex view_as_real vsplit contiguous flatten reshape resolve_conj resolve_neg to"
+    "view_as_complex view_as_real vsplit contiguous flatten reshape resolve_conj resolve_neg to "
+    # without training the input itself; in training the ops inside drop
+    "alpha_dropout dropout feature_alpha_dropout feature_dropout positive type_as"
 )
 _ALLOCATIONS = (
     "_efficientzerotensor _empty_affine_quantized _resize_output empty empty_like empty_permuted "

@@ -122,6 +122,17 @@ def test_views_are_no_work(tmp_path: Path) -> None:
     assert read(tmp_path, events).activities["name"].to_pylist() == ["aten::copy_"]
 
 
+@pytest.mark.parametrize("name", ["aten::dropout", "aten::feature_dropout_", "aten::type_as"])
+def test_what_gives_its_input_back_is_no_work(tmp_path: Path, name: str) -> None:
+    """Dropout without training, a type that is the same; in training the ops inside are rows."""
+    events = [
+        op(name, 0, 10, External_id=1),
+        op(name, 20, 10, External_id=2),
+        op("aten::mul", 22, 5, External_id=3),
+    ]
+    assert read(tmp_path, events).activities["name"].to_pylist() == ["aten::mul"]
+
+
 def test_user_functions(tmp_path: Path) -> None:
     """A user's function is a row only where no op is inside."""
     events = [
