@@ -17,6 +17,8 @@ FAMILY = "norm"
 _X, _W = Tensor((4, 6), "bfloat16"), Tensor((6,), "bfloat16")
 _X8, _ROWS = Tensor((4, 6), "float8_e4m3fn"), Tensor((4, 1), "float32")
 _ONE = Tensor((1,), "float32")
+_IMAGE, _CHANNELS = Tensor((2, 4, 3, 3), "bfloat16"), Tensor((4,), "bfloat16")
+_GROUPED = "Tensor input, int num_groups, Tensor weight, Tensor bias, float eps"
 
 RMS, ADD, ROUND = 4, 1, 5
 _LAYER = 8
@@ -28,6 +30,20 @@ def _weight(a: Args) -> Tensor:
     if size(weight, -1) != size(a.tensor("input"), -1):
         raise Unknown("arguments do not fit the op")
     return weight
+
+
+# 72 * 8; 72 and 2 * 4 read, 72 written of 2 bytes
+@op(
+    *("aiter::_groupnorm_run", "aiter::groupnorm_run"),
+    signature=(_GROUPED, f"Tensor out, Tensor workspace, {_GROUPED}"),
+    example=Call("aiter", "_groupnorm_run", (_IMAGE, 2, _CHANNELS, _CHANNELS, 1e-5)),
+    flops=576,
+    bytes=304,
+)
+def group_norm(a: Args) -> Work:
+    """Group norm, given its result and where it keeps its sums, or not."""
+    x = a.tensor("input")
+    return Work(_LAYER * x.numel, (x, a.tensor("weight"), a.tensor("bias")), (like(x),))
 
 
 # 24 * 4; 24 and 6 read, 24 written of 2 bytes

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof import ops
-from pyprof.marker import Call, Tensor, Value
+from pyprof.marker import Call, Opaque, Tensor, Value
 from pyprof.marker.batch import Batch, Phase
 from pyprof.ops.model_config import CONTRADICTS, REMEDY, ModelConfig
 from pyprof.ops.work import Setting
@@ -362,3 +362,32 @@ def test_packed_sequences_in_both_orders_of_arguments(
     packed, starts = Tensor((16, HEADS, WIDTH), "bfloat16"), Tensor((3,), "int32")
     call = Call("", "FlashAttnVarlenFunc", (packed, packed, packed, starts, starts, *rest))
     assert ops.cost(call).flops == (2 * HEADS * 8 * 8 * 2 * WIDTH if known else None)
+
+
+def test_aiter_is_given_the_result_of_a_group_norm_or_not() -> None:
+    """Both are the same work."""
+    x, scale, sums = (
+        Tensor((2, 4, 3, 3), "bfloat16"),
+        Tensor((4,), "bfloat16"),
+        Tensor((8,), "float32"),
+    )
+    given = (x, 2, scale, scale, 1e-5)
+    with_result = ops.cost(Call("aiter", "_groupnorm_run", (x, sums, *given)))
+    plain = ops.cost(Call("aiter", "_groupnorm_run", given))
+    assert (plain.flops, plain.bytes) == (with_result.flops, with_result.bytes) == (576, 304)
+
+
+@pytest.mark.parametrize(("layout", "heads"), [(0, 8), (1, 4)])
+def test_sage_attention_says_where_its_heads_are(layout: int, heads: int) -> None:
+    """[batch, tokens, heads, head] or heads before tokens: without the layout FLOPs are unknown."""
+    q, half = Tensor((2, 4, 8, 16), "int8"), Tensor((2, 4, 8, 16), "float16")
+    scale = Tensor((2, 4, 1), "float32")
+    given = (q, q, half, half, scale, scale)
+    tokens = 32 // heads
+    for causal, whole in ((0, 1), (1, 2)):
+        call = Call("sageattention", "qk_int8_sv_f16_accum_f32_attn", (*given, layout, causal))
+        scores = 2 * heads * tokens * tokens
+        assert ops.cost(call).flops == scores * 2 * (16 + 16) // whole
+    hidden = Call("sageattention", "qk_int8_sv_f16_accum_f32_attn", (*given, Opaque()))
+    cost = ops.cost(hidden)
+    assert (cost.flops, cost.bytes, cost.reason) == (None, 6208, "tensor_layout not recorded")
