@@ -52,6 +52,28 @@ _LIBRARY = re.compile(
 )
 
 
+_INITIALISES = re.compile(r"(?:^|[/\\])torch[/\\]nn[/\\]init\.py:")
+_CLIPS = re.compile(r"(?:^|[/\\])torch[/\\]nn[/\\]utils[/\\]clip_grad\.py:")
+_OF_OPTIMIZERS = re.compile(
+    r"_foreach_(?!copy_)\w+$|_fused_(?:adam|sgd|adagrad)\w*$|_amp_(?:foreach|update_scale)\w*$"
+    r"|clip_grad\w+$|get_total_norm$"
+)
+"""Ops on the parameters or gradients of a whole model: only optimizers and their like call them."""
+
+
+def initialises(path: Path) -> bool:
+    """Whether work on this path fills parameters for the first time."""
+    return any(_INITIALISES.search(frame) for frame in path.trace)
+
+
+def updates(path: Path) -> bool:
+    """Whether work on this path is part of an update of parameters: clips, scales, averages."""
+    named_ops = ops(path.ops, path.seqs)
+    return any(_OF_OPTIMIZERS.match(op) for _, op in named_ops) or any(
+        _CLIPS.search(frame) for frame in path.trace
+    )
+
+
 def is_framework(frame: str) -> bool:
     """Tell whether a `file:line` frame only carries a call through to where the work is."""
     return _FRAMEWORK.search(frame) is not None and _ALGORITHM.search(frame) is None

@@ -277,13 +277,16 @@ def _direction(
     """Say what each activity is part of; of copy, comm, bprop, optim and fprop the first.
 
     What the engine launches of itself, called from no line and in no layer, is bprop. PyTorch's
-    own ranges go before what the user's names say, these before the mere presence of an op.
+    own ranges go before what the user's names say, these before the mere presence of an op. First
+    values of parameters are of no direction; clipping gradients is part of the optimizer's update.
     """
-    backward, optimizer, some_op, called = (
+    backward, optimizer, updates, initialises, some_op, called = (
         np.array([flag(entry) for entry in described]).take(path)
         for flag in (
             lambda entry: entry.backward,
             lambda entry: entry.optimizer,
+            paths.updates,
+            paths.initialises,
             lambda entry: bool(entry.ops or entry.seqs),
             lambda entry: bool(entry.trace or entry.layer),
         )
@@ -296,7 +299,8 @@ def _direction(
     comm = np.array([communicates(text) for text in map(demangle, names)], bool)[name]
     for holds, direction in (  # the last that holds counts
         (some_op & (code <= 1), 1),
-        (optimizer, 3),
+        (initialises, 0),
+        (optimizer | updates, 3),
         (backward | (around.engine & some_op & ~called), 2),
         (comm, _COMM),
         ((kind == schema.MEMCPY) | (kind == schema.MEMSET), 5),

@@ -105,6 +105,9 @@ def test_ranges_of_others_are_never_ops(text: str, tmp_path: Path) -> None:
     assert inside["op"] == ["mm"]
 
 
+_NN = "/usr/lib/python3/site-packages/torch/nn"
+
+
 @pytest.mark.parametrize(
     ("texts", "expected"),
     [
@@ -120,6 +123,16 @@ def test_ranges_of_others_are_never_ops(text: str, tmp_path: Path) -> None:
         (("Optimizer.step#SGD.step", "aten::add_"), "optim"),
         ((encode_op(Call("torch.optim", "step", ())), MM), "optim"),
         (("Optimizer.zero_grad#SGD.zero_grad",), "optim"),
+        (("aten::_foreach_norm, op_id = 4",), "optim"),
+        (("aten::_foreach_norm, op_id = 4", "aten::linalg_vector_norm, op_id = 5"), "optim"),
+        (("aten::_amp_foreach_non_finite_check_and_unscale_, op_id = 4",), "optim"),
+        (("aten::_foreach_copy_, op_id = 4",), "fprop"),
+        (("MyFnBackward, seq = 3", "aten::_foreach_mul_, op_id = 4"), "bprop"),
+        ((encode_op(Call("torch.nn.utils", "clip_grad_norm_", ())), MM), "optim"),
+        ((encode_trace([f"{_NN}/utils/clip_grad.py:9"]), "aten::mul, op_id = 4"), "optim"),
+        ((encode_trace([f"{_NN}/init.py:9"]), "aten::uniform_, op_id = 4"), ""),
+        ((encode_trace(["my/nn/init.py:9"]), "aten::uniform_, op_id = 4"), "fprop"),
+        ((encode_trace([f"{_NN}/utils/parametrizations.py:9"]), MM), "fprop"),
         (("Optimizer.step#SGD.step", "Optimizer.closure#", MM), "fprop"),
         (("train_step",), ""),
         ((), ""),
@@ -129,7 +142,10 @@ def test_ranges_of_others_are_never_ops(text: str, tmp_path: Path) -> None:
 def test_the_direction_follows_from_the_ranges(
     texts: tuple[str, ...], expected: str, tmp_path: Path
 ) -> None:
-    """Bprop inside any backward node, optim inside an optimizer, fprop inside an op, else empty."""
+    """Bprop inside any backward node, optim inside an optimizer, fprop inside an op, else empty.
+
+    Clipping gradients belongs to the update; first values of parameters are of no pass.
+    """
     (line,) = parsed(tmp_path, around(*texts))
     assert line["dir"] == expected
 

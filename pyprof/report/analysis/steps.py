@@ -41,15 +41,24 @@ if TYPE_CHECKING:
 
 
 def optimizer_rows(records: Records, launch_ns: Ints) -> Bounds | None:
-    """Let a step end with the last launch of each run of the optimizer's rows."""
+    """Let a step end with the last launch of each run of the optimizer's rows.
+
+    Runs without a backward pass between them are of one step: clipping, updates, averages.
+    """
     kernels = records.coded("kind")
     work = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kernels.values), False])
     part = records.coded("dir")
-    optim = np.array([*(name == "optim" for name in part.values), False]).take(part.index)
+    optim, backward = (
+        np.array([*(name == wanted for name in part.values), False]).take(part.index)
+        for wanted in ("optim", "bprop")
+    )
     rows = np.flatnonzero(work.take(kernels.index))
     rows = rows[np.argsort(launch_ns[rows], kind="stable")]
     inside = optim[rows]
     last = np.flatnonzero(inside & ~np.append(inside[1:], False))
+    if backward.any():
+        passes = np.cumsum(backward[rows])[last]
+        last = last[np.append(np.diff(passes) > 0, True)] if len(last) else last
     if len(last) < 2:  # noqa: PLR2004 - a single one tells no period
         return None
     end = launch_ns[rows[last]] + 1

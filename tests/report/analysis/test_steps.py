@@ -182,6 +182,22 @@ def test_optimizer_rows_tell_steps_where_only_records_are_there() -> None:
     assert found.of_row.tolist() == [0, 0, 0, 1, 1, 2, 2]
 
 
+def test_updates_without_a_backward_pass_between_them_are_of_one_step() -> None:
+    """Gradients are clipped, then other work is launched, then the optimizer updates."""
+    ranges, work = [], []
+    for at in (100, 200, 300):
+        ranges += [
+            Range("MulBackward0, seq = 1", (at, at + 9)),
+            Range("aten::_foreach_norm, op_id = 4", (at + 10, at + 19)),
+            Range("aten::stack, op_id = 5", (at + 20, at + 29)),
+            Range("Optimizer.step#Adam.step", (at + 30, at + 39)),
+        ]
+        launches = [at + 2, at + 12, at + 22, at + 32]
+        work += [Work((start + 2, start + 3), (start, start + 1)) for start in launches]
+    found = find_steps(parse(capture(work, ranges=ranges)))
+    assert (found.origin, found.of_row.tolist()) == ("Optimizer.step", [0] * 4 + [1] * 4 + [2] * 4)
+
+
 @pytest.mark.parametrize("periods", [4, 7])
 def test_repetition_is_steps(periods: int) -> None:
     """Kernels that repeat are steps, each begins after the longest pause."""
