@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 def around(capture: Capture, sweep: Sweep, launch: Ints, site: Sites) -> Ints:
     """Find the range whose layers count where those of the site's ops say nothing; NONE for none.
 
-    For what a graph replays, that around the launch of the graph; else that around a backward pass.
+    For what a graph replays, that around the launch of the graph, if nothing tells where it was
+    captured: a graph may be launched anywhere. Else that around a backward pass.
     """
     range_of_row = _around_backward(capture, sweep, launch, site)
-    rows = np.flatnonzero((site.row != launch) & (launch != NONE))
+    rows = np.flatnonzero((site.row == NONE) & (launch != NONE))
     if len(rows):
         at_launch = innermost(sweep.nest, *_launches(site, launch[rows]))
         range_of_row[rows] = np.where(at_launch == NONE, range_of_row[rows], at_launch)

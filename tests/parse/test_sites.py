@@ -72,6 +72,15 @@ CAPTURED = [
 ]
 
 
+def test_a_node_captured_outside_of_layers_is_in_none(tmp_path: Path) -> None:
+    """The layer around the launch of its graph is not its own; without a capture it is all there
+    is."""
+    ranges = [Range(MM, (20, 40)), Range("warm-up", (900, 2000))]
+    work = replay(1, 1000, "gemm", "gemm")
+    found = lines(parsed(tmp_path, work, ranges, [(30, NODE)], [0, None]))
+    assert [(line["op"], line["layer"]) for line in found] == [(["mm"], []), ([], ["warm-up"])]
+
+
 def test_a_captured_kernel_has_the_op_of_its_capture(tmp_path: Path) -> None:
     """Not the one around the launch of the replay; each replay anew, in order of start."""
     work = replay(1, 1000, "gemm", "relu") + replay(2, 1500, "gemm", "relu")
