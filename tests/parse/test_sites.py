@@ -73,8 +73,7 @@ CAPTURED = [
 
 
 def test_a_node_captured_outside_of_layers_is_in_none(tmp_path: Path) -> None:
-    """The layer around the launch of its graph is not its own; without a capture it is all there
-    is."""
+    """The layer around its graph's launch is not its own; without a capture it is all there is."""
     ranges = [Range(MM, (20, 40)), Range("warm-up", (900, 2000))]
     work = replay(1, 1000, "gemm", "gemm")
     found = lines(parsed(tmp_path, work, ranges, [(30, NODE)], [0, None]))
