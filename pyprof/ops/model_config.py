@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 REMEDY = "give --model-config"
 """What to do where a cost is unknown for want of such a size."""
 
+LAYER_TYPES = "give --model-config a config.json with layer_types"
+"""What to do where the model has a window, and it is unknown in which layers."""
+
 CONTRADICTS = "--model-config contradicts the capture"
 """What the reason of a cost begins with where a recorded shape cannot be that model's."""
 
@@ -61,7 +64,7 @@ class ModelConfig:
     key_heads: int | None = None
     head_size: int | None = None
     window: int | None = None
-    """How many keys a query of some layers sees; None where every layer's sees all."""
+    """How many keys a query of `windowed` layers sees; None where every layer's sees all."""
     layers: int | None = None
     vocabulary: int | None = None
     latent: int | None = None
@@ -73,6 +76,8 @@ class ModelConfig:
     """Width of a head's values, where it is not that of its keys."""
     keys_chosen: int | None = None
     """How many keys a query of sparse attention sees; None where it sees all."""
+    windowed: tuple[bool, ...] | None = None
+    """Per layer with attention: whether its queries see only the window. None if not stated."""
     weights: str = ""
     """How weights are stored: `mxfp4`, `fp8`, `int4`; a dtype where they are not packed."""
 
@@ -95,7 +100,35 @@ def read(document: object) -> ModelConfig:
         sizes["head_size"] = sizes["unturned"] + sizes["turned"]
     elif sizes["head_size"] is None and sizes["heads"] and sizes["hidden"]:
         sizes["head_size"] = sizes["hidden"] // sizes["heads"] or None
-    return ModelConfig(**sizes, weights=_weights(said))
+    windowed = _windowed(said, sizes["layers"]) if sizes["window"] else None
+    return ModelConfig(**sizes, windowed=windowed, weights=_weights(said))
+
+
+def _windowed(said: Mapping[str, object], layers: int | None) -> tuple[bool, ...] | None:
+    """Return for each layer with attention whether it has the window; None if not stated.
+
+    By its type, else by Gemma's period (of so many layers the last sees all) or Qwen's first layer
+    with a window.
+    """
+    types = said.get("layer_types")
+    if isinstance(types, list) and len(types) == (layers or len(types)):
+        attention = [kind for kind in types if kind not in _NO_ATTENTION]
+        windowed = [_ATTENTION.get(str(kind)) for kind in attention]
+        known = tuple(each for each in windowed if each is not None)
+        return known if known and len(known) == len(windowed) else None
+    period, first = said.get("sliding_window_pattern"), said.get("max_window_layers")
+    if layers is None or layers > _MOST_LAYERS or types is not None:
+        return None
+    if type(period) is int and period > 0:
+        return tuple((layer + 1) % period != 0 for layer in range(layers))
+    if type(first) is int and said.get("use_sliding_window") is True:
+        return tuple(layer >= first for layer in range(layers))
+    return None
+
+
+_ATTENTION = {"sliding_attention": True, "full_attention": False}
+_NO_ATTENTION = ("linear_attention", "mamba", "conv")
+_MOST_LAYERS = 1 << 12
 
 
 def _text_part(document: Mapping[str, object]) -> Mapping[str, object]:

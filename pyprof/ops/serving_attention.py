@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from pyprof.marker import Call, Tensor
 from pyprof.marker.batch import Batch, Phase
-from pyprof.ops.attention import fused
-from pyprof.ops.model_config import CONTRADICTS
+from pyprof.ops.attention import Band, fused
+from pyprof.ops.model_config import CONTRADICTS, LAYER_TYPES
 from pyprof.ops.registry import op
 from pyprof.ops.signature import MISSING, Unknown
 from pyprof.ops.work import Args, Setting, Work, fresh, like, size
@@ -27,7 +27,9 @@ _TABLE, _LENGTHS = Tensor((2, 4), "int32"), Tensor((2,), "int32")
 _PACKED, _STARTS = Tensor((16, 4, 16), "bfloat16"), Tensor((3,), "int32")
 _FLASH, _HEADS = Tensor((2, 8, 4, 16), "bfloat16"), Tensor((2, 4, 8, 16), "bfloat16")
 _SERVED = Setting(batch=Batch(Phase(1, 6, 8, 36, 48), Phase(2, 2, 10, 2, 10)))
-_FULL = "requests of the step's range, all keys seen"
+FULL = "requests of the step's range, all keys seen"
+"""What a cost rests on that a window, of which nothing is recorded, would make less."""
+_WINDOWED = "requests of the step's range, the keys of a window seen"
 _EQUAL = "requests of equal length without cached keys, the only ones of these sizes"
 _THREE, _FOUR = 3, 4
 
@@ -43,15 +45,50 @@ def _says_window(a: Args) -> bool:
     return type(value) is int
 
 
-def _check_window(a: Args, longest: int) -> None:
-    """Raise Unknown where some query may not see all keys, of at most `longest`."""
-    window = _window(a)
-    if window is None and not _says_window(a) and (model := a.setting.model) is not None:
-        window = model.window
-        if window is not None and longest > window:
-            raise Unknown(f"which layers have the model's window of {window} keys not recorded")
-    if window is not None and longest > window:
+def _seen_window(a: Args, longest: int) -> int | None:
+    """Return how many keys before its own a query sees, None for all of at most `longest`.
+
+    The call says so, else the model's configuration. Raises Unknown if it leaves open which layers
+    have its window.
+    """
+    window, model = _window(a), a.setting.model
+    if window is None and not _says_window(a) and model is not None and model.window is not None:
+        if longest <= model.window:
+            return None
+        layer = a.setting.layer
+        if model.windowed is None or layer is None:
+            which = f"which layers have the model's window of {model.window} keys not"
+            stated = f"stated: {LAYER_TYPES}" if model.windowed is None else "recorded"
+            raise Unknown(f"{which} {stated}")
+        window = model.window - 1 if model.windowed[layer] else None
+    return window if window is not None and longest > window else None
+
+
+def _within(window: int, batch: Batch) -> Batch:
+    """Return the work that a window leaves of a batch.
+
+    Raises Unknown for a phase of several requests: how long each is, sums do not tell.
+    """
+    return Batch(
+        _phase_within(window, batch.prefill, causal=True),
+        _phase_within(window, batch.decode, causal=False),
+    )
+
+
+def _phase_within(window: int, phase: Phase, *, causal: bool) -> Phase:
+    """Return a phase whose sums give the scores and the keys within the window."""
+    if phase.keys <= window:
+        return phase
+    if phase.requests != 1:
         raise Unknown("lengths of the requests within a sliding window not recorded")
+    queries = phase.queries
+    keys = min(phase.keys, queries + window)
+    if causal:
+        twice = Band(window, 0, from_end=True).seen(queries, phase.keys)
+    else:
+        twice = 2 * queries * min(phase.keys, window + 1)
+    squared = twice % 2  # keeps the half of an odd area
+    return Phase(1, queries, keys, squared if causal else 0, (twice + squared) // 2)
 
 
 def _by_requests(a: Args, q: Tensor, key_heads: int, value_width: int, kept: str | None) -> Work:
@@ -67,14 +104,17 @@ def _by_requests(a: Args, q: Tensor, key_heads: int, value_width: int, kept: str
     tokens = q.numel // max(1, heads * width)
     if batch.queries > tokens:
         raise Unknown("the step's range states more tokens than the op was given")
-    _check_window(a, max(batch.prefill.keys, batch.decode.keys))
+    window = _seen_window(a, max(batch.prefill.keys, batch.decode.keys))
+    seen = batch if window is None else _within(window, batch)
     out = fresh((batch.queries, heads, value_width), q.dtype)
-    cached = fresh((batch.keys, key_heads, width + value_width), kept)
+    cached = fresh((seen.keys, key_heads, width + value_width), kept)
     params: dict[str, object] = {"H": heads, "Hk": key_heads, "D": width, "Dv": value_width}
     params |= {"Nq": batch.queries, "Nk": batch.keys} | ({"type": q.dtype} if q.dtype else {})
-    flops = heads * batch.twice_scores * (width + value_width)
+    params |= {"window": window} if window is not None else {}
+    flops = heads * seen.twice_scores * (width + value_width)
     given = fresh((batch.queries, heads, width), q.dtype)
-    return Work(flops, (given, cached), (out,), params, via=_EQUAL if equal else _FULL)
+    via = _EQUAL if equal else _WINDOWED if window is not None else FULL
+    return Work(flops, (given, cached), (out,), params, via=via)
 
 
 def _of_equal_length(a: Args, q: Tensor) -> Batch | None:
@@ -598,7 +638,7 @@ def _decoded(
     given = fresh((phase.queries, heads, width), dtype)
     out = fresh((phase.queries, heads, value_width), _result_type(dtype))
     cached = fresh((phase.keys, width), kept)
-    return Work(heads * 2 * phase.products * sum(widths), (given, cached), (out,), via=_FULL)
+    return Work(heads * 2 * phase.products * sum(widths), (given, cached), (out,), via=FULL)
 
 
 def _result_type(dtype: str | None) -> str | None:
@@ -613,7 +653,7 @@ def _prefilled(phase: Phase, heads: int, widths: tuple[int, int], dtype: str | N
     out = fresh((phase.queries, heads, value_width), dtype)
     expanded = fresh((phase.keys, heads, width + value_width), dtype)
     scores = 2 * phase.products - phase.queries_squared
-    return Work(heads * scores * sum(widths), (given, expanded), (out,), via=_FULL)
+    return Work(heads * scores * sum(widths), (given, expanded), (out,), via=FULL)
 
 
 # as above, what is multiplied before and behind it being ops of their own; queries of 24 + 8

@@ -151,6 +151,8 @@ class Setting:
     """The requests of the serving step that it is part of."""
     weights: str = ""
     """How its kernels' names say that weights are stored: `mxfp4`."""
+    layer: int | None = None
+    """Which of the model's layers with attention it is of, counted from 0; None if unknown."""
     ranks: int = 1
     """Among how many ranks a layer of the model is divided: its heads over those recorded."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import numpy as np
 from pyprof import schema
 from pyprof.arrow_setup import give_back
 from pyprof.gpu.kernel_roles import Role, rank, role
+from pyprof.ops.model_config import LAYER_TYPES
 from pyprof.parse.records import Coded, combinations, distinct
 from pyprof.prof import op_calls
 from pyprof.prof.apportion import UNKNOWN, apportion, parts
@@ -54,6 +55,9 @@ _GRAPH = (
 _NO_SIZE = "the number of bytes copied or set is not recorded"
 _FIRST_REASONS = (_KNOWN, _GRAPH, _NO_SIZE)
 _INSIDE = "inside it: "
+IMPOSSIBLE = (
+    f"above the device's peak if all keys are seen, so fewer are (a window?): {LAYER_TYPES}"
+)
 UNSAID = "unknown reason: its formula gives none"
 
 
@@ -289,6 +293,18 @@ def apportion_costs(rows: Rows, grouping: Grouping, prices: Prices) -> Costs:
         work_of=rows.work_of,
         helper=helper,
         tried=grouping.tried,
+    )
+
+
+def without_impossible(costs: Costs, rows: Ints) -> Costs:
+    """Return costs in which those of the op calls of some rows are unknown."""
+    if not len(rows):
+        return costs
+    unknown = np.isin(costs.call, costs.call[rows])
+    reason_of = np.where(unknown, len(costs.reason), costs.reason_of)
+    flops, moved = (np.where(unknown, UNKNOWN, part) for part in (costs.flops, costs.bytes))
+    return replace(
+        costs, flops=flops, bytes=moved, reason=[*costs.reason, IMPOSSIBLE], reason_of=reason_of
     )
 
 

@@ -16,11 +16,12 @@ from pyprof.marker import Tensor, batch
 from pyprof.ops import registry
 from pyprof.ops.work import Setting
 from pyprof.parse.records import combinations
+from pyprof.prof import op_calls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Integers
+    from pyprof.arrays import Integers, Ints
     from pyprof.marker import Call
     from pyprof.ops.model_config import ModelConfig
     from pyprof.parse.records import Records
@@ -39,15 +40,73 @@ def with_settings(
         return number, list(with_model)
     depends = np.array([_depends(each) for each in contexts], bool)
     of_row = np.where(depends[number], step.index + 1, 0)
-    first, row_number = combinations(number, of_row)
+    layer = _layers(records, number, of_row, contexts, model)
+    first, row_number = combinations(number, of_row, layer)
     batches = [None, *map(batch.read, step.values)]
-    pairs = zip(number[first].tolist(), of_row[first].tolist(), strict=True)
+    parts = (part[first].tolist() for part in (number, of_row, layer))
     return row_number, [
-        replace(with_model[place], setting=replace(plain, batch=batches[at]))
+        replace(
+            with_model[place],
+            setting=replace(plain, batch=batches[at], layer=None if nth < 0 else nth),
+        )
         if at
         else with_model[place]
-        for place, at in pairs
+        for place, at, nth in zip(*parts, strict=True)
     ]
+
+
+def _layers(
+    records: Records,
+    number: Integers,
+    step: Integers,
+    contexts: Sequence[KernelContext],
+    model: ModelConfig | None,
+) -> Integers:
+    """Return which of the model's layers with attention each row is of; -1 if unknown.
+
+    Their calls in a step follow each other as the layers do: so the n-th is the n-th's, if the
+    step has one for each layer. `step` is the number of each row's step; 0 for none.
+    """
+    layer = np.full(len(number), -1)
+    count = len(model.windowed) if model is not None and model.windowed else 0
+    ids = op_calls.around(records)
+    if not count or ids is None:
+        return layer
+    place = np.array([_attention_at(each) for each in contexts])[number]
+    rows = np.flatnonzero((place >= 0) & (step > 0))
+    offsets, members = ids
+    rows = rows[place[rows] < np.diff(offsets)[rows]]
+    call_ids = members[offsets[rows] + place[rows]]
+    process = records.numpy("pid")[rows]
+    first, call = combinations(step[rows], process, call_ids)
+    first = np.sort(first)  # calls in the order of their first kernels
+    _, step_of_call = combinations(step[rows][first], process[first])
+    calls_of_step = np.bincount(step_of_call)
+    order = np.argsort(step_of_call, kind="stable")
+    begins = np.cumsum(calls_of_step) - calls_of_step
+    nth = np.empty(len(first), np.int64)
+    nth[order] = np.arange(len(first)) - np.repeat(begins, calls_of_step)
+    nth[calls_of_step[step_of_call] != count] = -1
+    layer[rows] = nth[np.searchsorted(first, _first_rows(call))]
+    return layer
+
+
+def _first_rows(number: Integers) -> Ints:
+    """Return the first row that has the number of each row."""
+    _, first, inverse = np.unique(number, return_index=True, return_inverse=True)
+    return first[inverse]
+
+
+def _attention_at(context: KernelContext) -> int:
+    """Return the position of the outermost attention whose cost depends on the step; -1 if none."""
+    order = context.order or range(len(context.texts))
+    return next((at for at in order if _is_attention(context.texts[at])), -1)
+
+
+def _is_attention(text: str) -> bool:
+    call = _by_step(text)
+    model = registry.find(call) if call is not None else None
+    return model is not None and model.family == "attention"
 
 
 def _ranks(contexts: Sequence[KernelContext], model: ModelConfig) -> int:

@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.arrays import Integers, distinct_values
+from pyprof.arrays import Integers, Ints, distinct_values
 from pyprof.errors import PyprofError
 from pyprof.gpu import measured
 from pyprof.gpu.kernel_roles import crosses_link
 from pyprof.gpu.peaks import Device, Peaks, card_names, cards_like, completed, peaks
-from pyprof.gpu.roofline import LIMITS, Rates, Roofline, rates, roofline
+from pyprof.gpu.roofline import LIMITS, NS_PER_S, Rates, Roofline, rates, roofline
 from pyprof.gpu.tensorcore import NOT_APPLICABLE, USED, TensorCore, tensor_core
 from pyprof.gpu.tensorcore import UNKNOWN as MAYBE
+from pyprof.ops import serving_attention
 from pyprof.ops.model_config import CONTRADICTS
 from pyprof.parameters import meant
 from pyprof.parse.paths import tensors
 from pyprof.parse.records import Coded, Records, combinations
 from pyprof.prof.apportion import UNKNOWN
 from pyprof.prof.columns import COLUMNS
-from pyprof.prof.costs import Costs, share_costs
+from pyprof.prof.costs import Costs, share_costs, without_impossible
 from pyprof.prof.forward_calls import with_forward
 from pyprof.prof.measured import Measured, measured_of
 from pyprof.prof.occupancy import Fill, fill
@@ -81,8 +82,28 @@ class Table:
 
     @cached_property
     def costs(self) -> Costs:
-        """The op call of each row, and its share of that call's cost."""
+        """The op call of each row, and its share of that call's cost.
+
+        Costs that rest on an assumption are unknown where a row would be above its device's peak:
+        that is evidence against it.
+        """
+        costs = self._assumed_costs
+        assumed = np.array([via == serving_attention.FULL for via in costs.via], bool)
+        rows = np.flatnonzero(assumed.take(costs.params_of) & (costs.flops != UNKNOWN))
+        return without_impossible(costs, self._above_peak(rows)) if len(rows) else costs
+
+    @cached_property
+    def _assumed_costs(self) -> Costs:
         return share_costs(self.records, self.override.model)
+
+    def _above_peak(self, rows: Ints) -> Ints:
+        """Return those of some rows whose FLOPs are more than their device can do in their time."""
+        number, judged = self.judged
+        peak = _values([entry.flops_peak for entry in judged])
+        peak[[entry.tc.value == MAYBE for entry in judged]] = np.nan  # that of the slower unit
+        seconds = self.duration_ns[rows] / NS_PER_S
+        most = peak[number[rows]] * seconds * _ABOVE
+        return rows[(self._assumed_costs.flops[rows] > most) & (seconds > 0)]
 
     @cached_property
     def duration_ns(self) -> NDArray[np.int64]:
@@ -216,7 +237,7 @@ class Table:
     def judged(self) -> tuple[Integers, list[Judgement]]:
         """What follows from a row's kernel name, op call and device, once per distinct three."""
         name, device = self.records.coded("kLongName"), self.records.coded("gpu")
-        costs = self.costs
+        costs = self._assumed_costs
         first, number = combinations(costs.work_of, name.index, device.index)
         gpus = [*device.values, None]
         peak = self.devices
@@ -266,6 +287,9 @@ class Table:
         """What limits each row, as text."""
         return Coded(self.roofline.limit, [*LIMITS])
 
+
+_ABOVE = 1.05
+"""Times the peak: what is more cannot be, whatever the clock."""
 
 _MOST_OF_DEVICE = {
     "sm_count": ("sm_count", 1 << 14),

@@ -39,6 +39,31 @@ def test_other_families_words() -> None:
     assert (found.head_size, found.window, found.weights) == (128, None, "bfloat16")
 
 
+_FULL, _SLIDING = "full_attention", "sliding_attention"
+
+
+@pytest.mark.parametrize(
+    ("stated", "windowed"),
+    [
+        ({}, None),
+        ({"layer_types": [_SLIDING, _FULL, _SLIDING]}, (True, False, True)),
+        ({"layer_types": [_FULL, "linear_attention", _SLIDING]}, (False, True)),
+        ({"layer_types": [_FULL, "chunked_attention", _FULL]}, None),
+        ({"layer_types": [_SLIDING, _FULL]}, None),
+        ({"layer_types": [[], None, 3]}, None),
+        ({"sliding_window_pattern": 3}, (True, True, False)),
+        ({"sliding_window_pattern": 0}, None),
+        ({"max_window_layers": 2, "use_sliding_window": True}, (False, False, True)),
+        ({"max_window_layers": 2}, None),
+        ({"layer_types": [_SLIDING] * 3, "use_sliding_window": False}, None),
+    ],
+)
+def test_layers_with_a_window(stated: dict[str, object], windowed: tuple[bool, ...] | None) -> None:
+    """As their types say, or Gemma's period, or Qwen's first; unknown if any type is."""
+    config = {"hidden_size": 8, "num_hidden_layers": 3, "sliding_window": 128, **stated}
+    assert model_config.read(config).windowed == windowed
+
+
 def test_a_part_for_text_goes_before() -> None:
     """Models for images and text nest it."""
     found = model_config.read({"hidden_size": 1, "text_config": {"hidden_size": 5120}})

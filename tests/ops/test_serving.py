@@ -79,7 +79,35 @@ def test_a_models_window_leaves_open_which_layers_have_it() -> None:
         setting = Setting(ModelConfig(hidden=64, window=window), batch)
         cost = ops.cost(_attention(9), setting=setting)
         assert (cost.flops == plain.flops) is known
-        assert known or cost.reason.endswith("window of 11 keys not recorded")
+        assert known or "window of 11 keys not stated: give" in cost.reason
+
+
+def _of_layer(layer: int | None, batch: Batch, tokens: int) -> ops.Cost:
+    model = ModelConfig(hidden=64, window=4, windowed=(True, False))
+    return ops.cost(_attention(tokens), setting=Setting(model, batch, layer=layer))
+
+
+def test_a_layer_without_the_window_sees_all_keys() -> None:
+    """The other one's lengths within the window are in no sum; nor is an unknown layer's cost."""
+    batch = Batch(_phase([(9, 3), (2, 0)]), Phase())
+    plain = ops.cost(_attention(11), setting=Setting(batch=batch))
+    full = _of_layer(1, batch, 11)
+    assert (full.flops, full.bytes) == (plain.flops, plain.bytes)
+    assert "lengths of the requests within a sliding window" in _of_layer(0, batch, 11).reason
+    assert "which layers have" in _of_layer(None, batch, 11).reason
+
+
+@given(st.integers(1, 30), st.integers(4, 30))
+def test_a_single_request_within_a_window_is_counted_exactly(queries: int, cached: int) -> None:
+    """As flash attention with that window counts it; a decoded token sees the window's keys."""
+    window = 4
+    prefill = _of_layer(0, Batch(_phase([(queries, cached)]), Phase()), queries)
+    q = Tensor((1, queries, HEADS, WIDTH), "bfloat16")
+    k = Tensor((1, queries + cached, HEADS, WIDTH), "bfloat16")
+    flash = (q, k, k, 0.0, 1.0, True, window - 1, 0)
+    assert prefill.flops == ops.cost(Call("flash_attn", "_flash_attn_forward", flash)).flops
+    decode = _of_layer(0, Batch(Phase(), _phase([(1, cached)])), 1)
+    assert decode.flops == min(cached + 1, window) * HEADS * 2 * 2 * WIDTH
 
 
 def test_flat_queries_need_the_models_head_size() -> None:

@@ -48,6 +48,13 @@ def test_a_mixed_step_of_vllm(captures: Path, tmp_path: Path) -> None:
     experts = rows[rows.kernel.str.startswith("_matmul_ogs")]
     assert experts.flops.sum() == 24 * 2 * 8192 * 4 * 3 * 2880 * 2880
     assert set(rows[rows.kernel == "kernel_unified_attention_2d"].flops) == {65_010_180_096}
+    types = ["sliding_attention", "full_attention"] * 12
+    config.write_text(json.dumps({**GPT_OSS, "sliding_window": 128, "layer_types": types}))
+    rows = pyprof.load(trace, Override(model=model_config.read(str(config))))
+    attention = rows[rows.kernel == "kernel_unified_attention_2d"]
+    whole = attention[attention.flops.notna()]
+    assert len(whole) == 12
+    assert whole.sil.min() > 2 * attention[attention.flops.isna()].sil.max()
 
 
 def test_tokens_of_a_mixed_step_of_vllm(captures: Path) -> None:

@@ -197,3 +197,47 @@ def test_captures_without_such_ranges_have_no_such_column(tmp_path: Path) -> Non
     path = tmp_path / "trace.json"
     path.write_text(text([*_attention(1, 20)]))
     assert "servingStep" not in parse.parse_file(path).columns
+
+
+WINDOWED = {"num_hidden_layers": 2, "sliding_window": 3, "head_dim": WIDTH}
+TYPES = ["sliding_attention", "full_attention"]
+
+
+@pytest.mark.parametrize(("calls", "known"), [(2, [False, True]), (3, [False] * 3)])
+def test_the_nth_attention_of_a_step_is_that_of_the_nth_layer(
+    tmp_path: Path, calls: int, known: list[bool]
+) -> None:
+    """So the types of layers say which sees all keys; a step of other calls leaves it open."""
+    step = STEP.replace("_1(", "_2(").format(4, 8)
+    events = [event("user_annotation", step, 10, 200)]
+    for at in range(calls):
+        events += _attention(1 + at, 20 + 20 * at)
+    path = tmp_path / "trace.json"
+    path.write_text(text(events))
+    config = _config(tmp_path, layer_types=TYPES, **WINDOWED)
+    rows = _rows(path, "--model-config", config)
+    assert [row["FLOPs"] != "" for row in rows] == known
+    config = _config(tmp_path, **WINDOWED)
+    reasons = [row["Why"] for row in _rows(path, "--model-config", config)]
+    assert all("window of 3 keys not stated" in reason for reason in reasons)
+
+
+def test_a_row_above_the_peak_refutes_that_all_keys_are_seen(tmp_path: Path) -> None:
+    """Of two layers that would cost the same one took an hundredth of the time: it has a window."""
+    tokens, heads, width = 8192, 64, 64
+    q = [tokens, heads, width]
+    events = [event("user_annotation", STEP.format(tokens, tokens**2), 10, 300)]
+    for corr, ts, dur in ((1, 20, 4000), (2, 60, 40)):
+        events += [
+            op("vllm::unified_attention_with_output", ts, 8, Input_Dims=[q, q, q, q],
+               Input_type=["c10::BFloat16"] * 4, External_id=corr),
+            launch(corr, ts + 2),
+            kernel(corr, 1000 + ts * 100, dur, name="kernel_unified_attention_2d"),
+        ]  # fmt: skip
+    devices = [{"id": 0, "name": "NVIDIA A100-SXM4-40GB", "computeMajor": 8, "computeMinor": 0}]
+    path = tmp_path / "trace.json"
+    path.write_text(text(events, deviceProperties=devices))
+    slow, fast = _rows(path)
+    assert int(slow["FLOPs"]) == 2 * 2 * heads * tokens**2 // 2 * width
+    assert (fast["FLOPs"], fast["Bytes"]) == ("", "")
+    assert "above the device's peak" in fast["Why"]
