@@ -85,6 +85,7 @@ def _rules(blocks: Blocks, evidence: Evidence, direction: Ints, released: Mask) 
     outlives = _Between(blocks, direction)
     in_backward, in_optimizer = outlives.saw(_BACKWARD), outlives.saw(_OPTIMIZER)
     in_forward = outlives.saw(_FORWARD)
+    within_update = ~in_forward & ~in_backward
     return [
         _Rule(_WORKSPACE, "allocated for a library's workspace", by(Clue.WORKSPACE)),
         _Rule(_STATE, "allocated where the optimizer sets up its state", by(Clue.OPTIMIZER_STATE)),
@@ -93,9 +94,11 @@ def _rules(blocks: Blocks, evidence: Evidence, direction: Ints, released: Mask) 
         _Rule(_GRADIENTS, "allocated in the backward pass, freed by zero_grad",
               (backward | before) & freed_by(Clue.ZERO_GRAD)),
         _Rule(_TEMPORARIES, "allocated and freed in the optimizer's step",
-              optimizer & freed_by(Clue.OPTIMIZER)),
+              optimizer & within_update & (freed_by(Clue.OPTIMIZER) | released)),
         _Rule(_STATE, "inferred: allocated in the optimizer's step, outlives it",
-              optimizer & (in_forward | in_backward)),
+              optimizer & ~within_update),
+        _Rule(_STATE, "inferred: allocated in the optimizer's step, still live at the end",
+              optimizer),
         _Rule(_GRADIENTS, "inferred: allocated in the backward pass, outlives it",
               backward & (in_forward | in_optimizer)),
         _Rule(_TEMPORARIES, "allocated and freed in the backward pass",

@@ -76,6 +76,31 @@ def test_gradients_that_were_taken_over(tmp_path: Path) -> None:
     assert str(said[200][1]).startswith("inferred: ")
 
 
+def test_state_of_an_optimizer_written_by_hand(tmp_path: Path) -> None:
+    """Made in its step, which sets nothing up: kept to the end, or until the next step's is made.
+
+    What is freed before the step ends is none, whether or not a stack tells of the free.
+    """
+    step = (("step", "/home/user/optimizer.py", 9), built.user(20))
+    device = built.Device()
+    kept = None
+    for _ in range(2):
+        device.alloc(1, built.CALL, built.user(1))
+        device.alloc(2, built.NODE, built.ENGINE)
+        replaced, scratch = device.alloc(200, *step), device.alloc(300, *step)
+        device.free(scratch)
+        if kept is not None:
+            device.free(kept, *step)
+        kept = replaced
+    device.alloc(100, *step)
+    said = _said(built.write(tmp_path / "x.pickle", device))
+    assert [said[size][::2] for size in (100, 200, 300)] == [
+        ("optimizer state", "optimizer"),
+        ("optimizer state", "optimizer"),
+        ("temporaries", "optimizer"),
+    ]
+
+
 def test_what_was_live_before_says_so(tmp_path: Path) -> None:
     """Without a stack nothing tells; what the backward pass frees was kept for it."""
     device = built.Device()
