@@ -9,15 +9,17 @@ from pyprof.marker.library_ranges import is_library_range
 from pyprof.marker.model import CLOSURE, STEP_OF, Kind
 from pyprof.marker.user_ranges import STEP_END, is_fsdp, is_named_module, is_step
 
+OWN_NAMES = r"record_param_comms|CompiledFunctionBackward"
+"""Names of PyTorch's own ranges that have no form: known without a number, too."""
 _SEQ = re.compile(r", (?:seq|op_id|sizes) = ")
 _BARE_SEQ = re.compile(
     r"(?:aten|autograd|c10d|prims|quantized|torchvision)::\S+$|\w*Backward\d*$"
-    r"|record_param_comms$|autograd::engine::evaluate_function: \S+$"
+    rf"|(?:{OWN_NAMES})$|autograd::engine::evaluate_function: \S+$"
 )
 _TORCH_NAME = re.compile(
     r"(?:autograd::engine::evaluate_function: )?[\w.]+(?:::[\w.~]+)+(?:<.*>)?$"  # aten::add
     r"|(?:autograd::engine::evaluate_function: )?\w*Backwards?\d*(?:_copy)?$"
-    r"|nccl:\w+$|record_param_comms$"
+    rf"|nccl:\w+$|(?:{OWN_NAMES})$"
 )
 
 CUT_OP = re.compile(r"""\{['"]mod['"]: ['"]([^'"]*)['"], ['"]op['"]: ['"]([^'"]*)['"]""")

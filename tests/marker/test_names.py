@@ -88,6 +88,8 @@ def test_what_a_library_pushes_names_no_part_of_the_program(text: str) -> None:
         ("add, sizes = [[2, 3]]", Kind.SEQ),
         ("aten::mm, sizes = [[2, 3]]", Kind.SEQ),
         ("CompiledFunctionBackward, sizes = [[2, 3]]", Kind.SEQ),
+        ("CompiledFunctionBackward, op_id = 3, sizes = [[2, 3]]", Kind.SEQ),
+        ("CompiledFunctionBackward", Kind.SEQ),
         ("record_param_comms", Kind.SEQ),
         ("record_param_comms, op_id = 3", Kind.SEQ),
     ],

@@ -315,9 +315,10 @@ def test_collective(tmp_path: Path) -> None:
     assert found.kwargs == {"out_numel": 100, "group_size": 4}
 
 
-def test_a_collective_of_unknown_kind_is_an_op(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["record_param_comms", "CompiledFunctionBackward"])
+def test_names_without_a_form_are_ops_without_a_number(tmp_path: Path, name: str) -> None:
     """Before torch 2.2 nothing said which collective it was; its kernel is not without an op."""
-    events = [op("record_param_comms", 1, 9, External_id=3), kernel(1, 5)]
+    events = [op(name, 1, 9, External_id=3), kernel(1, 5)]
     (written,) = texts(read(tmp_path, events))
     assert marker.classify(written) == marker.Kind.SEQ
 

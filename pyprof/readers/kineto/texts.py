@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pyprof import marker
+from pyprof.marker.kind import OWN_NAMES
 from pyprof.readers.kineto.columns import whole_number
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ _COLLECTIVE_ATTRIBUTES = {
     "Dst Rank": "dst",
 }
 _OF_OPS = frozenset({"Sequence number", "Collective name", "kernel_backend"})
+_OWN_NAME = re.compile(OWN_NAMES)
 _GENERATED = re.compile(r"(?:^|_)(?:cpp_fused_|triton_)\w{1,400}$")
 """Names of kernels that Inductor made; those for the CPU come without any arguments."""
 _CALL_STACK_FRAME = re.compile(r"(.+)\((\d+)\): (.+)", re.DOTALL)
@@ -109,7 +111,8 @@ def is_op(name: str, args: dict[str, Any]) -> bool:
         return True
     if not _OF_OPS.isdisjoint(args) or marker.is_backward(name) or is_generated(name):
         return True
-    return name == "record_param_comms" or (":" in name and bool(_dims(args)))  # nccl:all_reduce
+    own = _OWN_NAME.fullmatch(name) is not None
+    return own or (":" in name and bool(_dims(args)))  # nccl:all_reduce
 
 
 def is_generated(name: str) -> bool:
