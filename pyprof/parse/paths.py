@@ -74,6 +74,12 @@ def updates(path: Path) -> bool:
     )
 
 
+def without_gradients(path: Path) -> bool:
+    """Whether PyTorch's ranges say that no backward pass follows: ops with an id, and no number."""
+    numbers = [", seq = " in text for text in path.seqs]
+    return bool(numbers) and not any(numbers) and not path.ops and ", op_id = " in path.seqs[-1]
+
+
 def is_framework(frame: str) -> bool:
     """Tell whether a `file:line` frame only carries a call through to where the work is."""
     return _FRAMEWORK.search(frame) is not None and _ALGORITHM.search(frame) is None

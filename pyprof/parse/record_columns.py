@@ -279,8 +279,9 @@ def _direction(
     What the engine launches of itself, called from no line and in no layer, is bprop. PyTorch's
     own ranges go before what the user's names say, these before the mere presence of an op. First
     values of parameters are of no direction; clipping gradients is part of the optimizer's update.
+    So is what runs within an update without gradients: the steps between two of its ops.
     """
-    backward, optimizer, updates, initialises, some_op, called = (
+    backward, optimizer, updates, initialises, some_op, unnumbered, called = (
         np.array([flag(entry) for entry in described]).take(path)
         for flag in (
             lambda entry: entry.backward,
@@ -288,6 +289,7 @@ def _direction(
             paths.updates,
             paths.initialises,
             lambda entry: bool(entry.ops or entry.seqs),
+            paths.without_gradients,
             lambda entry: bool(entry.trace or entry.layer),
         )
     )
@@ -306,4 +308,27 @@ def _direction(
         ((kind == schema.MEMCPY) | (kind == schema.MEMSET), 5),
     ):
         np.copyto(code, direction, where=holds)
+    process = ints(activities.column("pid"))
+    code[_within_updates(code, updates & ~optimizer, unnumbered, process)] = 3
     return Coded(code, _DIRECTIONS)
+
+
+_MOST_WITHIN = 16
+"""Rows between two ops of an update: more are an evaluation between two updates."""
+
+
+def _within_updates(direction: Integers, clips: Mask, unnumbered: Mask, process: Ints) -> Ints:
+    """Find forward rows without gradients between one that clips and the optimizer's next one."""
+    order = np.argsort(process, kind="stable")
+    direction, process = direction[order], process[order]
+    copies = direction == _DIRECTIONS.index("copy")
+    unclear = (direction == _DIRECTIONS.index("fprop")) & unnumbered[order]
+    optimizer = direction == _DIRECTIONS.index("optim")
+    known = np.flatnonzero(~unclear & ~copies)
+    rows = np.flatnonzero(unclear)
+    behind = np.searchsorted(known, rows)
+    rows, behind = (part[(behind > 0) & (behind < len(known))] for part in (rows, behind))
+    first, last = known[behind - 1], known[behind]
+    near = (process[first] == process[last]) & (last - first <= _MOST_WITHIN)
+    within = near & optimizer[first] & clips[order][first] & optimizer[last]
+    return np.asarray(order[rows[within]], np.int64)

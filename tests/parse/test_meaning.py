@@ -151,6 +151,35 @@ def test_the_direction_follows_from_the_ranges(
 
 
 @pytest.mark.parametrize(
+    ("between", "expected"),
+    [
+        (("aten::clamp, op_id = 5",), "optim"),
+        (("aten::clamp, seq = 7, op_id = 5",), "fprop"),
+        ((MM,), "fprop"),
+        (("aten::clamp",), "fprop"),
+    ],
+)
+def test_what_runs_within_an_update_without_gradients_is_part_of_it(
+    tmp_path: Path, between: tuple[str, ...], expected: str
+) -> None:
+    """The norm of all gradients is made of them before they are scaled; no stack need tell.
+
+    What runs between two updates is not: an evaluation, say.
+    """
+    ranges = [
+        *around("aten::_foreach_norm, op_id = 4"),
+        *around(*between, at=200),
+        *around("Optimizer.step#SGD.step", "aten::_foreach_mul_, op_id = 6", at=300),
+        *around(*between, at=400),
+        *around("Optimizer.zero_grad#SGD.zero_grad", "aten::_foreach_zero_, op_id = 7", at=500),
+    ]
+    times = (100, 200, 300, 400, 500)
+    launches = [Work(at=(at + 20, at + 30), call=(at, at + 10)) for at in times]
+    ways = [line["dir"] for line in parsed(tmp_path, ranges, *launches)]
+    assert ways == ["optim", expected, "optim", "fprop", "optim"]
+
+
+@pytest.mark.parametrize(
     "name", ["ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgs)", "ncclKernel_Broadcast"]
 )
 def test_nccl_kernels_are_communication_wherever_they_run(name: str, tmp_path: Path) -> None:
