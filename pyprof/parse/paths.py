@@ -52,6 +52,11 @@ _LIBRARY = re.compile(
 )
 
 
+_TRACES = 1 << 18
+"""Stacks that are kept without the framework's frames."""
+_NAMES = 1 << 16
+"""Names of PyTorch's own ranges of which it is kept whether they are of a backward pass."""
+
 _INITIALISES = re.compile(r"(?:^|[/\\])torch[/\\]nn[/\\]init\.py:")
 _CLIPS = re.compile(r"(?:^|[/\\])torch[/\\]nn[/\\]utils[/\\]clip_grad\.py:")
 _OF_OPTIMIZERS = re.compile(
@@ -63,15 +68,34 @@ _OF_OPTIMIZERS = re.compile(
 
 def initialises(path: Path) -> bool:
     """Whether work on this path fills parameters for the first time."""
-    return any(_INITIALISES.search(frame) for frame in path.trace)
+    return _of_frames(path.trace).initialises
 
 
 def updates(path: Path) -> bool:
     """Whether work on this path is part of an update of parameters: clips, scales, averages."""
-    named_ops = ops(path.ops, path.seqs)
-    return any(_OF_OPTIMIZERS.match(op) for _, op in named_ops) or any(
-        _CLIPS.search(frame) for frame in path.trace
-    )
+    if path.ops:
+        named = any(_OF_OPTIMIZERS.match(op) for _, op in path.ops)
+    else:
+        named = any(map(_is_update, path.seqs))
+    return named or _of_frames(path.trace).clips
+
+
+class _OfFrames(NamedTuple):
+    """What PyTorch's own functions in a stack tell."""
+
+    initialises: bool
+    clips: bool
+
+
+@lru_cache(maxsize=_TRACES)
+def _of_frames(trace: tuple[str, ...]) -> _OfFrames:
+    return _OfFrames(*(any(map(file.search, trace)) for file in (_INITIALISES, _CLIPS)))
+
+
+@lru_cache(maxsize=_NAMES)
+def _is_update(text: str) -> bool:
+    name = marker.node_name(marker.decode_name(text))
+    return _OF_OPTIMIZERS.match(mod_and_op(name)[1]) is not None
 
 
 def without_gradients(path: Path) -> bool:
@@ -108,12 +132,6 @@ def file_and_line(frame: str) -> tuple[str, int] | None:
 #
 # A path is a parent path and one more template; paths are numbered, so that the million kernels
 # of a training run share some thousands of them.
-
-
-_TRACES = 1 << 18
-"""Stacks that are kept without the framework's frames."""
-_NAMES = 1 << 16
-"""Names of PyTorch's own ranges of which it is kept whether they are of a backward pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,7 +407,7 @@ NOWHERE = Path()
 _OLD_NODE = re.compile(r"(?:Backward|_backward), seq = ")
 _NUMBER = re.compile(r", (?:seq|op_id) = (?:-?\d+)?")
 _WHOLE_GRAPH = re.compile(
-    r"(?:^|: )(?:CompiledFunction|torch::jit::.*?DifferentiableGraph)(?:Backward\d*)?(?:,|$)"
+    r"(?:^|: )(?:CompiledFunction|torch::jit::.{0,99}?DifferentiableGraph)(?:Backward\d*)?(?:,|$)"
 )
 """What torch.compile and TorchScript make of a whole graph: it holds the ops called in it."""
 _TENSORLESS = frozenset({"device", "layout", "memory_format", "Generator"})
