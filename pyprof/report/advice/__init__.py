@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyprof.report.advice.case import Case
@@ -13,12 +14,14 @@ from pyprof.report.advice.registry import (
     rules,
     without_rows,
 )
+from pyprof.report.analysis.steady import find_loop
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from pyprof.prof.table import Table
+    from pyprof.report.analysis.steps import Steps
     from pyprof.report.analysis.timeline import Timeline
     from pyprof.schema import Capture
 
@@ -26,6 +29,8 @@ __all__ = ["Advice", "Evidence", "advise", "merge_advice", "renumbered", "withou
 
 _LEAST_SHARE = 0.001
 """What could win less of the time is not worth a line."""
+_LEAST_ONCE = 0.01
+"""The same for what happens once, of all the time."""
 
 
 def advise(
@@ -33,13 +38,31 @@ def advise(
     timeline: Timeline | None = None,
     capture: Capture | None = None,
     rows: NDArray[np.bool_] | None = None,
+    steps: Steps | None = None,
 ) -> list[Advice]:
-    """Apply every rule to all rows, or those chosen; what could be won most comes first.
+    """Apply every rule to all rows, or those chosen; the largest gain comes first.
 
-    Advice whose gain cannot be said comes last. Rules that need what is not given stay silent.
+    With `steps`, what happens once, before, after or while the loop warms up, is told apart and
+    comes last. Before that stands advice whose gain is unknown. Rules without their evidence stay
+    silent.
     """
     case = Case(table, timeline, capture, rows)
-    least = _LEAST_SHARE * case.span_ns
-    entries = [advice for rule in rules().values() if (advice := rule(case)) is not None]
-    worthwhile = [entry for entry in entries if entry.gain_ns is None or entry.gain_ns > least]
-    return in_order(worthwhile)
+    loop = find_loop(table.records, steps) if steps is not None else None
+    if loop is None:
+        return in_order(_apply(case, _LEAST_SHARE * case.span_ns))
+    steady = case.narrowed(loop.rows, loop.time, once=False)
+    entries = _apply(steady, _LEAST_SHARE * steady.span_ns)
+    rest = case.narrowed(~loop.rows, loop.outside, once=True)
+    gain_by_rule = {entry.rule: entry.gain_ns or 0 for entry in entries}
+    once = (
+        replace(entry, once=True, title=f"once, not in every step: {entry.title}")
+        for entry in _apply(rest, _LEAST_ONCE * case.span_ns)
+        # a first step lacks what every step lacks, which is told already
+        if (entry.gain_ns or 0) > gain_by_rule.get(entry.rule, 0)
+    )
+    return in_order([*entries, *once])
+
+
+def _apply(case: Case, least_ns: float) -> list[Advice]:
+    entries = (advice for rule in rules().values() if (advice := rule(case)) is not None)
+    return [entry for entry in entries if entry.gain_ns is None or entry.gain_ns > least_ns]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -58,7 +59,22 @@ class Case:
     ) -> None:
         self.table, self.timeline, self.capture = table, timeline, capture
         self.chosen = np.ones(table.records.rows, bool) if rows is None else rows
+        self.within: Intervals | None = None
+        self.once = False
         self._by_end: dict[tuple[int, int], tuple[Ints, Ints]] = {}
+
+    def narrowed(self, rows: Mask, within: Intervals, *, once: bool) -> Case:
+        """Return the same case with fewer rows and a part of the time; what is known is shared.
+
+        `once`: they are those of start-up, warm-up or what follows the loop.
+        """
+        part = copy.copy(self)
+        part.chosen, part.within, part.once = self.chosen & rows, within, once
+        return part
+
+    def inside(self, time: Intervals) -> Intervals:
+        """Keep what lies in the part of the time that is looked at."""
+        return time if self.within is None else time & self.within
 
     @cached_property
     def ns(self) -> NDArray[np.float64]:
@@ -71,10 +87,15 @@ class Case:
         devices = self.timeline.devices if self.timeline is not None else ()
         return tuple(device for device in devices if not device.on_cpu)
 
-    @cached_property
+    @property
     def span_ns(self) -> int:
         """The longest span of a GPU; without times, the summed time."""
-        spans = [device.span_ns for device in self.devices]
+        spans = [
+            device.span_ns
+            if self.within is None
+            else (self.within.cut(device.start_ns, device.end_ns) - device.paused).total
+            for device in self.devices
+        ]
         return max(spans) if spans else int(self.ns[self.chosen].sum())
 
     @cached_property
@@ -179,7 +200,7 @@ class Case:
 
     def idle(self, device: DeviceTime, cause: str) -> Intervals:
         """Give when a GPU idled for a cause; each instant counts once, that of loading as such."""
-        waited = device.idle[cause]
+        waited = self.inside(device.idle[cause])
         if cause not in (HOST, LAUNCH):
             return waited
         return waited - union(self.loading.values()) if self.loading else waited
@@ -261,6 +282,18 @@ class Case:
         least = np.maximum(flops / top[:, 0], moved / top[:, 1]) * NS_PER_S
         share = np.minimum(table.roofline.share[rows], 1)
         return np.asarray(self.ns[rows] - least / share)
+
+    def at_higher_peak(self, rows: Ints, dtype: str) -> NDArray[np.float64]:
+        """Return what rows would win at most, ns, at their share of the Tensor Cores' peak instead.
+
+        For kernels whose cost is unknown: those that memory limits win less. NaN without peaks.
+        """
+        number, judged = self.table.judged
+        now = [each.flops_peak.value if each.flops_peak else np.nan for each in judged]
+        peaks = self.table.devices
+        rates = [peak.flops(dtype, True) if peak else None for peak in peaks.values]  # noqa: FBT003 - on Tensor Cores
+        top = np.array([rate.value if rate else np.nan for rate in rates])[peaks.index[rows]]
+        return np.asarray(self.ns[rows] * (1 - np.array(now)[number[rows]] / top))
 
     # --- evidence --------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.report.advice.registry import rule
+from pyprof.report.analysis.intervals import union_of
 from pyprof.report.analysis.timeline import COMMUNICATION, sorts
 
 if TYPE_CHECKING:
@@ -24,10 +25,12 @@ def communication(case: Case) -> Advice | None:
     exposed = np.zeros(len(rows))
     start, end = records.numpy("start")[rows], records.numpy("end")[rows]
     pid, number = records.numpy("pid")[rows], records.numpy("device")[rows]
+    most = None
     for device in case.devices:
         here = (pid == device.pid) & (number == device.device)
         alone = device.communication - device.compute
         exposed[here] = alone.length_within(start[here], end[here])
+        most = max(most or 0, (alone & union_of(start[here], end[here])).total)
     some = exposed > 0
     return case.advice(
         "communication",
@@ -35,6 +38,6 @@ def communication(case: Case) -> Advice | None:
         "start collectives earlier (DDP bucket_cap_mb, FSDP prefetch), on a stream of their own;"
         " if ranks differ, this time is spent waiting for the slowest",
         rows[some],
-        max((device.exposed_communication_ns for device in case.devices), default=None),
+        most,
         weight=exposed[some],
     )

@@ -45,3 +45,5 @@ class Advice:
     """The most time first."""
     rows: NDArray[np.int64]
     """The rows of the table that it rests on, from 0; empty where it rests on ranges."""
+    once: bool = False
+    """The gain is in start-up, warm-up or after the loop: once a run, not in every step."""

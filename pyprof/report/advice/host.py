@@ -42,7 +42,7 @@ def data_loading(case: Case) -> Advice | None:
     ]
     evidence, most = [], 0
     for name, loading in case.loading.items():
-        waits = [(waited & loading, gaps) for waited, gaps in idle]
+        waits = [(case.inside(waited & loading), gaps) for waited, gaps in idle]
         waited, gaps = max(waits, key=lambda wait: wait[0].total)
         if waited.total:
             longest = int(np.argmax(waited.length_within(gaps.start, gaps.end)))

@@ -64,7 +64,9 @@ def pageable_copies(case: Case) -> Advice | None:
     return case.advice(
         "pageable_copies",
         "copies between host and GPU block the host: pageable memory, or blocking calls",
-        "use pin_memory=True in the DataLoader and .to(device, non_blocking=True)",
+        "create or load the weights on the GPU itself: with torch.device('cuda'):"
+        if case.once
+        else "use pin_memory=True in the DataLoader and .to(device, non_blocking=True)",
         rows,
         case.most(rows, _alone(case, rows)),
     )

@@ -76,16 +76,16 @@ def merge_advice(a: Sequence[Advice], b: Sequence[Advice]) -> list[Advice]:
 
     Its words are those of the capture that would win more. Neither has rows.
     """
-    entry_by_rule: dict[str, Advice] = {}
+    merged: dict[tuple[str, bool], Advice] = {}
     for entry in (*a, *b):
-        other = entry_by_rule.get(entry.rule)
-        entry_by_rule[entry.rule] = entry if other is None else _plus(other, entry)
-    return in_order(entry_by_rule.values())
+        key = entry.rule, entry.once
+        merged[key] = _plus(merged[key], entry) if key in merged else entry
+    return in_order(merged.values())
 
 
 def in_order(entries: Iterable[Advice]) -> list[Advice]:
-    """Sort: what could be won most comes first, gains that cannot be said last."""
-    return sorted(entries, key=lambda entry: (-(entry.gain_ns or 0), entry.rule))
+    """Sort by gain, the largest first, unknown gains last; what happens once follows behind."""
+    return sorted(entries, key=lambda entry: (entry.once, -(entry.gain_ns or 0), entry.rule))
 
 
 def _plus(a: Advice, b: Advice) -> Advice:

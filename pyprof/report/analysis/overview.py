@@ -125,7 +125,8 @@ def overview(
         # Time between rows is idle only where none were left out.
         timed = None if asked else timeline(records, source.capture, rows)
         give_back()
-        advised = beside.submit(advise, table, timed, source.capture, rows)
+        loops = None if picked else capture_steps  # who names steps means all that is in them
+        advised = beside.submit(advise, table, timed, source.capture, rows, loops)
         each_step = per_step(table, capture_steps, picked)
         ops = top_ops(table, rows, each_step)
         give_back()

@@ -17,7 +17,7 @@ from pyprof.prof.group import distinct_calls
 from pyprof.prof.processor import GPU, processor_of
 from pyprof.report import advice
 from pyprof.report.analysis import filtered
-from pyprof.report.analysis.steps import chosen_rows
+from pyprof.report.analysis.steps import chosen_bounds, find_steps
 from pyprof.report.analysis.timeline import BLOCKING, timeline
 
 if TYPE_CHECKING:
@@ -161,10 +161,12 @@ def summarise_lines(source: Source, chosen: str | None, asked: Sequence[Conditio
 
     Raises click.BadParameter where it names none.
     """
-    rows, kept = filtered.choose(source, chosen_rows(source, chosen), asked)
+    steps = find_steps(source.table.records, source.capture)
+    picked = chosen_bounds(steps, chosen)
+    rows, kept = filtered.choose(source, steps.rows(picked), asked)
     # Time between rows is idle only where none were left out.
     timed = None if asked else timeline(source.table.records, source.capture, rows)
-    given = advice.advise(source.table, timed, source.capture, rows)
+    given = advice.advise(source.table, timed, source.capture, rows, None if picked else steps)
     blocking = [BLOCKING] if timed is not None and timed.blocking else []
     return Lines(
         source_lines(source.table, rows),

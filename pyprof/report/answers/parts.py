@@ -111,6 +111,8 @@ class Suggestion:
     known."""
     evidence: tuple[Finding, ...]
     """What it rests on, the most time first."""
+    once: bool
+    """The gain is in start-up, warm-up or after the loop: once a run, not in every step."""
 
 
 def suggestions(entries: Iterable[Advice]) -> tuple[Suggestion, ...]:
@@ -125,6 +127,7 @@ def suggestions(entries: Iterable[Advice]) -> tuple[Suggestion, ...]:
                 Finding(each.what, each.line, each.detail, each.count, each.total_ns, each.row_ids)
                 for each in entry.evidence
             ),
+            entry.once,
         )
         for entry in entries
     )

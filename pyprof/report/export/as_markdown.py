@@ -9,6 +9,7 @@ from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.processor import CPU
 from pyprof.report import advice
 from pyprof.report.analysis import op_totals
+from pyprof.report.analysis.steps import find_steps
 from pyprof.report.analysis.timeline import timeline
 from pyprof.report.render import text
 from pyprof.report.render.text import count, duration, number, percent, short_line
@@ -44,11 +45,12 @@ def sums(source: Source) -> ReportSums:
     """Sum up a capture."""
     table = source.table
     timed = timeline(table.records, source.capture)
+    steps = find_steps(table.records, source.capture)
     return ReportSums(
         cost_coverage(table),
         table.records.rows,
         {key: op_totals.sums(table, [key]) for key, _ in _SECTIONS},
-        advice.without_rows(advice.advise(table, timed, source.capture)),
+        advice.without_rows(advice.advise(table, timed, source.capture, steps=steps)),
     )
 
 

@@ -249,6 +249,7 @@ WINOGRAD = (
 )
 FOLDED = "void foldedNhwcToNhwcKernel<float, float, float, true, (cudnnKernelDataType_t)0>(int)"
 NVJET = "nvjet_hsh_128x256_64x4_2x1_v_bz_coopA_NTN"
+GEMV = "void gemv2T_kernel_val<int, int, float, float, float, float, 128, 16, 4, 4, false>(float)"
 FOREACH = "void at::native::multi_tensor_apply_kernel<at::native::TensorListMetadata<2>>(int)"
 
 REFUTED: dict[str, dict[str, list[Story]]] = {
@@ -336,6 +337,8 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
                 _matmul(CUDA_CORES, BIG, 8000), Override(peak_flops=15e12))],
         "the kernel used Tensor Cores": [
             _matmul("ampere_tf32_s1688gemm_fp32_128x128_ldg8", BIG, 8000)],
+        "no op is known, and by its name the kernel multiplies by a vector, or is not float32": [
+            Story([_busy(8000, name)]) for name in (GEMV, "ampere_dgemm_64x64_tn")],
     },
     "under_roof": {
         "too short: a launch and its drain take the time": [_matmul(TC_GEMM, HALF[:1], 4)],
@@ -470,6 +473,8 @@ GAINS = {
     "idle time after a wait": (
         "synchronisation", _gap(160, Api("cudaStreamSynchronize", (20 * US, 130 * US))), 50),
     "idle blocks": ("low_occupancy", Story([_busy(grid=27)]), 75),
+    "tf32 by the kernel's name alone, at the same share of the higher peak": (
+        "tf32", Story([_busy(8000, CUDA_CORES)]), 8000 * (1 - 19.5 / 156)),
     "data": ("data_loading", _gap(2000, text="enumerate(DataLoader)"), 1888),
     "communication": ("communication", Story([_busy(), _busy(name=NCCL, begin=200)]), 100),
     "a copy": ("pageable_copies", _copied(90), 100),
