@@ -293,7 +293,9 @@ _PATH = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in PA
 _IN_TEMPLATE = tuple((kind, pattern) for kind, pattern in _PATH if kind in TEMPLATE_ROLES)
 _FUNCTOR = tuple((kind, re.compile(pattern)) for kind, pattern in FUNCTOR_RULES)
 _GENERIC = re.compile(GENERIC_PATH, re.IGNORECASE)
-_MEMORY = re.compile(r"^\[?(?:CUDA |HIP )?(mem(?:cpy|set))\b", re.IGNORECASE)
+_UNIFIED = "Unified Memory"
+"""In the names of migrations: pages that a fault or a prefetch moves from device to device."""
+_MEMORY = re.compile(rf"^\[?(?:CUDA |HIP )?(?:{_UNIFIED} )?(mem(?:cpy|set))\b", re.IGNORECASE)
 _FUNCTOR_CHARS = 400
 """How far behind the path a functor's own name stands; beyond it begin nested lambdas."""
 
@@ -332,7 +334,8 @@ def crosses_link(name: str) -> bool:
     PCIe and NVLink are in no capture: against the device's own memory such a row has no share.
     """
     copies = role(name) is Role.MEMCPY
-    return communicates(name) or (copies and not _WITHIN.search(name))
+    within = _WITHIN.search(name) and _UNIFIED not in name  # pages need not migrate within a device
+    return communicates(name) or (copies and not within)
 
 
 _TRAINS = re.compile(r"bn_fw_tr|batchnorm_fwtr|batch_norm_collect_statistics")

@@ -396,6 +396,7 @@ NAMES: tuple[tuple[str, str | None, str], ...] = (
     ("-", None, "_chunk_cumsum_fwd_kernel"),
     # Others
     ("-", None, "[CUDA memcpy HtoD]"),
+    ("-", None, "[CUDA Unified Memory memcpy HtoD]"),
     ("-", None, "Memset (Device)"),
     ("-", None, "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<(unsigned long)4096>)"),
     ("?", "f64", "saxpy(double *, double *, double *, double, int)"),

@@ -14,6 +14,7 @@ from pyprof.gpu.kernel_roles import (
     Role,
     arithmetic,
     arithmetic_roles,
+    crosses_link,
     does_arithmetic,
     rank,
     role,
@@ -127,6 +128,8 @@ NAMES = [
     ("memset", "[CUDA memset]"),
     ("memcpy", "Memcpy DtoD (Device -> Device)"),
     ("memcpy", "[CUDA memcpy HtoD]"),
+    ("memcpy", "[CUDA Unified Memory memcpy HtoD]"),  # nsys
+    ("memcpy", "[Unified Memory Memcpy DtoH]"),  # nvprof
     ("other", "saxpy(double *, double *, double *, double, int)"),
     ("other", "void build_GPU2<128, 4>(int*, int*)"),
     ("other", ""),
@@ -226,3 +229,15 @@ def test_any_text(name: str) -> None:
     """Any text has a role and splits without an error."""
     assert role(name) in Role
     assert isinstance(split(name).path, str)
+
+
+@pytest.mark.parametrize(("name", "crosses"), [
+    ("[CUDA memcpy HtoD]", True), ("[CUDA memcpy PtoP]", True), ("[CUDA memcpy DtoD]", False),
+    ("[CUDA Unified Memory memcpy HtoD]", True), ("[CUDA Unified Memory memcpy DtoH]", True),
+    # pages migrate from one device to another, never within one
+    ("[CUDA Unified Memory memcpy DtoD]", True),
+    ("volta_sgemm_128x64_tn", False),
+])  # fmt: skip
+def test_what_crosses_a_link_is_not_measured_against_dram(name: str, crosses: bool) -> None:  # noqa: FBT001
+    """A migration of unified memory is a copy over PCIe or NVLink."""
+    assert crosses_link(name) == crosses

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ from pyprof.report.analysis import host_api
 from pyprof.report.analysis.host_api import ALLOC
 
 if TYPE_CHECKING:
+    from pyprof.arrays import Mask
     from pyprof.parse.records import Records
     from pyprof.report.advice.case import Case
     from pyprof.report.advice.finding import Advice
@@ -54,13 +56,7 @@ def pageable_copies(case: Case) -> Advice | None:
     if case.timeline is None or case.timeline.blocking:
         return None
     records = case.table.records
-    large = records.numpy("bytes") > _STAGED_BYTES
-    name = records.coded("kLongName")
-    host = np.array(["HtoD" in text or "DtoH" in text or "Pageable" in text
-                     for text in name.values] + [False]).take(name.index)  # fmt: skip
-    rows = np.flatnonzero(
-        case.kind(schema.MEMCPY) & host & large & (_blocked_share(records) > _MOST)
-    )
+    rows = np.flatnonzero(_large_host_copies(case) & (_blocked_share(records) > _MOST))
     return case.advice(
         "pageable_copies",
         "copies between host and GPU block the host: pageable memory, or blocking calls",
@@ -70,6 +66,43 @@ def pageable_copies(case: Case) -> Advice | None:
         rows,
         case.most(rows, _alone(case, rows)),
     )
+
+
+@rule(
+    "the call blocks the host, which pageable_copies tells, or is unknown",
+    "something is computed meanwhile",
+    "it took no time worth hiding, as a few bytes of .item()",
+)
+def exposed_copies(case: Case) -> Advice | None:
+    """Find asynchronous copies between host and GPU while the GPU does nothing else."""
+    if case.timeline is None or case.timeline.blocking:
+        return None
+    records = case.table.records
+    called, _ = host_api.launches(records)
+    free = (called >= 0) & (_blocked_share(records) <= _MOST)
+    rows = np.flatnonzero(_large_host_copies(case) & free)
+    alone_ns = _alone(case, rows)
+    rows, alone_ns = rows[alone_ns > 0], alone_ns[alone_ns > 0]
+    return case.advice(
+        "exposed_copies",
+        "asynchronous copies between host and GPU run while nothing is computed",
+        "copy the next batch on a stream of its own while this one is computed (prefetch), and keep"
+        " on the GPU what is used again; copy smaller types (uint8, float16)",
+        rows,
+        case.most(rows, alone_ns),
+        weight=alone_ns,
+    )
+
+
+_HOST_AND_GPU = re.compile(r"HtoD|DtoH|Pageable|HostToDevice|DeviceToHost")
+
+
+def _large_host_copies(case: Case) -> Mask:
+    records = case.table.records
+    name = records.coded("kLongName")
+    named = np.array([*(bool(_HOST_AND_GPU.search(text)) for text in name.values), False])
+    large = records.numpy("bytes") > _STAGED_BYTES
+    return np.asarray(case.kind(schema.MEMCPY) & named.take(name.index) & large)
 
 
 def _blocked_share(records: Records) -> np.ndarray:

@@ -153,6 +153,15 @@ def _moved(times: float, tensors: tuple[Tensor, ...] = (ROW, ROW)) -> Story:
     return Story([work], _called("add", work, *tensors))
 
 
+def _sized(*grids: int, name: str = "kernel_of_mine") -> Story:
+    """Run a kernel over ever larger tensors, with these grids."""
+    work, ranges = [], []
+    for place, grid in enumerate(grids):
+        work.append(_busy(name=name, begin=150 * place, grid=grid))
+        ranges += _called("cumsum", work[-1], _tensor(1 << (16 + place)))
+    return Story(work, ranges)
+
+
 CASES: dict[str, tuple[str, Story, Story]] = {
     "float32 off Tensor Cores": (
         "tf32", _matmul(CUDA_CORES, BIG, 8000), _matmul(TC_GEMM, HALF, 600)),
@@ -184,6 +193,9 @@ CASES: dict[str, tuple[str, Story, Story]] = {
     "communication alone": (
         "communication", Story([_busy(), _busy(name=NCCL, begin=200)]),
         Story([_busy(500), Work((20 * US, 90 * US), (6 * US, 8 * US), NCCL, stream=20)])),
+    "copies that nothing hides": ("exposed_copies", _copied(5), _copied(90)),
+    "too few blocks, of ever larger tensors": (
+        "low_occupancy", _sized(16, 32, 64), _sized(64, 64, 64)),
     "too few blocks": ("low_occupancy", Story([_busy(grid=27)]), Story([_busy(grid=108)])),
     "far under the roof": (
         "under_roof", _matmul(TC_GEMM, HALF, 20_000), _matmul(TC_GEMM, HALF, 600)),
@@ -250,7 +262,9 @@ WINOGRAD = (
 FOLDED = "void foldedNhwcToNhwcKernel<float, float, float, true, (cudnnKernelDataType_t)0>(int)"
 NVJET = "nvjet_hsh_128x256_64x4_2x1_v_bz_coopA_NTN"
 GEMV = "void gemv2T_kernel_val<int, int, float, float, float, float, 128, 16, 4, 4, false>(float)"
+STREAM_K = "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT256x256x64_MI16x16x1_SK3_SVW4_TLDS1"
 FOREACH = "void at::native::multi_tensor_apply_kernel<at::native::TensorListMetadata<2>>(int)"
+
 
 REFUTED: dict[str, dict[str, list[Story]]] = {
     "allocation": {
@@ -294,8 +308,9 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
     },
     "low_occupancy": {
         "a collective, whose blocks are its channels": [Story([_busy(name=NCCL, grid=24)])],
-        "a persistent kernel, which takes the SMs that it wants": [
-            Story([_busy(name=NVJET, grid=64)])],
+        "a persistent kernel, which takes the SMs that it wants, by its name or by a fixed grid": [
+            Story([_busy(name=name, grid=64)]) for name in (NVJET, STREAM_K)] + [
+            _sized(64, 64, 64)],
         "all but a few SMs have a block": [Story([_busy(grid=104)])],
     },
     "pageable_copies": {
@@ -306,6 +321,13 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
     "recomputation": {
         "an op that a backward node calls for itself, in no module's forward": [
             _backward("MulBackward0", CALLED)],
+    },
+    "exposed_copies": {
+        "the call blocks the host, which pageable_copies tells, or is unknown": [
+            _copied(90), Story([_busy(5), copy((20 * US, 120 * US), None)])],
+        "something is computed meanwhile": [_while_busy(_copied(5))],
+        "it took no time worth hiding, as a few bytes of .item()": [
+            Story([_busy(5), copy((20 * US, 120 * US), (10 * US, 15 * US), 4, "DtoH")])],
     },
     "excess_traffic": {
         "arithmetic limits it": [
@@ -477,6 +499,7 @@ GAINS = {
         "tf32", Story([_busy(8000, CUDA_CORES)]), 8000 * (1 - 19.5 / 156)),
     "data": ("data_loading", _gap(2000, text="enumerate(DataLoader)"), 1888),
     "communication": ("communication", Story([_busy(), _busy(name=NCCL, begin=200)]), 100),
+    "a copy that does not block": ("exposed_copies", _copied(5), 100),
     "a copy": ("pageable_copies", _copied(90), 100),
 }  # fmt: skip
 
