@@ -128,7 +128,7 @@ def sections(brief: Brief, by: str, top: int, depth: int | None) -> Iterator[str
         yield from show.slowest_lines(brief, _FEW)
     if by != "host":
         yield from show.slowest_on_host(brief, _FEW)
-    yield from show.advice(brief.advice)
+    yield from show.advice(brief.advice, brief.scope)
 
 
 def measured(brief: Brief, top: int) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyprof.report.advice.case import Case
 from pyprof.report.advice.finding import Advice, Evidence
@@ -14,6 +14,7 @@ from pyprof.report.advice.registry import (
     rules,
     without_rows,
 )
+from pyprof.report.advice.scope import Scope, find_scope
 from pyprof.report.analysis.steady import find_loop
 
 if TYPE_CHECKING:
@@ -25,12 +26,29 @@ if TYPE_CHECKING:
     from pyprof.report.analysis.timeline import Timeline
     from pyprof.schema import Capture
 
-__all__ = ["Advice", "Evidence", "advise", "merge_advice", "renumbered", "without_rows"]
+__all__ = [
+    "Advice",
+    "Evidence",
+    "Review",
+    "Scope",
+    "advise",
+    "merge_advice",
+    "renumbered",
+    "review",
+    "without_rows",
+]
 
 _LEAST_SHARE = 0.001
 """What could win less of the time is not worth a line."""
 _LEAST_ONCE = 0.01
 """The same for what happens once, of all the time."""
+
+
+class Review(NamedTuple):
+    """What the rules found, and what they looked at."""
+
+    advice: list[Advice]
+    scope: Scope
 
 
 def advise(
@@ -46,8 +64,23 @@ def advise(
     comes last. Before that stands advice whose gain is unknown. Rules without their evidence stay
     silent.
     """
+    return review(table, timeline, capture, rows, steps).advice
+
+
+def review(
+    table: Table,
+    timeline: Timeline | None = None,
+    capture: Capture | None = None,
+    rows: NDArray[np.bool_] | None = None,
+    steps: Steps | None = None,
+) -> Review:
+    """Apply every rule as `advise` does, and say what they looked at."""
     case = Case(table, timeline, capture, rows)
-    loop = find_loop(table.records, steps) if steps is not None else None
+    return Review(_advise(case, steps), find_scope(case))
+
+
+def _advise(case: Case, steps: Steps | None) -> list[Advice]:
+    loop = find_loop(case.table.records, steps) if steps is not None else None
     if loop is None:
         return in_order(_apply(case, _LEAST_SHARE * case.span_ns))
     steady = case.narrowed(loop.rows, loop.time, once=False)

@@ -18,7 +18,6 @@ from pyprof.gpu.kernel_names import split
 from pyprof.gpu.kernel_roles import Role, role
 from pyprof.gpu.peaks import peaks
 from pyprof.gpu.roofline import NS_PER_S
-from pyprof.marker import Kind, classify
 from pyprof.parse.records import Coded, encode
 from pyprof.parse.texts import where
 from pyprof.prof.columns import COLUMNS
@@ -28,9 +27,10 @@ from pyprof.report.analysis import host_api
 from pyprof.report.analysis.host_api import LAUNCH
 from pyprof.report.analysis.idle import HOST
 from pyprof.report.analysis.intervals import union, union_of
+from pyprof.report.analysis.loading import loading_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 
-_NAMES = (Kind.CONTEXT, Kind.LAYER, Kind.USER, Kind.STEP)
-_LOADING = r"(?i)data_?loader|next_?batch|get_?batch|(?:load|fetch)_?(?:data|batch)"
 _ABOVE_PEAK = re.compile(r"^above peak: [^;]*(; )?")
 _EVIDENCE = ("op", "line", "kernel")
 
@@ -87,6 +85,12 @@ class Case:
         devices = self.timeline.devices if self.timeline is not None else ()
         return tuple(device for device in devices if not device.on_cpu)
 
+    @cached_property
+    def cpus(self) -> tuple[DeviceTime, ...]:
+        """The timelines of processes whose ops were timed on the CPU."""
+        devices = self.timeline.devices if self.timeline is not None else ()
+        return tuple(device for device in devices if device.on_cpu)
+
     @property
     def span_ns(self) -> int:
         """The longest span of a GPU; without times, the summed time."""
@@ -94,7 +98,7 @@ class Case:
             device.span_ns
             if self.within is None
             else (self.within.cut(device.start_ns, device.end_ns) - device.paused).total
-            for device in self.devices
+            for device in (*self.devices, *self.cpus)
         ]
         return max(spans) if spans else int(self.ns[self.chosen].sum())
 
@@ -181,27 +185,12 @@ class Case:
 
     @cached_property
     def _loading(self) -> dict[str, tuple[Ints, Ints]]:
-        if self.capture is None:
-            return {}
-        is_named = partial(pc.match_substring_regex, pattern=_LOADING)
-        ranges = self.capture.ranges
-        ranges = ranges.filter(where(ranges.column("text"), is_named))
-        text = ranges.column("text").unify_dictionaries().combine_chunks()
-        index = text.indices.to_numpy()
-        start, end = (
-            np.asarray(pc.fill_null(ranges.column(name), -1)) for name in ("start", "end")
-        )
-        names = {code: text.dictionary[code].as_py() for code in np.unique(index).tolist()}
-        return {
-            name: (start[index == code], end[index == code])
-            for code, name in names.items()
-            if classify(name) in _NAMES  # no stack, or op, of a file so called
-        }
+        return {} if self.capture is None else loading_ranges(self.capture)
 
     def idle(self, device: DeviceTime, cause: str) -> Intervals:
         """Give when a GPU idled for a cause; each instant counts once, that of loading as such."""
         waited = self.inside(device.idle[cause])
-        if cause not in (HOST, LAUNCH):
+        if device.on_cpu or cause not in (HOST, LAUNCH):
             return waited
         return waited - union(self.loading.values()) if self.loading else waited
 
@@ -265,21 +254,26 @@ class Case:
         won = np.bincount(self.lane[rows[known]], weights=np.maximum(ns[known], 0))
         return int(won.max())
 
-    def faster(self, rows: Ints, dtype: str) -> NDArray[np.float64]:
-        """Give what rows would win on Tensor Cores with inputs of `dtype`, ns; NaN if not known.
+    def faster(
+        self, rows: Ints, dtype: str, *, tensor_core: bool = True, narrower: int = 1
+    ) -> NDArray[np.float64]:
+        """Return what rows would win with inputs of `dtype`, ns, by default on Tensor Cores.
 
-        At the share of the roofline that they reach now.
+        At the share of the roofline that they reach now; NaN if not known. `narrower`: bytes are
+        so many times fewer.
         """
         table, costs = self.table, self.table.costs
         peaks = table.devices
-        rates = [(peak.flops(dtype, True), peak.bandwidth) if peak else (None, None)  # noqa: FBT003 - on Tensor Cores
-                 for peak in peaks.values]  # fmt: skip
+        rates = [
+            (peak.flops(dtype, tensor_core), peak.bandwidth) if peak else (None, None)
+            for peak in peaks.values
+        ]
         tops = np.array([[rate.value if rate else np.nan for rate in pair] for pair in rates])
         top = tops[peaks.index[rows]]
         flops, moved = (
             np.where(cost[rows] >= 0, cost[rows], np.nan) for cost in (costs.flops, costs.bytes)
         )
-        least = np.maximum(flops / top[:, 0], moved / top[:, 1]) * NS_PER_S
+        least = np.maximum(flops / top[:, 0], moved / narrower / top[:, 1]) * NS_PER_S
         share = np.minimum(table.roofline.share[rows], 1)
         return np.asarray(self.ns[rows] - least / share)
 
@@ -355,10 +349,15 @@ def _longest_rows(data: pa.Table, keys: list[str]) -> dict[tuple[str | None, ...
 # Idle time of one cause, and the rows next to its gaps.
 
 
-def idle_for(case: Case, cause: str) -> tuple[Ints, Ints, NDArray[np.float64]]:
-    """Give the row before and the row after each gap of a cause, and its time for that cause."""
+def idle_for(
+    case: Case, cause: str, devices: Sequence[DeviceTime] | None = None
+) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    """Give the row before and the row after each gap of a cause, and its time for that cause.
+
+    On all GPUs unless `devices` are given.
+    """
     before, after, time = [], [], []
-    for device in case.devices:
+    for device in case.devices if devices is None else devices:
         gaps = device.gaps
         ns = case.idle(device, cause).length_within(gaps.start, gaps.end)
         some = ns > 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.report.advice.registry import rule
+from pyprof.report.advice.scope import GPU, TIMES
 from pyprof.report.analysis.intervals import union_of
 from pyprof.report.analysis.timeline import COMMUNICATION, sorts
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 @rule(
     "something is computed meanwhile",
+    about="communication",
+    needs=(GPU, TIMES),
 )
 def communication(case: Case) -> Advice | None:
     """Find communication during which nothing was computed; at best all of it could be hidden."""

@@ -11,6 +11,7 @@ from pyprof.gpu.roofline import LAUNCH_NS, LIMITS
 from pyprof.prof.measured_rates import excess
 from pyprof.report.advice.kernels import persistent
 from pyprof.report.advice.registry import rule
+from pyprof.report.advice.scope import COSTS, COUNTERS, GPU, OPS
 
 if TYPE_CHECKING:
     from pyprof.report.advice.case import Case
@@ -27,6 +28,8 @@ _MEMORY = LIMITS.index("memory")
     "memory limits it: fewer blocks then share the same bandwidth",
     "a single wave, which low_occupancy tells, or so many that the last hardly matters",
     "the kernel is nearer to its peak than such a tail allows",
+    about="thread blocks",
+    needs=(GPU, OPS),
 )
 def tail(case: Case) -> Advice | None:
     """Find products whose last wave of blocks fills less of the GPU than the others."""
@@ -56,6 +59,8 @@ _EXCESS = 1.5
 @rule(
     "arithmetic limits it",
     "nothing was measured",
+    about="DRAM traffic",
+    needs=(GPU, COUNTERS, COSTS),
 )
 def excess_traffic(case: Case) -> Advice | None:
     """Find kernels that memory limits, and that move much more than they need, by counters."""

@@ -11,12 +11,15 @@ from pyprof.parse.paths import unnumbered
 from pyprof.report.advice.case import idle_for
 from pyprof.report.advice.finding import Advice, Evidence
 from pyprof.report.advice.registry import rule
+from pyprof.report.advice.scope import CAPTURE, GPU, TIMES
 from pyprof.report.analysis.host_api import ALLOC, LAUNCH, LOAD, SYNC
 from pyprof.report.analysis.idle import HOST
-from pyprof.report.analysis.intervals import union
+from pyprof.report.analysis.intervals import union, union_of
 
 if TYPE_CHECKING:
     from pyprof.report.advice.case import Case
+    from pyprof.report.analysis.intervals import Intervals
+    from pyprof.report.analysis.timeline import DeviceTime
 
 _WITH_OWN_RULE = (SYNC, ALLOC, LOAD)
 """Causes that have a rule of their own."""
@@ -25,21 +28,18 @@ _WITH_OWN_RULE = (SYNC, ALLOC, LOAD)
 @rule(
     "the GPU had work meanwhile",
     "a file or an op is called so, not a range",
+    about="data loading",
+    needs=(TIMES, CAPTURE),
 )
 def data_loading(case: Case) -> Advice | None:
     """Find ranges that name data loading, and how long the GPUs idled inside them.
 
     Their line is that of what came next, after the longest wait.
     """
-    if case.capture is None or not case.devices:
+    devices = case.devices or case.cpus
+    if case.capture is None or not devices:
         return None
-    idle = [
-        (
-            union(times for cause, times in device.idle.items() if cause not in _WITH_OWN_RULE),
-            device.gaps,
-        )
-        for device in case.devices
-    ]
+    idle = [(_waiting(device), device.gaps) for device in devices]
     evidence, most = [], 0
     for name, loading in case.loading.items():
         waits = [(case.inside(waited & loading), gaps) for waited, gaps in idle]
@@ -54,13 +54,24 @@ def data_loading(case: Case) -> Advice | None:
         return None
     return Advice(
         "data_loading",
-        "the GPU waits for the next batch",
+        "the GPU waits for the next batch" if case.devices else "the loop waits for the next batch",
         "use more DataLoader workers, persistent_workers=True, a larger prefetch_factor;"
-        " decode and augment ahead of time or on the GPU",
+        f" decode and augment ahead of time{' or on the GPU' if case.devices else ''}",
         most,
         tuple(sorted(evidence, key=lambda entry: -entry.total_ns)),
         np.zeros(0, np.int64),
     )
+
+
+def _waiting(device: DeviceTime) -> Intervals:
+    """Return when a range of data loading holds the loop up.
+
+    A GPU must be idle. On a CPU any such range does, whether its ops compute or not.
+    """
+    if device.on_cpu:
+        span = union_of(np.array([device.start_ns]), np.array([device.end_ns]))
+        return span - device.paused
+    return union(times for cause, times in device.idle.items() if cause not in _WITH_OWN_RULE)
 
 
 # The host at something other than launching, for long.
@@ -69,6 +80,8 @@ def data_loading(case: Case) -> Advice | None:
 @rule(
     "the host was loading data, which data_loading tells",
     "the host was launching",
+    about="idle time",
+    needs=(GPU, TIMES),
 )
 def host_work(case: Case) -> Advice | None:
     """Find gaps in which the host neither launched nor waited; the evidence is what came next."""
@@ -89,6 +102,8 @@ def host_work(case: Case) -> Advice | None:
 @rule(
     "what came late is the replay of a CUDA graph",
     "the host was loading data",
+    about="idle time",
+    needs=(GPU, TIMES),
 )
 def launch_bound(case: Case) -> Advice | None:
     """Find gaps in which the host was launching or dispatching; the evidence is what came late."""
@@ -110,6 +125,8 @@ def launch_bound(case: Case) -> Advice | None:
 
 @rule(
     "more work was queued when the wait ended",
+    about="idle time",
+    needs=(GPU, TIMES),
 )
 def synchronisation(case: Case) -> Advice | None:
     """Find gaps after the host waited for the GPU; the evidence is what it waited for."""
@@ -130,6 +147,8 @@ def synchronisation(case: Case) -> Advice | None:
 
 @rule(
     "the GPU had work meanwhile: the launch waited for room in its queue",
+    about="idle time",
+    needs=(GPU, TIMES),
 )
 def kernel_loading(case: Case) -> Advice | None:
     """Find gaps in which kernels were loaded; the evidence is what was launched first."""

@@ -11,10 +11,11 @@ from pyprof import schema
 from pyprof.gpu.roofline import LAUNCH_NS
 from pyprof.parse.records import combinations
 from pyprof.report.advice.registry import rule
+from pyprof.report.advice.scope import COSTS, GPU, OPS, PEAKS
 from pyprof.report.analysis.timeline import COMMUNICATION, sorts
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Integers, Ints, Mask
     from pyprof.report.advice.case import Case
     from pyprof.report.advice.finding import Advice
 
@@ -29,6 +30,8 @@ _BETWEEN_LAYOUTS = re.compile(
 @rule(
     "transforms of cuDNN's algorithm: Winograd, FFT, im2col, flipped filters",
     "few channels padded within channels-last: folded NHWC",
+    about="layouts of convolutions",
+    needs=(GPU, OPS),
 )
 def channels_last(case: Case) -> Advice | None:
     """Find kernels that only rearrange the tensors of convolutions: all their time could go."""
@@ -71,7 +74,7 @@ def persistent(case: Case) -> Mask:
     return np.asarray(np.append(is_persistent, np.False_)[name.index] | case.named(_PERSISTENT))
 
 
-def _distinct(group: Ints, value: Ints, count: int) -> Ints:
+def _distinct(group: Integers, value: Integers, count: int) -> Ints:
     """Count the distinct values of each of `count` groups."""
     pairs = combinations(group, value)[0]
     return np.bincount(group[pairs], minlength=count)
@@ -81,6 +84,8 @@ def _distinct(group: Ints, value: Ints, count: int) -> Ints:
     "a collective, whose blocks are its channels",
     "a persistent kernel, which takes the SMs that it wants, by its name or by a fixed grid",
     "all but a few SMs have a block",
+    about="thread blocks",
+    needs=(GPU,),
 )
 def low_occupancy(case: Case) -> Advice | None:
     """Find kernels with fewer blocks than the GPU has SMs that are long enough to matter.
@@ -115,6 +120,8 @@ _GOOD = 0.6
 @rule(
     "too short: a launch and its drain take the time",
     "too few blocks, which low_occupancy tells",
+    about="distance from the peaks",
+    needs=(GPU, OPS, COSTS, PEAKS),
 )
 def under_roof(case: Case) -> Advice | None:
     """Find kernels below 30 % of their roofline, neither tiny nor short of blocks; gain to 60 %."""

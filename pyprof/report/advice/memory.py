@@ -10,6 +10,7 @@ import numpy as np
 from pyprof import schema
 from pyprof.report.advice.case import idle_for
 from pyprof.report.advice.registry import rule
+from pyprof.report.advice.scope import GPU, TIMES
 from pyprof.report.analysis import host_api
 from pyprof.report.analysis.host_api import ALLOC
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 @rule(
     "the GPU had work meanwhile",
+    about="idle time",
+    needs=(GPU, TIMES),
 )
 def allocation(case: Case) -> Advice | None:
     """Find gaps in which the host allocated or freed GPU memory; the evidence is what came next."""
@@ -50,6 +53,8 @@ _MOST = 0.5
 @rule(
     "the call returns at once, as with pinned memory",
     "a few bytes, as of .item()",
+    about="copies",
+    needs=(GPU, TIMES),
 )
 def pageable_copies(case: Case) -> Advice | None:
     """Find large copies during most of which their call had not returned; they could be hidden."""
@@ -72,6 +77,8 @@ def pageable_copies(case: Case) -> Advice | None:
     "the call blocks the host, which pageable_copies tells, or is unknown",
     "something is computed meanwhile",
     "it took no time worth hiding, as a few bytes of .item()",
+    about="copies",
+    needs=(GPU, TIMES),
 )
 def exposed_copies(case: Case) -> Advice | None:
     """Find asynchronous copies between host and GPU while the GPU does nothing else."""

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof import schema
 from pyprof.gpu.eligible import FAMILIES
 from pyprof.gpu.kernel_dtypes import HALF
 from pyprof.report.advice.registry import rule
+from pyprof.report.advice.scope import GPU, OPS, PEAKS
 
 if TYPE_CHECKING:
     from pyprof.arrays import Mask
@@ -21,6 +23,8 @@ _NOT_TO_MEND = ("device:", "size: a vector", "size: depthwise")
 @rule(
     "a vector as operand: memory limits it",
     "the GPU has no Tensor Cores",
+    about="Tensor Cores",
+    needs=(GPU, OPS),
 )
 def half_precision(case: Case) -> Advice | None:
     """Find half-precision products whose kernel surely used no Tensor Cores, with the reason."""
@@ -53,6 +57,8 @@ with a vector, a depthwise convolution or a Winograd transform."""
     "the GPU has no TF32: Volta, Turing",
     "the kernel used Tensor Cores",
     "no op is known, and by its name the kernel multiplies by a vector, or is not float32",
+    about="Tensor Cores",
+    needs=(GPU, PEAKS),
 )
 def tf32(case: Case) -> Advice | None:
     """Find float32 matrix products and convolutions on CUDA cores of a GPU that has TF32.
@@ -82,3 +88,36 @@ def _float32_by_name(case: Case) -> Mask:
     ]
     op_known = case.texts["op"].is_valid().to_numpy(zero_copy_only=False)
     return np.asarray(case.chosen & ~op_known & np.array(is_float32, bool)[number])
+
+
+# Numbers of twice the size that float32 would do.
+
+
+_FEW = 4096
+"""Elements of an input up to which an op takes as long in any type."""
+_NARROWER = 2
+
+
+@rule(
+    "a few numbers, as a loss or a learning rate",
+    "another type: float32 and less, integers",
+    "a copy, whose type says nothing of what is computed",
+    about="float64",
+)
+def double_precision(case: Case) -> Advice | None:
+    """Find ops on float64; float32 has half the bytes, and its own peak."""
+    number, judged = case.table.judged
+    is_double = np.array([each.dtype == "float64" for each in judged], bool)[number]
+    computes = case.kind(schema.KERNEL) | case.kind(schema.CPU)
+    rows = np.flatnonzero(computes & is_double & (case.elements > _FEW))
+    ns = case.faster(rows, "float32", tensor_core=False, narrower=_NARROWER)
+    # without peaks, as on a CPU: half the bytes, and twice as many numbers an instruction
+    halved = case.ns[rows] * (1 - 1 / _NARROWER)
+    return case.advice(
+        "double_precision",
+        "ops compute in float64",
+        "if float32 suffices: .float() where data come in, for NumPy's arrays are float64 and"
+        " torch.from_numpy keeps that; see also torch.set_default_dtype",
+        rows,
+        case.most(rows, np.where(np.isnan(ns), halved, ns)),
+    )

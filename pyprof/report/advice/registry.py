@@ -20,13 +20,15 @@ Rule: TypeAlias = "Callable[[Case], Advice | None]"
 
 _RULES: dict[str, Rule] = {}
 _REFUTED: dict[str, tuple[str, ...]] = {}
+_ABOUT: dict[str, tuple[str, tuple[str, ...]]] = {}
 
 
-def rule(*refuted_by: str) -> Callable[[Rule], Rule]:
+def rule(*refuted_by: str, about: str, needs: Sequence[str] = ()) -> Callable[[Rule], Rule]:
     """Register a rule under its name; it returns None where there is no evidence.
 
     `refuted_by` says what looks like evidence and is none, or what would make the advice untrue:
-    where it is so, the rule is silent.
+    where it is so, the rule is silent. `about` names what it looks at, and `needs` what it cannot
+    do without, of `pyprof.report.advice.scope`.
     """
 
     def register(function: Rule) -> Rule:
@@ -34,6 +36,7 @@ def rule(*refuted_by: str) -> Callable[[Rule], Rule]:
         if name in _RULES:
             raise ValueError(f"there is a rule {name} already")
         _RULES[name], _REFUTED[name] = function, refuted_by
+        _ABOUT[name] = about, tuple(needs)
         return function
 
     return register
@@ -42,6 +45,11 @@ def rule(*refuted_by: str) -> Callable[[Rule], Rule]:
 def refutations() -> dict[str, tuple[str, ...]]:
     """Give what would refute each rule, by its name."""
     return {name: _REFUTED[name] for name in rules()}
+
+
+def subjects() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return what each rule looks at, and what it needs, by its name."""
+    return {name: _ABOUT[name] for name in rules()}
 
 
 def rules() -> dict[str, Rule]:

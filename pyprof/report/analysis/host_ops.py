@@ -67,7 +67,7 @@ def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table 
     """
     if source.capture is None:
         return None
-    ranges = _ranges(source.capture)
+    ranges = op_ranges(source.capture)
     if not ranges.names:
         return None
     give_back()  # sorting held more than it leaves
@@ -101,7 +101,8 @@ def merge_host_ops(a: pa.Table | None, b: pa.Table | None) -> pa.Table | None:
     return add_up(pa.concat_tables([a, b]), ["op"], SUMS)
 
 
-def _ranges(capture: Capture) -> _Ranges:
+def op_ranges(capture: Capture) -> _Ranges:
+    """Read the ranges of ops, and what the user named around them, and nest them."""
     ranges = capture.ranges
     code, templates, kind_of = texts.read_templates(ranges)
     kind = np.where(range_names.of_library(ranges), np.int8(Kind.CONTEXT), kind_of[code])

@@ -37,6 +37,19 @@ CAUSES: Mapping[str, str] = {
 }
 """What idle time can be for."""
 
+LOADING, OPS, DISPATCH = "loading", "ops", "dispatch"
+
+CPU_CAUSES: Mapping[str, str] = {
+    LOADING: "in ranges of data loading",
+    OPS: "in ops, but without work: tensors of Python values, views, item()",
+    DISPATCH: "up to 0.1 ms around ops: Python, PyTorch's dispatch, the profiler",
+    HOST: "longer between two ops: Python, files, other libraries",
+}
+"""What time between ops that were timed on the CPU can be for."""
+
+MEANINGS: Mapping[str, str] = {**CAUSES, **CPU_CAUSES, **CAUSES}
+"""Those of a GPU, and behind them those of a CPU alone."""
+
 DISPATCH_NS = 100_000
 """Up to this long between two API calls, the host is taken to be dispatching the next op; beyond,
 to do something else. PyTorch's eager dispatch takes 5 to 50 us an op, more under a profiler."""

@@ -16,7 +16,7 @@ from pyprof.parse.records import totals
 from pyprof.prof import kernel_families, step_rows
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.report import advice
-from pyprof.report.advice import Advice, advise
+from pyprof.report.advice import Advice, Scope
 from pyprof.report.analysis import filtered, host_ops, layer_tree, op_totals
 from pyprof.report.analysis.counter_totals import CounterTotals, counter_totals, merge_counters
 from pyprof.report.analysis.op_totals import OpTotals, top_ops
@@ -87,6 +87,8 @@ class Overview:
     """What the host spent in each op, as `host_ops` gives it; None where no capture tells."""
     counters: CounterTotals | None = None
     """What counters measured; None where nothing was."""
+    scope: Scope = field(default_factory=Scope)
+    """What advice looked at."""
 
     @property
     def peaks(self) -> tuple[str, ...]:
@@ -126,7 +128,7 @@ def overview(
         timed = None if asked else timeline(records, source.capture, rows)
         give_back()
         loops = None if picked else capture_steps  # who names steps means all that is in them
-        advised = beside.submit(advise, table, timed, source.capture, rows, loops)
+        reviewed = beside.submit(advice.review, table, timed, source.capture, rows, loops)
         each_step = per_step(table, capture_steps, picked)
         ops = top_ops(table, rows, each_step)
         give_back()
@@ -150,7 +152,8 @@ def overview(
             coverage=cost_coverage(table, rows),
             vias=_by_text(source, rows, "via", schema.VIAS),
             ops=ops,
-            advice=advised.result(),
+            advice=reviewed.result().advice,
+            scope=reviewed.result().scope,
             kept=kept,
             host=host,
             counters=counter_totals(table, source.capture, rows, each_step),
@@ -352,6 +355,7 @@ class Brief:
     kept: Filtered | None = None
     host: pa.Table | None = None
     counters: CounterTotals | None = None
+    scope: Scope = field(default_factory=Scope)
     token_count: int | None = None
     """How many tokens the averaged steps worked on; None where not all of them tell, or where
     ranks worked on different ones."""
@@ -410,6 +414,7 @@ def shortened(source: Source, overview: Overview) -> Brief:
         overview.kept,
         overview.host,
         overview.counters,
+        overview.scope,
         token_count(overview.steps, overview.chosen or overview.steps.averaged),
     )
 
@@ -444,6 +449,7 @@ def merge_briefs(a: Brief, b: Brief) -> Brief:
         filtered.merge_filtered(a.kept, b.kept),
         host_ops.merge_host_ops(a.host, b.host),
         merge_counters(a.counters, b.counters, a.coverage.total_ns, b.coverage.total_ns),
+        a.scope.plus(b.scope),
         a.token_count if a.token_count == b.token_count else None,
     )
 

@@ -49,7 +49,7 @@ def find_loop(records: Records, steps: Steps) -> Loop | None:
     if averaged is None or averaged[1] - averaged[0] < _LEAST_STEPS:
         return None
     launch_ns = launched(records)
-    inside = steps.rows(averaged)
+    inside = np.asarray(steps.rows(averaged))
     first, last = int(steps.start_ns[averaged[0]]), int(steps.end_ns[averaged[1] - 1])
     if steps.guessed:
         kernels = _kernels(records)

@@ -11,7 +11,7 @@ from pyprof import schema
 from pyprof.arrays import distinct_values
 from pyprof.parse.ranges import by_value
 from pyprof.parse.records import combinations
-from pyprof.report.analysis import host_api, idle
+from pyprof.report.analysis import cpu_idle, host_api, idle
 from pyprof.report.analysis.intervals import EMPTY, complement, union_of
 from pyprof.report.analysis.windows import recorded
 
@@ -120,7 +120,7 @@ class DeviceTime:
     """From how many recordings the span is put together."""
     gaps: idle.Gaps
     idle: Mapping[str, Intervals]
-    """Idle time by cause; see `idle.CAUSES`."""
+    """Idle time by cause; see `idle.MEANINGS`."""
 
     @property
     def on_cpu(self) -> bool:
@@ -204,7 +204,7 @@ def timeline(
     called = host_api.calls(records, capture)
     pid, device = records.numpy("pid"), records.numpy("device")
     hosts = called.hosts()
-    columns = _Columns(records, sorts(records), chosen)
+    columns = _Columns(records, sorts(records), chosen, capture)
     lanes = [
         ((process, number), ours[rows])
         for process, ours in by_value(pid)
@@ -223,8 +223,10 @@ def timeline(
 class _Columns:
     """The columns that the analysis needs, taken out of the records once."""
 
-    def __init__(self, records: Records, sort: Integers, chosen: Mask) -> None:
-        self.records, self.sort, self.chosen = records, sort, chosen
+    def __init__(
+        self, records: Records, sort: Integers, chosen: Mask, capture: Capture | None
+    ) -> None:
+        self.records, self.sort, self.chosen, self.capture = records, sort, chosen, capture
         self.start, self.end = records.numpy("start"), records.numpy("end")
         self.window = records.numpy("window", 0)
         self.gpu, self.rank = records.coded("gpu"), records.coded("rank")
@@ -245,9 +247,10 @@ class _Columns:
         compute, communication, copy = (self._set(rows, sort) for sort in range(3))
         free = complement(compute | communication | copy, first, last)
         gaps = self._gaps(rows, free - paused)
+        gpu = [*self.gpu.values, None][self.gpu.index[rows[0]]]
         return DeviceTime(
             *key,
-            [*self.gpu.values, None][self.gpu.index[rows[0]]],
+            gpu,
             [*self.rank.values, None][self.rank.index[rows[0]]],
             first,
             last,
@@ -258,8 +261,16 @@ class _Columns:
             paused,
             windows,
             gaps,
-            idle.causes(gaps, host),
+            self._causes(gpu, gaps, host),
         )
+
+    def _causes(
+        self, gpu: str | None, gaps: idle.Gaps, host: host_api.Host
+    ) -> Mapping[str, Intervals]:
+        if gpu != schema.KINDS[schema.CPU]:
+            return idle.causes(gaps, host)
+        of_cpu = cpu_idle.causes(union_of(gaps.start, gaps.end), self.capture)
+        return {**dict.fromkeys(idle.CAUSES, EMPTY), **of_cpu}
 
     def _set(self, rows: Ints, sort: int) -> Intervals:
         picked = rows[self.sort[rows] == sort]

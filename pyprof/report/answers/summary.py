@@ -404,7 +404,11 @@ class Summary:
     memory: MemoryPeak | None
     """The highest peak of memory; null where memory was not recorded."""
     advice: tuple[Suggestion, ...]
-    """Potential gains, the largest first."""
+    """Potential gains, the largest first; those of what happens once follow behind."""
+    advice_looked_at: tuple[str, ...]
+    """What advice was looked for in."""
+    advice_missing: Mapping[str, tuple[str, ...]]
+    """What advice could not be looked for in, by the reason."""
 
 
 def summary(
@@ -445,6 +449,8 @@ def summary(
         measured=None if brief.counters is None else _measured(brief, brief.counters, top),
         memory=_memory(memory[0], top) if memory else None,
         advice=suggestions(brief.advice),
+        advice_looked_at=brief.scope.looked_at,
+        advice_missing=brief.scope.missing,
     )  # fmt: skip
 
 

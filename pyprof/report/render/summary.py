@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.report.analysis.host_ops import UNKNOWN as UNKNOWN_HOST
-from pyprof.report.analysis.idle import CAUSES
+from pyprof.report.analysis.idle import CPU_CAUSES, MEANINGS
 from pyprof.report.analysis.layer_tree import named
 from pyprof.report.analysis.phases import by_phase, said
 from pyprof.report.render import text
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pyprof.marker import ServingStep
-    from pyprof.report.advice import Advice, Evidence
+    from pyprof.report.advice import Advice, Evidence, Scope
     from pyprof.report.analysis.filtered import Filtered
     from pyprof.report.analysis.op_totals import OpTotals
     from pyprof.report.analysis.overview import Brief, DeviceTotals, Times
@@ -224,10 +224,11 @@ def _gpus_across(devices: Sequence[DeviceTotals]) -> list[str] | None:
         above = above if name.startswith(_INDENTED) else max(map(measure, devices))
         if any(map(measure, devices)) or not name.startswith(" "):
             rows.append(_time_row(name, devices, measure, ""))
+    meanings = CPU_CAUSES if all(device.on_cpu for device in devices) else MEANINGS
     rows += [
         _time_row(f"  {cause}", devices, _idle_for(cause), meaning)
-        for cause, meaning in CAUSES.items()
-        if any(device.idle[cause] and not device.on_cpu for device in devices)
+        for cause, meaning in meanings.items()
+        if any(map(_idle_for(cause), devices))
     ]
     header = ["Time (ms)"]
     for device in devices:
@@ -237,9 +238,9 @@ def _gpus_across(devices: Sequence[DeviceTotals]) -> list[str] | None:
     if max(map(len, lines)) <= text.WIDTH:
         return lines
     lines = text.table([row[:-1] for row in rows], header, left)
-    meanings = [f"{row[0].strip()}: {row[-1]}" for row in rows if row[-1]]
+    explained = [f"{row[0].strip()}: {row[-1]}" for row in rows if row[-1]]
     fits = max(map(len, lines)) <= text.WIDTH
-    return [*lines, *(_of_idle(meanings))] if fits else None
+    return [*lines, *(_of_idle(explained))] if fits else None
 
 
 def _of_idle(meanings: Sequence[str]) -> Iterator[str]:
@@ -255,7 +256,7 @@ def _least_busy(devices: Sequence[DeviceTotals]) -> Sequence[DeviceTotals]:
 
 
 def _gpus_down(devices: Sequence[DeviceTotals]) -> list[str]:
-    causes = [(cause, _idle_for(cause)) for cause in CAUSES]
+    causes = [(cause, _idle_for(cause)) for cause in MEANINGS]
     shown = [
         (name.strip(), measure)
         for name, measure in (*_BUSY, *causes)
@@ -271,7 +272,7 @@ def _gpus_down(devices: Sequence[DeviceTotals]) -> list[str]:
 
 
 def _idle_for(cause: str) -> Callable[[DeviceTotals], int]:
-    return lambda device: device.idle[cause]
+    return lambda device: device.idle.get(cause, 0)
 
 
 def _device(device: DeviceTotals) -> str:
@@ -429,10 +430,24 @@ _MOST_INDENTED = 16
 """Levels of a tree that indentation shows; deeper ones are numbered."""
 
 
-def advice(entries: Sequence[Advice]) -> Iterator[str]:
-    """List potential gains, largest first, with the places to look at."""
+def advice(entries: Sequence[Advice], scope: Scope | None = None) -> Iterator[str]:
+    """List potential gains, largest first, with the places to look at, and what is missing."""
+    yield from _gains(entries)
+    if scope is None:
+        return
     if not entries:
-        yield "No advice: nothing stands out."
+        looked_at = ", ".join(scope.looked_at)
+        yield from text.wrapped(
+            f"No advice: nothing stands out in what was looked at: {looked_at}."
+            if looked_at
+            else "No advice: nothing could be looked at."
+        )
+    for reason, subjects in scope.missing.items():
+        yield from text.wrapped(f"Not looked at: {', '.join(subjects)}: {reason}.")
+
+
+def _gains(entries: Sequence[Advice]) -> Iterator[str]:
+    if not entries:
         return
     yield text.heading("Potential gains (upper bounds; gains overlap and do not add up)")
     for entry in entries:

@@ -162,6 +162,39 @@ def _sized(*grids: int, name: str = "kernel_of_mine") -> Story:
     return Story(work, ranges)
 
 
+def _cpu(
+    *at_us: tuple[int, int], name: str = "mm", tensors: tuple[Tensor, ...] = (), between: str = ""
+) -> Story:
+    """Run ops on the CPU, each of one row; `between` names a range from the first to the second."""
+    bounds = [(begin * US, end * US) for begin, end in at_us]
+    work = [Work(at, at, f"aten::{name}", schema.CPU, grid=None) for at in bounds]
+    ranges = [
+        each
+        for begin, end in bounds
+        for each in (
+            trace((begin - 2, end + 2), "/src/net.py:5"), op(name, (begin - 1, end + 1), *tensors)
+        )
+    ]  # fmt: skip
+    if between:
+        ranges.append(Range(between, (bounds[0][1] + 2, bounds[1][0] - 10)))
+    return Story(work, ranges)
+
+
+def _unrecorded(begin: int, end: int, *rows: Work) -> Story:
+    """Let torch.tensor() run between two ops on the CPU, with or without rows of its own."""
+    story = _cpu((0, 100), (2000, 2100))
+    call = [
+        trace((begin * US - 1, end * US + 1), "/src/net.py:9"),
+        op("tensor", (begin * US, end * US)),
+    ]
+    return Story([*story.work, *rows], [*story.ranges, *call])
+
+
+SHORT = [(at, at + 10) for at in range(0, 1000, 50)]
+DOUBLE = (_tensor(512, 512, dtype="float64"), _tensor(512, 512, dtype="float64"))
+FILLED = Work((101 * US, 1990 * US), (101 * US, 1990 * US), "aten::fill_", schema.CPU, grid=None)
+
+
 CASES: dict[str, tuple[str, Story, Story]] = {
     "float32 off Tensor Cores": (
         "tf32", _matmul(CUDA_CORES, BIG, 8000), _matmul(TC_GEMM, HALF, 600)),
@@ -204,6 +237,18 @@ CASES: dict[str, tuple[str, Story, Story]] = {
         _backward("CheckpointFunctionBackward")),
     "a last wave of few blocks": ("tail", _waves(1900), _waves(3400)),
     "more traffic than needed": ("excess_traffic", _moved(2.5), _moved(1.1)),
+    "Python between short ops on a CPU": (
+        "short_ops", _cpu(*SHORT), _cpu((0, 100), (101, 200), (201, 300))),
+    "Python at something else": (
+        "python_work", _cpu((0, 100), (2000, 2100)), _cpu((0, 100), (101, 200))),
+    "tensors of lists": (
+        "python_values", _unrecorded(101, 1999), _unrecorded(100, 1999, FILLED)),
+    "float64 on a CPU": (
+        "double_precision", _cpu((0, 100), (101, 200), tensors=DOUBLE),
+        _cpu((0, 100), (101, 200), tensors=BIG)),
+    "data loaded on a CPU": (
+        "data_loading", _cpu((0, 100), (2000, 2100), between="enumerate(DataLoader)#__next__"),
+        _cpu((0, 100), (2000, 2100), between="forward")),
     "computed again, by hooks": (
         "recomputation", _backward("MulBackward0", INIT, CALLED),
         _backward("MulBackward0", CALLED)),
@@ -328,6 +373,31 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
         "something is computed meanwhile": [_while_busy(_copied(5))],
         "it took no time worth hiding, as a few bytes of .item()": [
             Story([_busy(5), copy((20 * US, 120 * US), (10 * US, 15 * US), 4, "DtoH")])],
+    },
+    "short_ops": {
+        "a GPU does the work: what launches cost it, launch_bound tells": [_gap(150)],
+        "single pauses are long, which python_work tells": [_cpu((0, 100), (2000, 2100))],
+        "a small part of the time: every script has some": [_cpu((0, 100), (103, 200))],
+    },
+    "python_work": {
+        "a GPU does the work: how long it waits, host_work tells": [_gap(2000)],
+        "pauses are short, which short_ops tells": [_cpu(*SHORT)],
+        "the time is in ranges of data loading, which data_loading tells": [
+            _cpu((0, 100), (2000, 2100), between="enumerate(DataLoader)#__next__")],
+        "a small part of the time: every script has some": [_cpu((0, 5000), (5200, 10_000))],
+    },
+    "python_values": {
+        "the op computes, and so has rows of its own": [_unrecorded(100, 1999, FILLED)],
+        "a small part of the time: every script has some": [_unrecorded(101, 120)],
+    },
+    "double_precision": {
+        "a few numbers, as a loss or a learning rate": [
+            _cpu((0, 100), tensors=(_tensor(10, dtype="float64"),))],
+        "another type: float32 and less, integers": [
+            _cpu((0, 100), tensors=(_tensor(512, 512, dtype=name),))
+            for name in ("float32", "bfloat16", "int64")],
+        "a copy, whose type says nothing of what is computed": [
+            Story(_copied(90).work, _called("to", _copied(90).work[1], *DOUBLE[:1]))],
     },
     "excess_traffic": {
         "arithmetic limits it": [
@@ -471,6 +541,9 @@ EVIDENCE = {
     "chains": ("unfused_pointwise", _chain(1 << 20, 1 << 20, 1 << 20), "add", ""),
     "a number read back": ("synchronisation", _read_back(), "item", ""),
     "a copy from pageable memory": ("pageable_copies", _copied_by("to"), "to", ""),
+    "what came after a pause on a CPU": (
+        "python_work", _cpu((0, 100), (2000, 2100)), "mm", ""),
+    "what followed pauses on a CPU": ("short_ops", _cpu(*SHORT), "mm", ""),
     "a product far under its roof": ("under_roof", _matmul(TC_GEMM, HALF, 20_000), "matmul", ""),
 }  # fmt: skip
 
@@ -499,6 +572,14 @@ GAINS = {
         "tf32", Story([_busy(8000, CUDA_CORES)]), 8000 * (1 - 19.5 / 156)),
     "data": ("data_loading", _gap(2000, text="enumerate(DataLoader)"), 1888),
     "communication": ("communication", Story([_busy(), _busy(name=NCCL, begin=200)]), 100),
+    "float64 on a CPU: half of the bytes": (
+        "double_precision", _cpu((0, 100), (101, 200), tensors=DOUBLE), 199 / 2),
+    "data loaded on a CPU, with ops in the loader: all of it": (
+        "data_loading", replace(_cpu((0, 100), (900, 950), (2000, 2100)), ranges=[
+            Range("enumerate(DataLoader)#__next__", (100 * US, 2000 * US))]), 1900),
+    "pauses of 40 us between 20 ops": ("short_ops", _cpu(*SHORT), 19 * 40),
+    "a pause of 1.9 ms": ("python_work", _cpu((0, 100), (2000, 2100)), 1900),
+    "a tensor of a list": ("python_values", _unrecorded(101, 1999), 1898),
     "a copy that does not block": ("exposed_copies", _copied(5), 100),
     "a copy": ("pageable_copies", _copied(90), 100),
 }  # fmt: skip

@@ -269,7 +269,7 @@ def test_a_real_trace_agrees_with_another_tool(captures: Path) -> None:
 
 
 def test_ops_timed_on_the_cpu_are_no_gpu() -> None:
-    """A capture without a GPU has busy time, but no blocking launches and nothing to advise on."""
+    """A capture without a GPU has busy time, no blocking launches, and advice of a CPU alone."""
     work = [Work((n * 100, n * 100 + 50), (n * 100, n * 100 + 50), "aten::mm", CPU, grid=None)
             for n in range(9)]  # fmt: skip
     net = capture(work)
@@ -277,4 +277,4 @@ def test_ops_timed_on_the_cpu_are_no_gpu() -> None:
     found = timeline(whole.records, net)
     assert found is not None
     assert (found.devices[0].on_cpu, found.devices[0].busy_ns, found.blocking) == (True, 450, False)
-    assert advise(whole, found, net) == []
+    assert [entry.rule for entry in advise(whole, found, net)] == ["short_ops"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyprof.report.analysis.idle import CAUSES
+from pyprof.report.analysis.idle import MEANINGS as CAUSES_OF_IDLE
 from pyprof.report.analysis.roofline import BOUNDS, UNKNOWN
 from pyprof.report.render.page.lanes import PAUSED
 from pyprof.report.render.text import duration, number, percent, short_line
@@ -31,10 +31,11 @@ IDLE = {
     "host": "#c2514a", "launch": "#e0913a", "sync": "#c9a227", "copy": "#8e6bbf",
     "alloc": "#c8649b", "load": "#7d8794", "queue": "#3f9fb0", "graph": "#7fa650",
     "unknown": "#b9bfc6", PAUSED: "#dfe3e7",
+    "loading": "#5b8f87", "ops": "#a97c50", "dispatch": "#e0913a",
 }  # fmt: skip
 """Colours of the causes of idle time."""
 SHARES = {"MFU": "#3b82c4", "HFU": "#d9822b", "MBU": "#3f9f6b"}
-MEANINGS = {**CAUSES, PAUSED: "the profiler was paused: what ran is not known"}
+MEANINGS = {**CAUSES_OF_IDLE, PAUSED: "the profiler was paused: what ran is not known"}
 SHARED_CLOCK = "first kernel"
 """Figures that share it move and zoom together."""
 _MOST_LABELS = 5

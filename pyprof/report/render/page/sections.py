@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pyprof.parse.records import distinct
 from pyprof.prof.processor import CPU
-from pyprof.report.analysis.idle import CAUSES
+from pyprof.report.analysis.idle import MEANINGS
 from pyprof.report.analysis.op_totals import totals
 from pyprof.report.render.remedies import explained
 from pyprof.report.render.source import read
@@ -203,7 +203,7 @@ def causes(brief: Brief) -> list[tuple[str, str, str, float]]:
     total_ns = max(sum(total.values()), 1)
     ordered = sorted(total.items(), key=lambda entry: -entry[1])
     return [
-        (cause, CAUSES.get(cause, cause), duration(ns), ns / total_ns)
+        (cause, MEANINGS.get(cause, cause), duration(ns), ns / total_ns)
         for cause, ns in ordered
         if ns
     ]
