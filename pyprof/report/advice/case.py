@@ -277,15 +277,17 @@ class Case:
         share = np.minimum(table.roofline.share[rows], 1)
         return np.asarray(self.ns[rows] - least / share)
 
-    def at_higher_peak(self, rows: Ints, dtype: str) -> NDArray[np.float64]:
-        """Return what rows would win at most, ns, at their share of the Tensor Cores' peak instead.
+    def at_higher_peak(
+        self, rows: Ints, dtype: str, *, tensor_core: bool = True
+    ) -> NDArray[np.float64]:
+        """Return what rows would win at most, ns, at their share of the peak of `dtype` instead.
 
         For kernels whose cost is unknown: those that memory limits win less. NaN without peaks.
         """
         number, judged = self.table.judged
         now = [each.flops_peak.value if each.flops_peak else np.nan for each in judged]
         peaks = self.table.devices
-        rates = [peak.flops(dtype, True) if peak else None for peak in peaks.values]  # noqa: FBT003 - on Tensor Cores
+        rates = [peak.flops(dtype, tensor_core) if peak else None for peak in peaks.values]
         top = np.array([rate.value if rate else np.nan for rate in rates])[peaks.index[rows]]
         return np.asarray(self.ns[rows] * (1 - np.array(now)[number[rows]] / top))
 

@@ -11,7 +11,7 @@ from pyprof.gpu.roofline import LAUNCH_NS, LIMITS
 from pyprof.prof.measured_rates import excess
 from pyprof.report.advice.kernels import persistent
 from pyprof.report.advice.registry import rule
-from pyprof.report.advice.scope import COSTS, COUNTERS, GPU, OPS
+from pyprof.report.advice.scope import COSTS, COUNTERS, GPU, OPS, SMS
 
 if TYPE_CHECKING:
     from pyprof.report.advice.case import Case
@@ -29,7 +29,7 @@ _MEMORY = LIMITS.index("memory")
     "a single wave, which low_occupancy tells, or so many that the last hardly matters",
     "the kernel is nearer to its peak than such a tail allows",
     about="thread blocks",
-    needs=(GPU, OPS),
+    needs=(GPU, SMS, OPS),
 )
 def tail(case: Case) -> Advice | None:
     """Find products whose last wave of blocks fills less of the GPU than the others."""

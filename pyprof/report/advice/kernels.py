@@ -11,7 +11,7 @@ from pyprof import schema
 from pyprof.gpu.roofline import LAUNCH_NS
 from pyprof.parse.records import combinations
 from pyprof.report.advice.registry import rule
-from pyprof.report.advice.scope import COSTS, GPU, OPS, PEAKS
+from pyprof.report.advice.scope import COSTS, GPU, OPS, PEAKS, SMS
 from pyprof.report.analysis.timeline import COMMUNICATION, sorts
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _distinct(group: Integers, value: Integers, count: int) -> Ints:
     "a persistent kernel, which takes the SMs that it wants, by its name or by a fixed grid",
     "all but a few SMs have a block",
     about="thread blocks",
-    needs=(GPU,),
+    needs=(GPU, SMS),
 )
 def low_occupancy(case: Case) -> Advice | None:
     """Find kernels with fewer blocks than the GPU has SMs that are long enough to matter.

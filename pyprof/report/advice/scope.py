@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pyprof.arrays import Mask
     from pyprof.report.advice.case import Case
 
-GPU, CPU, TIMES, CAPTURE, OPS, COSTS, PEAKS, COUNTERS = (
-    *("gpu", "cpu", "times", "capture", "ops", "costs", "peaks", "counters"),
+GPU, CPU, TIMES, CAPTURE, OPS, COSTS, PEAKS, SMS, COUNTERS = (
+    *("gpu", "cpu", "times", "capture", "ops", "costs", "peaks", "sms", "counters"),
 )
 """What a rule may need."""
 
@@ -80,13 +80,15 @@ def _times(case: Case) -> str | None:
         return "the file has no times"
     if case.timeline is None:
         return _SILENT  # between rows that --where chose there is no idle time
+    if case.capture is not None and case.capture.tool == "ncu":
+        return "ncu runs each kernel alone"
     return "launches blocked (CUDA_LAUNCH_BLOCKING=1)" if case.timeline.blocking else None
 
 
 def _capture(case: Case) -> str | None:
     if case.capture is None:
         return _SILENT  # records of `pyprof parse`
-    return None if case.capture.ranges.num_rows else "no ranges were recorded (nsys -t nvtx)"
+    return None if case.capture.ranges.num_rows else "no ranges were recorded"
 
 
 def _ops(case: Case) -> str | None:
@@ -106,6 +108,12 @@ def _peaks(case: Case) -> str | None:
     return _mostly(
         case, np.array(unknown, bool)[number], "the GPU's peaks are unknown: name it with --gpu"
     )
+
+
+def _sms(case: Case) -> str | None:
+    gpu = case.table.records.coded("gpu")
+    unknown = [not case.table.device_of(name).sm_count for name in (*gpu.values, None)]
+    return _mostly(case, np.array(unknown, bool)[gpu.index], "the GPU's number of SMs is unknown")
 
 
 def _counters(case: Case) -> str | None:
@@ -135,5 +143,6 @@ _CHECKS: Mapping[str, Callable[[Case], str | None]] = {
     OPS: _ops,
     COSTS: _costs,
     PEAKS: _peaks,
+    SMS: _sms,
     COUNTERS: _counters,
 }

@@ -296,6 +296,7 @@ def _while_busy(story: Story, until: int = 3000) -> Story:
 
 
 LOADING = "enumerate(DataLoader)#_Iter.__next__"
+T4 = {"name": "Tesla T4", "cc_major": 7, "cc_minor": 5, "sm_count": 40}
 VOLTA = {"name": "Tesla V100-SXM2-16GB", "cc_major": 7, "cc_minor": 0, "sm_count": 80}
 VECTOR = (_tensor(1, 4096, dtype="float16"), _tensor(4096, 4096, dtype="float16"))
 WINOGRAD = (
@@ -572,6 +573,10 @@ GAINS = {
         "tf32", Story([_busy(8000, CUDA_CORES)]), 8000 * (1 - 19.5 / 156)),
     "data": ("data_loading", _gap(2000, text="enumerate(DataLoader)"), 1888),
     "communication": ("communication", Story([_busy(), _busy(name=NCCL, begin=200)]), 100),
+    "float64 by the kernel's name, on an A100 at half the rate of float32": (
+        "double_precision", Story([_busy(8000, "ampere_dgemm_64x64_tn")]), 4000),
+    "float64 by the kernel's name, on a T4 at a 32nd of the rate": (
+        "double_precision", _on(T4, Story([_busy(8000, "volta_dgemm_64x64_tn")])), 8000 * 31 / 32),
     "float64 on a CPU: half of the bytes": (
         "double_precision", _cpu((0, 100), (101, 200), tensors=DOUBLE), 199 / 2),
     "data loaded on a CPU, with ops in the loader: all of it": (
