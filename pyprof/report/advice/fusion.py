@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from pyprof.report.advice.case import fusible
 from pyprof.report.advice.registry import rule
-from pyprof.report.advice.scope import GPU, OPS
+from pyprof.report.advice.scope import KERNELS, OPS
 
 if TYPE_CHECKING:
     from pyprof.arrays import Mask
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @rule(
     "one kernel takes many parameters: foreach, fused",
-    about="unfused kernels",
-    needs=(GPU,),
+    about="fusion",
+    needs=(KERNELS,),
 )
 def unfused_optimizer(case: Case) -> Advice | None:
     """Find element-wise kernels of the optimizer that work on one parameter after the other."""
@@ -53,8 +53,8 @@ def _of_many(case: Case) -> Mask:
 @rule(
     "one op after another on different tensors: a loop, AccumulateGrad, foreach, DDP",
     "tensors of different sizes",
-    about="unfused kernels",
-    needs=(GPU,),
+    about="fusion",
+    needs=(KERNELS,),
 )
 def unfused_pointwise(case: Case) -> Advice | None:
     """Find chains of element-wise kernels over tensors of one size, outside the optimizer."""

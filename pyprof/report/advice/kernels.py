@@ -11,7 +11,7 @@ from pyprof import schema
 from pyprof.gpu.roofline import LAUNCH_NS
 from pyprof.parse.records import combinations
 from pyprof.report.advice.registry import rule
-from pyprof.report.advice.scope import COSTS, GPU, OPS, PEAKS, SMS
+from pyprof.report.advice.scope import COSTS, GPU, KERNELS, OPS, PEAKS, SMS
 from pyprof.report.analysis.timeline import COMMUNICATION, sorts
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _BETWEEN_LAYOUTS = re.compile(
     "transforms of cuDNN's algorithm: Winograd, FFT, im2col, flipped filters",
     "few channels padded within channels-last: folded NHWC",
     about="layouts of convolutions",
-    needs=(GPU, OPS),
+    needs=(KERNELS, OPS),
 )
 def channels_last(case: Case) -> Advice | None:
     """Find kernels that only rearrange the tensors of convolutions: all their time could go."""
@@ -121,7 +121,7 @@ _GOOD = 0.6
     "too short: a launch and its drain take the time",
     "too few blocks, which low_occupancy tells",
     about="distance from the peaks",
-    needs=(GPU, OPS, COSTS, PEAKS),
+    needs=(KERNELS, OPS, COSTS, PEAKS),
 )
 def under_roof(case: Case) -> Advice | None:
     """Find kernels below 30 % of their roofline, neither tiny nor short of blocks; gain to 60 %."""

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from pyprof.arrays import Mask
     from pyprof.report.advice.case import Case
 
-GPU, CPU, TIMES, CAPTURE, OPS, COSTS, PEAKS, SMS, COUNTERS = (
-    *("gpu", "cpu", "times", "capture", "ops", "costs", "peaks", "sms", "counters"),
+GPU, KERNELS, CPU, TIMES, CAPTURE, OPS, COSTS, PEAKS, SMS, COUNTERS = (
+    *("gpu", "kernels", "cpu", "times", "capture", "ops", "costs", "peaks", "sms", "counters"),
 )
-"""What a rule may need."""
+"""What a rule may need: GPU for what a CPU cannot have, KERNELS where it lacks a rule alone."""
 
 _MOST = 0.5
 """What is missing for more than this share of the time is said."""
@@ -69,6 +69,10 @@ _SILENT = "nothing is amiss: this is for others"
 
 def _gpu(case: Case) -> str | None:
     return None if _share(case, ~case.kind(schema.CPU)) > 0 else _SILENT
+
+
+def _kernels(case: Case) -> str | None:
+    return None if _gpu(case) is None else "judged on a GPU only"
 
 
 def _cpu(case: Case) -> str | None:
@@ -137,6 +141,7 @@ def _share(case: Case, rows: Mask) -> float:
 
 _CHECKS: Mapping[str, Callable[[Case], str | None]] = {
     GPU: _gpu,
+    KERNELS: _kernels,
     CPU: _cpu,
     TIMES: _times,
     CAPTURE: _capture,
