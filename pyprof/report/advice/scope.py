@@ -33,6 +33,19 @@ class Scope:
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By reason, the subjects that were not looked at."""
 
+    def sentences(self, *, found: bool) -> list[str]:
+        """Say what was looked at, unless something was found, and what was not, with reasons."""
+        missing = [
+            f"Not looked at: {', '.join(subjects)}: {reason}."
+            for reason, subjects in self.missing.items()
+        ]
+        if found:
+            return missing
+        if not self.looked_at:
+            return ["No advice: nothing could be looked at.", *missing]
+        looked_at = ", ".join(self.looked_at)
+        return [f"No advice: nothing stands out in what was looked at: {looked_at}.", *missing]
+
     def plus(self, other: Scope) -> Scope:
         """Join those of two captures: what was looked at in one of them was looked at."""
         looked_at = tuple(dict.fromkeys((*self.looked_at, *other.looked_at)))

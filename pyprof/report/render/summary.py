@@ -433,17 +433,8 @@ _MOST_INDENTED = 16
 def advice(entries: Sequence[Advice], scope: Scope | None = None) -> Iterator[str]:
     """List potential gains, largest first, with the places to look at, and what is missing."""
     yield from _gains(entries)
-    if scope is None:
-        return
-    if not entries:
-        looked_at = ", ".join(scope.looked_at)
-        yield from text.wrapped(
-            f"No advice: nothing stands out in what was looked at: {looked_at}."
-            if looked_at
-            else "No advice: nothing could be looked at."
-        )
-    for reason, subjects in scope.missing.items():
-        yield from text.wrapped(f"Not looked at: {', '.join(subjects)}: {reason}.")
+    for sentence in scope.sentences(found=bool(entries)) if scope is not None else ():
+        yield from text.wrapped(sentence)
 
 
 def _gains(entries: Sequence[Advice]) -> Iterator[str]:

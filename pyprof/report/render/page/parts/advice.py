@@ -19,5 +19,6 @@ def section(page: Page) -> Mapping[str, Any]:
     times = page.brief.times
     return {
         "advice": sections.advice(page.brief),
+        "scope": page.brief.scope.sentences(found=bool(page.brief.advice)),
         "several": times is not None and len(times.devices) > 1,
     }
