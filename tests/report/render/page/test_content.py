@@ -296,3 +296,11 @@ def test_the_hosts_time_is_that_of_its_calls(tmp_path: Path) -> None:
     assert sum(row[1].number for row in table.rows) == sum(host["cpu_self"].to_pylist())
     without = replace(content.brief, host=None)
     assert parts.parts()["host"].section(replace(page, brief=without)) is None
+
+
+def test_the_page_says_what_advice_looked_at(tmp_path: Path) -> None:
+    """As the summary does: a kernel without an op cannot be judged by one."""
+    file = nsys_db(tmp_path / "net.sqlite", [Work("my_kernel", (1000, 9000), call=(100, 900))])
+    page = html(summarise_page(source.load(str(file))))
+    assert "Not looked at: layouts of convolutions, recomputation" in page
+    assert "the op is unknown for 100 % of kernel time" in page
