@@ -23,7 +23,7 @@ from pyprof.parse.texts import where
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.families import family
 from pyprof.report.advice.finding import MOST_IDS, Advice, Evidence
-from pyprof.report.analysis import host_api
+from pyprof.report.analysis import cpu_idle, host_api
 from pyprof.report.analysis.host_api import LAUNCH
 from pyprof.report.analysis.idle import HOST
 from pyprof.report.analysis.intervals import union, union_of
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Ints, Mask
     from pyprof.prof.table import Table
+    from pyprof.report.analysis.cpu_idle import OpCalls
     from pyprof.report.analysis.intervals import Intervals
     from pyprof.report.analysis.timeline import DeviceTime, Timeline
     from pyprof.schema import Capture
@@ -186,6 +187,19 @@ class Case:
     @cached_property
     def _loading(self) -> dict[str, tuple[Ints, Ints]]:
         return {} if self.capture is None else loading_ranges(self.capture)
+
+    @cached_property
+    def calls(self) -> OpCalls | None:
+        """The outermost calls of ops; None without a capture, or ranges of ops in it."""
+        calls = cpu_idle.outermost_calls(self.capture) if self.capture is not None else None
+        return calls if calls is not None and len(calls.name) else None
+
+    @cached_property
+    def call_lines(self) -> list[str | None]:
+        """The source line of each of these calls."""
+        if self.capture is None or self.calls is None:
+            return []
+        return cpu_idle.lines(self.capture, self.calls)
 
     def idle(self, device: DeviceTime, cause: str) -> Intervals:
         """Give when a GPU idled for a cause; each instant counts once, that of loading as such."""

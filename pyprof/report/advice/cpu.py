@@ -11,14 +11,12 @@ from pyprof.report.advice.case import idle_for
 from pyprof.report.advice.finding import Advice, Evidence
 from pyprof.report.advice.registry import rule
 from pyprof.report.advice.scope import CAPTURE, CPU, TIMES
-from pyprof.report.analysis import cpu_idle
 from pyprof.report.analysis.idle import DISPATCH, HOST, OPS
 from pyprof.report.analysis.intervals import EMPTY
 
 if TYPE_CHECKING:
     from pyprof.arrays import Ints
     from pyprof.report.advice.case import Case
-    from pyprof.report.analysis.cpu_idle import OpCalls
     from pyprof.report.analysis.intervals import Intervals
 
 _LEAST_SHARE = 0.05
@@ -66,8 +64,7 @@ def _around(case: Case, cause: str, name: str, title: str, action: str) -> Advic
     pauses = _of_process(case, cause)
     if not len(pauses) or pauses.total < _LEAST_SHARE * case.span_ns:
         return None
-    calls = cpu_idle.outermost_calls(case.capture) if case.capture is not None else None
-    if calls is None or not len(calls.name):
+    if (calls := case.calls) is None:
         _, rows, idle_ns = idle_for(case, cause, case.cpus)
         return case.advice(name, title, action, rows, pauses.total, weight=idle_ns)
     order = np.argsort(calls.start, kind="stable")
@@ -75,7 +72,7 @@ def _around(case: Case, cause: str, name: str, title: str, action: str) -> Advic
     place = np.searchsorted(calls.start, pauses.end, side="right", sorter=order) - 1
     over = (place < 0) | (calls.end[order[place]] < pauses.end)
     following = order[np.minimum(place + over, len(order) - 1)]
-    evidence = _of_calls(case, calls, following, pauses.end - pauses.start)
+    evidence = _of_calls(case, following, pauses.end - pauses.start)
     return Advice(name, title, action, pauses.total, evidence, np.zeros(0, np.int64))
 
 
@@ -97,9 +94,9 @@ def _of_process(case: Case, cause: str) -> Intervals:
 def python_values(case: Case) -> Advice | None:
     """Find calls of ops without work, as torch.tensor() of a list."""
     waited = _of_process(case, OPS)
-    if case.capture is None or not len(waited):
+    calls = case.calls
+    if calls is None or not len(waited):
         return None
-    calls = cpu_idle.outermost_calls(case.capture)
     chosen = np.flatnonzero(calls.without_work(waited))
     ns = (calls.end - calls.start)[chosen]
     if ns.sum() < _LEAST_SHARE * case.span_ns:
@@ -109,18 +106,18 @@ def python_values(case: Case) -> Advice | None:
         "time passes in ops that compute nothing: tensors of Python values, views, .item()",
         "make tensors of arrays (torch.from_numpy), not of lists; keep .item() out of loops",
         int(ns.sum()),
-        _of_calls(case, calls, chosen, ns),
+        _of_calls(case, chosen, ns),
         np.zeros(0, np.int64),
     )
 
 
-def _of_calls(case: Case, calls: OpCalls, chosen: Ints, ns: Ints) -> tuple[Evidence, ...]:
+def _of_calls(case: Case, chosen: Ints, ns: Ints) -> tuple[Evidence, ...]:
     """Group calls, each of which stands for some time, by op and line, the most time first."""
-    lines = cpu_idle.lines(case.capture, calls) if case.capture is not None else []
+    names = case.calls.name if case.calls is not None else []
     data = pa.table(
         {
-            "op": [calls.name[place] for place in chosen.tolist()],
-            "line": pa.array([lines[place] for place in chosen.tolist()], pa.string()),
+            "op": [names[place] for place in chosen.tolist()],
+            "line": pa.array([case.call_lines[place] for place in chosen.tolist()], pa.string()),
             "ns": ns,
         }
     )
