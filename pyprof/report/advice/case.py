@@ -18,7 +18,7 @@ from pyprof.gpu.kernel_names import split
 from pyprof.gpu.kernel_roles import Role, role
 from pyprof.gpu.peaks import peaks
 from pyprof.gpu.roofline import NS_PER_S
-from pyprof.parse.records import Coded, encode
+from pyprof.parse.records import Coded, combinations, encode
 from pyprof.parse.texts import where
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.families import family
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Integers, Ints, Mask
     from pyprof.prof.table import Table
     from pyprof.report.analysis.cpu_idle import OpCalls
     from pyprof.report.analysis.intervals import Intervals
@@ -42,6 +42,16 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 
+_PERSISTENT = re.compile(
+    r"nvjet|persist|stream_?k|device_kernel|fmha\w*Sm(?:90|100)|deep_gemm"
+    r"|^Cijk_\w*_SK[1-9]"  # Tensile's stream-K
+    r"|(?:ln|rmsnorm)_(?:fwd|bwd)_(?:tuned_|general_)?kernel",  # Apex, Transformer Engine
+    re.IGNORECASE,
+)
+"""Kernels whose blocks go from tile to tile, as many blocks as their author wants SMs."""
+_SIZES_OF_ONE_GRID = 3
+"""From so many sizes of inputs on, a kernel that always has the same grid is persistent, too. (Two
+may be products that only differ in K, which needs no more blocks.)"""
 _ABOVE_PEAK = re.compile(r"^above peak: [^;]*(; )?")
 _EVIDENCE = ("op", "line", "kernel")
 
@@ -187,6 +197,11 @@ class Case:
     @cached_property
     def _loading(self) -> dict[str, tuple[Ints, Ints]]:
         return {} if self.capture is None else loading_ranges(self.capture)
+
+    @cached_property
+    def persistent(self) -> Mask:
+        """Kernels whose number of blocks does not follow the size of what they work on."""
+        return _persistent(self)
 
     @cached_property
     def calls(self) -> OpCalls | None:
@@ -453,6 +468,26 @@ def _elements(case: Case) -> Ints:
                for part in (grid, block)]  # fmt: skip
     launched = threads[0][grid.index] * threads[1][block.index]
     return np.where(elements_of[sizes.index] > 0, elements_of[sizes.index], launched)
+
+
+def _persistent(case: Case) -> Mask:
+    """Find kernels whose number of blocks does not follow the size of what they work on."""
+    records = case.table.records
+    name, grid, sizes = (records.coded(each) for each in ("kLongName", "grid", "sizes"))
+    rows = np.flatnonzero((grid.index >= 0) & (name.index >= 0))
+    sized = rows[(sizes.index[rows] >= 0) & (case.elements[rows] > 0)]
+    count = len(name.values)
+    grids = _distinct(name.index[rows], grid.index[rows], count)
+    elements = _distinct(name.index[sized], case.elements[sized], count)
+    by_name = np.array([bool(_PERSISTENT.search(split(text).path)) for text in name.values], bool)
+    is_persistent = by_name | ((grids == 1) & (elements >= _SIZES_OF_ONE_GRID))
+    return np.asarray(np.append(is_persistent, np.False_)[name.index])
+
+
+def _distinct(group: Integers, value: Integers, count: int) -> Ints:
+    """Count the distinct values of each of `count` groups."""
+    pairs = combinations(group, value)[0]
+    return np.bincount(group[pairs], minlength=count)
 
 
 def _repeated(values: Ints) -> Mask:

@@ -94,8 +94,7 @@ def _of_process(case: Case, cause: str) -> Intervals:
 def python_values(case: Case) -> Advice | None:
     """Find calls of ops without work, as torch.tensor() of a list."""
     waited = _of_process(case, OPS)
-    calls = case.calls
-    if calls is None or not len(waited):
+    if not len(waited) or (calls := case.calls) is None:
         return None
     chosen = np.flatnonzero(calls.without_work(waited))
     ns = (calls.end - calls.start)[chosen]

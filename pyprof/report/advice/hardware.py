@@ -9,7 +9,6 @@ import numpy as np
 from pyprof.gpu.eligible import FAMILIES
 from pyprof.gpu.roofline import LAUNCH_NS, LIMITS
 from pyprof.prof.measured_rates import excess
-from pyprof.report.advice.kernels import persistent
 from pyprof.report.advice.registry import rule
 from pyprof.report.advice.scope import COSTS, COUNTERS, GPU, OPS, SMS
 
@@ -39,7 +38,7 @@ def tail(case: Case) -> Advice | None:
         few = (waves > 1) & (waves < _MOST_WAVES) & (filled < _FILLED) & (case.ns >= LAUNCH_NS)
         few &= case.table.roofline.share < filled
     limited = case.table.roofline.limit == _MEMORY
-    rows = np.flatnonzero(case.family(*FAMILIES) & few & ~limited & ~persistent(case))
+    rows = np.flatnonzero(case.family(*FAMILIES) & few & ~limited & ~case.persistent)
     return case.advice(
         "tail",
         "the last wave of thread blocks leaves most of the GPU idle",

@@ -9,13 +9,11 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.gpu.roofline import LAUNCH_NS
-from pyprof.parse.records import combinations
 from pyprof.report.advice.registry import rule
 from pyprof.report.advice.scope import COSTS, GPU, KERNELS, OPS, PEAKS, SMS
 from pyprof.report.analysis.timeline import COMMUNICATION, sorts
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Integers, Ints, Mask
     from pyprof.report.advice.case import Case
     from pyprof.report.advice.finding import Advice
 
@@ -50,34 +48,6 @@ def channels_last(case: Case) -> Advice | None:
 
 _ALMOST_ALL = 0.9
 """From this share of the SMs on, the others are kept free, or left over by the size of clusters."""
-_PERSISTENT = re.compile(
-    r"nvjet|persist|stream_?k|device_kernel|fmha\w*Sm(?:90|100)|deep_gemm"
-    r"|^Cijk_\w*_SK[1-9]"  # Tensile's stream-K
-    r"|(?:ln|rmsnorm)_(?:fwd|bwd)_(?:tuned_|general_)?kernel",  # Apex, Transformer Engine
-    re.IGNORECASE,
-)
-"""Kernels whose blocks go from tile to tile, as many blocks as their author wants SMs."""
-_SIZES_OF_ONE_GRID = 3
-"""From so many sizes of inputs on, a kernel that always has the same grid is persistent, too. (Two
-may be products that only differ in K, which needs no more blocks.)"""
-
-
-def persistent(case: Case) -> Mask:
-    """Find kernels whose number of blocks does not follow the size of what they work on."""
-    records = case.table.records
-    name, grid, sizes = (records.coded(each) for each in ("kLongName", "grid", "sizes"))
-    rows = np.flatnonzero((grid.index >= 0) & (name.index >= 0))
-    sized = rows[(sizes.index[rows] >= 0) & (case.elements[rows] > 0)]
-    is_persistent = (_distinct(name.index[rows], grid.index[rows], len(name.values)) == 1) & (
-        _distinct(name.index[sized], case.elements[sized], len(name.values)) >= _SIZES_OF_ONE_GRID
-    )
-    return np.asarray(np.append(is_persistent, np.False_)[name.index] | case.named(_PERSISTENT))
-
-
-def _distinct(group: Integers, value: Integers, count: int) -> Ints:
-    """Count the distinct values of each of `count` groups."""
-    pairs = combinations(group, value)[0]
-    return np.bincount(group[pairs], minlength=count)
 
 
 @rule(
@@ -98,7 +68,7 @@ def low_occupancy(case: Case) -> Advice | None:
     sms = np.array([case.table.device_of(name).sm_count or 0 for name in (*gpu.values, None)])
     filled = blocks[grid.index] / np.maximum(sms[gpu.index], 1)
     few = (filled > 0) & (filled < _ALMOST_ALL) & (case.ns >= LAUNCH_NS) & (sms[gpu.index] > 0)
-    by_design = (sorts(records) == COMMUNICATION) | persistent(case)
+    by_design = (sorts(records) == COMMUNICATION) | case.persistent
     rows = np.flatnonzero(case.chosen & few & ~by_design)
     return case.advice(
         "low_occupancy",
