@@ -146,6 +146,12 @@ class Case:
         of_family = np.array([family(work) in families for work in costs.work], bool)
         return np.asarray(self.chosen & of_family.take(costs.work_of))
 
+    @property
+    def without_op(self) -> Mask:
+        """Rows whose op is unknown."""
+        op_known = self.texts["op"].is_valid().to_numpy(zero_copy_only=False)
+        return np.asarray(self.chosen & ~op_known)
+
     def kind(self, kind: int) -> Mask:
         """Find rows of a kind of `schema.KINDS`."""
         return self.is_one("kind", schema.KINDS[kind])

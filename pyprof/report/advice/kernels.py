@@ -23,17 +23,20 @@ _BETWEEN_LAYOUTS = re.compile(
     re.IGNORECASE,
 )
 """Of cuDNN and MIOpen. All else that prepares a convolution is part of how it is computed."""
+_CUDNN = re.compile("cudnn", re.IGNORECASE)
+"""Its kernels serve convolutions even if no op is known."""
 
 
 @rule(
     "transforms of cuDNN's algorithm: Winograd, FFT, im2col, flipped filters",
     "few channels padded within channels-last: folded NHWC",
     about="layouts of convolutions",
-    needs=(KERNELS, OPS),
+    needs=(KERNELS,),
 )
 def channels_last(case: Case) -> Advice | None:
     """Find kernels that only rearrange the tensors of convolutions: all their time could go."""
-    rows = np.flatnonzero(case.family("conv") & case.named(_BETWEEN_LAYOUTS))
+    of_convolution = case.family("conv") | (case.without_op & case.named(_CUDNN))
+    rows = np.flatnonzero(of_convolution & case.named(_BETWEEN_LAYOUTS))
     return case.advice(
         "channels_last",
         "tensors are rearranged around convolutions",

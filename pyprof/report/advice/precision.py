@@ -10,29 +10,44 @@ from pyprof import schema
 from pyprof.gpu.eligible import FAMILIES
 from pyprof.gpu.kernel_dtypes import HALF
 from pyprof.report.advice.registry import rule
-from pyprof.report.advice.scope import GPU, OPS, PEAKS
+from pyprof.report.advice.scope import GPU, PEAKS
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Mask
+    from collections.abc import Collection
+
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Ints, Mask
     from pyprof.report.advice.case import Case
     from pyprof.report.advice.finding import Advice
 
 _NOT_TO_MEND = ("device:", "size: a vector", "size: depthwise")
+_BY_NAME = ("cublas-simt:", "sgemm:", "simt:", "ffma:")
+"""Rules of `pyprof.gpu.tensorcore` whose kernels are products that Tensor Cores can do: not those
+with a vector, a depthwise convolution or a Winograd transform."""
+_NAMED = "by the kernel's name"
+"""The reason where no op is known."""
 
 
 @rule(
     "a vector as operand: memory limits it",
     "the GPU has no Tensor Cores",
     about="Tensor Cores",
-    needs=(GPU, OPS),
+    needs=(GPU, PEAKS),
 )
 def half_precision(case: Case) -> Advice | None:
     """Find half-precision products whose kernel surely used no Tensor Cores, with the reason."""
     number, judged = case.table.judged
     missed = np.array([entry.tc.value == "0" and entry.dtype in HALF for entry in judged], bool)
-    candidates = np.flatnonzero(case.family(*FAMILIES) & missed[number])
+    named = _by_name(case, HALF) & case.device_has("float16")
+    candidates = np.flatnonzero((case.family(*FAMILIES) & missed[number]) | named)
     texts = [*case.why.values, ""]
-    reasons = [texts[place] for place in case.why.index[candidates].tolist()]
+    reasons = [
+        _NAMED if is_named else texts[place]
+        for place, is_named in zip(
+            case.why.index[candidates].tolist(), named[candidates].tolist(), strict=True
+        )
+    ]
     keep = np.array([not reason.startswith(_NOT_TO_MEND) for reason in reasons], bool)
     rows = candidates[keep]
     return case.advice(
@@ -40,17 +55,12 @@ def half_precision(case: Case) -> Advice | None:
         "half-precision products run without Tensor Cores",
         "pad their sizes to multiples of 8, or update cuBLAS and cuDNN; see the reason for each",
         rows,
-        case.most(rows, case.faster(rows, "float16")),
+        case.most(rows, _on_tensor_cores(case, rows, "float16")),
         detail=[reason for reason, is_kept in zip(reasons, keep.tolist(), strict=True) if is_kept],
     )
 
 
 # float32 products that TF32 would speed up.
-
-
-_BY_NAME = ("cublas-simt:", "sgemm:", "simt:", "ffma:")
-"""Rules of `pyprof.gpu.tensorcore` whose kernels are products that Tensor Cores can do: not those
-with a vector, a depthwise convolution or a Winograd transform."""
 
 
 @rule(
@@ -65,29 +75,32 @@ def tf32(case: Case) -> Advice | None:
 
     Where no op is known, the kernel's name is evidence.
     """
-    named = _float32_by_name(case)
+    named = _by_name(case, {"float32"})
     rows = np.flatnonzero((case.says_why("TF32: off") | named) & case.device_has("tf32"))
-    ns = case.faster(rows, "tf32")
     return case.advice(
         "tf32",
         "float32 matrix products and convolutions run without Tensor Cores",
         "torch.set_float32_matmul_precision('high') for products,"
         " torch.backends.cudnn.allow_tf32 = True for convolutions; or autocast to bfloat16",
         rows,
-        case.most(rows, np.where(np.isnan(ns), case.at_higher_peak(rows, "tf32"), ns)),
-        detail=np.where(named[rows], "by the kernel's name", "").tolist(),
+        case.most(rows, _on_tensor_cores(case, rows, "tf32")),
+        detail=np.where(named[rows], _NAMED, "").tolist(),
     )
 
 
-def _float32_by_name(case: Case) -> Mask:
-    """Find kernels without a known op whose names tell a float32 product on CUDA cores."""
+def _on_tensor_cores(case: Case, rows: Ints, dtype: str) -> NDArray[np.float64]:
+    ns = case.faster(rows, dtype)
+    return np.where(np.isnan(ns), case.at_higher_peak(rows, dtype), ns)
+
+
+def _by_name(case: Case, dtypes: Collection[str]) -> Mask:
+    """Find kernels without a known op whose names tell a product of a type on CUDA cores."""
     number, judged = case.table.judged
-    is_float32 = [
-        each.dtype == "float32" and each.tc.value == "0" and each.tc.rule.startswith(_BY_NAME)
+    is_product = [
+        each.dtype in dtypes and each.tc.value == "0" and each.tc.rule.startswith(_BY_NAME)
         for each in judged
     ]
-    op_known = case.texts["op"].is_valid().to_numpy(zero_copy_only=False)
-    return np.asarray(case.chosen & ~op_known & np.array(is_float32, bool)[number])
+    return np.asarray(case.without_op & np.array(is_product, bool)[number])
 
 
 # Numbers of twice the size that float32 would do.

@@ -109,8 +109,7 @@ def _capture(case: Case) -> str | None:
 
 
 def _ops(case: Case) -> str | None:
-    unknown = ~case.texts["op"].is_valid().to_numpy(zero_copy_only=False)
-    return _mostly(case, unknown, "the op is unknown for {} of {} time")
+    return _mostly(case, case.without_op, "the op is unknown for {} of {} time")
 
 
 def _costs(case: Case) -> str | None:

@@ -569,6 +569,9 @@ GAINS = {
     "idle time after a wait": (
         "synchronisation", _gap(160, Api("cudaStreamSynchronize", (20 * US, 130 * US))), 50),
     "idle blocks": ("low_occupancy", Story([_busy(grid=27)]), 75),
+    "float16 by the kernel's name alone, at 78 instead of 312 TFLOP/s": (
+        "half_precision", Story([_busy(4000, HALF_CUDA_CORES)]), 4000 * (1 - 78 / 312)),
+    "a layout kernel without a known op": ("channels_last", Story([_busy(50, LAYOUT)]), 50),
     "tf32 by the kernel's name alone, at the same share of the higher peak": (
         "tf32", Story([_busy(8000, CUDA_CORES)]), 8000 * (1 - 19.5 / 156)),
     "data": ("data_loading", _gap(2000, text="enumerate(DataLoader)"), 1888),
