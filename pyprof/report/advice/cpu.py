@@ -120,7 +120,8 @@ def _of_calls(case: Case, chosen: Ints, ns: Ints) -> tuple[Evidence, ...]:
             "ns": ns,
         }
     )
-    sums = data.group_by(["op", "line"]).aggregate([("ns", "sum"), ("ns", "count")])
+    grouped = data.group_by(["op", "line"], use_threads=False)
+    sums = grouped.aggregate([("ns", "sum"), ("ns", "count")])
     evidence = (
         Evidence(row["op"], row["line"], row["ns_count"], row["ns_sum"]) for row in sums.to_pylist()
     )
