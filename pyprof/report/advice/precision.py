@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from pyprof import schema
 from pyprof.gpu.eligible import FAMILIES
 from pyprof.gpu.kernel_dtypes import HALF
+from pyprof.parse.paths import tensors
 from pyprof.report.advice.registry import rule
 from pyprof.report.advice.scope import GPU, PEAKS
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.arrays import Ints, Mask
+    from pyprof.prof.chosen_call import ChosenCall
     from pyprof.report.advice.case import Case
     from pyprof.report.advice.finding import Advice
 
@@ -112,17 +115,21 @@ _NARROWER = 2
 
 
 @rule(
-    "a few numbers, as a loss or a learning rate",
+    "a few numbers, as a loss, a learning rate or a scalar beside a large input",
     "another type: float32 and less, integers",
-    "a copy, whose type says nothing of what is computed",
+    "a copy or a conversion, whose type says nothing of what is computed",
     about="float64",
 )
 def double_precision(case: Case) -> Advice | None:
     """Find ops on float64; float32 has half the bytes, and its own peak."""
     number, judged = case.table.judged
-    is_double = np.array([each.dtype == "float64" for each in judged], bool)[number]
-    computes = case.kind(schema.KERNEL) | case.kind(schema.CPU)
-    rows = np.flatnonzero(computes & is_double & (case.elements > _FEW))
+    by_name = np.array([each.dtype == "float64" for each in judged], bool)[number]
+    costs = case.table.costs
+    known = np.array([work.call is not None for work in costs.work], bool)[costs.work_of]
+    by_input = np.array([_has_doubles(work) for work in costs.work], bool)[costs.work_of]
+    is_double = np.where(known, by_input, by_name & (case.elements > _FEW))
+    computes = (case.kind(schema.KERNEL) | case.kind(schema.CPU)) & ~case.family("copy")
+    rows = np.flatnonzero(computes & is_double)
     ns = case.faster(rows, "float32", tensor_core=False, narrower=_NARROWER)
     # half the bytes and, on a CPU, twice as many numbers an instruction; a GPU may win more
     unknown = np.fmax(
@@ -137,3 +144,9 @@ def double_precision(case: Case) -> Advice | None:
         rows,
         case.most(rows, np.where(np.isnan(ns), unknown, ns)),
     )
+
+
+def _has_doubles(work: ChosenCall) -> bool:
+    """Check whether an op call takes many numbers of float64."""
+    inputs = tensors(work.call) if work.call is not None else ()
+    return any(each.dtype == "float64" and math.prod(each.shape) > _FEW for each in inputs)

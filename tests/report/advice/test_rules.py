@@ -392,12 +392,15 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
         "a small part of the time: every script has some": [_unrecorded(101, 120)],
     },
     "double_precision": {
-        "a few numbers, as a loss or a learning rate": [
+        "a few numbers, as a loss, a learning rate or a scalar beside a large input": [
+            _cpu((0, 100), name="where", tensors=(_tensor(512, 512, dtype="bool"),
+                                                  _tensor(dtype="float64"), BIG[0])),
             _cpu((0, 100), tensors=(_tensor(10, dtype="float64"),))],
         "another type: float32 and less, integers": [
             _cpu((0, 100), tensors=(_tensor(512, 512, dtype=name),))
             for name in ("float32", "bfloat16", "int64")],
-        "a copy, whose type says nothing of what is computed": [
+        "a copy or a conversion, whose type says nothing of what is computed": [
+            _cpu((0, 100), name="clone", tensors=DOUBLE[:1]),
             Story(_copied(90).work, _called("to", _copied(90).work[1], *DOUBLE[:1]))],
     },
     "excess_traffic": {
