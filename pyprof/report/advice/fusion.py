@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 @rule(
     "one kernel takes many parameters: foreach, fused",
+    "gradients are clipped, which no constructor of an optimizer changes",
     about="fusion",
     needs=(KERNELS,),
 )
 def unfused_optimizer(case: Case) -> Advice | None:
     """Find element-wise kernels of the optimizer that work on one parameter after the other."""
-    rows, won = fusible(case, case.is_one("dir", "optim"))
+    rows, won = fusible(case, case.is_one("dir", "optim") & ~_clips(case))
     return case.advice(
         "unfused_optimizer",
         "the optimizer launches several kernels per parameter",
@@ -32,6 +33,13 @@ def unfused_optimizer(case: Case) -> Advice | None:
         rows,
         case.most(rows, won),
     )
+
+
+def _clips(case: Case) -> Mask:
+    """Mark the rows of `torch.nn.utils.clip_grad_norm_` and its kin, by their stacks."""
+    trace = case.table.records.coded("trace")
+    clips = [any("clip_grad.py" in frame for frame in frames or ()) for frames in trace.values]
+    return np.asarray(np.array([*clips, False])[trace.index])
 
 
 # Chains of element-wise kernels.
