@@ -96,6 +96,12 @@ class _Counts:
     named: int = 0
     ordered: int = 0
     twins: int = 0
+    expected: int = 0
+    """Rows that the replays of captured graphs should have."""
+    missing: int = 0
+    """How many of these the trace does not hold."""
+    uncertain: int = 0
+    """Kernels that could be of several launches, because rows beside them are missing."""
 
 
 class _Work:
@@ -113,6 +119,7 @@ class _Work:
         self._place = np.full(count, NONE)
         """The launch of a recording that each activity was."""
         self._counts = _Counts()
+        self._known_places: dict[tuple[int, bytes], Ints] = {}
         self._used: set[int] = set()
         """Recordings that some replay is of."""
         self._ambiguous = 0
@@ -133,59 +140,77 @@ class _Work:
         made = choice.choose(self._replays, captures, _Compared(self, rows, named))
         recording = ints(captures.graphs.column("recording"))
         for which, number in made.graph.items():
-            self._tie(subjects[which], rows[number], captures, named=named[number])
-            self._used.add(int(recording[number]))
+            if self._tie(subjects[which], number, rows[number], captures, named=named[number]):
+                self._used.add(int(recording[number]))
         left = made.ambiguous - made.graph.keys()
         self._ambiguous = sum(len(subjects[which].rows) for which in left)
 
     def alike(self, launches: Ints, subject: int, *, named: bool) -> float:
-        """Give the share of some launches and a subject that is alike."""
+        """Return the share of a graph's launches and a replay's kernels that is alike."""
         chosen = self._replays.subjects[subject]
         if named:
             return matching.share(*self._both(launches, chosen.rows))
-        place = self._by_order(launches, chosen.rows, ordered=chosen.ordered)
-        return float((place != NONE).any())
-
-    def common(self, launches: Ints, subject: int) -> int:
-        """Count the kernels that some launches and a subject have in common."""
-        return matching.common(*self._both(launches, self._replays.subjects[subject].rows))
+        place = self._by_order(launches, chosen)
+        return len(place) / len(launches) if (place != NONE).any() else 0.0
 
     def kernels(self, subject: int) -> int:
-        """Count the kernels of a subject."""
+        """Return the number of kernels of a subject."""
         return len(self._replays.subjects[subject].rows)
 
     def _both(self, launches: Ints, rows: Ints) -> tuple[matching.Kernels, matching.Kernels]:
         return self._replays.of_launches.take(launches), self._replays.of_activities.take(rows)
 
-    def _by_order(self, launches: Ints, kernels: Ints, *, ordered: bool) -> Ints:
-        """Match by order alone; nothing where some op cannot have launched its kernel."""
-        stream = self._replays.of_activities.stream[kernels]
-        nothing = np.full(len(kernels), NONE)
-        if not ordered and len(np.unique(stream)) > 1:
-            return nothing
-        launch_of_kernel = matching.unnamed(self._kind_of_launch[launches], self._kind[kernels])
-        if (launch_of_kernel == NONE).any():
-            return nothing
-        ops = self._launch_ops[launches].tolist()
+    def _by_order(self, launches: Ints, subject: Subject) -> Ints:
+        """Match by order alone; nothing if an op cannot have launched its kernel."""
+        rows = subject.rows
+        if not subject.ordered and len(np.unique(self._replays.of_activities.stream[rows])) > 1:
+            return np.full(len(rows), NONE)
         code, names = self._names
-        pairs = set(zip(ops, code[kernels].tolist(), strict=True))
-        wrong = any(not fits(self._op_texts[op] if op >= 0 else None, names[name])
-                    for op, name in pairs)  # fmt: skip
-        return nothing if wrong else launch_of_kernel
+
+        def fit(launch: tuple[int, int], kernel: tuple[int, int]) -> bool:
+            (kind, op), (ran_as, name) = launch, kernel
+            return kind == ran_as and fits(self._op_texts[op] if op >= 0 else None, names[name])
+
+        return matching.unnamed(
+            _pairs(self._kind_of_launch[launches], self._launch_ops[launches]),
+            _pairs(self._kind[rows], code[rows]),
+            fit,
+        )
 
     def _tie(
-        self, subject: Subject, launches: Ints, captures: GraphCaptures, *, named: bool
-    ) -> None:
-        if named:
-            place = matching.places(*self._both(launches, subject.rows))
-        else:
-            place = self._by_order(launches, subject.rows, ordered=subject.ordered)
+        self,
+        subject: Subject,
+        graph: int,
+        launches: Ints,
+        captures: GraphCaptures,
+        *,
+        named: bool,
+    ) -> bool:
+        """Give a replay the launches of its graph; False if they contradict each other."""
+        place = self._places(subject, graph, launches, named=named)
+        if (place == NONE).all():
+            return False
         rows, place = self._spread(subject, place)
+        expected = max(len(launches), len(subject.rows)) * max(len(subject.replays), 1)
+        self._counts.expected += expected
+        self._counts.missing += max(expected - len(rows), 0)
+        self._counts.uncertain += int((place == NONE).sum())
         rows, place = rows[place != NONE], place[place != NONE]
         self._place[rows] = launches[place]
         self._set(rows, captures.launches, launches[place])
         self._counts.named += len(rows) * named
         self._counts.ordered += len(rows) * (not named)
+        return True
+
+    def _places(self, subject: Subject, graph: int, launches: Ints, *, named: bool) -> Ints:
+        """Return the index of each kernel's launch; replays that lost the same are aligned once."""
+        if not named:
+            return self._by_order(launches, subject)
+        theirs, ours = self._both(launches, subject.rows)
+        key = graph, np.stack([*ours.levels, ours.stream]).tobytes()
+        if key not in self._known_places:
+            self._known_places[key] = matching.places(theirs, ours)
+        return self._known_places[key]
 
     def _set(self, rows: Ints, table: pa.Table, source: Ints) -> None:
         self._thread[rows] = ints(table.column("thread"))[source]
@@ -380,6 +405,12 @@ class _Work:
                 f"{counts.twins:,} {of_all} have the op of the same "
                 "kernels that ran outside graphs: inferred"
             )
+        if counts.missing:
+            yield (
+                f"{counts.missing:,} of {counts.expected:,} kernels and copies of captured graphs "
+                "are missing in their replays, as if the profiler had lost them: the others are "
+                "aligned with the capture"
+            )
         yield from self._unmatched(of_all)
 
     def _unmatched(self, of_all: str) -> Iterator[str]:
@@ -393,13 +424,19 @@ class _Work:
                 f"{self._ambiguous:,} kernels of graphs fit several captured graphs with different "
                 "ops: they have none; capture with ranges that state the batch size"
             )
+        if self._counts.uncertain:
+            yield (
+                f"{self._counts.uncertain:,} kernels of graphs have no op: rows beside them are "
+                "missing, and they could be of several launches"
+            )
         unused = set(ints(captures.graphs.column("recording")).tolist()) - self._used
-        if unused:
+        left -= self._counts.uncertain
+        if unused and left:
             yield (
                 f"no replay fits the captured graphs{self._files(unused)}: they are from another "
                 f"model, batch size or run, or cut short; {left:,} {of_all} have no op"
             )
-        elif not self._ambiguous:
+        elif left and not self._ambiguous:
             yield (
                 f"{left:,} {of_all} fit no captured graph{self._sizes(lacking)}: they have no op"
             )
@@ -417,8 +454,10 @@ class _Work:
 
 
 _LISTED = 3
-_NEAR = 0.25
-"""The share of a graph from which on what is left of it may be taken for another, whole one."""
+
+
+def _pairs(one: Ints, other: Ints) -> list[tuple[int, int]]:
+    return [*zip(one.tolist(), other.tolist(), strict=True)]
 
 
 class _Compared:
@@ -436,14 +475,12 @@ class _Compared:
             self._known[pair] = self._work.alike(rows, subject, named=self._named[graph])
         return self._known[pair]
 
-    def near(self, graph: int, subject: int, *, lost: bool) -> bool:
-        """Tell whether one of both can be the other, of which something was lost."""
-        rows, count = self._rows[graph], self._work.kernels(subject)
-        fewer, more = sorted((len(rows), count))
-        least = 0 if lost else _NEAR * more
-        if not least <= fewer < more:
+    def near(self, graph: int, subject: int, *, least: float) -> bool:
+        """Whether one can be the other, of which rows were lost."""
+        fewer, more = sorted((len(self._rows[graph]), self._work.kernels(subject)))
+        if not least * more <= fewer < more:
             return False
-        return self._work.common(rows, subject) == fewer
+        return round(self.alike(graph, subject) * more) == fewer
 
     def named(self, graph: int) -> bool:
         """Tell whether the launches of a graph name their kernels."""

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pyprof.parse.graphs.replays import Replays
     from pyprof.schema import GraphCaptures
 
+_NEAR = 0.25
+"""The share of a graph from which on what is left of it may be taken for another, whole one."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Recording:
@@ -59,10 +62,10 @@ class Compared(Protocol):
     def alike(self, graph: int, subject: int) -> float:
         """Give the share of both that is alike; 1 where all is."""
 
-    def near(self, graph: int, subject: int, *, lost: bool) -> bool:
-        """Tell whether one of both can be the other, of which something was lost.
+    def near(self, graph: int, subject: int, *, least: float) -> bool:
+        """Whether one can be the other, of which rows were lost.
 
-        `lost`: kernels beside them surely were, so that little may be left of either.
+        `least` is the share of the other that has to be left.
         """
 
     def named(self, graph: int) -> bool:
@@ -100,8 +103,8 @@ class _Chooser:
         numbered = [n for n, subject in enumerate(self._replays.subjects) if subject.ordered]
         if len(numbered) != len(self._replays.subjects):
             return
-        fitting = [r for r in self._recordings if self._all_alike(r.graphs, numbered)]
-        fitting = [r for r in fitting if len(r.graphs) == len(numbered)]
+        fitting = [r for r in self._recordings if len(r.graphs) == len(numbered)]
+        fitting = [r for r in fitting if all(map(self._fits, r.graphs, numbered))]
         if len(fitting) == len(self._recordings) == 1 and len(numbered) > 1:
             self._assign(numbered, fitting[0].graphs)
 
@@ -212,16 +215,27 @@ class _Chooser:
         )
 
     def _alone(self, subject: int, allowed: list[_Recording], *, lost: bool) -> None:
-        """Take the one graph that a launch is alike, if it can be no other one."""
+        """Take the one graph that a launch is alike, if it can be no other one.
+
+        If it is alike none, take the one graph that it nearly is: rows were lost on one side.
+        """
         if subject not in self.choice.graph:
             candidates = [graph for recording in allowed for graph in recording.graphs]
             if len(candidates) > 1:  # where launches name no kernels, any may have as many
                 candidates = [*filter(self._compared.named, candidates)]
-            graphs = [g for g in candidates if self._compared.alike(g, subject) == 1]
-            if graphs and any(self._compared.near(g, subject, lost=lost) for g in candidates):
+            exact = [g for g in candidates if self._compared.alike(g, subject) == 1]
+            least = 0 if lost else _NEAR
+            near = [g for g in candidates if self._compared.near(g, subject, least=least)]
+            graphs = exact or [g for g in near if self._compared.near(g, subject, least=LEAST)]
+            if graphs and (len(near) > 1 or (exact and near)):
                 self.choice.ambiguous.add(subject)
             elif graphs:
                 self._agreed([subject], [(graph,) for graph in graphs])
+
+    def _fits(self, graph: int, subject: int) -> bool:
+        """Whether a replay is of a graph, of which it may have lost a few rows."""
+        alike = self._compared.alike(graph, subject)
+        return alike == 1 or self._compared.near(graph, subject, least=LEAST)
 
     def _all_alike(self, graphs: Sequence[int], subjects: Sequence[int]) -> bool:
         return len(graphs) <= len(subjects) and all(

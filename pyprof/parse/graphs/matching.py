@@ -2,24 +2,29 @@
 
 A kernel is known by keys of several levels, the finest first: its whole name with grid and block,
 the name alone, the function without its template arguments. Both sides are compared at the finest
-level at which they are alike; equal keys are matched in their order.
+level at which they are alike; equal keys are matched in their order. If rows were lost on one side,
+the rest is aligned with the other side.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pyprof.arrays import NONE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Ints
 
 LEAST = 0.75
 """The share of both sides that has to be alike where some of it was lost; less is another graph."""
+
+NEARLY_ALL = 0.9
+"""The share of a graph's kernels that has to be there if launches do not name their kernels."""
 
 
 class Kernels(NamedTuple):
@@ -55,22 +60,83 @@ def common(launches: Kernels, kernels: Kernels) -> int:
 
 
 def places(launches: Kernels, kernels: Kernels) -> Ints:
-    """Give the launch of each kernel, as its place in the capture; NONE where that is not sure.
+    """Return the index of each kernel's launch; NONE if uncertain.
 
-    Where both hold each key as often, each kernel has one. Where some were lost, only keys that
-    are there as often count, and only if `LEAST` of all remains.
+    If both sides have each key equally often, every kernel has a launch. If one side lost some,
+    the rest is aligned with the other side. If each side has what the other lacks, they
+    contradict each other, and nothing matches.
     """
     for theirs, ours in zip(launches.levels, kernels.levels, strict=True):
         if _equal(theirs, ours):
-            return _in_order(_paired(theirs, ours, np.ones(len(ours), bool)), kernels.stream)
-    best = np.full(len(kernels), NONE)
-    for theirs, ours in zip(launches.levels, kernels.levels, strict=True):
-        launch_of_kernel = _paired(theirs, ours, _as_often(theirs, ours))
-        if (launch_of_kernel != NONE).sum() > (best != NONE).sum():
-            best = launch_of_kernel
-    best = _in_order(best, kernels.stream)
-    enough = (best != NONE).sum() >= LEAST * max(len(launches), len(kernels))
-    return best if enough else np.full(len(kernels), NONE)
+            return _in_order(_paired(theirs, ours), kernels.stream)
+    fewer, more = sorted((len(launches), len(kernels)))
+    if LEAST * more <= fewer < more:
+        for theirs, ours in zip(launches.levels, kernels.levels, strict=True):
+            if (place := _aligned(theirs, ours, kernels.stream)) is not None:
+                return place
+    return np.full(len(kernels), NONE)
+
+
+def _aligned(launches: Ints, kernels: Ints, stream: Ints) -> Ints | None:
+    """Align the side that lost some with the complete one; None if they contradict each other."""
+    if len(kernels) < len(launches):
+        return align(kernels, _rows_of_key(launches), stream, len(launches))
+    # Only if all kernels ran on one stream is their order that of the launches.
+    one_stream = bool((stream == stream[0]).all())
+    order = np.zeros(len(launches), np.int64) if one_stream else np.arange(len(launches))
+    kernel_of_launch = align(launches, _rows_of_key(kernels), order, len(kernels))
+    if kernel_of_launch is None:
+        return None
+    place = np.full(len(kernels), NONE)
+    rows = np.flatnonzero(kernel_of_launch != NONE)
+    place[kernel_of_launch[rows]] = rows
+    return place
+
+
+def align(
+    part: Ints, rows_of_key: Mapping[int, list[int]], stream: Ints, count: int
+) -> Ints | None:
+    """Find the rows of a sequence that another sequence, with gaps, consists of.
+
+    `part` holds keys, `rows_of_key` the rows, of `count`, at which each key may stand. Keys of one
+    stream, and equal keys, keep their order. A row is certain if the earliest and the latest
+    alignment agree on it, else it is NONE. None if no alignment exists.
+    """
+    first = _earliest(part.tolist(), rows_of_key, stream.tolist())
+    if first is None:
+        return None
+    mirrored = {key: [count - 1 - row for row in rows[::-1]] for key, rows in rows_of_key.items()}
+    last = _earliest(part.tolist()[::-1], mirrored, stream.tolist()[::-1])
+    if last is None:
+        return None
+    earliest, latest = np.array(first, np.int64), count - 1 - np.array(last[::-1], np.int64)
+    return np.where(earliest == latest, earliest, NONE)
+
+
+def _earliest(
+    part: Sequence[int], rows_of_key: Mapping[int, list[int]], stream: Sequence[int]
+) -> list[int] | None:
+    """Put each key on the first row that the keys before it leave; None if there is none."""
+    last_on_stream: dict[int, int] = {}
+    last_of_key: dict[int, int] = {}
+    chosen = []
+    for key, on in zip(part, stream, strict=True):
+        rows = rows_of_key.get(key, [])
+        after = max(last_on_stream.get(on, -1), last_of_key.get(key, -1))
+        index = bisect_right(rows, after)
+        if index == len(rows):
+            return None
+        chosen.append(rows[index])
+        last_on_stream[on] = last_of_key[key] = rows[index]
+    return chosen
+
+
+def _rows_of_key(keys: Ints) -> dict[int, list[int]]:
+    rows: dict[int, list[int]] = {}
+    for row, key in enumerate(keys.tolist()):
+        if key != NONE:
+            rows.setdefault(key, []).append(row)
+    return rows
 
 
 def _equal(one: Ints, other: Ints) -> bool:
@@ -79,22 +145,11 @@ def _equal(one: Ints, other: Ints) -> bool:
     return bool((np.sort(one) == np.sort(other)).all())
 
 
-def _as_often(launches: Ints, kernels: Ints) -> Mask:
-    """Tell which kernels have a key that is there as often among the launches."""
-    keys, both = np.unique(np.concatenate([kernels, launches]), return_inverse=True)
-    ours, theirs = both[: len(kernels)], both[len(kernels) :]
-    same = np.bincount(ours, minlength=len(keys)) == np.bincount(theirs, minlength=len(keys))
-    same[keys == NONE] = False
-    return np.asarray(same[ours], bool)
-
-
-def _paired(launches: Ints, kernels: Ints, wanted: Mask) -> Ints:
-    """Match the wanted kernels with the launches of their key, the first with the first."""
+def _paired(launches: Ints, kernels: Ints) -> Ints:
+    """Match each kernel with the launch of its key, the first with the first."""
     launch_of_kernel = np.full(len(kernels), NONE)
-    rows = np.flatnonzero(wanted)
-    theirs = np.flatnonzero(np.isin(launches, kernels[rows]))
-    order = rows[np.argsort(kernels[rows], kind="stable")]
-    launch_of_kernel[order] = theirs[np.argsort(launches[theirs], kind="stable")]
+    order = np.argsort(kernels, kind="stable")
+    launch_of_kernel[order] = np.argsort(launches, kind="stable")
     return launch_of_kernel
 
 
@@ -117,15 +172,34 @@ def _in_order(place: Ints, stream: Ints) -> Ints:
 _FAR = np.iinfo(np.int64).max
 
 
-def unnamed(launches: Ints, kernels: Ints) -> Ints:
-    """Give the launch of each kernel by order alone; NONE where kinds and numbers do not fit.
+def unnamed(
+    launches: Sequence[Hashable], kernels: Sequence[Hashable], fits: Callable[[Any, Any], bool]
+) -> Ints:
+    """Return the index of each kernel's launch by order alone; NONE if uncertain.
 
-    Both are kinds of work, in the order in which the nodes were made. The same kinds in the same
-    order say that nothing was lost.
+    Both are in the order in which nodes were made; `fits` says of a launch and a kernel whether one
+    can be the other. Either each launch has its kernel, or a few kernels are missing from a long
+    sequence, and what is left fits in one way only.
     """
-    if len(launches) != len(kernels) or (launches != kernels).any():
-        return np.full(len(kernels), NONE)
-    return np.arange(len(kernels))
+    nothing = np.full(len(kernels), NONE)
+    if len(kernels) == len(launches):
+        pairs = set(zip(launches, kernels, strict=True))
+        return np.arange(len(kernels)) if all(fits(*pair) for pair in pairs) else nothing
+    if not NEARLY_ALL * len(launches) <= len(kernels) < len(launches):
+        return nothing
+    numbers: dict[Hashable, int] = {}
+    part = np.array([numbers.setdefault(kernel, len(numbers)) for kernel in kernels], np.int64)
+    rows_of_launch: dict[Hashable, list[int]] = {}
+    for row, launch in enumerate(launches):
+        rows_of_launch.setdefault(launch, []).append(row)
+    rows_of_key = {
+        number: sorted(
+            row for launch, rows in rows_of_launch.items() if fits(launch, kernel) for row in rows
+        )
+        for kernel, number in numbers.items()
+    }
+    place = align(part, rows_of_key, np.zeros(len(part), np.int64), len(launches))
+    return nothing if place is None else place
 
 
 def twins(sequence: Sequence[int], within: Ints) -> Ints:

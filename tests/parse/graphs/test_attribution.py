@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -183,6 +184,41 @@ def test_without_steps_no_op_is_wrong(
         assert all(found in {None, right} for found, right in zip(rows, expected, strict=True))
 
 
+@st.composite
+def long_graph(draw: st.DrawFn) -> tuple[list[Node], list[int]]:
+    """Make a graph of many kernels of few names, and an order in which it may have run."""
+    names = draw(st.lists(st.sampled_from("pqrs"), min_size=8, max_size=40))
+    streams = st.integers(1, draw(st.sampled_from([1, 1, 2])))
+    nodes = [Node(f"my::op_{n}", name, draw(streams)) for n, name in enumerate(names)]
+    return nodes, draw(orders(nodes))
+
+
+@FEW
+@given(long_graph(), st.sampled_from(["hip", "cuda", "cuda with ids"]), st.data())
+def test_a_long_graph_that_lost_a_few_has_no_wrong_op(
+    given_: tuple[list[Node], list[int]], tool: str, data: st.DataObject
+) -> None:
+    """The replay or the capture lost up to a quarter: an op is right, or not known."""
+    nodes, order = given_
+    lost = frozenset(data.draw(st.sets(st.sampled_from(range(len(nodes))), min_size=1,
+                                       max_size=len(nodes) // 4)))  # fmt: skip
+    kept = nodes
+    if data.draw(st.booleans(), "of the replay"):
+        replay = Replay(nodes, order, lost)
+    else:
+        replay = Replay(nodes, order)
+        kept = [replace(node, lost=n in lost) for n, node in enumerate(nodes)]
+    main = replayed(
+        [("", [replay, replay])], amd=tool == "hip", graph=9 * (tool == "cuda with ids")
+    )
+    files = {"one.json": captured([kept], named=tool == "hip")}
+    with TemporaryDirectory() as folder:
+        rows = _ops(write(Path(folder), main, files))
+        expected = _expected([("", [replay, replay])])
+        assert len(rows) == len(expected)
+        assert all(found in {None, right} for found, right in zip(rows, expected, strict=True))
+
+
 # --- one thing at a time --------------------------------------------------------------------------
 
 
@@ -261,6 +297,62 @@ def test_a_step_that_lost_a_whole_graph_may_have_lost_most_of_another(tmp_path: 
     assert _ops(path) == [None, None]
 
 
+LAYERS = [
+    Node(f"my::{name}_{layer}", name) for layer in range(6) for name in ("norm", "qkv", "mlp")
+] + [Node("my::head", "head"), Node("my::sample", "sample")]
+OPS = [node.op.removeprefix("my::") for node in LAYERS]
+
+
+@pytest.mark.parametrize(
+    ("lost", "unknown"),
+    [
+        ({19}, set()),  # the tail
+        ({0}, set()),  # the head
+        ({7}, set()),  # a hole
+        ({0, 10, 19}, set()),
+        ({6, 7, 8}, {3, 4, 5, 9, 10, 11, 12, 13, 14, 15, 16, 17, 0, 1, 2}),  # a whole layer: which?
+    ],
+    ids=str,
+)
+def test_replays_that_lost_rows_are_aligned(
+    tmp_path: Path, lost: set[int], unknown: set[int]
+) -> None:
+    """All replays miss the same rows: the rest has its op, what could be two rows has none."""
+    replay = Replay(LAYERS, lost=frozenset(lost))
+    path = write(tmp_path, replayed([("", [replay] * 4)]), {"one.json": captured([LAYERS])})
+    expected = [None if n in unknown else op for n, op in enumerate(OPS) if n not in lost]
+    assert _ops(path) == expected * 4
+    said = " ".join(_parse(path).warnings)
+    assert f"{4 * len(lost)} of 80 kernels and copies of captured graphs are missing" in said
+    assert "another model" not in said
+    assert ("could be of several launches" in said) == bool(unknown)
+
+
+def test_a_capture_that_lost_a_launch_is_aligned(tmp_path: Path) -> None:
+    """The kernel whose launch is missing has no op; the others have theirs."""
+    kept = [replace(node, lost=n == 7) for n, node in enumerate(LAYERS)]
+    path = write(tmp_path, replayed([("", [Replay(LAYERS)])]), {"one.json": captured([kept])})
+    assert _ops(path) == [None if n == 7 else op for n, op in enumerate(OPS)]
+
+
+@pytest.mark.parametrize("order", [[*range(18), 19, 18], range(20)], ids=["order", "names"])
+def test_what_contradicts_the_capture_is_refused(tmp_path: Path, order: Sequence[int]) -> None:
+    """A row is missing, and the rest is in another order, or holds what was not captured."""
+    ran = LAYERS if order[-1] == 18 else [*LAYERS[:-1], Node("my::other", "other")]
+    replay = Replay(ran, order, frozenset({4}))
+    path = write(tmp_path, replayed([("", [replay])]), {"one.json": captured([LAYERS])})
+    assert _ops(path) == [None] * 19
+    assert "no replay fits the captured graphs (one.json)" in " ".join(_parse(path).warnings)
+
+
+def test_two_graphs_that_may_be_what_is_left_are_refused(tmp_path: Path) -> None:
+    """Without batch sizes a replay that lost a row may be of either captured graph."""
+    other = [Node(node.op + "b", node.kernel) for node in LAYERS]
+    files = {"one.json": captured([LAYERS]), "two.json": captured([other])}
+    replay = Replay(LAYERS, lost=frozenset({4}))
+    assert set(_ops(write(tmp_path, replayed([("", [replay])]), files))) == {None}
+
+
 # --- CUDA: calls without names --------------------------------------------------------------------
 
 MIXED = (Node("aten::mm", "ampere_sgemm_128x64_tn"), Node("aten::relu", "vectorized_elementwise"))
@@ -291,6 +383,33 @@ def test_node_ids_tell_the_order_of_nodes(tmp_path: Path) -> None:
     ]
     path = write(tmp_path, main, {"one.json": captured([nodes], named=False)})
     assert _ops(path) == ["relu", "mm", "relu"]
+
+
+BLOCK = (
+    Node("aten::mm", "ampere_sgemm_128x64_tn"), Node("aten::relu", "vectorized_elementwise"),
+    Node("aten::bmm", "ampere_sgemm_64x64_nn"), Node("aten::softmax", "softmax_warp_forward"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("ids", [0, 9])
+def test_calls_without_names_are_aligned_by_their_ops(tmp_path: Path, ids: int) -> None:
+    """The last of 21 is missing in all replays: each product's kernel fits one product only."""
+    nodes = [*(BLOCK * 5), Node("aten::argmax", "reduce_kernel")]
+    replay = Replay(nodes, lost=frozenset({20}))
+    main = replayed([("", [replay] * (1 if ids else 4))], amd=False, graph=ids)
+    path = write(tmp_path, main, {"one.json": captured([nodes], named=False)})
+    right = [node.op.removeprefix("aten::") for node in nodes[:20]]
+    found = _ops(path)
+    assert all(op in {None, own} for op, own in zip(found, right * 4, strict=False))
+    assert [op for op in found if op][:19] == right[:19]
+    assert "are missing in their replays" in " ".join(_parse(path).warnings)
+
+
+def test_calls_without_names_need_nearly_all(tmp_path: Path) -> None:
+    """Of a short graph, what is left fits many: none has an op."""
+    main = replayed([("", [Replay(BLOCK, lost=frozenset({3}))])], amd=False)
+    path = write(tmp_path, main, {"one.json": captured([BLOCK], named=False)})
+    assert _ops(path) == [None] * 3
 
 
 def _later(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
