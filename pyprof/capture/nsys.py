@@ -26,7 +26,7 @@ from pyprof.capture.request import (
     ranked,
     set_aside,
 )
-from pyprof.capture.tables import filled, kernels_of_unseen_nodes
+from pyprof.capture.tables import filled, kernels_of_unseen_nodes, launches
 from pyprof.capture.window_files import join_nsys_windows
 from pyprof.cli import say
 from pyprof.errors import PyprofError
@@ -226,7 +226,9 @@ def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Req
     _sign(database)
     notes = [f"recorded {len(windows)} windows"] if len(windows) > 1 else []
     empty = not filled(database, _WORK)  # tables without rows are not exported
-    no_work_notes = [_no_work(request)] if empty else [*_captured_before(database)]
+    no_work_notes = (
+        [_no_work(request, launches(database))] if empty else [*_captured_before(database)]
+    )
     return Outcome(code, database, (*notes, *no_work_notes), empty, memory=request.memory)
 
 
@@ -270,7 +272,12 @@ def _no_report(new: Sequence[Path] | dict[Path, int], request: Request) -> str:
     )
 
 
-def _no_work(request: Request) -> str:
+def _no_work(request: Request, launched: int) -> str:
+    if launched:
+        return (
+            f"kernels were launched ({launched:,}), but nsys recorded none: another profiler was "
+            "attached, or this machine does not let nsys trace the GPU; try --tool torch"
+        )
     why = "nothing ran on the GPU while nsys recorded"
     why = why if machine.find_gpus() else "there is no GPU here"
     return f"no GPU work was captured: {why}; {_cpu(request)}"

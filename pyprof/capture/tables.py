@@ -48,6 +48,21 @@ def kernels_of_unseen_nodes(path: Path) -> int:
         return 0
 
 
+_LAUNCHED = """
+SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON StringIds.id = nameId
+WHERE value LIKE 'cu%LaunchKernel%' OR value LIKE 'cu%GraphLaunch%'
+"""
+
+
+def launches(path: Path) -> int:
+    """Count the launches of kernels and graphs in an nsys export."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:
+            return int(base.execute(_LAUNCHED).fetchone()[0])
+    except sqlite3.Error:  # no such table
+        return 0
+
+
 _PRIVATE = {
     "TARGET_INFO_SYSTEM_ENV": "the machine and its environment, which may include tokens",
     "PROCESSES": "command lines",

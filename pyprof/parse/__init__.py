@@ -74,6 +74,11 @@ def _some_work(path: Path) -> Capture:
 
 def nothing(capture: Capture) -> str:
     """Say what a capture without GPU work holds, and how to capture some."""
+    from pyprof.parse.profiler_windows import processes  # noqa: PLC0415 - loads Arrow
+    from pyprof.readers.kernel_launches import none_recorded  # noqa: PLC0415 - as above
+
+    if lost := none_recorded(capture.calls, processes(capture)):
+        return lost
     advice = {
         "nsys": "capture with nsys profile -t cuda,nvtx on a machine with a GPU",
         "nvprof": "capture with nvprof --profile-from-start on, on a machine with a GPU",

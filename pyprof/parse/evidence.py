@@ -17,8 +17,10 @@ from pyprof import schema
 from pyprof.arrays import NONE, ints
 from pyprof.parse import launches as correlate
 from pyprof.parse import texts
+from pyprof.parse.profiler_windows import processes
 from pyprof.parse.ranges import bounds_of, by_start
 from pyprof.parse.records import number_combinations
+from pyprof.readers.kernel_launches import CAUSES, kernel_launches, none_recorded, outermost
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +71,8 @@ def launches(
     lead = _lead(capture, activities, launch)
     if wrong := _shifted(capture, activities, windows, launch, lead):
         return np.full(len(launch), NONE), (wrong,)
-    return launch, (*_early(lead), *_lost(capture, activities, launch))
+    lost = _lost(capture, activities, launch)
+    return launch, (*_early(lead), *lost, *_kernels_lost(capture, activities, launch))
 
 
 # --- correlation ids ------------------------------------------------------------------------------
@@ -249,6 +252,74 @@ def _behind_others(activities: pa.Table, kernel: Mask, without: Mask) -> int:
     np.minimum.at(first, stream.reshape(-1)[called], called)
     behind = np.arange(len(rows)) > first[stream.reshape(-1)]
     return int((behind & without[rows]).sum())
+
+
+def _kernels_lost(capture: Capture, activities: pa.Table, launch: Ints) -> Iterator[str]:
+    """Count the launches whose kernels are missing, although later kernels were recorded.
+
+    What is launched before the recording ends may run after it.
+    """
+    kind = ints(activities.column("kind"))
+    kernel = np.isin(kind, (schema.KERNEL, schema.GRAPH))
+    if not len(capture.calls) or any("truncated" in text for text in capture.warnings):
+        return
+    pid = processes(capture)
+    if not kernel.any():
+        if not (kind == schema.CPU).any() and (all_lost := none_recorded(capture.calls, pid)):
+            yield all_lost
+        return
+    if not (kernel & (launch != NONE)).any():
+        return
+    rows = kernel_launches(capture.calls, pid)
+    ran = np.zeros(len(capture.calls) + 1, bool)
+    ran[launch] = True
+    if ran[rows].all():  # nearly always
+        return
+    start = ints(capture.calls.column("start"))
+    number = outermost(capture.calls, rows)
+    order = np.lexsort((~ran[rows], number))  # of each number, first a launch that has its kernel
+    first = order[np.flatnonzero(np.diff(number[order], prepend=NONE))]
+    rows = rows[first]
+    begin, end = _recorded_launches(activities, launch, kernel, pid, start)
+    low = np.array([begin.get(process, _MAX) for process in pid[rows].tolist()], np.int64)
+    high = np.array([end.get(process, _NEVER) for process in pid[rows].tolist()], np.int64)
+    within = rows[(start[rows] > low) & (start[rows] < high)]
+    count = int((~ran[within]).sum())
+    if count >= _FEW:
+        yield (
+            f"{count:,} of {len(within):,} launches have no kernel in the capture, although "
+            f"later kernels were recorded: {CAUSES}; times and totals lack these kernels, and the "
+            "GPU seems idle while they ran"
+        )
+
+
+def _recorded_launches(
+    activities: pa.Table, launch: Ints, kernel: Mask, pid: Ints, start: Ints
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Find for each process between which instants every launched kernel must be recorded.
+
+    From the first launch with a kernel to the last one. Where a stream was still behind when the
+    recording ended, only to the last one of that stream.
+    """
+    rows = np.flatnonzero(kernel & (launch != NONE))
+    called, process = start[launch[rows]], pid[launch[rows]]
+    ended = ints(activities.column("end"))[rows]
+    stream = number_combinations(
+        process, *(ints(activities.column(name))[rows] for name in ("device", "stream"))
+    )
+    begin, end = {}, {}
+    for number in np.unique(process).tolist():
+        ours = process == number
+        last = called[ours].max()
+        begin[number], end[number] = int(called[ours].min()), int(last)
+        for each in np.unique(stream[ours]).tolist():
+            on_stream = stream == each
+            if ended[on_stream].max() >= last:
+                end[number] = min(end[number], int(called[on_stream].max()))
+    return begin, end
+
+
+_MAX = 2**63 - 1
 
 
 # --- ranges ---------------------------------------------------------------------------------------

@@ -256,6 +256,17 @@ def test_any_name_of_a_file_will_do(run: Run, tmp_path: Path) -> None:
     assert "no GPU work" not in result.stderr
 
 
+def test_kernels_that_nsys_did_not_record(run: Run, tmp_path: Path) -> None:
+    """Launches without any kernel: the script used the GPU, and nsys could not trace it."""
+    run("--tool", "nsys", writes="")
+    work = [Work(kind="call", call=(100 * n, 100 * n + 10)) for n in range(5)]
+    nsys_db(tmp_path / "windows" / ".sqlite", work)
+    result = run("--tool", "nsys", writes="windows")
+    assert result.exit_code == 1
+    assert "kernels were launched (5), but nsys recorded none" in result.stderr
+    assert "nothing ran on the GPU" not in result.stderr
+
+
 def test_no_gpu_work(run: Run) -> None:
     """A database without GPU work is told of, with what works, and the code is no success."""
     result = run("--tool", "nsys", "--all", writes="sqlite")

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.readers.kernel_launches import none_recorded
 from pyprof.readers.kineto import cpu, gpu, graph_nodes
 from pyprof.readers.kineto.checkpointing import stopped
 from pyprof.readers.kineto.columns import (
@@ -130,10 +131,15 @@ def warnings(
             "times: they have those of gpu__time_duration.sum if all were measured, and are "
             "otherwise spread evenly; for real times capture again without it"
         )
+    on_gpu = activities.num_rows and activities["kind"][0].as_py() != schema.CPU
+    lost = None if on_gpu else none_recorded(calls, np.zeros(len(calls), np.int64))
     if not activities.num_rows:
-        yield "this trace has no GPU work, and no ops with a duration"
-    elif activities["kind"][0].as_py() == schema.CPU:
-        yield "no GPU work was captured: rows are CPU ops, timed on the CPU"
+        yield lost or "this trace has no GPU work, and no ops with a duration"
+    elif not on_gpu:
+        if lost:
+            yield lost
+        without = "" if lost else "no GPU work was captured: "
+        yield f"{without}rows are CPU ops, timed on the CPU"
     else:
         yield from _orphans(activities, calls)
 

@@ -58,8 +58,11 @@ def find_pitfalls(capture: schema.Capture) -> list[str]:
 @pitfall
 def empty(capture: schema.Capture) -> Iterator[str]:
     """A capture without GPU work, which every other command refuses."""
-    if not capture.activities.num_rows and not any("no GPU" in text for text in capture.warnings):
-        yield nothing(capture)
+    if capture.activities.num_rows:
+        return
+    lacking = nothing(capture)
+    if not any("no GPU" in text or text == lacking for text in capture.warnings):
+        yield lacking
 
 
 @pitfall

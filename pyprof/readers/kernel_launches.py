@@ -1,0 +1,97 @@
+"""The API calls that launch GPU work, and what to say if none of it was recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pyprof.arrays import NONE, ints
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pyprof.arrays import Integers, Ints, Mask
+
+_KERNEL = (
+    r"^(?:cuda|cu|hip)(?:Ext)?(?:Module)?Launch(?:Cooperative|Multi)?Kernel"
+    r"|^cudaLaunch(?:_v\d+)?$|^cuLaunch(?:Grid(?:Async)?)?$|^hipLaunchByPtr"
+)
+_GRAPH = r"^(?:cuda|cu|hip)GraphLaunch"
+_RUNS_NOTHING = (
+    (r"StreamBeginCapture", r"StreamEndCapture"),  # a launch makes a node of a graph
+    (r"^cu(?:da)?ProfilerStop", r"^cu(?:da)?ProfilerStart"),  # the profiler is paused
+)
+"""Calls between which a launch has no kernel of its own, or none that is recorded."""
+
+CAUSES = (
+    "another profiler was attached (nsys, ncu, torch.profiler and DCGM exclude one another), the "
+    "profiler's buffers overflowed, the launches failed, or the file was filtered"
+)
+
+
+def kernel_launches(calls: pa.Table, process: Integers) -> Ints:
+    """Return the rows of calls whose kernel a complete capture holds.
+
+    `process` is that of each call. What was launched while a graph was captured has no kernel.
+    """
+    return _running(calls, process, _KERNEL)
+
+
+def none_recorded(calls: pa.Table, process: Integers) -> str | None:
+    """Describe a capture that has launches but no kernel; None if it has no launches."""
+    rows = _running(calls, process, f"{_KERNEL}|{_GRAPH}")
+    count = len(np.unique(outermost(calls, rows)))
+    if not count:
+        return None
+    return f"kernels were launched ({count:,}), but none was recorded: {CAUSES}; capture again"
+
+
+def outermost(calls: pa.Table, rows: Ints) -> Ints:
+    """Number launches so that those inside one another, on one thread, share a number.
+
+    The runtime's call contains the driver's; the kernel has the id of one of them.
+    """
+    thread, start, end = (ints(calls.column(name))[rows] for name in ("thread", "start", "end"))
+    order = np.lexsort((-end, start, thread))
+    number = np.empty(len(rows), np.int64)
+    first = 0
+    for part in np.split(order, np.flatnonzero(np.diff(thread[order])) + 1):
+        until = np.maximum.accumulate(end[part])
+        begins = np.ones(len(part), bool)
+        begins[1:] = start[part][1:] >= until[:-1]
+        number[part] = first + np.cumsum(begins)
+        first += len(part)
+    return number
+
+
+def _running(calls: pa.Table, process: Integers, pattern: str) -> Ints:
+    launching = named(calls, pattern) & (ints(calls.column("corr")) != NONE)
+    for begin, end in _RUNS_NOTHING:
+        if launching.any():
+            launching &= ~_between(calls, process, begin, end)
+    return np.flatnonzero(launching)
+
+
+def _between(calls: pa.Table, process: Integers, begin: str, end: str) -> Mask:
+    """Mark the calls of a process that lie between two calls; either may be outside the file."""
+    begins, ends = named(calls, begin), named(calls, end)
+    inside = np.zeros(len(calls), bool)
+    start = ints(calls.column("start"))
+    for number in np.unique(process[begins | ends]).tolist():
+        ours = process == number
+        bounds = np.flatnonzero(ours & (begins | ends))
+        bounds = bounds[np.argsort(start[bounds], kind="stable")]
+        depth = np.concatenate([[0], np.cumsum(np.where(begins[bounds], 1, -1))])
+        depth -= depth.min()  # ends without a begin: it was before the first call
+        rows = np.flatnonzero(ours)
+        inside[rows] = depth[np.searchsorted(start[bounds], start[rows], side="right")] > 0
+    return inside
+
+
+def named(calls: pa.Table, pattern: str) -> Mask:
+    """Mark the calls whose name matches."""
+    names = calls.column("name").combine_chunks()
+    matches = pc.fill_null(pc.match_substring_regex(names.dictionary, pattern), fill_value=False)
+    return np.append(np.asarray(matches, bool), [False])[ints(names.indices)]

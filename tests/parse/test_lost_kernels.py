@@ -1,0 +1,160 @@
+"""Launches whose kernels are missing: counted where records were lost, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.errors import CaptureError
+from pyprof.parse import parse_file
+from tests.builders import Range, Work, nsys_db
+from tests.commands import run
+from tests.readers.kineto_json import event, kernel, launch, op, text
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+    from pathlib import Path
+
+COUNT, US = 40, 1_000
+TOLD = "launches have no kernel in the capture"
+
+
+def launched(count: int = COUNT, *, lag: int = 2 * US, stream: int = 7) -> list[Work]:
+    """Launch a kernel every 10 us; each begins `lag` ns after its launch."""
+    return [
+        Work(at=(at + lag, at + lag + 5 * US), call=(at, at + US), stream=stream)
+        for at in range(1_000 * US, (1_000 + 10 * count) * US, 10 * US)
+    ]
+
+
+def without(work: Sequence[Work], lost: Collection[int]) -> list[Work]:
+    """Leave only the launch of some kernels."""
+    return [replace(w, kind="call") if n in lost else w for n, w in enumerate(work)]
+
+
+def call(api: str, at: int) -> Work:
+    """Call the API without any GPU work, at so many us."""
+    return Work(kind="call", call=(at * US, at * US + 100), api=api)
+
+
+def warnings(path: Path, work: Iterable[Work]) -> list[str]:
+    """Parse a capture of this work; return what is said of missing kernels."""
+    nsys_db(path / "net.sqlite", work, [Range("step", (0, 10**9))])
+    return [said for said in parse_file(path / "net.sqlite").warnings if "launche" in said]
+
+
+def test_lost_kernels_are_counted(tmp_path: Path) -> None:
+    """Every command says how many of how many, and why; so does its JSON."""
+    (said,) = warnings(tmp_path, without(launched(), range(3, 33, 3)))
+    assert said.startswith(f"10 of 38 {TOLD}, although later kernels were recorded: another")
+    path = tmp_path / "net.sqlite"
+    assert f"- 10 of 38 {TOLD}" in run("doctor", path).stdout
+    assert f"10 of 38 {TOLD}" in run("summary", path).stderr
+    for command in ("doctor", "summary"):
+        assert f"10 of 38 {TOLD}" in run(command, "--json", path).stdout
+
+
+END = range(COUNT - 12, COUNT)
+CAPTURING = [call("cudaStreamBeginCapture_v10000", 1099), call("cudaStreamEndCapture_v10000", 1201)]
+PAUSED = [call("cudaProfilerStop_v4000", 1099), call("cudaProfilerStart_v4000", 1201)]
+INNER = without([replace(w, api="cuLaunchKernel", call=(w.call[0] + 10, w.call[0] + 90))
+                 for w in launched() if w.call], range(COUNT))  # fmt: skip
+FITTING = {
+    "none is missing": launched(),
+    "they ran after the recording": without(launched(), END),
+    "they were launched before any other": without(launched(), range(12)),
+    "two may be chance": without(launched(), {20, 21}),
+    "a stream was behind when the recording ended": [
+        *without(launched(lag=300 * US), END), *launched(stream=8)
+    ],
+    "a graph was captured": [*without(launched(), range(10, 20)), *CAPTURING],
+    "its capture began before the recording": [
+        *without(launched(), range(3, 20)), CAPTURING[1]
+    ],
+    "the profiler was paused": [*without(launched(), range(10, 20)), *PAUSED],
+    "the driver's call is inside the runtime's": [*launched(), *INNER],
+    "what launches no kernel": [*launched(), *(call("cudaLaunchHostFunc", at)
+                                               for at in range(1005, 1300, 10))],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("work", FITTING.values(), ids=FITTING.keys())
+def test_nothing_is_lost(tmp_path: Path, work: Sequence[Work]) -> None:
+    """A launch without a kernel has other reasons."""
+    assert warnings(tmp_path, work) == []
+
+
+def test_a_stream_that_was_done_hides_no_loss(tmp_path: Path) -> None:
+    """Only a stream that was behind at the end may have kernels left to run."""
+    early = launched(5, stream=8)
+    (said,) = warnings(tmp_path, [*without(launched(), range(20, 30)), *early])
+    assert said.startswith("10 of ")
+
+
+def test_each_process_ends_for_itself(tmp_path: Path) -> None:
+    """One that was recorded for longer says nothing of the launches of another."""
+    short = [replace(w, pid=2, tid=22) for w in without(launched(), END)]
+    assert warnings(tmp_path, [*launched(), *short]) == []
+
+
+def test_all_kernels_are_lost(tmp_path: Path) -> None:
+    """They were launched, and that is said: the script did use the GPU."""
+    path = nsys_db(tmp_path / "net.sqlite", without(launched(), range(COUNT)), [Range("a", (0, 9))])
+    with pytest.raises(CaptureError) as raised:
+        parse_file(path)
+    said = f"kernels were launched ({COUNT}), but none was recorded: another profiler"
+    assert said in str(raised.value)
+    assert f"- {said}" in run("doctor", path).stdout
+    assert "no GPU work" not in run("summary", path).stderr
+
+
+def test_all_kernels_are_lost_but_not_the_copies(tmp_path: Path) -> None:
+    """A report of copies alone says what it lacks."""
+    copy = replace(launched(1)[0], kind="memcpy", api="cudaMemcpyAsync_v3020")
+    (said,) = warnings(tmp_path, [*without(launched(), range(COUNT)), copy])
+    assert f"kernels were launched ({COUNT}), but none was recorded" in said
+    assert warnings(tmp_path, [copy]) == []
+
+
+def trace(folder: Path, lost: Collection[int], *, cut: bool = False) -> Path:
+    """Write a trace of torch.profiler that lacks some kernels, and perhaps its end."""
+    events = []
+    for n in range(COUNT):
+        at = 100 * n
+        events += [op("aten::relu", at, 50, External_id=n + 1), launch(n + 1, at + 5)]
+        events += [kernel(n + 1, at + 20, 10)] if n not in lost else []
+    path = folder / "net.json"
+    content = text(events)
+    path.write_text(content[: content.rindex("}", 0, -40)] if cut else content)
+    return path
+
+
+def test_torch_profiler_lost_kernels(tmp_path: Path) -> None:
+    """Some or all: of ops on the CPU it is not said that nothing ran on the GPU."""
+    some = parse_file(trace(tmp_path, range(3, 33, 3))).warnings
+    assert any(said.startswith(f"10 of 38 {TOLD}") for said in some)
+    every = parse_file(trace(tmp_path, range(COUNT))).warnings
+    assert any(said.startswith(f"kernels were launched ({COUNT}), but none") for said in every)
+    assert any("rows are CPU ops" in said for said in every)
+    assert not any("no GPU work" in said for said in every)
+
+
+def test_a_trace_that_is_cut_is_only_cut(tmp_path: Path) -> None:
+    """What a killed job did not write is not lost by the profiler."""
+    said = " ".join(parse_file(trace(tmp_path, range(3, 33, 3), cut=True)).warnings)
+    assert "truncated" in said
+    assert TOLD not in said
+
+
+def test_graph_launches_count_if_nothing_was_recorded(tmp_path: Path) -> None:
+    """A trace of replays without any kernel is of a script that used the GPU."""
+    replays = [
+        event("cuda_runtime", "cudaGraphLaunch", 10 * n, 1, correlation=n) for n in range(1, 5)
+    ]
+    path = tmp_path / "net.json"
+    path.write_text(text([op("aten::relu", 0, 50, External_id=1), *replays]))
+    (said,) = json.loads(run("doctor", "--json", path).stdout)["pitfalls"][:1]
+    assert said.startswith("kernels were launched (4), but none was recorded")
