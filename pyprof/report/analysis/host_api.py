@@ -36,9 +36,11 @@ _NAMES = (
     (LOAD, re.compile(r"^cu(?:Module|Library)(?:Load|Unload|GetKernel)|^cuInit")),
     (LAUNCH, re.compile(r"Launch|Memset")),
 )
+_LOADS_NOTHING = re.compile(r"GraphLaunch|LaunchHostFunc|Memset")
+"""A graph's kernels were loaded when it was made; host functions and fills need no loading."""
 
 LOAD_NS = 1_000_000
-"""A launch call that takes longer loads the kernel's code: CUDA loads lazily since 11.7."""
+"""A kernel's launch that takes longer loads its code: CUDA loads lazily since 11.7."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,28 +98,42 @@ def calls(records: Records, capture: Capture | None) -> Calls:
 def _captured(capture: Capture) -> Calls:
     table = capture.calls
     names = table.column("name").combine_chunks()
-    code = [SORTS.index(sort) if (sort := sort_of(text)) else -1
-            for text in names.dictionary.to_pylist()]  # fmt: skip
-    sorted_as = np.array([*code, -1], np.int8)[ints(names.indices)]
+    texts = names.dictionary.to_pylist()
+    code = [SORTS.index(sort) if (sort := sort_of(text)) else -1 for text in texts]
+    loads = [sort_of(text) == LAUNCH and not _LOADS_NOTHING.search(text) for text in texts]
+    index = ints(names.indices)
+    sorted_as = np.array([*code, -1], np.int8)[index]
     pid = ints(capture.threads.column("pid"))[ints(table.column("thread"))]
     start, end = ints(table.column("start")), ints(table.column("end"))
+    long = np.array([*loads, False])[index] & (end - start > LOAD_NS)
+    sorted_as[long] = _LOAD
     return _ordered(pid, start, end, sorted_as, complete=True)
 
 
 def _recorded(records: Records) -> Calls:
     begin, end = launches(records)
-    kind = records.coded("kind")
-    copies = np.array([*(name == schema.KINDS[schema.MEMCPY] for name in kind.values), False])
-    replayed = records.numpy("replay") >= 0
-    copy, launch = (np.int8(SORTS.index(sort)) for sort in (COPY, LAUNCH))
-    sort = np.where(copies.take(kind.index) & ~replayed, copy, launch)
+    sort = launch_sorts(records)
     sort[(begin < 0) | ~called_itself(records)] = -1
     return _ordered(records.numpy("pid"), begin, end, sort, complete=False)
 
 
+def launch_sorts(records: Records) -> Integers:
+    """Return what the call that launched each row does to the host, as an index into SORTS."""
+    begin, end = launches(records)
+    kind, replayed = records.coded("kind"), records.numpy("replay") >= 0
+    copy, kernel = (
+        np.array([*(name == schema.KINDS[number] for name in kind.values), False]).take(kind.index)
+        for number in (schema.MEMCPY, schema.KERNEL)
+    )
+    sort = np.where(copy & ~replayed, np.int8(SORTS.index(COPY)), np.int8(SORTS.index(LAUNCH)))
+    sort[kernel & ~replayed & (end - begin > LOAD_NS)] = _LOAD
+    return sort
+
+
+_LOAD = np.int8(SORTS.index(LOAD))
+
+
 def _ordered(pid: Ints, start: Ints, end: Ints, sort: Integers, *, complete: bool) -> Calls:
-    long = (sort == SORTS.index(LAUNCH)) & (end - start > LOAD_NS)
-    sort = np.where(long, np.int8(SORTS.index(LOAD)), sort)
     rows = np.flatnonzero(sort >= 0)
     began = start[rows]
     if (began[1:] < began[:-1]).any():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.report.analysis.host_api import ALLOC, COPY, LAUNCH, LOAD, LOAD_NS, SYNC
+from pyprof.report.analysis.host_api import ALLOC, COPY, LAUNCH, LOAD, SORTS, SYNC
 from pyprof.report.analysis.intervals import Intervals, complement, union_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Integers, Ints, Mask
     from pyprof.report.analysis.host_api import Host
 
 
@@ -66,6 +66,8 @@ class Gaps:
     launch_start: Ints
     """Start of the API call that launched it, -1 where not known."""
     launch_end: Ints
+    launch_sort: Integers
+    """What that call does to the host: an index into SORTS."""
     in_replay: Mask
     """Between two pieces of work of one replay of a graph: the host has no part in it."""
 
@@ -75,29 +77,25 @@ def causes(gaps: Gaps, host: Host) -> dict[str, Intervals]:
 
     Before the call that launched the row which ended a gap, it is what the host did until then:
     inside a call, that call; between calls, dispatching an op (short) or something else (long);
-    after a synchronisation, the host catching up. From then on it is the launch itself, or, where
-    the call was over before the gap, the GPU's own delay. Within a replay of a graph it is the
-    graph's.
+    after a synchronisation, the host catching up. Then it is the call itself, until it returns, and
+    from then on the GPU's own delay. Within a replay of a graph it is the graph's.
     """
     known, (begin, end) = gaps.launch_start >= 0, (gaps.launch_start, gaps.launch_end)
     inside = gaps.in_replay
     unknown, known = ~known & ~inside, known & ~inside
     queued = known & (end <= gaps.start)
-    launched = np.clip(begin, gaps.start, gaps.end)  # when the launch began
-    long = end - begin > LOAD_NS
+    called, returned = (np.clip(time, gaps.start, gaps.end) for time in (begin, end))
+    late = known & ~queued
+    delayed = np.where(queued, gaps.start, returned)
     idle_by_cause = {
         GRAPH: union_of(gaps.start[inside], gaps.end[inside]),
         UNKNOWN: union_of(gaps.start[unknown], gaps.end[unknown]),
-        QUEUE: union_of(gaps.start[queued], gaps.end[queued]),
+        QUEUE: union_of(delayed[known], gaps.end[known]),
     }
-    late = known & ~queued
-    idle_by_cause |= _host(union_of(gaps.start[late], launched[late]), host)
-    idle_by_cause[LAUNCH] = idle_by_cause[LAUNCH] | union_of(
-        launched[late & ~long], gaps.end[late & ~long]
-    )
-    idle_by_cause[LOAD] = idle_by_cause[LOAD] | union_of(
-        launched[late & long], gaps.end[late & long]
-    )
+    idle_by_cause |= _host(union_of(gaps.start[late], called[late]), host)
+    for sort in (COPY, LOAD, LAUNCH):
+        rows = late & (gaps.launch_sort == SORTS.index(sort))
+        idle_by_cause[sort] = idle_by_cause[sort] | union_of(called[rows], returned[rows])
     return {name: idle_by_cause[name] for name in CAUSES}
 
 

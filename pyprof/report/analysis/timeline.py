@@ -231,6 +231,7 @@ class _Columns:
         self.window = records.numpy("window", 0)
         self.gpu, self.rank = records.coded("gpu"), records.coded("rank")
         self.launch_start, self.launch_end = host_api.launches(records)
+        self.launch_sort = host_api.launch_sorts(records)
         self.replay = records.numpy("replay")
 
     def device(self, key: tuple[int, int], on_device: Ints, host: host_api.Host) -> DeviceTime:
@@ -282,7 +283,7 @@ class _Columns:
         in_replay = (
             (place > 0) & (self.replay[row] >= 0) & (self.replay[row] == self.replay[before])
         )
-        called = self.launch_start[row], self.launch_end[row]
+        called = self.launch_start[row], self.launch_end[row], self.launch_sort[row]
         return idle.Gaps(free.start, free.end, row, *called, in_replay)
 
 

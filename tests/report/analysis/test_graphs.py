@@ -100,7 +100,7 @@ def test_gaps_inside_a_replay_are_the_graphs(tmp_path: Path) -> None:
         assert found is not None
         (device,) = found.devices
         assert device.idle[GRAPH].total == 4 * 2 * 30
-        assert device.idle[QUEUE].total == 0
+        assert device.idle[QUEUE].total == 3 * 100  # from each launch's return to its first kernel
         assert sum(times.total for times in device.idle.values()) == device.idle_ns
 
 
