@@ -147,6 +147,7 @@ def synchronisation(case: Case) -> Advice | None:
 
 @rule(
     "the GPU had work meanwhile: the launch waited for room in its queue",
+    "a copy, a fill or a graph took long, not a kernel's launch",
     about="idle time",
     needs=(GPU, TIMES),
 )

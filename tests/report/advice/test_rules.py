@@ -345,6 +345,12 @@ REFUTED: dict[str, dict[str, list[Story]]] = {
     "kernel_loading": {
         "the GPU had work meanwhile: the launch waited for room in its queue": [
             Story([_busy(2900), _one("late", (3000, 3010), (120, 2900)).work[1]])],
+        "a copy, a fill or a graph took long, not a kernel's launch": [
+            Story([_busy(), copy((2000 * US, 3010 * US), (120 * US, 2990 * US))]),
+            _gap(3000, Api("cudaMemcpyAsync", (120 * US, 2990 * US))),
+            _gap(3000, Api("cudaMemsetAsync", (120 * US, 2990 * US))),
+            Story([_busy(), replace(_busy(begin=3000), call=(120 * US, 2990 * US),
+                                    api="cudaGraphLaunch")])],
     },
     "launch_bound": {
         "what came late is the replay of a CUDA graph": [
@@ -571,6 +577,8 @@ GAINS = {
     "the others of a chain": ("unfused_pointwise", _chain(1 << 20, 1 << 20, 1 << 20), 40),
     "idle time after a wait": (
         "synchronisation", _gap(160, Api("cudaStreamSynchronize", (20 * US, 130 * US))), 50),
+    "a launch until it returned, not until its kernel began": (
+        "launch_bound", _one("late", (603, 610), (105, 115)), 5),
     "idle blocks": ("low_occupancy", Story([_busy(grid=27)]), 75),
     "float16 by the kernel's name alone, at 78 instead of 312 TFLOP/s": (
         "half_precision", Story([_busy(4000, HALF_CUDA_CORES)]), 4000 * (1 - 78 / 312)),
