@@ -26,7 +26,7 @@ def _late(begin: int, length: int = 5) -> Work:
     return Work((called + 10 * US, called + 20 * US), (called, called + length * US))
 
 
-CASES = {
+CASES: dict[str, tuple[list[Work | Api], dict[str, int]]] = {
     "queued before the gap: the GPU's own delay": (
         [Work((130 * US, 140 * US), (50 * US, 60 * US))],
         {"queue": 30},
