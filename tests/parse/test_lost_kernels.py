@@ -68,7 +68,8 @@ FITTING = {
     "they were launched before any other": without(launched(), range(12)),
     "two may be chance": without(launched(), {20, 21}),
     "a stream was behind when the recording ended": [
-        *without(launched(lag=300 * US), END), *launched(stream=8)
+        *without(launched(lag=300 * US), END),
+        *(replace(work, tid=12) for work in launched(stream=8)),
     ],
     "a graph was captured": [*without(launched(), range(10, 20)), *CAPTURING],
     "its capture began before the recording": [
@@ -137,7 +138,7 @@ def test_torch_profiler_lost_kernels(tmp_path: Path) -> None:
     some = parse_file(trace(tmp_path, range(3, 33, 3))).warnings
     assert any(said.startswith(f"10 of 38 {TOLD}") for said in some)
     every = parse_file(trace(tmp_path, range(COUNT))).warnings
-    assert any(said.startswith(f"kernels were launched ({COUNT}), but none") for said in every)
+    assert sum(f"kernels were launched ({COUNT}), but none" in said for said in every) == 1
     assert any("rows are CPU ops" in said for said in every)
     assert not any("no GPU work" in said for said in every)
 
