@@ -126,7 +126,9 @@ def launch_sorts(records: Records) -> Integers:
         for number in (schema.MEMCPY, schema.KERNEL)
     )
     sort = np.where(copy & ~replayed, np.int8(SORTS.index(COPY)), np.int8(SORTS.index(LAUNCH)))
-    sort[kernel & ~replayed & (end - begin > LOAD_NS)] = _LOAD
+    # A launch that waits for its kernel (CUDA_LAUNCH_BLOCKING=1) takes as long, and loads nothing.
+    until = np.minimum(end, records.numpy("start"))
+    sort[kernel & ~replayed & (until - begin > LOAD_NS)] = _LOAD
     return sort
 
 

@@ -82,6 +82,10 @@ CASES: dict[str, tuple[list[Work | Api], dict[str, int]]] = {
         [_late(2000), Api("cudaGraphLaunch", (101 * US, 1995 * US))],
         {"launch": 1905, "queue": 5},
     ),
+    "a launch that waited for its own kernel, which is long": (
+        [Work((110 * US, 4990 * US), (101 * US, 5000 * US))],
+        {"launch": 10},
+    ),
     "a fill's launch took long": (
         [
             Work(
