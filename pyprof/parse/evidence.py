@@ -325,8 +325,12 @@ _MAX = 2**63 - 1
 # --- ranges ---------------------------------------------------------------------------------------
 
 
-def ranges_of(activities: pa.Table, nest: Nest, site: Sites) -> tuple[Ints, tuple[str, ...]]:
+def ranges_of(
+    activities: pa.Table, nest: Nest, ops: Mask, site: Sites
+) -> tuple[Ints, tuple[str, ...]]:
     """Find the innermost range around each row's site, and say what is wrong with that.
+
+    `ops` marks the ranges that name an op.
 
     NONE where there is none, and throughout where ranges and calls are not of one clock.
     """
@@ -350,7 +354,7 @@ def ranges_of(activities: pa.Table, nest: Nest, site: Sites) -> tuple[Ints, tupl
         )
         return np.full(len(site.row), NONE), (doubt,)
     leaf = site.around(nest)
-    return leaf, (*_apart(nest, thread, start, leaf), *_on_other_threads(nest, thread, leaf))
+    return leaf, (*_apart(nest, ops, thread, start, leaf), *_on_other_threads(nest, thread, leaf))
 
 
 def _during(nest: Nest, thread: Integers, start: Ints, end: Ints) -> Mask:
@@ -389,7 +393,7 @@ def _begun_during_long_calls(nest: Nest, site: Sites) -> int:
     return begun if begun >= _BEGUN and begun >= _BEGUN_SHARE * threads_ranges else 0
 
 
-def _apart(nest: Nest, thread: Integers, start: Ints, leaf: Ints) -> Iterator[str]:
+def _apart(nest: Nest, ops: Mask, thread: Integers, start: Ints, leaf: Ints) -> Iterator[str]:
     """Say that no launch is in any range of its thread, and whether their times are apart."""
     if (leaf != NONE).any():
         return
@@ -402,10 +406,10 @@ def _apart(nest: Nest, thread: Integers, start: Ints, leaf: Ints) -> Iterator[st
             f"all {int(ours.sum()):,} ranges lie before or after all {len(start):,} launches of "
             "their threads: their clocks differ, so kernels have no op; capture again"
         )
-    else:
+    elif count := int((ours & ops).sum()):
         yield (
-            f"none of {len(start):,} launches is in any of the {int(ours.sum()):,} ranges of its "
-            "thread, so kernels have no op; mark the code that launches (pyprof.init() does)"
+            f"none of {len(start):,} launches is in any of the {count:,} ops of its thread, so "
+            "kernels have no op; export or capture again"
         )
 
 

@@ -177,12 +177,12 @@ def test_ranges_that_begin_while_their_thread_waits_are_on_another_clock(tmp_pat
 
 
 def test_ranges_between_launches_are_told(tmp_path: Path) -> None:
-    """Only what launches nothing was marked: that is why no kernel has an op."""
+    """Ops that launch nothing, all of them, are not those of the kernels."""
     path = whole(tmp_path / "net.sqlite")
     damage.sql(path, 'UPDATE NVTX_EVENTS SET start = "end" + 10000, "end" = "end" + 11000')
     count, (said,) = attributed(path)
     assert count == 0
-    assert f"none of {3 * STEPS} launches is in any of the {3 * STEPS} ranges" in said
+    assert f"none of {3 * STEPS} launches is in any of the {3 * STEPS} ops" in said
 
 
 def test_a_call_whose_end_is_wrong_is_no_witness(tmp_path: Path) -> None:
