@@ -189,11 +189,9 @@ class Text(str):
 def _begin(name: str) -> Recording:
     from pyprof.capture.recorder import Recorder  # noqa: PLC0415 - only who records needs it
     from pyprof.capture.recording import Recording  # noqa: PLC0415 - as above
-    from pyprof.capture.request import QUIET_KINETO, Request  # noqa: PLC0415 - as above
+    from pyprof.capture.request import Request  # noqa: PLC0415 - as above
     from pyprof.capture.script import Target  # noqa: PLC0415 - as above
 
-    for variable, value in QUIET_KINETO.items():
-        os.environ.setdefault(variable, value)
     _wait_for_gpu()  # what was launched before is not of the block
     return Recording(Recorder(stacks=False), Request(Target(name), name), _begin)
 

@@ -22,6 +22,7 @@ from torch.profiler import ProfilerActivity
 
 from pyprof import drafts
 from pyprof.capture import memory_guard, request
+from pyprof.capture.torch_settings import quiet_kineto
 from pyprof.capture.window_files import join_trace_windows
 from pyprof.errors import reason
 from pyprof.readers.settings import beside
@@ -123,7 +124,8 @@ class Recorder:
             stacks = self._stacks and (STACKS_FROM_ANYWHERE or not may_fail)
             self.lacks_stacks |= self._stacks and not stacks
             self._profiler = _profiler(stacks=stacks, memory=self._memory)
-            self._done(self._profiler.prepare_trace)
+            with quiet_kineto():
+                self._done(self._profiler.prepare_trace)
 
     def unprepare(self) -> None:
         """Let go of a profiler that was prepared and not started: torch may not bear another."""

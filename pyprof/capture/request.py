@@ -30,8 +30,6 @@ _RANKS = {
     "SLURM_PROCID": "SLURM_NTASKS",
 }
 """Variables that launchers set: a process's rank, and how many there are."""
-QUIET_KINETO = {"KINETO_LOG_LEVEL": "6"}
-"""The variable that keeps Kineto's own messages, `USDT:` too, from stderr."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,25 +5,33 @@ from __future__ import annotations
 import builtins
 import importlib.util
 import io
+import os
+import pkgutil
 import runpy
 import sys
+import warnings
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyprof import signals
+from pyprof.capture import process_end
 from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
-    from types import TracebackType
+    from types import CodeType, TracebackType
 
 FAILED = 1
 
 _KEPT: list[object] = []
-"""The script's globals. Python destroys them only as it ends; a process group of gloo that is
-destroyed before waits for a thread that waits for the interpreter (torch 2.13), for ever."""
+"""Errors whose tracebacks hold the script's objects. Python destroys those only as it ends; a
+process group of gloo that is destroyed before waits for a thread that waits for the interpreter
+(torch 2.13), for ever."""
+
+_run_as_main: Any = runpy._run_module_as_main  # type: ignore[attr-defined]  # noqa: SLF001 - what `python -m` calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +89,31 @@ def _spec(module: str) -> ModuleSpec | None:
 
 
 def run(target: Target) -> int:
-    """Run it in this process and give its exit code; its errors are shown as Python shows them."""
+    """Run it in this process, to its end as Python knows it, and return its exit code.
+
+    Errors are shown as Python shows them. What it did to the path and to the filters of warnings
+    does not outlast it.
+    """
     saved = sys.argv, list(sys.path)
+    if _started_pyprof() and not _path_is_safe():
+        del sys.path[0]  # Python put the folder of `pyprof` there
     sys.argv = [target.name, *target.args]
     try:
-        with signals.ending():
-            execute(target)
+        with signals.ending(), warnings.catch_warnings(), process_end.Ending() as ending:
+            code = _run_main(target)
+            ending.finish(_show)
+            return code
+    except signals.Ended as ended:  # at such a signal Python ends at once
+        return exit_code(ended.code)
+    finally:
+        sys.argv, sys.path[:] = saved
+
+
+def _run_main(target: Target) -> int:
+    try:
+        execute(target)
+    except signals.Ended:
+        raise
     except SystemExit as left:
         return exit_code(left.code)
     except KeyboardInterrupt as stopped:
@@ -96,26 +123,56 @@ def run(target: Target) -> int:
         _KEPT.append(error)
         _show(error)
         return FAILED
-    finally:
-        sys.argv, sys.path[:] = saved
     return 0
+
+
+def _started_pyprof() -> bool:
+    """Whether Python was started to run `pyprof` or one of its modules, not a program with it."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if spec is not None and spec.name != "__main__":
+        return bool(spec.name.partition(".")[0] == __name__.partition(".")[0])
+    return Path(sys.argv[0]).stem == "pyprof"
+
+
+def _path_is_safe() -> bool:
+    """Whether Python was told (-P) to put no folder on the path."""
+    return bool(getattr(sys.flags, "safe_path", False))  # from Python 3.11 on
 
 
 def execute(target: Target) -> None:
     """Run it as __main__; what it raises goes through. The outermost frame of its stacks."""
+    main = ModuleType("__main__")
+    sys.modules["__main__"] = main
+    path = _absolute(target.name)
     if target.module:
-        sys.path[0:0] = [str(Path.cwd())]
-        _KEPT.append(runpy.run_module(target.name, run_name="__main__", alter_sys=True))
-    elif Path(target.name).is_file():
-        sys.path[0:0] = [str(Path(target.name).resolve().parent)]
-        main = ModuleType("__main__")
-        main.__dict__.update(__file__=target.name, __builtins__=builtins, __spec__=None)
-        sys.modules["__main__"] = main
-        with io.open_code(str(Path(target.name).absolute())) as file:
-            code = compile(file.read(), target.name, "exec", dont_inherit=True)
-        exec(code, main.__dict__)  # noqa: S102 - the user's script is what this is for
-    else:  # a folder or an archive with a __main__.py
-        _KEPT.append(runpy.run_path(target.name, run_name="__main__"))
+        if not _path_is_safe():
+            sys.path.insert(0, str(Path.cwd()))
+        _run_as_main(target.name, alter_argv=True)
+    elif pkgutil.get_importer(path) is not None:  # a folder or an archive with a __main__.py
+        sys.path.insert(0, path)
+        _run_as_main("__main__", alter_argv=False)
+    else:
+        if not _path_is_safe():
+            sys.path.insert(0, str(Path(path).resolve().parent))
+        loader = SourceFileLoader("__main__", path)
+        main.__dict__.update(
+            __file__=path, __builtins__=builtins, __loader__=loader, __cached__=None
+        )
+        exec(_compiled(path), main.__dict__)  # noqa: S102 - the user's script is what this is for
+
+
+def _absolute(name: str) -> str:
+    """Return the path as Python makes it absolute, with any `..` in it."""
+    return os.path.join(os.getcwd(), name.removeprefix(f".{os.sep}"))  # noqa: PTH109, PTH118 - keeps `..`
+
+
+def _compiled(path: str) -> CodeType:
+    with io.open_code(path) as file:
+        code: CodeType | None = pkgutil.read_code(file)  # type: ignore[attr-defined]  # that of a .pyc
+        if code is not None:
+            return code
+        file.seek(0)
+        return compile(file.read(), path, "exec", dont_inherit=True)
 
 
 def exit_code(code: object) -> int:
@@ -129,14 +186,41 @@ def exit_code(code: object) -> int:
 
 
 def _show(error: BaseException) -> None:
-    """Print a traceback that begins in the script."""
-    shown = error.with_traceback(_within(error.__traceback__))
-    sys.excepthook(type(shown), shown, shown.__traceback__)
+    """Print a traceback of the script's frames, as it would be without us."""
+    shown: BaseException | None = error
+    while shown is not None:
+        shown.__traceback__ = _without_ours(shown.__traceback__)
+        shown = shown.__cause__ or shown.__context__
+    sys.excepthook(type(error), error, error.__traceback__)
 
 
-def _within(trace: TracebackType | None) -> TracebackType | None:
-    ours = {__file__, runpy.__file__, "<frozen runpy>", "<frozen importlib._bootstrap>"}
-    first = trace
-    while first is not None and first.tb_frame.f_code.co_filename in ours:
-        first = first.tb_next
-    return first or trace
+def _without_ours(trace: TracebackType | None) -> TracebackType | None:
+    """Drop the frames that run the script, and those of wrapped ops and modules."""
+    theirs = []
+    while trace is not None:
+        if not _is_ours(trace.tb_frame.f_code):
+            theirs.append(trace)
+        trace = trace.tb_next
+    inner = None
+    for outer in reversed(theirs):
+        outer.tb_next, inner = inner, outer
+    return inner
+
+
+def _is_ours(code: CodeType) -> bool:
+    if code.co_filename in _RUNNERS:
+        return True
+    if "torch" not in sys.modules:
+        return False
+    from pyprof.instrument.caller import is_inserted  # noqa: PLC0415 - it imports torch
+
+    return is_inserted(code)
+
+
+_RUNNERS = {
+    __file__,
+    process_end.__file__,
+    runpy.__file__,
+    "<frozen runpy>",
+    "<frozen importlib._bootstrap>",
+}

@@ -168,7 +168,9 @@ class RecordedProcess:
                 self._say(_LATE if "torch" in sys.modules else _NOTHING)
         from pyprof.capture.recorder import Recorder  # noqa: PLC0415 - it imports torch
         from pyprof.capture.recording import Recording  # noqa: PLC0415
+        from pyprof.capture.torch_settings import show_compiled_kernels  # noqa: PLC0415
 
+        show_compiled_kernels()
         stacks = not self.request.instrument
         memory = self.request.memory
         recorder = Recorder(stacks=stacks, memory=memory, share=_SHARE, rank=self._rank)

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING
 from pyprof import guard, signals
 from pyprof.capture import device_monitor, script
 from pyprof.capture.process_end import before_leaving
-from pyprof.capture.request import (
-    QUIET_KINETO,
-    Outcome,
-    check_place,
-    ranked,
-    shown,
-)
+from pyprof.capture.request import Outcome, check_place, ranked, shown
 from pyprof.capture.spawned import Children
 from pyprof.cli import say
 from pyprof.errors import PyprofError, reason
@@ -29,10 +23,6 @@ if TYPE_CHECKING:
     from pyprof.capture.request import Request
 
 SUFFIX = ".pt.trace.json.gz"
-_ENVIRONMENT = {
-    **QUIET_KINETO,
-    "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE": "1",  # compiled CPU kernels appear as ops
-}
 
 
 def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done.code) -> Outcome:
@@ -40,8 +30,6 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
 
     Where the script ends the process itself, `conclude` is called first, and gives the exit code.
     """
-    for variable, value in _ENVIRONMENT.items():
-        os.environ.setdefault(variable, value)
     path = Path(ranked(request.output) + SUFFIX)
     check_place(path)
     if request.memory:  # which cannot say itself whose it is
@@ -49,8 +37,10 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
     try:
         from pyprof.capture.recorder import Recorder  # noqa: PLC0415 - torch is the user's own
         from pyprof.capture.recording import Recording  # noqa: PLC0415 - as above
+        from pyprof.capture.torch_settings import show_compiled_kernels  # noqa: PLC0415 - as above
     except ImportError as error:
         raise PyprofError(f"--tool torch needs torch in this Python: {error}") from error
+    show_compiled_kernels()
     monitor = _monitor() if request.metrics else None
     recorder = Recorder(stacks=not request.instrument, memory=request.memory, monitor=monitor)
     recording = Recording(recorder, request, script.execute)

@@ -9,6 +9,7 @@ file, line and module of the user's call.
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -44,6 +45,29 @@ def unseen(function: Function) -> Function:
 def unseen_code(code: CodeType) -> CodeType:
     """Give code whose frames `warnings` passes over; their file's name begins as it did."""
     return code.replace(co_filename=code.co_filename + _PASSED_OVER)
+
+
+def is_inserted(code: CodeType) -> bool:
+    """Whether this is the code of a frame that stands between the script and what it calls."""
+    return code.co_name == STAND_IN or code.co_filename.endswith(_PASSED_OVER)
+
+
+def file_of_original(getfile: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Wrap `inspect.getfile`: a function that stands for another one has that one's file.
+
+    `inspect.getsourcefile` asks it, and does not look for what is wrapped.
+    """
+
+    @functools.wraps(getfile)
+    def call(object: Any) -> str:  # noqa: A002, ANN401 - as the original
+        function = getattr(object, "__func__", object)
+        return getfile(object if _is_seen(function) else inspect.unwrap(function, stop=_is_seen))
+
+    return call
+
+
+def _is_seen(function: object) -> bool:
+    return not (isinstance(function, FunctionType) and is_inserted(function.__code__))
 
 
 _unseen = functools.cache(unseen_code)

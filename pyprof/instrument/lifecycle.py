@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 import warnings
 from contextlib import contextmanager
@@ -110,6 +111,7 @@ def _start(sink: Sink, *, with_stack: bool, with_layers: bool) -> None:
     WITH_STACK[0] = with_stack
     patches = _STATE.patches = Patches()
     patches.wrap_all(find_targets())
+    patches.replace(inspect, "getfile", caller.file_of_original(inspect.getfile))
     wrap_optimizers(patches)
     wrap_asked(patches)
     wrap_compiled(patches)

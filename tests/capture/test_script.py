@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import py_compile
 import signal
 import sys
+import warnings
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,6 +65,109 @@ with open(sys.argv[1], "w") as file:
     with open(out, encoding="utf-8") as file:  # noqa: PTH123 - as the script did
         assert json.load(file) == ["__main__", [out, "--lr", "-o"], str(tmp_path), 42]
     assert (sys.argv, sys.path) == before
+
+
+def test_a_script_finds_its_file_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own file and the sources of its functions are found after it changed the folder."""
+    write(tmp_path, """
+import inspect, os, sys
+os.chdir("/")
+def f(): return 42
+open(__file__).close()
+assert "return 42" in inspect.getsource(f)
+assert __loader__.path == __file__
+sys.exit(0 if sys.argv[0] == "train.py" else 1)
+""")  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert script.run(script.Target("train.py")) == 0
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_folder_and_archive(tmp_path: Path, packed: bool) -> None:  # noqa: FBT001
+    """Their __main__.py is run as itself, with the folder or archive first on the path."""
+    text = "import sys; sys.exit(7 if vars(sys.modules['__main__']) is globals() else 1)"
+    path = tmp_path / "app"
+    if packed:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("__main__.py", text)
+    else:
+        path.mkdir()
+        (path / "__main__.py").write_text(text)
+    assert script.run(script.Target(str(path))) == 7
+
+
+def test_compiled_script(tmp_path: Path) -> None:
+    """A .pyc runs as it does in Python."""
+    source = write(tmp_path, "import sys; sys.exit(7)")
+    compiled = py_compile.compile(source.name, str(tmp_path / "train.pyc"))
+    assert script.run(script.Target(str(compiled))) == 7
+
+
+@pytest.mark.parametrize("started", ["pyprof", "pytest"])
+def test_the_folder_of_pyprof_is_off_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: str
+) -> None:
+    """Python put the folder of the program that it started first: it is taken off if that is us."""
+    text = "import sys; sys.exit(int('/home/user/bin' in sys.path))"
+    target = write(tmp_path, text)
+    monkeypatch.setattr("sys.path", ["/home/user/bin", *sys.path])
+    monkeypatch.setattr("sys.argv", [f"/home/user/bin/{started}", "capture"])
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
+    assert script.run(target) == int(started == "pytest")
+    assert sys.path[0] == "/home/user/bin"
+
+
+def test_what_the_script_leaves_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its threads, executors and functions of `atexit` end as in Python, before it has ended."""
+    text = """
+import atexit, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+went_on = threading.Event()
+def first():
+    went_on.wait()
+    threading.Thread(target=print, args=("a thread of a thread",)).start()
+threading.Thread(target=first).start()
+executor = ThreadPoolExecutor(1)
+executor.submit(print, "an executor").result()
+def refused():
+    try: executor.submit(print)
+    except RuntimeError: print("shut")
+atexit.register(print, "registered", sys.argv[1:])
+atexit.register(refused)
+atexit.register(lambda: 1 / 0)
+atexit.register(print, "not any more")
+atexit.unregister(print)
+atexit.register(print, "again")
+went_on.set()
+print("the last line")
+sys.exit(3)
+"""
+    registered = atexit.register
+    assert script.run(script.Target(write(tmp_path, text).name, ("--lr",))) == 3
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [
+        "an executor", "the last line", "a thread of a thread", "again", "shut",
+    ]  # fmt: skip
+    assert "Exception ignored in atexit callback" in err
+    assert err.count("File ") == 1
+    assert atexit.register is registered
+    with ThreadPoolExecutor(1) as executor:  # ours, for the report
+        assert executor.submit(int, "7").result() == 7
+
+
+def test_filters_of_warnings_do_not_outlast_the_script(tmp_path: Path) -> None:
+    """What a script makes errors of is none in our report."""
+    before = [*warnings.filters]
+    assert script.run(write(tmp_path, "import warnings; warnings.simplefilter('error')")) == 0
+    assert [*warnings.filters] == before
+
+
+def test_syntax_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is shown without a traceback, which would be ours alone."""
+    script.run(write(tmp_path, "x = = 3"))
+    assert capsys.readouterr().err.startswith(f'  File "{tmp_path / "train.py"}", line 1')
 
 
 def test_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -645,6 +646,51 @@ def test_kineto_is_silent(tmp_path: Path) -> None:
     )
     assert "profiler_start" not in done.stdout + done.stderr
     assert (tmp_path / "net.pt.trace.json.gz").is_file()
+
+
+def test_surroundings(capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script has the environment and the filters of warnings that it would have without us."""
+    for name in ("KINETO_LOG_LEVEL", "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    before = [dict(os.environ), repr(warnings.filters)]
+    seen = tmp_path / "seen.json"
+    capture(f"""
+import json, os, warnings
+with open({str(seen)!r}, "w") as file:
+    json.dump([dict(os.environ), repr(warnings.filters)], file)
+""")
+    assert json.loads(seen.read_text()) == before
+
+
+def test_a_traceback_is_that_of_the_script(
+    capture: Capture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No frame in it is of what marks ops and layers."""
+    capture("""
+import torch
+torch.nn.Sequential(torch.nn.Linear(4, 2))(torch.ones(2, 3))
+""")
+    shown = capsys.readouterr().err
+    assert shown.count("train.py") == 1
+    assert "linear.py" in shown
+    assert "pyprof" not in shown
+
+
+def test_ops_behind_the_last_line(capture: Capture) -> None:
+    """Those of a thread that goes on, and of functions of `atexit`, are recorded, too."""
+    outcome = capture("""
+import atexit, threading, torch
+ended = threading.Event()
+def work():
+    ended.wait()
+    torch.ones(3).tanh()
+threading.Thread(target=work).start()
+atexit.register(lambda: torch.ones(3).sin())
+torch.ones(3).cos()
+ended.set()
+""")
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert found >= {"aten::cos", "aten::sin", *(["aten::tanh"] if ALL_THREADS else [])}
 
 
 NVTX = """

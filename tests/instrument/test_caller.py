@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 import warnings
 from typing import TYPE_CHECKING
@@ -147,3 +148,23 @@ def test_a_function_keeps_where_it_is_written() -> None:
 
     assert unseen(function) is function
     assert function.__code__.co_filename.startswith(__file__)
+
+
+@pytest.mark.parametrize(
+    "get",
+    [lambda: F.relu, lambda: nn.Module.__call__, lambda: nn.Flatten().__call__, lambda: len],
+)
+def test_the_file_of_what_is_wrapped(
+    get: Callable[[], Callable[..., object]], request: pytest.FixtureRequest
+) -> None:
+    """`inspect` finds the same source for it, or as before none."""
+
+    def source() -> str | None:
+        try:
+            return inspect.getsourcefile(get())
+        except TypeError:
+            return "none"
+
+    before = source()
+    request.getfixturevalue("marked")
+    assert source() == before
