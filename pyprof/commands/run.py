@@ -14,6 +14,7 @@ import click
 from pyprof import guard, scratch
 from pyprof.cli import Command, say
 from pyprof.commands.capture import SETTINGS, perform, script_options, tell
+from pyprof.errors import PyprofError, reason
 
 if TYPE_CHECKING:
     from pyprof.capture.request import Outcome
@@ -47,7 +48,14 @@ def command(context: click.Context, /, *, each: bool, output: str | None, **opti
             return outcome.exit_code()
         if output is not None and outcome.path is not None:
             _records(captures, f"{output}.dict", force=output_guard.force)
-        return outcome.code or _report(captures, each=each)
+        try:
+            reported = _report(captures, each=each)  # also of a script that failed
+        except PyprofError as error:
+            if not outcome.code:
+                raise
+            say(reason(error))
+            return outcome.code
+        return outcome.code or reported
 
     elsewhere = output is None and not os.access(Path(), os.W_OK | os.X_OK)
     with scratch.folder() if elsewhere else nullcontext() as folder:

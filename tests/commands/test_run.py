@@ -105,6 +105,7 @@ def test_kept_files(script: Path) -> None:
     name = str(script.parent / "net")
     result = CliRunner().invoke(run, ["--tool", "torch", "-o", name, str(script), "4"])
     assert result.exit_code == 4
+    assert "2 by Optimizer.step" in result.stdout  # also of a script that failed
     assert Path(name + ".pt.trace.json.gz").exists()
     assert len(set(told := result.stderr.splitlines())) == len(told)  # nothing is told twice
     rows = [ast.literal_eval(line) for line in Path(name + ".dict").read_text().splitlines()]
