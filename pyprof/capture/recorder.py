@@ -22,6 +22,7 @@ from torch.profiler import ProfilerActivity
 
 from pyprof import drafts
 from pyprof.capture import memory_guard, request
+from pyprof.capture.script_profilers import ScriptTrace
 from pyprof.capture.torch_settings import quiet_kineto
 from pyprof.capture.window_files import join_trace_windows
 from pyprof.errors import reason
@@ -87,8 +88,8 @@ class Recorder:
         self._monitor = monitor
         self._pid = os.getpid()
         self._profiler: torch.profiler.profile | None = None
-        self._recorded: list[torch.profiler.profile] = []
-        self._captures: list[torch.profiler.profile] = []
+        self._recorded: list[torch.profiler.profile | ScriptTrace] = []
+        self._captures: list[torch.profiler.profile | ScriptTrace] = []
         """Recordings of how graphs were captured, outside of what is to be recorded."""
         self._capturing = 0
         """Graphs that are being captured."""
@@ -104,13 +105,20 @@ class Recorder:
         self._after_another = False
         """Another torch.profiler recorded before."""
         self._paused = False
+        self._missed = False
+        """What another torch.profiler records now was to be recorded."""
         self._guard: memory_guard.MemoryGuard | None = None
         self._pending = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self._overflow)
 
     @property
     def windows(self) -> int:
-        """Count the recordings."""
-        return len(self._recorded)
+        """Count the recordings of its own."""
+        return len(self._recorded) - len(self.adopted)
+
+    @property
+    def adopted(self) -> list[ScriptTrace]:
+        """The recordings of the script's own profilers that are windows of the file."""
+        return [window for window in self._recorded if isinstance(window, ScriptTrace)]
 
     @property
     def mine(self) -> bool:
@@ -196,13 +204,19 @@ class Recorder:
         """Record nothing while another torch.profiler does: there can be only one."""
         if self.mine:
             self._paused = True
+            self._missed = self._missed or self._wanted is not _Wanted.NOTHING
             self._end()
             self.unprepare()
             self._after_another = True
 
+    def adopt(self, trace: ScriptTrace) -> None:
+        """Take what another torch.profiler recorded for what this one would have recorded."""
+        if self.mine and self._missed:
+            self._recorded.append(trace)
+
     def go_on(self) -> None:
         """Record what is still to be recorded, since the other torch.profiler has ended."""
-        self._paused = False
+        self._paused = self._missed = False
         if self.mine and self._wanted is not _Wanted.NOTHING:
             self._begin()
 
@@ -232,7 +246,7 @@ class Recorder:
 
     def _write(
         self,
-        recorded: list[torch.profiler.profile],
+        recorded: list[torch.profiler.profile | ScriptTrace],
         path: Path,
         wanted: re.Pattern[bytes] | None = None,
     ) -> bool:
@@ -254,6 +268,7 @@ class Recorder:
         return True
 
     def _begin(self) -> None:
+        self._missed = self._missed or self._paused
         if self.running or self._paused or self.overflowed:
             return
         self.prepare()
@@ -333,7 +348,10 @@ class Recorder:
 
 
 def _exported(
-    recorded: list[torch.profiler.profile], plain: Path, held: list[bool], wanted: re.Pattern[bytes]
+    recorded: list[torch.profiler.profile | ScriptTrace],
+    plain: Path,
+    held: list[bool],
+    wanted: re.Pattern[bytes],
 ) -> Iterator[Path]:
     """Write the trace of one window after the other to the same file."""
     for profiler in recorded:

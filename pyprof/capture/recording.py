@@ -38,7 +38,7 @@ class Recording:
         self._recorder, self._request = recorder, request
         self._stack = ExitStack()
         self._threaded = False
-        self.others = Others(recorder.give_way, self._go_on, lambda: recorder.busy)
+        self.others = Others(recorder.give_way, self._go_on, lambda: recorder.busy, recorder.adopt)
         self._nvtx = NvtxRanges(profiler_ranges(lambda: recorder.running))
         self._stack.enter_context(self.others.watched())
         self._stack.enter_context(self._nvtx.taken())
@@ -119,6 +119,15 @@ class Recording:
 
     def _of_others(self) -> str:
         cause = "the script ran its own torch.profiler, and only one can run at a time"
+        adopted = self._recorder.adopted
+        if adopted:
+            recorded = {
+                "shapes (record_shapes=True)": all(trace.shapes for trace in adopted),
+                "source lines (with_stack=True)": all(trace.stacks for trace in adopted),
+            }
+            without = " and ".join(what for what, there in recorded.items() if not there)
+            lacking = f", without {without}" if without else ""
+            return f"{cause}: what it recorded is part of this capture{lacking}"
         *_, last = traces = (None, *self.others.traces())
         if last is None:
             return f"{cause}: its recording was not exported (export_chrome_trace does that)"

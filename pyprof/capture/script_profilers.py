@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+import shutil
+import tempfile
+import weakref
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch.autograd.profiler import profile
 from torch.profiler import profile as scheduled
+
+from pyprof.capture.spawned import called_by_inductor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -16,6 +21,55 @@ if TYPE_CHECKING:
 
 _TRACED = next(kind for kind in reversed(scheduled.__mro__) if hasattr(kind, "export_chrome_trace"))
 """The class that `torch.profiler.profile` has it from."""
+
+
+class ScriptTrace:
+    """What a profiler of the script's recorded, to be exported by us in the end.
+
+    Torch writes a recording once, to wherever the script wants it. So what the script exports is
+    copied, and only what it never does is written by us.
+    """
+
+    def __init__(self, profiler: Any) -> None:  # noqa: ANN401 - torch.autograd.profiler.profile
+        self.shapes, self.stacks = bool(profiler.record_shapes), bool(profiler.with_stack)
+        """Whether they were recorded."""
+        self._results = profiler.kineto_results
+        self._place, self._copied = Path(), False
+
+    def is_of(self, profiler: Any) -> bool:  # noqa: ANN401 - as above
+        """Whether a profiler would export this."""
+        return self._results is not None and profiler.kineto_results is self._results
+
+    def keep(self, exported: Path) -> None:
+        """Copy what the script exported, which it may replace by its next trace."""
+        self._place, self._results = exported, None
+        with suppress(OSError):  # without room for a copy, the script's own may stay to the end
+            number, name = tempfile.mkstemp(prefix="pyprof-", suffix=".json")
+            os.close(number)
+            weakref.finalize(self, _remove, name, os.getpid())
+            shutil.copyfile(exported, name)
+            self._place, self._copied = Path(name), True
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Write it, as a profiler of ours writes its own; once."""
+        if self._results is not None:
+            self._results.save(path)
+        elif self._copied:
+            shutil.move(self._place, path)
+        else:
+            shutil.copyfile(self._place, path)
+
+
+def _began(results: Any) -> bool:  # noqa: ANN401 - torch's own; None if it recorded without Kineto
+    began = getattr(results, "trace_start_ns", None) or getattr(results, "trace_start_us", None)
+    return began is not None and began() > 0
+
+
+def _remove(name: str, pid: int) -> None:
+    """Remove a file, unless this is a forked child of the process that made it."""
+    if os.getpid() == pid:
+        with suppress(OSError):
+            Path(name).unlink()
 
 
 class Others:
@@ -26,10 +80,13 @@ class Others:
         begins: Callable[[], object],
         ended: Callable[[], object],
         ours: Callable[[], bool] = lambda: False,
+        recorded: Callable[[ScriptTrace], object] = lambda _: None,
     ) -> None:
         self.count = 0
         """How many began."""
-        self._begins, self._ended, self._ours = begins, ended, ours
+        self._begins, self._ended, self._ours, self._recorded = begins, ended, ours, recorded
+        self._kept: list[ScriptTrace] = []
+        """Traces that the script has not exported yet."""
         self._active: set[int] = set()
         self._traces: dict[Path, None] = {}
 
@@ -78,19 +135,35 @@ class Others:
                 return theirs(profiler, *error)
             self._begins()
             try:
-                return theirs(profiler, *error)
+                result = theirs(profiler, *error)
+                self._keep(profiler)
+                return result
             finally:
                 self._active.discard(id(profiler))
                 self._ended()
 
         return leave
 
+    def _keep(self, profiler: Any) -> None:  # noqa: ANN401 - torch.autograd.profiler.profile
+        """Hand on what was recorded, if anything was: torch crashes where it writes nothing."""
+        recorded = id(profiler) in self._active and _began(profiler.kineto_results)
+        if recorded and not called_by_inductor():
+            trace = ScriptTrace(profiler)
+            self._kept.append(trace)
+            self._recorded(trace)
+
     def _exporting(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
         """Note where to; of a compressed trace the draft, too, which will not stay."""
 
-        def export(profiler: object, path: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
+        def export(profiler: Any, path: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
             done = theirs(profiler, path, *args, **kwargs)
-            self._traces[Path(os.fsdecode(path)).absolute()] = None
+            exported = Path(os.fsdecode(path)).absolute()
+            self._traces[exported] = None
+            in_python = kwargs.get("use_python_export") or True in args  # then we still can
+            if isinstance(profiler, profile) and exported.is_file() and not in_python:
+                for trace in [trace for trace in self._kept if trace.is_of(profiler)]:
+                    trace.keep(exported)
+                    self._kept.remove(trace)
             return done
 
         return export

@@ -103,11 +103,11 @@ def _target(process: BaseProcess) -> str:
 def _serves(process: BaseProcess) -> bool:
     """Tell whether a process only serves another: it runs nothing of the script's."""
     module = _target(process)
-    return (module.startswith(_LEFT_ALONE) and module != _POOL) or _compiles()
+    return (module.startswith(_LEFT_ALONE) and module != _POOL) or called_by_inductor()
 
 
-def _compiles() -> bool:
-    """Tell whether this is called by Inductor, which compiles in processes of its own."""
+def called_by_inductor() -> bool:
+    """Whether Inductor calls this: it has processes to compile in, and profilers to choose by."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the cheap way
     while frame is not None:
         if str(frame.f_globals.get("__name__")).startswith(_COMPILER):

@@ -195,12 +195,12 @@ def test_beside_another_profiler_the_block_runs() -> None:
 
 
 def test_a_profiler_inside_the_block_is_named() -> None:
-    """What it recorded is not in the block, which says so."""
+    """What it recorded is part of the block, which says so."""
     with pyprof.profile("x") as p:
         torch.ones(3).exp()
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
             torch.ones(3).sin()
-    assert ops(p.frame) == ["exp"]
+    assert ops(p.frame) == ["exp", "sin"]
     assert "its own torch.profiler" in p._repr_html_()
 
 
