@@ -57,6 +57,23 @@ def chosen(records: Records, works: list[ChosenCall], work_of: Integers) -> Inte
     return chosen_id
 
 
+def outermost(records: Records, call: Integers) -> Integers:
+    """Number the calls that rows get their op's name of: the outermost around each.
+
+    An optimizer's step is one, though each op inside is costed by itself. `call` numbers those,
+    and counts for rows in no call, and in files that do not tell which calls are around rows.
+    """
+    ids = around(records)
+    if ids is None:
+        return call
+    offsets, members = ids
+    inside = np.diff(offsets) > 0
+    number = -1 - call.astype(np.int64)  # which no id is
+    if inside.any():
+        number[inside] = np.minimum.reduceat(members, offsets[:-1][inside])
+    return distinct(number)[1]
+
+
 def around(records: Records) -> tuple[Integers, Integers] | None:
     """Give offsets and ids of the calls around each row, ascending inward; None if unknown."""
     column = records.held("callIds")

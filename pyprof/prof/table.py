@@ -29,6 +29,7 @@ from pyprof.prof.costs import Costs, share_costs, without_impossible
 from pyprof.prof.forward_calls import with_forward
 from pyprof.prof.measured import Measured, measured_of
 from pyprof.prof.occupancy import Fill, fill
+from pyprof.prof.op_calls import outermost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,6 +105,11 @@ class Table:
         seconds = self.duration_ns[rows] / NS_PER_S
         most = peak[number[rows]] * seconds * _ABOVE
         return rows[(self._assumed_costs.flops[rows] > most) & (seconds > 0)]
+
+    @cached_property
+    def named_call(self) -> Integers:
+        """Number of the op call that each row is named by, which several costed ones may be in."""
+        return outermost(self.records, self.costs.call)
 
     @cached_property
     def duration_ns(self) -> NDArray[np.int64]:

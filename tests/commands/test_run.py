@@ -51,7 +51,9 @@ def test_it_ends_with_the_summary(script: Path, monkeypatch: pytest.MonkeyPatch)
     assert result.exit_code == 0, result.output
     assert "2 by Optimizer.step" in result.stdout
     rows = {tuple(line.split()[:3]) for line in result.stdout.splitlines()}
-    assert rows >= {("linear", "forward", "2"), ("linear", "backward", "2")}
+    assert rows >= {
+        ("linear", "forward", "2"), ("linear", "backward", "2"), ("SGD.step", "optimizer", "2")
+    }  # fmt: skip
     kept = "train.pt.trace.json.gz"
     assert {path.name for path in script.parent.iterdir()} == {"train.py", kept}
     assert f"next: python -m pyprof.prof {kept}" in result.stderr

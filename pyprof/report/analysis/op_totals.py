@@ -198,7 +198,7 @@ def top_ops(
     """
     chosen = slice(None) if rows is None else np.flatnonzero(rows)
     texts = {name: Coded(text.index[chosen], text.values) for name, text in _texts(table)}
-    call, ns = table.costs.call[chosen], table.duration_ns[chosen]
+    call, ns = table.named_call[chosen], table.duration_ns[chosen]
     first, cell = combinations(*(texts[name].index for name in (*_KEYS[:-1], *_LARGEST)))
     cells = {name: text.take(first) for name, text in texts.items()}
     del texts  # as long as all rows are many

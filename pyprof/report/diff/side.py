@@ -88,7 +88,7 @@ def matched(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None) 
     grouped = groups(keys, rows)
     number, chosen, count = grouped.of_row, grouped.chosen, grouped.count
     sums = {
-        "calls": distinct_calls(number, table.costs.call[chosen], count),
+        "calls": distinct_calls(number, table.named_call[chosen], count),
         "rows": np.bincount(number, minlength=count),
         "ns": totals(number, table.duration_ns[chosen], count),
     }

@@ -9,12 +9,23 @@ import pytest
 
 from pyprof import schema
 from pyprof.inputs import source
-from pyprof.marker import Tensor
+from pyprof.marker import Call, Tensor, encode_op
 from pyprof.prof.columns import COLUMNS
 from pyprof.report.analysis.op_totals import top_ops
 from pyprof.report.analysis.overview import summarise_brief
 from pyprof.report.render import summary
-from tests.report.captures import ADD, SGEMM_A100, US, Work, capture, copy, op, table, training
+from tests.report.captures import (
+    ADD,
+    SGEMM_A100,
+    US,
+    Range,
+    Work,
+    capture,
+    copy,
+    op,
+    table,
+    training,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +41,21 @@ def test_ops_are_totalled_by_direction_and_line() -> None:
         ("add", "fprop", "/src/train.py:20", 2, 2, 20),
         (None, "copy", "/src/train.py:20", 2, 2, 4),
     ]
+
+
+def test_calls_are_those_of_the_op_that_rows_are_named_by() -> None:
+    """An optimizer's step is one call, though each op in it is costed by itself."""
+    x = Tensor((4,), "float32")
+    step = encode_op(Call("AdamW", "step", ()))
+    ranges = [Range(step, (at, at + 90 * US)) for at in (0, 100 * US)]
+    launches = [at + inner for at in (0, 100 * US) for inner in (10 * US, 20 * US, 30 * US)]
+    ranges += [op("add_", (at, at + 5 * US), x, x) for at in launches]
+    work = [Work((at + 6 * US, at + 7 * US), (at + US, at + 2 * US), "add") for at in launches]
+    captured = table(capture([*work, Work((300 * US, 301 * US))], ranges=ranges))
+    assert len(np.unique(captured.costs.call)) == 7
+    assert [(found.op, found.calls, found.kernels) for found in top_ops(captured)] == [
+        ("AdamW.step", 2, 6), (None, 1, 1),
+    ]  # fmt: skip
 
 
 def test_rates_are_over_the_time_of_known_rows() -> None:
