@@ -76,7 +76,7 @@ class Ending:
 
     def __enter__(self) -> Ending:  # noqa: PYI034 - `typing.Self` is of Python 3.11
         """Collect what is registered with `atexit` from now on."""
-        atexit.register, atexit.unregister = self._register, self._unregister  # type: ignore[assignment]
+        atexit.register, atexit.unregister = self._register, self._unregister
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -168,7 +168,7 @@ def _absolute(name: str) -> str:
 
 def _compiled(path: str) -> CodeType:
     with io.open_code(path) as file:
-        code: CodeType | None = pkgutil.read_code(file)  # type: ignore[attr-defined]  # that of a .pyc
+        code: CodeType | None = pkgutil.read_code(file)  # that of a .pyc
         if code is not None:
             return code
         file.seek(0)

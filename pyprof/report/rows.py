@@ -18,7 +18,7 @@ from pyprof.prof.columns import COLUMNS, DEFAULT, Column
 from pyprof.prof.coverage import Coverage, cost_coverage, is_kernel
 from pyprof.prof.group import Counts, counts
 from pyprof.report.analysis.filtered import OF_STEPS
-from pyprof.report.analysis.host_ops import NOTHING, UNKNOWN, host_ops, merge_host_ops
+from pyprof.report.analysis.host_ops import NOTHING, UNKNOWN, by_op, host_ops, merge_host_ops
 from pyprof.report.analysis.phases import with_steps
 from pyprof.report.render import fixed_width as renderers
 from pyprof.report.render import terminal_table
@@ -279,7 +279,7 @@ def shown(
     columns, data = (
         params.measured(answer.data)
         if of_params
-        else group.measured(answer.data, asked.by, host, asked.named)
+        else group.measured(answer.data, asked.by, host and by_op(host), asked.named)
     )
     if with_memory is not None and asked.of_memory:
         columns, data = with_memory(columns, data, asked.by)

@@ -19,8 +19,8 @@ from pyprof.arrow_setup import give_back
 from pyprof.marker import Kind
 from pyprof.parse import range_names, texts
 from pyprof.parse import ranges as nesting
-from pyprof.parse.paths import mod_and_op
-from pyprof.parse.records import number_combinations, totals
+from pyprof.parse.paths import mod_and_op, user_line, user_trace
+from pyprof.parse.records import combinations, number_combinations, totals
 from pyprof.prof.group import add_up
 from pyprof.prof.op_names import op_name
 from pyprof.report.analysis import host_api
@@ -35,7 +35,11 @@ if TYPE_CHECKING:
 SUMS = {"cpu_calls": "sum", "cpu_self": "sum", "cpu_total": "sum", "launches": "sum"}
 """What is added up for each op, times in ns."""
 
-NOTHING = pa.schema({"op": pa.string(), **dict.fromkeys(SUMS, pa.int64())}).empty_table()
+_KEYS = ["op", "line"]
+
+NOTHING = pa.schema(
+    {**dict.fromkeys(_KEYS, pa.string()), **dict.fromkeys(SUMS, pa.int64())}
+).empty_table()
 """Of no op at all."""
 
 UNKNOWN = "only captures with ranges of ops tell it"
@@ -43,9 +47,9 @@ UNKNOWN = "only captures with ranges of ops tell it"
 
 _ENGINE = "evaluate_function: "
 """Before the names of nodes: what autograd's engine does around them."""
-_OPS = (Kind.OP, Kind.SEQ)
+_OPS = (Kind.OP, Kind.SEQ, Kind.OPTIMIZER)
 _RANK = np.full(len(Kind), NONE, np.int8)
-for _place, _kind in enumerate((Kind.STEP, Kind.USER, Kind.OPTIMIZER, *_OPS)):
+for _place, _kind in enumerate((Kind.STEP, Kind.USER, Kind.OP, Kind.OPTIMIZER, Kind.SEQ)):
     _RANK[_kind] = _place  # of ranges with equal bounds: which encloses which
 
 
@@ -57,13 +61,16 @@ class _Ranges(NamedTuple):
     name: Integers
     """Number of the op's name; NONE for what is no op."""
     names: list[str]
+    line: Integers
+    """Number of the line that called it; NONE where no stack says."""
+    lines: list[str]
 
 
 def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table | None:
     """Total the calls of each op, or those that began in a span; None where no ranges name any.
 
-    Gives for each `op` what `SUMS` names, small enough to send; `launches` counts the rows that
-    calls of it launched, whatever op these count for.
+    Returns what `SUMS` names for each `op` and `line` that called it, small enough to send;
+    `launches` counts the rows that these calls launched, whatever op they count for.
     """
     if source.capture is None:
         return None
@@ -79,26 +86,43 @@ def _totals(ranges: _Ranges, launches: Integers, within: tuple[int, int] | None)
     if within is not None:
         inside = (nest.start >= within[0]) & (nest.start < within[1])
         number = np.where(inside, number, np.int32(NONE))
-    once = np.where(_again(ranges), np.int32(NONE), number)
+    first, cell = combinations(number, ranges.line)
+    cell = np.where(number == NONE, NONE, cell)
+    once = np.where(_again(ranges), NONE, cell)
     length = nest.end - nest.start
-    count = len(ranges.names) + 1  # the last is NONE
+    count = len(first) + 1  # the last is NONE
     sums = (
         np.bincount(once + 1, minlength=count)[1:],
-        totals(number, _own(nest.parent, length), count),
+        totals(cell, _own(nest.parent, length), count),
         totals(once, length, count),
-        totals(number, launches, count),
+        totals(cell, launches, count),
     )
-    shown = pc.unique(pa.array(number))  # in the order of their first calls
-    shown = shown.filter(pc.not_equal(shown, NONE))
-    columns = {name: pa.array(each).take(shown) for name, each in zip(SUMS, sums, strict=True)}
-    return pa.table({"op": pa.array(ranges.names, pa.string()).take(shown), **columns})
+    shown = np.flatnonzero(number[first] != NONE)  # in the order of their first calls
+    op, line = number[first[shown]], ranges.line[first[shown]]
+    keys = (
+        pa.array(ranges.names, pa.string()).take(pa.array(op)),
+        pa.array([*ranges.lines, None], pa.string()).take(pa.array(line % (len(ranges.lines) + 1))),
+    )
+    columns = {name: pa.array(each[shown]) for name, each in zip(SUMS, sums, strict=True)}
+    return pa.table({**dict(zip(_KEYS, keys, strict=True)), **columns})
+
+
+def by_op(host: pa.Table) -> pa.Table:
+    """Total what `host_ops` gives by op alone; `line` is that of most of its own time."""
+    order = [("cpu_self", "descending"), ("line", "ascending")]
+    line_of_op: dict[str, str | None] = {}
+    for row in host.select(["op", "line", "cpu_self"]).sort_by(order).to_pylist():
+        line_of_op.setdefault(row["op"], row["line"])
+    ops = add_up(host.drop_columns(["line"]), ["op"], SUMS)
+    lines = [line_of_op[op] for op in ops.column("op").to_pylist()]
+    return ops.append_column("line", pa.array(lines, pa.string()))
 
 
 def merge_host_ops(a: pa.Table | None, b: pa.Table | None) -> pa.Table | None:
     """Make the totals of two captures those of both; None where one of them is not known."""
     if a is None or b is None:
         return None
-    return add_up(pa.concat_tables([a, b]), ["op"], SUMS)
+    return add_up(pa.concat_tables([a, b]), _KEYS, SUMS)
 
 
 def op_ranges(capture: Capture) -> _Ranges:
@@ -108,8 +132,10 @@ def op_ranges(capture: Capture) -> _Ranges:
     kind = np.where(range_names.of_library(ranges), np.int8(Kind.CONTEXT), kind_of[code])
     start, end = (ints(ranges.column(name)) for name in ("start", "end"))
     nested = np.asarray(pc.fill_null(ranges.column("style"), NONE)) == schema.NESTED
-    rows = np.flatnonzero((_RANK[kind] != NONE) & nested & (end >= start)).astype(np.int32)
-    del nested  # all ranges are many
+    timed = nested & (end >= start)
+    rows = np.flatnonzero((_RANK[kind] != NONE) & timed).astype(np.int32)
+    stacks = np.flatnonzero((kind == Kind.TRACE) & timed).astype(np.int32)
+    del nested, timed  # all ranges are many
     thread = np.asarray(pc.fill_null(ranges.column("thread"), NONE))
     nest = nesting.nest(
         thread.take(rows),
@@ -117,7 +143,14 @@ def op_ranges(capture: Capture) -> _Ranges:
         end.take(rows),
         lambda: _ranks(ints(ranges.column("op_id"))[rows], _RANK[kind[rows]]),
     )
+    around = nesting.nest(
+        thread.take(stacks), start.take(stacks), end.take(stacks), lambda: np.arange(len(stacks))
+    )
     del thread, start, end
+    line_of_template, lines = _lines(templates, used([code.take(stacks)], len(templates)))
+    line_of_stack = line_of_template.take(code.take(stacks.take(around.order)))
+    leaf = nesting.innermost(around, nest.thread, nest.start, nest.end)
+    line = np.append(line_of_stack, np.int32(NONE)).take(leaf)  # NONE is the last
     rows = rows.take(nest.order)
     kind, code = kind.take(rows), code.take(rows)
     numbers: dict[str, int] = {}
@@ -127,7 +160,18 @@ def op_ranges(capture: Capture) -> _Ranges:
         name = _name(templates[place], Kind(int(kind_of[place])))
         if name is not None:
             number_of_template[place] = numbers.setdefault(name, len(numbers))
-    return _Ranges(nest, kind, number_of_template.take(code), [*numbers])
+    return _Ranges(nest, kind, number_of_template.take(code), [*numbers], line, lines)
+
+
+def _lines(templates: list[str], stacks: Ints) -> tuple[Integers, list[str]]:
+    """Number the lines of the user's that stacks end with; NONE for what names none."""
+    numbers: dict[str, int] = {}
+    line_of_template = np.full(len(templates) + 1, NONE, np.int32)
+    for place in stacks.tolist():
+        line = user_line(user_trace(marker.decode_trace(templates[place])))
+        if line is not None:
+            line_of_template[place] = numbers.setdefault(line, len(numbers))
+    return line_of_template, [*numbers]
 
 
 def _ranks(op_id: Ints, rank: Integers) -> Ints:
@@ -143,6 +187,8 @@ def _name(text: str, kind: Kind) -> str | None:
         decoded = marker.decode_seq(text)
         name = op_name(*mod_and_op(decoded.node))
         return name if decoded.node == decoded.name else f"{_ENGINE}{name}"
+    if kind == Kind.OPTIMIZER:
+        return None if text == marker.CLOSURE else text.partition("#")[2] or None
     call = marker.decode_op(text) if kind == Kind.OP else None
     return None if call is None or call.op in marker.NOT_OPS else op_name(call.mod, call.op)
 
@@ -159,7 +205,7 @@ def _again(ranges: _Ranges) -> Mask:
     parent = ranges.nest.parent
     inside = parent != NONE
     alone = (np.bincount(parent[inside], minlength=len(parent)) == 1)[parent]
-    marked = (ranges.kind[parent] == Kind.OP) & (ranges.kind == Kind.SEQ)
+    marked = (ranges.kind[parent] == Kind.OP) & (ranges.kind != Kind.OP)
     same = (ranges.name == ranges.name[parent]) & (ranges.name != NONE)
     return np.asarray(inside & same & (alone | marked), bool)
 

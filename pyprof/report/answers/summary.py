@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyprof.report.analysis import layer_tree
-from pyprof.report.analysis.host_ops import UNKNOWN
+from pyprof.report.analysis.host_ops import UNKNOWN, by_op
 from pyprof.report.analysis.phases import by_phase
 from pyprof.report.answers import answer
 from pyprof.report.answers.parts import (
@@ -244,6 +244,8 @@ class HostOp:
     """Time in it, without ops called inside."""
     total_ns: int
     """Time in it, with them."""
+    line: str | None
+    """Source line of most of its own time; null where no stack was recorded around that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,8 +459,8 @@ def summary(
 def _host_ops(host: pa.Table, top: int | None) -> tuple[HostOp, ...]:
     order = [("cpu_self", "descending"), ("op", "ascending")]
     return tuple(
-        HostOp(row["op"], row["cpu_calls"], row["cpu_self"], row["cpu_total"])
-        for row in host.sort_by(order).slice(0, top).to_pylist()
+        HostOp(row["op"], row["cpu_calls"], row["cpu_self"], row["cpu_total"], row["line"])
+        for row in by_op(host).sort_by(order).slice(0, top).to_pylist()
     )
 
 

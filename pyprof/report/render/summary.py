@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.report.analysis.host_ops import UNKNOWN as UNKNOWN_HOST
+from pyprof.report.analysis.host_ops import by_op
 from pyprof.report.analysis.idle import CPU_CAUSES, MEANINGS
 from pyprof.report.analysis.layer_tree import named
 from pyprof.report.analysis.phases import by_phase, said
@@ -487,7 +488,7 @@ def host_table(brief: Brief, limit: int) -> Iterator[str]:
 
 
 def _host_rows(brief: Brief, limit: int, option: str) -> Iterator[str]:
-    every = brief.host.to_pylist() if brief.host is not None else []
+    every = by_op(brief.host).to_pylist() if brief.host is not None else []
     every.sort(key=lambda op: (-op["cpu_self"], op["op"]))
     total_ns = sum(op["cpu_self"] for op in every) or 1
     gpu_ns: dict[str | None, int] = {}
@@ -499,12 +500,13 @@ def _host_rows(brief: Brief, limit: int, option: str) -> Iterator[str]:
             percent(op["cpu_self"] / total_ns), milliseconds(op["cpu_total"]),
             number(op["cpu_total"] / op["cpu_calls"] / 1e3 if op["cpu_calls"] else None),
             milliseconds(gpu_ns.get(op["op"], None if op["launches"] else 0)),
+            text.short_line(op["line"]),
         ]
         for op in every[:limit]
     ]  # fmt: skip
     header = ("Host time by op", "Calls", "Self ms", "%", "Total ms", "Mean us",
-              f"{brief.coverage.processor} ms")  # fmt: skip
-    yield from text.fitted(rows, header, (0,), {0: text.cut})
+              f"{brief.coverage.processor} ms", "Line")  # fmt: skip
+    yield from text.fitted(rows, header, (0, 7), {0: text.cut, 7: text.cut_left})
     if rest := every[limit:]:
         share = percent(sum(op["cpu_self"] for op in rest) / total_ns)
         yield f"... and {len(rest)} more, {share} % of host time in ops ({option})"

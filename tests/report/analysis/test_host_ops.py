@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyprof.inputs.source import Source, load
 from pyprof.marker import Call, Tensor, encode_op
 from pyprof.prof.table import Table
-from pyprof.report.analysis.host_ops import host_ops, merge_host_ops
+from pyprof.report.analysis.host_ops import by_op, host_ops, merge_host_ops
 from pyprof.report.analysis.overview import summarise_brief
 from pyprof.report.render import text
 from pyprof.report.render.summary import host_table
@@ -36,7 +36,7 @@ def ops(source: Source, within: tuple[int, int] | None = None) -> dict[str, tupl
     assert found is not None
     return {
         row["op"]: (row["cpu_calls"], row["cpu_self"], row["cpu_total"])
-        for row in found.to_pylist()
+        for row in by_op(found).to_pylist()
     }
 
 
@@ -89,6 +89,7 @@ def test_key_averages(run_ops: Any, tmp_path: Path) -> None:  # noqa: ANN401 - a
     expected: dict[str, tuple[int, int, int]] = {}
     for event in profiler.key_averages():
         engine, _, name = event.key.rpartition("evaluate_function: ")
+        name = name.rpartition("#")[2]  # of an optimizer
         name = f"{'evaluate_function: ' if engine else ''}{name.rpartition('::')[2]}"
         count, own, whole = expected.get(name, (0, 0, 0))
         # `aten::detach` has a range of its own inside, `detach`: the same call.
@@ -98,7 +99,7 @@ def test_key_averages(run_ops: Any, tmp_path: Path) -> None:  # noqa: ANN401 - a
         expected[name] = (count + (0 if again else event.count), own, whole)
     for name in ("forward of mine", "inside an op"):
         expected.pop(name, None)
-    expected = {name: row for name, row in expected.items() if not name.startswith("Optimizer.")}
+    assert (run_ops is _forward_and_backward) == ("Adam.step" in expected)
     assert len(expected) > 25
     assert ops(load(str(trace))) == expected
 
@@ -143,6 +144,54 @@ def test_a_marker_and_pytorch_s_own_range_are_one_call() -> None:
         built.Range("aten::add, seq = 4, op_id = 9", (60, 70)),
     )
     assert ops(source) == {"add": (2, 47, 50), "empty": (1, 3, 3)}
+
+
+def test_the_step_of_an_optimizer_is_an_op() -> None:
+    """One call with PyTorch's own range in our marker; a closure is none, nor is its time lost."""
+    source = _source(
+        built.Range(encode_op(Call("SGD", "step", ())), (0, 60)),
+        built.Range("Optimizer.step#SGD.step", (5, 55)),
+        built.Range("aten::add_, op_id = 1", (10, 30)),
+        built.Range("Optimizer.step#LBFGS.step", (100, 160)),
+        built.Range("Optimizer.closure#", (110, 150)),
+        built.Range("aten::mm, op_id = 2", (120, 140)),
+        built.Range("Optimizer.zero_grad#SGD.zero_grad", (200, 210)),
+    )
+    assert ops(source) == {
+        "SGD.step": (1, 40, 60),
+        "add_": (1, 20, 20),
+        "LBFGS.step": (1, 20, 60),
+        "mm": (1, 20, 20),
+        "SGD.zero_grad": (1, 10, 10),
+    }
+
+
+def test_lines_of_host_time() -> None:
+    """Each call's is that of the innermost stack around it; an op's, of most of its own time."""
+    source = _source(
+        built.trace((0, 50), "/src/net.py:7"),
+        built.Range("aten::tensor, op_id = 1", (1, 49)),
+        built.trace((50, 100), "/src/net.py:8"),
+        built.Range("aten::linear, op_id = 2", (51, 90)),
+        built.trace(
+            (60, 80),
+            "/src/layer.py:3",
+            "/venv/lib/python3/site-packages/torch/a.py:1",
+            "torch/nn/modules/linear.py:113",
+        ),
+        built.Range("aten::tensor, op_id = 3", (61, 71)),
+        built.Range("aten::mm, op_id = 4", (200, 210)),
+    )
+    found = host_ops(source)
+    assert found is not None
+    assert [[row[name] for name in ("op", "line", "cpu_self")] for row in found.to_pylist()] == [
+        ["tensor", "/src/net.py:7", 48],
+        ["linear", "/src/net.py:8", 29],
+        ["tensor", "/src/layer.py:3", 10],
+        ["mm", None, 10],
+    ]
+    total = {row["op"]: row for row in by_op(merge_host_ops(found, found)).to_pylist()}
+    assert (total["tensor"]["line"], total["tensor"]["cpu_self"]) == ("/src/net.py:7", 116)
 
 
 def test_what_is_no_op_has_no_row() -> None:
@@ -275,7 +324,7 @@ def test_the_host_s_table_is_100_columns_wide(net: Path) -> None:
     """With times of 1e15 ns and long names, too."""
     brief = summarise_brief(load(str(net)))
     large = {"cpu_calls": 10**9, "cpu_self": 10**15, "cpu_total": 10**15 + 1, "launches": 0}
-    host = pa.Table.from_pylist([{"op": "a_long_name" * 9, **large}])
+    host = pa.Table.from_pylist([{"op": "a_long_name" * 9, "line": "/a" * 90 + ".py:7", **large}])
     lines = text.finish(host_table(replace(brief, host=host), 5), coloured=False).decode()
     assert max(map(len, lines.splitlines())) <= 100
     assert lines.count("1,000,000,000.000") == 2
@@ -285,7 +334,7 @@ def test_a_summary_shows_the_host_beside_the_gpu(net: Path, tmp_path: Path) -> N
     """The ops that take most of the host's time; all of them with --by host."""
     assert "Host time by op  Calls  Self ms     %" in run("summary", net).stdout
     shown = run("summary", "--by", "host", "--top", "2", net).stdout
-    assert "addmm                2    0.000  45.5     0.000     0.05       -" in shown
+    assert "addmm                2    0.000  45.5     0.000     0.05       -  -" in shown
     assert "... and 1 more, 9.1 % of host time in ops (--top 3)" in shown
     assert run("parse", net, "-o", tmp_path / "net.dict").code == 0
     done = run("summary", "--by", "host", tmp_path / "net.dict").stdout

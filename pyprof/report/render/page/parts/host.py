@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyprof.report.analysis.host_ops import by_op
 from pyprof.report.render.page.sections import Cell, Heading, Sortable, number, share, text
 from pyprof.report.render.text import duration
 
@@ -21,7 +22,7 @@ def section(page: Page) -> Mapping[str, Any] | None:
     host = page.brief.host
     if host is None or not host.num_rows:
         return None
-    every = host.sort_by([("cpu_self", "descending"), ("op", "ascending")]).to_pylist()
+    every = by_op(host).sort_by([("cpu_self", "descending"), ("op", "ascending")]).to_pylist()
     total_ns = sum(op["cpu_self"] for op in every) or 1
     columns = [
         Heading("op", is_text=True),
@@ -30,6 +31,7 @@ def section(page: Page) -> Mapping[str, Any] | None:
         Heading("with ops inside", is_text=False, name="total", unit="ns"),
         Heading("calls", is_text=False),
         Heading("mean", is_text=False, unit="ns"),
+        Heading("line", is_text=True),
     ]
     rest = every[_MOST_ROWS:]
     rows = [
@@ -40,6 +42,7 @@ def section(page: Page) -> Mapping[str, Any] | None:
             number(op["cpu_total"], duration(op["cpu_total"])),
             number(op["cpu_calls"], f"{op['cpu_calls']:,}"),
             _mean(op["cpu_total"], op["cpu_calls"]),
+            text(op["line"]),
         ]
         for op in every[:_MOST_ROWS]
     ]
