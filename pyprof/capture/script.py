@@ -10,6 +10,7 @@ import pkgutil
 import runpy
 import sys
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -91,10 +92,11 @@ def _spec(module: str) -> ModuleSpec | None:
 def run(target: Target) -> int:
     """Run it in this process, to its end as Python knows it, and return its exit code.
 
-    Errors are shown as Python shows them. What it did to the path and to the filters of warnings
-    does not outlast it.
+    Errors are shown as Python shows them. What it did to the path, the current folder, the standard
+    streams and the filters of warnings does not outlast it.
     """
-    saved = sys.argv, list(sys.path)
+    saved, streams = (sys.argv, list(sys.path)), (sys.stdin, sys.stdout, sys.stderr)
+    folder = os.getcwd()  # noqa: PTH109 - as text
     if _started_pyprof() and not _path_is_safe():
         del sys.path[0]  # Python put the folder of `pyprof` there
     sys.argv = [target.name, *target.args]
@@ -107,6 +109,16 @@ def run(target: Target) -> int:
         return exit_code(ended.code)
     finally:
         sys.argv, sys.path[:] = saved
+        with suppress(Exception):  # a file, or an object of the script's
+            sys.stdout.flush()
+        sys.stdin, sys.stdout, sys.stderr = streams
+        go_back(folder)
+
+
+def go_back(folder: str) -> None:
+    """Go to the folder where the user is, if it is still there: names of files are told from it."""
+    with suppress(OSError):
+        os.chdir(folder)
 
 
 def _run_main(target: Target) -> int:

@@ -45,10 +45,15 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
     recorder = Recorder(stacks=not request.instrument, memory=request.memory, monitor=monitor)
     recording = Recording(recorder, request, script.execute)
     children = Children(request, SUFFIX)
-    place = path.absolute()  # the script may go to another folder
+    folder = Path.cwd()
+    place = folder / path  # the script may go to another folder
 
     def finish(code: int) -> Outcome:
         return _outcome(code, recording, place, children, request)
+
+    def left(status: int) -> int:
+        script.go_back(str(folder))
+        return conclude(finish(status & 0xFF))
 
     def replaced() -> None:
         done = finish(0)
@@ -57,7 +62,7 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
 
     parent = os.getpid()
     with children.followed():
-        with before_leaving(lambda status: conclude(finish(status & 0xFF)), replaced):
+        with before_leaving(left, replaced):
             code = script.run(request.target)
             if os.getpid() != parent:  # a worker that the script forked and let come back
                 sys.stdout.flush()

@@ -11,16 +11,13 @@ import sys
 import warnings
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pyprof.capture import script
 from pyprof.errors import PyprofError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def write(folder: Path, text: str) -> script.Target:
@@ -157,11 +154,20 @@ sys.exit(3)
         assert executor.submit(int, "7").result() == 7
 
 
-def test_filters_of_warnings_do_not_outlast_the_script(tmp_path: Path) -> None:
-    """What a script makes errors of is none in our report."""
-    before = [*warnings.filters]
-    assert script.run(write(tmp_path, "import warnings; warnings.simplefilter('error')")) == 0
-    assert [*warnings.filters] == before
+def test_surroundings_are_put_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Our report is where the user is and can read it, and no warning in it is an error."""
+    before = [*warnings.filters], Path.cwd()
+    text = """
+import io, os, sys, warnings
+warnings.simplefilter("error")
+os.chdir(os.path.dirname(__file__)); os.mkdir("gone"); os.chdir("gone"); os.rmdir("../gone")
+sys.stdout = io.StringIO()
+sys.stdout.write("the script's")
+"""
+    assert script.run(write(tmp_path, text)) == 0
+    sys.stdout.write("the report")
+    assert ([*warnings.filters], Path.cwd()) == before
+    assert capsys.readouterr().out == "the report"
 
 
 def test_syntax_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
