@@ -345,7 +345,7 @@ def ranges_of(
         during = (
             f"begin or end during API calls of their own thread ({count:,} of {len(row):,} checked)"
         )
-    elif count := _begun_during_long_calls(nest, site):
+    elif len(row) and (count := _begun_during_long_calls(nest, site)):
         during = f"begin during API calls of their own thread ({count:,} of {len(nest.start):,})"
     if during:
         doubt = (
