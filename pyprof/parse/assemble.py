@@ -15,6 +15,7 @@ from pyprof.arrow_setup import give_back
 from pyprof.cores import executor
 from pyprof.marker import Kind
 from pyprof.parse import (
+    backward_nodes,
     collectives,
     evidence,
     forward_backward,
@@ -23,6 +24,7 @@ from pyprof.parse import (
     paths,
     profiler_windows,
     range_names,
+    recomputation,
     record_columns,
     result_sizes,
     samples,
@@ -112,7 +114,10 @@ def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) 
         del launch, site
         give_back()  # what sorting and searching held for a while
         numbering = beside.submit(sequence.number, capture, sweep, chain, instance, raw=raw)
-        partner = forward_backward.partners(capture, sweep, chain, caller, activities, windows)
+        partner = forward_backward.partners(
+            capture, sweep, leaf, chain, caller, activities, windows
+        )
+        around = np.where(partner.outer == NONE, around, partner.outer)
         del chain
         give_back()
         described = _described(sweep, (leaf, partner.op, partner.place, around), most)
@@ -275,8 +280,10 @@ def _swept_once(nesting_ranges: Future[NestedTexts]) -> Sweep:
 def _swept(nested: NestedTexts) -> Sweep:
     """Number the paths of ranges."""
     nest, read, row, doubted = nested
-    interned = paths.intern(nest.parent, nest.depth, range_names.codes(read))
-    return Sweep(nest, read, interned, interned.backward(read), row, doubted)
+    begins = recomputation.begins(nest, read)
+    interned = paths.intern(nest.parent, nest.depth, range_names.codes(read), begins)
+    backward = interned.backward(read)
+    return Sweep(nest, read, interned, backward, interned.again(read, backward), row, doubted)
 
 
 _NEVER = np.iinfo(np.int64).max
@@ -297,5 +304,5 @@ def _last(capture: Capture) -> int:
 
 def _counted(read: texts.Texts) -> NDArray[np.bool_]:
     return texts.tell(read, Kind.OP, paths.counts) | texts.tell_name(
-        read, lambda name: not paths.is_checkpoint(name)
+        read, lambda name: not backward_nodes.is_checkpoint(name)
     )

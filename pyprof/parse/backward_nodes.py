@@ -64,6 +64,19 @@ def is_engine(template: str) -> bool:
     return template.startswith("autograd::engine::evaluate_function: ")
 
 
+def is_checkpoint(name: str) -> bool:
+    """Check for the node of reentrant checkpointing, which runs forward ops again inside it."""
+    return "CheckpointFunctionBackward" in name
+
+
+def has_number(template: str) -> bool:
+    """Check for a sequence number that means something.
+
+    In texts of the first PyTorch versions, which have no op_id, all ops have one.
+    """
+    return ", seq = " in template and ", op_id = " in template and not is_engine(template)
+
+
 def accumulates(template: str) -> bool:
     """Tell whether a template is the node that adds to a parameter's gradient."""
     return marker.decode_name(template).endswith("AccumulateGrad")

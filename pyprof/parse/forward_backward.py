@@ -12,6 +12,7 @@ from pyprof import marker
 from pyprof.arrays import NONE, distinct_values, ints, numbered, used
 from pyprof.marker import Kind
 from pyprof.parse import backward_nodes, launches, texts
+from pyprof.parse.recomputation import HERE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,6 +31,9 @@ class Partners(NamedTuple):
     place: Integers
     """The forward op whose layer and line are the row's: that, or the one whose backward node made
     the gradient that the row adds to another."""
+    outer: Integers
+    """Of recomputed work in no module, and of its own backward pass, a forward op whose layer was
+    around it at first: that of the node that ran it again."""
     engine: NDArray[np.bool_]
     """Rows launched on a thread of the engine, outside of its nodes."""
 
@@ -37,6 +41,7 @@ class Partners(NamedTuple):
 def partners(
     capture: Capture,
     sweep: Sweep,
+    leaf: Integers,
     chain: launches.Chains,
     caller: Integers,
     activities: pa.Table,
@@ -44,6 +49,7 @@ def partners(
 ) -> Partners:
     """Find, per activity, the forward range of the innermost backward node around it.
 
+    Recomputed work is no part of the node's. `leaf` is the innermost range around each activity,
     `caller` is the thread that launched each; NONE where it is not known.
     """
     node = texts.tell_name(sweep.texts, backward_nodes.is_node)
@@ -54,14 +60,46 @@ def partners(
     between = _on_engine(capture, sweep, numbered, caller) & (innermost == NONE)
     maker = _maker(sweep, numbered, chain, between)
     maker = np.where(innermost == NONE, maker, innermost)
-    nodes = used([maker], len(node))
+    again = _again(sweep, leaf)
+    innermost[again], maker[again] = NONE, NONE
+    checkpoint = _checkpoints(sweep, numbered)
+    nodes = used([maker, checkpoint], len(node))
     device = _main_device(capture, caller, activities)
     forward, same_name = _forward(capture, sweep, node | engine, nodes, device, windows)
     forward_range = np.full(len(node) + 1, NONE, np.int32)  # the last is that of no node
     forward_range[nodes] = forward
     place = forward_range.take(maker)
+    recomputed = np.where(again, leaf, np.where(_again(sweep, place), place, NONE))
+    outer = forward_range.take(np.append(checkpoint, NONE).take(recomputed))
     forward_range[nodes[~same_name]] = NONE
-    return Partners(forward_range.take(innermost), place, between)
+    return Partners(forward_range.take(innermost), place, outer, between)
+
+
+def _again(sweep: Sweep, ranges: Integers) -> NDArray[np.bool_]:
+    """Tell which ranges are of recomputed work; NONE is not."""
+    again = np.append(sweep.again.take(sweep.paths.of_range) > 0, [False])
+    return np.asarray(again.take(ranges), bool)
+
+
+def _in_backward(sweep: Sweep) -> NDArray[np.bool_]:
+    """Tell of each path whether its ops are no forward op of any node.
+
+    Reentrant checkpointing goes back over the ops that it ran again.
+    """
+    return sweep.backward & (sweep.again != HERE)
+
+
+def _checkpoints(sweep: Sweep, numbered: NDArray[np.bool_]) -> Integers:
+    """Find the node in which each range was run again; NONE for others, or if modules say more.
+
+    A module that was run again is around its ops. An op in no module may have been in fewer than
+    the op of the node: that is not looked into.
+    """
+    node = np.full(len(numbered), NONE, np.int32)
+    ranges = np.flatnonzero(sweep.again.take(sweep.paths.of_range))
+    if len(ranges) and not (texts.kinds(sweep.texts)[ranges] == Kind.LAYER).any():
+        node[ranges] = launches.nearest(sweep.nest.parent, numbered).take(ranges)
+    return node
 
 
 def _on_engine(
@@ -141,7 +179,7 @@ def _forward(
 def _numbered_rows(sweep: Sweep, nodes: Ints) -> Ints:
     """Choose the ranges that a node's forward op may be, and the nodes."""
     chosen = sweep.texts.seq >= 0
-    chosen &= ~sweep.backward.take(sweep.paths.of_range)
+    chosen &= ~_in_backward(sweep).take(sweep.paths.of_range)
     chosen[nodes] = True
     return np.flatnonzero(chosen)
 
@@ -160,7 +198,7 @@ def _seq_ranges(
     return backward_nodes.SeqRanges(
         name=_names(sweep.texts)[sweep.texts.code[rows]],
         backward=node[rows],
-        inside_backward=sweep.backward[sweep.paths.of_range[rows]],
+        inside_backward=_in_backward(sweep)[sweep.paths.of_range[rows]],
         seq=sweep.texts.seq[rows],
         start=start,
         thread=thread,

@@ -18,14 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyprof.arrays import Integers
-    from pyprof.parse.paths import Path
     from pyprof.parse.sites import Sites
     from pyprof.schema import Capture
 
 
-def layers(described: Sequence[Path], path: Integers, free: dict[int, list[str]]) -> Coded:
+def layers(of_path: Sequence[Sequence[str]], path: Integers, free: dict[int, list[str]]) -> Coded:
     """Name the layers around each row, outermost first; start/end layers before nested ones."""
-    nested = Coded(path, [list(entry.layer) for entry in described])
+    nested = Coded(path, [*map(list, of_path)])
     return _combine(nested, free) if free else nested
 
 

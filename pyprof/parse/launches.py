@@ -159,7 +159,7 @@ def offsets(counts: Integers | NDArray[np.bool_]) -> NDArray[np.int32]:
 
 def chains(parent: Integers, wanted: NDArray[np.bool_], leaf: Integers, most: int) -> Chains:
     """Walk from each leaf range outwards and collect the wanted ranges, the first `most`."""
-    above = _nearest(parent, wanted)
+    above = nearest(parent, wanted)
     inside = np.flatnonzero(leaf != NONE).astype(np.int32)  # rows are many
     current = leaf.take(inside).astype(above.dtype, copy=False)
     off = np.flatnonzero(~wanted.take(current))
@@ -176,7 +176,7 @@ def chains(parent: Integers, wanted: NDArray[np.bool_], leaf: Integers, most: in
     return _assemble(len(leaf), rows, members)
 
 
-def _nearest(parent: Integers, wanted: NDArray[np.bool_]) -> Integers:
+def nearest(parent: Integers, wanted: NDArray[np.bool_]) -> Integers:
     """Find the nearest wanted ancestor of each range."""
     above = parent.copy()
     active = np.flatnonzero(above != NONE)

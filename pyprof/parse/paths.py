@@ -19,8 +19,9 @@ from pyprof import marker
 from pyprof.arrays import NONE, Integers, Ints, numbered
 from pyprof.marker import Kind, Tensor
 from pyprof.parse import range_names
-from pyprof.parse.backward_nodes import is_engine
+from pyprof.parse.backward_nodes import is_checkpoint, is_engine
 from pyprof.parse.ranges import by_value
+from pyprof.parse.recomputation import ELSEWHERE, HERE
 from pyprof.parse.records import Coded
 
 if TYPE_CHECKING:
@@ -153,6 +154,8 @@ class Path:
     optimizer: bool = False
     says: str = ""
     """Direction that the name of the innermost user's range says."""
+    naming: tuple[str, ...] = ()
+    """Of `seqs`, those that may name the op: of recomputed work, what the node called again."""
     again: bool = False
     """Forward work that the backward pass does again: activation checkpointing."""
     of_caller: tuple[bool, bool] = (False, False)
@@ -167,6 +170,8 @@ class Paths:
     parent: Ints
     """Always an earlier one."""
     template: Ints
+    begins: NDArray[np.int8]
+    """0, or how it begins to run forward work again; see `recomputation.begins`."""
 
     def backward(self, texts: Texts) -> NDArray[np.bool_]:
         """Tell of each path whether it is one of the backward pass."""
@@ -182,6 +187,33 @@ class Paths:
             is_backward[path] = is_backward[path] or (parent != NONE and is_backward[parent])
         return np.array(is_backward, bool)
 
+    def again(self, texts: Texts, backward: NDArray[np.bool_]) -> NDArray[np.int8]:
+        """Find the paths of forward work that a backward pass runs again; `recomputation` says how.
+
+        It begins in a node of checkpointing, in a module that a node calls, or where an op says so;
+        another node inside ends it.
+        """
+        again = np.zeros(len(self.parent), np.int8)
+        if not backward.any():
+            return again
+        starts = np.zeros(len(texts.templates), np.int8)
+        starts[texts.kind == Kind.LAYER] = ELSEWHERE
+        ends = np.zeros(len(texts.templates), bool)
+        for place in np.flatnonzero(texts.kind == Kind.SEQ).tolist():
+            ends[place] = _is_node(texts.templates[place])
+            if ends[place] and _is_checkpoint_node(texts.templates[place]):
+                starts[place] = HERE
+        start = np.maximum(self.begins, starts[self.template] * backward)
+        columns = (self.parent, start, ends[self.template])
+        every = [0] * len(again)
+        for path, (parent, how, is_end) in enumerate(
+            zip(*(column.tolist() for column in columns), strict=True)
+        ):
+            outer = every[parent] if parent != NONE and not is_end else 0
+            every[path] = max(outer, how)
+        again[:] = every
+        return again
+
     def describe(self, texts: Texts, wanted: Ints, most: int) -> list[Path]:
         """Put some paths into words; of what is nested deeper, the innermost `most`.
 
@@ -192,6 +224,7 @@ class Paths:
         asked = set(wanted.tolist())
         described: dict[int, Path] = {}
         around = _Around(most)
+        again = self.again(texts, self.backward(texts)).tolist()
         left = below.get(NONE, [])
         while left:
             path = left.pop()
@@ -199,7 +232,8 @@ class Paths:
                 around.leave()
                 continue
             template = int(self.template[path])
-            around.enter(texts.templates[template], Kind(int(texts.kind[template])))
+            kind = Kind(int(texts.kind[template]))
+            around.enter(texts.templates[template], kind, again=again[path] > 0)
             if path in asked:
                 described[path] = around.path()
             left.append(~path)  # to leave it behind all that is below
@@ -222,8 +256,18 @@ class Paths:
         return below
 
 
-def intern(parent: Integers, depth: NDArray[np.int32], code: NDArray[np.int32]) -> Paths:
-    """Number the distinct chains of templates, level by level from the outside in."""
+def intern(
+    parent: Integers,
+    depth: NDArray[np.int32],
+    code: NDArray[np.int32],
+    begins: NDArray[np.int8] | None = None,
+) -> Paths:
+    """Number the distinct chains of templates, level by level from the outside in.
+
+    `begins` is what `recomputation.begins` found.
+    """
+    if begins is not None:
+        code = code * np.int32(_WAYS) + begins
     levels = [rows for _, rows in by_value(depth)]
     of_range = np.full(len(parent) + 1, NONE, np.int32)  # the last is that of no parent
     parents, templates, count = [], [], 0
@@ -236,9 +280,15 @@ def intern(parent: Integers, depth: NDArray[np.int32], code: NDArray[np.int32]) 
         templates.append(pair % most)
         count += len(pair)
     empty = np.zeros(0, np.int64)
-    return Paths(
-        of_range[:-1], np.concatenate([empty, *parents]), np.concatenate([empty, *templates])
-    )
+    template = np.concatenate([empty, *templates])
+    how = np.zeros(len(template), np.int8)
+    if begins is not None:
+        template, how = template // _WAYS, (template % _WAYS).astype(np.int8)
+    return Paths(of_range[:-1], np.concatenate([empty, *parents]), template, how)
+
+
+_WAYS = 1 + max(ELSEWHERE, HERE)
+"""Values of `Paths.begins`."""
 
 
 class _Around:
@@ -258,9 +308,12 @@ class _Around:
     def _lists(self) -> tuple[list[Any], ...]:
         return self._layers, self._modules, self._markers, self._ops, self._seqs
 
-    def enter(self, text: str, kind: Kind) -> None:
-        """Go into a range."""
+    def enter(self, text: str, kind: Kind, *, again: bool) -> None:
+        """Go into a range; `again` if it is forward work that is run again."""
         self._before.append((tuple(map(len, self._lists)), self._state))
+        if again != (self._state.again is not None):
+            outside = (len(self._ops), len(self._seqs)) if again else None
+            self._state = self._state._replace(again=outside)
         if kind in range_names.NAMED:
             self._enter_named(text, kind)
         elif kind == Kind.TRACE:
@@ -284,6 +337,12 @@ class _Around:
         """Say what is around."""
         state = self._state
         layer, modules, markers, ops, seqs = (tuple(x[-self._most :]) for x in self._lists)
+        naming, again = seqs, False
+        if state.again is not None:
+            inner_ops, inner_seqs = self._ops[state.again[0] :], self._seqs[state.again[1] :]
+            if inner_ops or inner_seqs:
+                ops, naming = (tuple(x[-self._most :]) for x in (inner_ops, inner_seqs))
+                again = True
         layer = layer or state.step
         same = (len(self._layers) == state.caller_layers, state.trace == state.caller_trace)
         return Path(
@@ -296,7 +355,8 @@ class _Around:
             state.backward,
             state.optimizer,
             state.says,
-            state.again is not None and self._calls > state.again,
+            naming,
+            again,
             same if state.backward else (False, False),
         )
 
@@ -307,19 +367,8 @@ class _Around:
             self._state = self._state._replace(step=(name,) if name else ())
         else:
             self._layers.append(name)
-            if kind == Kind.LAYER and self._state.backward:
-                self._begin_again()
         says = range_names.says(name, kind) or self._state.says
         self._state = self._state._replace(says=says)
-
-    @property
-    def _calls(self) -> int:
-        return len(self._markers) + len(self._seqs)
-
-    def _begin_again(self) -> None:
-        """Note that ops inside are those of the forward pass, run again."""
-        if self._state.again is None:
-            self._state = self._state._replace(again=self._calls)
 
     def _enter_op(self, text: str) -> None:
         call = marker.decode_op(text)
@@ -334,15 +383,10 @@ class _Around:
             self._state = self._state._replace(trace=(*self._state.trace, *inside))
 
     def _enter_seq(self, text: str) -> None:
-        if is_checkpoint(text):
-            self._state = self._state._replace(says="")
-            self._begin_again()
-            return
-        if _is_node(text):
-            self._state = self._state._replace(again=None)
-        elif self._state.backward and _has_number(text):
-            self._begin_again()
-        self._seqs.append(text)
+        if not is_checkpoint(text):
+            self._seqs.append(text)
+        elif self._state.again is not None:
+            self._state = self._state._replace(again=(len(self._ops), len(self._seqs)))
         if not self._state.backward and _is_node(text):
             self._state = self._state._replace(
                 backward=True, caller_layers=len(self._layers), caller_trace=self._state.trace
@@ -360,8 +404,8 @@ class _State(NamedTuple):
     step: tuple[str, ...] = ()
     """Name of the innermost step around."""
     says: str = ""
-    again: int | None = None
-    """How many ops were around where forward work began that the backward pass does again."""
+    again: tuple[int, int] | None = None
+    """Ops, and texts of PyTorch's, around the place where forward work began to be run again."""
     caller_trace: tuple[str, ...] = ()
 
 
@@ -370,26 +414,15 @@ def _user_trace(text: str) -> tuple[str, ...]:
     return user_trace(marker.decode_trace(text))
 
 
-def is_checkpoint(text: str) -> bool:
-    """Tell the node of activation checkpointing, which runs forward ops again inside it."""
-    return "CheckpointFunctionBackward" in text
-
-
-def _has_number(text: str) -> bool:
-    """Tell an op over which another backward pass could go: none that a backward node is made of.
-
-    Of the first PyTorch versions all ops had numbers, and none an id.
-    """
-    return ", seq = " in text and ", op_id = " in text and not is_engine(text)
+def _is_checkpoint_node(text: str) -> bool:
+    return is_checkpoint(text) and not is_engine(text)
 
 
 def _is_node(text: str) -> bool:
     return _is_node_name(marker.decode_name(text))
 
 
-@lru_cache(maxsize=_NAMES)
-def _is_node_name(name: str) -> bool:
-    return not is_checkpoint(name) and marker.is_backward(name)
+_is_node_name = lru_cache(maxsize=_NAMES)(marker.is_backward)
 
 
 def counts(text: str) -> bool:
@@ -406,10 +439,12 @@ NOWHERE = Path()
 
 _OLD_NODE = re.compile(r"(?:Backward|_backward), seq = ")
 _NUMBER = re.compile(r", (?:seq|op_id) = (?:-?\d+)?")
-_WHOLE_GRAPH = re.compile(
-    r"(?:^|: )(?:CompiledFunction|torch::jit::.{0,99}?DifferentiableGraph)(?:Backward\d*)?(?:,|$)"
+_HOLDERS = re.compile(
+    r"(?:^|: )(?:(?:CompiledFunction|torch::jit::.{0,99}?DifferentiableGraph)(?:Backward\d*)?"
+    r"|CheckpointFunction)(?:,|$)"
 )
-"""What torch.compile and TorchScript make of a whole graph: it holds the ops called in it."""
+"""What torch.compile and TorchScript make of a whole graph, and what is checkpointed: they hold the
+ops called in it."""
 _TENSORLESS = frozenset({"device", "layout", "memory_format", "Generator"})
 _DECORATION = re.compile(r"torch|autograd|_backward|::|jit")
 
@@ -427,7 +462,7 @@ def ops(named: Sequence[tuple[str, str]], seqs: Sequence[str]) -> list[tuple[str
     """
     if named:
         return list(named)
-    seqs = [text for text in seqs if not _WHOLE_GRAPH.search(text)] or seqs
+    seqs = [text for text in seqs if not _HOLDERS.search(text)] or seqs
     old_nodes = [text for text in seqs if _OLD_NODE.search(text) and not is_engine(text)]
     if old_nodes:
         return [("na", _without_backward(text)) for text in old_nodes]
@@ -437,9 +472,7 @@ def ops(named: Sequence[tuple[str, str]], seqs: Sequence[str]) -> list[tuple[str
 
 def forward_ops(path: Path) -> list[tuple[str, str]]:
     """Name the ops of a forward path as `ops` does; none for a whole graph that was compiled."""
-    return [
-        named_op for named_op in ops(path.ops, path.seqs) if not _WHOLE_GRAPH.match(named_op[1])
-    ]
+    return [named_op for named_op in ops(path.ops, path.naming) if not _HOLDERS.match(named_op[1])]
 
 
 def _without_backward(text: str) -> str:

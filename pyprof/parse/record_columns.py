@@ -12,7 +12,7 @@ from pyprof import schema
 from pyprof.arrays import NONE, ints, lists, numbered
 from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.gpu.kernel_roles import communicates
-from pyprof.parse import collectives, launch_layers, paths, sequence, sites
+from pyprof.parse import collectives, launch_layers, paths, recomputation, sequence, sites
 from pyprof.parse.records import Coded, combinations, encode
 
 if TYPE_CHECKING:
@@ -87,14 +87,15 @@ def build(
     # A collective is of many parameters, not of the one that it waited for.
     place = np.where(direction.index == _COMM, partner, around.place)
     layered = _layered(described, _own(described, path, place, 0), place, around.user_range)
+    layers = recomputation.full_layers(described)
     built = {
         "reprMarkers": Coded(path, [list(entry.modules) for entry in described]),
         "marker": Coded(path, [list(entry.markers) for entry in described]),
         "recomputed": _recomputed(described, path),
         "trace": Coded(_own(described, path, place, 1), [list(each.trace) for each in described]),
-        "layer": launch_layers.layers(described, layered, around.free),
+        "layer": launch_layers.layers(layers, layered, around.free),
         "dir": direction,
-        **_forward(described, partner, place),
+        **_forward(described, layers, partner, place),
         **paths.arguments(described, path, partner),
     }
     built |= counting.result()
@@ -241,7 +242,12 @@ def _layered(
     return path if left.all() else np.where(left, path, around)
 
 
-def _forward(described: Sequence[Path], partner: Integers, place: Integers) -> dict[str, Column]:
+def _forward(
+    described: Sequence[Path],
+    layers: Sequence[Sequence[str]],
+    partner: Integers,
+    place: Integers,
+) -> dict[str, Column]:
     described = _only(described, partner, place)  # in inference none, of many
     ops = [paths.forward_ops(entry) for entry in described]
     return {
@@ -251,7 +257,7 @@ def _forward(described: Sequence[Path], partner: Integers, place: Integers) -> d
         ),
         "fwdMod": Coded(partner, [[mod for mod, _ in named_ops] for named_ops in ops]),
         "fwdOp": Coded(partner, [[op for _, op in named_ops] for named_ops in ops]),
-        "fwdLayer": Coded(place, [list(entry.layer) for entry in described]),
+        "fwdLayer": Coded(place, [*map(list, layers)]),
         "fwdTrace": Coded(place, [list(entry.trace) for entry in described]),
     }
 

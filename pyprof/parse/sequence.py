@@ -127,7 +127,7 @@ def _ranks(numbers: list[int]) -> tuple[int, ...]:
 
 def _ops(sweep: DescribedSweep, path: Integers, numbered: Numbered) -> tuple[Coded, Coded]:
     """Name each row's ops: by its path alone, but for old texts, where numbers decide the order."""
-    named_ops = [paths.ops(entry.ops, entry.seqs) for entry in sweep.described]
+    named_ops = [paths.ops(entry.ops, entry.naming) for entry in sweep.described]
     if numbered.old_seqs is not None:
         path, named_ops = _ops_by_row(sweep, path, numbered.old_seqs)
     distinct = {entry: place for place, entry in enumerate(dict.fromkeys(map(tuple, named_ops)))}

@@ -38,6 +38,8 @@ class Sweep:
     paths: paths.Paths
     backward: NDArray[np.bool_]
     """Per path: one of the backward pass."""
+    again: NDArray[np.int8]
+    """Per path: forward work that the backward pass runs again, as `Paths.again` says."""
     row: NDArray[np.int32]
     """Row of each range in the capture."""
     doubts: tuple[str, ...]

@@ -58,7 +58,7 @@ def _expected(texts: list[str], most: int) -> paths.Path:
     of = {kind: [t for t, k in zip(texts, kinds, strict=True) if k == kind] for kind in Kind}
     calls = [(t, marker.decode_op(t)) for t in of[Kind.OP]]
     seqs = [t for t in of[Kind.SEQ] if "Checkpoint" not in t]
-    nodes = [place for place, text in enumerate(texts) if text in seqs and "Mm" in text]
+    nodes = [place for place, text in enumerate(texts) if "Mm" in text or "Checkpoint" in text]
     traces = [marker.decode_trace(t) for t in of[Kind.TRACE]]
     caller = _expected(texts[: nodes[0]], 1000) if nodes else None
     inside = kinds[nodes[0] :] if nodes else []
@@ -68,39 +68,41 @@ def _expected(texts: list[str], most: int) -> paths.Path:
         if k in (Kind.LAYER, Kind.USER)
     )
     layer = named or ("iteration",) * bool(of[Kind.STEP])
-    again = max((n for n, text in enumerate(texts) if "CheckpointFunction" in text), default=-1)
-    says = "bprop" if any("(backward)" in text for text in texts[again + 1 :]) else ""
+    begin = _begin_again(texts, kinds)
+    inner = texts if begin is None else texts[begin + 1 :]
+    again = begin is not None and any(t in seqs or t in dict(calls) for t in inner)
+    inner = inner if again else texts
+    says = "bprop" if any("(backward)" in text for text in texts) else ""
     trace = traces[-1] if traces else ()
     return paths.Path(
         layer[-most:],
         trace[-most:],
         tuple(of[Kind.MODULE])[-most:],
         tuple(t for t, _ in calls)[-most:],
-        tuple((c.mod, c.op) for _, c in calls if c)[-most:],
+        tuple((c.mod, c.op) for c in map(marker.decode_op, inner) if c)[-most:],
         tuple(seqs)[-most:],
         bool(nodes),
         bool(of[Kind.OPTIMIZER]) or any(c.op == "step" for _, c in calls if c),
         says,
-        _again(texts, kinds),
+        tuple(text for text in inner if text in seqs)[-most:],
+        again,
         (not {Kind.LAYER, Kind.USER} & {*inside}, trace == caller.trace)
         if caller
         else (False, False),
     )
 
 
-def _again(texts: list[str], kinds: list[Kind]) -> bool:
-    """Say whether an op is in a checkpoint, or in a module's forward, within a backward node."""
-    nodes = [n for n, text in enumerate(texts) if "MmBackward0" in text]
-    last = max(nodes, default=-1)
-    begins = [
-        n
-        for n, (text, kind) in enumerate(zip(texts, kinds, strict=True))
-        if n > last and ("CheckpointFunction" in text or (nodes and kind == Kind.LAYER))
-    ]
-    inside = kinds[begins[0] + 1 :] if begins else []
-    checked = [k for k, t in zip(inside, texts[len(texts) - len(inside) :], strict=True)
-               if "CheckpointFunction" not in t]  # fmt: skip
-    return any(kind in (Kind.OP, Kind.SEQ) for kind in checked)
+def _begin_again(texts: list[str], kinds: list[Kind]) -> int | None:
+    """Find the innermost checkpoint, or module within a node, in which no other node is."""
+    begin, backward = None, False
+    for n, (text, kind) in enumerate(zip(texts, kinds, strict=True)):
+        if "MmBackward0" in text:
+            begin, backward = None, True
+        elif "CheckpointFunction" in text:
+            begin, backward = n, True
+        elif kind == Kind.LAYER and backward and begin is None:
+            begin = n
+    return begin
 
 
 @given(_trees(), st.integers(1, 4), st.randoms(use_true_random=False))
@@ -110,6 +112,7 @@ def test_some_paths_are_put_into_words(tree: list[tuple[int, int]], most: int, r
         np.arange(len(tree)),
         np.array([parent for parent, _ in tree]),
         np.array([template for _, template in tree]),
+        np.zeros(len(tree), np.int8),
     )
     kinds = np.array([marker.classify(text) for text in TEXTS], np.int8)
     texts = Texts(np.zeros(0, np.int32), np.zeros(0, np.int64), list(TEXTS), kinds)

@@ -101,11 +101,11 @@ def test_a_thread_without_names_is_in_the_range_around_the_backward_pass(tmp_pat
     assert (line["layer"], line["dir"]) == ([], "")
 
 
-def test_what_runs_forward_again_in_a_checkpoint_is_forward(tmp_path: Path) -> None:
-    """Though it is inside of what the user calls backward."""
+def test_what_runs_forward_again_in_a_checkpoint_is_backward(tmp_path: Path) -> None:
+    """Whatever the user calls it: the backward pass spends the time."""
     again = "torch.utils.checkpoint.CheckpointFunctionBackward, seq = 9"
-    (line,) = parsed(tmp_path, around("backward", again, MM))
-    assert line["dir"] == "fprop"
+    (line,) = parsed(tmp_path, around("step", again, "forward", MM))
+    assert (line["dir"], line["recomputed"]) == ("bprop", 1)
     (line,) = parsed(tmp_path, around("optimizer_step", MM))
     assert line["dir"] == "optim"
 
