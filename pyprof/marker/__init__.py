@@ -58,6 +58,7 @@ from pyprof.marker.model import (
     Tensor,
     Value,
     is_backward,
+    is_node_name,
     node_name,
 )
 from pyprof.marker.serving_steps import ServingStep, serving_step
@@ -105,6 +106,7 @@ __all__ = [
     "encode_trace",
     "is_backward",
     "is_library_domain",
+    "is_node_name",
     "layer_name",
     "node_name",
     "plain_layer",

@@ -6,20 +6,19 @@ import re
 from functools import lru_cache
 
 from pyprof.marker.library_ranges import is_library_range
-from pyprof.marker.model import CLOSURE, STEP_OF, Kind
+from pyprof.marker.model import CLOSURE, NODE, STEP_OF, Kind
 from pyprof.marker.user_ranges import STEP_END, is_fsdp, is_named_module, is_step
 
 OWN_NAMES = r"record_param_comms|CompiledFunctionBackward"
 """Names of PyTorch's own ranges that have no form: known without a number, too."""
 _SEQ = re.compile(r", (?:seq|op_id|sizes) = ")
 _BARE_SEQ = re.compile(
-    r"(?:aten|autograd|c10d|prims|quantized|torchvision)::\S+$|\w*Backward\d*$"
+    rf"(?:aten|autograd|c10d|prims|quantized|torchvision)::\S+$|{NODE}$"
     rf"|(?:{OWN_NAMES})$|autograd::engine::evaluate_function: \S+$"
 )
 _TORCH_NAME = re.compile(
-    r"(?:autograd::engine::evaluate_function: )?[\w.]+(?:::[\w.~]+)+(?:<.*>)?$"  # aten::add
-    r"|(?:autograd::engine::evaluate_function: )?\w*Backwards?\d*(?:_copy)?$"
-    rf"|nccl:\w+$|(?:{OWN_NAMES})$"
+    r"[\w.]+(?:::[\w.~]+)+(?:<.*>)?$"  # aten::add
+    rf"|autograd::engine::evaluate_function: .|{NODE}$|nccl:\w+$|(?:{OWN_NAMES})$"
 )
 
 CUT_OP = re.compile(r"""\{['"]mod['"]: ['"]([^'"]*)['"], ['"]op['"]: ['"]([^'"]*)['"]""")
@@ -56,6 +55,8 @@ def _is_torch_range(text: str) -> bool:
     emit_nvtx numbers both. A user's range has no sequence number and no namespace. Nor has a
     function of TorchScript, whose range names it and shows its arguments: the ops are inside.
     (Ops had no namespace as long as ranges had no ids.)
+    What a script calls `Backward` has none either: nodes of autograd have a number, or a name of
+    their own form.
     """
     name = text.split(", ", 1)[0]
     if is_fsdp(name):

@@ -154,6 +154,16 @@ def node_name(name: str) -> str:
     return name.removeprefix(EVALUATE)
 
 
+NODE = r"[A-Z]\w*Backward\d+(?:_copy)?"
+"""How PyTorch names the nodes that it generates: only these are known by the name alone."""
+_IS_NODE = re.compile(NODE)
+
+
+def is_node_name(name: str) -> bool:
+    """Check for the form of name that only nodes of autograd have."""
+    return _IS_NODE.fullmatch(name) is not None
+
+
 _BACKWARD = re.compile(
     r"Backwards?\d*(?:_copy)?$|_backward$|AccumulateGrad$|^autograd::engine::evaluate_function: "
     r"|^torch::autograd::CppNode<"  # a C++ extension's own function

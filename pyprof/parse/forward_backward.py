@@ -77,8 +77,8 @@ def partners(
 
 def _again(sweep: Sweep, ranges: Integers) -> NDArray[np.bool_]:
     """Tell which ranges are of recomputed work; NONE is not."""
-    again = np.append(sweep.again.take(sweep.paths.of_range) > 0, [False])
-    return np.asarray(again.take(ranges), bool)
+    again: NDArray[np.bool_] = np.append(sweep.again.take(sweep.paths.of_range) > 0, [False])
+    return again[ranges]
 
 
 def _in_backward(sweep: Sweep) -> NDArray[np.bool_]:
@@ -86,7 +86,7 @@ def _in_backward(sweep: Sweep) -> NDArray[np.bool_]:
 
     Reentrant checkpointing goes back over the ops that it ran again.
     """
-    return sweep.backward & (sweep.again != HERE)
+    return np.asarray(sweep.backward & (sweep.again != HERE), bool)
 
 
 def _checkpoints(sweep: Sweep, numbered: NDArray[np.bool_]) -> Integers:

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import marker
-from pyprof.arrays import NONE, ints
-from pyprof.parse import texts
+from pyprof.arrays import NONE, distinct_values, ints
+from pyprof.marker import Kind
+from pyprof.parse import launches, texts
+from pyprof.parse.backward_nodes import is_engine
 from pyprof.parse.range_names import LAYERS, NAMED, name, says
 from pyprof.parse.ranges import innermost, nest
 from pyprof.parse.records import distinct
 
 if TYPE_CHECKING:
     from pyprof.arrays import Integers, Ints, Mask
-    from pyprof.marker import Kind
     from pyprof.parse.sites import Sites
     from pyprof.parse.sweep import Sweep
     from pyprof.schema import Capture
@@ -43,10 +44,50 @@ def _launches(site: Sites, rows: Ints) -> tuple[Integers, Ints, Ints]:
 def _around_backward(capture: Capture, sweep: Sweep, launch: Ints, site: Sites) -> Ints:
     """Find the user's range around the backward pass in which a row was launched; NONE for none.
 
-    PyTorch runs that on a thread of its own while the caller waits: of a thread that has no named
-    ranges, a launch is in the range of another one that says so. Only one thread of a process may
-    have such ranges, else it is unclear which of them is meant.
+    PyTorch runs that on a thread of its own while the caller waits. If its ranges show that a
+    thread is autograd's, a launch there is in whatever range the caller waits in. Of another thread
+    that has no named ranges, a launch is in the range of another one that says so. Only one thread
+    of a process may have such ranges, else it is unclear which of them is meant.
     """
+    range_of_row = _around_said(capture, sweep, launch, site)
+    rows = np.flatnonzero(launch != NONE)
+    thread, start, end = _launches(site, launch[rows])
+    for engine, caller in _callers(capture, sweep).items():
+        of_engine = thread == engine
+        bounds = start[of_engine], end[of_engine]
+        waiting = np.full(int(of_engine.sum()), caller)
+        range_of_row[rows[of_engine]] = innermost(sweep.nest, waiting, *bounds)
+    return range_of_row
+
+
+def _callers(capture: Capture, sweep: Sweep) -> dict[int, int]:
+    """Find autograd's own threads, and which thread each works for.
+
+    On such a thread all of PyTorch's own ranges lie in the engine's. The caller is the thread of
+    the forward pass, if the tool tells it; else the only one of the process that has named ranges.
+    """
+    thread, parent = sweep.nest.thread, sweep.nest.parent
+    kind = texts.kinds(sweep.texts)
+    engine = texts.tell_name(sweep.texts, is_engine)
+    if not engine.any():
+        return {}
+    outermost = (kind == Kind.SEQ) & (launches.nearest(parent, kind == Kind.SEQ) == NONE)
+    others = distinct_values(thread[outermost & ~engine])
+    engines = np.setdiff1d(distinct_values(thread[outermost & engine]), others)
+    forward = ints(capture.ranges.column("forward_thread"))[sweep.row]
+    pid = ints(capture.threads.column("pid"))
+    named = np.setdiff1d(distinct_values(thread[np.isin(kind, [*NAMED])]), engines)
+    callers = {}
+    for each in engines.tolist():
+        ahead = distinct_values(forward[(thread == each) & (forward != NONE)])
+        possible = ahead if len(ahead) else named[pid[named] == pid[each]]
+        if len(possible) == 1 and possible[0] != each:
+            callers[each] = int(possible[0])
+    return callers
+
+
+def _around_said(capture: Capture, sweep: Sweep, launch: Ints, site: Sites) -> Ints:
+    """Find the range that says `backward` around each row of a thread without named ranges."""
     range_of_row = np.full(len(launch), NONE)
     backward = np.flatnonzero(np.any([_backward(sweep, kind) for kind in LAYERS], axis=0))
     rows = np.flatnonzero(launch != NONE)

@@ -10,6 +10,7 @@ from pyprof.marker import encode_layer
 from pyprof.parse import parse_file
 from tests.builders import LAYOUTS, Range, Work, nsys_db
 from tests.parse.test_meaning import MM, around, parsed
+from tests.readers.kineto_json import event, kernel, launch, op, text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,6 +100,54 @@ def test_a_thread_without_names_is_in_the_range_around_the_backward_pass(tmp_pat
     assert (line["layer"], line["dir"]) == ([], "")
     (line,) = parsed(tmp_path, [*step[:2], Range("backward", (400, 500), pid=2)], engine)
     assert (line["layer"], line["dir"]) == ([], "")
+
+
+@pytest.mark.parametrize("text", ["Backward", "Backward, op_id = 3", "lossBackward"])
+def test_what_the_user_calls_backward_is_no_op(tmp_path: Path, text: str) -> None:
+    """It names a part of the program, and the direction."""
+    (line,) = parsed(tmp_path, around(text))
+    assert (line["op"], line["layer"], line["dir"]) == (
+        [],
+        [text.split(",", maxsplit=1)[0]],
+        "bprop",
+    )
+
+
+def test_autograds_thread_is_in_the_range_in_which_its_caller_waits(tmp_path: Path) -> None:
+    """Whatever that is called: autograd's own ranges show whose thread it is."""
+    engine = around(ENGINE, NODE, "aten::mm, op_id = 11", at=400, tid=12)
+    step = [Range("training", (1, 990)), Range("loss and grads", (300, 500))]
+    work = Work("gemm", call=(402, 408), tid=12)
+    (line,) = parsed(tmp_path, [*step, *engine], work)
+    assert (line["layer"], line["dir"]) == (["training", "loss and grads"], "bprop")
+    (line,) = parsed(tmp_path, [*step, *engine, Range("loader", (390, 500), tid=13)], work)
+    assert line["layer"] == []
+
+
+def test_a_thread_that_runs_forward_ops_too_is_not_autograds(tmp_path: Path) -> None:
+    """It may work for itself, as each stage of a pipeline does."""
+    both = [*around(ENGINE, NODE, at=400, tid=12), *around("aten::mm, op_id = 1", at=600, tid=12)]
+    work = Work("gemm", call=(402, 408), tid=12)
+    (line,) = parsed(tmp_path, [Range("stage 1", (1, 990)), *both], work)
+    assert line["layer"] == []
+
+
+def test_a_trace_tells_for_which_thread_autograd_works(tmp_path: Path) -> None:
+    """torch.profiler numbers the forward threads: other threads may have ranges as well."""
+    path = tmp_path / "trace.json"
+    forward = op("aten::mm", 10, 20, External_id=1, Sequence_number=7, Fwd_thread_id=0)
+    node = {"Sequence_number": 7, "Fwd_thread_id": 1}
+    path.write_text(text([
+        forward,
+        event("user_annotation", "loss", 100, 200),
+        event("user_annotation", "loader", 100, 200, tid=3),
+        op(ENGINE.split(",", maxsplit=1)[0], 110, 90, tid=2, External_id=2, **node),
+        op("MmBackward0", 111, 80, tid=2, External_id=3, **node),
+        launch(5, 150, tid=2), kernel(5, 300),
+    ]))  # fmt: skip
+    records = parse_file(path)
+    assert records.arrow("layer").to_pylist() == [["loss"]]
+    assert records.arrow("fwdOp").to_pylist() == [["mm"]]
 
 
 def test_what_runs_forward_again_in_a_checkpoint_is_backward(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def is_op(name: str, args: dict[str, Any]) -> bool:
     """
     if "::" in name and "::" in name.partition(" ")[0]:
         return True
-    if not _OF_OPS.isdisjoint(args) or marker.is_backward(name) or is_generated(name):
+    if not _OF_OPS.isdisjoint(args) or marker.is_node_name(name) or is_generated(name):
         return True
     own = _OWN_NAME.fullmatch(name) is not None
     return own or (":" in name and bool(_dims(args)))  # nccl:all_reduce
