@@ -235,6 +235,15 @@ class Capture:
     """When the clock showed 0, ns since 1970 in UTC; None where it counts from then, or no one
     knows."""
     samples: pa.Table = field(default_factory=SAMPLES.empty_table)
+    traced_ops: int = 0
+    """Ops on the CPU that gave shapes alone, and so are no activities."""
+
+
+TRACED = (
+    "CPU ops that gave shapes alone, as torch.compile traced or their tensors had no data "
+    "(FakeTensorMode, meta device)"
+)
+"""What `Capture.traced_ops` counts, in words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,4 +85,9 @@ def nothing(capture: Capture) -> str:
     }.get(capture.tool, "record with ProfilerActivity.CUDA, or with CPU if there is no GPU")
     ranges = capture.ranges.num_rows
     content = f"only {ranges:,} ranges" if ranges else "nothing useful"
+    if capture.traced_ops:
+        from pyprof import schema  # noqa: PLC0415 - as above
+
+        content = f"only {capture.traced_ops:,} {schema.TRACED}"
+        advice = "run the model on real tensors while recording"
     return f"no GPU work was captured ({content}); {advice}"

@@ -17,7 +17,7 @@ from pyprof.arrays import NONE
 from pyprof.marker import Call, Kind
 from pyprof.parse import assemble, parse_file, paths
 from pyprof.parse.texts import Texts
-from pyprof.readers.kineto import cpu, nest
+from pyprof.readers.kineto import nest
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 
@@ -143,7 +143,7 @@ def test_ops_around_ops(tree: list[tuple[int, int]], flags: list[bool]) -> None:
 
     nearest = [next((p for p in around(n) if chosen[p]), NONE) for n in range(len(tree))]
     assert nest.nearest(parent, chosen).tolist() == nearest
-    assert cpu._within(chosen, parent).tolist() == [
+    assert nest.within(chosen, parent).tolist() == [
         any(chosen[p] for p in around(n)) for n in range(len(tree))
     ]
 

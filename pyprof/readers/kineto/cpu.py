@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from pyprof import schema
-from pyprof.readers.kineto.nest import nearest
+from pyprof.readers.kineto.nest import nearest, within
 from pyprof.readers.kineto.op_texts import OP
+from pyprof.readers.kineto.tracing import tracing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,14 +109,23 @@ _ENGINE = re.compile(
 """Names of what autograd and DDP's reducer put around the ops that they call."""
 
 
-def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> Mask:
-    """Tell which rows are ops that do work, none of them inside of another.
+class Working(NamedTuple):
+    """Which rows are ops that do work. Masks: one entry per row."""
+
+    ops: Mask
+    """None of them inside of another."""
+    traced: Mask
+    """Ops that would be rows too if they had been given data."""
+
+
+def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> Working:
+    """Find the ops that do work.
 
     An op does the work itself when nothing inside of it computes: views and nodes of the autograd
     engine count for nothing, and copies and fills are what it needs to begin, as a matrix product
     copies its bias. One that is known to do more than the ops inside does, too; any other op only
     holds those. A user's function holds all ops that are in it. No duration is looked at: a busy
-    machine must not choose other rows.
+    machine must not choose other rows. Tracing is no work: it gives shapes alone.
     """
     op = ranges.kind == OP
 
@@ -132,8 +142,11 @@ def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> Mask:
     # Layers of functorch put an op around itself: the innermost one is that which runs.
     works &= ~_around(works, parent)
     doing = (real & ~_around(real, parent)) | complete | works
-    outermost: Mask = doing & ~_within(doing, parent)
-    return outermost
+    idle = tracing(ranges, nested, names, real)
+    around_is_idle = ~np.append(real, True)[nested.op]
+    traced = doing & idle.shapes & ~around_is_idle
+    doing &= ~(idle.replaced | idle.shapes)
+    return Working(doing & ~within(doing, parent), traced & ~within(traced, parent))
 
 
 def _around(rows: Mask, parent: Ints) -> Mask:
@@ -158,24 +171,15 @@ def _plain(name: str) -> str:
     return name.removeprefix("aten::")
 
 
-def _within(doing: Mask, parent: Ints) -> Mask:
-    """Tell which rows lie in an op that does the work, at any depth."""
-    above = parent.copy()
-    active = np.flatnonzero(above >= 0)
-    covered = np.zeros(len(doing), dtype=bool)
-    covered[active] = doing[above[active]]
-    while len(active):  # each step looks at twice as many levels
-        covered[active] |= covered[above[active]]
-        above[active] = above[above[active]]
-        active = active[above[active] >= 0]
-    return covered
-
-
 def activities(
     ranges: Columns, nested: Nested, names: Sequence[str], threads: Threads
-) -> tuple[pa.Table, pa.Table]:
-    """Give the working ops as activities, each with a call of its own that ties it to its range."""
-    rows = np.flatnonzero(working(ranges, nested, names) & (nested.end >= 0))
+) -> tuple[pa.Table, pa.Table, int]:
+    """Give the working ops as activities, each with a call of its own that ties it to its range.
+
+    Last comes the number of ops that only traced.
+    """
+    working_ops = working(ranges, nested, names)
+    rows = np.flatnonzero(working_ops.ops & (nested.end >= 0))
     corr = np.arange(1, len(rows) + 1)
     number = pa.array(ranges.name[rows], pa.int32())
     name = pa.DictionaryArray.from_arrays(number, pa.array(names, pa.string()))
@@ -192,4 +196,4 @@ def activities(
         },
     )
     calls = schema.table(schema.CALLS, {**times, "thread": ranges.thread[rows].astype(np.int32)})
-    return table, calls
+    return table, calls, int(working_ops.traced.sum())

@@ -232,7 +232,7 @@ class Gathered:
         ranges = self._ranges.columns()
         chains = FrameChains()
         layout = nested(ranges, self._ranges.python(), chains)
-        activities, calls = self._work(ranges, layout)
+        activities, calls, traced = self._work(ranges, layout)
         on_gpu = bool(self._activities or self._measured)
         base = base_ns(trace.header)
         ranks = pa.repeat(pa.scalar(rank(trace.header), pa.int32()), activities.num_rows)
@@ -247,14 +247,16 @@ class Gathered:
             threads=_threads(self._threads),
             devices=devices(trace.header, used),
             samples=self._samples.table(base),
-            warnings=tuple(
-                warnings(
+            traced_ops=traced,
+            warnings=(
+                *([f"left out: {traced:,} {schema.TRACED}"] if traced else []),
+                *warnings(
                     trace,
                     activities,
                     calls,
                     self.untimed,
                     replayed=bool(self._measured and not self._activities),
-                )
+                ),
             ),
         )
 
@@ -292,23 +294,23 @@ class Gathered:
         left = stopped(ranges, layout, self._ranges.names)
         return range_table(self._ranges, layout, chains, forward, left)
 
-    def _work(self, ranges: Columns, layout: Nested) -> tuple[pa.Table, pa.Table]:
-        """Give activities and calls; where no GPU worked, the CPU's."""
+    def _work(self, ranges: Columns, layout: Nested) -> tuple[pa.Table, pa.Table, int]:
+        """Give activities and calls; where no GPU worked, the CPU's, and how many ops it traced."""
         if not self._activities and self._measured:
             calls = _joined(schema.CALLS, self._calls)
             kernels = _joined(schema.ACTIVITIES, self._measured)
             activities = gpu.with_launches(kernels, calls)
         elif not self._activities:
             names = self._ranges.names
-            activities, calls = cpu.activities(ranges, layout, names, self._threads)
-            return activities, _joined(schema.CALLS, [calls, *self._calls])
+            activities, calls, traced = cpu.activities(ranges, layout, names, self._threads)
+            return activities, _joined(schema.CALLS, [calls, *self._calls]), traced
         else:
             activities = _joined(schema.ACTIVITIES, self._activities)
             calls = _joined(schema.CALLS, self._calls)
             if self._launch_sizes:
                 activities = gpu.with_launch_sizes(activities, pa.concat_tables(self._launch_sizes))
         pids = gpu.launching_process(activities, calls, self._threads, self._hosts)
-        return _set(activities, "pid", pids), calls
+        return _set(activities, "pid", pids), calls, 0
 
 
 def _is_work(phase: object, category: object) -> bool:

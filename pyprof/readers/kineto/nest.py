@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyprof import marker, schema
 from pyprof.marker import templates
 from pyprof.readers.kineto import texts
-from pyprof.readers.kineto.op_texts import MARKER, MODULE, NOTE, OP
+from pyprof.readers.kineto.op_texts import COMPILING, MARKER, MODULE, NOTE, OP
 
 if TYPE_CHECKING:
     from pyprof.arrays import Ints, Mask
@@ -40,6 +40,8 @@ class Nested(NamedTuple):
     """By row: number of the module hierarchy to be written around it; -1 for none."""
     op: Ints
     """By row: the row of the op that it lies in; -1 for none."""
+    compiling: Mask
+    """By row: lies in what torch.compile does before a model runs."""
 
 
 class FrameChains:
@@ -96,6 +98,7 @@ def nested(ranges: Columns, python: Columns, chains: FrameChains) -> Nested:
         _frames(both, parent, call, chains),
         _where_new(ranges.layers, parent, ranges.kind),
         nearest(parent, ranges.kind == OP),
+        nearest(parent, ranges.kind == COMPILING) >= 0,
     )
 
 
@@ -263,6 +266,19 @@ def nearest(parent: Ints, chosen: Mask) -> Ints:
         around[active] = around[around[active]]
         active = active[around[active] >= 0]
     return around
+
+
+def within(chosen: Mask, parent: Ints) -> Mask:
+    """Find the rows that lie in a chosen one, at any depth."""
+    above = parent.copy()
+    active = np.flatnonzero(above >= 0)
+    covered = np.zeros(len(chosen), dtype=bool)
+    covered[active] = chosen[above[active]]
+    while len(active):  # each step looks at twice as many levels
+        covered[active] |= covered[above[active]]
+        above[active] = above[above[active]]
+        active = active[above[active] >= 0]
+    return covered
 
 
 # The table of ranges: each op with the trace and layers that belong around it, parents first.

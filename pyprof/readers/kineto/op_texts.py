@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from pyprof.arrays import Ints
     from pyprof.readers.kineto.events import Event, OpArgs
 
-FRAME, MODULE, NOTE, MARKER, OP = range(5)
-"""What a range is; MARKER is an annotation with a trace of PyProf's own."""
+FRAME, MODULE, NOTE, MARKER, OP, COMPILING = range(6)
+"""What a range is; MARKER is an annotation with a trace of PyProf's own, COMPILING is around a part
+of what torch.compile does before a model runs."""
+_COMPILING = "(dynamo_timed)"
 
 OWN = ("{", "layer:", "pyprof%")
 """What PyProf's texts begin with."""
@@ -196,6 +198,8 @@ def _text(
         except RecursionError:  # lists in each other without end, where sizes should stand
             return OP, marker.encode_seq(name, seq=seq, op_id=op_id)
     text = marker.decode_annotation(name)
+    if text.endswith(_COMPILING):
+        return COMPILING, text
     return (MARKER if own and marker.classify(text) is marker.Kind.TRACE else NOTE), text
 
 
