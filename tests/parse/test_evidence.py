@@ -19,6 +19,8 @@ from tests.builders import Range, Work, nsys_db
 from tests.conftest import CAPTURES as FOLDER
 from tests.conftest import real
 from tests.damage import CAPTURES, OP
+from tests.readers.kineto_calls import call, events
+from tests.readers.kineto_json import text
 
 STEPS = 12
 _KERNEL, _API = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -342,3 +344,13 @@ def test_a_real_capture_raises_no_doubt(path: Path) -> None:
         found = parse_file(path).warnings
         assert [text for text in found if not any(word in text for word in known)] == []
         assert not rows["start"].null_count + rows["end"].null_count
+
+
+def test_ops_begin_during_others_where_the_cpu_is_the_device(tmp_path: Path) -> None:
+    """The call of a row is its op itself there, and what the op calls begins in it."""
+    mul = call("mul", [[4]], *(call("empty", [[4]]) for _ in range(4)))
+    path = tmp_path / "trace.json"
+    path.write_text(text(events([mul] * 50, clock=lambda _: 1000)))
+    records = parse_file(path)
+    assert records.arrow("op").to_pylist() == [["mul"]] * 50
+    assert not any("another clock" in warning for warning in records.warnings)
