@@ -9,7 +9,7 @@ from pyprof.marker.library_ranges import is_library_range
 from pyprof.marker.model import CLOSURE, NODE, STEP_OF, Kind
 from pyprof.marker.user_ranges import STEP_END, is_fsdp, is_named_module, is_step
 
-OWN_NAMES = r"record_param_comms|CompiledFunctionBackward"
+OWN_NAMES = r"record_param_comms|CompiledFunctionBackward|PythonDispatchMode|PythonSubclass"
 """Names of PyTorch's own ranges that have no form: known without a number, too."""
 _SEQ = re.compile(r", (?:seq|op_id|sizes) = ")
 _BARE_SEQ = re.compile(
