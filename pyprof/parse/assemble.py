@@ -118,7 +118,6 @@ def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) 
             capture, sweep, leaf, chain, caller, activities, windows
         )
         around = np.where(partner.outer == NONE, around, partner.outer)
-        del chain
         give_back()
         described = _described(sweep, (leaf, partner.op, partner.place, around), most)
         sizes = result_sizes.of_rows(sweep, leaf)
@@ -132,7 +131,7 @@ def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) 
             called,
             numbering,
         )
-        del sweep, partner, leaf, around, numbering  # as long as ranges are many
+        del sweep, chain, partner, leaf, around, numbering  # as long as ranges are many
         capture = _without(capture, schema.RANGES.names)
         give_back()
         columns |= narrowed(record_columns.build(activities, described, around_rows, beside))
