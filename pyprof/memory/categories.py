@@ -35,17 +35,41 @@ _NO_EVIDENCE = "no evidence"
 
 
 class Evidence(NamedTuple):
-    """What the stacks say of blocks, one entry per block; 0 where there is no stack."""
+    """What is known about each block's allocation and free, one entry per block."""
 
     allocated: Ints
-    """Clues."""
+    """Clues of the allocation's stack; 0 without one."""
     freed: Ints
+    """Clues of the free's stack; 0 without one."""
+    freed_in: Ints
+    """The direction in which the block was freed; NONE if unknown, or never freed."""
+
+
+def freed_in(freed: Ints, released: Ints, event_directions: Ints) -> Ints:
+    """Return the direction in which each block was freed; NONE if unknown, or never freed.
+
+    The clues of the free decide. Without any, the free belongs to the part of the step around it,
+    if the events before and after it agree. A stack without a direction is outside of the forward
+    pass, whose frames it would have; hooks of the backward pass have none.
+    """
+    count = len(event_directions)
+    rows = np.arange(count)
+    known = event_directions != NONE
+    before = np.maximum.accumulate(np.where(known, rows, -1))
+    after = np.minimum.accumulate(np.where(known, rows, count)[::-1])[::-1]
+    padded = np.append(event_directions, NONE)
+    earlier, later = padded[before], padded[after]  # -1 and `count` are the padding
+    around = np.append(np.where(earlier == later, earlier, NONE), NONE)
+    at_free = around[np.where((released >= 0) & (released < count), released, NONE)]
+    unclear = np.where((freed == 0) | (at_free == _BACKWARD), at_free, NONE)
+    own = directions(freed)
+    return np.where(own == NONE, unclear, own)
 
 
 def directions(clues: Ints) -> Ints:
     """Say what the program was doing by the clues of a stack; NONE where those do not tell."""
     conditions = [
-        (clues & Clue.BACKWARD) != 0,
+        (clues & (Clue.BACKWARD | Clue.ENGINE_THREAD)) != 0,
         (clues & Clue.OPTIMIZER) != 0,
         (clues & Clue.FORWARD) != 0,
         (clues & Clue.COMMUNICATION) != 0,
@@ -80,19 +104,27 @@ def _rules(blocks: Blocks, evidence: Evidence, direction: Ints, released: Mask) 
     def freed_by(clue: Clue) -> Mask:
         return np.asarray((evidence.freed & clue) != 0)
 
+    def freed_in(direction: int) -> Mask:
+        return np.asarray(evidence.freed_in == direction)
+
     forward, backward, optimizer = (direction == code for code in (_FORWARD, _BACKWARD, _OPTIMIZER))
     before = blocks.allocated == BEFORE
     outlives = _Between(blocks, direction)
     in_backward, in_optimizer = outlives.saw(_BACKWARD), outlives.saw(_OPTIMIZER)
     in_forward = outlives.saw(_FORWARD)
     within_update = ~in_forward & ~in_backward
+    kept = ~backward & ~optimizer & ~in_optimizer
+    within_step = ~in_backward & ~in_optimizer
+    freed_elsewhere = released & ((evidence.freed != 0) | (evidence.freed_in != NONE))
     return [
         _Rule(_WORKSPACE, "allocated for a library's workspace", by(Clue.WORKSPACE)),
         _Rule(_STATE, "allocated where the optimizer sets up its state", by(Clue.OPTIMIZER_STATE)),
         _Rule(_GRADIENTS, "allocated by AccumulateGrad or for DDP's buckets",
               by(Clue.ACCUMULATES)),
         _Rule(_GRADIENTS, "allocated in the backward pass, freed by zero_grad",
-              (backward | before) & freed_by(Clue.ZERO_GRAD)),
+              backward & freed_by(Clue.ZERO_GRAD)),
+        _Rule(_GRADIENTS, f"{BEFORE_HISTORY}, freed by zero_grad",
+              before & freed_by(Clue.ZERO_GRAD)),
         _Rule(_TEMPORARIES, "allocated and freed in the optimizer's step",
               optimizer & within_update & (freed_by(Clue.OPTIMIZER) | released)),
         _Rule(_STATE, "inferred: allocated in the optimizer's step, outlives it",
@@ -102,17 +134,25 @@ def _rules(blocks: Blocks, evidence: Evidence, direction: Ints, released: Mask) 
         _Rule(_GRADIENTS, "inferred: allocated in the backward pass, outlives it",
               backward & (in_forward | in_optimizer)),
         _Rule(_TEMPORARIES, "allocated and freed in the backward pass",
-              backward & released),
+              backward & freed_in(_BACKWARD)),
+        _Rule(_GRADIENTS, "inferred: allocated in the backward pass, freed after it",
+              backward & freed_elsewhere),
         _Rule(_PARAMETERS, "allocated where a module is built, moved or loaded",
               by(Clue.MODULE_MADE) & ~forward & ~backward & ~optimizer),
+        _Rule(_ACTIVATIONS, f"{BEFORE_HISTORY}, freed by the backward pass",
+              before & kept & freed_by(Clue.BACKWARD)),
         _Rule(_ACTIVATIONS, "allocated outside of the backward pass, freed by it",
-              ~backward & ~optimizer & freed_by(Clue.BACKWARD) & ~in_optimizer),
+              kept & freed_by(Clue.BACKWARD)),
+        _Rule(_ACTIVATIONS, "inferred: freed by a thread without Python, as of the backward pass",
+              kept & freed_by(Clue.ENGINE_THREAD)),
         _Rule(_ACTIVATIONS, "inferred: allocated in the forward pass, live in the backward pass",
               forward & in_backward & ~in_optimizer),
         _Rule(_TEMPORARIES, "allocated and freed in the forward pass",
-              forward & ~in_backward & ~in_optimizer & released),
+              forward & within_step & freed_in(_FORWARD)),
+        _Rule(_ACTIVATIONS, "inferred: allocated in the forward pass, freed after it",
+              forward & within_step & freed_elsewhere),
         _Rule(_ACTIVATIONS, "inferred: allocated in the forward pass, still live at the end",
-              forward & ~in_backward & ~in_optimizer),
+              forward & within_step & ~released),
         _Rule(NONE, BEFORE_HISTORY, before),
     ]  # fmt: skip
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _ADDS = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]
 _TAKES = [ACTIONS.index(name) for name in ("segment_free", "segment_unmap")]
+_FREES = [ACTIONS.index(name) for name in ("free_requested", "free_completed")]
 _ALLOCATED, _PENDING = (STATES.index(name) for name in ("active_allocated", "active_pending_free"))
 
 
@@ -136,10 +137,10 @@ def _labels(
     begins = np.where((event != NONE) & (blocks.allocated != BEFORE), event, NONE)
     ends = np.where(blocks.released < len(events), blocks.released, NONE)
     around = ranges.around(snapshot, device, np.append(events.time_ns, NONE)[begins])
-    direction = Labels(categories.directions(described.clues[stack]), categories.DIRECTIONS)
-    evidence = categories.Evidence(
-        described.clues[stack], described.clues[np.append(events.stack, NONE)[ends]]
-    )
+    at_event = _event_clues(events, described)
+    allocated = np.where(begins == NONE, described.clues[stack], at_event[begins])
+    freed = at_event[ends]
+    direction = Labels(categories.directions(allocated), categories.DIRECTIONS)
     labels = {
         "layer": _layers(snapshot, events, begins, around.layer),
         "line": Labels(described.line.codes[stack], described.line.names),
@@ -152,13 +153,40 @@ def _labels(
         labels["op"] = or_else(at_begin["op"], labels["op"])
         labels["function"] = at_begin["function"]
         direction = _or_said_by(direction, at_begin["direction"])
-        evidence = categories.Evidence(
-            evidence.allocated | trace_history.clues(_padded(sites), begins),
-            evidence.freed | trace_history.clues(_padded(sites), ends),
-        )
+        allocated = allocated | trace_history.clues(_padded(sites), begins)
+        freed = freed | trace_history.clues(_padded(sites), ends)
     direction = _or_said_by(direction, around.direction)
-    category, why = categories.categorise(blocks, evidence, direction.codes, len(events))
+    freed_in = categories.freed_in(
+        freed, blocks.released, _event_directions(at_event[:-1], begins, direction.codes)
+    )
+    category, why = categories.categorise(
+        blocks, categories.Evidence(allocated, freed, freed_in), direction.codes, len(events)
+    )
     return {"category": category, "evidence": why, **labels, "direction": direction}
+
+
+def _event_clues(events: Events, described: stacks.Described) -> Ints:
+    """Return the clues of each event's stack; the last entry, of no event, is 0.
+
+    In a recording of Python frames, allocations (or frees) without a frame are those of autograd's
+    threads, if others have frames.
+    """
+    clues = described.clues[events.stack]
+    if described.only_python:
+        allocates = events.action == ACTIONS.index("alloc")
+        frees = np.isin(events.action, _FREES)
+        for chosen in (allocates, frees):
+            if (events.stack[chosen] != NONE).any():
+                clues = np.where(chosen & (events.stack == NONE), stacks.Clue.ENGINE_THREAD, clues)
+    return np.append(clues, 0)
+
+
+def _event_directions(clues: Ints, begins: Ints, direction: Ints) -> Ints:
+    """Return the direction of each event: of an allocation as its block's, else by its stack."""
+    directions = categories.directions(clues)
+    known = (begins != NONE) & (direction != NONE)
+    directions[begins[known]] = direction[known]
+    return directions
 
 
 def _at(said: Labels, rows: Ints) -> Labels:

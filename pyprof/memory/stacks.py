@@ -40,6 +40,8 @@ class Clue(IntFlag):
     """A module of torch is built, moved, or loaded."""
     FORWARD = auto()
     COMMUNICATION = auto()
+    ENGINE_THREAD = auto()
+    """No frame, in a recording of Python frames: autograd's threads run no Python."""
 
 
 _TORCH = r"(?:^|[/\\])torch[/\\]"
@@ -47,6 +49,8 @@ _CLUES: tuple[tuple[Clue, str, str], ...] = (
     (Clue.PYTHON, r"", r"\.py$|^<.*>$"),
     (Clue.BACKWARD, r"autograd::(?:python::Python)?Engine::", r""),
     (Clue.BACKWARD, r"^(?:_engine_run_backward)$", _TORCH + r"autograd[/\\]"),
+    (Clue.BACKWARD, r"^backward$", r"\.py$"),
+    (Clue.BACKWARD, r"^unpack_hook$", _TORCH + r"utils[/\\]checkpoint\.py$"),
     (Clue.ACCUMULATES, r"\bAccumulateGrad\b|\bc10d::Reducer::initialize_bucket", r""),
     (Clue.OPTIMIZER, r"^(?!zero_grad)", _TORCH + r"optim[/\\]"),
     (Clue.OPTIMIZER, r"^step$", r"optim"),
@@ -83,6 +87,8 @@ class Described(NamedTuple):
     line: Labels
     op: Labels
     clues: Ints
+    only_python: bool
+    """Whether stacks hold no frames of C++: then those of the backward pass are empty."""
 
 
 def describe(snapshot: Snapshot) -> Described:
@@ -95,7 +101,8 @@ def describe(snapshot: Snapshot) -> Described:
         chosen = or_else(chosen, place(names, inside, starts))
     clues = np.array([_clues(frame) for frame in frames], np.int64)
     of_stack = np.bitwise_or.reduceat(clues[inside], starts[:-1]) if len(inside) else clues[:0]
-    return Described(lines, chosen, np.append(of_stack, 0))
+    only_python = bool(((clues & Clue.PYTHON) != 0).all())
+    return Described(lines, chosen, np.append(of_stack, 0), only_python)
 
 
 def _line(frame: Frame) -> str | None:

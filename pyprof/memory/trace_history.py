@@ -102,9 +102,13 @@ def _history(
     at = np.where(blocks.allocated == BEFORE, NONE, blocks.allocated)
     freed = np.where(blocks.released < len(rows), blocks.released, NONE)
     own = Sites(*(Labels(np.append(each.codes[rows], NONE), each.names) for each in sites))
+    freed_clues = clues(own, freed)
+    freed_in = categories.freed_in(
+        freed_clues, blocks.released, directions(own.direction, np.arange(len(rows)))
+    )
     category, evidence = categories.categorise(
         blocks,
-        categories.Evidence(clues(own, at), clues(own, freed)),
+        categories.Evidence(clues(own, at), freed_clues, freed_in),
         directions(own.direction, at),
         len(rows),
     )

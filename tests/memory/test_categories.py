@@ -113,6 +113,93 @@ def test_what_was_live_before_says_so(tmp_path: Path) -> None:
     assert said[200][0] == "activations"
 
 
+_BEFORE = "live before the history began"
+
+
+@pytest.mark.parametrize(
+    ("freed_by", "said"),
+    [
+        ((built.ZERO_GRAD,), ("gradients", f"{_BEFORE}, freed by zero_grad")),
+        ((built.NODE, built.ENGINE), ("activations", f"{_BEFORE}, freed by the backward pass")),
+    ],
+)
+def test_evidence_of_blocks_older_than_the_history_does_not_say_where_they_were_allocated(
+    tmp_path: Path, freed_by: tuple[built.Frame, ...], said: tuple[str, str]
+) -> None:
+    """What the stack of the free tells is all that is known about them."""
+    device = built.Device()
+    block = device.alloc(100, built.NODE, built.ENGINE)
+    device.free(block, *freed_by)
+    device.forget(1)
+    assert _said(built.write(tmp_path / "x.pickle", device))[100][:2] == said
+
+
+def _step(device: built.Device, frees: bool, cpp: bool) -> None:  # noqa: FBT001
+    """Train a step: saved 1000, scratch 2000, output 3000; backward 4000, gradient 5000."""
+
+    def stack(*frames: built.Frame) -> tuple[built.Frame, ...]:
+        return frames if frees else ()
+
+    engine = (built.NODE, built.ENGINE) if cpp else ()
+    saved = device.alloc(1000, built.CALL, built.user(10))
+    scratch = device.alloc(2000, built.CALL, built.user(11))
+    device.free(scratch, *stack(built.CALL, built.user(11)))
+    device.alloc(1, built.CALL, built.user(12))
+    output = device.alloc(3000, built.CALL, built.user(13))
+    work = device.alloc(4000, *engine)
+    gradient = device.alloc(5000, *engine)
+    for block in (saved, work):
+        device.free(block, *(engine if frees else ()))
+    device.alloc(2, *engine)
+    update = device.alloc(6000, built.STEP, built.user(20))
+    device.free(update, *stack(built.STEP, built.user(20)))
+    device.alloc(3, built.STEP, built.user(20))
+    device.free(gradient, *stack(built.user(21)))
+    device.free(output, *stack(built.user(22)))
+
+
+@pytest.mark.parametrize("frees", [True, False], ids=["stacks of frees", "none of frees"])
+@pytest.mark.parametrize("cpp", [True, False], ids=["C++ frames", "Python frames alone"])
+def test_free_tells_activations_from_temporaries(tmp_path: Path, frees: bool, cpp: bool) -> None:  # noqa: FBT001
+    """Autograd's threads have no Python frames; a recording may have no stacks of frees at all."""
+    device = built.Device()
+    for _ in range(2):
+        _step(device, frees, cpp)
+    said = _said(built.write(tmp_path / "x.pickle", device))
+    assert [said[size][0] for size in (1000, 2000, 4000, 5000, 6000)] == [
+        "activations", "temporaries", "temporaries", "gradients", "temporaries"
+    ]  # fmt: skip
+    assert said[4000][2] == "backward"
+
+
+def test_outputs_freed_by_the_caller_are_not_temporaries_of_the_forward_pass(
+    tmp_path: Path,
+) -> None:
+    """Without a backward pass: a loop that keeps what its model returned until the next call."""
+    device = built.Device()
+    for _ in range(3):
+        scratch = device.alloc(100, built.CALL, built.user(10))
+        output = device.alloc(200, built.CALL, built.user(11))
+        device.free(scratch, built.CALL, built.user(11))
+        device.free(output, built.user(30))
+    said = _said(built.write(tmp_path / "x.pickle", device))
+    assert said[100][:2] == ("temporaries", "allocated and freed in the forward pass")
+    assert said[200][:2] == (
+        "activations",
+        "inferred: allocated in the forward pass, freed after it",
+    )
+
+
+def test_free_by_a_hook_amid_the_backward_pass_is_in_it(tmp_path: Path) -> None:
+    """A hook's stack has Python frames, and none that says backward."""
+    device = built.Device()
+    work = device.alloc(100, built.NODE, built.ENGINE)
+    device.alloc(1, built.NODE, built.ENGINE)
+    device.free(work, built.user(40, "hook"))
+    device.alloc(1, built.NODE, built.ENGINE)
+    assert _said(built.write(tmp_path / "x.pickle", device))[100][0] == "temporaries"
+
+
 def test_directions_of_ranges_where_stacks_say_none(tmp_path: Path) -> None:
     """A user's range named `backward` tells; stacks come first."""
     device = built.Device()
