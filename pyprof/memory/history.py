@@ -163,8 +163,7 @@ class History:
     @cached_property
     def active(self) -> Ints:
         """What nobody else can have after each event, bytes: with what waits for a stream."""
-        start = int(self.blocks.bytes[self.blocks.occupied(BEFORE)].sum())
-        return start + np.cumsum(self._change(self.blocks.freed))
+        return self.active_in(BEFORE) + np.cumsum(self._change(self.blocks.freed))
 
     @cached_property
     def reserved(self) -> Ints | None:
@@ -177,13 +176,28 @@ class History:
     @cached_property
     def peak(self) -> int:
         """The first state in which the program holds most."""
-        if not len(self.level) or int(self.level.max()) <= self.start:
-            return BEFORE
-        return int(np.argmax(self.level))
+        return _highest(self.level, self.start)
+
+    @cached_property
+    def active_peak(self) -> int:
+        """The first state in which most is active: also what waits for a stream."""
+        return _highest(self.active, self.active_in(BEFORE))
+
+    @cached_property
+    def reserved_peak(self) -> int | None:
+        """The first state in which the allocator has most of the device; None if unknown."""
+        start = self.reserved_in(BEFORE)
+        if self.reserved is None or start is None:
+            return None
+        return _highest(self.reserved, start)
 
     def held(self, state: int) -> int:
         """Give what the program holds in a state, bytes."""
         return int(self.level[state]) if state >= 0 else self.start
+
+    def active_in(self, state: int) -> int:
+        """Sum the blocks that nobody else can have in a state, bytes."""
+        return int(self.blocks.bytes[self.blocks.occupied(state)].sum())
 
     def reserved_in(self, state: int) -> int | None:
         """Give what the allocator has of the device in a state, bytes."""
@@ -205,3 +219,10 @@ class History:
         change[blocks.allocated[begins]] += blocks.bytes[begins]
         np.add.at(change, ends[stops], -blocks.bytes[stops])
         return change[:-1]
+
+
+def _highest(level: Ints, start: int) -> int:
+    """Return the first state with the highest level; BEFORE if no event exceeds the start."""
+    if not len(level) or int(level.max()) <= start:
+        return BEFORE
+    return int(np.argmax(level))

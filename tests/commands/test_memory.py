@@ -39,6 +39,24 @@ def test_the_text_answers_what_filled_the_memory(snapshot: Path) -> None:
     assert "1.07 GB were asked for by /home/user/train.py:10; the device had 5.24 MB free" in shown
 
 
+def test_maxima_apart_from_the_peak_are_told(tmp_path: Path) -> None:
+    """What waits for a stream, and what the allocator has of the device, may be most elsewhere."""
+    device = built.Device(segment_bytes=1 << 20)
+    first = device.alloc(4000, built.user(1))
+    device.free(first, pending=True)
+    second = device.alloc(3000, built.user(2))
+    device.free(second)
+    device._event("segment_free", 1, 1 << 20, [])
+    shown = run("memory", built.write(tmp_path / "x.pickle", device)).stdout
+    assert "Peak: 4 kB allocated 0 ns after the first event (event 0)" in shown
+    most = "7 kB 20.000 us after the first event (event 2)"
+    assert f"Most in use, with what waits for other streams: {most}" in shown
+    assert "Most reserved" not in shown  # the peak was before the segment went
+    device.alloc(9000, built.user(3))
+    shown = run("memory", built.write(tmp_path / "x.pickle", device)).stdout
+    assert "Most reserved: 2.1 MB before the first event" in shown
+
+
 def test_long_names_fit_a_page_s_width(tmp_path: Path) -> None:
     """Tables are 100 columns wide; sizes stay whole."""
     device = built.training()

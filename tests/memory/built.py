@@ -68,7 +68,7 @@ class Device:
         return address
 
     def free(self, address: int, *stack: Frame, pending: bool = False) -> None:
-        """Give back; with `pending` it waits for a stream for ever."""
+        """Give back; with `pending` it waits for a stream, until `complete` or for ever."""
         block, made = self._live[address], frames(*stack)
         self._event("free_requested", address, block["requested_size"], made)
         if pending:
@@ -76,6 +76,11 @@ class Device:
             return
         self._event("free_completed", address, block["requested_size"], made)
         del self._live[address]
+
+    def complete(self, address: int) -> None:
+        """End the wait of a block for a stream."""
+        block = self._live.pop(address)
+        self._event("free_completed", address, block["requested_size"], [])
 
     def oom(self, size: int, free: int, *stack: Frame) -> None:
         """Ask for what there is not."""
@@ -218,3 +223,35 @@ def levels(taken: dict[str, Any], device: int = 0) -> Levels:
             held.pop(event["addr"], None)
         after.append(sum(held.values()))
     return Levels(sum(begun.values()), after)
+
+
+def occupied(taken: dict[str, Any], device: int = 0) -> Levels:
+    """Go through the events one by one: what nobody else can have, also while it waits."""
+    events = taken["device_traces"][device]
+    begun = _occupied_before(taken, device)
+    held, after = dict(begun), []
+    for event in events:
+        if event["action"] == "alloc":
+            held[event["addr"]] = event["size"]
+        elif event["action"] == "free_completed":
+            held.pop(event["addr"])
+        after.append(sum(held.values()))
+    return Levels(sum(begun.values()), after)
+
+
+def _occupied_before(taken: dict[str, Any], device: int) -> dict[int, int]:
+    """List what is freed, or still there, without having been allocated."""
+    live, begun = dict[int, int](), dict[int, int]()
+    for event in taken["device_traces"][device]:
+        address, size = event["addr"], event["size"]
+        if event["action"] == "alloc":
+            live[address] = size
+        elif address not in live:
+            live[address] = begun[address] = size
+        if event["action"] == "free_completed":
+            del live[address]
+    for segment in taken["segments"]:
+        for block in segment["blocks"] if segment["device"] == device else ():
+            if block["state"] != "inactive" and block["address"] not in live:
+                begun[block["address"]] = block["requested_size"]
+    return begun

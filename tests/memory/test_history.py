@@ -38,12 +38,15 @@ def _check(history: History, levels: built.Levels) -> None:
 
 def _at_random(rng: Random, forget: bool) -> built.Device:  # noqa: FBT001 - drawn
     device = built.Device()
-    live: list[int] = []
+    live, waiting = list[int](), list[int]()
     for _ in range(rng.randrange(1, 80)):
-        if live and rng.random() < 0.5:
+        if waiting and rng.random() < 0.1:
+            device.complete(waiting.pop(rng.randrange(len(waiting))))
+        elif live and rng.random() < 0.5:
             address = live.pop(rng.randrange(len(live)))
             pending = rng.random() < 0.1
             device.free(address, rng.choice(_PLACES), pending=pending)
+            waiting += [address] if pending else []
             if not pending and rng.random() < 0.5:
                 live.append(device.alloc(rng.randrange(1, 5000), rng.choice(_PLACES), at=address))
         else:
@@ -59,6 +62,22 @@ def test_levels_equal_brute_force(tmp_path_factory: Any, seed: int, forget: bool
     device = _at_random(Random(seed), forget)  # noqa: S311 - no secret
     path = tmp_path_factory.getbasetemp() / "random.pickle"
     _check(_history(built.write(path, device)), built.levels(built.snapshot(device)))
+
+
+@given(st.integers(0, 10**9), st.booleans())
+def test_blocks_that_wait_for_a_stream_stay_occupied(
+    tmp_path_factory: Any,  # noqa: ANN401 - pytest's
+    seed: int,
+    forget: bool,  # noqa: FBT001 - drawn
+) -> None:
+    """As of `record_stream`: the most that is occupied is more than the peak, or later."""
+    device = _at_random(Random(seed), forget)  # noqa: S311 - no secret
+    if not any(event["action"] == "free_requested" for event in device.events):
+        return  # then the last event of a block is all that tells when it was given back
+    history = _history(built.write(tmp_path_factory.getbasetemp() / "random.pickle", device))
+    expected = built.occupied(built.snapshot(device))
+    assert (history.active_in(BEFORE), history.active.tolist()) == (expected.start, expected.after)
+    assert history.active_in(history.active_peak) == expected.peak
 
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
@@ -99,6 +118,7 @@ def test_reserved_goes_back_from_the_end(tmp_path: Path) -> None:
     assert history.reserved is not None
     assert history.reserved.tolist() == [end - 9, end - 2, end + 3, end]
     assert history.reserved_in(BEFORE) == end - 9
+    assert history.reserved_peak == 2
 
 
 def test_frees_that_were_not_recorded() -> None:

@@ -140,6 +140,18 @@ class DeviceMemory:
     """In so many pieces; null likewise."""
     peak_largest_free_bytes: int | None
     """The largest of them; null likewise."""
+    max_active_bytes: int
+    """The most that was held at a time with what was given back but waited for a stream."""
+    max_active_event_id: int
+    """Number of the event after which that was, from 0; -1: before the first."""
+    max_active_time_ns: int | None
+    """Since the first event; null before it, or where no times are known."""
+    max_reserved_bytes: int | None
+    """The most that the allocator had of the device at a time; null where nothing tells."""
+    max_reserved_event_id: int | None
+    """Number of the event after which that was, from 0; -1: before the first; null likewise."""
+    max_reserved_time_ns: int | None
+    """Since the first event; null before it, or where no times are known."""
     end_bytes: int
     """What was held after the last event."""
     end_allocated_bytes: int | None
@@ -209,6 +221,7 @@ def _device(
 ) -> DeviceMemory:
     history = device.history
     peak, last = history.peak, len(history.time_ns) - 1
+    full = history.reserved_peak
     space = device.free_space(peak)
     since = _since(history)
     by = _grouped(history, since)
@@ -222,12 +235,18 @@ def _device(
         start_block_count=int(history.blocks.live(BEFORE).sum()),
         peak_bytes=history.held(peak),
         peak_event_id=peak,
-        peak_time_ns=int(since[peak]) if since is not None and peak >= 0 else None,
-        peak_active_bytes=int(history.blocks.bytes[history.blocks.occupied(peak)].sum()),
+        peak_time_ns=_time(since, peak),
+        peak_active_bytes=history.active_in(peak),
         peak_reserved_bytes=history.reserved_in(peak),
         peak_free_bytes=space and space.bytes,
         peak_free_piece_count=space and space.pieces,
         peak_largest_free_bytes=space and space.largest_bytes,
+        max_active_bytes=history.active_in(history.active_peak),
+        max_active_event_id=history.active_peak,
+        max_active_time_ns=_time(since, history.active_peak),
+        max_reserved_bytes=None if full is None else history.reserved_in(full),
+        max_reserved_event_id=full,
+        max_reserved_time_ns=None if full is None else _time(since, full),
         end_bytes=history.held(last),
         end_allocated_bytes=device.end_allocated_bytes,
         end_reserved_bytes=history.reserved_end,
@@ -251,6 +270,11 @@ def _since(history: History) -> Ints | None:
         return None
     since: Ints = np.maximum.accumulate(time_ns) - time_ns[0]
     return since
+
+
+def _time(since: Ints | None, state: int) -> int | None:
+    """Return the time of a state since the first event; None before it, or if unknown."""
+    return int(since[state]) if since is not None and state >= 0 else None
 
 
 # --- what is held ---------------------------------------------------------------------------------

@@ -96,6 +96,7 @@ def device_name(device: DeviceMemory) -> str:
 def sentences(device: DeviceMemory) -> Iterator[str]:
     """Say in sentences what the peak was, what grows, and why a request could not be met."""
     yield f"{_peak(device)}."
+    yield from (f"{maximum}." for maximum in _maxima(device))
     if device.start_bytes:
         yield f"{_start(device)}."
     for leak in () if device.growth is None else device.growth.leaks[:_MOST_LEAKS]:
@@ -115,6 +116,8 @@ def _head(device: DeviceMemory) -> Iterator[str]:
     named = device_name(device)
     yield text.heading(f"Memory of {named}: {_counted(device.event_count, 'event')}{span}")
     yield from text.wrapped(_peak(device))
+    for maximum in _maxima(device):
+        yield from text.wrapped(maximum)
     if device.start_bytes:
         yield _start(device)
     rounded = device.end_allocated_bytes
@@ -133,16 +136,30 @@ def _start(device: DeviceMemory) -> str:
 
 
 def _peak(device: DeviceMemory) -> str:
-    if device.peak_event_id < 0:
-        when = "before the first event"
-    elif device.peak_time_ns is None:
-        when = f"at event {device.peak_event_id:,}"
-    else:
-        event = f"event {device.peak_event_id:,}"
-        when = f"{text.duration(device.peak_time_ns)} after the first event ({event})"
+    when = _when(device.peak_event_id, device.peak_time_ns)
     waiting = device.peak_active_bytes - device.peak_bytes
     pending = f", {size(waiting)} more waits for other streams" if waiting else ""
     return f"Peak: {size(device.peak_bytes)} allocated {when}{pending}{_reserved(device)}"
+
+
+def _maxima(device: DeviceMemory) -> Iterator[str]:
+    """Say where more was in use, or reserved, than at the peak of what the program held."""
+    if device.max_active_bytes > device.peak_active_bytes:
+        when = _when(device.max_active_event_id, device.max_active_time_ns)
+        most = size(device.max_active_bytes)
+        yield f"Most in use, with what waits for other streams: {most} {when}"
+    most_reserved, at = device.max_reserved_bytes, device.max_reserved_event_id
+    if most_reserved is None or at is None or most_reserved == device.peak_reserved_bytes:
+        return
+    yield f"Most reserved: {size(most_reserved)} {_when(at, device.max_reserved_time_ns)}"
+
+
+def _when(event: int, time_ns: int | None) -> str:
+    if event < 0:
+        return "before the first event"
+    if time_ns is None:
+        return f"at event {event:,}"
+    return f"{text.duration(time_ns)} after the first event (event {event:,})"
 
 
 def _counted(number: int, noun: str) -> str:
