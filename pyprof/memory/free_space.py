@@ -6,16 +6,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pyprof.arrays import NONE
+from pyprof.memory.history import ALLOC, FREE_COMPLETED, replay
 from pyprof.memory.unpickle import ACTIONS
 
 if TYPE_CHECKING:
     from pyprof.arrays import Ints
     from pyprof.memory.history import Blocks
-    from pyprof.memory.snapshot import Events, Segments
+    from pyprof.memory.snapshot import Snapshot
 
 _ROUNDED_TO = 512
 """Bytes: blocks are multiples of it."""
+_UNSPLIT_BYTES = 1 << 20
+"""Up to so many bytes behind a large block stay part of it (`should_split` of torch's allocator);
+blocks up to this size are of the small pool, whose rests are split off, as those of expandable
+segments are."""
+_MOST_PAIRS = 32
+"""Per block; damaged files alone have more neighbours than this."""
 _ADDS = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]
+_SEGMENT_FREE = ACTIONS.index("segment_free")
 _TAKES = [ACTIONS.index(name) for name in ("segment_free", "segment_unmap")]
 
 
@@ -27,28 +36,104 @@ class FreeSpace(NamedTuple):
     largest_bytes: int
 
 
-def free_space(
-    segments: Segments, device: int, events: Events, blocks: Blocks, state: int
-) -> FreeSpace:
+def free_space(snapshot: Snapshot, device: int, blocks: Blocks, state: int) -> FreeSpace:
     """Find the free pieces of a device's segments in a state.
 
     The segments of that time are those of the end, with what came and went since undone. Pieces end
     where segments do, unless those can grow.
     """
+    segments, events = snapshot.segments, snapshot.of_device(device)
     own = segments.device == device
     later = np.arange(len(events)) > state
     came, went = (later & np.isin(events.action, kinds) for kinds in (_ADDS, _TAKES))
-    occupied = blocks.occupied(state)
-    held = blocks.bytes[occupied]
+    occupied = np.flatnonzero(blocks.occupied(state))
     spans = [
         (segments.address[own], segments.bytes[own], 1),
         (events.address[came], events.bytes[came], -1),
         (events.address[went], events.bytes[went], 1),
-        (blocks.address[occupied], -(-held // _ROUNDED_TO) * _ROUNDED_TO, _USED),
+        (blocks.address[occupied], _sizes(snapshot, device, blocks, occupied), _USED),
     ]
     fixed = own & ~segments.expandable
-    ends = np.concatenate([segments.address[fixed], (segments.address + segments.bytes)[fixed]])
-    return _pieces(spans, ends)
+    gone = events.action == _SEGMENT_FREE
+    gone &= later & ~np.isin(events.address, segments.address[own])
+    address = np.concatenate([segments.address[fixed], events.address[gone]])
+    size = np.concatenate([segments.bytes[fixed], events.bytes[gone]])
+    return _pieces(spans, np.concatenate([address, address + size]))
+
+
+# --- what blocks take -----------------------------------------------------------------------------
+
+
+def _sizes(snapshot: Snapshot, device: int, blocks: Blocks, rows: Ints) -> Ints:
+    """Return the bytes that some blocks take up: rounded up, and with a tail too small to split.
+
+    The end state has the sizes of its blocks. Of others, the tail is what was free behind the block
+    when it was allocated.
+    """
+    segments, events = snapshot.segments, snapshot.of_device(device)
+    own = segments.device == device
+    sizes = -(-blocks.bytes[rows] // _ROUNDED_TO) * _ROUNDED_TO
+    if not segments.expandable[own].any():
+        large = np.flatnonzero((sizes > _UNSPLIT_BYTES) & (blocks.allocated[rows] >= 0))
+        sizes[large] += _tails(
+            blocks.address[rows[large]] + sizes[large],
+            blocks.allocated[rows[large]],
+            _bounds(snapshot, device, blocks),
+        )
+    last = np.flatnonzero(blocks.freed[rows] == len(events))
+    at_end = np.flatnonzero(own[snapshot.blocks.segment])
+    at_end = at_end[np.argsort(snapshot.blocks.address[at_end], kind="stable")]
+    address = np.append(snapshot.blocks.address[at_end], NONE)
+    place = np.searchsorted(address[:-1], blocks.address[rows[last]])
+    same = address[place] == blocks.address[rows[last]]
+    sizes[last[same]] = snapshot.blocks.bytes[at_end[place[same]]]
+    return sizes
+
+
+class _Bounds(NamedTuple):
+    """Addresses that no block reaches over from the event `since` until `until`, ascending."""
+
+    address: Ints
+    since: Ints
+    until: Ints
+
+
+def _bounds(snapshot: Snapshot, device: int, blocks: Blocks) -> _Bounds:
+    """List the beginnings of blocks, and the ends of segments."""
+    segments, events = snapshot.segments, snapshot.of_device(device)
+    kind = np.full(len(events), NONE)
+    kind[np.isin(events.action, _ADDS)] = ALLOC
+    kind[np.isin(events.action, _TAKES)] = FREE_COMPLETED
+    recorded = replay(kind, events.address, events.bytes).blocks
+    own = (segments.device == device) & ~np.isin(segments.address, recorded.address)
+    throughout = segments.address[own] + segments.bytes[own]
+    columns = (
+        [blocks.address, recorded.address + recorded.bytes, throughout],
+        [blocks.allocated, recorded.allocated, np.full(len(throughout), NONE)],
+        [blocks.freed, recorded.freed, np.full(len(throughout), len(events))],
+    )
+    bounds = _Bounds(*map(np.concatenate, columns))
+    order = np.argsort(bounds.address, kind="stable")
+    return _Bounds(*(column[order] for column in bounds))
+
+
+def _tails(ends: Ints, event: Ints, bounds: _Bounds) -> Ints:
+    """Return the bytes between each end and the next bound of that event; 0 if enough to split."""
+    first = np.searchsorted(bounds.address, ends, "left")
+    counts = np.searchsorted(bounds.address, ends + _UNSPLIT_BYTES, "right") - first
+    tails = np.zeros(len(ends), np.int64)
+    if counts.sum() > _MOST_PAIRS * (len(bounds.address) + len(ends)):
+        return tails
+    of = np.repeat(np.arange(len(ends)), counts)
+    bound = np.arange(len(of)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
+    there = (bounds.since[bound] <= event[of]) & (event[of] < bounds.until[bound])
+    of, bound = of[there], bound[there]  # by end, then by address: the first is the next
+    nearest = np.append(True, of[1:] != of[:-1])[: len(of)]
+    tails[of[nearest]] = bounds.address[bound[nearest]] - ends[of[nearest]]
+    return tails
+
+
+# --- pieces ---------------------------------------------------------------------------------------
 
 
 _USED = 1 << 32

@@ -75,8 +75,7 @@ class SnapshotDevice(RecordedDevice):
 
     def free_space(self, state: int) -> FreeSpace | None:
         """Find what the allocator holds unused."""
-        segments, events = self.snapshot.segments, self.snapshot.of_device(self.number)
-        return free_space(segments, self.number, events, self.history.blocks, state)
+        return free_space(self.snapshot, self.number, self.history.blocks, state)
 
     def request(self, event: int) -> tuple[int, int | None, str | None]:
         """Give what an OOM asked for, what the device had free, and the line that asked."""

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import json
 import pickle
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pyprof.memory import snapshot as reader
+from pyprof.memory import unpickle
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyprof.memory.snapshot import Snapshot
 
 MIB = 1 << 20
 _BASE = 0x7F00_0000_0000
@@ -148,6 +155,17 @@ def write(path: Path, *devices: Device) -> Path:
     """Write a snapshot."""
     path.write_bytes(pickle.dumps(snapshot(*devices)))
     return path
+
+
+def parsed(taken: dict[str, Any]) -> Snapshot:
+    """Read what would be pickled, without the process of its own that files are read in."""
+    head, out = unpickle._columns(*unpickle._load(io.BytesIO(pickle.dumps(taken))))
+    target = io.BytesIO()
+    unpickle._write(head, out.arrays, target)
+    content = target.getbuffer()
+    size = int.from_bytes(content[:8], "little")
+    head = json.loads(bytes(content[8 : 8 + size]))
+    return reader._snapshot(head, reader._columns(head["columns"], content[8 + size :]))
 
 
 _START_US = 1_700_000_000_000_000

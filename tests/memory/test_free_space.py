@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pyprof.memory import read
-from pyprof.memory.free_space import FreeSpace
+from pyprof.memory import read, snapshot_history, stacks
+from pyprof.memory.free_space import FreeSpace, free_space
 from tests.memory import built
+from tests.memory.allocator import MIB, Allocator
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +46,29 @@ def test_pieces_are_those_between_blocks(tmp_path: Path, seed: int) -> None:
             live.append(device.alloc(rng.randrange(1, 4000)))
     (recorded,) = read.read(built.write(tmp_path / "x.pickle", device)).devices
     assert recorded.free_space(len(device.events) - 1) == _by_hand(device)
+
+
+_SIZES = (300, 5000, 900_000, MIB + 1, 3 * MIB // 2, 7 * MIB, 11 * MIB + 5, 31 * MIB)
+
+
+@given(st.integers(0, 10**9))
+def test_tails_inside_blocks_are_no_pieces(seed: int) -> None:
+    """Pieces after each event are those of the allocator itself, which keeps small rests."""
+    rng = Random(seed)  # noqa: S311 - no secret
+    allocator, live = Allocator(), list[int]()
+    for _ in range(rng.randrange(2, 40)):
+        if live and rng.random() < 0.45:
+            allocator.free(live.pop(rng.randrange(len(live))))
+        elif rng.random() < 0.05:
+            allocator.empty_cache()
+        else:
+            live.append(allocator.alloc(rng.choice(_SIZES) - rng.randrange(300)))
+    taken = built.parsed(allocator.snapshot())
+    blocks = snapshot_history.history(taken, 0, stacks.describe(taken)).history.blocks
+    for state, sizes in enumerate(allocator.pieces):
+        if allocator.events[state]["action"] in ("alloc", "free_completed"):
+            expected = FreeSpace(sum(sizes), len(sizes), max(sizes, default=0))
+            assert free_space(taken, 0, blocks, state) == expected
 
 
 def test_segments_that_came_later_do_not_count(tmp_path: Path) -> None:

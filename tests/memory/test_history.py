@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -24,7 +24,10 @@ _PLACES = (built.user(1), built.user(2), built.CALL, built.ENGINE)
 
 
 def _history(path: Path, device: int = 0) -> History:
-    taken = snapshot.read(path)
+    return _history_of(snapshot.read(path), device)
+
+
+def _history_of(taken: snapshot.Snapshot, device: int = 0) -> History:
     return snapshot_history.history(taken, device, stacks.describe(taken)).history
 
 
@@ -57,24 +60,19 @@ def _at_random(rng: Random, forget: bool) -> built.Device:  # noqa: FBT001 - dra
 
 
 @given(st.integers(0, 10**9), st.booleans())
-def test_levels_equal_brute_force(tmp_path_factory: Any, seed: int, forget: bool) -> None:  # noqa: ANN401, FBT001 - pytest's, drawn
+def test_levels_equal_brute_force(seed: int, forget: bool) -> None:  # noqa: FBT001 - drawn
     """With reused addresses, blocks that wait for streams, a ring that overflowed."""
-    device = _at_random(Random(seed), forget)  # noqa: S311 - no secret
-    path = tmp_path_factory.getbasetemp() / "random.pickle"
-    _check(_history(built.write(path, device)), built.levels(built.snapshot(device)))
+    taken = built.snapshot(_at_random(Random(seed), forget))  # noqa: S311 - no secret
+    _check(_history_of(built.parsed(taken)), built.levels(taken))
 
 
 @given(st.integers(0, 10**9), st.booleans())
-def test_blocks_that_wait_for_a_stream_stay_occupied(
-    tmp_path_factory: Any,  # noqa: ANN401 - pytest's
-    seed: int,
-    forget: bool,  # noqa: FBT001 - drawn
-) -> None:
+def test_blocks_that_wait_for_a_stream_stay_occupied(seed: int, forget: bool) -> None:  # noqa: FBT001 - drawn
     """As of `record_stream`: the most that is occupied is more than the peak, or later."""
     device = _at_random(Random(seed), forget)  # noqa: S311 - no secret
-    if not any(event["action"] == "free_requested" for event in device.events):
-        return  # then the last event of a block is all that tells when it was given back
-    history = _history(built.write(tmp_path_factory.getbasetemp() / "random.pickle", device))
+    if not {"free_requested", "free_completed"} <= {event["action"] for event in device.events}:
+        return  # of recordings with one kind of frees, that is when blocks are given back
+    history = _history_of(built.parsed(built.snapshot(device)))
     expected = built.occupied(built.snapshot(device))
     assert (history.active_in(BEFORE), history.active.tolist()) == (expected.start, expected.after)
     assert history.active_in(history.active_peak) == expected.peak

@@ -136,6 +136,8 @@ class DeviceMemory:
     """What the allocator had of the device at the peak; null where nothing tells."""
     peak_free_bytes: int | None
     """Of that, what nobody used: fragments and cache; null where the file tells of no segments."""
+    peak_rounding_bytes: int | None
+    """Of that, what blocks take beyond what was asked for; null likewise."""
     peak_free_piece_count: int | None
     """In so many pieces; null likewise."""
     peak_largest_free_bytes: int | None
@@ -239,6 +241,7 @@ def _device(
         peak_active_bytes=history.active_in(peak),
         peak_reserved_bytes=history.reserved_in(peak),
         peak_free_bytes=space and space.bytes,
+        peak_rounding_bytes=_rounding(history, peak, space),
         peak_free_piece_count=space and space.pieces,
         peak_largest_free_bytes=space and space.largest_bytes,
         max_active_bytes=history.active_in(history.active_peak),
@@ -275,6 +278,15 @@ def _since(history: History) -> Ints | None:
 def _time(since: Ints | None, state: int) -> int | None:
     """Return the time of a state since the first event; None before it, or if unknown."""
     return int(since[state]) if since is not None and state >= 0 else None
+
+
+def _rounding(history: History, state: int, space: FreeSpace | None) -> int | None:
+    """Return what blocks take beyond what was asked for; None if unknown."""
+    reserved = history.reserved_in(state)
+    if space is None or reserved is None:
+        return None
+    rounding = reserved - history.active_in(state) - space.bytes
+    return rounding if rounding >= 0 else None  # events are missing, as a note says
 
 
 # --- what is held ---------------------------------------------------------------------------------

@@ -170,17 +170,20 @@ def _reserved(device: DeviceMemory) -> str:
     reserved, free = device.peak_reserved_bytes, device.peak_free_bytes
     if reserved is None:
         return ""
-    unused = reserved - device.peak_active_bytes
-    if unused < 0:  # events are missing, which a note says
+    rest = reserved - device.peak_active_bytes
+    if rest < 0:  # events are missing, which a note says
         return f"; {size(reserved)} reserved"
+    unused = rest if free is None else min(free, rest)
     share = f"{text.percent(unused / reserved)} %" if reserved else "0 %"
     pieces = ""
-    if free and device.peak_largest_free_bytes is not None:
+    if unused and device.peak_largest_free_bytes is not None:
         pieces = (
-            f" in {device.peak_free_piece_count:,} pieces, the largest "
+            f" in {_counted(device.peak_free_piece_count or 0, 'piece')}, the largest "
             f"{size(device.peak_largest_free_bytes)}"
         )
-    return f"; {size(reserved)} reserved, {size(unused)} of it ({share}) unused{pieces}"
+    rounding = device.peak_rounding_bytes
+    rounded = f"; blocks are rounded up by {size(rounding)}" if rounding else ""
+    return f"; {size(reserved)} reserved, {size(unused)} of it ({share}) unused{pieces}{rounded}"
 
 
 def size(value: float | None) -> str:
