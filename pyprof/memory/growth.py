@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pyprof import student
 from pyprof.arrays import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Floats, Ints
     from pyprof.memory.history import History
 
 LEAST_STEPS = 3
@@ -26,6 +27,7 @@ class Leak(NamedTuple):
     bytes: int
     """From the first compared end to the last."""
     bytes_per_step: float
+    """The slope of a straight line fitted to what it holds at the ends."""
     blocks: int
     """How many more it holds."""
 
@@ -54,12 +56,10 @@ def _leaks(history: History, states: Ints) -> list[Leak]:
     blocks = history.blocks
     amounts = _at_ends(history, states, blocks.bytes)
     counts = _at_ends(history, states, np.ones(len(blocks), np.int64))
-    leaking = _leaking(np.diff(amounts, axis=1))
     names = (*lines.names, None)
-    steps = len(states) - 1
     leaks = [
-        Leak(names[row], int(more), more / steps, int(counts[row, -1] - counts[row, 0]))
-        for row in np.flatnonzero(leaking).tolist()
+        Leak(names[row], int(more), rate, int(counts[row, -1] - counts[row, 0]))
+        for row, rate in _leaking(amounts)
         for more in [int(amounts[row, -1] - amounts[row, 0])]
     ]
     return sorted(leaks, key=lambda leak: -leak.bytes)
@@ -67,19 +67,70 @@ def _leaks(history: History, states: Ints) -> list[Leak]:
 
 _LEAST_RISES = 3
 """Caches that fill once or twice are no leaks."""
+_SIGNIFICANT = 0.001
+"""The most likely that a line's growth may be chance, of all lines together."""
+_LITTLE = 0.02
+"""A share of the variance: nearly all walks at random leave more."""
+_DRIFT = 0.01
+_GOES_ON = 0.25
+"""In its second half a leak grows by at least this share of its whole rate."""
 
 
-def _leaking(change: Ints) -> Mask:
-    """Tell which lines, by what each step added to them, never give back, and keep growing.
+def _leaking(held: Ints) -> list[tuple[int, float]]:
+    """List the lines that keep growing, with bytes per step, by what they hold at ends of steps.
 
-    Not every step need add: some programs keep something every tenth.
+    That varies from step to step, as batches do: a line leaks if it grows by more than chance
+    explains, to new highs at least three times, the last of them in the last third, and in the
+    second half, too. Not every step need add: some programs keep something every tenth.
     """
-    steps = change.shape[1]
-    rises = change > 0
+    steps = held.shape[1] - 1
+    highest = np.maximum.accumulate(held, axis=1)
+    rises = highest[:, 1:] > highest[:, :-1]
     late = rises[:, steps - max(steps // 3, 1) :].any(axis=1)
     often = rises.sum(axis=1) >= min(_LEAST_RISES, steps)
-    leaking: Mask = (change >= 0).all(axis=1) & often & late
-    return leaking
+    rows = np.flatnonzero(late & often)
+    amounts = held[rows].astype(np.float64)
+    rate, rest = _fit(amounts)
+    significant = (rate > 0) & (_chance(amounts, rate, rest) < _SIGNIFICANT / max(len(held), 1))
+    goes_on = _fit(amounts[:, steps // 2 :])[0] >= _GOES_ON * rate
+    chosen = significant & goes_on
+    return [*zip(rows[chosen].tolist(), rate[chosen].tolist(), strict=True)]
+
+
+def _centred(count: int) -> Floats:
+    return np.arange(count) - (count - 1) / 2
+
+
+def _fit(held: Floats) -> tuple[Floats, Floats]:
+    """Fit a straight line to each row; return its slope, and what it leaves."""
+    x = _centred(held.shape[1])
+    slope = held @ x / (x @ x)
+    return slope, held - held.mean(axis=1, keepdims=True) - slope[:, None] * x
+
+
+def _chance(held: Floats, slope: Floats, rest: Floats) -> Floats:
+    """Return how likely levels that do not grow have such a slope.
+
+    Neighbours that deviate alike count as fewer points, by the autocorrelation of what the line
+    leaves: levels may walk at random. They do not if next to nothing is left, or if the mean of the
+    steps' changes is surely not 0.
+    """
+    count = held.shape[1]
+    x = _centred(count)
+    left = (rest * rest).sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alike = np.clip(np.nan_to_num((rest[:, 1:] * rest[:, :-1]).sum(axis=1) / left), 0, 1)
+        change = np.diff(held)
+        drift = change.mean(axis=1) / change.std(axis=1, ddof=1) * np.sqrt(count - 1)
+        straight = left <= _LITTLE * (left + slope * slope * (x @ x))
+        alike[straight | (_two_sided_p(drift, count - 2) < _DRIFT)] = 0
+        freedom = np.maximum(count * (1 - alike) / (1 + alike) - 2, 1)
+        return _two_sided_p(slope / np.sqrt(left / (freedom * (x @ x))), freedom)
+
+
+def _two_sided_p(t: Floats, freedom: Floats | int) -> Floats:
+    finite = np.nan_to_num(t, posinf=np.inf, neginf=-np.inf)  # nothing over nothing shows nothing
+    return student.two_sided_p(finite, np.asarray(freedom, np.float64))
 
 
 def _at_ends(history: History, states: Ints, amount: Ints) -> Ints:

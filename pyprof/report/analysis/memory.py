@@ -73,7 +73,7 @@ class LeakingLine:
     bytes: int
     """From the first compared end of a step to the last."""
     bytes_per_step: float
-    """The mean."""
+    """Slope of a straight line fitted to what it holds at the ends of steps."""
     block_count: int
     """How many more blocks it holds."""
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from pyprof.report.diff import student
+from pyprof import student
 
 if TYPE_CHECKING:
     from pyprof.arrays import Floats, Ints

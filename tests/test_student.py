@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pyprof.report.diff.student import quantile, two_sided_p
+from pyprof.student import quantile, two_sided_p
 
 TABLE = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 10: 2.228, 30: 2.042, 120: 1.980}
 """t beyond which lie 5 % on both sides, as printed in textbooks."""
