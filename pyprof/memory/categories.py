@@ -24,10 +24,12 @@ CATEGORIES = (
     "activations",
     "temporaries",
     "workspace",
+    "autocast copies",
 )
 DIRECTIONS = ("forward", "backward", "optimizer", "communication")
 
-_PARAMETERS, _GRADIENTS, _STATE, _ACTIVATIONS, _TEMPORARIES, _WORKSPACE = range(len(CATEGORIES))
+(_PARAMETERS, _GRADIENTS, _STATE, _ACTIVATIONS, _TEMPORARIES, _WORKSPACE,
+ _AUTOCAST_COPIES) = range(len(CATEGORIES))  # fmt: skip
 _FORWARD, _BACKWARD, _OPTIMIZER, _COMMUNICATION = range(len(DIRECTIONS))
 
 BEFORE_HISTORY = "live before the history began"
@@ -115,10 +117,17 @@ def _rules(blocks: Blocks, evidence: Evidence, direction: Ints, released: Mask) 
     within_update = ~in_forward & ~in_backward
     kept = ~backward & ~optimizer & ~in_optimizer
     within_step = ~in_backward & ~in_optimizer
+    made = by(Clue.MODULE_MADE) & ~forward & ~backward & ~optimizer
+    weights = blocks.bytes[(before | made) & (blocks.bytes > 0)]
+    copied = by(Clue.AUTOCAST_COPY)
     freed_elsewhere = released & ((evidence.freed != 0) | (evidence.freed_in != NONE))
     return [
         _Rule(_WORKSPACE, "allocated for a library's workspace", by(Clue.WORKSPACE)),
         _Rule(_STATE, "allocated where the optimizer sets up its state", by(Clue.OPTIMIZER_STATE)),
+        _Rule(_AUTOCAST_COPIES, "copied by autocast, kept until its end",
+              copied & freed_by(Clue.AUTOCAST_END)),
+        _Rule(_AUTOCAST_COPIES, "inferred: copied by autocast, half as large as a parameter",
+              copied & np.isin(2 * blocks.bytes, weights) & ~freed_in(_FORWARD)),
         _Rule(_GRADIENTS, "allocated by AccumulateGrad or for DDP's buckets",
               by(Clue.ACCUMULATES)),
         _Rule(_GRADIENTS, "allocated in the backward pass, freed by zero_grad",
@@ -138,7 +147,7 @@ def _rules(blocks: Blocks, evidence: Evidence, direction: Ints, released: Mask) 
         _Rule(_GRADIENTS, "inferred: allocated in the backward pass, freed after it",
               backward & freed_elsewhere),
         _Rule(_PARAMETERS, "allocated where a module is built, moved or loaded",
-              by(Clue.MODULE_MADE) & ~forward & ~backward & ~optimizer),
+              made),
         _Rule(_ACTIVATIONS, f"{BEFORE_HISTORY}, freed by the backward pass",
               before & kept & freed_by(Clue.BACKWARD)),
         _Rule(_ACTIVATIONS, "allocated outside of the backward pass, freed by it",

@@ -144,6 +144,8 @@ class History:
     """By `category`, `evidence`, `layer`, `line`, `op`, `direction`; one entry per block each."""
     given_back_by: Mapping[str, Labels] = field(default_factory=dict)
     """What gave each block back, by some of these; NONE also where nothing did."""
+    half_precision: bool = False
+    """Whether anything is known to be computed in 16 bits, by autocast or by its own type."""
 
     @cached_property
     def change(self) -> Ints:

@@ -68,6 +68,8 @@ def history(
         _reserved_change(events),
         _labels(snapshot, device, events, blocks, stack, event, described, sites),
         _given_back_by(events, blocks, described),
+        bool((described.clues & stacks.Clue.HALF).any())
+        or (capture is not None and trace_history.has_half_precision(capture)),
     )
     return Replayed(made, tuple(_notes(snapshot, own, made, replayed.lost)))
 

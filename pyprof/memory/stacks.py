@@ -40,6 +40,12 @@ class Clue(IntFlag):
     """A module of torch is built, moved, or loaded."""
     FORWARD = auto()
     COMMUNICATION = auto()
+    AUTOCAST_COPY = auto()
+    """Autocast converts a tensor; of a weight it keeps the copy."""
+    AUTOCAST_END = auto()
+    """Autocast lets go of the copies of weights."""
+    HALF = auto()
+    """Something is computed in 16 bits: autocast is on, or a kernel's type says so."""
     ENGINE_THREAD = auto()
     """No frame, in a recording of Python frames: autograd's threads run no Python."""
 
@@ -63,6 +69,11 @@ _CLUES: tuple[tuple[Clue, str, str], ...] = (
     (Clue.MODULE_MADE, r"", _TORCH + r"nn[/\\](?:init|parameter)\.py$"),
     (Clue.FORWARD, r"^(?:_call_impl|_wrapped_call_impl)$", _TORCH + r"nn[/\\]modules[/\\]module"),
     (Clue.FORWARD, r"^forward$", r"\.py$"),
+    (Clue.AUTOCAST_COPY, r"\bautocast::cached_cast\b", r""),
+    (Clue.AUTOCAST_END, r"\bautocast::clear_cache\b", r""),
+    (Clue.AUTOCAST_END, r"^__exit__$", _TORCH + r"amp[/\\]autocast_mode\.py$"),
+    (Clue.HALF, r"\bautocast::|\bc10::(?:BFloat16|Half)\b", r""),
+    (Clue.HALF, r"", _TORCH + r"amp[/\\]autocast_mode\.py$"),
     (Clue.COMMUNICATION, r"\bc10d::", r""),
     (Clue.COMMUNICATION, r"", _TORCH + r"distributed[/\\]"),
 )  # fmt: skip

@@ -5,6 +5,7 @@ An event is tied to its op, layer and line as a kernel is: by where on its threa
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -79,6 +80,7 @@ def histories(
     `name_of` names a type of device, or of memory.
     """
     sites = find_sites(capture, events)
+    half = has_half_precision(capture)
     marked_by, moments = step_bounds(capture)
     keys = np.stack([events.pid, events.device_type, events.device])
     devices, device_of = np.unique(keys, axis=1, return_inverse=True)
@@ -87,14 +89,14 @@ def histories(
         rows = np.flatnonzero(device_of.reshape(-1) == place)
         name = name_of(kind) if number < 0 else f"{name_of(kind)}:{number}"
         name = f"{name} of process {pid}" if several else name
-        history, notes = _history(name, events, rows, sites)
+        history, notes = _history(name, events, rows, sites, half_precision=half)
         states = np.searchsorted(events.time_ns[rows], moments, "right") - 1
         steps = (marked_by, tuple(states[states >= 0].tolist()))
         yield TraceDevice(history, rows, steps, notes)
 
 
 def _history(
-    name: str, events: MemoryEvents, rows: Ints, sites: Sites
+    name: str, events: MemoryEvents, rows: Ints, sites: Sites, *, half_precision: bool
 ) -> tuple[History, tuple[str, ...]]:
     size = events.bytes[rows]
     replayed = replay(np.where(size > 0, ALLOC, FREE_COMPLETED), events.address[rows], np.abs(size))
@@ -132,6 +134,7 @@ def _history(
         np.diff(reserved, prepend=reserved[0]) if has_reserved else None,
         labels,
         given_back,
+        half_precision,
     )
     notes = _notes(history, events.allocated[rows], replayed.lost)
     inferred = (_INFERRED,) if made_up(events.address[rows]).any() else ()
@@ -176,6 +179,20 @@ def _notes(history: History, allocated: Ints, lost: int) -> Iterator[str]:
         )
     if lost:
         yield f"{lost:,} frees are of blocks whose allocation was not recorded"
+
+
+_HALF = re.compile(r"""['"]b?float16['"]""")
+_HALF_KERNEL = re.compile(
+    r"(?i)bf16|bfloat16|fp16|float16|_f16|f16f|h(?:884|1688|16816)gemm|__half"
+)
+
+
+def has_half_precision(capture: Capture) -> bool:
+    """Whether an op takes float16 or bfloat16, or a kernel's name says so."""
+    names = capture.activities.column("name").unique().to_pylist()
+    return any(map(_HALF.search, read_texts(capture.ranges).templates)) or any(
+        _HALF_KERNEL.search(name) for name in names if name
+    )
 
 
 # --- where events happened ------------------------------------------------------------------------

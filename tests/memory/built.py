@@ -46,6 +46,11 @@ INIT_GROUP = ("_init_group", f"{TORCH}/optim/adam.py", 180)
 STEP = ("step", f"{TORCH}/optim/adam.py", 240)
 ZERO_GRAD = ("zero_grad", f"{TORCH}/optim/optimizer.py", 960)
 APPLY = ("_apply", f"{TORCH}/nn/modules/module.py", 900)
+CACHED_CAST = (
+    "at::autocast::cached_cast(c10::ScalarType, at::Tensor const&, c10::DeviceType)", "??", 0,
+)  # fmt: skip
+CLEAR_CACHE = ("at::autocast::clear_cache()", "??", 0)
+AUTOCAST_EXIT = ("__exit__", f"{TORCH}/amp/autocast_mode.py", 390)
 WORKSPACE = ("at::cuda::getNewWorkspace()", "??", 0)
 
 

@@ -200,6 +200,26 @@ def test_free_by_a_hook_amid_the_backward_pass_is_in_it(tmp_path: Path) -> None:
     assert _said(built.write(tmp_path / "x.pickle", device))[100][0] == "temporaries"
 
 
+def test_copies_of_weights_by_autocast(tmp_path: Path) -> None:
+    """By what frees them at its end, or by their size; other casts are what they would be."""
+    device = built.Device()
+    for size in (1000, 3000):
+        device.alloc(size, built.APPLY, built.user(3))
+    stack = (built.CACHED_CAST, built.CALL, built.user(10))
+    saved = device.alloc(500, *stack)
+    kept, cast = device.alloc(400, *stack), device.alloc(200, *stack)
+    passing = device.alloc(1500, *stack)
+    device.free(passing, built.CALL, built.user(10))
+    device.free(kept, built.CLEAR_CACHE, built.AUTOCAST_EXIT, built.user(11))
+    for block in (saved, cast):
+        device.free(block, built.NODE, built.ENGINE)
+    said = _said(built.write(tmp_path / "x.pickle", device))
+    assert said[400][:2] == ("autocast copies", "copied by autocast, kept until its end")
+    half = "inferred: copied by autocast, half as large as a parameter"
+    assert said[500][:2] == ("autocast copies", half)
+    assert (said[200][0], said[1500][0]) == ("activations", "temporaries")
+
+
 def test_directions_of_ranges_where_stacks_say_none(tmp_path: Path) -> None:
     """A user's range named `backward` tells; stacks come first."""
     device = built.Device()

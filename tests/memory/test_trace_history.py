@@ -76,6 +76,44 @@ def test_a_run_on_the_cpu_is_told_in_full(trained: tuple[Path, dict[str, int]]) 
     assert sum(group.bytes for group in device.by["op"]) == device.peak_bytes
 
 
+def _profiled(path: Path, precision: str) -> memory.DeviceMemory:
+    """Train two steps of a model in float32, under autocast, or in bfloat16."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(64, 256), torch.nn.LayerNorm(256), torch.nn.GELU(), torch.nn.Linear(256, 64)
+    )
+    x = torch.randn(512, 64)
+    if precision == "bfloat16":
+        model, x = model.bfloat16(), x.bfloat16()
+    optimizer = torch.optim.SGD(model.parameters())
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, record_shapes=True
+    ) as profiler:
+        for _ in range(2):
+            optimizer.zero_grad()
+            with torch.autocast("cpu", torch.bfloat16, enabled=precision == "autocast"):
+                loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+    profiler.export_chrome_trace(str(path))
+    return _analysed(path)
+
+
+def test_predicted_peaks_in_16_bits_are_those_of_torch(tmp_path: Path) -> None:
+    """Within the interval; what has bfloat16 already is not told to take it."""
+    found = _profiled(tmp_path / "float32.pt.trace.json", "float32")
+    predicted = {each.change: each for each in found.changes}
+    named = {"autocast": "autocast to bfloat16", "bfloat16": "the model in bfloat16"}
+    for precision, change in named.items():
+        real = _profiled(tmp_path / f"{precision}.pt.trace.json", precision)
+        low, high = predicted[change].low_bytes, predicted[change].high_bytes
+        assert low is not None
+        assert high is not None
+        assert low <= real.peak_bytes - real.start_bytes <= high  # less what earlier runs left
+        assert not {each.change for each in real.changes} & set(named.values())
+
+
 # --- built traces ---------------------------------------------------------------------------------
 
 

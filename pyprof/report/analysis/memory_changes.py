@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.arrays import NONE
 from pyprof.memory.history import BEFORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Floats, Ints, Mask
     from pyprof.memory.history import History
     from pyprof.report.analysis.memory_time import LayerWork
 
 _LEAST_SHARE = 0.01
-"""Changes that save less of the peak are not worth a line."""
+"""Changes that move the peak by less are not worth a line."""
 _MOST_LAYERS = 30
 
 
@@ -31,11 +32,15 @@ class PossibleChange:
     change: str
     """What to change."""
     peak_bytes: int
-    """The peak then."""
+    """The peak then; the middle of the interval where only that is known."""
     saved_bytes: int
-    """How much lower that is."""
+    """How much lower that is; below 0: how much higher."""
     assumes: str
     """What is taken for granted."""
+    low_bytes: int | None = None
+    """The peak then, at least; null where it follows without an interval."""
+    high_bytes: int | None = None
+    """The peak then, at most; null likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +77,23 @@ def possible_changes(history: History) -> tuple[PossibleChange, ...]:
                 "the fused optimizer updates in place"),
         _change(history, "half the batch", scaling, 0.5,
                 "activations and temporaries are proportional to the batch"),
-        _change(history, "activations of half the width (bfloat16 for float32)", activations, 0.5,
-                "activations are float32, and the ops take bfloat16"),
         _change(history, "optimizer state of half the width", in_category("optimizer state"), 0.5,
                 "the state is float32, and the optimizer takes bfloat16"),
         _change(history, "gradients that are freed before the forward pass", _across(history), 1.0,
                 "zero_grad(set_to_none=True) comes before the forward pass"),
     ]  # fmt: skip
-    worth = [
-        each for each in reckoned if each.saved_bytes >= _LEAST_SHARE * history.held(history.peak)
-    ]
+    reckoned += bfloat16(history)
+    least = _LEAST_SHARE * history.held(history.peak)
+    worth = [each for each in reckoned if _moved(history, each) >= least]
     return tuple(sorted(worth, key=lambda each: -each.saved_bytes))
+
+
+def _moved(history: History, change: PossibleChange) -> int:
+    """Return how much a change may move the peak: of an interval, the end that is further away."""
+    if change.low_bytes is None or change.high_bytes is None:
+        return change.saved_bytes
+    peak = history.held(history.peak)
+    return max(peak - change.low_bytes, change.high_bytes - peak)
 
 
 def _is(codes: Ints, names: tuple[str, ...], name: str) -> Mask:
@@ -99,6 +110,89 @@ def _change(
     start = int(history.blocks.bytes[history.blocks.live(BEFORE) & chosen].sum() * share)
     peak = max(int((history.level - less).max(initial=0)), history.start - start)
     return PossibleChange(change, peak, history.held(history.peak) - peak, assumes)
+
+
+# --- bfloat16 -------------------------------------------------------------------------------------
+
+_KEPT_FLOAT32 = 0.25
+"""Of activations of a model in bfloat16, the most that is float32 after all: norms and softmax."""
+
+
+def bfloat16(history: History) -> list[PossibleChange]:
+    """Predict the peak under autocast, and of the model in bfloat16; nothing if 16 bits are in use.
+
+    Autocast computes products in bfloat16 and norms, softmax and losses in float32. It leaves the
+    weights as they are, and copies them; the copies live until it ends, and in the graph until the
+    backward pass is done.
+    """
+    if history.half_precision:
+        return []
+    category = history.labels["category"]
+    blocks = history.blocks
+
+    def total(*names: str) -> Mask:
+        return np.isin(category.codes, [category.names.index(n) for n in names])
+
+    weights = total("parameters", "gradients", "optimizer state")
+    activations, workspace = total("activations"), total("workspace")
+    older = (blocks.allocated == BEFORE) & (category.codes == NONE)
+    in_optimizer = _is(*history.labels["direction"], "optimizer")
+    everything = np.ones(len(blocks), bool)
+    changes = []
+    copies = _copies(history, total("parameters") | older, total("gradients"))
+    if copies is not None:
+        passing = everything & ~(weights | workspace | older | in_optimizer)
+        low = _peak(history, [(passing, -0.5)])
+        high = _peak(history, [], copies)
+        changes.append(
+            _interval(history, "autocast to bfloat16", low, high,
+                      "everything is float32 now; weights stay so, and up to all are copied")
+        )  # fmt: skip
+    low = _peak(history, [(everything & ~workspace, -0.5)])
+    high = _peak(history, [(weights, -0.5), (activations, _KEPT_FLOAT32 - 0.5)])
+    if weights.any() or activations.any():
+        changes.append(
+            _interval(history, "the model in bfloat16", low, high,
+                      "everything is float32 now; the optimizer keeps its state in bfloat16")
+        )  # fmt: skip
+    return changes
+
+
+def _interval(history: History, change: str, low: int, high: int, assumes: str) -> PossibleChange:
+    middle = (low + high) // 2
+    return PossibleChange(
+        change, middle, history.held(history.peak) - middle, assumes, low, max(low, high)
+    )
+
+
+def _peak(history: History, parts: Sequence[tuple[Mask, float]], more: Floats | None = None) -> int:
+    """Return the highest level with some blocks larger, or smaller, by a share."""
+    level = np.append(history.start, history.level).astype(np.float64)
+    for chosen, share in parts:
+        start = int(history.blocks.bytes[history.blocks.live(BEFORE) & chosen].sum())
+        level += share * np.append(start, history.level_of(chosen))
+    return int((level if more is None else level + more).max())
+
+
+def _copies(history: History, weights: Mask, gradients: Mask) -> Floats | None:
+    """Return the most that copies of weights take before the first event and after each.
+
+    Outside of the optimizer's step that is half of all weights, which are at least as large as
+    their gradients. None if no weights are known.
+    """
+    start = int(history.blocks.bytes[history.blocks.live(BEFORE) & weights].sum())
+    held = np.append(start, history.level_of(weights)).astype(np.float64)
+    held = np.maximum(held, history.level_of(gradients).max(initial=0))
+    if not held.any():
+        return None
+    direction = history.labels["direction"]
+    allocated = history.blocks.allocated
+    known = (allocated >= 0) & (direction.codes != NONE)
+    code = np.full(len(held), NONE)
+    code[allocated[known] + 1] = direction.codes[known]
+    latest = np.maximum.accumulate(np.where(code == NONE, 0, np.arange(len(code))))
+    copies: Floats = np.where(_is(code[latest], direction.names, "optimizer"), 0.0, held / 2)
+    return copies
 
 
 def _across(history: History) -> Mask:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from pyprof.report.analysis.held_memory import HeldBlock, HeldMemory
     from pyprof.report.analysis.memory import DeviceMemory, OutOfMemory, StepGrowth
+    from pyprof.report.analysis.memory_changes import PossibleChange
     from pyprof.report.analysis.memory_time import TimedMemory
 
 _UNKNOWN = "(unknown)"
@@ -256,12 +257,29 @@ def _beside_time(key: str, timed: Sequence[TimedMemory], top: int) -> Iterator[s
 
 
 def _changes(device: DeviceMemory) -> Iterator[str]:
-    yield text.heading("What would lower the peak")
-    rows = [
-        (each.change, size(each.peak_bytes), f"-{size(each.saved_bytes)}", each.assumes)
-        for each in device.changes
-    ]
+    yield text.heading("What would change the peak")
+    rows = [(each.change, *change_cells(device, each), each.assumes) for each in device.changes]
     yield from text.fitted(rows, ("Change", "Peak", "", "If"), (0, 3))
+
+
+def change_cells(device: DeviceMemory, change: PossibleChange) -> tuple[str, str]:
+    """Format the peak after a change, and how much that differs; with both ends of an interval."""
+    if change.low_bytes is None or change.high_bytes is None:
+        return size(change.peak_bytes), signed(-change.saved_bytes)
+    ends = (change.low_bytes, change.high_bytes)
+    peak, difference = (
+        " to ".join(map(form, values))
+        for form, values in (
+            (size, ends),
+            (signed, [end - device.peak_bytes for end in ends]),
+        )
+    )
+    return peak, difference
+
+
+def signed(value: int) -> str:
+    """Format a difference in bytes with its sign."""
+    return f"{'-' if value < 0 else '+'}{size(abs(value))}"
 
 
 def _checkpoints(device: DeviceMemory, top: int) -> Iterator[str]:

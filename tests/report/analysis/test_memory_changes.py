@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyprof.memory import read
 from pyprof.report.analysis import memory
+from pyprof.report.render import memory as words
 from tests.memory import built
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MB = 1_000_000
 
@@ -37,8 +39,7 @@ def _step(batch: int = 4, *, fused: bool = False) -> built.Device:
 def test_a_fused_optimizer(tmp_path: Path) -> None:
     """The peak is that of a run whose optimizer allocates nothing."""
     device = _analysed(tmp_path, _step())
-    (change,) = device.changes
-    assert "fused" in change.change
+    (change,) = (change for change in device.changes if "fused" in change.change)
     assert change.peak_bytes == _analysed(tmp_path, _step(fused=True)).peak_bytes
     assert change.saved_bytes == device.peak_bytes - change.peak_bytes == 12 * MB
 
@@ -48,9 +49,116 @@ def test_half_the_batch(tmp_path: Path) -> None:
     device = _analysed(tmp_path, _step(fused=True))
     changes = {change.change: change.peak_bytes for change in device.changes}
     assert changes["half the batch"] == _analysed(tmp_path, _step(2, fused=True)).peak_bytes
-    assert set(changes) == {
-        "half the batch", "activations of half the width (bfloat16 for float32)"
-    }  # fmt: skip
+    assert set(changes) == {"half the batch", _AUTOCAST, _BFLOAT16}
+
+
+# --- bfloat16 -------------------------------------------------------------------------------------
+
+_AUTOCAST, _BFLOAT16 = "autocast to bfloat16", "the model in bfloat16"
+
+
+class _Layer(NamedTuple):
+    weight: int
+    activation: int
+    under_autocast: float
+    """Bytes of its activations there by those of float32: products halve, norms stay."""
+
+
+_LAYERS = st.lists(
+    st.builds(
+        _Layer, st.integers(1000, 10**6), st.integers(1000, 10**6), st.sampled_from((0.5, 0.7, 1.0))
+    ),
+    min_size=1,
+    max_size=6,
+)  # fmt: skip
+
+
+def _train(layers: list[_Layer], precision: str, *, adam: bool = True) -> memory.DeviceMemory:
+    """Train layers as PyTorch does; under autocast copies of weights live in the graph."""
+    device = built.Device()
+    half = 0.5 if precision == "bfloat16" else 1.0
+    call = (built.CALL, built.user(10))
+    for layer in layers:
+        device.alloc(int(half * layer.weight), built.APPLY, built.user(3))
+    for step in range(2):
+        saved = []
+        for layer in layers:
+            share = layer.under_autocast if precision == "autocast" else half
+            size = int(share * layer.activation)
+            if precision == "autocast":
+                cast = device.alloc(layer.weight // 2, built.CACHED_CAST, *call)
+                saved.append((cast, 0))
+            device.free(device.alloc(size, *call), *call)
+            saved.append((device.alloc(size, *call), size))
+        for block, size in reversed(saved):
+            if size:
+                work = device.alloc(size, built.NODE, built.ENGINE)
+                device.free(work, built.NODE, built.ENGINE)
+            device.free(block, built.NODE, built.ENGINE)
+        gradients = [
+            device.alloc(int(half * layer.weight), built.ACCUMULATE, built.ENGINE)
+            for layer in layers
+        ]
+        for layer in layers if adam and not step else ():
+            for _ in range(2):
+                device.alloc(int(half * layer.weight), built.INIT_GROUP, built.STEP)
+        update = device.alloc(int(half * layers[0].weight), built.STEP, built.user(20))
+        device.free(update, built.STEP, built.user(20))
+        for gradient in gradients:
+            device.free(gradient, built.ZERO_GRAD, built.user(21))
+    return _analysed_snapshot(built.snapshot(device))
+
+
+def _analysed_snapshot(taken: dict[str, Any]) -> memory.DeviceMemory:
+    devices = tuple(read._snapshot_devices(built.parsed(taken), None))
+    return memory.highest_first([read.Recorded(Path("x.pickle"), devices)])[0]
+
+
+@given(_LAYERS, st.booleans())
+def test_peak_in_16_bits_is_within_the_predicted_interval(
+    layers: list[_Layer],
+    adam: bool,  # noqa: FBT001 - drawn
+) -> None:
+    """The peaks of runs under autocast, and of a model in bfloat16, themselves."""
+    found = _train(layers, "float32", adam=adam)
+    predicted = {each.change: each for each in found.changes}
+    for change, precision in ((_AUTOCAST, "autocast"), (_BFLOAT16, "bfloat16")):
+        peak_bytes = _train(layers, precision, adam=adam).peak_bytes
+        if change in predicted:  # else it changes the peak by less than 1 %
+            low, high = predicted[change].low_bytes, predicted[change].high_bytes
+            assert low is not None
+            assert high is not None
+            assert low <= predicted[change].peak_bytes <= high
+        else:
+            low, high = int(0.99 * found.peak_bytes), int(1.01 * found.peak_bytes)
+        assert low - 100 <= peak_bytes <= high + 100  # halves of odd sizes
+
+
+def test_autocast_may_take_more_memory_than_float32() -> None:
+    """The copies of weights exceed what activations give back."""
+    layers = [_Layer(10 * MB, 12 * MB, 0.9)] * 4
+    before, after = (_train(layers, precision, adam=False) for precision in ("float32", "autocast"))
+    (change,) = (each for each in before.changes if each.change == _AUTOCAST)
+    assert change.high_bytes is not None
+    assert before.peak_bytes < after.peak_bytes <= change.high_bytes
+    shown = "\n".join(words.devices([before], ("category",), 10))
+    assert re.search(r"autocast to bfloat16 +\d+ MB to \d+ MB +-\S+ MB to \+\S+ MB", shown)
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        (built.CACHED_CAST,),
+        (built.AUTOCAST_EXIT,),
+        (("void at::native::f<c10::BFloat16>(int)", "??", 0),),
+    ],
+)
+def test_no_bfloat16_for_what_has_it(tmp_path: Path, frames: tuple[built.Frame, ...]) -> None:
+    """Any frame of autocast, or of a kernel in 16 bits, is enough."""
+    device = _step(fused=True)
+    device.free(device.alloc(10, built.user(1)), *frames)
+    changes = {each.change for each in _analysed(tmp_path, device).changes}
+    assert changes == {"half the batch"}
 
 
 def test_nothing_is_promised_without_evidence(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _COLOURS = {
     "parameters": "#4e86c0", "gradients": "#d98b3a", "optimizer state": "#c9a93f",
     "activations": "#59a14f", "temporaries": "#c76a7d", "workspace": "#a874b8",
-    "unknown": "#9aa0a6",
+    "autocast copies": "#6fb0b8", "unknown": "#9aa0a6",
 }  # fmt: skip
 _MOST_ROWS = 200
 _TREE = (1000.0, 320.0)
@@ -108,10 +108,7 @@ def picture(
             for by in ("line", "layer")
             if (table := _table(by, device.by.get(by, ()), device.peak_bytes, key)) is not None
         ],
-        [
-            (each.change, size(each.peak_bytes), f"-{size(each.saved_bytes)}", each.assumes)
-            for each in device.changes
-        ],
+        [(each.change, *words.change_cells(device, each), each.assumes) for each in device.changes],
         [
             (
                 each.layer,
