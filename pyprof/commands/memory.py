@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,11 +18,50 @@ if TYPE_CHECKING:
 
     from pyprof.inputs.source import Source
     from pyprof.memory.read import Recorded
+    from pyprof.report.analysis.held_memory import Moment
     from pyprof.report.analysis.memory import DeviceMemory
 
+    _TextType = click.ParamType[str]
+else:
+    _TextType = click.ParamType  # takes no type argument in older click
+
 _TOP = 10
-_KEYS = ("category", "layer", "line", "op", "function", "direction", "size", "evidence")
+_STACKS = ("collapsed", "folded")
+_KEYS = ("category", "layer", "line", "op", "function", "direction", "size", "evidence", "stack")
 _DEFAULT_KEYS = ("category", "layer", "line", "direction")
+
+
+_UNITS_NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+_AT = re.compile(r"(\d{1,15})(?:(\.\d{1,15})?\s*(ns|us|ms|s))?", re.ASCII)
+
+
+class _At(_TextType):
+    """A time since the first event, with its unit, or the number of an event."""
+
+    name = "time"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Check the form; the text is kept, for what it means is loaded later."""
+        text = str(value).strip()
+        if _AT.fullmatch(text) is None:
+            self.fail(f"{value!r} is not a time, such as 12.5ms, nor an event's number", param, ctx)
+        return text
+
+
+def _moment(text: str | None) -> Moment | None:
+    """Read a moment: a time reaches as far as its last digit does, for times are shown rounded."""
+    from pyprof.report.analysis.held_memory import Moment  # noqa: PLC0415 - loads more than click
+
+    match = _AT.fullmatch(text or "")
+    if match is None:
+        return None
+    whole, fraction, unit = match.groups()
+    if unit is None:
+        return Moment(None, int(whole))
+    digits = len(fraction or ".") - 1
+    return Moment((float(whole + (fraction or "")) + 0.5 * 10.0**-digits) * _UNITS_NS[unit])
 
 
 @click.command("memory", cls=cli.Command)
@@ -32,17 +72,22 @@ _DEFAULT_KEYS = ("category", "layer", "line", "direction")
 @click.option("--by", "keys", type=Choice(_KEYS), multiple=True,
               help="Group what is held at the peak by this. Repeatable; default: category, layer, "
               "line and direction.")  # fmt: skip
+@click.option("--at", "at", type=_At(), metavar="TIME",
+              help="Show what is held then, not at the peak: a time since the first event, such as "
+              "12.5ms, or an event's number.")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
               help="Number of rows of each table.")  # fmt: skip
 @cli.json_option
 @cli.raw_option
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Output file; .json selects JSON, .csv the live blocks at the peak as CSV, "
-              ".html pictures. Default: stdout.")  # fmt: skip
+              ".collapsed their call stacks for flame graphs, .html pictures. "
+              "Default: stdout.")  # fmt: skip
 def command(
     files: tuple[str, ...],
     trace: str | None,
     keys: tuple[str, ...],
+    at: str | None,
     top: int,
     target: str,
     *,
@@ -62,13 +107,19 @@ def command(
     Examples:
       pyprof memory snapshot.pickle
       pyprof memory --by line --top 30 snapshot.pickle
+      pyprof memory --by stack --top 3 snapshot.pickle
+      pyprof memory --at 12.5ms snapshot.pickle
       pyprof memory --trace net.pt.trace.json snapshot.pickle
       pyprof memory --json snapshot.pickle
       pyprof memory -o peak.csv snapshot.pickle
+      pyprof memory -o peak.collapsed snapshot.pickle
       pyprof memory -o memory.html snapshot.pickle
     """
-    form = "json" if as_json else cli.claims(target, "json", "csv", "html")
+    form = "json" if as_json else cli.claims(target, "json", "csv", "html", *_STACKS)
     cli.check_raw(raw, form)
+    moment = _moment(at)
+    if moment is not None and form == "html":
+        raise click.UsageError("--at is for text, .json, .csv and .collapsed; pages show the peak")
     from pyprof.report import answers  # noqa: PLC0415 - loads Arrow
     from pyprof.report.analysis import memory  # noqa: PLC0415 - as above
     from pyprof.report.answers.memory import Memory  # noqa: PLC0415 - as above
@@ -77,9 +128,9 @@ def command(
     from pyprof.report.render import text  # noqa: PLC0415 - as above
 
     if form == "csv":
-        content = memory_files.as_csv(memory.all_held(_read(files, trace)[0]), raw=raw)
+        content = memory_files.as_csv(memory.all_held(_read(files, trace)[0], moment), raw=raw)
     else:
-        devices = analysed(files, trace)
+        devices = analysed(files, trace, moment)
         if form == "json":
             answers.write(target, Memory(devices))
             return
@@ -87,6 +138,8 @@ def command(
             from pyprof.report.render.page import memory as pictures  # noqa: PLC0415 - extra
 
             content = pictures.page_of(devices).encode()
+        elif form in _STACKS:
+            content = memory_files.as_collapsed(devices)
         else:
             shown = show.devices(devices, keys or _DEFAULT_KEYS, top)
             content = text.finish(shown, coloured=text.colours(target))
@@ -94,11 +147,13 @@ def command(
         out.write(content)
 
 
-def analysed(files: Sequence[str], trace: str | None = None) -> tuple[DeviceMemory, ...]:
+def analysed(
+    files: Sequence[str], trace: str | None = None, at: Moment | None = None
+) -> tuple[DeviceMemory, ...]:
     """Analyse what is recorded in files, beside the trace of the same run; the highest first."""
     from pyprof.report.analysis.memory import highest_first  # noqa: PLC0415 - loads Arrow
 
-    return highest_first(*_read(files, trace))
+    return highest_first(*_read(files, trace), at=at)
 
 
 def _read(files: Sequence[str], trace: str | None) -> tuple[Iterator[Recorded], Source | None]:

@@ -21,17 +21,19 @@ from pyprof.memory import (
 )
 from pyprof.memory.free_space import free_space
 from pyprof.memory.growth import ends_by_direction
+from pyprof.memory.history import Labels, label
+from pyprof.memory.stacks import is_python
 from pyprof.memory.unpickle import ACTIONS
 from pyprof.readers import describe, kineto, nsys, read_head, sensible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from pyprof.arrays import Ints
     from pyprof.memory.free_space import FreeSpace
     from pyprof.memory.history import History
-    from pyprof.memory.snapshot import Snapshot
+    from pyprof.memory.snapshot import Frame, Snapshot
     from pyprof.memory.stacks import Described
     from pyprof.memory.trace_history import TraceDevice
     from pyprof.schema import Capture
@@ -54,6 +56,14 @@ class RecordedDevice:
     """Events."""
     end_allocated_bytes: int | None = None
     notes: tuple[str, ...] = ()
+    stacks: Labels | None = None
+    """The call stack of each block, its frames in lines; None for a snapshot, or if unknown."""
+
+    def call_stacks(self, rows: Ints) -> Labels:
+        """Label some blocks with their call stacks, the outermost frame in the first line."""
+        if self.stacks is None:
+            return Labels(np.full(len(rows), NONE), ())
+        return Labels(self.stacks.codes[rows], self.stacks.names)
 
     def free_space(self, state: int) -> FreeSpace | None:
         """Find what the allocator holds unused; None where the file tells of no segments."""
@@ -72,6 +82,15 @@ class SnapshotDevice(RecordedDevice):
     snapshot: Snapshot = field(kw_only=True)
     described: Described = field(kw_only=True)
     number: int = field(kw_only=True)
+    block_stack: Ints = field(kw_only=True)
+    """Of each block the row of the snapshot's stacks."""
+
+    def call_stacks(self, rows: Ints) -> Labels:
+        """Label some blocks with their call stacks; of C++ the op alone is told."""
+        numbers, codes = np.unique(self.block_stack[rows], return_inverse=True)
+        texts = [_call_stack(self.snapshot.stack(number)) for number in numbers.tolist()]
+        found = label(texts)
+        return Labels(found.codes[codes.reshape(-1)] if len(rows) else found.codes, found.names)
 
     def free_space(self, state: int) -> FreeSpace | None:
         """Find what the allocator holds unused."""
@@ -83,6 +102,12 @@ class SnapshotDevice(RecordedDevice):
         free = int(events.free_bytes[event])
         line = self.described.line.at(events.stack[[event]])[0]
         return int(events.bytes[event]), None if free == NONE else free, line
+
+
+def _call_stack(frames: Sequence[Frame]) -> str | None:
+    """Write the frames of Python, the outermost first; None where there are none."""
+    lines = [f"{f.name} ({f.file}:{f.line})" for f in reversed(frames) if is_python(f)]
+    return "\n".join(" ".join(line.split()) for line in lines) or None
 
 
 @dataclass(frozen=True)
@@ -145,6 +170,7 @@ def _snapshot_device(
         snapshot=read,
         described=described,
         number=number,
+        block_stack=replayed.stack,
     )
 
 
@@ -174,7 +200,8 @@ _SEGMENTS = "nsys records what PyTorch takes from the device, not its tensors; a
 
 def _devices(histories: Iterable[TraceDevice], *notes: str) -> tuple[RecordedDevice, ...]:
     return tuple(
-        RecordedDevice(each.history, each.steps, notes=(*each.notes, *notes)) for each in histories
+        RecordedDevice(each.history, each.steps, notes=(*each.notes, *notes), stacks=each.stacks)
+        for each in histories
     )
 
 

@@ -35,6 +35,8 @@ class Replayed(NamedTuple):
 
     history: History
     notes: tuple[str, ...]
+    stack: Ints
+    """Of each block the row of the snapshot's stacks; NONE if unknown."""
 
 
 def history(
@@ -71,7 +73,7 @@ def history(
         bool((described.clues & stacks.Clue.HALF).any())
         or (capture is not None and trace_history.has_half_precision(capture)),
     )
-    return Replayed(made, tuple(_notes(snapshot, own, made, replayed.lost)))
+    return Replayed(made, tuple(_notes(snapshot, own, made, replayed.lost)), stack)
 
 
 def _notes(snapshot: Snapshot, own: Mask, made: History, lost: int) -> Iterator[str]:

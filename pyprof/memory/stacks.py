@@ -116,6 +116,14 @@ def describe(snapshot: Snapshot) -> Described:
     return Described(lines, chosen, np.append(of_stack, 0), only_python)
 
 
+_PYTHON = re.compile(r"\.py$|^<.*>$")
+
+
+def is_python(frame: Frame) -> bool:
+    """Whether a frame is one of Python."""
+    return _PYTHON.search(frame.file) is not None
+
+
 def _line(frame: Frame) -> str | None:
     if not frame.line or not frame.file.endswith(".py"):
         return None

@@ -54,6 +54,8 @@ class Sites(NamedTuple):
     direction: Labels
     function: Labels
     """The innermost range: an op of torch's, or an annotation."""
+    stack: Labels
+    """The lines of Python around it, the outermost first, each on a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ class TraceDevice:
     """Of `MemoryEvents`, in the order of the history's events."""
     steps: tuple[str, tuple[int, ...]]
     notes: tuple[str, ...]
+    stacks: Labels
+    """The call stack of each block."""
 
 
 def device_name(kind: int) -> str:
@@ -89,15 +93,15 @@ def histories(
         rows = np.flatnonzero(device_of.reshape(-1) == place)
         name = name_of(kind) if number < 0 else f"{name_of(kind)}:{number}"
         name = f"{name} of process {pid}" if several else name
-        history, notes = _history(name, events, rows, sites, half_precision=half)
+        history, stacks, notes = _history(name, events, rows, sites, half_precision=half)
         states = np.searchsorted(events.time_ns[rows], moments, "right") - 1
         steps = (marked_by, tuple(states[states >= 0].tolist()))
-        yield TraceDevice(history, rows, steps, notes)
+        yield TraceDevice(history, rows, steps, notes, stacks)
 
 
 def _history(
     name: str, events: MemoryEvents, rows: Ints, sites: Sites, *, half_precision: bool
-) -> tuple[History, tuple[str, ...]]:
+) -> tuple[History, Labels, tuple[str, ...]]:
     size = events.bytes[rows]
     replayed = replay(np.where(size > 0, ALLOC, FREE_COMPLETED), events.address[rows], np.abs(size))
     blocks = replayed.blocks
@@ -124,6 +128,8 @@ def _history(
         blocks = blocks.plus(_throughout(earlier, len(rows)))
         labels, given_back = _with_another(labels), _with_another(given_back)
         labels["evidence"] = _with_evidence(labels["evidence"])
+    stacks = labels.pop("stack")
+    given_back.pop("stack")
     reserved = events.reserved[rows]
     has_reserved = bool((reserved > 0).any())
     history = History(
@@ -138,7 +144,7 @@ def _history(
     )
     notes = _notes(history, events.allocated[rows], replayed.lost)
     inferred = (_INFERRED,) if made_up(events.address[rows]).any() else ()
-    return history, (*inferred, *notes)
+    return history, stacks, (*inferred, *notes)
 
 
 _INFERRED = (
@@ -217,6 +223,7 @@ def find_sites(capture: Capture, events: MemoryEvents) -> Sites:
         labels(table.own_or_forward("layer"), lambda names: names[-1]),
         labels(table.records.coded("dir"), lambda said: _PARTS.get(str(said))),
         _functions(capture, events, thread),
+        labels(table.own_or_forward("trace"), lambda lines: "\n".join(lines) or None),
     )
 
 

@@ -57,6 +57,68 @@ def test_maxima_apart_from_the_peak_are_told(tmp_path: Path) -> None:
     assert "Most reserved: 2.1 MB before the first event" in shown
 
 
+def test_peak_by_full_call_stack(tmp_path: Path) -> None:
+    """Frames of Python from the outermost, then the op; what has none is listed, too."""
+    device = built.Device()
+    outer, inner = built.user(1, "main"), ("forward", "/home/user/net;1.py", 5)
+    mul = ("torch::autograd::THPVariable_mul(_object*, _object*, _object*)", "??", 0)
+    for size in (1000, 500):
+        device.alloc(size, mul, inner, outer)
+    device.alloc(200, outer)
+    device.alloc(30)
+    path = built.write(tmp_path / "x.pickle", device)
+    shown = run("memory", "--by", "stack", path).stdout
+    frames = "  main (/home/user/train.py:1)\n  forward (/home/user/net;1.py:5)\n  mul\n"
+    assert f"1.5 kB, 86.7 %, 2 blocks\n{frames}" in shown
+    assert "30 B, 1.7 %, 1 block\n  (no stack)\n" in shown
+    (found,) = json.loads(run("memory", "--json", path).stdout)["devices"]
+    assert sum(stack["bytes"] for stack in found["stacks"]) == found["peak_bytes"]
+    target = tmp_path / "x.collapsed"
+    assert run("memory", path, "-o", target).code == 0
+    assert target.read_text().splitlines() == [
+        "(no stack) 30",
+        "main (/home/user/train.py:1) 200",
+        "main (/home/user/train.py:1);forward (/home/user/net,1.py:5);mul 1500",
+    ]
+
+
+def test_what_is_held_at_a_chosen_moment(tmp_path: Path) -> None:
+    """After an event, or until a time: a shown time reaches to its own event."""
+    device = built.training(2)
+    path = built.write(tmp_path / "x.pickle", device)
+    expected = built.levels(built.snapshot(device))
+    moments_us = [event["time_us"] - device.events[0]["time_us"] for event in device.events]
+    forms = (str(3), f"{moments_us[5] / 1000:.2f}ms", f"{moments_us[9]} us")
+    for event, at in zip((3, 5, 9), forms, strict=True):
+        (found,) = json.loads(run("memory", "--at", at, "--json", path).stdout)["devices"]
+        held = expected.after[event]
+        assert (found["at"]["event_id"], found["at"]["bytes"]) == (event, held)
+        for groups in (*found["at"]["by"].values(), found["at"]["stacks"]):
+            assert sum(group["bytes"] for group in groups) == held
+        assert found["peak_bytes"] == expected.peak
+    target = tmp_path / "x.csv"
+    assert run("memory", "--at", "2", path, "-o", target).code == 0
+    rows = csv.DictReader(target.read_text().splitlines())
+    assert sum(int(row["bytes"]) for row in rows) == expected.after[2]
+    shown = run("memory", "--at", "2", path).stdout
+    assert "Then by category" in shown
+    assert "At the peak by" not in shown
+
+
+@pytest.mark.parametrize("at", ["12", "0.5s", "9e9ms", "-1", "5 parsecs", "1.5"])
+def test_a_moment_needs_a_unit_or_is_an_event(tmp_path: Path, at: str) -> None:
+    """A snapshot without times has events alone; no page shows a moment."""
+    device = built.Device()
+    device.alloc(1000)
+    for event in device.events:
+        del event["time_us"]
+    path = built.write(tmp_path / "x.pickle", device)
+    done = run("memory", f"--at={at}", path)
+    assert done.code == {"12": 0, "0.5s": 1}.get(at, 2)
+    assert ("no times were recorded" in done.stderr) == (at == "0.5s")
+    assert run("memory", "--at", "12", path, "-o", tmp_path / "x.html").code == 2
+
+
 def test_long_names_fit_a_page_s_width(tmp_path: Path) -> None:
     """Tables are 100 columns wide; sizes stay whole."""
     device = built.training()

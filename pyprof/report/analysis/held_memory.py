@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +46,24 @@ class HeldBlock:
     """forward, backward, optimizer or communication; null where nothing tells."""
     age_ns: int | None
     """How long before the peak it was allocated; null: before the recording."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldStack:
+    """Blocks that were allocated by one call stack."""
+
+    frames: tuple[str, ...]
+    """The outermost first; the op last, where it is known. Empty: no stack was recorded."""
+    bytes: int
+    """What they hold."""
+    block_count: int
+    """How many they are."""
+
+
+class Moment(NamedTuple):
+    """A chosen moment: the state after the last event until then, or after an event."""
+
+    time_ns: float | None
+    """Since the first event; None where an event is chosen."""
+    event_id: int = -1
+    """Number of the event, from 0; -1: before the first."""

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from pyprof.arrays import NONE
+from pyprof.errors import CaptureError
 from pyprof.memory.growth import growth
 from pyprof.memory.history import BEFORE
-from pyprof.report.analysis.held_memory import HeldBlock, HeldMemory
+from pyprof.report.analysis.held_memory import HeldBlock, HeldMemory, HeldStack
 from pyprof.report.analysis.memory_changes import (
     CheckpointedLayer,
     PossibleChange,
@@ -23,12 +24,13 @@ from pyprof.report.analysis.memory_time import LayerWork, TimedMemory, beside
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pyprof.arrays import Floats, Ints
+    from pyprof.arrays import Floats, Ints, Mask
     from pyprof.inputs.source import Source
     from pyprof.memory.free_space import FreeSpace
     from pyprof.memory.growth import Growth
     from pyprof.memory.history import History, Labels
     from pyprof.memory.read import Recorded, RecordedDevice
+    from pyprof.report.analysis.held_memory import Moment
 
 KEYS = ("category", "layer", "line", "op", "direction")
 """What memory is grouped by."""
@@ -107,6 +109,28 @@ class MemoryPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldAt:
+    """What was held at a chosen moment. What its parts say of the peak is of this moment."""
+
+    event_id: int
+    """Number of the event after which that is, from 0; -1: before the first."""
+    time_ns: int | None
+    """Of that event, since the first one; null before it, or where no times are known."""
+    bytes: int
+    """What the program held."""
+    active_bytes: int
+    """The same with what was given back but waited for a stream."""
+    reserved_bytes: int | None
+    """What the allocator had of the device; null where nothing tells."""
+    by: Mapping[str, tuple[HeldMemory, ...]]
+    """What made it up, by category, evidence, layer, line, op, direction and size."""
+    largest: tuple[HeldBlock, ...]
+    """The largest live blocks, at most 100."""
+    stacks: tuple[HeldStack, ...]
+    """By call stack, the largest first."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceMemory:
     """The memory of one device in one recording."""
 
@@ -165,6 +189,10 @@ class DeviceMemory:
     """What made up the peak, by category, evidence, layer, line, op, direction and size."""
     largest: tuple[HeldBlock, ...]
     """The largest live blocks at the peak, at most 100."""
+    stacks: tuple[HeldStack, ...]
+    """What made up the peak by call stack, the largest first."""
+    at: HeldAt | None
+    """What was held at a chosen moment; null unless one is chosen."""
     growth: StepGrowth | None
     """From step to step; null where no steps are marked, or fewer than four."""
     out_of_memory: tuple[OutOfMemory, ...]
@@ -184,12 +212,16 @@ class DeviceMemory:
 
 
 def highest_first(
-    recordings: Iterable[Recorded], source: Source | None = None, window: Window | None = None
+    recordings: Iterable[Recorded],
+    source: Source | None = None,
+    window: Window | None = None,
+    at: Moment | None = None,
 ) -> tuple[DeviceMemory, ...]:
     """Analyse every device of some recordings, the one that peaks highest first.
 
     `source` is a trace of the same run, for times. The timeline is of a window of time, on the
-    clock of the files, if the peak is in it; else of everything.
+    clock of the files, if the peak is in it; else of everything. `at` is a moment to show beside
+    the peak.
     """
 
     @cache
@@ -198,20 +230,51 @@ def highest_first(
         return None if source is None else LayerWork(source)
 
     devices = [
-        _device(each, device, source, work(), window)
+        _device(each, device, source, work(), window, at)
         for each in recordings
         for device in each.devices
     ]
     return tuple(sorted(devices, key=lambda each: -each.peak_bytes))
 
 
-def all_held(recordings: Iterable[Recorded]) -> Iterator[tuple[int | None, str, HeldBlock]]:
-    """Give every block that is live at a device's peak, with rank and device."""
+def all_held(
+    recordings: Iterable[Recorded], at: Moment | None = None
+) -> Iterator[tuple[int | None, str, HeldBlock]]:
+    """Give every block that is live at a device's peak, or at a moment, with rank and device."""
     for recorded in recordings:
         for device in recorded.devices:
             history = device.history
-            for block in held_blocks(history, blocks_at_peak(history), _since(history)):
+            since = _since(history)
+            state = history.peak if at is None else _state(history, since, at)
+            for block in held_blocks(history, live_blocks(history, state), since, state):
                 yield recorded.rank, history.device, block
+
+
+def _state(history: History, since: Ints | None, at: Moment) -> int:
+    """Return the state at a moment; raise CaptureError where no times are known."""
+    last = len(history.time_ns) - 1
+    if at.time_ns is None:
+        return min(at.event_id, last)
+    if since is None:
+        if last < 0:
+            return BEFORE
+        raise CaptureError("no times were recorded: give the number of an event, as --at 100")
+    return int(np.searchsorted(since, at.time_ns, "right")) - 1
+
+
+def _held_at(device: RecordedDevice, since: Ints | None, at: Moment) -> HeldAt:
+    history = device.history
+    state = _state(history, since, at)
+    return HeldAt(
+        state,
+        _time(since, state),
+        history.held(state),
+        history.active_in(state),
+        history.reserved_in(state),
+        _grouped(history, since, state),
+        _largest(history, since, state),
+        _stacks(device, state),
+    )
 
 
 def _device(
@@ -220,13 +283,14 @@ def _device(
     source: Source | None,
     work: LayerWork | None,
     window: Window | None,
+    at: Moment | None,
 ) -> DeviceMemory:
     history = device.history
     peak, last = history.peak, len(history.time_ns) - 1
     full = history.reserved_peak
     space = device.free_space(peak)
     since = _since(history)
-    by = _grouped(history, since)
+    by = _grouped(history, since, peak)
     return DeviceMemory(
         device=history.device,
         rank=recorded.rank,
@@ -254,7 +318,9 @@ def _device(
         end_allocated_bytes=device.end_allocated_bytes,
         end_reserved_bytes=history.reserved_end,
         by=by,
-        largest=_largest(history, since),
+        largest=_largest(history, since, peak),
+        stacks=_stacks(device, peak),
+        at=None if at is None else _held_at(device, since, at),
         growth=_growth(growth(history, *device.steps)),
         out_of_memory=tuple(_oom(device, event, since) for event in device.ooms[-_MOST_OOMS:]),
         changes=possible_changes(history),
@@ -304,26 +370,29 @@ def _byte_ns(history: History, since: Ints | None) -> Floats | None:
     return held
 
 
-def _grouped(history: History, since: Ints | None) -> dict[str, tuple[HeldMemory, ...]]:
+def _grouped(history: History, since: Ints | None, state: int) -> dict[str, tuple[HeldMemory, ...]]:
     byte_ns = _byte_ns(history, since)
+    live = history.blocks.live(state)
+    given_back = history.given_back_by
     groups = {
-        key: _groups(history, labels.codes, labels.names, byte_ns, history.given_back_by.get(key))
+        key: _groups(history, live, labels.codes, labels.names, byte_ns, given_back.get(key))
         for key, labels in history.labels.items()
     }
     sizes, codes = np.unique(history.blocks.bytes, return_inverse=True)
     names = [str(size) for size in sizes.tolist()]
-    return groups | {"size": _groups(history, codes, names, byte_ns)}
+    return groups | {"size": _groups(history, live, codes, names, byte_ns)}
 
 
 def _groups(
     history: History,
+    live: Mask,
     codes: Ints,
     names: Sequence[str],
     byte_ns: Floats | None,
     given_back_by: Labels | None = None,
 ) -> tuple[HeldMemory, ...]:
-    """Sum up blocks by code, what holds most at the peak first."""
-    blocks, live = history.blocks, history.blocks.live(history.peak)
+    """Sum up blocks by code, what holds most of those that are live first."""
+    blocks = history.blocks
     rows = len(names) + 1  # the last for what is unknown
     place = np.where(codes == NONE, rows - 1, codes)
     held = _total(place, blocks.bytes * live, rows)
@@ -356,28 +425,48 @@ def _total(place: Ints, amount: Ints, rows: int) -> Ints:
     return sums
 
 
-def blocks_at_peak(history: History, most: int | None = None) -> Ints:
-    """Give the rows of the blocks that are live at the peak, the largest first."""
-    rows = np.flatnonzero(history.blocks.live(history.peak))
+def live_blocks(history: History, state: int, most: int | None = None) -> Ints:
+    """Give the rows of the blocks that are live in a state, the largest first."""
+    rows = np.flatnonzero(history.blocks.live(state))
     return rows[np.argsort(-history.blocks.bytes[rows], kind="stable")][:most]
 
 
-def _largest(history: History, since: Ints | None) -> tuple[HeldBlock, ...]:
-    return tuple(held_blocks(history, blocks_at_peak(history, _MOST_BLOCKS), since))
+def _largest(history: History, since: Ints | None, state: int) -> tuple[HeldBlock, ...]:
+    rows = live_blocks(history, state, _MOST_BLOCKS)
+    return tuple(held_blocks(history, rows, since, state))
 
 
-def held_blocks(history: History, rows: Ints, since: Ints | None) -> list[HeldBlock]:
-    """Describe blocks that are live at the peak."""
+def held_blocks(history: History, rows: Ints, since: Ints | None, state: int) -> list[HeldBlock]:
+    """Describe blocks that are live in a state."""
     names = ("category", "evidence", "layer", "line", "op", "direction")
     texts = {name: history.labels[name].at(rows) for name in names}
     age: list[int | None] = [None] * len(rows)
-    if since is not None and history.peak >= 0:
+    if since is not None and state >= 0:
         allocated = history.blocks.allocated[rows]
-        ages = since[history.peak] - since[np.maximum(allocated, 0)]
+        ages = since[state] - since[np.maximum(allocated, 0)]
         age = [None if at == BEFORE else int(ns)
                for at, ns in zip(allocated.tolist(), ages.tolist(), strict=True)]  # fmt: skip
     sizes = history.blocks.bytes[rows].tolist()
     return [HeldBlock(*row) for row in zip(sizes, *texts.values(), age, strict=True)]
+
+
+def _stacks(device: RecordedDevice, state: int) -> tuple[HeldStack, ...]:
+    """Sum up what is live in a state by call stack and op, the largest first."""
+    history = device.history
+    rows = np.flatnonzero(history.blocks.live(state))
+    stacks, ops = device.call_stacks(rows), history.labels["op"]
+    pairs, place = np.unique(np.stack([stacks.codes, ops.codes[rows]]), axis=1, return_inverse=True)
+    place = place.reshape(-1)
+    held = _total(place, history.blocks.bytes[rows], pairs.shape[1])
+    counts = np.bincount(place, minlength=pairs.shape[1])
+    sums: dict[tuple[str, ...], tuple[int, int]] = {}
+    for stack, op, size, count in zip(*pairs.tolist(), held.tolist(), counts.tolist(), strict=True):
+        frames = stacks.names[stack].split("\n") if stack != NONE else []
+        frames += [ops.names[op]] if op != NONE else []
+        before = sums.get(tuple(frames), (0, 0))
+        sums[tuple(frames)] = (before[0] + size, before[1] + count)
+    listed = [HeldStack(frames, *held) for frames, held in sums.items()]
+    return tuple(sorted(listed, key=lambda each: (-each.bytes, each.frames)))
 
 
 # --- over time ------------------------------------------------------------------------------------

@@ -9,13 +9,14 @@ from pyprof.report.render import text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyprof.report.analysis.held_memory import HeldBlock, HeldMemory
-    from pyprof.report.analysis.memory import DeviceMemory, OutOfMemory, StepGrowth
+    from pyprof.report.analysis.held_memory import HeldBlock, HeldMemory, HeldStack
+    from pyprof.report.analysis.memory import DeviceMemory, HeldAt, OutOfMemory, StepGrowth
     from pyprof.report.analysis.memory_changes import PossibleChange
     from pyprof.report.analysis.memory_time import TimedMemory
 
 _UNKNOWN = "(unknown)"
 _LINE_CHARACTERS = 60
+_FRAME_CHARACTERS = 98
 _MOST_LEAKS = 5
 _CUTS = {0: text.cut_left}
 _TITLES = {
@@ -60,15 +61,7 @@ def peaks(analysed: Sequence[DeviceMemory], top: int) -> Iterator[str]:
 
 def _report(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
     yield from _head(device)
-    for key in by:
-        groups = [group for group in device.by.get(key, ()) if group.bytes]
-        if groups and not (key == "layer" and groups[0].name is None and len(groups) == 1):
-            yield ""
-            yield from _groups(key, groups, device.peak_bytes, top)
-    if device.largest:
-        yield ""
-        yield text.heading("Largest blocks at the peak")
-        yield from _blocks(device.largest[:top])
+    yield from _held_then(device, by, top)
     for key, rows in (device.beside_time or {}).items():
         yield ""
         yield from _beside_time(key, rows, top)
@@ -87,6 +80,28 @@ def _report(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
     for note in device.notes:
         yield ""
         yield from text.wrapped(f"Note: {note}.")
+
+
+def _held_then(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
+    """Show what is held at the peak, or at the chosen moment."""
+    held = device if device.at is None else device.at
+    total = device.peak_bytes if device.at is None else device.at.bytes
+    when = "At the peak" if device.at is None else "Then"
+    if device.at is not None:
+        yield ""
+        yield from text.wrapped(_moment(device.at))
+    for key in by:
+        if key == "stack":
+            yield ""
+            yield from _stacks(held.stacks, total, when, top)
+        groups = [group for group in held.by.get(key, ()) if group.bytes]
+        if groups and not (key == "layer" and groups[0].name is None and len(groups) == 1):
+            yield ""
+            yield from _groups(key, groups, total, when, top)
+    if held.largest:
+        yield ""
+        yield text.heading(f"Largest blocks {'at the peak' if device.at is None else 'then'}")
+        yield from _blocks(held.largest[:top])
 
 
 def device_name(device: DeviceMemory) -> str:
@@ -192,8 +207,18 @@ def size(value: float | None) -> str:
     return text.amount(value, "B")
 
 
-def _groups(key: str, groups: Sequence[HeldMemory], peak: int, top: int) -> Iterator[str]:
-    yield text.heading(f"At the peak by {key}")
+def _moment(at: HeldAt) -> str:
+    when = _when(at.event_id, at.time_ns)
+    waiting = at.active_bytes - at.bytes
+    pending = f", {size(waiting)} more waits for other streams" if waiting else ""
+    reserved = "" if at.reserved_bytes is None else f"; {size(at.reserved_bytes)} reserved"
+    return f"Chosen: {size(at.bytes)} allocated {when}{pending}{reserved}"
+
+
+def _groups(
+    key: str, groups: Sequence[HeldMemory], peak: int, when: str, top: int
+) -> Iterator[str]:
+    yield text.heading(f"{when} by {key}")
     rows = [
         (
             name_of(key, group.name),
@@ -210,6 +235,19 @@ def _groups(key: str, groups: Sequence[HeldMemory], peak: int, top: int) -> Iter
     if len(groups) > top:
         rest = groups[top:]
         held = size(sum(group.bytes for group in rest))
+        yield f"... and {len(rest):,} more with {held}; --top shows more"
+
+
+def _stacks(stacks: Sequence[HeldStack], total: int, when: str, top: int) -> Iterator[str]:
+    """List call stacks with what they hold, the outermost frame first."""
+    yield text.heading(f"{when} by call stack")
+    for stack in stacks[:top]:
+        share = text.percent(stack.bytes / total) if total else text.UNKNOWN
+        yield f"{size(stack.bytes)}, {share} %, {_counted(stack.block_count, 'block')}"
+        for frame in stack.frames or ("(no stack)",):
+            yield f"  {text.cut_left(frame, _FRAME_CHARACTERS)}"
+    if rest := stacks[top:]:
+        held = size(sum(stack.bytes for stack in rest))
         yield f"... and {len(rest):,} more with {held}; --top shows more"
 
 

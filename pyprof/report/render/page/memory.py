@@ -12,6 +12,7 @@ from pyprof.report.render import memory as words
 from pyprof.report.render.memory import size
 from pyprof.report.render.page import render
 from pyprof.report.render.page.figures import SHARED_CLOCK
+from pyprof.report.render.page.memory_flame import flame_graph
 from pyprof.report.render.page.sections import (
     PATH,
     Cell,
@@ -79,6 +80,8 @@ class Picture:
     """The figure of memory over time; None without events."""
     treemap: Mapping[str, Any] | None
     """The figure of the peak; None where it holds nothing."""
+    flame: Mapping[str, Any] | None
+    """The figure of call stacks; None where no stack is known."""
     categories: Sequence[tuple[str, str, str]]
     """Name, colour, and bytes at the peak."""
     tables: Sequence[tuple[str, Sortable]]
@@ -102,6 +105,7 @@ def picture(
         tuple(map(without_folders, words.sentences(device))),
         _course(device, clock),
         _treemap(device, key),
+        flame_graph(device.stacks),
         list(_categories(device)),
         [
             (by, table)

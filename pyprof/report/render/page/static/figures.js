@@ -212,7 +212,7 @@
     gutter: () => 4,
     domain: (item) => ({ x: [0, Math.max(item.length[0], 1)] }),
     draw(pen, view, item) {
-      timeAxis(pen, view, item.axis);
+      timeAxis(pen, view, item.axis, item.bytes ? (value) => size(value) : undefined);
       view.fitted = [];
       clipped(pen, view, () => {
         item.start.forEach((start, place) => {

@@ -232,7 +232,7 @@
     while (kept > 1 && pen.measureText(`${text.slice(0, kept)}\u2026`).width > room) kept -= 1;
     return kept > 1 ? `${text.slice(0, kept)}\u2026` : "";
   };
-  pyprof.timeAxis = (pen, view, title) => {
+  pyprof.timeAxis = (pen, view, title, spelt = instant) => {
     const { step, at } = ticks(view.low, view.high, view.right - view.left);
     pen.textAlign = "center";
     for (const value of at) {
@@ -240,7 +240,7 @@
       pen.fillStyle = view.colours.rule;
       pen.fillRect(x, view.top, 1, view.bottom - view.top + 4);
       pen.fillStyle = view.colours.ink;
-      const text = instant(value, step);
+      const text = spelt(value, step);
       const half = pen.measureText(text).width / 2;
       pen.fillText(text, Math.min(Math.max(x, half), view.right + 8 - half), view.bottom + 11);
     }
