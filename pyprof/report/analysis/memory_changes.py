@@ -6,6 +6,7 @@ Each change is reckoned over the whole recording, not at the peak alone: another
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,7 +49,9 @@ class CheckpointedLayer:
     """What checkpointing a layer would give back, and cost."""
 
     layer: str
-    """Its path; layers inside it count."""
+    """Its path; layers inside it count. Of all blocks of a list, such as `h.*`."""
+    block_count: int
+    """How many are checkpointed, each by itself: 1, or all blocks of a list."""
     held_bytes: int
     """Activations that it holds at the peak, but for the last that it made in each step."""
     peak_bytes: int
@@ -209,18 +212,39 @@ def _across(history: History) -> Mask:
 
 
 def checkpoints(history: History, work: LayerWork | None) -> tuple[CheckpointedLayer, ...]:
-    """Reckon with each layer that holds activations at the peak checkpointed, most saved first."""
+    """Reckon with each layer that holds activations at the peak checkpointed, most saved first.
+
+    Also with all blocks of a list at once, such as `h.0` to `h.11`, and with all lists.
+    """
     layer, category = history.labels["layer"], history.labels["category"]
     activations = _is(category.codes, category.names, "activations")
     live = history.blocks.live(history.peak)
     held = np.zeros(len(layer.names) + 1, np.int64)
     np.add.at(held, layer.codes[activations & live], history.blocks.bytes[activations & live])
-    layers = []
-    for path in _largest(layer.names, held):
-        inside = np.array([_within(name, path) for name in (*layer.names, "")], bool)[layer.codes]
-        layers.append(_checkpoint(history, path, activations & inside, work))
+    chosen = [(path, [path]) for path in _largest(layer.names, held)]
+    lists = _lists(layer.names, held)
+    chosen += [(_every(prefix), blocks) for prefix, blocks in lists.items()]
+    if len(lists) > 1:
+        chosen.append((", ".join(map(_every, lists)), [*chain.from_iterable(lists.values())]))
+    layers = [_checkpoint(history, name, paths, activations, work) for name, paths in chosen]
     worth = [each for each in layers if each.saved_bytes > 0]
     return tuple(sorted(worth, key=lambda each: -each.saved_bytes))
+
+
+def _lists(names: Sequence[str], held: Ints) -> dict[str, list[str]]:
+    """Group the blocks that hold activations by the list of modules they are of, by its path."""
+    lists: dict[str, dict[str, None]] = {}
+    for name, size in zip(names, held.tolist(), strict=False):
+        parts = name.split(".")
+        number = next((at for at, part in enumerate(parts) if part.isdecimal()), None)
+        if size and number is not None:
+            block = ".".join(parts[: number + 1])
+            lists.setdefault(".".join(parts[:number]), {})[block] = None
+    return {prefix: [*blocks] for prefix, blocks in lists.items() if len(blocks) > 1}
+
+
+def _every(prefix: str) -> str:
+    return f"{prefix}.*" if prefix else "*"
 
 
 def _largest(names: Sequence[str], held: Ints) -> list[str]:
@@ -238,44 +262,72 @@ def _outer(name: str) -> Iterator[str]:
     yield from (".".join(parts[:end]) for end in range(1, len(parts) + 1))
 
 
-def _within(name: str, path: str) -> bool:
-    return name == path or name.startswith(f"{path}.")
-
-
 def _checkpoint(
-    history: History, path: str, chosen: Mask, work: LayerWork | None
+    history: History, name: str, paths: Sequence[str], activations: Mask, work: LayerWork | None
 ) -> CheckpointedLayer:
-    """Let a layer's activations live only in its own forward and backward pass."""
+    """Let the activations of layers live only in the layer's own forward and backward pass."""
     blocks = history.blocks
-    rows = np.flatnonzero(chosen & (blocks.allocated >= 0))
-    rows = rows[np.argsort(blocks.allocated[rows], kind="stable")]
-    passes = _passes(history, rows)
-    outputs = rows[np.append(passes[1:] != passes[:-1], True)] if len(rows) else rows
     freed = np.zeros(len(blocks), bool)
-    freed[rows] = True
-    freed[outputs] = False  # what the next layer takes
-    less = history.level_of(freed)
-    less[_running(history, rows, passes)] = 0
+    change = np.zeros(len(history.time_ns) + 1, np.int64)
+    for rows in _by_path(history, paths, activations):
+        inside, saved = _between_passes(history, rows)
+        freed[inside] = True
+        change += saved
     held = int(blocks.bytes[freed & blocks.live(history.peak)].sum())
-    peak = max(int((history.level - less).max(initial=0)), history.start)
-    flops, time_ns = work.forward(path) if work is not None else (None, None)
-    return CheckpointedLayer(path, held, peak, history.held(history.peak) - peak, flops, time_ns)
+    level = history.level - np.cumsum(change)[:-1]
+    peak = max(int(level.max(initial=0)), history.start)
+    flops, time_ns = _again(paths, work)
+    return CheckpointedLayer(
+        name, len(paths), held, peak, history.held(history.peak) - peak, flops, time_ns
+    )
+
+
+def _by_path(history: History, paths: Sequence[str], activations: Mask) -> list[Ints]:
+    """List the activations of each layer, of those inside it, too, in the order of allocation."""
+    layer, allocated = history.labels["layer"], history.blocks.allocated
+    number = {path: place for place, path in enumerate(paths)}
+    of_name = [
+        next((number[path] for path in _outer(name) if path in number), NONE)
+        for name in layer.names
+    ]
+    of_block = np.array([*of_name, NONE], np.int64)[layer.codes]
+    rows = np.flatnonzero(activations & (allocated >= 0) & (of_block != NONE))
+    rows = rows[np.lexsort((allocated[rows], of_block[rows]))]
+    return np.split(rows, np.flatnonzero(np.diff(of_block[rows])) + 1)
+
+
+def _between_passes(history: History, rows: Ints) -> tuple[Ints, Ints]:
+    """Return what a checkpointed layer does not keep, and the change of that by event, bytes.
+
+    It is given up from the end of a forward pass to the beginning of its backward pass, which is
+    when its first block is released. The last block of a pass is what the next layer takes.
+    """
+    blocks, change = history.blocks, np.zeros(len(history.time_ns) + 1, np.int64)
+    if not len(rows):
+        return rows, change
+    passes = _passes(history, rows)
+    last = np.append(passes[1:] != passes[:-1], True)
+    first = np.flatnonzero(np.append(True, last[:-1]))
+    sizes = np.add.reduceat(np.where(last, 0, blocks.bytes[rows]), first)
+    done = blocks.allocated[rows[last]] + 1
+    again = np.minimum.reduceat(blocks.released[rows], first)
+    np.add.at(change, done, sizes)
+    np.add.at(change, np.maximum(again, done), -sizes)
+    return rows[~last], change
+
+
+def _again(paths: Sequence[str], work: LayerWork | None) -> tuple[float | None, float | None]:
+    """Sum what the forward passes of layers do in a step; None for what is unknown of any."""
+    if work is None:
+        return None, None
+    flops, times_ns = zip(*map(work.forward, paths), strict=True)
+    return (
+        None if None in flops else sum(flops),
+        None if None in times_ns else sum(times_ns),
+    )
 
 
 def _passes(history: History, rows: Ints) -> Ints:
     """Number the forward passes of a layer: one ends where some of it was given back."""
     allocated, released = history.blocks.allocated[rows], history.blocks.released[rows]
     return np.searchsorted(np.sort(released), allocated, "right")
-
-
-def _running(history: History, rows: Ints, passes: Ints) -> Mask:
-    """Find the states in which a layer's forward or backward pass is at work."""
-    change = np.zeros(len(history.time_ns) + 1, np.int64)
-    last = len(history.time_ns)
-    for number in np.unique(passes).tolist():
-        own = rows[passes == number]
-        for events in (history.blocks.allocated[own], history.blocks.released[own]):
-            change[min(int(events.min()), last)] += 1
-            change[min(int(events.max()) + 1, last)] -= 1
-    running: Mask = np.cumsum(change)[:-1] > 0
-    return running

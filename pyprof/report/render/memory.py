@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from pyprof.report.analysis.held_memory import HeldBlock, HeldMemory, HeldStack
     from pyprof.report.analysis.memory import DeviceMemory, HeldAt, OutOfMemory, StepGrowth
-    from pyprof.report.analysis.memory_changes import PossibleChange
+    from pyprof.report.analysis.memory_changes import CheckpointedLayer, PossibleChange
     from pyprof.report.analysis.memory_time import TimedMemory
 
 _UNKNOWN = "(unknown)"
@@ -324,7 +324,7 @@ def _checkpoints(device: DeviceMemory, top: int) -> Iterator[str]:
     yield text.heading("Checkpointing a layer")
     rows = [
         (
-            text.cut_left(each.layer, _LINE_CHARACTERS),
+            text.cut_left(layer_name(each), _LINE_CHARACTERS),
             size(each.held_bytes),
             size(each.peak_bytes),
             f"-{size(each.saved_bytes)}",
@@ -339,6 +339,12 @@ def _checkpoints(device: DeviceMemory, top: int) -> Iterator[str]:
         "Held: its activations at the peak but its output, which the next layer takes. While the "
         "layer's own passes run, nothing is saved."
     )
+
+
+def layer_name(checkpointed: CheckpointedLayer) -> str:
+    """Name a layer, or all blocks of a list, with how many they are."""
+    count = checkpointed.block_count
+    return checkpointed.layer if count == 1 else f"{checkpointed.layer} (all {count:,})"
 
 
 def _growth(growth: StepGrowth) -> Iterator[str]:

@@ -134,6 +134,19 @@ def test_peak_in_16_bits_is_within_the_predicted_interval(
         assert low - 100 <= peak_bytes <= high + 100  # halves of odd sizes
 
 
+@given(_LAYERS)
+def test_half_the_batch_of_any_model(layers: list[_Layer]) -> None:
+    """The peak of a run whose activations are half as large, itself."""
+    even = [layer._replace(activation=2 * layer.activation) for layer in layers]
+    found = _train(even, "float32")
+    predicted = {each.change: each.peak_bytes for each in found.changes}
+    peak_bytes = _train(layers, "float32").peak_bytes
+    if "half the batch" in predicted:
+        assert predicted["half the batch"] == peak_bytes
+    else:
+        assert peak_bytes > 0.99 * found.peak_bytes
+
+
 def test_autocast_may_take_more_memory_than_float32() -> None:
     """The copies of weights exceed what activations give back."""
     layers = [_Layer(10 * MB, 12 * MB, 0.9)] * 4
@@ -169,27 +182,27 @@ def test_nothing_is_promised_without_evidence(tmp_path: Path) -> None:
     assert (found.changes, found.checkpoints) == ((), ())
 
 
-def _model(checkpointed: int | None = None, layers: int = 3, steps: int = 2) -> built.Device:
+def _model(*checkpointed: int, layers: int = 3, steps: int = 2, inside: int = 5) -> built.Device:
     """Train layers, each of which saves what it makes inside and what the next one takes."""
     device = built.Device()
     for _ in range(steps):
         saved: list[list[int]] = []
         for number in range(layers):
-            saved.append(_forward(device, number))
-            if number == checkpointed:
+            saved.append(_forward(device, number, inside))
+            if number in checkpointed:
                 device.free(saved[-1].pop(0), built.CALL, built.user(9))
         for number in reversed(range(layers)):
-            if number == checkpointed:
-                saved[number].insert(0, device.alloc(5 * MB, built.NODE, built.ENGINE))
+            if number in checkpointed:
+                saved[number].insert(0, device.alloc(inside * MB, built.NODE, built.ENGINE))
             for address in saved[number]:
                 device.free(address, built.NODE, built.ENGINE)
         device.free(device.alloc(1, built.STEP, built.user(20)), built.STEP, built.user(20))
     return device
 
 
-def _forward(device: built.Device, number: int) -> list[int]:
+def _forward(device: built.Device, number: int, inside: int) -> list[int]:
     device.range(f"layer:net.{number}", begins=True)
-    made = [device.alloc(size * MB, built.CALL, built.user(10 + number)) for size in (5, 2)]
+    made = [device.alloc(size * MB, built.CALL, built.user(10 + number)) for size in (inside, 2)]
     device.range(f"layer:net.{number}", begins=False)
     return made
 
@@ -206,3 +219,32 @@ def test_a_checkpointed_layer(tmp_path: Path, layer: int) -> None:
     assert found[f"net.{layer}"].peak_bytes == expected
     assert found[f"net.{layer}"].held_bytes == 5 * MB
     assert found[f"net.{layer}"].recomputed_ns is None
+
+
+@pytest.mark.parametrize("layers", [2, 3, 8])
+@pytest.mark.parametrize("inside", [1, 5, 40])
+def test_all_blocks_checkpointed_at_once(tmp_path: Path, layers: int, inside: int) -> None:
+    """The peak is that of a run in which each block of the list is checkpointed."""
+    device = _analysed(tmp_path, _model(layers=layers, inside=inside))
+    expected = _analysed(tmp_path, _model(*range(layers), layers=layers, inside=inside))
+    (found,) = (each for each in device.checkpoints if each.layer == "net.*")
+    assert (found.peak_bytes, found.block_count) == (expected.peak_bytes, layers)
+    assert found.saved_bytes >= max(each.saved_bytes for each in device.checkpoints)
+    shown = "\n".join(words.devices([device], ("category",), 20))
+    assert f"net.* (all {layers})" in shown
+
+
+def test_lists_of_blocks_are_checkpointed_together(tmp_path: Path) -> None:
+    """An encoder's and a decoder's, each alone and both; the last of one layer is no list."""
+    device = built.Device()
+    saved = []
+    for path in ("encoder.0", "encoder.1.norm", "decoder.0.a.0", "decoder.1", "head.0"):
+        device.range(f"layer:{path}", begins=True)
+        saved += [device.alloc(size * MB, built.CALL, built.user(10)) for size in (5, 2)]
+        device.range(f"layer:{path}", begins=False)
+    for block in reversed(saved):
+        device.free(block, built.NODE, built.ENGINE)
+    found = {each.layer: each for each in _analysed(tmp_path, device).checkpoints}
+    counts = {name: each.block_count for name, each in found.items() if "*" in name}
+    assert counts == {"encoder.*": 2, "decoder.*": 2, "encoder.*, decoder.*": 4}
+    assert found["encoder.*, decoder.*"].held_bytes == 20 * MB

@@ -115,7 +115,7 @@ def picture(
         [(each.change, *words.change_cells(device, each), each.assumes) for each in device.changes],
         [
             (
-                each.layer,
+                words.layer_name(each),
                 size(each.held_bytes),
                 size(each.peak_bytes),
                 f"-{size(each.saved_bytes)}",
