@@ -98,7 +98,8 @@ def _leaking(held: Ints) -> list[tuple[int, float]]:
 
 
 def _centred(count: int) -> Floats:
-    return np.arange(count) - (count - 1) / 2
+    centred: Floats = np.arange(count, dtype=np.float64) - (count - 1) / 2
+    return centred
 
 
 def _fit(held: Floats) -> tuple[Floats, Floats]:

@@ -69,7 +69,7 @@ class Allocator:
 
     def snapshot(self) -> dict[str, Any]:
         """Return what is pickled."""
-        segments = []
+        segments: list[dict[str, Any]] = []
         for address, size in self._segments.items():
             own = [b for b in self._blocks if b.segment == address]
             used = sum(b.size for b in own if b.used)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyprof.memory import read, snapshot_history, stacks
@@ -51,6 +51,7 @@ def test_pieces_are_those_between_blocks(tmp_path: Path, seed: int) -> None:
 _SIZES = (300, 5000, 900_000, MIB + 1, 3 * MIB // 2, 7 * MIB, 11 * MIB + 5, 31 * MIB)
 
 
+@settings(max_examples=40)
 @given(st.integers(0, 10**9))
 def test_tails_inside_blocks_are_no_pieces(seed: int) -> None:
     """Pieces after each event are those of the allocator itself, which keeps small rests."""

@@ -75,7 +75,9 @@ def _noisy(rng: Random, steps: int, leak: int) -> Growth | None:
     taken = built.parsed(built.snapshot(device))
     history = snapshot_history.history(taken, 0, stacks.describe(taken)).history
     marked_by, moments = ranges.step_bounds(taken, 0)
-    return growth(history, marked_by, np.searchsorted(history.time_ns, moments, "right") - 1)
+    return growth(
+        history, marked_by, (np.searchsorted(history.time_ns, moments, "right") - 1).tolist()
+    )
 
 
 def test_leak_under_noise_is_a_fit_over_steps() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyprof.memory import read
@@ -114,6 +114,7 @@ def _analysed_snapshot(taken: dict[str, Any]) -> memory.DeviceMemory:
     return memory.highest_first([read.Recorded(Path("x.pickle"), devices)])[0]
 
 
+@settings(max_examples=25)
 @given(_LAYERS, st.booleans())
 def test_peak_in_16_bits_is_within_the_predicted_interval(
     layers: list[_Layer],
@@ -134,6 +135,7 @@ def test_peak_in_16_bits_is_within_the_predicted_interval(
         assert low - 100 <= peak_bytes <= high + 100  # halves of odd sizes
 
 
+@settings(max_examples=25)
 @given(_LAYERS)
 def test_half_the_batch_of_any_model(layers: list[_Layer]) -> None:
     """The peak of a run whose activations are half as large, itself."""

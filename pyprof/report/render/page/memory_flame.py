@@ -54,7 +54,7 @@ def _boxes(stacks: Sequence[HeldStack]) -> list[tuple[tuple[str, ...], int, int,
     least = max(held[()][0] * _LEAST, 1)
     starts: dict[tuple[str, ...], int] = {(): 0}
     below = dict(starts)  # where the next box below each one begins
-    listed = []
+    listed: list[tuple[tuple[str, ...], int, int, int]] = []
     for path in sorted(held, key=lambda path: (len(path), -held[path][0], path)):
         size_, count = held[path]
         if path and path[:-1] not in starts:
