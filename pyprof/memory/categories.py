@@ -162,6 +162,10 @@ def _rules(blocks: Blocks, evidence: Evidence, direction: Ints, released: Mask) 
               forward & within_step & freed_elsewhere),
         _Rule(_ACTIVATIONS, "inferred: allocated in the forward pass, still live at the end",
               forward & within_step & ~released),
+        _Rule(NONE, "allocated in the forward pass; where it was freed is unknown",
+              forward & within_step & released),
+        _Rule(NONE, "allocated in the backward pass; where it was freed is unknown",
+              backward & released),
         _Rule(NONE, BEFORE_HISTORY, before),
     ]  # fmt: skip
 

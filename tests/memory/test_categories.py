@@ -200,6 +200,18 @@ def test_free_by_a_hook_amid_the_backward_pass_is_in_it(tmp_path: Path) -> None:
     assert _said(built.write(tmp_path / "x.pickle", device))[100][0] == "temporaries"
 
 
+def test_free_that_nothing_attributes_leaves_the_category_unknown(tmp_path: Path) -> None:
+    """Without a stack, and no event after it: neither a temporary nor an activation."""
+    device = built.Device()
+    blocks = [device.alloc(size, built.CALL, built.user(10)) for size in (100, 200)]
+    device.free(blocks[0])
+    device.alloc(1, built.CALL, built.user(10))
+    device.free(blocks[1])
+    said = _said(built.write(tmp_path / "x.pickle", device))
+    assert said[100][0] == "temporaries"
+    assert said[200][:2] == (None, "allocated in the forward pass; where it was freed is unknown")
+
+
 def test_copies_of_weights_by_autocast(tmp_path: Path) -> None:
     """By what frees them at its end, or by their size; other casts are what they would be."""
     device = built.Device()

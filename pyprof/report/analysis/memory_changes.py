@@ -139,12 +139,14 @@ def bfloat16(history: History) -> list[PossibleChange]:
     weights = total("parameters", "gradients", "optimizer state")
     activations, workspace = total("activations"), total("workspace")
     older = (blocks.allocated == BEFORE) & (category.codes == NONE)
-    in_optimizer = _is(*history.labels["direction"], "optimizer")
+    direction = history.labels["direction"]
+    passing = activations | (
+        (_is(*direction, "forward") | _is(*direction, "backward")) & ~(weights | workspace)
+    )
     everything = np.ones(len(blocks), bool)
     changes = []
     copies = _copies(history, total("parameters") | older, total("gradients"))
-    if copies is not None:
-        passing = everything & ~(weights | workspace | older | in_optimizer)
+    if copies is not None and passing.any():
         low = _peak(history, [(passing, -0.5)])
         high = _peak(history, [], copies)
         changes.append(

@@ -179,7 +179,9 @@ def test_no_bfloat16_for_what_has_it(tmp_path: Path, frames: tuple[built.Frame, 
 def test_nothing_is_promised_without_evidence(tmp_path: Path) -> None:
     """Of memory of unknown purpose nothing is known to shrink."""
     device = built.Device()
-    device.alloc(MB, built.user(1))
+    for _ in range(2):
+        device.alloc(MB, built.user(1))
+    device.forget(1)
     found = _analysed(tmp_path, device)
     assert (found.changes, found.checkpoints) == ((), ())
 
