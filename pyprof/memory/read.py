@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,6 +58,8 @@ class RecordedDevice:
     notes: tuple[str, ...] = ()
     stacks: Labels | None = None
     """The call stack of each block, its frames in lines; None for a snapshot, or if unknown."""
+    of_tensors: bool = True
+    """Whether blocks are what the program asks for, not what its allocator takes of the device."""
 
     def call_stacks(self, rows: Ints) -> Labels:
         """Label some blocks with their call stacks, the outermost frame in the first line."""
@@ -192,7 +194,8 @@ def _trace(path: Path) -> Recorded:
 def _nsys(path: Path) -> Recorded:
     capture, events = nsys_events.read(path)
     histories = trace_history.histories(capture, events, nsys_events.kind_name)
-    return Recorded(path, _devices(histories, _SEGMENTS), _rank(path))
+    devices = (replace(each, of_tensors=False) for each in _devices(histories, _SEGMENTS))
+    return Recorded(path, tuple(devices), _rank(path))
 
 
 _SEGMENTS = "nsys records what PyTorch takes from the device, not its tensors; a snapshot has those"
