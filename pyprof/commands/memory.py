@@ -57,11 +57,11 @@ def _moment(text: str | None) -> Moment | None:
     match = _AT.fullmatch(text or "")
     if match is None:
         return None
-    whole, fraction, unit = match.groups()
+    integer, fraction, unit = match.groups()
     if unit is None:
-        return Moment(None, int(whole))
+        return Moment(None, int(integer))
     digits = len(fraction or ".") - 1
-    return Moment((float(whole + (fraction or "")) + 0.5 * 10.0**-digits) * _UNITS_NS[unit])
+    return Moment((float(integer + (fraction or "")) + 0.5 * 10.0**-digits) * _UNITS_NS[unit])
 
 
 @click.command("memory", cls=cli.Command)

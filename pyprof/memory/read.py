@@ -91,8 +91,8 @@ class SnapshotDevice(RecordedDevice):
         """Label some blocks with their call stacks; of C++ the op alone is told."""
         numbers, codes = np.unique(self.block_stack[rows], return_inverse=True)
         texts = [_call_stack(self.snapshot.stack(number)) for number in numbers.tolist()]
-        found = label(texts)
-        return Labels(found.codes[codes.reshape(-1)] if len(rows) else found.codes, found.names)
+        labels = label(texts)
+        return Labels(labels.codes[codes.reshape(-1)] if len(rows) else labels.codes, labels.names)
 
     def free_space(self, state: int) -> FreeSpace | None:
         """Find what the allocator holds unused."""
