@@ -39,6 +39,7 @@ def main() -> None:
         gradient = model.module.weight.grad
         print(f"gradient {gradient[0, 0].item():.1f}")
         dist.barrier()  # else Gloo's threads may still hold on to the backward pass as it goes
+        del model  # as the last to hold the group it would wait for Gloo's thread, and that for it
         dist.destroy_process_group()
 
 
