@@ -6,14 +6,14 @@ Exact without CUDA_LAUNCH_BLOCKING: the capture ties each kernel to the stack th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof.inputs.source import each_once
 from pyprof.parse.paths import file_and_line, user_line
-from pyprof.parse.records import totals
-from pyprof.prof.group import distinct_calls
+from pyprof.parse.records import combinations, totals
 from pyprof.prof.processor import GPU, processor_of
 from pyprof.report import advice
 from pyprof.report.analysis import filtered
@@ -23,7 +23,7 @@ from pyprof.report.analysis.timeline import BLOCKING, timeline
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Mask
+    from pyprof.arrays import Integers, Mask
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
     from pyprof.prof.where import Condition
@@ -90,20 +90,43 @@ def source_lines(table: Table, rows: Mask | None = None) -> SourceLines:
     chosen = np.ones(len(trace), bool) if rows is None else rows
     index, size = trace.index[chosen] + 1, len(trace.values) + 1  # 0: none
     ns = totals(index, table.duration_ns[chosen], size)
-    calls = distinct_calls(index, table.named_call[chosen], size)
-    sums_by_line: dict[tuple[str, int], list[int]] = {}
-    unknown = int(ns[0])
-    for frames, time, count in zip(trace.values, ns[1:].tolist(), calls[1:].tolist(), strict=True):
-        lines = user_lines(frames)
-        if not lines:
-            unknown += time
-            continue
-        for line in dict.fromkeys(lines) if count else ():
-            sums = sums_by_line.setdefault(line, [0, 0, 0])
-            sums[0] += count
-            sums[1] += time
-            sums[2] += time if line == lines[-1] else 0
-    return SourceLines(_files(sums_by_line), unknown, int(ns.sum()), processor_of(table.records))
+    number_of_line: dict[tuple[str, int], int] = {}
+    of_trace: list[list[int]] = [[] for _ in range(size)]
+    times: list[list[int]] = []
+    """Of each line: with what it calls, and its own, ns."""
+    for place in np.unique(index[index > 0]).tolist():
+        lines = user_lines(trace.values[place - 1])
+        for line in dict.fromkeys(lines):
+            number = number_of_line.setdefault(line, len(number_of_line))
+            if number == len(times):
+                times.append([0, 0])
+            of_trace[place].append(number)
+            times[number][0] += int(ns[place])
+            times[number][1] += int(ns[place]) if line == lines[-1] else 0
+    calls = _calls_by_line(index, table.named_call[chosen], of_trace, len(times))
+    sums_by_line = {
+        line: [calls[number], *times[number]] for line, number in number_of_line.items()
+    }
+    unknown_ns = sum(int(ns[place]) for place, lines in enumerate(of_trace) if not lines)
+    return SourceLines(_files(sums_by_line), unknown_ns, int(ns.sum()), processor_of(table.records))
+
+
+def _calls_by_line(
+    trace: Integers, call: Integers, of_trace: Sequence[Sequence[int]], count: int
+) -> list[int]:
+    """Count the calls of each line, one with rows of several stacks once."""
+    first, _ = combinations(trace, call)
+    lengths = np.array([len(lines) for lines in of_trace])
+    begins = np.cumsum(lengths) - lengths
+    trace, call = trace[first], call[first]
+    times = lengths[trace]
+    within = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+    line = np.fromiter(chain.from_iterable(of_trace), np.int64)[
+        np.repeat(begins[trace], times) + within
+    ]
+    first, _ = combinations(line, np.repeat(call, times))
+    counts: list[int] = np.bincount(line[first], minlength=count).tolist()
+    return counts
 
 
 def merge_line_times(a: SourceLines, b: SourceLines) -> SourceLines:

@@ -69,7 +69,10 @@ class MatchedRows:
         return MatchedRows(add_up(sums, keys, _SUMS), self.known | other.known)
 
     def by(self, names: Sequence[str]) -> dict[Key, Sum]:
-        """Give the sums by some of the keys: no op call has two values of one that is left out."""
+        """Give the sums by some of the keys.
+
+        A call that holds ops with several values of one that is left out counts once for each.
+        """
         return {
             tuple(row[name] for name in names): Sum(row["calls"], row["rows"], row["ns"])
             for row in add_up(self.sums, names, _SUMS).to_pylist()
@@ -197,7 +200,7 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
     give_back()
     loop_steps = steps.find_steps(records, source.capture)
     picked = steps.chosen_bounds(loop_steps, chosen)
-    counted = picked or loop_steps.averaged
+    counted = picked or loop_steps.steady  # `compare` asks how much they hold
     rows = loop_steps.rows(counted)
     timed = timeline(records, source.capture, rows)
     give_back()

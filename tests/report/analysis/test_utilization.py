@@ -89,12 +89,19 @@ def test_each_step_has_its_share() -> None:
     assert replace(usage, flops_by_peak={}).of_step(0, took[0]) == StepShares()
 
 
+def _node() -> list[Range]:
+    """Return a node of autograd, as its engine calls it, with work of its own: without a number."""
+    name = "AddBackward0, seq = 3, op_id = 7"
+    return [
+        Range(f"autograd::engine::evaluate_function: {name}", (100 * US, 190 * US)),
+        Range(name, (101 * US, 189 * US)),
+        Range("aten::detach, op_id = 10", (181 * US, 185 * US)),
+    ]
+
+
 def test_what_a_step_computes_again_counts_in_its_hfu_alone() -> None:
     """As in that of all steps."""
-    again = [
-        Range(f"{before}AddBackward0, seq = 3, op_id = 7", (100 * US, 190 * US))
-        for before in ("autograd::engine::evaluate_function: ", "")
-    ]
+    again = _node()
     inner = Range(encode_seq("aten::matmul", seq=9, op_id=8), (105 * US, 180 * US))
     marks = [Range(f"step {n}", (100 * n * US, (100 * n + 95) * US)) for n in (0, 1)]
     usage = _of(_calls(2, *marks, *again, inner))
@@ -116,10 +123,7 @@ def test_each_decode_step_has_its_share_of_the_bandwidth() -> None:
 
 def test_what_is_computed_again_is_no_work_of_the_model() -> None:
     """MFU leaves it out, HFU does not."""
-    node = [
-        Range(f"{before}AddBackward0, seq = 3, op_id = 7", (100 * US, 190 * US))
-        for before in ("autograd::engine::evaluate_function: ", "")
-    ]
+    node = _node()
     inner = Range(encode_seq("aten::matmul", seq=9, op_id=8), (105 * US, 180 * US))
     found = _of(_calls(2, *node, inner))
     assert found.hardware_flops == 2 * _FLOPS

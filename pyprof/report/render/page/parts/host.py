@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyprof.report.analysis.host_ops import by_op
 from pyprof.report.render.page.sections import Cell, Heading, Sortable, number, share, text
-from pyprof.report.render.text import duration
+from pyprof.report.render.text import duration, short_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +42,7 @@ def section(page: Page) -> Mapping[str, Any] | None:
             number(op["cpu_total"], duration(op["cpu_total"])),
             number(op["cpu_calls"], f"{op['cpu_calls']:,}"),
             _mean(op["cpu_total"], op["cpu_calls"]),
-            text(op["line"]),
+            text(short_line(op["line"])),
         ]
         for op in every[:_MOST_ROWS]
     ]
