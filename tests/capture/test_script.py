@@ -20,6 +20,12 @@ from pyprof.capture import script
 from pyprof.errors import PyprofError
 
 
+@pytest.fixture(autouse=True)
+def _pythons_own_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Show errors as Python does; torch.distributed, once used, puts ranks before them."""
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+
+
 def write(folder: Path, text: str) -> script.Target:
     """Write a script."""
     path = folder / "train.py"
