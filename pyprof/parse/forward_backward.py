@@ -76,13 +76,13 @@ def partners(
 
 
 def _again(sweep: Sweep, ranges: Integers) -> NDArray[np.bool_]:
-    """Tell which ranges are of recomputed work; NONE is not."""
+    """Mark the ranges of recomputed work; NONE is not marked."""
     again: NDArray[np.bool_] = np.append(sweep.again.take(sweep.paths.of_range) > 0, [False])
     return again[ranges]
 
 
 def _in_backward(sweep: Sweep) -> NDArray[np.bool_]:
-    """Tell of each path whether its ops are no forward op of any node.
+    """Mark the paths whose ops are no forward op of any node.
 
     Reentrant checkpointing goes back over the ops that it ran again.
     """

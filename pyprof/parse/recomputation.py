@@ -101,7 +101,7 @@ def _spread_to_markers(begin_how: NDArray[np.int8], op: Ints, nest: Nest, is_seq
 
 
 def full_layers(described: Sequence[Path]) -> list[tuple[str, ...]]:
-    """Give the layers of each path; of recomputed work, those that its forward pass was in.
+    """Return the layers of each path; of recomputed work, those that its forward pass was in.
 
     Around a recomputed module there are not all modules that there were around it at first. If
     exactly one forward path ends with the modules that are there, that is the path.

@@ -186,7 +186,7 @@ class _Work:
         *,
         named: bool,
     ) -> bool:
-        """Give a replay the launches of its graph; False if they contradict each other."""
+        """Assign a replay the launches of its graph; False if they contradict each other."""
         place = self._places(subject, graph, launches, named=named)
         if (place == NONE).all():
             return False

@@ -174,7 +174,7 @@ def _plain(name: str) -> str:
 def activities(
     ranges: Columns, nested: Nested, names: Sequence[str], threads: Threads
 ) -> tuple[pa.Table, pa.Table, int]:
-    """Give the working ops as activities, each with a call of its own that ties it to its range.
+    """Return the working ops as activities, each with a call of its own that ties it to its range.
 
     Last comes the number of ops that only traced.
     """

@@ -295,7 +295,7 @@ class Gathered:
         return range_table(self._ranges, layout, chains, forward, left)
 
     def _work(self, ranges: Columns, layout: Nested) -> tuple[pa.Table, pa.Table, int]:
-        """Give activities and calls; where no GPU worked, the CPU's, and how many ops it traced."""
+        """Return activities and calls; if no GPU worked, the CPU's, and how many ops it traced."""
         if not self._activities and self._measured:
             calls = _joined(schema.CALLS, self._calls)
             kernels = _joined(schema.ACTIVITIES, self._measured)

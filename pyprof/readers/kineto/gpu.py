@@ -110,7 +110,7 @@ def activities(kinds: Sequence[int], groups: Sequence[list[Event]]) -> pa.Table:
 
 
 def measured_kernels(events: Sequence[Event]) -> pa.Table:
-    """Give the rows of kernels that CUPTI's range profiler measured, in their order.
+    """Return the rows of kernels that CUPTI's range profiler measured, in their order.
 
     They end after their measured time, if all have one.
     """

@@ -102,7 +102,7 @@ def dtype(name: object) -> str:
 
 
 def is_op(name: str, args: dict[str, Any]) -> bool:
-    """Tell an op from an annotation: until torch 1.12 both have the same category.
+    """Whether it is an op, not an annotation: until torch 1.12 both have the same category.
 
     Functions of TorchScript have it, too, with shapes, but no sequence number: they name a part of
     the program, as annotations do.

@@ -389,7 +389,7 @@ def _longest_rows(data: pa.Table, keys: list[str]) -> dict[tuple[str | None, ...
 def idle_for(
     case: Case, cause: str, devices: Sequence[DeviceTime] | None = None
 ) -> tuple[Ints, Ints, NDArray[np.float64]]:
-    """Give the row before and the row after each gap of a cause, and its time for that cause.
+    """Return the row before and the row after each gap of a cause, and its time for that cause.
 
     On all GPUs unless `devices` are given.
     """

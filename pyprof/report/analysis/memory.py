@@ -240,7 +240,7 @@ def highest_first(
 def all_held(
     recordings: Iterable[Recorded], at: Moment | None = None
 ) -> Iterator[tuple[int | None, str, HeldBlock]]:
-    """Give every block that is live at a device's peak, or at a moment, with rank and device."""
+    """Return every block that is live at a device's peak, or at a moment, with rank and device."""
     for recorded in recordings:
         for device in recorded.devices:
             history = device.history
@@ -426,7 +426,7 @@ def _total(place: Ints, amount: Ints, rows: int) -> Ints:
 
 
 def live_blocks(history: History, state: int, most: int | None = None) -> Ints:
-    """Give the rows of the blocks that are live in a state, the largest first."""
+    """Return the rows of the blocks that are live in a state, the largest first."""
     rows = np.flatnonzero(history.blocks.live(state))
     return rows[np.argsort(-history.blocks.bytes[rows], kind="stable")][:most]
 

@@ -69,7 +69,7 @@ class MatchedRows:
         return MatchedRows(add_up(sums, keys, _SUMS), self.known | other.known)
 
     def by(self, names: Sequence[str]) -> dict[Key, Sum]:
-        """Give the sums by some of the keys.
+        """Return the sums by some of the keys.
 
         A call that holds ops with several values of one that is left out counts once for each.
         """
