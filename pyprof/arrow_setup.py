@@ -1,4 +1,4 @@
-"""Arrow and NumPy as commands want them: without pandas, and with the C library's memory.
+"""Arrow, NumPy and the C library's memory as commands want them; and Arrow without pandas.
 
 Arrow looks for pandas once, when it makes its first array of a list, and so loads it: 0.2 s and
 50 MB that no command needs. Asked for a frame, it looks again: what comes of that is as always.
@@ -6,9 +6,8 @@ Arrow looks for pandas once, when it makes its first array of a list, and so loa
 Its own allocator keeps what was freed, and takes time to clear what it asks for in advance: parse
 of 65 MB of a trace holds 195 MB instead of 257. Python can choose another, but what Arrow groups
 takes its memory from the one that the environment named as Arrow was loaded: 80 MB of a comparison.
-The C library's keeps some of what was freed, too, until asked to give it back. So does NumPy with
-pages of 2 MB: of an array that is soon freed, the system clears more than is used, a twelfth of all
-the time that a summary takes.
+NumPy asks for pages of 2 MB: of an array that is soon freed, the system clears more than is used, a
+twelfth of all the time that a summary takes.
 
 Of itself the C library asks the system anew for each array of more than 32 MB, and gives it back at
 once: clearing that memory again and again took a third of the time of five million kernels.
@@ -30,13 +29,10 @@ from __future__ import annotations
 import atexit
 import ctypes
 import gc
-import mmap
 import os
 import sys
 from contextlib import contextmanager
-from contextvars import ContextVar
 from importlib.abc import MetaPathFinder
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -44,14 +40,11 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-_TRIM, _OPTION = (getattr(ctypes.pythonapi, name, None) for name in ("malloc_trim", "mallopt"))
-"""Of the C library: glibc's alone has them."""
+_OPTION = getattr(ctypes.pythonapi, "mallopt", None)
+"""Of the C library: glibc's alone has it."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # malloc.h
 _KEPT_BYTES = 1 << 28
 """Smaller pieces of memory are used again before they are given back."""
-
-_STATM = Path("/proc/self/statm")
-"""Sizes of this process in pages; the second is what is resident."""
 
 _NEW_OBJECTS = 20_000
 """From so many on Python looks for cycles among them."""
@@ -121,42 +114,3 @@ def _hide_pandas(array: Callable[[list[int]], object]) -> None:
         array([0])
     finally:
         sys.meta_path.remove(absent)
-
-
-_reuses: ContextVar[bool] = ContextVar("_reuses", default=False)
-
-
-@contextmanager
-def reusing() -> Iterator[None]:
-    """Keep what is freed, while this process is small: the next of several captures takes as much.
-
-    Clearing it anew for each of 50,000 kernels took a twelfth of the time.
-    """
-    token = _reuses.set(True)
-    try:
-        yield
-    finally:
-        _reuses.reset(token)
-
-
-def _is_small() -> bool:
-    """Tell whether little is resident, kept memory included; not so where nobody knows."""
-    try:
-        resident_pages = int(_STATM.read_text().split()[1])
-    except OSError:  # not Linux
-        return False
-    return resident_pages * mmap.PAGESIZE < _KEPT_BYTES
-
-
-def give_back() -> None:
-    """Return freed memory that Arrow's allocator and the C library's, which NumPy uses, still hold.
-
-    To be called between stages that hold much for a while.
-    """
-    if _reuses.get() and _is_small():
-        return
-    import pyarrow as pa  # noqa: PLC0415 - see prepare()
-
-    pa.default_memory_pool().release_unused()
-    if _TRIM is not None:
-        _TRIM(0)

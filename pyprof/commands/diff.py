@@ -155,8 +155,7 @@ def compared(
     captures: Captures, keys: tuple[str, ...], steps: str | None, measured: Override | None = None
 ) -> tuple[Comparison, Sequence[Side]]:
     """Compare two captures, or sets of them; give both sides, too."""
-    from pyprof.arrow_setup import give_back  # noqa: PLC0415 - it loads Arrow
-    from pyprof.inputs import source  # noqa: PLC0415 - as above
+    from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
     from pyprof.report.diff.causes import with_causes  # noqa: PLC0415 - as above
     from pyprof.report.diff.compare import compare  # noqa: PLC0415 - as above
     from pyprof.report.diff.side import merge_sides, summarise_side  # noqa: PLC0415 - as above
@@ -167,7 +166,6 @@ def compared(
             replace(captures, paths=(path,)).map_reduce(summarise, merge_sides, measured, begin)
             for path in captures.paths
         )
-        give_back()
         begin("comparing")
         return with_causes(compare(a, b), a, b), (a, b)
 

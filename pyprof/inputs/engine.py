@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from pyprof import arrow_setup, cli
+from pyprof import cli
 from pyprof.errors import CaptureError, RecordsError
 
 if TYPE_CHECKING:
@@ -68,8 +68,7 @@ class Engine(Protocol):
 def attempt(function: Callable[[A], T], item: A) -> T | Failed:
     """Work on one item; a capture that cannot be read is a value and stops no other."""
     try:
-        with arrow_setup.reusing():
-            return function(item)
+        return function(item)
     except (CaptureError, RecordsError) as error:
         return Failed(str(error))
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from pyprof import readers
-from pyprof.arrow_setup import give_back
 from pyprof.inputs.counters import with_counters
 from pyprof.inputs.find import fetch
 from pyprof.inputs.ranks import RankedCapture, ranked_captures, with_ranks
@@ -74,7 +73,6 @@ def load(
     source = _opened(item, override, begin, host=host, raw=True)
     begin("costing")
     _ = source.table.costs  # kept by the table
-    give_back()
     return source
 
 
@@ -90,14 +88,12 @@ def _opened(
 
     Without `raw` no texts are kept that costs, columns and frames need not.
     """
-    give_back()  # what a capture before it left
     member = item if isinstance(item, RankedCapture) else None
     with fetch(member.url) if member else nullcontext(item) as path:
         records, capture = _read(str(path), begin, host=host, raw=raw)
     records = with_counters(records if raw else _without_raw(records))
     table = Table(with_ranks(records, member) if member else records, override or Override())
     table.check_override()
-    give_back()
     return Source(table, capture, member.url if member else str(item))
 
 

@@ -32,14 +32,12 @@ def parse(capture: Capture, *, kernels_only: bool = False) -> Records:
 
 def parse_file(path: Path, *, kernels_only: bool = False, raw: bool = True) -> Records:
     """Read and parse a capture, as `parse_with_host`, and raise CaptureError as that does."""
-    from pyprof.arrow_setup import give_back  # noqa: PLC0415 - NumPy and Arrow take time to load
-    from pyprof.parse.assemble import assemble  # noqa: PLC0415 - as above
+    from pyprof.parse.assemble import assemble  # noqa: PLC0415 - NumPy and Arrow take time to load
 
     # Held by nobody else, a capture shrinks as it is turned into records.
     records = assemble(_some_work(path), kernels_only=kernels_only, raw=raw)
     if not records.rows:
         raise CaptureError(f"{path}: no kernels, only copies; parse it without --kernels-only")
-    give_back()
     return records
 
 

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import NONE, ints, used
-from pyprof.arrow_setup import give_back
 from pyprof.cores import executor
 from pyprof.marker import Kind
 from pyprof.parse import (
@@ -83,14 +82,12 @@ def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) 
         activities = activities.select(_LEFT)
         stepping = beside.submit(_steps, capture, activities, launch, dict(columns))
         nested = nesting_ranges.result()
-        give_back()
         ops = _counted(nested.texts)
         leaf, range_doubts = evidence.ranges_of(activities, nested.nest, ops, site)
         most = max(_LEAST, _NAMES // max(1, len(activities)))
         chain = launches.chains(nested.nest.parent, ops, leaf, most)
         leaf, chain = _graphs_outside_ops(activities, nested.nest, leaf, chain)
         free = launch_layers.free(capture, site, most)
-        give_back()
         sweep = sweeping.result()
         columns |= narrowed(stepping.result())
         del nested, nesting_ranges, sweeping, stepping
@@ -112,13 +109,11 @@ def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) 
         capture = _without(capture, _USED_UP)
         sweep = without_ends(sweep)
         del launch, site
-        give_back()  # what sorting and searching held for a while
         numbering = beside.submit(sequence.number, capture, sweep, chain, instance, raw=raw)
         partner = forward_backward.partners(
             capture, sweep, leaf, chain, caller, activities, windows
         )
         around = np.where(partner.outer == NONE, around, partner.outer)
-        give_back()
         described = _described(sweep, (leaf, partner.op, partner.place, around), most)
         sizes = result_sizes.of_rows(sweep, leaf)
         around_rows = record_columns.Around(
@@ -133,7 +128,6 @@ def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) 
         )
         del sweep, chain, partner, leaf, around, numbering  # as long as ranges are many
         capture = _without(capture, schema.RANGES.names)
-        give_back()
         columns |= narrowed(record_columns.build(activities, described, around_rows, beside))
     if sizes is not None:
         columns["resultSize"] = sizes

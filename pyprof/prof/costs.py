@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import schema
-from pyprof.arrow_setup import give_back
 from pyprof.gpu.kernel_roles import Role, rank, role
 from pyprof.ops.model_config import LAYER_TYPES
 from pyprof.parse.records import Coded, combinations, distinct
@@ -153,7 +152,6 @@ def share_costs(records: Records, model: ModelConfig | None = None) -> Costs:
     rows = choose_op_calls(records, model)
     grouping = group_kernels(rows)
     prices = cost_op_calls(rows, grouping)
-    give_back()  # what numbering held for a while
     return apportion_costs(rows, grouping, prices)
 
 

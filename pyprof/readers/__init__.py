@@ -50,14 +50,12 @@ def readers() -> Iterator[Reader]:
 
 def read(path: Path) -> Capture:
     """Read a capture of any tool; raise CaptureError, with what to do, where it is none."""
-    from pyprof.arrow_setup import give_back  # noqa: PLC0415 - loads Arrow
-    from pyprof.readers.plausible import plausible  # noqa: PLC0415 - as above
+    from pyprof.readers.plausible import plausible  # noqa: PLC0415 - loads Arrow
     from pyprof.readers.provenance import with_origins  # noqa: PLC0415 - as above
 
     def checked(path: Path) -> Capture:
-        before, reading = stamp(path), [reader.read(path)]
-        give_back()
-        capture = with_origins(plausible(reading.pop(), path), path)
+        before = stamp(path)
+        capture = with_origins(plausible(reader.read(path), path), path)
         return replace(capture, warnings=(*capture.warnings, *changed(path, before)))
 
     reader = _reader(path)
@@ -107,10 +105,8 @@ def sensible(path: Path, function: Callable[[Path], T]) -> T:
     """Read a file; raise CaptureError, too, for values that no tool writes."""
     import pyarrow as pa  # noqa: PLC0415 - takes time to load
 
-    from pyprof.arrow_setup import give_back  # noqa: PLC0415 - as above
-
     try:
-        result = function(path)
+        return function(path)
     except MemoryError:  # of which Arrow has a kind of its own
         raise
     except (pa.ArrowException, OverflowError, ValueError, IndexError) as error:
@@ -119,8 +115,6 @@ def sensible(path: Path, function: Callable[[Path], T]) -> T:
             f"{path}: contains impossible values ({reason(error)}); the file is damaged: "
             "export or capture it again"
         ) from error
-    give_back()  # reading held more for a while than it leaves
-    return result
 
 
 EXPECTED = (

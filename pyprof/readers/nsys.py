@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import distinct_values, ints
-from pyprof.arrow_setup import give_back
 from pyprof.cores import executor
 from pyprof.marker import templates
 from pyprof.readers import (
@@ -90,7 +89,6 @@ def read(path: Path) -> schema.Capture:
         activities = in_order(_activities(db, strings, runtime, base))
         version, devices = _nsys_info.version(db), _nsys_info.devices(db)
         began_ns, samples = _nsys_info.began_ns(db), _nsys_metrics.read(db)
-        give_back()  # sorting held more than it leaves
         events, domains = reading.result()
     callers, markers = (ints(table.column("globalTid"), 0) for table in (runtime, events))
     tids, (call_threads, range_threads, node_threads) = _cupti.index_of(

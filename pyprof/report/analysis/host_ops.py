@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from pyprof import marker, schema
 from pyprof.arrays import NONE, ints, used
-from pyprof.arrow_setup import give_back
 from pyprof.marker import Kind
 from pyprof.parse import range_names, texts
 from pyprof.parse import ranges as nesting
@@ -77,7 +76,6 @@ def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table 
     ranges = op_ranges(source.capture)
     if not ranges.names:
         return None
-    give_back()  # sorting held more than it leaves
     return _totals(ranges, _launches(ranges.nest, source.table.records, source.capture), within)
 
 
@@ -221,7 +219,6 @@ def _launches(nest: Nest, records: Records, capture: Capture) -> Integers:
     del launched, thread, begin, end  # as long as rows are many
     count = np.bincount(leaf[leaf != NONE], minlength=len(nest.parent)).astype(np.int32)
     del leaf
-    give_back()
     levels = [ranges for _, ranges in nesting.by_value(nest.depth)]
     for level in reversed(levels[1:]):
         np.add.at(count, nest.parent[level], count[level])

@@ -9,7 +9,6 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.arrays import distinct_values
-from pyprof.arrow_setup import give_back
 from pyprof.cores import executor
 from pyprof.inputs.source import each_once
 from pyprof.parse.records import totals
@@ -122,23 +121,19 @@ def overview(
         span = _span_ns(capture_steps, picked)
         host = None if asked else host_ops.host_ops(source, span)
         costs.result()
-        give_back()
         rows, kept = filtered.choose(source, capture_steps.rows(picked), asked)
         # Time between rows is idle only where none were left out.
         timed = None if asked else timeline(records, source.capture, rows)
-        give_back()
         loops = None if picked else capture_steps  # who names steps means all that is in them
         reviewed = beside.submit(advice.review, table, timed, source.capture, rows, loops)
         each_step = per_step(table, capture_steps, picked)
         ops = top_ops(table, rows, each_step)
-        give_back()
         phase_work, families = by_part(table, rows, PARTS), _families(table, rows)
         shares_of_peak = (
             Utilization(left_out="it is of all work; leave out --where")
             if asked
             else utilization(table, capture_steps, picked, timed)
         )
-        give_back()
         return Overview(
             gpus=gpus(source),
             peak_ns=_peaks(source.table, rows),

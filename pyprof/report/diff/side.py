@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof.arrays import sum_if_known
-from pyprof.arrow_setup import give_back
 from pyprof.inputs.source import each_once
 from pyprof.parse.records import totals
 from pyprof.prof.group import add_up, distinct_calls, groups
@@ -195,19 +194,14 @@ def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = N
     Raises click.BadParameter where it names none.
     """
     table, records = source.table, source.table.records
-    # One after the other: side by side they would hold more, beside what is kept of a capture.
-    _ = table.costs  # kept by the table
-    give_back()
     loop_steps = steps.find_steps(records, source.capture)
     picked = steps.chosen_bounds(loop_steps, chosen)
     counted = picked or loop_steps.steady  # `compare` asks how much they hold
     rows = loop_steps.rows(counted)
     timed = timeline(records, source.capture, rows)
-    give_back()
     summed = in_total = Sums.from_rows(table, timed, keys, rows)
     if not (picked or rows is None or rows.all()):
         in_total = Sums.from_rows(table, timeline(records, source.capture), keys, None)
-    give_back()
     taken = samples(table, keys, loop_steps, counted, loop_steps.rows(picked))
     stepped = summed if counted else None
     return Side(

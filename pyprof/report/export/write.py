@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import drafts, schema
-from pyprof.arrow_setup import give_back
 from pyprof.errors import PyprofError
 from pyprof.inputs.source import STAGES, each_once, items, load, map_reduce
 from pyprof.prof.group import counts, run_on
@@ -156,7 +155,6 @@ def write(
     else:
         with_steps(alone)
         alone = replace(alone, capture=None)  # which no table holds, and is large beside the rows
-        give_back()
         exporter.write(tables(alone.table), file, **options)
     return alone.table.source.warnings
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyprof.arrow_setup import give_back
 from pyprof.inputs.source import each_once
 from pyprof.report.analysis.overview import merge_briefs, overview, shortened
 from pyprof.report.render import page
@@ -60,9 +59,7 @@ def summarise_page(
     Raises click.BadParameter where it names none.
     """
     table, brief = source.table, overview(source, chosen)
-    give_back()
     facts = row_facts(table, brief.rows)
-    give_back()
     return Content(
         shortened(source, brief),
         chosen_facts(facts),
