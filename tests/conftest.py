@@ -1,24 +1,18 @@
 """What every test relies on: the terminal's width, hypothesis' effort, where real captures lie."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 from hypothesis import HealthCheck, settings
 
 from pyprof.inputs import processes
 from tests import forks
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from _pytest.mark.structures import ParameterSet
 
 # A test has one core: others run beside it, and tensors as small as those here gain nothing.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -1,22 +1,18 @@
 """Captures of work that could be, and what damages them: for every format, and known truth."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from hypothesis import strategies as st
 
 from tests.builders import Range, Work, nsys_db, nvprof_db
 from tests.readers import kineto_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 OP = "{'mod': 'torch', 'op': 'relu', 'args': [{'name': '', 'type': 'tensor', 'shape': (8,), 'dtype': 'float32'}]}"  # noqa: E501
 

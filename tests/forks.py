@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,12 +21,9 @@ from importlib import import_module
 from pathlib import Path
 from runpy import run_module, run_path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.programs import OLD_DRIVER, TOP, environment
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Done = subprocess.CompletedProcess[str]
 IMPORTED = (

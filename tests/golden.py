@@ -3,8 +3,6 @@
 `UPDATE_GOLDENS=1` rewrites them; look at the difference before you commit it.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -3,15 +3,10 @@
 A part of `make lint`. What a value is has a name of the field: CONTRIBUTING.md has a glossary.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LOCALS = frozenset(
     {

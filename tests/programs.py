@@ -1,7 +1,5 @@
 """Runs the project's programs as a user's shell would, and makes captures for them."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

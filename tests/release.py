@@ -3,8 +3,6 @@
 python -m tests.release v1.2.3
 """
 
-from __future__ import annotations
-
 import re
 import sys
 

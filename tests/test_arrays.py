@@ -1,7 +1,5 @@
 """Columns as arrays, and sums of which a part may be unknown."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """How commands set up the C library's memory and Arrow's threads."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Programs that were started here, when the process that started them is killed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What every command does alike: exit codes, help, both spellings, pipes, whole files."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,22 +1,17 @@
 """The recipes of CONTRIBUTING.md work as written: one file each, in a copy of the package."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.programs import TOP, generate
 from tests.report.captured import capture
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAGE = (TOP / "CONTRIBUTING.md").read_text(encoding="utf-8")
 RECIPES: list[tuple[str, str]] = re.findall(

@@ -1,7 +1,5 @@
 """Work beside a thread is done by another one, or by itself where a process has one core."""
 
-from __future__ import annotations
-
 import os
 import threading
 from typing import Any

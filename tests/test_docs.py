@@ -1,19 +1,14 @@
 """The documents name what the code has."""
 
-from __future__ import annotations
-
 import ast
 import re
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyprof import schema
 from tests.programs import TOP
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FORMATS = (TOP / "docs" / "formats.md").read_text(encoding="utf-8")
 CAPTURES = (TOP / "docs" / "captures.md").read_text(encoding="utf-8")

@@ -1,19 +1,14 @@
 """Drafts of outputs: what a killed process left goes, what anybody else has stays."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyprof import cli, drafts
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _MAKE = """
 import os, signal, sys

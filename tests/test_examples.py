@@ -1,7 +1,5 @@
 """Every example runs, with and without someone listening, and says the same."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """No output replaces what is read, nor a capture that pyprof did not write."""
 
-from __future__ import annotations
-
 import ast
 import gzip
 import json
@@ -9,9 +7,9 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import pytest
@@ -25,9 +23,6 @@ from tests.conftest import few
 from tests.programs import TOP, environment
 from tests.readers.kineto_json import kernel, text
 from tests.report.captured import capture
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def _command(name: str) -> click.Command:

@@ -1,13 +1,11 @@
 """The examples in every command's help, and the commands of some documents, run as they stand."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
 from importlib.util import find_spec
+from pathlib import Path
 from shutil import copy
-from typing import TYPE_CHECKING
 
 import click
 import pytest
@@ -19,9 +17,6 @@ from tests.commands import run
 from tests.memory import built
 from tests.programs import TOP
 from tests.report.captured import capture
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TRAIN = """
 import sys, torch
@@ -146,8 +141,7 @@ RUNNING = list(dict.fromkeys(line for line in SHOWN if "train.py" in line))
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="no torch here")
 @pytest.mark.parametrize(
-    "line",
-    [pytest.param(line, marks=() if line in FEW else pytest.mark.slow) for line in RUNNING],
+    "line", [pytest.param(line, marks=() if line in FEW else pytest.mark.slow) for line in RUNNING]
 )
 def test_an_example_with_a_script_runs(folder: Path, line: str) -> None:
     """It shows the summary or the kernels, or leaves a capture of each rank."""

@@ -1,7 +1,5 @@
 """What is cheap stays cheap: neither `import pyprof` nor a help text loads a heavy package."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,16 +1,11 @@
 """A lazy module loads when something of it is used, and then is that module."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyprof.lazy import lazily
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_it_loads_when_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,20 +1,12 @@
 """A text of any length in a capture is looked at in bounded time, whatever it consists of."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from pyprof import marker, safe, schema
-from pyprof.gpu import (
-    kernel_dtypes,
-    kernel_names,
-    kernel_roles,
-    peak_formula,
-    peaks,
-    tensorcore,
-)
+from pyprof.gpu import kernel_dtypes, kernel_names, kernel_roles, peak_formula, peaks, tensorcore
 from pyprof.marker import Call, batch, decode, serving_steps, user_ranges
 from pyprof.ops import registry
 from pyprof.parse import backward_nodes, paths
@@ -24,10 +16,6 @@ from pyprof.readers.kineto import texts as kineto_texts
 from pyprof.report.render.page import sections
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 _CHARS = 100_000
 _UNITS = (

@@ -1,7 +1,5 @@
 """Vague names are seen wherever a function binds them, and nowhere else."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.names import vague

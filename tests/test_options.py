@@ -1,9 +1,7 @@
 """The options that choose an engine."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 import pytest
@@ -14,10 +12,6 @@ from tests.builders import Work, nsys_db
 from tests.commands import run
 from tests.readers.kineto_graphs import Node, Replay, captured, replayed
 from tests.readers.kineto_json import text
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 NODES = (Node("aten::mm", "gemm"), Node("aten::relu", "elementwise"))
 

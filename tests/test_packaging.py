@@ -1,7 +1,5 @@
 """What is released: the wheel holds what the package needs at run time, and nothing else."""
 
-from __future__ import annotations
-
 import email
 import os
 import re
@@ -10,16 +8,13 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from email.message import Message
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pyprof import __main__ as program
 from tests.programs import TOP
-
-if TYPE_CHECKING:
-    from email.message import Message
 
 pytest.importorskip("hatchling")
 

@@ -1,7 +1,5 @@
 """What options take: of a mistyped word the nearest is named, and the shell completes files."""
 
-from __future__ import annotations
-
 import pytest
 from click.shell_completion import ShellComplete
 

@@ -1,18 +1,13 @@
 """What to measure against is said by the same options wherever it is shown."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.commands import run
 from tests.conftest import few
 from tests.report.captured import capture
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COMMANDS = {
     # command: what it writes, and its other options

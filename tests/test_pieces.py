@@ -1,7 +1,5 @@
 """Texts put together of pieces, beside what Python makes of the same."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 from hypothesis import given

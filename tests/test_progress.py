@@ -1,11 +1,9 @@
 """The bar that commands show while they work long: on a terminal alone, and not with -q."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +11,6 @@ from pyprof import cli
 from pyprof.__main__ import main
 from tests.builders import Range, Work, nsys_db
 from tests.report.captured import op
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pty = pytest.importorskip("pty", reason="terminals are others there")
 

@@ -1,7 +1,5 @@
 """The README tells the truth: every command in it runs, its tables and samples are the code's."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -9,16 +7,13 @@ import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyprof.prof.columns import COLUMNS
 from tests import commands, forks, programs
 from tests.programs import TOP
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 README = (TOP / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```console\n(.*?)^```", README, re.DOTALL | re.MULTILINE)

@@ -1,7 +1,5 @@
 """What a release needs: a tag, a version and a changelog that agree; workflows that exist."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,14 +1,12 @@
 """No text of a capture, and no file's name, rules a terminal or becomes a formula."""
 
-from __future__ import annotations
-
 import csv
 import io
 import os
 import re
 import sys
 import unicodedata
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,9 +22,6 @@ from tests.commands import run
 from tests.memory import built
 from tests.programs import TOP
 from tests.report.captured import op
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EVIL = "a\x1b]0;owned\x07\x1b[2J\x9b31m\u202eb\u2066c\u200bd\r\x08\x7f\u2028\u0085e"
 ALL = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))

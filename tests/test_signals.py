@@ -1,13 +1,13 @@
 """Signals that ask to end: what is half done is removed, what must be done is."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,10 +16,6 @@ from tests.commands import run
 from tests.programs import environment
 from tests.report.captured import capture
 from tests.test_guard import READING, given
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
 

@@ -1,14 +1,14 @@
 """The documentation as a site: its pages, what they are made of, and that it builds."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,10 +16,6 @@ from pyprof.__main__ import names
 from tests import commands
 from tests.programs import TOP
 from tests.report.browser import browser, errors, requests
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 DOCS = TOP / "docs"
 

@@ -1,7 +1,5 @@
 """Closed streams, and readers that went away: what is to be written to a file is written."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

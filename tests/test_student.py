@@ -1,7 +1,5 @@
 """Student's t distribution, against its closed forms and printed tables."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import example, given

@@ -1,18 +1,13 @@
 """What docs/trust.md promises of the code: it evaluates nothing, and connects to nowhere."""
 
-from __future__ import annotations
-
 import ast
+from collections.abc import Iterator
 from functools import cache
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.programs import TOP
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EVALUATING = {"eval", "exec", "execfile", "compile", "__import__"}
 LOADING = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "shelve", "yaml"}

@@ -1,11 +1,9 @@
 """The tutorial, run from nothing: what it says is what happens."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +12,6 @@ pytest.importorskip("torch")
 import pyprof
 from tests import forks
 from tests.programs import TOP
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAGE = (TOP / "docs" / "tutorial.md").read_text("utf-8")
 LINES = re.findall(r"^<!-- measured -->\n```console\n\$ (.*)\n", PAGE, re.MULTILINE)

@@ -1,15 +1,10 @@
 """The texts of ranges, as a test writes and reads them: to the letter."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pyarrow as pa
 
 from pyprof.marker import templates
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def apart(texts: Sequence[str]) -> dict[str, pa.Array]:

@@ -1,14 +1,10 @@
 """Torch's own samples of its ops, by which torch tests itself."""
 
-from __future__ import annotations
-
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 torch: Any = pytest.importorskip("torch")
 

@@ -1,10 +1,9 @@
 """A part of the sweep over op calls: what torch.profiler records on the CPU, against the oracle."""
 
-from __future__ import annotations
-
 import importlib
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +11,6 @@ from tests.programs import TOP
 
 pytest.importorskip("torch")
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CHOSEN = (
     # composites, those that copy first, views that copy

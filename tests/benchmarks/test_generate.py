@@ -1,7 +1,5 @@
 """What the generator says of its capture is what the pipeline finds in it."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -9,15 +7,13 @@ import sqlite3
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests import commands
 from tests.programs import generate
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SHAPES = {
     "one process": [],

@@ -1,18 +1,14 @@
 """The table of what work costs: which benchmarks it runs, and what it shows of them."""
 
-from __future__ import annotations
-
 import importlib
 import sys
+from collections.abc import Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.programs import TOP
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture

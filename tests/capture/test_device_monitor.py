@@ -1,25 +1,21 @@
 """Power and clocks beside a trace of torch.profiler, by a stand-in for the driver's library."""
 
-from __future__ import annotations
-
+import ctypes
 import gzip
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyprof.capture import device_monitor, torch_profiler  # noqa: E402 - torch is needed for it
-from pyprof.capture.device_monitor import DeviceMonitor, Nvml, Reading  # noqa: E402
-from pyprof.capture.request import Request  # noqa: E402
-from pyprof.capture.script import Target  # noqa: E402
-from pyprof.readers import read  # noqa: E402
-
-if TYPE_CHECKING:
-    import ctypes
-    from collections.abc import Sequence
-    from pathlib import Path
+from pyprof.capture import device_monitor, torch_profiler
+from pyprof.capture.device_monitor import DeviceMonitor, Nvml, Reading
+from pyprof.capture.request import Request
+from pyprof.capture.script import Target
+from pyprof.readers import read
 
 
 class _Device:

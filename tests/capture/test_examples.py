@@ -6,6 +6,7 @@ import runpy
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,16 +16,14 @@ import pytest
 torch = pytest.importorskip("torch")
 flop_counter = pytest.importorskip("torch.utils.flop_counter")
 
-import pyprof  # noqa: E402 - torch is needed for it
-from pyprof.capture import torch_profiler  # noqa: E402
-from pyprof.capture.request import Request  # noqa: E402
-from pyprof.capture.script import Target  # noqa: E402
-from tests import forks  # noqa: E402
-from tests.conftest import few  # noqa: E402
+import pyprof
+from pyprof.capture import torch_profiler
+from pyprof.capture.request import Request
+from pyprof.capture.script import Target
+from tests import forks
+from tests.conftest import few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pandas as pd
 
 ROOT = Path(__file__).parents[2]
@@ -52,7 +51,7 @@ LOOSE: dict[str, set[str]] = {
 }
 """The ops without a layer in each example: its loss, computed outside of any module, the
 optimizer's step, and what is named above."""
-NO_MODULES = {"custom_function", "operators"}
+NO_MODULES = ("custom_function", "operators")
 """Examples that have no layers at all."""
 UNCOUNTED = {"operators": {"__getitem__"}}
 """Ops whose FLOPs follow from values, which are never read: a[mask]."""

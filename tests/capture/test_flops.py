@@ -1,21 +1,16 @@
 """A captured training step costs what torch's own FLOP counter says of it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch")
 flop_counter = pytest.importorskip("torch.utils.flop_counter")
 
-import pyprof  # noqa: E402 - torch is needed for it
-from pyprof.capture import torch_profiler  # noqa: E402
-from pyprof.capture.request import Request  # noqa: E402
-from pyprof.capture.script import Target  # noqa: E402
-
-if TYPE_CHECKING:
-    from pathlib import Path
+import pyprof
+from pyprof.capture import torch_profiler
+from pyprof.capture.request import Request
+from pyprof.capture.script import Target
 
 LENET = """
 model = nn.Sequential(

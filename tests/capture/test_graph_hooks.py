@@ -1,24 +1,19 @@
 """How CUDA graphs are captured is recorded, with stand-ins: there is no GPU here."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyprof import readers  # noqa: E402
-from pyprof.capture import recorder as recorders  # noqa: E402
-from pyprof.capture.graph_hooks import graphs_watched  # noqa: E402
-from pyprof.capture.recorder import Recorder  # noqa: E402
-from pyprof.readers.settings import beside  # noqa: E402
-from tests.texts import texts  # noqa: E402
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from pyprof import readers
+from pyprof.capture import recorder as recorders
+from pyprof.capture.graph_hooks import graphs_watched
+from pyprof.capture.recorder import Recorder
+from pyprof.readers.settings import beside
+from tests.texts import texts
 
 
 class Graph:

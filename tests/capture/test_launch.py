@@ -1,23 +1,18 @@
 """The script's side of a capture by nsys: when it starts and stops the range."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-import pyprof  # noqa: E402 - torch is needed for it
-from pyprof.capture.launch import _capture_steps, _capture_until_a_range  # noqa: E402
-from pyprof.capture.request import StepsToRecord  # noqa: E402
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+import pyprof
+from pyprof.capture.launch import _capture_steps, _capture_until_a_range
+from pyprof.capture.request import StepsToRecord
 
 
 @pytest.mark.parametrize("ranges", [0, 2])

@@ -1,22 +1,18 @@
 """Markers of a script under nsys: on in its processes, and never at odds with its own profiler."""
 
-from __future__ import annotations
-
 import multiprocessing
 import pickle
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyprof import instrument  # noqa: E402 - torch is needed for it
-from pyprof.capture.marking import Marked, _emit, mark, marked_processes  # noqa: E402
-from pyprof.instrument import emit  # noqa: E402
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from pyprof import instrument
+from pyprof.capture.marking import Marked, _emit, mark, marked_processes
+from pyprof.instrument import emit
 
 
 def _listening() -> bool:

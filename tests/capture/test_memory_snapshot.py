@@ -1,29 +1,25 @@
 """`pyprof capture --memory`: memory events in the trace, and torch's snapshot beside it."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyprof.capture import memory_snapshot, torch_profiler  # noqa: E402 - torch is needed for it
-from pyprof.capture.request import Outcome, Request  # noqa: E402
-from pyprof.capture.script import Target  # noqa: E402
-from pyprof.commands.capture import tell  # noqa: E402
-from pyprof.errors import PyprofError  # noqa: E402
-from pyprof.guard import snapshot_beside  # noqa: E402
-from pyprof.memory import read  # noqa: E402
-from tests.commands import run  # noqa: E402
-from tests.memory import built  # noqa: E402
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from pyprof.capture import memory_snapshot, torch_profiler
+from pyprof.capture.request import Outcome, Request
+from pyprof.capture.script import Target
+from pyprof.commands.capture import tell
+from pyprof.errors import PyprofError
+from pyprof.guard import snapshot_beside
+from pyprof.memory import read
+from tests.commands import run
+from tests.memory import built
 
 TRAIN = """
 import torch

@@ -1,15 +1,15 @@
 """Captures by nsys: its command line, told by a stand-in, and what is said of what came of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import sqlite3
 import stat
 import sys
+from collections.abc import Callable
 from contextlib import closing
-from typing import TYPE_CHECKING, TypeAlias
+from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 from click.testing import CliRunner, Result
@@ -18,10 +18,6 @@ from pyprof.capture import launch, machine, nsys
 from pyprof.commands.capture import command as capture
 from pyprof.parse import parse_file
 from tests.builders import Node, Work, nsys_db
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 Run: TypeAlias = "Callable[..., Result]"
 

@@ -1,18 +1,13 @@
 """Ends of a process that unwind nothing: what is to be done before them is done."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyprof.capture.process_end import before_leaving
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class _End(BaseException):

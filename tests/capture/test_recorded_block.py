@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +13,16 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import pyprof  # noqa: E402 - torch is needed for it
-from pyprof import instrument  # noqa: E402
-from pyprof.capture import recorder  # noqa: E402
-from pyprof.errors import PyprofError  # noqa: E402
-from pyprof.instrument import emit  # noqa: E402
-from tests import forks  # noqa: E402
-from tests.commands import run  # noqa: E402
-from tests.report.captured import capture  # noqa: E402
+import pyprof
+from pyprof import instrument
+from pyprof.capture import recorder
+from pyprof.errors import PyprofError
+from pyprof.instrument import emit
+from tests import forks
+from tests.commands import run
+from tests.report.captured import capture
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pandas as pd
 
 pytestmark = pytest.mark.filterwarnings("ignore:CUDA initialization")  # a driver too old

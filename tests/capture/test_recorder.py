@@ -1,26 +1,21 @@
 """The recorder where torch's profiler fails, or an older torch would."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyprof.capture import recorder as recorders  # noqa: E402 - torch is needed for it
-from pyprof.capture import torch_profiler  # noqa: E402
-from pyprof.capture.recorder import Recorder  # noqa: E402
-from pyprof.capture.request import Request, StepsToRecord  # noqa: E402
-from pyprof.capture.script import Target  # noqa: E402
-from pyprof.readers import kineto  # noqa: E402
-from tests.texts import texts  # noqa: E402
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyprof.capture.request import Outcome
+from pyprof.capture import recorder as recorders
+from pyprof.capture import torch_profiler
+from pyprof.capture.recorder import Recorder
+from pyprof.capture.request import Outcome, Request, StepsToRecord
+from pyprof.capture.script import Target
+from pyprof.readers import kineto
+from tests.texts import texts
 
 RANGE = """
 import pyprof, torch

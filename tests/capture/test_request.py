@@ -1,7 +1,5 @@
 """When to record, and under which name."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyprof.capture.request import StepCounter, StepsToRecord, names_a_range, rank, ranked

@@ -1,7 +1,5 @@
 """A script run for its user: what it sees, and what is left when it fails."""
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

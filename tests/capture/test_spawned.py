@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyprof.capture import spawned, torch_profiler  # noqa: E402 - torch is needed for it
-from pyprof.capture.request import Outcome, Request  # noqa: E402
-from pyprof.capture.script import Target  # noqa: E402
-from pyprof.inputs.engine import InProcess  # noqa: E402
-from pyprof.inputs.ranks import ranked_captures  # noqa: E402
-from pyprof.parse import parse_file  # noqa: E402
+from pyprof.capture import spawned, torch_profiler
+from pyprof.capture.request import Outcome, Request
+from pyprof.capture.script import Target
+from pyprof.inputs.engine import InProcess
+from pyprof.inputs.ranks import ranked_captures
+from pyprof.parse import parse_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     Capture = Callable[[str], Outcome]
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

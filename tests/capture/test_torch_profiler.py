@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,25 +22,19 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyprof import instrument, marker, signals  # noqa: E402 - torch is needed for it
-from pyprof.capture import memory_guard, nsys, recorder, torch_profiler  # noqa: E402
-from pyprof.capture.recorder import ALL_THREADS  # noqa: E402
-from pyprof.capture.request import (  # noqa: E402
-    Outcome,
-    Request,
-    StepsToRecord,
-)
-from pyprof.capture.script import Target  # noqa: E402
-from pyprof.capture.window_files import join_trace_windows  # noqa: E402
-from pyprof.errors import PyprofError  # noqa: E402
-from pyprof.parse import parse_file  # noqa: E402
-from pyprof.readers import kineto  # noqa: E402
-from pyprof.report.analysis.timeline import timeline  # noqa: E402
-from tests.texts import texts as texts_of  # noqa: E402
+from pyprof import instrument, marker, signals
+from pyprof.capture import memory_guard, nsys, recorder, torch_profiler
+from pyprof.capture.recorder import ALL_THREADS
+from pyprof.capture.request import Outcome, Request, StepsToRecord
+from pyprof.capture.script import Target
+from pyprof.capture.window_files import join_trace_windows
+from pyprof.errors import PyprofError
+from pyprof.parse import parse_file
+from pyprof.readers import kineto
+from pyprof.report.analysis.timeline import timeline
+from tests.texts import texts as texts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     Capture = Callable[..., Outcome]
 
 TRAIN = """

@@ -1,7 +1,5 @@
 """Windows that nsys exports one by one, as one file: built ones, and those of the real nsys."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3
@@ -9,7 +7,7 @@ import subprocess
 import sys
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -19,12 +17,8 @@ from pyprof.parse import parse_file
 from pyprof.readers import read
 from tests.builders import LAYOUTS, Layout, Node, Range, Work, nsys_db
 from tests.capture_files.metrics import nsys_metrics
+from tests.capture_files.model import Rows
 from tests.parse.record_lines import record_lines
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.capture_files.model import Rows
 
 SESSION = 1_700_000_000_000_000_000
 BEGINS = (0, 5_000_000, 9_000_000)

@@ -1,15 +1,10 @@
 """Random captures of CUDA graphs, as nsys exports them, with the op that each kernel is of."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from random import Random
 
 from pyprof.marker import Call, Tensor, encode_layer, encode_op
 from tests.capture_files.model import Node, Range, Work
-
-if TYPE_CHECKING:
-    from random import Random
 
 _KERNELS = ("gemm_128x64", "gemm_64x64", "gemm_128x64_splitk")  # names repeat between ops
 _INSTANTIATE = "cudaGraphInstantiateWithFlags_v11040"

@@ -1,16 +1,12 @@
 """What nsys and Kineto write of devices that were sampled."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from tests.builders import Work
-    from tests.capture_files.model import Rows
+from tests.builders import Work
+from tests.capture_files.model import Rows
 
 NSYS_NAMES = {
     "tensor_pct": "Tensor Active [Throughput %]",

@@ -1,16 +1,10 @@
 """What a capture holds, in the words of tests, and how it becomes an SQLite file."""
 
-from __future__ import annotations
-
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 CAPTURES = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures"
 

@@ -1,17 +1,23 @@
 """What Nsight Systems exports, version by version."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from tests.capture_files.model import CUPTI, SECRETS, Strings, global_id, number_work, write_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from tests.capture_files.model import Node, Range, Rows, Table, Value, Work
+from tests.capture_files.model import (
+    CUPTI,
+    SECRETS,
+    Node,
+    Range,
+    Rows,
+    Strings,
+    Table,
+    Value,
+    Work,
+    global_id,
+    number_work,
+    write_tables,
+)
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,21 @@
 """The database that nvprof leaves."""
 
-from __future__ import annotations
+from collections.abc import Iterable
+from pathlib import Path
 
-from typing import TYPE_CHECKING
-
-from tests.capture_files.model import CUPTI, SECRETS, Strings, number_work, write_tables
+from tests.capture_files.model import (
+    CUPTI,
+    SECRETS,
+    Range,
+    Rows,
+    Strings,
+    Table,
+    Value,
+    Work,
+    number_work,
+    write_tables,
+)
 from tests.capture_files.nsys import base_columns, kernel_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from tests.capture_files.model import Range, Rows, Table, Value, Work
-
 
 _BASE = ("_id_", "start", "end", "deviceId", "contextId", "streamId", "correlationId")
 _KERNEL = (

@@ -1,17 +1,12 @@
 """Tests of pyprof.commands, and what runs a command: what it wrote where, and how it ended."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from click.testing import CliRunner
 
 from pyprof.__main__ import main
 from pyprof.cli import DEBUG
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,8 @@
 """`pyprof diff`: what changed, and limits on it."""
 
-from __future__ import annotations
-
 import csv
 import io
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +13,6 @@ from tests.commands import run
 from tests.report.answers.checked import checked
 from tests.report.captured import capture, op
 from tests.report.diff.noisy import noisy, times
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """What doctor says of a machine and of a file."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
@@ -12,9 +10,6 @@ from pyprof.capture import machine
 from pyprof.commands.doctor import command
 from tests.builders import Work, nsys_db
 from tests.commands import run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CAPTURES = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures"
 

@@ -1,7 +1,5 @@
 """`pyprof export`: the suffix chooses, and each format is told in the help."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,12 +1,11 @@
 """`pyprof diff` and `pyprof export` to Markdown: what users see, whole, and that it adds up."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -16,9 +15,6 @@ from pyprof.report.analysis.steps import find_steps
 from tests.commands import run
 from tests.golden import beside, check
 from tests.programs import generate
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Pair(NamedTuple):

@@ -1,22 +1,16 @@
 """`pyprof lines`: the user's source with GPU time beside it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyprof.parse import dict_lines, parse
 from pyprof.report.analysis.timeline import BLOCKING
 from pyprof.report.render.source import Sources
+from pyprof.schema import Capture
 from tests.commands import run
 from tests.golden import beside, check
 from tests.report.captures import Work, capture, trace, training
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyprof.schema import Capture
 
 TRAIN = "".join(
     [*(f"# {n}\n" for n in range(1, 16)), "def train(net, data):\n", "    total = 0\n",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,9 +23,6 @@ from tests.report.captured import capture
 from tests.report.render.test_memory_brief import trace_of_memory
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
-    from pathlib import Path
-
     import mcp
 
 anyio = pytest.importorskip("anyio")

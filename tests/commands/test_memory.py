@@ -1,11 +1,9 @@
 """`pyprof memory`: text for people, JSON and CSV for programs."""
 
-from __future__ import annotations
-
 import csv
 import json
 import pickle
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -14,9 +12,6 @@ from pyprof.readers import kineto
 from tests.commands import run
 from tests.conftest import CAPTURES
 from tests.memory import built
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

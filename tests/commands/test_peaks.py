@@ -1,7 +1,5 @@
 """`pyprof peaks`: what is known of cards, and what was measured here."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -7,6 +7,7 @@ import io
 import os
 import re
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
@@ -25,8 +26,6 @@ from tests.report.browser import browser, drawn, errors, requests
 from tests.report.captured import HOSTILE, capture
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from selenium.webdriver.chrome.webdriver import WebDriver
 
 

@@ -1,10 +1,8 @@
 """`pyprof roofline`: ops as points under the roofs of their device, in every format."""
 
-from __future__ import annotations
-
 import sys
 import xml.etree.ElementTree as ET
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,16 +10,12 @@ from pyprof.inputs import source
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.table import Override
 from pyprof.report.analysis import roofline
+from pyprof.report.analysis.roofline import Chart
 from pyprof.report.render.page import figures
 from pyprof.report.render.text import short_line
 from tests.commands import run
 from tests.report.browser import browser, drawn, errors, requests
 from tests.report.captured import capture
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyprof.report.analysis.roofline import Chart
 
 HOSTILE = "<script>alert(1)</script>$x_2$ \N{GREEK SMALL LETTER MU}"
 

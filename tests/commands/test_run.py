@@ -1,7 +1,5 @@
 """From a script to the table in one command, and with the nsys that is installed."""
 
-from __future__ import annotations
-
 import ast
 import os
 import shutil

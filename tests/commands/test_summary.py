@@ -1,7 +1,5 @@
 """`pyprof summary`: what users see, whole, and what it adds up to."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from pathlib import Path

@@ -1,22 +1,17 @@
 """One damaged file through one command: what must hold, whatever is wrong with the file."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 from jsonschema import ValidationError
 
+from tests.fuzz.truth import Truth
 from tests.report.answers.checked import checked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.fuzz.truth import Truth
 
 
 class Command(NamedTuple):

@@ -1,7 +1,5 @@
 """Damage, by structure: values, tokens, rows, schema and texts; and by bytes."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

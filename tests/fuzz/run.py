@@ -4,8 +4,6 @@ Inputs go through the commands in a forked child, some hundred each, with limits
 a child that dies is its input's failure. Each input follows from seed and number alone.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json
@@ -18,6 +16,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -25,7 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from random import Random
 from tempfile import mkdtemp
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import click
 
@@ -35,9 +34,6 @@ from tests.fuzz.checks import COMMANDS, Done, broken, commands_for, outcome
 from tests.fuzz.mutate import DAMAGE
 from tests.fuzz.seeds import Seed, seeds
 from tests.fuzz.truth import truth
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _SUFFIXES = {"sqlite": ".sqlite", "json": ".json", "gzip": ".json.gz", "dict": ".dict",
              "literal": ".dict", "parquet": ".parquet", "pickle": ".pickle",

@@ -3,8 +3,6 @@
 Each exercises what its reader knows: several layouts, all kinds of work, markers of all kinds.
 """
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json

@@ -1,12 +1,11 @@
 """The fuzzer sees what is wrong, its inputs can be made again, and what it found stays mended."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -20,10 +19,6 @@ from tests.fuzz.mutate import DAMAGE
 from tests.fuzz.run import Tally, _batch, damaged
 from tests.fuzz.seeds import Seed, seeds
 from tests.fuzz.truth import Truth, truth
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 SOUND = Done("parse", 0, b"", b"", b'{"kDuration": 5}\n{"kDuration": 7}\n')
 

@@ -3,20 +3,16 @@
 It says how many rows there must be and how long they take together; nothing where it cannot tell.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import math
 import sqlite3
 import zlib
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
+from pathlib import Path
+from typing import Any
 
 _WORK = {"kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset"}
 _TABLES = ("KERNEL", "CONCURRENT_KERNEL", "MEMCPY", "MEMCPY2", "MEMSET", "GRAPH_TRACE")

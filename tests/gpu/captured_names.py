@@ -1,7 +1,5 @@
 """The distinct kernel names of the shared captures, read with the standard library alone."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -5,8 +5,6 @@ One row per name; a new family of names starts here. `None` where the name hides
 short where the source was. Types: f16, bf16, f32, ... for torch's float16, bfloat16, float32.
 """
 
-from __future__ import annotations
-
 NAMES: tuple[tuple[str, str | None, str], ...] = (
     # Volta
     ("1", "f16", "volta_fp16_s884gemm_fp16_128x128_ldg8_f2f_nn"),

@@ -1,16 +1,11 @@
 """Tests of the user's file of measured ceilings."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyprof.errors import PyprofError
 from pyprof.gpu.measured import Ceilings, default_path, load, save
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CPU = Ceilings("cpu", {"float32": 1e11}, 1e10)
 GPU = Ceilings("NVIDIA H200", {"bfloat16 tensor": 7e14}, 4e12)

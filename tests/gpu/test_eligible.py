@@ -1,7 +1,5 @@
 """Tests of the reasons for Tensor Cores left unused, or used with padding."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,8 +1,6 @@
 # ruff: noqa: E501 - a kernel's name is as long as it is
 """Tests of kernel roles: real names, and which kernels of a call do its arithmetic."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

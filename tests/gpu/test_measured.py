@@ -1,7 +1,5 @@
 """Tests of the measurement itself, small and on the CPU: its figures, not their size."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyprof.errors import PyprofError

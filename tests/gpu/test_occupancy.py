@@ -1,25 +1,20 @@
 """Theoretical occupancy against figures of others: ncu's limits, Kineto's estimates."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyprof.arrays import Ints
 from pyprof.gpu.occupancy import LIMITS, blocks_per_sm, occupancy, waves
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyprof.arrays import Ints
 
 
 def _one(cc: tuple[int, int], threads: int, regs: int, smem: int) -> int:

@@ -1,7 +1,5 @@
 """Tests of the peaks: names resolve to their own card, the formula meets the datasheets."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests of the roofline: worked numbers, and nothing for whatever is not known."""
 
-from __future__ import annotations
-
 from math import nan
 from types import SimpleNamespace
 from typing import Any

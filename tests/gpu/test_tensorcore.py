@@ -1,7 +1,5 @@
 """Tests of the Tensor Core verdict: one row per real name, traps, what dtype and device settle."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

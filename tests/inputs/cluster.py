@@ -1,18 +1,14 @@
 """A Dask cluster as a user starts one, on this machine alone."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from queue import SimpleQueue
 from threading import Thread
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from tests.programs import TOP, environment
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _HERE = ("--host", "127.0.0.1", "--no-dashboard")
 _END = ""

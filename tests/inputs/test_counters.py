@@ -1,12 +1,12 @@
 """Counters of ncu joined to the kernels of a capture: by name, grid, block and order."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,10 +16,6 @@ from pyprof.inputs import counters
 from tests.builders import Work, nsys_db
 from tests.capture_files.ncu import Profiled, details, ncu_csv
 from tests.commands import run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 # The same kernel as nsys, Kineto (of libstdc++) and ncu spell it.
 SPELLINGS = (

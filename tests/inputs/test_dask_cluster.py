@@ -1,16 +1,15 @@
 """A real Dask cluster of two workers gives what one process gives, also when a worker is lost."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
 import socket
 import sys
+from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from threading import Thread
 from threading import enumerate as enumerate_threads
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,10 +22,6 @@ from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.inputs import work
 from tests.inputs.cluster import cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytest.importorskip("distributed")
 

@@ -1,7 +1,5 @@
 """A set of captures becomes a Parquet dataset: every rank whole, once, whoever worked on it."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

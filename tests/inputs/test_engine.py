@@ -1,33 +1,27 @@
 """Every engine of this machine gives the same, in order, whatever fails on the way."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import reduce
-from typing import TYPE_CHECKING
+from multiprocessing.process import BaseProcess
+from pathlib import Path
 
 import pytest
 
 from pyprof import cores
 from pyprof.errors import CaptureError, PyprofError
+from pyprof.inputs.engine import Engine
 from pyprof.inputs.engine_choice import opened
 from pyprof.inputs.processes import _uninterrupted
 from tests.conftest import few
 from tests.inputs import work
 from tests.programs import environment, python
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from multiprocessing.process import BaseProcess
-    from pathlib import Path
-
-    from pyprof.inputs.engine import Engine
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3], ids="workers={}".format)

@@ -1,7 +1,5 @@
 """Sources of every kind become captures, in the order in which people count."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,19 +1,14 @@
 """A model's config.json is read whole, or ends in one line."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyprof.errors import PyprofError
 from pyprof.inputs import model_config
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_file_or_the_folder_that_holds_it(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Workers of a command are copies of its process, where that has one thread and nothing else."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,10 +1,9 @@
 """Ranks come from what a capture says, else from its name, else from its place."""
 
-from __future__ import annotations
-
 import gzip
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +16,6 @@ from tests.builders import Range, Work, nsys_db, nvprof_db
 from tests.commands import run
 from tests.programs import generate
 from tests.readers.kineto_json import kernel, text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _trace(path: Path, rank: int | None = None, **header: object) -> Path:

@@ -1,9 +1,7 @@
 """The door for input: one file or many come out alike, and rows of a set know their rank."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,16 +9,11 @@ from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs.engine import InProcess
 from pyprof.inputs.engine_choice import opened
 from pyprof.inputs.ranks import ranked_captures, with_ranks
-from pyprof.inputs.source import items, load, map_reduce
+from pyprof.inputs.source import Source, items, load, map_reduce
 from pyprof.parse import parquet, parse_file, record_file
 from pyprof.prof.table import Override
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyprof.inputs.source import Source
 
 
 @pytest.fixture

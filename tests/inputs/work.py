@@ -1,21 +1,16 @@
 """What engines are asked to do in tests: plain functions, which worker processes import."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
 from contextlib import suppress
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
 
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs import dataset
-
-if TYPE_CHECKING:
-    from pyprof.inputs.dataset import WrittenRanks
-    from pyprof.inputs.ranks import RankedCapture
+from pyprof.inputs.dataset import WrittenRanks
+from pyprof.inputs.ranks import RankedCapture
 
 
 def inverse(number: int) -> float:

@@ -1,21 +1,16 @@
 """What the tests share: a sink that writes down, and the check that torch is left as it was."""
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyprof import marker  # noqa: E402 - needs torch's absence to be a skip
-from pyprof.instrument import emit, lifecycle, ranges, timers  # noqa: E402 - as above
-from pyprof.instrument.op import isinstance_op  # noqa: E402 - as above
-from pyprof.instrument.wrap import WRAPPED  # noqa: E402 - as above
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from pyprof import marker
+from pyprof.instrument import emit, lifecycle, ranges, timers
+from pyprof.instrument.op import isinstance_op
+from pyprof.instrument.wrap import WRAPPED
 
 
 class Recorder:

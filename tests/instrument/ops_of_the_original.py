@@ -1,14 +1,10 @@
 """The calls that the original's acceptance suite made, with small tensors: op -> arguments."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - everyone calls it so
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 class Made(NamedTuple):

@@ -1,16 +1,11 @@
 """Scripts that run as the ranks of a distributed job, as processes on this machine."""
 
-from __future__ import annotations
-
 import os
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests import forks
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import AsyncGenerator, Generator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,8 +13,6 @@ import torch
 import pyprof
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
-
     from tests.instrument.conftest import Recorder
 
 

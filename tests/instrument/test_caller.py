@@ -1,11 +1,9 @@
 """Warnings blame the line that they blame without `init()`, whatever is wrapped in between."""
 
-from __future__ import annotations
-
 import inspect
 import threading
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -14,9 +12,6 @@ from torch import nn
 
 import pyprof
 from pyprof.instrument.caller import caller, unseen
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture(autouse=True)
@@ -151,8 +146,7 @@ def test_a_function_keeps_where_it_is_written() -> None:
 
 
 @pytest.mark.parametrize(
-    "get",
-    [lambda: F.relu, lambda: nn.Module.__call__, lambda: nn.Flatten().__call__, lambda: len],
+    "get", [lambda: F.relu, lambda: nn.Module.__call__, lambda: nn.Flatten().__call__, lambda: len]
 )
 def test_the_file_of_what_is_wrapped(
     get: Callable[[], Callable[..., object]], request: pytest.FixtureRequest

@@ -1,18 +1,13 @@
 """What the cells of a notebook are called."""
 
-from __future__ import annotations
-
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pyprof.instrument import cells
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 @pytest.fixture

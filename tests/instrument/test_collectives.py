@@ -1,11 +1,11 @@
 """Markers of collectives: among whom, and how much; with process groups of gloo."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,10 +14,6 @@ from pyprof import marker, readers
 from pyprof.instrument.collectives import _spelled
 from pyprof.parse import parse
 from tests.instrument.processes import run
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(
     not torch.distributed.is_available(), reason="torch without distributed"

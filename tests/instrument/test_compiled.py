@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import types
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,6 @@ from pyprof.instrument import compiled, lifecycle
 from pyprof.marker import Call, Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.instrument.conftest import Recorder
 
 SOURCE = 'extern "C" void kernel() { RECORD_FUNCTION("graph_0_cpp_fused_add_relu_0", {}); }'

@@ -1,13 +1,11 @@
 """Tests of pyprof.instrument.emit and injection."""
 
-from __future__ import annotations
-
 import ctypes.util
 import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,9 +15,6 @@ import pyprof
 from pyprof import marker
 from pyprof.instrument import emit
 from pyprof.instrument.op import silent
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,8 +16,6 @@ from pyprof.instrument.targets import find_targets
 from tests.torch_samples import op_infos, samples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from tests.instrument.conftest import Recorder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # samples use what torch deprecates

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,8 +14,6 @@ from pyprof import marker
 from tests.instrument.ops_of_the_original import FAMILIES, Tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from tests.instrument.conftest import Recorder
     from tests.instrument.ops_of_the_original import Made
 

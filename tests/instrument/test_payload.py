@@ -1,7 +1,5 @@
 """Tests of pyprof.instrument.payload: its texts are those of pyprof.marker, made faster."""
 
-from __future__ import annotations
-
 import enum
 import math
 import re

@@ -1,7 +1,5 @@
 """Tests of pyprof.instrument.range_to_capture and hooks."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -7,9 +7,12 @@ import contextlib
 import sys
 import threading
 import weakref
+from collections.abc import Iterator
 from random import Random
+from types import FrameType
 from typing import TYPE_CHECKING
 
+import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - everyone calls it so
 
@@ -18,11 +21,6 @@ from pyprof import marker
 from pyprof.instrument import ranges, stack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
-
-    import pytest
-
     from tests.instrument.conftest import Recorder
 
 

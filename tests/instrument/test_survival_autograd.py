@@ -6,6 +6,7 @@ import copy
 import io
 import pickle
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,8 +22,6 @@ import pyprof
 from pyprof import marker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.instrument.conftest import Recorder
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,9 +20,6 @@ import pyprof
 from pyprof.instrument.op import isinstance_op
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-
     from tests.instrument.conftest import Recorder
 
 pytestmark = [

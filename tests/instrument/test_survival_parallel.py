@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,8 +19,6 @@ from pyprof import marker
 from tests.instrument.processes import run
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.instrument.conftest import Recorder
 
 

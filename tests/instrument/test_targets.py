@@ -1,7 +1,5 @@
 """Tests of pyprof.instrument.targets: what is wrapped, and what is not."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F  # noqa: N812 - everyone calls it so
 from torch.overrides import get_overridable_functions

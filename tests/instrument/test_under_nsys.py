@@ -1,28 +1,21 @@
 """Real nsys, which needs no GPU to capture ranges: what LeNet emits is what the file holds."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from pyprof import marker
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 NSYS = shutil.which("nsys")
 LENET = Path(__file__).parents[2] / "examples" / "lenet.py"
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(NSYS is None, reason="nsys is not installed"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(NSYS is None, reason="nsys is not installed")]
 
 
 class Range(NamedTuple):

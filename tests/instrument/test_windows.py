@@ -1,7 +1,5 @@
 """Windows of a loop: what torch.profiler's schedule says of each step, and nothing else."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.profiler import ProfilerAction

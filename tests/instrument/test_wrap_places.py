@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,6 @@ from torch.autograd import Function
 from pyprof.instrument import lifecycle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.instrument.conftest import Recorder
 
 

@@ -1,7 +1,5 @@
 """Texts that travel through torch.profiler's trace as names of annotations."""
 
-from __future__ import annotations
-
 import json
 
 from hypothesis import given

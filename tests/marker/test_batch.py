@@ -1,7 +1,5 @@
 """Names of serving steps state their requests."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyprof.marker import batch

@@ -1,7 +1,5 @@
 """The sizes of batches that graphs are captured for."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyprof.marker import graph_sizes

@@ -1,11 +1,9 @@
 """Texts apart from their numbers: nothing is lost, and what repeats is kept once."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -16,9 +14,6 @@ from pyprof import marker, readers
 from pyprof.marker import templates
 from tests.conftest import CAPTURES, real
 from tests.texts import texts as texts_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _PARTS = (
     *("aten::mm", "é", "", " ", "= ", ", ", "x, y", ", sizes = [[1, 2]]", ", dtypes = ['']"),

@@ -3,8 +3,6 @@
 Sizes and rules are those of c10's CUDACachingAllocator without any setting.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,20 +1,15 @@
 """Snapshots built in code, as torch.cuda.memory._dump_snapshot() writes them; and brute force."""
 
-from __future__ import annotations
-
 import io
 import json
 import pickle
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pyprof.memory import snapshot as reader
 from pyprof.memory import unpickle
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyprof.memory.snapshot import Snapshot
+from pyprof.memory.snapshot import Snapshot
 
 MIB = 1 << 20
 _BASE = 0x7F00_0000_0000

@@ -1,16 +1,11 @@
 """What blocks are for follows from evidence, and is unknown without."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyprof.memory import read
 from tests.memory import built
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _said(path: Path) -> dict[int, tuple[str | None, str | None, str | None]]:

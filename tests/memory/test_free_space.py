@@ -1,11 +1,9 @@
 """Free pieces of what is reserved, as counted byte by byte."""
 
-from __future__ import annotations
-
 import pickle
 from itertools import groupby
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -16,9 +14,6 @@ from pyprof.memory import read, snapshot_history, stacks
 from pyprof.memory.free_space import FreeSpace, free_space
 from tests.memory import built
 from tests.memory.allocator import MIB, Allocator
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _UNIT = 512
 

@@ -1,9 +1,7 @@
 """What grows from step to step is found, with its line; what only comes and goes is not."""
 
-from __future__ import annotations
-
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,9 +9,6 @@ import pytest
 from pyprof.memory import ranges, read, snapshot_history, stacks
 from pyprof.memory.growth import Growth, growth
 from tests.memory import built
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _growth(path: Path) -> Growth | None:

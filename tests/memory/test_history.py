@@ -1,10 +1,8 @@
 """Levels and peaks are those of going through the events one by one."""
 
-from __future__ import annotations
-
 import pickle
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -15,9 +13,6 @@ from pyprof.memory import read, snapshot, snapshot_history, stacks
 from pyprof.memory.history import BEFORE, History, replay
 from tests.conftest import CAPTURES
 from tests.memory import built
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 REAL = sorted((CAPTURES / "memory-torch-snapshots").glob("*.pickle"))
 _PLACES = (built.user(1), built.user(2), built.CALL, built.ENGINE)

@@ -1,9 +1,8 @@
 """What nsys records of cudaMalloc and cudaFree: levels by device and process, tied to ops."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pyprof.memory import read
 from pyprof.report.analysis import memory
@@ -12,9 +11,6 @@ from tests.capture_files.model import global_id
 from tests.capture_files.nsys import NSYS_2024
 from tests.commands import run
 from tests.report.captured import op
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _CALL = "cudaMalloc_v3020"
 

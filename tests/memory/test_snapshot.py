@@ -1,20 +1,16 @@
 """Snapshots are read as plain data: nothing is executed, nothing hostile takes memory or time."""
 
-from __future__ import annotations
-
 import io
 import os
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyprof.memory import snapshot, unpickle
 from tests.commands import run
 from tests.memory import built
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class _Runs:

@@ -1,17 +1,12 @@
 """What stacks say: the user's line, the op."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pyprof.memory import read
 from tests.memory import built
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _OPS_ADD = ("at::_ops::add_Tensor::call(at::Tensor const&, at::Tensor const&)", "??", 0)
 _OPS_EMPTY = ("at::_ops::empty_memory_format::call(c10::ArrayRef<c10::SymInt>)", "??", 0)

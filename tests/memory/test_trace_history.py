@@ -1,12 +1,11 @@
 """Memory events of torch.profiler: tied to ops as torch itself does, on a real run on the CPU."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,9 +14,6 @@ from hypothesis import strategies as st
 from pyprof.memory import read, trace_events
 from pyprof.report.analysis import memory
 from tests.commands import run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

@@ -1,17 +1,13 @@
 """A snapshot and a trace of the same run: what went on at each event, and memory beside time."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.commands import run
 from tests.memory import built
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _START = 1_700_000_000_000_000
 

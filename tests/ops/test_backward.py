@@ -1,15 +1,13 @@
 """Backward passes told by their forward call, against the ops that torch's autograd then runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from pyprof import ops  # noqa: E402 - torch may be absent
-from tests.ops.torch_calls import Recorder, python_call  # noqa: E402
+from pyprof import ops
+from tests.ops.torch_calls import Recorder, python_call
 
 N = 24
 

@@ -1,7 +1,5 @@
 """Bytes and result shapes against torch itself: elements counted on real CPU tensors."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import warnings
@@ -14,12 +12,12 @@ from hypothesis import strategies as st
 
 torch: Any = pytest.importorskip("torch")
 
-from pyprof import ops  # noqa: E402 - torch may be absent
-from pyprof.marker import Call, Opaque, Tensor, Value  # noqa: E402
-from pyprof.ops import Unknown, Work, costs, dtypes, registry  # noqa: E402
-from pyprof.ops.pointwise import RULES  # noqa: E402
-from tests.ops.torch_calls import Recorder, python_call, tensors  # noqa: E402
-from tests.torch_samples import op_infos, samples  # noqa: E402
+from pyprof import ops
+from pyprof.marker import Call, Opaque, Tensor, Value
+from pyprof.ops import Unknown, Work, costs, dtypes, registry
+from pyprof.ops.pointwise import RULES
+from tests.ops.torch_calls import Recorder, python_call, tensors
+from tests.torch_samples import op_infos, samples
 
 SAMPLES = 2
 
@@ -76,10 +74,7 @@ EXPLAINED: dict[str, tuple[str, Explained]] = {
         "integers have no gradient, and become float32",
         lambda call, _out: _size(call.args[0]),
     ),
-    "scatter_": (
-        "in place only the places named are written",
-        lambda call, _out: _places(call, 2),
-    ),
+    "scatter_": ("in place only the places named are written", lambda call, _out: _places(call, 2)),
     "index_add_": (
         "in place only the places named are written",
         lambda call, _out: _places(call, 3),

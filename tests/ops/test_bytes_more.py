@@ -4,24 +4,20 @@ Torch's own samples of every op, each called as a program calls it, positional a
 as the sample has them: sizes that are one number, defaults, negative dimensions.
 """
 
-from __future__ import annotations
-
 import itertools
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from pyprof import ops  # noqa: E402 - torch may be absent
-from pyprof.marker import Call  # noqa: E402
-from tests.ops.test_bytes import written_bytes  # noqa: E402
-from tests.ops.torch_calls import python_call, tensors  # noqa: E402
-from tests.torch_samples import op_infos, samples  # noqa: E402
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from pyprof import ops
+from pyprof.marker import Call
+from tests.ops.test_bytes import written_bytes
+from tests.ops.torch_calls import python_call, tensors
+from tests.torch_samples import op_infos, samples
 
 SAMPLES = 3
 _ELSEWHERE = ("masked", "sparse", "special", "signal", "torch", "_refs")

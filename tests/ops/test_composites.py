@@ -1,7 +1,5 @@
 """Ops that are several operations an element and some a row, counted by hand from their sizes."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,20 +1,14 @@
 """Every formula keeps the contract: its own worked example, foreign arguments, batches."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pyprof import ops
 from pyprof.marker import Call, Opaque, Summary, Tensor, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pyprof.ops import Cost, OpModel
-    from pyprof.ops.work import Args, Work
+from pyprof.ops import Cost, OpModel
+from pyprof.ops.work import Args, Work
 
 FOREIGN: list[tuple[Value, ...]] = [
     (),

@@ -1,7 +1,5 @@
 """What docs/numbers.md says of all ops is what the formulas do, and each line has its source."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

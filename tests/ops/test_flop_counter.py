@@ -15,10 +15,8 @@ is right (the last five are shown there):
   counts 0.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -26,11 +24,9 @@ from hypothesis import strategies as st
 
 torch: Any = pytest.importorskip("torch")
 
-from pyprof import ops  # noqa: E402
-from tests.ops.torch_calls import Recorder, python_call, tensors  # noqa: E402
-
-if TYPE_CHECKING:
-    from pyprof.marker import Call
+from pyprof import ops
+from pyprof.marker import Call
+from tests.ops.torch_calls import Recorder, python_call, tensors
 
 F: Any = torch.nn.functional
 _COUNTER: Any = pytest.importorskip("torch.utils.flop_counter")

@@ -5,8 +5,6 @@ compared with the counter's formula of the op, fed the same tensors. Where the t
 says how and who is right: the module's docstring of `test_flop_counter` lists it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -20,10 +18,10 @@ _COUNTER: Any = pytest.importorskip("torch.utils.flop_counter")
 pytest.importorskip("torch.nn.attention.varlen")  # it adds its ops to the counter's table
 _FLEX: Any = pytest.importorskip("torch._higher_order_ops.flex_attention")
 
-from pyprof import ops  # noqa: E402 - torch may be absent
-from pyprof.marker import Call, Tensor  # noqa: E402
-from pyprof.ops.attention import Band  # noqa: E402
-from tests.ops.torch_calls import aten_call, python_call  # noqa: E402
+from pyprof import ops
+from pyprof.marker import Call, Tensor
+from pyprof.ops.attention import Band
+from tests.ops.torch_calls import aten_call, python_call
 
 Draw: TypeAlias = Callable[[Any], Any]
 SIZES = st.integers(1, 7)
@@ -202,10 +200,7 @@ RUN: dict[Any, Callable[[Draw], tuple[Any, ...]]] = {
     VARLEN._varlen_attn_backward: _varlen_backward,
 }
 
-NOT_RUN = {
-    ATEN.cudnn_convolution: _cudnn_convolution,
-    ATEN.convolution_overrideable: _convolution,
-}
+NOT_RUN = {ATEN.cudnn_convolution: _cudnn_convolution, ATEN.convolution_overrideable: _convolution}
 """Neither the CPU nor meta tensors have a kernel of these."""
 
 APART = {

@@ -1,19 +1,14 @@
 """Products with a sparse factor: by what it stores, or unknown; never as though it were dense."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 import pyprof
 from pyprof import marker, ops
 from pyprof.marker import Call, Opaque, Tensor, Value
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _CSR = Tensor((40, 60), "float32", subclass="sparse_csr")
 _STORED = replace(_CSR, nnz=10, nbytes=10 * (4 + 8) + 41 * 8)
@@ -79,10 +74,7 @@ def test_a_product_of_two_sparse_ones_depends_on_the_data() -> None:
 def test_a_trace_writes_a_sparse_tensor_without_strides() -> None:
     """torch.profiler's traces hold no layout; tensors without dimensions have no strides either."""
     text = marker.encode_seq(
-        "aten::mm",
-        sizes=[[40, 60], [60, 5]],
-        dtypes=["float32", "float32"],
-        strides=[[], [5, 1]],
+        "aten::mm", sizes=[[40, 60], [60, 5]], dtypes=["float32", "float32"], strides=[[], [5, 1]]
     )
     call = marker.decode_seq(text).call
     assert call is not None

@@ -1,16 +1,14 @@
 """Python's square brackets against torch: what a recorded subscript reads and writes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from pyprof import marker, ops  # noqa: E402 - torch may be absent
-from pyprof.instrument.payload import op_head, op_text  # noqa: E402
-from tests.ops.test_bytes import written_bytes  # noqa: E402
+from pyprof import marker, ops
+from pyprof.instrument.payload import op_head, op_text
+from tests.ops.test_bytes import written_bytes
 
 ROWS = torch.tensor([[0, 1, 2]])
 COLUMNS = torch.tensor([1])

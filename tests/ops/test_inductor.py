@@ -1,7 +1,5 @@
 """Kernels that Inductor wrote: what their arguments tell of what they read."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyprof import ops

@@ -4,8 +4,6 @@ Each call is laid out as the library's own schema says; its cost is that of a pl
 the same.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -70,9 +68,7 @@ LENGTHS = (STARTS, STARTS, S, S, 0.0, 0.25)
 def test_xformers_flash_backward_in_each_version(args: tuple[Value, ...]) -> None:
     """The gradients were given at first; now a truth value says how they are stored."""
     plain = Call(
-        "flash_attn",
-        "_flash_attn_varlen_backward",
-        (*GRADS, *GIVEN, *LENGTHS, True, -1, -1),
+        "flash_attn", "_flash_attn_varlen_backward", (*GRADS, *GIVEN, *LENGTHS, True, -1, -1)
     )
     found, expected = ops.cost(Call("xformers_flash", "flash_bwd", args)), ops.cost(plain)
     assert expected.flops is not None
@@ -80,8 +76,7 @@ def test_xformers_flash_backward_in_each_version(args: tuple[Value, ...]) -> Non
 
 
 @pytest.mark.parametrize(
-    "rest",
-    [(True, False), (True, 0, False), (True, -1, -1, False), (True, -1, -1, False, None)],
+    "rest", [(True, False), (True, 0, False), (True, -1, -1, False), (True, -1, -1, False, None)]
 )
 def test_xformers_flash_in_each_version(rest: tuple[Value, ...]) -> None:
     """A window came, then how many keys are used, then pages."""

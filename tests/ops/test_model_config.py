@@ -1,7 +1,5 @@
 """Sizes of a model are read from Hugging Face's config.json, whatever a family calls them."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyprof import ops

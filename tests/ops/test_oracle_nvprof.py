@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import ast
 import csv
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pyprof import marker, ops
-from pyprof.marker import Tensor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyprof.marker import Call
+from pyprof.marker import Call, Tensor
 
 FOLDER = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures" / "nvprof-v100-apex"
 pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="the shared captures are absent")

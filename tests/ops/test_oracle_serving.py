@@ -1,7 +1,5 @@
 """TraceLens's figures for a step of vLLM and one of SGLang on an MI300X, beside these formulas'."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyprof import ops

@@ -1,17 +1,11 @@
 """TraceLens's own figures for a ViT on an H100, beside what these formulas say."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from pyprof import ops
+from pyprof.marker import Call
 from tests.ops import tracelens
 from tests.ops.tracelens import MIB
-
-if TYPE_CHECKING:
-    from pyprof.marker import Call
 
 CAPTURE = "kineto-h100-vit-inference"
 pytestmark = pytest.mark.skipif(

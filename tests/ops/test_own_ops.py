@@ -1,20 +1,15 @@
 """docs/own-ops.md works as written: a package brings a formula by its entry point."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.builders import Range, Work, nsys_db
 from tests.programs import TOP
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAGE = (TOP / "docs" / "own-ops.md").read_text(encoding="utf-8")
 CALL = (

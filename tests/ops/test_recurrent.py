@@ -1,7 +1,5 @@
 """Whole recurrent networks against torch's own: results' sizes, products' FLOPs."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
@@ -10,10 +8,10 @@ import pytest
 torch: Any = pytest.importorskip("torch")
 FlopCounterMode: Any = pytest.importorskip("torch.utils.flop_counter").FlopCounterMode
 
-from pyprof import ops  # noqa: E402 - torch may be absent
-from pyprof.ops.recurrent import _KINDS  # noqa: E402
-from tests.ops.test_bytes import written_bytes  # noqa: E402
-from tests.ops.torch_calls import python_call  # noqa: E402
+from pyprof import ops
+from pyprof.ops.recurrent import _KINDS
+from tests.ops.test_bytes import written_bytes
+from tests.ops.torch_calls import python_call
 
 STEPS, BATCH, HIDDEN = 5, 3, 16
 KINDS = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU, "rnn_tanh": torch.nn.RNN}

@@ -52,8 +52,7 @@ def test_plain_names(name: str, expected: tuple[str, bool]) -> None:
 
 
 @pytest.mark.parametrize(
-    "mod",
-    ["torch", "Tensor", "torch.Tensor", "torch.nn.functional", "aten", "", "torch._C._nn"],
+    "mod", ["torch", "Tensor", "torch.Tensor", "torch.nn.functional", "aten", "", "torch._C._nn"]
 )
 def test_every_torch_namespace_finds_the_formula(mod: str) -> None:
     """One formula serves every spelling."""

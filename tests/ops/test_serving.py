@@ -1,7 +1,5 @@
 """Ops of serving libraries: what no argument tells comes from the step or the model, or not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

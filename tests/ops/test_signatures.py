@@ -4,8 +4,6 @@ An ATen-level call is read by position alone: a parameter that stands one place 
 argument's value. No GPU is asked: also ops that the CPU cannot run have a schema.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -13,9 +11,9 @@ import pytest
 torch: Any = pytest.importorskip("torch")
 pytest.importorskip("torch.nn.attention.varlen")  # it adds ops of its own
 
-from pyprof import ops  # noqa: E402 - torch may be absent
-from pyprof.marker import Call  # noqa: E402
-from pyprof.ops.signature import parse  # noqa: E402
+from pyprof import ops
+from pyprof.marker import Call
+from pyprof.ops.signature import parse
 
 _TENSORS = {"Tensor", "Tensor!", "Tensor?", "Index", "Index?", "Mask", "Mask?"}
 _NUMBERS = {"int": "int", "SymInt": "int", "bool": "bool", "float": "float", "number": "float"}

@@ -1,7 +1,5 @@
 """Arguments that spare operations or bytes: by their values, against what torch itself does."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Torch's own calls as `Call`s: what an instrumented program would have recorded of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

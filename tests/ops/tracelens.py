@@ -1,17 +1,12 @@
 """TraceLens's tables of ops: each row with the call that it is of."""
 
-from __future__ import annotations
-
 import ast
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pyprof import marker
+from pyprof.marker import Call
 from pyprof.ops import dtypes
-
-if TYPE_CHECKING:
-    from pyprof.marker import Call
 
 FOLDER = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures"
 TABLE = "tracelens_unified_perf_summary.csv"

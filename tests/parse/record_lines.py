@@ -1,14 +1,9 @@
 """Records as the lines of a file of dict lines."""
 
-from __future__ import annotations
-
 import io
-from typing import TYPE_CHECKING
 
 from pyprof.parse import dict_lines
-
-if TYPE_CHECKING:
-    from pyprof.parse.records import Records
+from pyprof.parse.records import Records
 
 
 def record_lines(records: Records) -> list[str]:

@@ -1,23 +1,18 @@
 """What is said of collectives: the tool's own word, else that of the marker around the launch."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyprof import marker, readers
 from pyprof.marker import Call, Tensor
 from pyprof.parse import parse
+from pyprof.parse.records import Records
 from pyprof.prof.table import Table
 from tests.builders import Range, Work, nsys_db
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from pyprof.parse.records import Records
 
 NCCL = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 GROUP: dict[str, str | int] = {"group": "1", "ranks": "[0, 2]", "size": 2}

@@ -1,7 +1,5 @@
 """What was sampled of a row and what was counted of it."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

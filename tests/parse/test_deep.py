@@ -3,9 +3,7 @@
 Brute force, one range around another, is the truth.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,9 +18,6 @@ from pyprof.parse.texts import Texts
 from pyprof.readers.kineto import nest
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXTS = (
     "layer:a",

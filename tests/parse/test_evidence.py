@@ -1,7 +1,5 @@
 """Damage that moves work to other ops: told, and rather no op than a wrong one."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from pathlib import Path

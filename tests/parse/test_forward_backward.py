@@ -1,9 +1,8 @@
 """Whose layer and line the work of a backward pass shares."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +11,6 @@ from pyprof.parse import parse_file
 from tests.builders import Range, Work
 from tests.parse.test_meaning import around, parsed
 from tests.readers.kineto_json import kernel, launch, op, text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EVALUATE = "autograd::engine::evaluate_function: "
 ACCUMULATE = (

@@ -1,7 +1,5 @@
 """Frames as torch.profiler and Inductor name them."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyprof.parse.paths import is_framework, user_line

@@ -1,24 +1,19 @@
 """Random captures of CUDA graphs: every op is found, and none is wrong where rows are missing."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from random import Random
+from typing import TypeVar
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyprof.parse import parse_file
+from pyprof.parse.records import Records
 from pyprof.prof.table import Table
 from tests.builders import LAYOUTS, Layout, nsys_db
 from tests.capture_files.graphs import Planted, Scenario, scenario
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from random import Random
-
-    from pyprof.parse.records import Records
 
 T = TypeVar("T")
 RANDOM = st.randoms(use_true_random=False)

@@ -1,7 +1,5 @@
 """Each piece of work finds the API call that launched it, by process and correlation id."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

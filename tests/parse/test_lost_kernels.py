@@ -1,10 +1,9 @@
 """Launches whose kernels are missing: counted where records were lost, and nowhere else."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +12,6 @@ from pyprof.parse import parse_file
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.readers.kineto_json import event, kernel, launch, op, text
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-    from pathlib import Path
 
 COUNT, US = 40, 1_000
 TOLD = "launches have no kernel in the capture"

@@ -233,11 +233,7 @@ def test_a_driver_call_inside_a_runtime_call_is_not_the_launch(tmp_path: Path) -
 
 def test_a_leaked_op_does_not_claim_what_came_after_it(tmp_path: Path) -> None:
     """An op that was never closed, with another op closed inside it, is out; open layers stay."""
-    ranges = [
-        Range(encode_layer("net"), (1, None)),
-        Range(LINEAR, (5, None)),
-        Range(MM, (95, 115)),
-    ]
+    ranges = [Range(encode_layer("net"), (1, None)), Range(LINEAR, (5, None)), Range(MM, (95, 115))]
     work = [Work("inside", call=(100, 110)), Work("after", at=(2000, 2100), call=(200, 210))]
     inside, after = parsed(tmp_path, ranges, *work)
     assert (inside["op"], inside["layer"]) == (["mm"], ["net"])

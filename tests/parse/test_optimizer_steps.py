@@ -1,9 +1,5 @@
 """Several optimizers that step in turn: together they make one step of the loop."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
@@ -11,10 +7,8 @@ from pyprof.parse import parse
 from pyprof.parse.records import Coded, Records
 from pyprof.parse.step_bounds import OUTSIDE
 from pyprof.report.analysis.steps import find_steps
+from pyprof.schema import Capture
 from tests.report.captures import ADD, Range, Work, capture, trace
-
-if TYPE_CHECKING:
-    from pyprof.schema import Capture
 
 
 def _turns(turns: str, *more: Work, lines: bool = False, one_shape: bool = False) -> Capture:

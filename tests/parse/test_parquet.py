@@ -1,8 +1,6 @@
 """Parquet files: how columns are encoded, and what other readers see of it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +10,6 @@ import pytest
 from pyprof import schema
 from pyprof.parse import parquet
 from pyprof.parse.records import Coded, Records, apart
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROWS = 3000
 FIRST = np.arange(ROWS)

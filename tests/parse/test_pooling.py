@@ -1,18 +1,14 @@
 """Rates and states of kinds of work from samples: planted, sampled, recovered."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyprof.arrays import Floats, Ints
 from pyprof.parse import pooling
-
-if TYPE_CHECKING:
-    from pyprof.arrays import Floats, Ints
 
 INTERVAL_NS = 100_000
 FIRST = 7_777

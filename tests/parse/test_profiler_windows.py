@@ -1,20 +1,15 @@
 """Windows of a capture: which rows are of which, and that numbers given anew mix none up."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyprof.parse import parse_file
+from pyprof.parse.records import Records
 from tests.readers.kineto_json import event, kernel, launch, op, text
 from tests.report.captures import Api, Bounds, Work, capture, records
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from pyprof.parse.records import Records
 
 STOP, START = "cudaProfilerStop_v4000", "cudaProfilerStart"
 TWO_PAUSES = [

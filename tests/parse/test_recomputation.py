@@ -1,9 +1,8 @@
 """Gradient checkpointing: what the backward pass runs again is itself, of either kind alike."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +10,6 @@ from pyprof.marker import encode_layer
 from pyprof.parse import parse_file
 from tests.builders import Range, Work, nsys_db
 from tests.parse.test_meaning import parsed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EVALUATE = "autograd::engine::evaluate_function: "
 CONV = "aten::conv2d, seq = {seq}, op_id = 5, sizes = [[2, 3, 8, 8], [4, 3, 3, 3]]"
@@ -64,11 +60,7 @@ def _not_reentrant(*, layers: bool) -> list[Range]:
         _span("ReluBackward0, seq = 42, op_id = 4", 401, 599),
         _span(THRESHOLD, 510, 550),
     ]
-    return [
-        *_forward(layers=layers, checkpoint=False),
-        *node,
-        *_again(405, seq=0, layers=layers),
-    ]
+    return [*_forward(layers=layers, checkpoint=False), *node, *_again(405, seq=0, layers=layers)]
 
 
 def _reentrant(*, layers: bool) -> list[Range]:
@@ -81,11 +73,7 @@ def _reentrant(*, layers: bool) -> list[Range]:
         _span("ReluBackward0, seq = 1, op_id = 9", 507, 553),
         _span(THRESHOLD, 510, 550),
     ]
-    return [
-        *_forward(layers=layers, checkpoint=True),
-        *nodes,
-        *_again(405, seq=0, layers=layers),
-    ]
+    return [*_forward(layers=layers, checkpoint=True), *nodes, *_again(405, seq=0, layers=layers)]
 
 
 WORK = (

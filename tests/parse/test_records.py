@@ -1,7 +1,5 @@
 """What columns of records are numbered by."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -10,13 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.parse.records import (
-    Records,
-    combinations,
-    distinct,
-    narrowed,
-    number_combinations,
-)
+from pyprof.parse.records import Records, combinations, distinct, narrowed, number_combinations
 
 _FEW = st.integers(-3, 3)
 _ANY = st.integers(-(2**63), 2**63 - 1)

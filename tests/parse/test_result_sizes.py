@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,8 +11,6 @@ import pyprof
 from tests.readers.kineto_json import Event, kernel, launch, op, text
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
 
 
@@ -74,9 +73,7 @@ def test_a_view_of_another_tensor_says_nothing(tmp_path: Path) -> None:
 def test_places_found_are_as_many_as_their_result_has_room_for(size: str, tmp_path: Path) -> None:
     """7 places of two numbers of 8 bytes, whichever way round; 12 looked at, of 4 bytes."""
     rows = _rows(
-        tmp_path,
-        _op("aten::nonzero", 10, 10, [3, 4]),
-        _op("aten::resize_", 11, 1, [0], size, ""),
+        tmp_path, _op("aten::nonzero", 10, 10, [3, 4]), _op("aten::resize_", 11, 1, [0], size, "")
     )
     assert (rows.flops[0], rows.bytes[0]) == (0, 12 * 4 + 14 * 8)
 

@@ -1,26 +1,20 @@
 """Sampled metrics come back as counters of kernels: planted loads, of nsys and of Kineto."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.builders import LAYOUTS, Layout, Work, nsys_db
 from tests.capture_files.metrics import kineto_counters, nsys_metrics, sampled
+from tests.capture_files.model import Rows, Value
 from tests.commands import run
 from tests.readers import kineto_json
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from tests.capture_files.model import Rows, Value
 
 LOADS = {"gemm": (80.0, 10.0, 4.0), "copy": (0.0, 55.0, 30.0), "norm": (0.0, 40.0, 8.0)}
 """Planted, by kernel: Tensor Core activity, reads and writes, percent of the peak."""

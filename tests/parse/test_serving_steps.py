@@ -1,9 +1,8 @@
 """Each activity is of the step of a serving framework that it was launched in."""
 
-from __future__ import annotations
+from pathlib import Path
 
-from typing import TYPE_CHECKING
-
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,11 +10,6 @@ from pyprof import readers
 from pyprof.parse import parse
 from tests.builders import Range, Work, nsys_db
 from tests.readers.kineto_json import event, kernel, launch, read
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 STEP = "execute_{0}_context_0(sq0sk0sqsq0sqsk0)_generation_{0}(sq{0}sk9sqsq{0}sqsk9)"
 

@@ -1,10 +1,9 @@
 """Where the op of GPU work called it: at its launch, or where its graph was captured."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,9 +16,6 @@ from pyprof.prof.columns import COLUMNS
 from pyprof.prof.table import Table
 from tests.builders import Range, Work, nsys_db
 from tests.parse.record_lines import record_lines
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MM = encode_op(Call("torch", "mm", (Tensor((4, 6), "float16"), Tensor((6, 2), "float16"))))
 MM_FLOPS = 2 * 4 * 6 * 2

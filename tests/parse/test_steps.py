@@ -1,10 +1,8 @@
 """Steps that ranges mark are in the records: what parse wrote says the same as the capture."""
 
-from __future__ import annotations
-
 import io
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,13 +13,9 @@ from pyprof.inputs.source import load
 from pyprof.parse import dict_lines, parse, record_file
 from pyprof.parse.step_bounds import OUTSIDE, Bounds, placed
 from pyprof.report.analysis.steps import find_steps
+from pyprof.schema import Capture
 from tests.commands import run
 from tests.report.captures import US, Api, Range, Work, capture, training
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyprof.schema import Capture
 
 
 @given(

@@ -1,9 +1,7 @@
 """Questions to texts: asked once for all that differ in numbers alone."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -14,9 +12,6 @@ from pyprof.marker.batch import states_requests
 from pyprof.parse.steps import loop_of
 from pyprof.parse.texts import answers
 from tests.strategies import TEXT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 FORMS = (
     "ProfilerStep#0",

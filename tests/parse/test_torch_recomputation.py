@@ -1,17 +1,13 @@
 """Checkpointing and compiling as torch.profiler records them: the same work as without."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyprof.report.frame import load
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 torch: Any = pytest.importorskip("torch")
 

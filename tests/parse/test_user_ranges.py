@@ -1,8 +1,6 @@
 """The user's own ranges: layers of a capture that nobody else's words describe."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +9,6 @@ from pyprof.parse import parse_file
 from tests.builders import LAYOUTS, Range, Work, nsys_db
 from tests.parse.test_meaning import MM, around, parsed
 from tests.readers.kineto_json import event, kernel, launch, op, text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MM_SEQ = "aten::mm, seq = 7, op_id = 3"
 ENGINE = "autograd::engine::evaluate_function: MmBackward0, op_id = 9"
@@ -180,10 +175,7 @@ def test_a_layer_called_like_an_rnn_says_no_direction(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "kineto-h100-transformer-user-ranges/trace.json.gz",
-        "nsys2024.6-a100-user-ranges/net.sqlite",
-    ],
+    ["kineto-h100-transformer-user-ranges/trace.json.gz", "nsys2024.6-a100-user-ranges/net.sqlite"],
 )
 def test_all_work_of_captures_with_ranges_of_their_own_is_in_one(captures: Path, name: str) -> None:
     """As their authors named the parts of their programs."""

@@ -1,7 +1,5 @@
 """Numbers as a table shows them, read back."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 

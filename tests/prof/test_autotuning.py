@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,8 +15,6 @@ from pyprof.prof.autotuning import _last_run
 from tests.builders import Range, Work, nsys_db
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
 
 CHOSEN = "sm80_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize128x128x16"

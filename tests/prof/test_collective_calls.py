@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +13,6 @@ from tests.commands import run
 from tests.readers.kineto_json import kernel, launch, op, text
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
 
 SAID = {"Process Group Name": "1", "Group size": 4}

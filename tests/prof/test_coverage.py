@@ -1,8 +1,6 @@
 """What is unknown says why: no row of unknown cost has an empty reason."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +14,6 @@ from pyprof.prof.coverage import cost_coverage
 from pyprof.prof.table import Table
 from tests.readers.kineto_json import event, kernel, launch, read
 from tests.report.captures import Work, capture, copy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _REAL = (
     "kineto-mi300x-vllm-piecewise-graph/replay.pt.trace.json.gz",

@@ -1,7 +1,5 @@
 """Reasons in words: rows above their peak."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyprof.marker import Call, Tensor, encode_op

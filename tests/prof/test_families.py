@@ -1,7 +1,5 @@
 """Families of ops, by which kernel roles are judged."""
 
-from __future__ import annotations
-
 from pyprof.gpu.eligible import FAMILIES as MATRIX_FAMILIES
 from pyprof.gpu.kernel_roles import FAMILY_RANKS
 from pyprof.marker import Call
@@ -11,9 +9,7 @@ from pyprof.prof.chosen_call import ChosenCall
 from pyprof.prof.families import PRODUCTS, family
 from pyprof.prof.op_calls import SPARSE
 
-_ALIKE = {
-    *("scan", "resample", "distance", "fft", "linalg", "view", "fused", "other"),
-}
+_ALIKE = {*("scan", "resample", "distance", "fft", "linalg", "view", "fused", "other")}
 """Families whose kernels' names do not tell which of them does the arithmetic."""
 
 

@@ -1,8 +1,6 @@
 """What a fill writes and a bias's kernel moves is charged once; other helpers change nothing."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +8,6 @@ import pyprof
 from pyprof.marker import Call, Tensor, encode_op, encode_seq
 from pyprof.ops import cost
 from tests.builders import Range, Work, nsys_db
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILL = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "

@@ -1,16 +1,11 @@
 """The call that runs below layers of functorch, with its own arguments alone."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyprof
 from pyprof.marker import Call, Tensor, encode_seq
 from pyprof.prof.functorch import innermost
 from tests.builders import Range, Work, nsys_db
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HIDDEN, SHOWN = Tensor((32,), "float32"), Tensor((10, 32), "float32")
 

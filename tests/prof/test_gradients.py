@@ -1,17 +1,12 @@
 """Both gradients of a convolution as one op of its own, as torch calls it since 1.11."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 import pyprof
 from pyprof.marker import encode_seq
 from tests.builders import Range, Work, nsys_db
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GO, X, W = [2, 6, 8, 8], [2, 4, 8, 8], [6, 4, 3, 3]
 ONE = 2 * (6 * 4 * 3 * 3) * 2 * 8 * 8
@@ -34,11 +29,7 @@ LAYOUT = "void cudnn::ops::nchwToNhwcKernel<float, float>(int)"
     ],
 )
 def test_each_gradient_costs_the_same(
-    tmp_path: Path,
-    mask: str,
-    kernels: tuple[str, ...],
-    flops: list[int],
-    moved: list[int | None],
+    tmp_path: Path, mask: str, kernels: tuple[str, ...], flops: list[int], moved: list[int | None]
 ) -> None:
     """By the mask where it was recorded, else by the number of kernels that compute."""
     text = encode_seq(

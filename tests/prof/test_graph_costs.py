@@ -1,21 +1,17 @@
 """Costs of replayed kernels against what TraceLens says of the same traces."""
 
-from __future__ import annotations
-
 import csv
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import isclose, prod
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyprof.inputs import source
 from pyprof.report.frame import as_arrow
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MIB = 1 << 20
 PAIRS = {"vllm-piecewise": (361, 25), "sglang-decode": (544, 1)}

@@ -1,20 +1,14 @@
 """Sums of rows by texts: exact, and in the order of the rows."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyprof.arrays import Floats, Ints
 from pyprof.prof.group import add_up, add_up_rows, distinct_calls
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyprof.arrays import Floats, Ints
 
 TEXT = st.sampled_from(["linear", "relu", None])
 ROWS = st.lists(

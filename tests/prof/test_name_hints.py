@@ -1,8 +1,6 @@
 """Sizes without types and flags, as emit_nvtx writes them: the kernels' names tell what is left."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +9,6 @@ from pyprof.gpu.kernel_dtypes import data_type, moved_type
 from pyprof.gpu.kernel_roles import sparse_product, training
 from pyprof.marker import Call, Tensor, encode_op, encode_seq
 from tests.builders import Range, Work, nsys_db
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HALVES = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor<c10::Half, "

@@ -6,6 +6,7 @@ import gzip
 import json
 from collections import Counter
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,8 +18,6 @@ from pyprof.prof.op_calls import nested_products, unknown_inside, without_inner
 from tests.builders import Range, Work, nsys_db
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
 
 OUTER, INNER = 7, 9  # ids of calls; ids ascend inward

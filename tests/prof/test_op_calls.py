@@ -1,18 +1,14 @@
 """Which rows of the original's files, which tell no op calls, belong to one."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import pyprof
 from pyprof.prof.op_calls import _period
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SHAPE = {"type": "tensor", "shape": (35, 20), "dtype": "float32"}
 APPLY, FIRST, SECOND = "kernelPointwiseApply3", "kernelReduceAllPass1", "kernelReduceAllPass2"

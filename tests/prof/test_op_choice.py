@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,9 +14,6 @@ from tests.readers.kineto_calls import Called, call, events
 from tests.readers.kineto_json import text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     import pandas as pd
 
 N = 64 * 48
@@ -35,11 +34,7 @@ def _mean(sizes: list[int]) -> Called:
 
 
 MSE = call(
-    "mse_loss",
-    [X, X, []],
-    call("broadcast_tensors", [[X, X]]),
-    _mean(X),
-    inputs=["", "", "1"],
+    "mse_loss", [X, X, []], call("broadcast_tensors", [[X, X]]), _mean(X), inputs=["", "", "1"]
 )
 LINEAR = call(
     "linear",

@@ -1,20 +1,13 @@
 """Names of ops for people: a method is told by its class."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
-from pyprof.marker import Call, Tensor, encode_op
+from pyprof.marker import Call, Tensor, Value, encode_op
 from pyprof.parse import parse
 from pyprof.prof.columns import COLUMNS
 from pyprof.prof.op_names import op_name, qualified
 from pyprof.prof.table import Table
 from tests.report.captures import Range, Work, capture
-
-if TYPE_CHECKING:
-    from pyprof.marker import Value
 
 NAMES = [
     ("LSTM", "forward", "lstm", "lstm"),

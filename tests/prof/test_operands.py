@@ -1,7 +1,5 @@
 """Gradients that a node repeats, against the strides that torch itself gives them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -9,12 +7,12 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from pyprof import marker, ops  # noqa: E402 - torch may be absent
-from pyprof.marker import Seq, Tensor, encode_seq  # noqa: E402
-from pyprof.prof.kernel_context import KernelContext  # noqa: E402
-from pyprof.prof.op_choice import choose  # noqa: E402
-from pyprof.prof.operands import with_repeats  # noqa: E402
-from tests.ops.torch_calls import Recorder  # noqa: E402
+from pyprof import marker, ops
+from pyprof.marker import Seq, Tensor, encode_seq
+from pyprof.prof.kernel_context import KernelContext
+from pyprof.prof.op_choice import choose
+from pyprof.prof.operands import with_repeats
+from tests.ops.torch_calls import Recorder
 
 
 def _division(shape: tuple[int, ...], *how: Any) -> tuple[marker.Call, Tensor]:  # noqa: ANN401 - as mean

@@ -1,9 +1,7 @@
 """Rows grouped by op and shape."""
 
-from __future__ import annotations
-
+from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,9 +9,6 @@ from pyprof.marker import Call, Tensor, encode_op
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.commands.test_prof import table
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GEMM = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn"
 

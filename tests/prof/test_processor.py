@@ -1,9 +1,7 @@
 """Whose time it is: that of the CPU in a capture without a GPU, in every command's words."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +9,6 @@ from pyprof.prof.coverage import Coverage
 from pyprof.prof.processor import processor
 from tests.commands import run
 from tests.readers.kineto_json import kernel, launch, op, text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _SAYS = re.compile(r"GPU (?:time|activities|busy|idle|profile|work,)|of GPU|GPU ms")
 

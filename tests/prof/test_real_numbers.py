@@ -6,6 +6,7 @@ import gzip
 import json
 from collections import Counter
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,8 +15,6 @@ import pyprof
 from tests.commands import run
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
 
 

@@ -1,17 +1,12 @@
 """What the backward node tells of its forward op: the shape of the result."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 import pyprof
 from pyprof.marker import encode_seq
 from tests.builders import Range, Work, nsys_db
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 X, W, OUT = [2, 4, 8, 8], [6, 4, 3, 3], [2, 6, 4, 4]
 CONV = "sm80_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize128x128x16"

@@ -1,10 +1,9 @@
 """Columns tflops, gbs, ai, bound, eff, peak, tc and why: what a kernel author would check."""
 
-from __future__ import annotations
-
 import json
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,9 +13,6 @@ from pyprof.marker import Call, Tensor, encode_op
 from pyprof.prof.table import Override
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _mm(side: int, dtype: str, n: int | None = None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyprof
@@ -12,8 +13,6 @@ from pyprof.prof.table import Override
 from tests.commands import run
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
 
 GPT_OSS = {

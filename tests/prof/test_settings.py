@@ -1,11 +1,9 @@
 """What a report knows of an op besides its arguments: the model, and the requests of its step."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +11,6 @@ from pyprof import parse
 from pyprof.parse import record_file
 from tests.commands import run
 from tests.readers.kineto_json import Event, event, kernel, launch, op, text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MOE = "_matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x128x1"
 STEP = "execute_4_context_1(sq{0}sk{0}sqsq{1}sqsk{1})_generation_0(sq0sk0sqsq0sqsk0)"

@@ -1,9 +1,7 @@
 """Energy of what runs at once adds up to what the device used."""
 
-from __future__ import annotations
-
 import csv
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +12,6 @@ from pyprof.prof.shared_time import divided
 from tests.capture_files.metrics import kineto_counters
 from tests.commands import run
 from tests.readers import kineto_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _INTERVALS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 12)), min_size=1, max_size=9)
 

@@ -1,17 +1,12 @@
 """What a table makes of the devices that a capture describes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyprof.parse import parse
 from pyprof.prof.table import Table
 from tests.readers.kineto_json import kernel, launch, read
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _device(folder: Path, sms: object) -> object:

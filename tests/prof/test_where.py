@@ -1,9 +1,7 @@
 """Conditions on columns choose rows, and nothing else about them."""
 
-from __future__ import annotations
-
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -13,9 +11,6 @@ from pyprof.prof.where import Condition, conditions
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.commands.test_prof import column, table
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MM = encode_op(Call("torch", "mm", (Tensor((64, 64), "float16"), Tensor((64, 64), "float16"))))
 ADD = encode_op(Call("torch", "add", (Tensor((64,), "float16"), Tensor((64,), "float16"))))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tests.readers.kineto_json import op
+from tests.readers.kineto_json import Event, op
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from tests.readers.kineto_json import Event
-
     Clock = Callable[[str], float]
 
 

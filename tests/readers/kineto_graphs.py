@@ -1,18 +1,11 @@
 """Traces of graphs as literals: how they were captured, and how they were replayed."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from tests.readers.kineto_json import event, op, text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from tests.readers.kineto_json import Event
+from tests.readers.kineto_json import Event, event, op, text
 
 
 @dataclass(frozen=True)

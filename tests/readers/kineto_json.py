@@ -1,7 +1,5 @@
 """Traces of torch.profiler as literals: one event a call, in each generation's words."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

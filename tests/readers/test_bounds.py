@@ -1,12 +1,10 @@
 """What a file can make a reader do is bounded: by what is stored in it, and by its size."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -21,9 +19,6 @@ from tests.commands import run
 from tests.conftest import few
 from tests.readers.kineto_json import Event, kernel, launch, op, read, read_text, text
 from tests.texts import texts
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WORK = [Work(call=(1, 2)), Work("other", at=(1200, 1300), call=(3, 4))]
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"

@@ -1,10 +1,9 @@
 """What tools say of collectives is kept with the kernels that are theirs."""
 
-from __future__ import annotations
-
 import json
 import struct
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +11,6 @@ from pyprof import readers
 from pyprof.parse import parse
 from tests.builders import LAYOUTS, Layout, Range, Work, nsys_db
 from tests.readers.kineto_json import kernel, launch, op, read
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 

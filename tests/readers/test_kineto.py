@@ -1,17 +1,13 @@
 """Reading of torch.profiler traces: the three generations of names, each into the same tables."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyprof import marker, schema
 from pyprof.errors import CaptureError
 from tests.readers.kineto_json import event, kernel, launch, op, read, texts
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Dims = [[4, 8], [8, 2]]
 

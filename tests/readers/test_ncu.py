@@ -1,11 +1,10 @@
 """The CSV of Nsight Compute: both pages, versions, locales, damage."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,15 +13,10 @@ from hypothesis import strategies as st
 from pyprof import readers
 from pyprof.errors import CaptureError
 from pyprof.readers import _ncu_csv
+from pyprof.schema import Capture
 from tests.builders import Work, nsys_db
 from tests.capture_files.ncu import FORMS, METRICS, Profiled, details, ncu_csv, raw, summary
 from tests.commands import run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from pyprof.schema import Capture
 
 KERNELS = (
     Profiled("void gemm<float>(T1)", (96, 1, 1), (128, 1, 1), 94, (0, 33792), METRICS),

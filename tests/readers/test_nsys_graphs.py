@@ -1,10 +1,9 @@
 """Where the nodes of CUDA graphs were captured, as nsys tells it in node mode."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +12,6 @@ from pyprof.marker import Call, Tensor, encode_op
 from pyprof.parse import parse_file
 from tests.builders import LAYOUTS, Layout, Node, Range, Work, nsys_db
 from tests.parse.record_lines import record_lines
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NODES = LAYOUTS["2024.6"]
 

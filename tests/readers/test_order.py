@@ -1,7 +1,5 @@
 """Activities come in the order in which the GPU started them."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

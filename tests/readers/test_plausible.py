@@ -1,11 +1,8 @@
 """Times that cannot be and rows that are there twice, planted in captures of every format."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import assume, given, settings
@@ -13,12 +10,10 @@ from hypothesis import strategies as st
 
 from pyprof.errors import PyprofError
 from pyprof.parse import parquet, parse_file, record_file
+from pyprof.parse.records import Records
 from tests import damage
 from tests.commands import run
 from tests.damage import CAPTURES, SPAN_DAMAGES, TRUTHS, Truth
-
-if TYPE_CHECKING:
-    from pyprof.parse.records import Records
 
 TOOLS = [*CAPTURES, "dict"]
 FEW = settings(max_examples=4 if "CI" in os.environ else 1, deadline=None)

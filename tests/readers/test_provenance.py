@@ -1,24 +1,19 @@
 """What torch.compile wrote of its kernels beside a trace: lines and ops, in each of its forms."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyprof.parse import parse_file
+from pyprof.parse.records import Records
 from pyprof.prof.apportion import UNKNOWN
 from pyprof.prof.table import Table
 from tests.readers.kineto_json import Event, kernel, launch, op, text
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyprof.parse.records import Records
 
 _POINTWISE, _NAMELESS = "triton_poi_fused_add_relu_0", "triton_poi_fused_0"
 _STACKS = "inductor_provenance_tracking_kernel_stack_traces"

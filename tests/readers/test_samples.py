@@ -1,7 +1,5 @@
 """Samples of counters, before they are tied to kernels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

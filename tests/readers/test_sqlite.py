@@ -1,20 +1,15 @@
 """SQLite tables as columns: what tools write is taken as it is, all else is converted."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from pyprof.readers import _sqlite, _sqlite_pages
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 _PLAIN = [(1, "a"), (2, "b"), (3, "c"), (None, None), (-(2**63), "")]
 
@@ -33,11 +28,7 @@ def _database(path: Path, rows: Sequence[tuple[object, object]]) -> _sqlite.Data
     ids=repr,
 )
 def test_a_value_of_another_type_behind_the_first_rows_is_converted(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    value: object,
-    start: int | None,
-    text: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: object, start: int | None, text: str
 ) -> None:
     """Whatever is behind rows that are plain: no value is lost, and none stops the reader."""
     monkeypatch.setattr(_sqlite, "_BATCH_ROWS", 2)

@@ -1,10 +1,9 @@
 """Rows straight from the pages of a file are those that SQLite gives, or SQLite is asked."""
 
-from __future__ import annotations
-
 import sqlite3
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -13,10 +12,6 @@ from hypothesis import strategies as st
 
 from pyprof.readers import _sqlite_pages
 from pyprof.readers._sqlite_pages import NotPlainError, Pick, batches
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 _TYPES = {"number": pa.int64(), "text": pa.string(), "blob": pa.binary()}
 _EMPTY = {"number": None, "text": "", "blob": b""}

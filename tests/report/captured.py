@@ -1,17 +1,12 @@
 """A small training capture whose ops, layers, lines and times are known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
 from tests.builders import Range, Work, nsys_db
 from tests.capture_files.model import Value, global_id
 from tests.capture_files.nsys import NSYS_2024
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOSTILE = "k<</script><img src=x onerror=alert(1)>|`*>"
 """A kernel's name that a page or a table could mistake for its own text."""

@@ -1,22 +1,16 @@
 """Captures as `schema.Capture`, written as what the host did and what the GPU did."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from pyprof import schema
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
 from pyprof.parse import parse
+from pyprof.parse.records import Records
 from pyprof.prof.table import Table
 from tests.texts import apart
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pyarrow as pa
-
-    from pyprof.parse.records import Records
 
 Bounds = tuple[int, int]
 
@@ -96,8 +90,7 @@ def capture(
             },
         ),
         threads=schema.table(
-            schema.THREADS,
-            {"pid": list(range(1, pids + 1)), "tid": list(range(11, 11 + pids))},
+            schema.THREADS, {"pid": list(range(1, pids + 1)), "tid": list(range(11, 11 + pids))}
         ),
         devices=schema.table(
             schema.DEVICES,

@@ -1,8 +1,6 @@
 """Communication: every part of a report finds the same kernels to be it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,9 +18,6 @@ from pyprof.report.render.page import sections
 from pyprof.report.render.page.content import summarise_page
 from tests.commands import run
 from tests.report.captures import ADD, NCCL, Range, Work, capture
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MULTIMEM = (
     "void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>"

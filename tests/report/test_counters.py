@@ -1,11 +1,10 @@
 """What counters measured, in every report: summary, page, groups, diff, doctor, roofline."""
 
-from __future__ import annotations
-
 import csv
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,9 +20,6 @@ from tests.capture_files.metrics import kineto_counters, nsys_metrics
 from tests.capture_files.ncu import METRICS, Profiled, ncu_csv
 from tests.commands import run
 from tests.readers import kineto_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _GEMM = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn"
 _SIZE = 1024

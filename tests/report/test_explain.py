@@ -1,8 +1,6 @@
 """`pyprof prof --explain ROW` says what the columns say, and how it came to be."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +8,6 @@ from pyprof.inputs.source import load
 from pyprof.report.explain import SECTIONS
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MM = (
     "{'mod': 'torch', 'op': 'mm', 'args': ["

@@ -1,9 +1,7 @@
 """`pyprof.load`: the columns, dtypes and rows that docs/frame.md promises, of any file."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -17,9 +15,6 @@ from tests.commands import run
 from tests.conftest import CAPTURES, real
 from tests.programs import TOP
 from tests.report.captured import HOSTILE, capture
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 REAL = sorted(
     path for path in CAPTURES.glob("*/*")

@@ -1,15 +1,10 @@
 """Memory does not grow with the texts of ranges."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.programs import generate, python
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PEAK_BYTES = """
 import io, sys, tracemalloc

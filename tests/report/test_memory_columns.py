@@ -1,10 +1,8 @@
 """Memory beside time in `prof --by`, where it was recorded with the capture."""
 
-from __future__ import annotations
-
 import csv
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +11,6 @@ from tests.memory import built
 from tests.report.captured import capture
 from tests.report.render.test_memory_brief import trace_of_memory
 from tests.report.test_memory_page import timed_trace
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize("key", ["op", "line", "layer"])

@@ -1,10 +1,9 @@
 """Memory on the report's page: the figures say what `pyprof memory` and the summary say."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +13,6 @@ from tests.report.answers.checked import ask
 from tests.report.browser import browser, drawn, errors
 from tests.report.captured import capture
 from tests.report.render.test_memory_brief import trace_of_memory
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytest.importorskip("jinja2")
 

@@ -1,13 +1,11 @@
 """Sets of captures as input of every report: what one process finds, any number of them finds."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
 import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -20,9 +18,6 @@ from pyprof.report.render import summary
 from tests.commands import run
 from tests.conftest import few
 from tests.report.captured import capture
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RANKS = 3
 pytestmark = pytest.mark.usefixtures("two_workers")

@@ -1,12 +1,10 @@
 """Rows whose time cannot be, in every report: there, without a time, and in no sum."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -16,9 +14,6 @@ from tests import damage
 from tests.commands import run
 from tests.conftest import few
 from tests.damage import Truth
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TRUTH = Truth(tuple((10**9 + n * 50_000, 10**9 + n * 50_000 + 9_000 + n) for n in range(9)))
 WRONG = (2, 5, 8)

@@ -1,8 +1,6 @@
 """Captures under each other as if one had held all their rows: what sums of each must equal."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,14 +8,9 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.inputs.source import Source
-from pyprof.parse.records import Coded, Records, concat_coded
+from pyprof.parse.records import Coded, Column, Records, concat_coded
 from pyprof.prof.table import Table
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pyprof.parse.records import Column
-    from pyprof.schema import Capture
+from pyprof.schema import Capture
 
 _NUMBERED = ("opId", "callIds")
 """Columns whose numbers mean something within one capture only."""

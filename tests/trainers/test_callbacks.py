@@ -1,8 +1,6 @@
 """The callbacks, in trainings by the real libraries, captured by torch.profiler."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +9,6 @@ pytest.importorskip("torch")
 import pyprof
 from tests import forks
 from tests.commands import run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LIGHTNING = """
 import logging

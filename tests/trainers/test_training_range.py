@@ -1,8 +1,6 @@
 """Which steps of a trainer are the range to capture."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,9 +8,6 @@ pytest.importorskip("torch")
 
 from pyprof.instrument import range_hooks
 from pyprof.trainers.training_range import TrainingRange
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.filterwarnings("ignore:CUDA initialization")  # a driver too old
 

@@ -1,32 +1,26 @@
 """Replays in traces of torch.profiler, tied to the traces of their capture."""
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyprof import readers
+from pyprof.arrays import Ints
 from pyprof.parse import parse
 from pyprof.parse.graphs import replays
+from pyprof.parse.records import Records
 from pyprof.readers import settings as inputs
 from tests.readers.kineto_graphs import Node, Replay, captured, replayed, write
 from tests.readers.kineto_json import event, kernel, launch, op, text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import pyarrow as pa
-
-    from pyprof.arrays import Ints
-    from pyprof.parse.records import Records
 
 Rows = list[dict[str, Any]]
 

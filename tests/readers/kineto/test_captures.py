@@ -1,7 +1,5 @@
 """Real traces: everything that worked on the GPU is in the tables, once and unchanged."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from functools import cache

@@ -1,15 +1,10 @@
 """Ops that gradient checkpointing left before they ran."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pyprof import marker
 from tests.readers.kineto_calls import Called, call, events
 from tests.readers.kineto_json import read, texts
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 X = [4, 6]
 

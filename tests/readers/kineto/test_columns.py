@@ -1,7 +1,5 @@
 """Columns of whole numbers out of what a trace may say."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 from hypothesis import given

@@ -1,9 +1,7 @@
 """Traces without GPU work: the CPU ops that do the work are the rows."""
 
-from __future__ import annotations
-
 import itertools
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +10,6 @@ from pyprof.ops import registry
 from pyprof.readers.kineto import cpu
 from pyprof.readers.kineto.cpu import BOOKKEEPING, MOVES, WORKERS
 from tests.readers.kineto_json import event, op, read, texts
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_leaves(tmp_path: Path) -> None:
@@ -97,10 +92,7 @@ def test_autograd_only_holds_ops(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "torch::distributed::reducer::mul_out",
-        "torch.distributed.ddp.reducer::copy_bucket_to_grad",
-    ],
+    ["torch::distributed::reducer::mul_out", "torch.distributed.ddp.reducer::copy_bucket_to_grad"],
 )
 def test_the_reducer_only_holds_ops(tmp_path: Path, name: str) -> None:
     """However long it takes by itself."""

@@ -1,9 +1,8 @@
 """Events are the same, whether their class says what they are or not."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -12,9 +11,6 @@ from msgspec import Raw
 
 from pyprof.readers.kineto import decoding, events
 from pyprof.readers.kineto.columns import timed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _X = {"ph": "X", "name": "a", "pid": 7, "tid": "8", "ts": 12.5, "dur": 3}
 _FLOW = {"ph": "s", "id": 3, "pid": 7, "tid": 8, "ts": 1, "cat": "fwdbwd", "name": "fwdbwd"}

@@ -1,7 +1,5 @@
 """Events are the same however they are read."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,12 +1,11 @@
 """Annotations of graph nodes beside a trace of torch.profiler."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
 import pickle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +15,6 @@ from pyprof.parse import parse
 from pyprof.readers import settings
 from pyprof.readers.kineto import graph_annotations
 from tests.readers.kineto_graphs import Node, Replay, captured, replayed, write
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NODES = (Node("my::a", "first"), Node("my::b", "second"))
 GRAPH = 3 << 32

@@ -1,14 +1,10 @@
 """Kernels of CUPTI's range profiler: GPU work, though the trace has no event of the usual kind."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pyprof import schema
 from tests.readers.kineto_json import event, kernel, launch, op, read
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LAUNCHED = [
     op("aten::mm", 0, 10, External_id=1),

@@ -1,9 +1,8 @@
 """Ranges of a trace inside one another: rounding, stacks, modules."""
 
-from __future__ import annotations
-
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
@@ -18,9 +17,6 @@ from pyprof.readers.kineto.op_texts import OP
 from pyprof.readers.kineto.ranges import Columns, Ranges
 from tests.readers.kineto_json import event, kernel, op, read, texts
 from tests.texts import spelt
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GPU = kernel(1, 500)
 
@@ -60,11 +56,7 @@ def test_neighbour_does_not_become_a_child(tmp_path: Path) -> None:
 
 def test_crossing_annotation_is_free(tmp_path: Path) -> None:
     """An annotation that crosses another is no nested range."""
-    events = [
-        event("user_annotation", "a", 0, 100),
-        event("user_annotation", "b", 50, 100),
-        GPU,
-    ]
+    events = [event("user_annotation", "a", 0, 100), event("user_annotation", "b", 50, 100), GPU]
     assert read(tmp_path, events).ranges["style"].to_pylist() == [schema.NESTED, schema.FREE]
 
 
@@ -196,9 +188,7 @@ def test_every_range_stays(spans: list[tuple[int, int, bool]]) -> None:
         max_size=14,
     )
 )
-def test_all_at_once_is_as_one_by_one(
-    listed: list[tuple[bool, int, int, int | None]],
-) -> None:
+def test_all_at_once_is_as_one_by_one(listed: list[tuple[bool, int, int, int | None]]) -> None:
     """The quick way finds what the sweep does, unless a range goes on after what it began in.
 
     Python calls may cross whatever they like.

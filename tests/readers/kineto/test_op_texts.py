@@ -1,19 +1,15 @@
 """Texts of ops that are written once for all calls alike: each call has its own all the same."""
 
-from __future__ import annotations
-
 import json
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pyprof import marker
 from pyprof.readers.kineto import stream
 from tests.readers.kineto_json import event, kernel, launch, op, read, read_text, text, texts
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SHAPES: tuple[Any, ...] = ([[2, 3]], [[2, 3], []], [[[4], [5, 6]]], [], None)
 NAMES = ("aten::mm", "aten::add", "AddmmBackward0", "mine, seq = 4", "aten::x, op_id = 7", "été")

@@ -1,7 +1,5 @@
 """Real traces from file to records, against what others computed from the same files."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter, defaultdict
 from functools import cache

@@ -1,25 +1,18 @@
 """Trace files that are large, packed, cut short or slightly broken."""
 
-from __future__ import annotations
-
 import gzip
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof import readers
+from pyprof import readers, schema
 from pyprof.readers import kineto
 from pyprof.readers.kineto import stream
 from pyprof.readers.kineto.repair import repaired
 from tests.readers.kineto_json import kernel, read_text, text
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyprof import schema
 
 EVENTS = [kernel(corr, corr * 10.5, name=f'void f<"{corr}">(int)') for corr in range(1, 400)]
 

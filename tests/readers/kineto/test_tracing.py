@@ -1,20 +1,13 @@
 """Ops that gave shapes alone: under torch.compile's tracing and on tensors without data."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-from pyprof import parse
+from pyprof import parse, schema
 from pyprof.errors import CaptureError
 from tests.readers.kineto_calls import Called, call, events
 from tests.readers.kineto_json import Event, event, read, text
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyprof import schema
 
 X = [64, 64]
 REAL_MM = call("mm", [X, X], call("resolve_conj", [X]))

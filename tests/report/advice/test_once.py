@@ -1,23 +1,17 @@
 """What happens once is told apart from what each step could gain."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pyprof.parse import parse
 from pyprof.prof.table import Table
 from pyprof.report.advice import advise, merge_advice
+from pyprof.report.advice.finding import Advice
 from pyprof.report.analysis.steps import find_steps
 from pyprof.report.analysis.timeline import timeline
 from tests.report.captures import ADD, NCCL, US, Range, Work, capture, copy
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyprof.report.advice.finding import Advice
 
 LOOP = 100_000 * US
 """When the loop begins."""

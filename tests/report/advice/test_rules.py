@@ -1,9 +1,6 @@
 """Each rule speaks where there is evidence, says what could be won, and is silent elsewhere."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -13,23 +10,10 @@ from pyprof.marker import Tensor, encode_layer, encode_seq
 from pyprof.parse import parse
 from pyprof.prof.table import Override, Table
 from pyprof.report.advice import advise
+from pyprof.report.advice.finding import Advice
 from pyprof.report.advice.registry import refutations, rules
 from pyprof.report.analysis.timeline import timeline
-from tests.report.captures import (
-    ADD,
-    NCCL,
-    US,
-    Api,
-    Range,
-    Work,
-    capture,
-    copy,
-    op,
-    trace,
-)
-
-if TYPE_CHECKING:
-    from pyprof.report.advice.finding import Advice
+from tests.report.captures import ADD, NCCL, US, Api, Range, Work, capture, copy, op, trace
 
 TC_GEMM = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn"
 CUDA_CORES = "ampere_sgemm_128x64_tn"

@@ -1,9 +1,6 @@
 """Advice says what it looked at, and what it could not judge for want of what."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,10 +12,8 @@ from pyprof.report.advice.registry import subjects
 from pyprof.report.advice.scope import Scope
 from pyprof.report.analysis.timeline import timeline
 from pyprof.report.render.summary import advice as shown
+from pyprof.schema import Capture
 from tests.report.captures import US, Range, Work, capture, op, training
-
-if TYPE_CHECKING:
-    from pyprof.schema import Capture
 
 
 def _scope(net: Capture, *, timed: bool = True) -> Scope:

@@ -1,10 +1,8 @@
 """What reports do is bounded: trees of any depth, no more GPUs and processes than there can be."""
 
-from __future__ import annotations
-
 import json
 import pickle
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,9 +13,6 @@ from pyprof.report.analysis.layer_tree import Node, merge_trees
 from pyprof.report.render import summary
 from tests.commands import run
 from tests.report.captures import Work, capture, records
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DEPTH = 20_000
 

@@ -1,7 +1,5 @@
 """Time in which no op works on a CPU: each instant has one cause."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyprof import schema

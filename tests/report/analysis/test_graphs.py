@@ -1,10 +1,8 @@
 """Steps, idle time, calls and advice of a run in CUDA graphs: a replay is one launch."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from pyprof import readers
 from pyprof.marker import Call, Tensor, encode_layer, encode_op
 from pyprof.parse import parse
+from pyprof.parse.records import Records
 from pyprof.prof.table import Table
 from pyprof.report.advice import advise
 from pyprof.report.analysis import host_api
@@ -19,14 +18,9 @@ from pyprof.report.analysis.host_api import LAUNCH, SORTS
 from pyprof.report.analysis.idle import GRAPH, QUEUE
 from pyprof.report.analysis.steps import find_steps
 from pyprof.report.analysis.timeline import timeline
+from pyprof.schema import Capture
 from tests.builders import Node, Range, Work, nsys_db
 from tests.commands import run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyprof.parse.records import Records
-    from pyprof.schema import Capture
 
 SHAPES = Tensor((64, 64), "float16"), Tensor((64, 64), "float16")
 MM, ADD = (encode_op(Call("torch", name, SHAPES)) for name in ("mm", "add"))

@@ -1,11 +1,10 @@
 """What the host spent in ops: as torch.profiler adds it up, and beside what the GPU did."""
 
-from __future__ import annotations
-
 import csv
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -23,9 +22,6 @@ from tests.builders import Range, Work, nsys_db
 from tests.capture_files.ncu import METRICS, Profiled, ncu_csv
 from tests.commands import run
 from tests.report import captures as built
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COLUMNS = "op,calls,total,cpu_calls,cpu_self,cpu_total,cpu_mean"
 

@@ -1,7 +1,5 @@
 """Why the GPU idled: each cause where there is evidence of it, for as long as there is."""
 
-from __future__ import annotations
-
 import pytest
 
 from pyprof import schema

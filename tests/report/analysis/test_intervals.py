@@ -1,7 +1,5 @@
 """Sets of time agree with sets of single nanoseconds."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The tree of modules: totals are those of the rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

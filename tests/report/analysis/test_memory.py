@@ -1,8 +1,6 @@
 """The peak and what made it up: sums agree, and planted causes come out."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +9,6 @@ from pyprof.memory import read
 from pyprof.report.analysis import memory
 from tests.conftest import CAPTURES
 from tests.memory import built
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 REAL = sorted((CAPTURES / "memory-torch-snapshots").glob("*.pickle"))
 

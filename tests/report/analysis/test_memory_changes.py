@@ -1,7 +1,5 @@
 """What would lower the peak: as in a recording of the changed run itself."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,8 +1,6 @@
 """Totals by op: they add up to all rows."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,9 +24,6 @@ from tests.report.captures import (
     table,
     training,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_ops_are_totalled_by_direction_and_line() -> None:

@@ -1,28 +1,23 @@
 """The brief of several captures: made of their briefs, or of all their rows, it is the same."""
 
-from __future__ import annotations
-
 import itertools
+from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pyprof import schema
 from pyprof.inputs import engine, source
 from pyprof.parse import parse
 from pyprof.prof.table import Override, Table
+from pyprof.report.analysis.layer_tree import Node
 from pyprof.report.analysis.overview import Brief, merge_briefs, summarise_brief
 from tests.report import captures as built
 from tests.report.captured import capture
 from tests.report.captures import US, Range, Work, trace
 from tests.report.together import together
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from pyprof import schema
-    from pyprof.report.analysis.layer_tree import Node
 
 REAL = (
     "kineto-h100-vit-inference/trace.json.gz",

@@ -1,8 +1,6 @@
 """Phases of a serving engine's steps, and what they make of rows."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import pyarrow as pa
 
 from pyprof.inputs.source import Source
 from pyprof.parse import parse
@@ -11,9 +9,6 @@ from pyprof.prof.table import Table
 from pyprof.report.analysis.phases import PhaseTotals, by_phase, with_steps
 from pyprof.report.analysis.steps import find_steps
 from tests.report.captures import US, Range, Work, capture, op, training
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 TEXTS = (
     "execute_16_context_1(sq16sk16sqsq256sqsk256)_generation_0(sq0sk0sqsq0sqsk0)",

@@ -1,8 +1,7 @@
 """Traps that a capture shows, each in a small capture that has it and one that has not."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,9 +9,6 @@ from pyprof import schema
 from pyprof.capture import tables
 from pyprof.report.analysis import pitfalls
 from tests.texts import apart
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Row = dict[str, Any]
 OP = "aten::mm, seq = 4, op_id = 1, sizes = [[2, 2], [2, 2]]"

@@ -1,17 +1,12 @@
 """GPU time by source line."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pyprof.inputs import source
 from pyprof.report.analysis.source_lines import FileTime, LineTime, source_lines, user_lines
 from tests.report.captures import US, Work, capture, table, trace, training
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_line_has_its_own_time_and_that_of_what_it_calls() -> None:

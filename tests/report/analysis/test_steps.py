@@ -1,10 +1,8 @@
 """Steps: from ranges, from the optimizer, from repetition; warm-up; choosing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ from pyprof.parse.records import Records
 from pyprof.parse.step_bounds import OUTSIDE
 from pyprof.prof.table import Table
 from pyprof.report.analysis.overview import summarise_brief
-from pyprof.report.analysis.steps import choose, find_steps
+from pyprof.report.analysis.steps import Steps, choose, find_steps
 from pyprof.report.render import summary
 from tests.report.captures import (
     ADD,
@@ -32,11 +30,6 @@ from tests.report.captures import (
     records,
     training,
 )  # fmt: skip
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyprof.report.analysis.steps import Steps
 
 
 def _loop(periods: int, kernels: int = 5, pause: int = 50) -> list[Work]:

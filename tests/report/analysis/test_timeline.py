@@ -1,9 +1,7 @@
 """Busy, idle, overlap: lengths of time that agree with counting nanoseconds."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -21,17 +19,13 @@ from pyprof.report.analysis.timeline import (
     COMMUNICATION,
     COMPUTE,
     COPY,
+    DeviceTime,
     sorts,
     streams,
     timeline,
 )
 from pyprof.schema import CPU
 from tests.report.captures import ADD, GEMM, NCCL, Api, Work, capture, copy, records
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyprof.report.analysis.timeline import DeviceTime
 
 _LAST = 60
 _WORK = st.lists(

@@ -1,13 +1,11 @@
 """MFU, HFU and MBU against figures worked out by hand."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
+from pyprof import schema
 from pyprof.gpu.peaks import Rate
 from pyprof.inputs.source import Source
 from pyprof.marker import Tensor, encode_seq
@@ -18,9 +16,6 @@ from pyprof.report.analysis.steps import find_steps
 from pyprof.report.analysis.timeline import timeline
 from pyprof.report.analysis.utilization import StepShares, Utilization, utilization
 from tests.report.captures import NCCL, SGEMM_A100, US, Range, Work, capture, copy, op
-
-if TYPE_CHECKING:
-    from pyprof import schema
 
 _SIDE = 512
 _X = Tensor((_SIDE, _SIDE), "float32")

@@ -1,11 +1,10 @@
 """A capture of three windows: all reports keep them apart, made from it or from what was parsed."""
 
-from __future__ import annotations
-
 import csv
 import json
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,10 +22,6 @@ from pyprof.report.ranks.measure import measure_ranks
 from pyprof.report.render.page.strips import strips
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 US = 1000
 BEGINS = (0, 50_000 * US, 90_000 * US)

@@ -1,18 +1,14 @@
 """A command's JSON as a strict reader of another maker sees it: valid, and as the schema says."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
 from jsonschema import Draft202012Validator
 
 from pyprof.report.answers import json_schema
 from tests.commands import run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @cache

@@ -1,7 +1,5 @@
 """One place makes JSON: always valid, whatever texts and numbers an answer holds."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass

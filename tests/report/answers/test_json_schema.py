@@ -1,9 +1,8 @@
 """The shipped schema: as the code has it, and as it is promised to be."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -11,9 +10,6 @@ from pyprof.report import answers
 from pyprof.report.answers import json_schema, prof_columns
 from tests.programs import TOP
 from tests.report.answers.checked import validator
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DEFINITIONS = json_schema.schema()["$defs"]
 

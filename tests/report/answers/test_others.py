@@ -1,9 +1,7 @@
 """The JSON of lines, peaks, doctor and ranks."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +12,6 @@ from tests.commands import run
 from tests.memory import built
 from tests.report.answers.checked import ask, checked
 from tests.report.captured import capture
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_lines_add_up(tmp_path: Path) -> None:

@@ -1,11 +1,9 @@
 """`pyprof prof --json`: rows, groups, one row explained, nvprof's tables."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +12,6 @@ from pyprof.report.answers import prof_columns
 from tests.commands import run
 from tests.report.answers.checked import ask, checked
 from tests.report.captured import HOSTILE, capture
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_rows_are_those_of_csv(tmp_path: Path) -> None:

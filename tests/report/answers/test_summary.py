@@ -1,10 +1,8 @@
 """`pyprof summary --json`: what the table says, for programs."""
 
-from __future__ import annotations
-
 import csv
 import io
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +12,6 @@ from tests.commands import run
 from tests.memory import built
 from tests.report.answers.checked import ask, checked
 from tests.report.captured import HOSTILE, capture, op
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _few_blocks(path: Path) -> Path:

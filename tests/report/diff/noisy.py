@@ -1,17 +1,12 @@
 """Captures whose ops take as long in each step as a test says."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from tests.builders import Range, Work, nsys_db
 from tests.report.captured import op
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 OPS = ("relu", "gelu", "exp")
 

@@ -1,9 +1,8 @@
 """What else is different where time changed is named, and the way from A to B adds up."""
 
-from __future__ import annotations
-
 import itertools
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +13,6 @@ from tests.prof.test_autotuning import CHOSEN, TRIALS
 from tests.report.answers.checked import ask
 from tests.report.captured import capture, op
 from tests.report.diff.noisy import noisy, times
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _causes(a: Path, b: Path, *options: str) -> dict[str, list[str]]:

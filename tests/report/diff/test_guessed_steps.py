@@ -1,15 +1,10 @@
 """Guessed steps that leave something out are no basis: it would go unseen."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.report.answers.checked import ask
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROUND_NS = (100_000, 200_000, 300_000)
 ROUNDS = 12

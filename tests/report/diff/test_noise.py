@@ -1,27 +1,21 @@
 """Planted shifts over noise are found; without a shift, nothing is, in 95 % of seeds and more."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pyprof.arrays import Floats
 from pyprof.inputs.source import load
 from pyprof.report.diff import noise
+from pyprof.report.diff.noise import Estimates
 from pyprof.report.diff.side import summarise_side
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.report.answers.checked import ask
 from tests.report.diff.noisy import OPS, noisy, times
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pyprof.arrays import Floats
-    from pyprof.report.diff.noise import Estimates
 
 SEEDS = 2000
 NS = 1e6

@@ -1,23 +1,17 @@
 """Layers and ranges of another name, with the same op calls in them, are the same."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
 from pyprof.marker import encode_layer
 from pyprof.report.diff.renames import renamed_layers
+from pyprof.report.diff.side import Key
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.report.answers.checked import ask
 from tests.report.captured import op
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from pyprof.report.diff.side import Key
 
 KEYS = ("op", "layer")
 

@@ -1,11 +1,9 @@
 """A side of a comparison: made of its captures' sums, or of all their rows, it is the same."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +11,6 @@ from pyprof.inputs import source
 from pyprof.report.diff.side import Side, Sums, matched, merge_sides, summarise_side
 from tests.report.captured import capture
 from tests.report.together import together
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 REAL = (
     "kineto-h100-vit-inference/trace.json.gz",

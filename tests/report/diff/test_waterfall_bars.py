@@ -1,9 +1,7 @@
 """The bars of the waterfall against places worked out by hand."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +9,6 @@ from pyprof.report.diff.waterfall import Stage
 from pyprof.report.diff.waterfall_bars import Bar, bars
 from tests.commands import run
 from tests.report.captured import capture
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_each_bar_begins_where_the_one_before_ends() -> None:

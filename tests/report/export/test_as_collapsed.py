@@ -1,11 +1,9 @@
 """Collapsed stacks, as flame-graph tools read them: a stack, a blank, a weight."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +11,6 @@ from pyprof.marker import encode_trace
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.report.captured import HOSTILE, capture
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LINE = re.compile(r"([^ ;].*?) (\d+)")
 """What flamegraph.pl, inferno and speedscope make of a line."""

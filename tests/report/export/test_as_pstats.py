@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pstats
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -13,8 +14,6 @@ from tests.commands import run
 from tests.report.captured import capture
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     Key = tuple[str, int, str]
     Stats = dict[Key, tuple[int, int, float, float, dict[Key, tuple[int, int, float, float]]]]
 

@@ -1,7 +1,5 @@
 """Stacks over time, as speedscope's own schema wants them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,12 +1,11 @@
 """The timeline: slices nest, flows bind, times are exact."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import defaultdict
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -15,9 +14,6 @@ import pyprof
 from tests.commands import run
 from tests.readers import kineto_json
 from tests.report.captured import HOSTILE, capture
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Event = dict[str, Any]
 

@@ -1,16 +1,15 @@
 """Sets of captures in other viewers' files: what each rank's own file holds, all in one."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 import marshal
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +17,7 @@ import pytest
 
 import pyprof
 from pyprof.errors import PyprofError
-from pyprof.inputs.engine import InProcess
+from pyprof.inputs.engine import Engine, Handle, InProcess
 from pyprof.inputs.engine_choice import opened
 from pyprof.prof.table import Override
 from pyprof.report import export as exporters
@@ -26,11 +25,6 @@ from pyprof.report.export import write as exported
 from tests.commands import run
 from tests.report.captured import capture
 from tests.report.export.test_as_speedscope import SCHEMA
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from pyprof.inputs.engine import Engine, Handle
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -84,9 +78,7 @@ def write(sources: Path, form: exporters.Format, folder: Path, engine: Engine) -
     "form",
     [
         pytest.param(
-            form,
-            id=form.module,
-            marks=() if form.module == "as_csv" else pytest.mark.slow,
+            form, id=form.module, marks=() if form.module == "as_csv" else pytest.mark.slow
         )
         for form in FORMS
     ],

@@ -1,10 +1,8 @@
 """CSV, JSON, Parquet and Markdown: the same rows as `pyprof.load` gives."""
 
-from __future__ import annotations
-
 import csv
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,9 +10,6 @@ import pytest
 import pyprof
 from tests.commands import run
 from tests.report.captured import HOSTILE, capture
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

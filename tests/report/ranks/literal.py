@@ -1,16 +1,11 @@
 """Collectives of ranks as literals."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyprof import schema
 from pyprof.report.ranks import tables
 from pyprof.report.ranks.tables import Collectives
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,12 @@
 """Real captures: two ranks of one host in one file, whose clock is one; a single rank."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 import sqlite3
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,10 +24,6 @@ from tests.builders import CAPTURES, Range, Work, nsys_db
 from tests.commands import run
 from tests.programs import pyprof
 from tests.readers.kineto_json import kernel, launch, text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 H100 = CAPTURES / "nsys2026.2-h100x2-fsdp" / "net.sqlite"
 V100 = CAPTURES / "kineto-v100-resnet-ddp" / "trace.json.gz"
@@ -79,10 +74,7 @@ def test_a_guess_that_explains_little_is_no_step(tmp_path: Path) -> None:
         path = nsys_db(tmp_path / f"net{long_ns}.rank0.sqlite", work)
         found = _across(path)
         said.append((found.step_count, found.origins))
-    assert said == [
-        (10, ("repetition of 4 kernels (guessed: may be layers of a step)",)),
-        (0, ()),
-    ]
+    assert said == [(10, ("repetition of 4 kernels (guessed: may be layers of a step)",)), (0, ())]
 
 
 def test_one_capture_has_one_clock(h100: Across) -> None:

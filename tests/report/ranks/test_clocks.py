@@ -1,22 +1,15 @@
 """Clocks are put right by what all ranks leave at once; what is left over is told."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.report.ranks.clocks import clocks
+from pyprof.report.ranks.clocks import Clock, clocks
 from pyprof.report.ranks.match import match
 from tests.report.ranks.literal import Collective, collectives
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pyprof.report.ranks.clocks import Clock
 
 _NOW_NS = 1_712_195_495_520_871_001
 _OFFSETS = st.lists(st.integers(-(10**15), 10**15), min_size=2, max_size=6)

@@ -1,10 +1,8 @@
 """A collective that a tool lost in the midst of a capture puts no others side by side."""
 
-from __future__ import annotations
-
+from collections.abc import Collection, Mapping
 from itertools import accumulate
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,9 +10,6 @@ from pyprof.report.ranks.findings import across
 from pyprof.report.ranks.match import match
 from pyprof.report.ranks.tables import Collectives
 from tests.report.ranks.literal import Collective, gathered
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 _COUNT, _RANKS = 200, 3
 

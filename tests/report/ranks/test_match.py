@@ -1,10 +1,8 @@
 """Collectives of ranks find each other by process group and order, else by when they are left."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from itertools import accumulate
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -12,9 +10,6 @@ from hypothesis import strategies as st
 
 from pyprof.report.ranks.match import Grid, Group, match, spans
 from tests.report.ranks.literal import Collective, collectives
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 ENDS = (1_000_000, 1_900_000, 3_500_000, 4_100_000, 6_000_000, 6_700_000)
 

@@ -1,8 +1,6 @@
 """What is measured of one rank."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +10,6 @@ from pyprof.report.ranks.measure import measure_ranks
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.report.captures import GEMM, NCCL
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(("pause", "second"), [(0, 200), (1_000_000, 170)])

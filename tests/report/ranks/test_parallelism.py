@@ -1,9 +1,9 @@
 """What process groups are for, how much of their time is exposed, bubbles and uneven experts."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +13,6 @@ from pyprof.report.ranks.parallelism import Role, axes, group_role
 from tests.commands import run
 from tests.readers.kineto_json import kernel
 from tests.report.ranks.literal import Collective, collectives
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 RANKS = 4
 STEP_US = 1000

@@ -1,14 +1,14 @@
 """A run of 32 ranks of which all is known: what was planted comes out, on any engine alike."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import astuple, dataclass, replace
+from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -24,10 +24,6 @@ from pyprof.report.ranks.tables import merge_facts
 from tests import commands
 from tests.inputs.cluster import cluster
 from tests.programs import TOP, python
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 RANKS = 32
 CORRUPT = 26

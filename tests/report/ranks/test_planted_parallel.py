@@ -4,20 +4,15 @@ Eight ranks are in three groups of two each, all with the same names, and in one
 four hundred collectives later, one crashes, and clocks go wrong by up to 30 us a second.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pyprof.report.ranks.findings import Across, across
 from tests.report.ranks.literal import Collective, gathered
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _RANKS = range(8)
 _LATE, _CRASHED = 5, 2

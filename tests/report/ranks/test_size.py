@@ -1,20 +1,15 @@
 """What is kept of many collectives: facts of some bytes each, and an outcome that has none."""
 
-from __future__ import annotations
-
 import pickle
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pyprof.report import answers
 from pyprof.report.answers.ranks import ranks
 from pyprof.report.ranks.findings import across
+from pyprof.report.ranks.tables import RankTables
 from tests.report.ranks.literal import Collective, gathered
-
-if TYPE_CHECKING:
-    from pyprof.report.ranks.tables import RankTables
 
 _RANKS = 8
 

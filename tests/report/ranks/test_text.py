@@ -1,10 +1,9 @@
 """The last lines name what stands out, and nothing else."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from pyprof import schema
@@ -13,11 +12,6 @@ from pyprof.report.ranks import tables as facts
 from pyprof.report.ranks.findings import across
 from pyprof.report.ranks.text import in_words, report_lines
 from tests.report.ranks.literal import Collective, gathered
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import pyarrow as pa
 
 MS = 1_000_000
 _RANK = {

@@ -1,9 +1,7 @@
 """Waiting and transfer agree with going through plain lists."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,9 +11,6 @@ from pyprof.report.ranks.match import match
 from pyprof.report.ranks.stragglers import by_step, together
 from pyprof.report.ranks.waiting import NOBODY, UNKNOWN, Waits, waits
 from tests.report.ranks.literal import Collective, collectives
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _RANKS = 4
 _EVERY_NS = 1_000_000
@@ -78,9 +73,7 @@ def test_waits_and_transfers_are_those_of_plain_lists(
 
 
 @given(_TIMES)
-def test_all_waiting_is_for_somebody_or_unclear(
-    times: list[tuple[list[int], list[int]]],
-) -> None:
+def test_all_waiting_is_for_somebody_or_unclear(times: list[tuple[list[int], list[int]]]) -> None:
     """Steps add up to what was waited in all."""
     found = _waits(times, 30)
     told = sum(one.cost_ns for one in by_step([found]))

@@ -1,7 +1,5 @@
 """Texts in cells of a terminal: wide characters take two, and cuts show where they are."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,9 +1,7 @@
 """Fixed-width tables: no number is cut, whatever the columns hold and however narrow it is."""
 
-from __future__ import annotations
-
 import io
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -16,9 +14,6 @@ from pyprof.prof.columns import COLUMNS, FLOAT, INT, NUMBERS, Column
 from pyprof.report.render.fixed_width import in_width
 from tests.commands import run
 from tests.prof.shown_numbers import within_shown
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MEASURES = [group.measure(name) for name in group.MEASURES]
 _NUMBERED = [column for column in COLUMNS.values() if column.kind in (INT, FLOAT, NUMBERS)]

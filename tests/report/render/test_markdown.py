@@ -1,7 +1,5 @@
 """Markdown shows any text as it is, by a Markdown reader's own judgement."""
 
-from __future__ import annotations
-
 import html
 import re
 

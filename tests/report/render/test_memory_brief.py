@@ -1,10 +1,8 @@
 """Memory in other reports: a section of the summary, and two snapshots compared."""
 
-from __future__ import annotations
-
 import gzip
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +11,6 @@ from tests.fuzz import seeds
 from tests.memory import built
 from tests.report.answers.checked import ask
 from tests.report.captured import capture
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def trace_of_memory(path: Path, *, recorded: bool) -> Path:

@@ -1,7 +1,5 @@
 """Numbers as people read them come back within the digits that are shown."""
 
-from __future__ import annotations
-
 import math
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """What to do about a cost that is not known."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

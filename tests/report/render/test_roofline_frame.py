@@ -1,9 +1,8 @@
 """Where a roofline lies, and that the names of its roofs cover nothing."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,10 +13,6 @@ from pyprof.prof.table import Override
 from pyprof.report.analysis import roofline
 from pyprof.report.analysis.roofline import Point, Roof
 from pyprof.report.render.roofline_frame import Box, Label, LogAxes, frame, height_of, labels
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 LETTER, LINE = 6.0, 14.0
 SIZES = [(1220.0, 370.0), (720.0, 520.0)]

@@ -1,11 +1,9 @@
 """Source is shown from the folder that the user gives, and from no other place."""
 
-from __future__ import annotations
-
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import pytest
@@ -20,9 +18,6 @@ from tests.report.captured import WITH_MEMORY, op
 
 PRIVATE = "NOBODYS_BUSINESS"
 PRIVATE_LINE = f"{PRIVATE} = 1\n"
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @pytest.fixture

@@ -1,14 +1,13 @@
 """What a terminal shows: a table of its own width, in which no number is cut; scripts see none."""
 
-from __future__ import annotations
-
 import io
 import os
 import re
 import struct
 import sys
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -17,17 +16,11 @@ from hypothesis import strategies as st
 
 from pyprof.__main__ import main
 from pyprof.prof import group, params
-from pyprof.prof.columns import COLUMNS
+from pyprof.prof.columns import COLUMNS, Column
 from pyprof.report.render.cells import cells
 from pyprof.report.render.terminal_table import SCREEN, in_full, in_terminal
 from tests.commands import run
 from tests.report.captured import capture
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from pyprof.prof.columns import Column
 
 fcntl = pytest.importorskip("fcntl", reason="a terminal of Unix")
 SHOWN_OF_GROUPS = {

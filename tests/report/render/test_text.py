@@ -1,7 +1,5 @@
 """Numbers and tables for people."""
 
-from __future__ import annotations
-
 import sys
 
 import click

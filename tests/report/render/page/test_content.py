@@ -1,11 +1,11 @@
 """The page of several captures: made of their sums, or of all their rows, it shows the same."""
 
-from __future__ import annotations
-
 import itertools
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,23 +14,17 @@ from pyprof.inputs import source
 from pyprof.prof.coverage import Coverage
 from pyprof.report.analysis.utilization import StepShares
 from pyprof.report.render.page import figures, parts, sections
-from pyprof.report.render.page.content import html, merge_pages, summarise_page
+from pyprof.report.render.page.content import Content, html, merge_pages, summarise_page
 from pyprof.report.render.page.facts import Selectable
+from pyprof.report.render.page.sections import Sortable
 from pyprof.report.render.page.step_times import StepTimes
+from pyprof.report.render.page.strips import Strip
 from pyprof.report.render.text import duration
 from tests.builders import Work, nsys_db
 from tests.commands import run
 from tests.report.answers.checked import ask
 from tests.report.captured import STEP_NS, capture
 from tests.report.together import together
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from pyprof.report.render.page.content import Content
-    from pyprof.report.render.page.sections import Sortable
-    from pyprof.report.render.page.strips import Strip
 
 REAL = (
     "kineto-v100-resnet-ddp/trace.json.gz",

@@ -1,23 +1,18 @@
 """Facts: sums that a selection is made of, without folders."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
 from pyprof.inputs import source
 from pyprof.prof.columns import COLUMNS
 from pyprof.report.render.page import facts
 from pyprof.report.render.page.facts import Selectable, chosen_facts, merge_facts, row_facts
 from tests.report.captured import capture
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pyarrow as pa
-    import pytest
 
 
 def found(file: Path) -> pa.Table:

@@ -1,8 +1,6 @@
 """The icicle: children fit into their parents."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,12 +8,8 @@ from pyprof.inputs import source
 from pyprof.report.analysis.layer_tree import tree
 from pyprof.report.analysis.op_totals import sums
 from pyprof.report.render.page import icicle
+from pyprof.report.render.page.icicle import IcicleBox
 from tests.report.captured import capture
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyprof.report.render.page.icicle import IcicleBox
 
 
 def enclosed(boxes: list[IcicleBox]) -> bool:

@@ -1,9 +1,7 @@
 """Lanes: every kernel is in one box, every gap is drawn or counted."""
 
-from __future__ import annotations
-
 from functools import reduce
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,14 +10,10 @@ from pyprof.inputs import source
 from pyprof.report.analysis.overview import overview
 from pyprof.report.render.page import lanes
 from pyprof.report.render.page.facts import KEYS, row_facts
+from pyprof.report.render.page.lanes import Lanes
 from pyprof.report.render.page.parts import Gathered
 from tests.builders import Work, nsys_db
 from tests.report.captured import STEP_NS, capture
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyprof.report.render.page.lanes import Lanes
 
 
 def gather(file: Path, chosen: str | None = None) -> Gathered:

@@ -1,25 +1,18 @@
 """Pictures of memory: areas add up, the treemap divides the peak, nothing escapes."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof.memory import read
-from pyprof.report.analysis.memory import highest_first
+from pyprof.report.analysis.memory import DeviceMemory, highest_first
 from pyprof.report.render.page import memory
 from tests.commands import run
 from tests.memory import built
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyprof.report.analysis.memory import DeviceMemory
 
 _FRAME = memory._Frame(0, 0, 1000, 300)
 

@@ -1,7 +1,5 @@
 """What stands in a page's scripts cannot end them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,8 +1,6 @@
 """Strips of time: bins are exactly as busy as the GPU was."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 from hypothesis import given
@@ -11,14 +9,9 @@ from hypothesis import strategies as st
 from pyprof.inputs import source
 from pyprof.report.analysis.intervals import union_of
 from pyprof.report.analysis.overview import overview
-from pyprof.report.render.page.strips import _elapsed, strips
+from pyprof.report.render.page.strips import Strip, _elapsed, strips
 from tests.builders import Work, nsys_db
 from tests.report.captured import STEP_NS, capture
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyprof.report.render.page.strips import Strip
 
 
 def drawn(file: Path) -> Strip:
