@@ -2,14 +2,17 @@
 
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyprof.parse import parse_file
+from pyprof.parse.assemble import assemble
 from pyprof.readers import is_capture, read
 from pyprof.report.analysis import pitfalls
 from tests import damage
@@ -173,7 +176,45 @@ def test_ranges_that_begin_while_their_thread_waits_are_on_another_clock(tmp_pat
     damage.sql(path, f'UPDATE NVTX_EVENTS SET start = start + {by_ns}, "end" = "end" + {by_ns}')  # noqa: S608
     count, (said,) = attributed(path)
     assert count == 0
-    assert f"ranges begin during API calls of their own thread ({3 * STEPS} of" in said
+    of = 2 * 3 * (2 * STEPS + 1)
+    assert f"begin or end during API calls of their own thread ({6 * STEPS} of {of}" in said
+
+
+def test_two_ranges_inside_a_call_of_their_thread_are_on_another_clock(tmp_path: Path) -> None:
+    """Each other range holds the launch of a later one, as if nothing were wrong."""
+    path = whole(tmp_path / "net.sqlite", [40_000] * STEPS + [10**7] + [40_000] * STEPS)
+    waits_from = 10**9 + 3 * STEPS * 40_000 + 1_000
+    damage.sql(
+        path,
+        f"INSERT INTO {_API} (start, end, globalTid, correlationId, nameId) "  # noqa: S608
+        f"SELECT {waits_from}, {waits_from + 10**6}, globalTid, 10000, nameId FROM {_API} LIMIT 1",
+    )
+    damage.sql(path, 'UPDATE NVTX_EVENTS SET start = start + 80000, "end" = "end" + 80000')
+    count, (said,) = attributed(path)
+    assert count == 0
+    assert f"during API calls of their own thread (4 of {6 * (2 * STEPS + 1)} begins and" in said
+
+
+FILES = [path for path in FOLDER.rglob("*") if path.suffix in {".sqlite", ".sql", ".gz"}]
+SHIFTED = ("nsys2022.2", "nsys2024.2", "user-ranges", "nsys2025.3", "nsys2026.2", "nvprof-v100",
+           "resnet", "sam-", "vit-inference")  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", real(path for path in FILES if path.is_file()))
+def test_ranges_of_a_real_capture_that_were_shifted_hold_nothing(path: Path) -> None:
+    """By 1 ms to 2 s, either way; in a long capture nearly every shift is noticed."""
+    if not any(name in str(path) for name in SHIFTED) or not is_capture(path):
+        pytest.skip("few ranges, or few calls that last")
+    capture = read(path)
+    for by_ns in (sign * ms * 10**6 for ms in (1, 7, 30, 100, 450, 2_000) for sign in (1, -1)):
+        ranges = capture.ranges
+        for name in ("start", "end"):
+            place = ranges.column_names.index(name)
+            ranges = ranges.set_column(place, name, pc.add(ranges[name], by_ns))
+        records = assemble(replace(capture, ranges=ranges))
+        ops = [op for op in records.arrow("op").to_pylist() if op]
+        assert not ops or any("another clock" in text for text in records.warnings), by_ns
 
 
 def test_ranges_between_launches_are_told(tmp_path: Path) -> None:
@@ -326,9 +367,6 @@ def test_lost_strings_are_told(tmp_path: Path) -> None:
     _, (names, texts) = attributed(path)
     assert f"{2 * STEPS} of {2 * STEPS} rows of GPU work have no name" in names
     assert f"{2 * STEPS} of {2 * STEPS} ranges have no text" in texts
-
-
-FILES = [path for path in FOLDER.rglob("*") if path.suffix in {".sqlite", ".sql", ".gz"}]
 
 
 @pytest.mark.slow
