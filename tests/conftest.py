@@ -65,7 +65,6 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
 def pytest_sessionfinish() -> None:
-    """End what was kept for all tests."""
     forks.stop()
 
 
@@ -97,7 +96,6 @@ def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def captures() -> Path:
-    """Give the folder of real captures; skip where it is not."""
     if not CAPTURES.is_dir():
         pytest.skip("no folder of real captures beside the project")
     return CAPTURES.resolve()

@@ -35,7 +35,6 @@ class Truth:
 
     @property
     def ranges(self) -> list[Range]:
-        """One around each launch."""
         return [Range(OP, (start - 6_000, start - 2_000)) for start, _ in self.kernels]
 
     def total_ns(self, without: Sequence[int] = ()) -> int:
@@ -62,12 +61,10 @@ TRUTHS = st.lists(
 
 
 def nsys(path: Path, truth: Truth) -> Path:
-    """Write an nsys export."""
     return nsys_db(path, truth.work, truth.ranges)
 
 
 def nvprof(path: Path, truth: Truth) -> Path:
-    """Write nvprof's database."""
     return nvprof_db(path, truth.work, truth.ranges)
 
 
@@ -141,7 +138,6 @@ SPAN_DAMAGES = [
 
 
 def sql(path: Path, *statements: str) -> None:
-    """Change a database."""
     with closing(sqlite3.connect(path)) as db, db:
         for statement in statements:
             db.execute(statement)
@@ -172,7 +168,6 @@ def edit_kernels(path: Path, rows: Sequence[int], key: str, value: str) -> None:
 
 
 def twice(path: Path, tool: str) -> None:
-    """Write every kernel twice."""
     if tool == "dict":
         path.write_text("".join(2 * line for line in path.read_text().splitlines(keepends=True)))
     elif tool == "kineto":

@@ -60,14 +60,11 @@ def start(
 
 @dataclass(frozen=True)
 class Fork:
-    """A process that was forked, by the folder of what it writes."""
-
     arguments: list[str]
     folder: Path
 
     @classmethod
     def start(cls, arguments: list[str], cwd: Path, env: dict[str, str]) -> Fork:
-        """Ask for it."""
         folder = Path(mkdtemp(prefix="fork-"))
         os.mkfifo(folder / "code")
         request = {"arguments": arguments, "cwd": str(cwd), "env": env, "folder": str(folder)}
@@ -78,7 +75,6 @@ class Fork:
         return cls(arguments, folder)
 
     def wait(self) -> Done:
-        """Give how it ended and what it wrote."""
         code, out, err = ((self.folder / name).read_text() for name in ("code", "out", "err"))
         for path in self.folder.iterdir():
             path.unlink()
@@ -94,7 +90,6 @@ class Cold:
 
     @classmethod
     def start(cls, command: list[str], cwd: Path, env: dict[str, str]) -> Cold:
-        """Start it."""
         return cls(
             subprocess.Popen(
                 command,
@@ -108,7 +103,6 @@ class Cold:
         )
 
     def wait(self) -> Done:
-        """Give how it ended and what it wrote."""
         out, err = self.process.communicate()
         return Done(self.process.args, self.process.returncode, out, err)
 

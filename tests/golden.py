@@ -16,5 +16,4 @@ def check(golden: Path, found: str) -> None:
 
 
 def beside(test_file: str, name: str) -> Path:
-    """Name a golden file of a test: `golden/NAME.txt` beside it."""
     return Path(test_file).parent / "golden" / f"{name}.txt"

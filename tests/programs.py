@@ -10,7 +10,6 @@ TOP = Path(__file__).resolve().parents[1]
 
 
 def environment() -> dict[str, str]:
-    """Give an environment in which the project is found whether it is installed or not."""
     search = os.pathsep.join(filter(None, [str(TOP), os.environ.get("PYTHONPATH", "")]))
     return {**os.environ, "PYTHONPATH": search}
 
@@ -33,12 +32,10 @@ def python(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProc
 
 
 def pyprof(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run `pyprof` with these arguments."""
     return python("-m", "pyprof", *arguments, cwd=cwd)
 
 
 def generate(path: Path, *options: str) -> dict[str, int]:
-    """Write a capture that never happened; give what is in it."""
     done = python(str(TOP / "benchmarks" / "generate.py"), str(path), *options)
     assert not done.returncode, done.stderr
     truth: dict[str, int] = json.loads(done.stdout)

@@ -14,7 +14,6 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def notes(tag: str, version: str, changelog: str) -> str:
-    """Give what changed in the version of a tag; SystemExit where something is not ready."""
     if tag != f"v{version}":
         sys.exit(f"the tag {tag} is not v{version}, the package's own version")
     heading = _HEADING.search(changelog)

@@ -46,7 +46,6 @@ def test_indices_of_a_dictionary_are_a_column() -> None:
     [([], 4), ([NONE, 2**31 - 1], 4), ([-(2**31), 0], 4), ([2**31], 8), ([-(2**31) - 1, 5], 8)],
 )
 def test_numbers_are_as_narrow_as_they_fit(numbers: list[int], width: int) -> None:
-    """And none of them is another one."""
     held = small_if_possible(np.array(numbers, np.int64))
     assert (held.tolist(), held.itemsize) == (numbers, width)
 

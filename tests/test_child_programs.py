@@ -54,7 +54,6 @@ def test_it_is_the_program_itself(hangup: bool, ignored: bool) -> None:  # noqa:
 
 
 def test_a_program_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    """As a shell says it."""
     line = child_programs.bound([str(tmp_path / "none")])
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)

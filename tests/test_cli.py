@@ -284,7 +284,6 @@ def test_a_stdout_that_takes_nothing_is_1(
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no disk that is always full")
 @pytest.mark.parametrize("arguments", ["--help", "-V", "prof --help"])
 def test_a_help_text_that_finds_no_room_is_1(arguments: str) -> None:
-    """One line, no traceback."""
     line = f'"{sys.executable}" -m pyprof {arguments} > /dev/full'
     done = subprocess.run(
         ["sh", "-c", line], capture_output=True, text=True, env=environment(), check=False
@@ -338,7 +337,6 @@ def test_a_name_that_is_not_utf8_is_told(arguments: list[str], tmp_path: Path) -
 
 
 def _parquet(folder: Path) -> Path:
-    """Write a file of records."""
     capture, path = folder / "net.sqlite", folder / "net.parquet"
     generate(capture, "--kernels", "3")
     assert run("parse", "-q", capture, "-o", path).code == 0

@@ -21,7 +21,6 @@ RECIPES: list[tuple[str, str]] = re.findall(
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """Give a folder with a copy of the package."""
     shutil.copytree(TOP / "pyprof", tmp_path / "pyprof")
     return tmp_path
 

@@ -22,7 +22,6 @@ print(thread == threading.get_ident(), pyarrow.cpu_count())
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let this process have one core."""
     monkeypatch.setattr(cores, "_alone", [True])
 
 
@@ -33,7 +32,6 @@ def test_several_cores_have_several_threads() -> None:
 
 
 def test_one_core_has_one_thread() -> None:
-    """In Arrow, too."""
     assert python("-c", ALONE).stdout.split() == ["True", "1"]
 
 

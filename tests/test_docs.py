@@ -28,7 +28,6 @@ def test_every_key_of_a_line_is_described() -> None:
 
 
 def test_every_kind_is_described() -> None:
-    """The row of `kind` names all kinds."""
     (row,) = re.findall(r"^\| `kind` .*$", FORMATS, re.MULTILINE)
     assert all(f"`{kind}`" in row for kind in schema.KINDS)
 
@@ -63,7 +62,6 @@ def test_the_map_has_every_room() -> None:
 
 
 def _heading_anchors(page: Path) -> set[str]:
-    """Give what GitHub makes of the headings of a page."""
     headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -79,7 +77,6 @@ def test_links_lead_to_headings(page: Path) -> None:
 
 
 def _spoken() -> str:
-    """Give all texts in the code of the package, one a line."""
     trees = (ast.parse(path.read_text("utf-8")) for path in (TOP / "pyprof").rglob("*.py"))
     constants = (
         node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)

@@ -96,7 +96,6 @@ def test_without_locks_age_decides(
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    """Nor removed."""
     target = tmp_path / "mine"
     target.write_text("mine")
     link = tmp_path / ".net.csv.pyprof-abcdefgh"

@@ -42,13 +42,11 @@ READING = [name for name in WRITING if name not in SCRIPTS]
 
 
 def given(name: str, path: Path) -> list[str]:
-    """Give a command one file for each thing that it takes."""
     return [str(path) for param in _command(name).params if isinstance(param, click.Argument)]
 
 
 @pytest.fixture
 def net(tmp_path: Path) -> Path:
-    """Give a capture in a folder of its own."""
     (tmp_path / "in").mkdir()
     return capture(tmp_path / "in" / "net.sqlite")
 
@@ -113,7 +111,6 @@ def test_no_command_writes_over_one_of_a_set(name: str, glob: str, tmp_path: Pat
 
 
 def _suffix(name: str) -> str:
-    """Give a suffix that a command writes."""
     return {"parse": ".parquet", "roofline": ".html", "export": ".csv"}.get(name, ".txt")
 
 
@@ -340,7 +337,6 @@ def test_messages_name_inputs_as_given(
 def test_warnings_of_json_name_inputs_as_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are the same sentences."""
     (tmp_path / "in").mkdir()
     whole = text([kernel(1, 2), kernel(5, 2)])
     (tmp_path / "in" / "net.json").write_text(whole[: whole.rindex("{")])
@@ -396,7 +392,6 @@ def test_no_command_writes_over_what_is_read_with_a_capture(
 
 
 def test_no_command_writes_over_a_snapshot_beside_a_capture(net: Path) -> None:
-    """It belongs to the capture, as its report does."""
     snapshot = net.with_name("net.memory.pickle")
     snapshot.write_bytes(b"x")
     done = run("summary", net, "--force", "-o", snapshot)

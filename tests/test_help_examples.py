@@ -34,7 +34,6 @@ NEEDS = {"png": "matplotlib", "svg": "matplotlib", "--measure": "torch"}
 
 
 def examples(name: str) -> list[str]:
-    """Give the command lines in the help of a command, or of the group."""
     command = main.get_command(click.Context(main), name) if name else main
     assert command is not None
     lines = (line.strip() for line in (command.help or "").splitlines())
@@ -77,7 +76,6 @@ def _complete(line: str) -> bool:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a folder with the files that the examples name, which is the current one and home."""
     monkeypatch.chdir(tmp_path)
     for name in ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "APPDATA"):
         monkeypatch.setenv(name, str(tmp_path))
@@ -162,5 +160,4 @@ def test_an_example_with_a_script_runs(folder: Path, line: str) -> None:
 
 @pytest.mark.parametrize("name", ["", *names()])
 def test_every_help_has_an_example(name: str) -> None:
-    """One at least, that is of this command."""
     assert any(f"pyprof {name}".strip() in line for line in examples(name))

@@ -21,6 +21,5 @@ def test_it_loads_when_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_the_module_lacks_is_an_attribute_error() -> None:
-    """As of any module."""
     with pytest.raises(AttributeError, match="nothing_such"):
         lazily("json").nothing_such  # noqa: B018 - the access is the point

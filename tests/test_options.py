@@ -17,7 +17,6 @@ NODES = (Node("aten::mm", "gemm"), Node("aten::relu", "elementwise"))
 
 
 def _replays(tmp_path: Path, ranks: int) -> list[Path]:
-    """Write a trace of replays for each rank, and one of their capture elsewhere."""
     captures = tmp_path / "away"
     captures.mkdir()
     (captures / "one.json").write_text(text(captured([NODES])))

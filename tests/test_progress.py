@@ -27,7 +27,6 @@ STAGES = {
 
 @pytest.fixture
 def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a capture with FLOPs, in the current folder."""
     monkeypatch.chdir(tmp_path)
     return nsys_db(
         tmp_path / "net.sqlite", [Work("exp", (200, 300), (110, 120))],

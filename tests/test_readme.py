@@ -26,7 +26,6 @@ needs_make = pytest.mark.skipif(not shutil.which("make"), reason="no make here")
 
 
 def _dry_run(target: str, folder: Path) -> list[str]:
-    """Give what make would do for a target, also when make itself runs this test."""
     outer = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", "ARGS")
     done = subprocess.run(
         ["make", "--dry-run", target, f"VENV={folder}", f"PYTHON={sys.executable}"],
@@ -40,7 +39,6 @@ def _dry_run(target: str, folder: Path) -> list[str]:
 
 
 def _planned(target: str, folder: Path) -> list[str]:
-    """Give the commands of a make target where all set-up is done already."""
     (folder / "bin").mkdir(parents=True)
     for stamp in ("package.done", "torch.done", "test.done", "trainers.done"):
         (folder / stamp).touch()
@@ -67,7 +65,6 @@ def _run(line: str, cwd: Path) -> None:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder in which the commands of `make demo` have run."""
     if not shutil.which("make"):
         pytest.skip("no make here")
     folder = tmp_path_factory.mktemp("readme")

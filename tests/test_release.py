@@ -24,7 +24,6 @@ CHANGELOG = """# Changelog
 
 
 def test_the_notes_are_those_of_the_version() -> None:
-    """Up to the version before."""
     assert notes("v1.2.0", "1.2.0", CHANGELOG) == "### Added\n\n- A thing.\n"
     assert notes("v1.1.0", "1.1.0", CHANGELOG[CHANGELOG.index("## 1.1") :]) == "- Older.\n"
 
@@ -47,7 +46,6 @@ def test_what_is_not_ready_is_not_released(
 
 
 def test_the_changelog_begins_with_this_version() -> None:
-    """With its date, or as not released."""
     (first, *_) = re.findall(r"^## (.*)$", (TOP / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
     assert re.fullmatch(rf"{re.escape(__version__)} \((unreleased|\d{{4}}-\d\d-\d\d)\)", first)
 

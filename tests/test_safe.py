@@ -249,7 +249,6 @@ def test_no_text_of_csv_is_a_formula(name: str, tmp_path: Path) -> None:
      ["peaks", "--raw"], ["export", "x", "--raw", "-o", "x.json"]],
 )  # fmt: skip
 def test_raw_goes_with_csv(arguments: list[str]) -> None:
-    """Elsewhere it is a mistake."""
     done = run(*arguments)
     assert done.code == 2
     assert "--raw works only with CSV" in done.stderr

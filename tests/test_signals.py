@@ -29,7 +29,6 @@ def send(name: str = "SIGTERM") -> None:
 
 
 def _then(call: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Do as a function does, and send a signal."""
 
     def both(*given: Any, **more: Any) -> Any:  # noqa: ANN401 - whatever it is
         found = call(*given, **more)
@@ -104,7 +103,6 @@ def test_ctrl_c_twice_is_at_once() -> None:
 
 
 def test_what_the_user_ignores_stays_ignored() -> None:
-    """As under nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with signals.ending(), signals.postponed():

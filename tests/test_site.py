@@ -155,7 +155,6 @@ def test_every_page_is_in_the_navigation() -> None:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the site."""
     for name in ("mkdocs", "material"):
         pytest.importorskip(name)
     folder = tmp_path_factory.mktemp("site")
@@ -170,7 +169,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Start a browser."""
     with browser(tmp_path_factory.mktemp("browser")) as started:
         yield started
 
@@ -186,7 +184,6 @@ def test_the_site_needs_no_network(site: Path, driver: Any) -> None:  # noqa: AN
 
 @pytest.mark.slow
 def test_the_reports_of_the_gallery_are_on_the_site(site: Path) -> None:
-    """Each that its commands write."""
     reports = {path.name: path.read_text("utf-8") for path in (site / "gallery").iterdir()}
     assert set(reports) == {"net.html", "roofline.html", "diff.html", "ranks.html"}
     assert all(text.lower().startswith("<!doctype html>") for text in reports.values())

@@ -21,7 +21,6 @@ WITHOUT_STREAMS = "import sys; sys.stdin = sys.stdout = sys.stderr = None; "
 
 @pytest.fixture
 def net(tmp_path: Path) -> Path:
-    """Give a capture."""
     return capture(tmp_path / "net.sqlite")
 
 
@@ -70,7 +69,6 @@ def test_streams_that_the_shell_closed(closed: str, more: str, net: Path, tmp_pa
 
 
 def test_a_stdin_that_is_closed_is_told() -> None:
-    """It is no input."""
     done = subprocess.run(
         ["sh", "-c", f"{PYPROF} prof - <&-"], env=environment(), capture_output=True, text=True,
         check=False,
@@ -81,7 +79,6 @@ def test_a_stdin_that_is_closed_is_told() -> None:
 
 @pytest.mark.slow
 def test_a_process_without_streams(net: Path, tmp_path: Path) -> None:
-    """As pythonw starts one."""
     arguments = [str(net), "--by", "op", "-o", str(tmp_path / "out.txt")]
     code = f"{WITHOUT_STREAMS}from pyprof.__main__ import main; main({['prof', *arguments]!r})"
     done = subprocess.run(
@@ -163,5 +160,4 @@ def test_a_failing_stderr_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_closed_stream_is_no_terminal() -> None:
-    """Nor is one that is not there."""
     assert not streams.terminal(None)

@@ -34,7 +34,6 @@ EXCEPT = {
 
 @cache
 def _uses() -> dict[str, set[str]]:
-    """Give, for each name that is imported or called, the modules that do so."""
     found: dict[str, set[str]] = {}
     for path in (TOP / "pyprof").rglob("*.py"):
         place = PurePosixPath(path.relative_to(TOP).as_posix())

@@ -20,6 +20,5 @@ def spelt(ranges: pa.Table) -> pa.Table:
 
 
 def texts(ranges: pa.Table) -> list[str]:
-    """Give the texts of some ranges."""
     found: list[str] = spelt(ranges).column("text").to_pylist()
     return found

@@ -33,7 +33,6 @@ CHOSEN = (
 
 @pytest.fixture(scope="module")
 def sweep() -> Any:  # noqa: ANN401 - a module
-    """Give the benchmark as a module."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(TOP / "benchmarks"))
         return importlib.import_module("flop_sweep")

@@ -49,7 +49,6 @@ class Run:
 
 @pytest.fixture(scope="module", params=list(SHAPES.values()), ids=list(SHAPES))
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Give one kind of capture, parsed and reported."""
     options: list[str] = request.param
     path = tmp_path_factory.mktemp("generated") / "net.sqlite"
     truth = generate(path, "--kernels", "150", *options)

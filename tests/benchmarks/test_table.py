@@ -13,7 +13,6 @@ from tests.programs import TOP
 
 @pytest.fixture
 def table(monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 - a module
-    """Give the module as the benchmarks find it."""
     monkeypatch.syspath_prepend(str(TOP / "benchmarks"))
     return importlib.import_module("table")
 

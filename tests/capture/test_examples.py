@@ -65,13 +65,10 @@ EXAMPLES = few([*LOOSE, *NO_MODULES], *FAST)
 
 @pytest.fixture(scope="module")
 def captured(tmp_path_factory: pytest.TempPathFactory) -> Captured:
-    """Capture each example once."""
     return Captured(tmp_path_factory.mktemp("captures"))
 
 
 class Captured:
-    """The rows of each example."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._rows: dict[str, pd.DataFrame] = {}
@@ -83,7 +80,6 @@ class Captured:
         return self._rows[name]
 
     def rank(self, rank: int) -> pd.DataFrame:
-        """Give the rows of a rank of DDP."""
         self("ddp")
         rows: pd.DataFrame = pyprof.load(self._folder / f"ddp.rank{rank}.pt.trace.json.gz")
         return rows

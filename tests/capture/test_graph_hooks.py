@@ -24,14 +24,12 @@ class Graph:
         self.called: list[str] = []
 
     def capture_begin(self, pool: object = None) -> str:
-        """Begin, unless it is to fail."""
         if self.fails:
             raise RuntimeError("cannot begin")
         self.called.append(f"begin {pool}")
         return "begun"
 
     def capture_end(self) -> None:
-        """End."""
         self.called.append("end")
 
 

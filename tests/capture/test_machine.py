@@ -49,5 +49,4 @@ def test_newest_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_program_that_is_not_there() -> None:
-    """A program that is not there says nothing."""
     assert machine.output("no-such-program-anywhere") is None

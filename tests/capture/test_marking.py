@@ -20,7 +20,6 @@ def _listening() -> bool:
 
 
 def test_a_process_has_markers_while_it_runs() -> None:
-    """It is pickled with what it does."""
     run = pickle.loads(pickle.dumps(Marked(_listening)))  # noqa: S301 - our own
     assert run() is True
     assert not instrument.listening()

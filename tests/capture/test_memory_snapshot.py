@@ -35,7 +35,6 @@ for step in range(5):
 
 @pytest.fixture
 def capture(tmp_path: Path) -> Callable[..., Outcome]:
-    """Give a function that captures a training."""
 
     def capture_it(**options: Any) -> Outcome:  # noqa: ANN401 - those of Request
         script = tmp_path / "train.py"
@@ -105,13 +104,11 @@ class _Gpu:
         monkeypatch.setattr(torch.cuda.memory, "_dump_snapshot", self.dump)
 
     def record(self, **how: object) -> None:
-        """Begin."""
         if not self._ranges and "global_record_annotations" in how:
             raise TypeError("unexpected keyword")
         self.asked.append(how)
 
     def dump(self, name: str) -> None:
-        """Write."""
         Path(name).write_bytes(pickle.dumps(built.snapshot(built.training())))
 
 
@@ -191,7 +188,6 @@ def test_a_snapshot_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_trace_is_kept_if_its_snapshot_cannot_be_written(
     capture: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line says so."""
     _Gpu(monkeypatch)
 
     def full(_: str) -> None:

@@ -67,7 +67,6 @@ if len(sys.argv) > 99:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Give a function that captures a script with the stand-in on PATH."""
     tools = tmp_path / "bin"
     tools.mkdir()
     nsys = tools / "nsys"
@@ -91,7 +90,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def seen(folder: Path) -> list[str]:
-    """Give the arguments that nsys was called with."""
     with (folder / "seen.json").open() as file:
         found: list[str] = json.load(file)
     return found
@@ -169,7 +167,6 @@ def test_where_metrics_cannot_be_sampled_the_rest_is_captured(
 
 
 def test_nsys_is_first_choice_with_a_gpu(run: Run, tmp_path: Path) -> None:
-    """The default takes nsys where there is a GPU."""
     result = run()
     assert f"{tmp_path / 'net.sqlite'}" in result.stderr
     assert seen(tmp_path)
@@ -365,7 +362,6 @@ def test_what_a_range_makes_void(run: Run, tmp_path: Path, writes: str, first: i
 
 
 def test_windows_that_cannot_be_joined(run: Run, tmp_path: Path) -> None:
-    """Each stays where it is, and is named."""
     for number in (1, 2):
         (tmp_path / "windows" / f".{number}.sqlite").write_text("no database")
     result = run("--tool", "nsys", writes="windows")

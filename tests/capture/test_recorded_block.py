@@ -41,7 +41,6 @@ def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def ops(frame: pd.DataFrame) -> list[str]:
-    """Give the ops of a frame, without those that only make its tensors."""
     return [op for op in frame["op"] if op != "ones"]
 
 
@@ -115,7 +114,6 @@ def test_an_object_records_again() -> None:
 
 
 def test_an_object_within_itself_is_one_block() -> None:
-    """The outermost counts."""
     p = pyprof.profile("x")
     with p:
         torch.ones(3).exp()

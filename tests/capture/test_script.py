@@ -25,7 +25,6 @@ def _pythons_own_hook(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write(folder: Path, text: str) -> script.Target:
-    """Write a script."""
     path = folder / "train.py"
     path.write_text(text)
     return script.Target(str(path))
@@ -46,7 +45,6 @@ def write(folder: Path, text: str) -> script.Target:
     ],
 )
 def test_exit_code(tmp_path: Path, text: str, code: int) -> None:
-    """The code is the one that Python would have exited with."""
     assert script.run(write(tmp_path, text)) == code
 
 

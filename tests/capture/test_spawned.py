@@ -27,7 +27,6 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
 @pytest.fixture
 def capture(tmp_path: Path) -> Capture:
-    """Give a function that captures a script given as text."""
 
     def capture_it(text: str) -> Outcome:
         script = tmp_path / "train.py"
@@ -38,7 +37,6 @@ def capture(tmp_path: Path) -> Capture:
 
 
 def ops(path: Path) -> set[str]:
-    """Give the names of the ops in a capture."""
     return {row["op"][0] for row in parse_file(path).table().to_pylist() if row["op"]}
 
 

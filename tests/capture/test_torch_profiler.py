@@ -63,7 +63,6 @@ def nothing_is_left() -> Iterator[None]:
 
 @pytest.fixture
 def capture(tmp_path: Path) -> Capture:
-    """Give a function that captures a script given as text."""
 
     def capture_it(text: str, **options: Any) -> Outcome:  # noqa: ANN401 - those of Request
         script = tmp_path / "train.py"
@@ -74,7 +73,6 @@ def capture(tmp_path: Path) -> Capture:
 
 
 def texts(outcome: Outcome) -> list[str]:
-    """Give the texts of the ranges that were captured."""
     assert outcome.path is not None
     return texts_of(kineto.read(outcome.path).ranges)
 
@@ -323,7 +321,6 @@ def test_script_that_fails(capture: Capture, end: str, code: int) -> None:
 def test_a_signal_while_the_file_is_written(
     capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is written; then the signal has its effect."""
 
     def interrupted(*given: Any) -> None:  # noqa: ANN401 - those of join
         os.kill(os.getpid(), signal.SIGTERM)
@@ -560,7 +557,6 @@ torch.ones(3).cos()
 
 @pytest.mark.parametrize("asked", [True, False])
 def test_markers_in_the_scripts_own_profile(capture: Capture, asked: bool) -> None:  # noqa: FBT001
-    """They are there where the script asked for them, and else are not."""
     text = """
 import sys, pyprof, torch
 INIT

@@ -28,7 +28,6 @@ NAMES = (("gemm", "add"), ("add", "relu"), ("gemm", "add"))
 
 
 def window(place: int) -> tuple[list[Work], list[Range]]:
-    """Write what a window holds, in the time of its session."""
     work = [
         Work(name, (1000 * at + 300, 1000 * at + 700), (1000 * at, 1000 * at + 50), corr=10 + at)
         for at, name in enumerate(NAMES[place], 1)
@@ -47,7 +46,6 @@ def moved(work: list[Work], ranges: list[Range], by: int) -> tuple[list[Work], l
 
 
 def exported(folder: Path, layout: Layout, *, sessions: bool = True) -> list[Path]:
-    """Write the export of each window."""
     found = []
     for place, begin in enumerate(BEGINS):
         more: dict[str, Rows] = {

@@ -21,7 +21,6 @@ class Planted:
 
     @property
     def flops(self) -> int:
-        """Give what the product costs."""
         return 2 * self.size * self.size * 8
 
 

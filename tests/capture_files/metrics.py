@@ -60,7 +60,6 @@ def kineto_counters(
     name: str, samples: tuple[Sequence[int], Sequence[float]], *, key: str | None = None,
     pid: object = "GPU 0 Counters",
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Write counter events; their times are in microseconds."""
     return [
         {"ph": "C", "name": name, "pid": pid, "tid": 0, "ts": at / 1000,
          "args": {name if key is None else key: value}}

@@ -81,12 +81,10 @@ class Strings:
         self.ids: dict[str, int] = {}
 
     def __call__(self, text: str) -> int:
-        """Give the id of a text, a new one where it is new."""
         return self.ids.setdefault(text, len(self.ids) + 1)
 
 
 def number_work(work: Iterable[Work]) -> list[tuple[int, Work]]:
-    """Give each piece of work its correlation id."""
     return [(number if w.corr is None else w.corr, w) for number, w in enumerate(work, 1)]
 
 
@@ -109,5 +107,4 @@ def write_tables(path: Path, tables: Mapping[str, Table]) -> Path:
 
 
 def table(columns: Sequence[str], *rows: Sequence[Value]) -> Table:
-    """Write a table out as its columns and the values of each row."""
     return columns, [dict(zip(columns, row, strict=True)) for row in rows]

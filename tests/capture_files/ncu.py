@@ -201,6 +201,5 @@ FORMS: Mapping[str, Callable[[Sequence[Profiled]], str]] = {
 
 
 def ncu_csv(path: Path, kernels: Sequence[Profiled], form: str = "raw") -> Path:
-    """Write a file in one of the FORMS."""
     path.write_text(FORMS[form](kernels), encoding="utf-8")
     return path

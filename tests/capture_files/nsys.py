@@ -102,7 +102,6 @@ def nsys_db(
     layout: Layout = NSYS_2024,
     nodes: Iterable[Node] = (),
 ) -> Path:
-    """Write what nsys exports for this work, these ranges and these nodes of graphs."""
     strings = Strings()
     numbered = number_work(work)
     pid = ("globalPid",) if layout.global_pid else ()
@@ -148,7 +147,6 @@ def _about(layout: Layout) -> dict[str, Table]:
 
 
 def base_columns(number: int, work: Work) -> dict[str, Value]:
-    """Give what every activity table holds."""
     return {
         "start": work.at[0],
         "end": work.at[1],
@@ -162,7 +160,6 @@ def base_columns(number: int, work: Work) -> dict[str, Value]:
 
 
 def kernel_columns(number: int, work: Work, strings: Strings) -> dict[str, Value]:
-    """Give what a kernel table holds."""
     axes = {f"grid{a}": size for a, size in zip("XYZ", work.grid, strict=True)}
     axes |= {f"block{a}": size for a, size in zip("XYZ", work.block, strict=True)}
     return {

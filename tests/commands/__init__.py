@@ -11,8 +11,6 @@ from pyprof.cli import DEBUG
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended."""
-
     code: int
     stdout: str
     stderr: str

@@ -22,7 +22,6 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def changes(*arguments: str | Path) -> dict[str, dict[str, str]]:
-    """Compare, and give the rows by op."""
     done = run("diff", *arguments, "--csv", "-q")
     assert done.code == 0, done.stderr
     return {row["op"]: row for row in csv.DictReader(io.StringIO(done.stdout))}

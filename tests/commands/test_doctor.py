@@ -16,7 +16,6 @@ CAPTURES = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures"
 
 @pytest.fixture
 def place(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """Give a function that describes a machine and tells what doctor says of it."""
 
     def described(
         *,
@@ -46,7 +45,6 @@ def test_nothing_there(place: Callable[..., str]) -> None:
 
 
 def test_gpu_without_nsys(place: Callable[..., str]) -> None:
-    """With a GPU nsys is missed."""
     said = place(gpus=("NVIDIA H100", "NVIDIA H100"))
     assert "ok    2 x NVIDIA H100" in said
     assert "bad   nsys is not installed" in said
@@ -105,7 +103,6 @@ def test_no_capture(tmp_path: Path) -> None:
     ],
 )
 def test_real_captures(name: str, said: str) -> None:
-    """Real captures show what is known of them."""
     result = CliRunner().invoke(command, [str(CAPTURES / name)])
     assert result.exit_code == 0
     assert said in result.stdout

@@ -55,7 +55,6 @@ def test_each_suffix_writes_a_file(tmp_path: Path, suffix: str) -> None:
 
 @pytest.mark.parametrize("form", export.FORMATS, ids=lambda form: form.module)
 def test_help_names_each_format(form: export.Format) -> None:
-    """Each is in the help, with its first words."""
     done = run("export", "--help")
     assert form.suffixes[0] in done.stdout
     assert " ".join(form.description.split()[:3]) in " ".join(done.stdout.split())

@@ -18,8 +18,6 @@ from tests.programs import generate
 
 
 class Pair(NamedTuple):
-    """Two captures to compare."""
-
     name: str
     a: Path
     b: Path

@@ -16,7 +16,6 @@ from tests.memory import built
 
 @pytest.fixture
 def snapshot(tmp_path: Path) -> Path:
-    """Give a snapshot of a training with a leak that ran out of memory."""
     device = built.training(5, leak=64 * 1024)
     device.oom(1 << 30, 5 << 20, built.CALL, built.user(10))
     return built.write(tmp_path / "snapshot.pickle", device)
@@ -173,7 +172,6 @@ def test_ranks_are_listed_by_peak(tmp_path: Path) -> None:
 
 
 def test_what_holds_no_memory_is_one_line(tmp_path: Path) -> None:
-    """It says what is expected."""
     path = tmp_path / "x.txt"
     path.write_text("nothing")
     for name in (path, tmp_path, tmp_path / "absent"):
@@ -219,7 +217,6 @@ def test_a_snapshot_is_not_written_over(snapshot: Path) -> None:
 
 
 def test_other_commands_name_this_one(snapshot: Path) -> None:
-    """A snapshot has no kernels."""
     done = run("summary", snapshot)
     assert done.code == 1
     assert "a torch memory snapshot, which pyprof memory reads" in done.stderr

@@ -51,7 +51,6 @@ def test_the_table_marks_and_tells_doubts() -> None:
     ],
 )
 def test_a_name_finds_its_card_and_a_part_all_that_have_it(name: str, cards: list[str]) -> None:
-    """A driver's name is one card; a word is all cards with it."""
     assert [row["gpu"] for row in _csv(name)] == cards
     text = run("peaks", name).stdout
     assert text.count("memory ") == len(cards)

@@ -47,7 +47,6 @@ def table(*arguments: str | Path, stdin: str | None = None) -> list[dict[str, st
 
 
 def column(rows: list[dict[str, str]], header: str) -> list[str]:
-    """Give the values under a header."""
     return [row[header] for row in rows]
 
 
@@ -82,7 +81,6 @@ FORMATS: tuple[list[str], ...] = (["--csv"], ["-w", "200"], [])
 
 @pytest.mark.slow
 def test_every_column_can_be_shown_in_every_format(path: Path) -> None:
-    """Alone and with all others."""
     for number, name in enumerate(COLUMNS):
         options = FORMATS[number % len(FORMATS)]
         assert run("prof", "-q", *options, "-c", name, path).code == 0
@@ -118,7 +116,6 @@ def test_an_unknown_column_is_misuse_and_the_known_are_listed(names: str, path: 
 
 
 def test_csv_and_width_exclude_each_other(path: Path) -> None:
-    """Misuse, as it was."""
     done = run("prof", "--csv", "-w", "150", path)
     assert (done.code, done.stdout) == (2, "")
 
@@ -165,7 +162,6 @@ def test_groups_add_up(path: Path) -> None:
     ],
 )
 def test_every_key_groups_all_rows(key: str, path: Path) -> None:
-    """No row is in no group, or in two."""
     rows = table("--by", key, path)
     assert key == "params" or sum(int(row["Calls"]) for row in rows) == 5
     assert sum(int(row["Total(ns)"]) for row in rows) == 500

@@ -37,15 +37,12 @@ NAMES = [
 
 
 def page(source: Path, target: Path, *options: str) -> str:
-    """Write the page of a capture."""
     done = run("report", source, "-o", target, *options)
     assert done.code == 0, done.stderr
     return target.read_text()
 
 
 class _Elements(HTMLParser):
-    """Collects elements and what they ask for."""
-
     def __init__(self) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
@@ -54,7 +51,6 @@ class _Elements(HTMLParser):
         self.handlers: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element."""
         self.tags.append(tag)
         self.elements.append((tag, dict(attrs)))
         for name, value in attrs:
@@ -135,14 +131,12 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
-    """Start a browser."""
     with browser(tmp_path_factory.mktemp("browser") / "profile") as driver:
         yield driver
 
 
 @pytest.fixture
 def opened(chromium: WebDriver, shown: Path) -> WebDriver:
-    """Open the page anew."""
     drawn(chromium, shown)
     return chromium
 
@@ -557,7 +551,6 @@ def _screen(driver: WebDriver, width: int, height: int, *, mobile: bool = False)
 
 @pytest.fixture
 def sized(opened: WebDriver) -> Iterator[WebDriver]:
-    """Give the browser its screen back afterwards."""
     yield opened
     opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

@@ -36,7 +36,6 @@ sys.exit(int(sys.argv[1]))
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    """Write a script that exits with its first argument."""
     path = tmp_path / "train.py"
     path.write_text(TRAIN)
     return path
@@ -93,7 +92,6 @@ for rank in "01":
 
 
 def test_each_shows_every_kernel(script: Path) -> None:
-    """With --each there is a row a kernel."""
     name = str(script.parent / "net")
     result = CliRunner().invoke(run, ["--each", "--tool", "torch", "-o", name, str(script), "0"])
     rows = len(Path(f"{name}.dict").read_text().splitlines())

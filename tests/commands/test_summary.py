@@ -181,7 +181,6 @@ def _net_with_warm_up(path: Path) -> Path:
 
 
 def test_a_set_of_ranks_adds_what_each_takes_in_a_step(tmp_path: Path) -> None:
-    """Whatever number of steps each has."""
     folder = tmp_path / "ranks"
     folder.mkdir()
     for rank in range(2):
@@ -286,7 +285,6 @@ def test_a_summary_of_chosen_rows(condition: str, net: Path) -> None:
 
 
 def test_what_is_kept_of_two_captures_adds_up(net: Path, tmp_path: Path) -> None:
-    """Ranks are filtered one by one."""
     (tmp_path / "ranks").mkdir()
     for rank in range(2):
         (tmp_path / "ranks" / f"rank{rank}.sqlite").write_bytes(net.read_bytes())

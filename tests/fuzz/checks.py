@@ -84,8 +84,6 @@ OFF = frozenset({"terminal"})
 
 
 class Done(NamedTuple):
-    """How a command ended."""
-
     command: str
     code: int
     stdout: bytes
@@ -97,14 +95,12 @@ class Done(NamedTuple):
 
 
 def broken(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
-    """Yield each rule that does not hold."""
     for rule, check in _RULES.items():
         if rule not in OFF:
             yield from (f"{rule}: {what}" for what in check(done, truth, path))
 
 
 def outcome(done: Done) -> str:
-    """Name how it ended."""
     if done.code:
         return f"exit {done.code}"
     return "warned" if b"warning: " in done.stderr else "right"
@@ -156,7 +152,6 @@ def _safe(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
 
 
 def _is_form(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
-    """What is written is what its suffix says."""
     del truth, path
     parse = _FORMS.get(COMMANDS[done.command].suffix)
     if done.written is not None and parse is not None:
@@ -167,7 +162,6 @@ def _is_form(done: Done, truth: Truth | None, path: Path) -> Iterator[str]:
 
 
 def _collapsed(data: bytes) -> list[int]:
-    """Read the weights of stacks."""
     return [int(line.rpartition(" ")[2]) for line in data.decode().split("\n")[:-1]]
 
 

@@ -32,7 +32,6 @@ Damage: TypeAlias = Callable[[bytes, Random], bytes]
 
 
 def flipped(data: bytes, rng: Random) -> bytes:
-    """Change some bytes."""
     found = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 8, 64))):
         found[rng.randrange(len(found))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
@@ -98,7 +97,6 @@ def tokens(data: bytes, rng: Random) -> bytes:
 
 
 def _change(value: Any, rng: Random) -> None:  # noqa: ANN401 - JSON
-    """Go down to some value and change it."""
     while True:
         keys = _keys(value)
         if not keys:

@@ -51,8 +51,6 @@ _COMMANDS = 1
 
 @dataclass(frozen=True)
 class Input:
-    """A damaged file: of which seed, by what."""
-
     number: int
     seed: Seed
     damage: str
@@ -61,7 +59,6 @@ class Input:
 
 
 def damaged(found: Sequence[Seed], seed: int, number: int, count: int) -> Input:
-    """Make an input and choose `count` commands; the same for the same seed and number."""
     rng = Random(f"{seed}:{number}")  # noqa: S311 - to be the same each time
     sound = rng.choice(found[:_BUILT] if rng.random() < _OFTEN else found)
     how = rng.choice(DAMAGE[sound.kind])
@@ -149,7 +146,6 @@ def _crash(error: BaseException) -> str:
 
 @cache
 def _command(name: str) -> click.Command:
-    """Load a command, once."""
     found = main.get_command(click.Context(main), name)
     assert found is not None
     return found
@@ -210,8 +206,6 @@ def _child(
 
 @dataclass
 class Tally:
-    """What has been seen so far."""
-
     counts: Counter[tuple[str, str, str, str]]
     """Of command and outcome, by kind of file and damage."""
     inputs: Counter[tuple[str, str]]

@@ -23,8 +23,6 @@ from tests.memory import built
 
 @dataclass(frozen=True)
 class Seed:
-    """A sound file."""
-
     name: str
     kind: str
     """`sqlite`, `json`, `gzip`, `dict`, `literal`, `parquet`, `pickle` or `csv`."""
@@ -92,7 +90,6 @@ def _event(category: str, name: str, ts: float, dur: float, **more: Any) -> dict
 
 
 def events(*, on_gpu: bool) -> list[dict[str, Any]]:
-    """Give the events of a trace of torch.profiler."""
     found: list[dict[str, Any]] = [
         {"ph": "M", "name": "process_labels", "pid": 1, "tid": 0, "args": {"labels": "CPU"}}
     ]
@@ -157,7 +154,6 @@ def _launched(step: int, at: float, nccl: dict[str, Any]) -> list[dict[str, Any]
 
 
 def trace(*, on_gpu: bool) -> bytes:
-    """Write a trace of torch.profiler."""
     header = {
         "schemaVersion": 1,
         "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-80GB", "numSms": 108,
@@ -169,7 +165,6 @@ def trace(*, on_gpu: bool) -> bytes:
 
 
 def seeds() -> list[Seed]:
-    """Make all of them."""
     with TemporaryDirectory() as made:
         folder = Path(made)
         made_here = (_captures(folder), _records(folder), _memory(), _counters(), _shared())
@@ -237,7 +232,6 @@ _SMALL_BYTES = 400_000
 
 
 def _shared() -> list[Seed]:
-    """Give the small ones of the real captures, where they are there."""
     kinds = {".sqlite": "sqlite", ".sql": "sqlite", ".json": "json", ".pickle": "pickle"}
     files = sorted(CAPTURES.glob("*/*")) if CAPTURES.is_dir() else []
     return [

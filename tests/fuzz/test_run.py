@@ -25,7 +25,6 @@ SOUND = Done("parse", 0, b"", b"", b'{"kDuration": 5}\n{"kDuration": 7}\n')
 
 @pytest.fixture(scope="module")
 def small() -> list[Seed]:
-    """Give the seeds that the tests build, one of a kind."""
     return [*{seed.kind: seed for seed in seeds() if "/" not in seed.name}.values()]
 
 
@@ -159,7 +158,6 @@ def test_the_truth_counts_from_the_base_of_a_trace(tmp_path: Path) -> None:
 
 
 def test_the_truth_counts_no_rows_that_hold_nothing(tmp_path: Path) -> None:
-    """As pyprof does."""
     path = damage.nvprof(tmp_path / "net", damage.Truth(((10**6, 10**6 + 5000),)))
     damage.sql(path, f"INSERT INTO {damage.TABLES['nvprof']} DEFAULT VALUES")
     assert truth(path, "sqlite") == Truth(1, 5000)

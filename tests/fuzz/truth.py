@@ -79,7 +79,6 @@ def _is_time(value: object) -> bool:
 
 
 def _ns(value: object) -> int | None:
-    """Give a time in ns, of the microseconds that the trace holds."""
     if not _is_time(value):
         return None
     fraction, whole = math.modf(float(value))  # type: ignore[arg-type]

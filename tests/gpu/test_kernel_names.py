@@ -108,5 +108,4 @@ COLLECTIVES = {
 
 @pytest.mark.parametrize(("name", "expected"), COLLECTIVES.items(), ids=COLLECTIVES)
 def test_a_name_tells_the_collective_and_the_algorithm(name: str, expected: str) -> None:
-    """As far as it does."""
     assert f"{function(name)} {algorithm(name)}" == expected

@@ -162,7 +162,6 @@ NAMES = [
 
 @pytest.mark.parametrize(("expected", "name"), NAMES, ids=[row[1][:60] for row in NAMES])
 def test_real_name(expected: str, name: str) -> None:
-    """Each real name has the role that its library gives it."""
     assert role(name).value == expected
 
 
@@ -195,14 +194,12 @@ def test_helpers_alone() -> None:
 
 
 def test_copy_is_the_op() -> None:
-    """For a copy op, copying is the work."""
     assert does_arithmetic(Role.COPY, "copy")
     assert not does_arithmetic(Role.COPY, "gemm")
     assert arithmetic_roles([Role.COPY, Role.FILL], "copy") == {Role.COPY}
 
 
 def test_experts_rows_in_another_order() -> None:
-    """Where no product is there, that is the work."""
     assert arithmetic_roles([Role.INDEX, Role.LAYOUT], "moe") == {Role.LAYOUT}
     assert arithmetic_roles([Role.GEMM, Role.LAYOUT], "moe") == {Role.GEMM}
 

@@ -367,7 +367,6 @@ def test_measured_ceilings() -> None:
 
 
 def test_measured_cpu() -> None:
-    """A processor has peaks only where they were measured."""
     assert peaks(Device("cpu")) is None
     found = peaks(Device("cpu"), measured=Ceilings("cpu", {"float32": 1e11}, 1e10))
     assert found is not None

@@ -54,7 +54,6 @@ def _read(log: IO[str], lines: SimpleQueue[str]) -> None:
 
 
 def _said(lines: SimpleQueue[str], words: str) -> str:
-    """Wait for a line of a log; give its last word."""
     for line in iter(lines.get, _END):
         if words in line:
             return line.split()[-1]

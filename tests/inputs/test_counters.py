@@ -50,7 +50,6 @@ def _profiled(names: list[str], first: int = 100) -> list[Profiled]:
 def _joined(
     tmp_path: Path, work: list[Work], profiled: list[Profiled]
 ) -> tuple[list[str], list[str], str]:
-    """Give the bytes of each row, how they were measured, and what was said."""
     capture = nsys_db(tmp_path / "net.sqlite", work)
     counters = ncu_csv(tmp_path / "ncu.csv", profiled)
     done = run("prof", "--csv", "-c", "dram,counter,via", "--counters", counters, capture)
@@ -62,7 +61,6 @@ def _joined(
 @pytest.mark.parametrize("ours", SPELLINGS[:2])
 @pytest.mark.parametrize("theirs", SPELLINGS)
 def test_tools_spell_one_name_differently(ours: str, theirs: str, tmp_path: Path) -> None:
-    """It is the same kernel."""
     dram, counter, _ = _joined(tmp_path, _work([ours]), _profiled([theirs]))
     assert (dram, counter) == (["100"], ["joined"])
 
@@ -248,7 +246,6 @@ def test_what_holds_no_counters(make: object, words: str, tmp_path: Path) -> Non
 
 
 def test_a_damaged_record_tells_nothing(tmp_path: Path) -> None:
-    """Counters that are none are not there."""
     capture = nsys_db(tmp_path / "net.sqlite", _work([*"abcd"]))
     run("parse", "-q", capture, "-o", tmp_path / "net.dict")
     lines = (tmp_path / "net.dict").read_text().splitlines()
@@ -273,7 +270,6 @@ def test_a_damaged_record_tells_nothing(tmp_path: Path) -> None:
 def test_a_file_that_changes_while_it_is_read_is_warned_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As of a capture."""
     capture = nsys_db(tmp_path / "net.sqlite", _work(["a"]))
     file = ncu_csv(tmp_path / "ncu.csv", _profiled(["a"]))
     read = counters._read

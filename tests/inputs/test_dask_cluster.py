@@ -30,14 +30,12 @@ from pyprof.inputs.dask_cluster import Cluster
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """Give the address of a cluster of two workers."""
     with cluster(workers=2) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def captures_of_a_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the captures of six ranks, the fifth of which is cut short."""
     folder = tmp_path_factory.mktemp("run")
     for rank in range(6):
         done = [Work(f"gemm{n % 3}", (100 * n, 100 * n + 9 + rank)) for n in range(1, 40 + rank)]
@@ -47,7 +45,6 @@ def captures_of_a_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    """Give all files below a folder and what is in them."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
@@ -57,7 +54,6 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def expected(captures_of_a_run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """Give what this process alone writes of the captures."""
     folder = tmp_path_factory.mktemp("here")
     dataset.write_all([str(captures_of_a_run)], str(folder), InProcess())
     return _files(folder)
@@ -223,7 +219,6 @@ def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[s
 
 @pytest.mark.slow
 def test_strict_stops_at_what_always_ends_its_worker() -> None:
-    """And so it does where there is nothing else."""
     first = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
     gives_up = pytest.raises(CaptureError, match=r"^2: its worker ended .* memory")
     with cluster(1, **first) as own, opened(dask=own, strict=True) as engine, gives_up:

@@ -30,7 +30,6 @@ ROWS = {0: 20, 1: 21, 2: 22}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Give the captures of three ranks."""
     path = tmp_path / "run"
     path.mkdir()
     for rank, rows in ROWS.items():
@@ -44,7 +43,6 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """Name a folder that is not there yet."""
     return tmp_path / "out.parquet"
 
 
@@ -316,7 +314,6 @@ def test_ranks_of_another_run_are_told(folder: Path, out: Path) -> None:
 
 
 def test_many_captures_need_a_folder(folder: Path) -> None:
-    """They are no one file of lines."""
     for options in ([], ["-o", str(folder / "net.dict")]):
         done = run("parse", folder, *options)
         assert (done.code, done.stdout, "name a folder" in done.stderr) == (2, "", True)

@@ -26,13 +26,11 @@ from tests.programs import environment, python
 
 @pytest.fixture(scope="module", params=[1, 2, 3], ids="workers={}".format)
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    """Give an engine of so many workers."""
     with opened(request.param) as chosen:
         yield chosen
 
 
 def test_results_come_in_order(engine: Engine) -> None:
-    """With the items that they are of."""
     handles = engine.map(work.inverse, range(1, 8), "inverting")
     assert [handle.item for handle in handles] == list(range(1, 8))
     assert list(engine.gather(handles)) == [1 / number for number in range(1, 8)]
@@ -82,7 +80,6 @@ def test_what_cannot_be_read_is_told_and_left_out(
 
 
 def test_nothing_read_is_an_error(engine: Engine) -> None:
-    """There is nothing to go on with."""
     with pytest.raises(CaptureError, match=r"capture 1: is odd; capture again \(and 2 more\)"):
         engine.map(work.even, [1, 3, 5], "")
 

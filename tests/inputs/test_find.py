@@ -15,7 +15,6 @@ from tests.readers.kineto_json import kernel, text
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Give a folder of captures and of what lies beside captures."""
     for name in ("net.rank10.sqlite", "net.rank9.sqlite", "net.rank9.nsys-rep", ".hidden.sqlite"):
         nsys_db(tmp_path / name, [Work()])
     (tmp_path / "trace.json").write_text(text([kernel(1, 2)]))
@@ -118,7 +117,6 @@ def test_what_means_nothing_is_told(
 def test_a_folder_that_may_not_be_read_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line, as of a file."""
 
     def denied(_: Path) -> None:
         raise PermissionError(13, "Permission denied")
@@ -137,7 +135,6 @@ def test_urls_need_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def urls(folder: Path) -> dict[str, str]:
-    """Give the same folder by each protocol that needs no network."""
     fsspec = pytest.importorskip("fsspec")
     memory = fsspec.filesystem("memory")
     memory.store.clear()

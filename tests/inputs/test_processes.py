@@ -114,7 +114,6 @@ _WITH_WORKERS = {
 
 
 def test_every_command_with_workers_is_tried_below() -> None:
-    """Of all that there are."""
     commands = {name: main.get_command(click.Context(main), name) for name in names()}
     assert _WITH_WORKERS.keys() == {
         name

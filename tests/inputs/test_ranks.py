@@ -27,7 +27,6 @@ def _trace(path: Path, rank: int | None = None, **header: object) -> Path:
 
 
 def _ranks(folder: Path) -> dict[str, list[int]]:
-    """Give the ranks of each file of a folder, in the order of the members."""
     found = ranked_captures([str(folder)], InProcess())
     return {
         member.url.rpartition("rank-set")[2][1:]: [rank for _, rank in member.ranks]
@@ -117,7 +116,6 @@ def test_no_file_is_read_for_a_rank_that_it_cannot_tell(
 
 
 def test_two_ranks_in_a_file_count_as_two(folder: Path) -> None:
-    """Numbered on over the files."""
     for name in ("node0", "node1", "node10", "node2"):
         generate(folder / f"{name}.sqlite", "--ranks", "2", "--kernels", "4")
     assert _ranks(folder) == {
@@ -127,7 +125,6 @@ def test_two_ranks_in_a_file_count_as_two(folder: Path) -> None:
 
 
 def test_the_real_two_rank_export(captures: Path) -> None:
-    """Its two processes are two ranks, by their devices."""
     (member,) = ranked_captures([str(captures / "nsys2026.2-h100x2-fsdp")], InProcess())
     assert member.ranks == ((144, 0), (145, 1))
 
@@ -189,7 +186,6 @@ def test_a_capture_that_ends_its_worker_keeps_the_rank_of_its_name(folder: Path)
 
 
 def test_two_captures_of_one_rank_are_told(folder: Path) -> None:
-    """They are not made one."""
     paths = [_trace(folder / f"{name}.json", 4) for name in ("today", "yesterday")]
     with pytest.raises(CaptureError) as error:
         ranked_captures([str(folder)], InProcess())
@@ -198,7 +194,6 @@ def test_two_captures_of_one_rank_are_told(folder: Path) -> None:
 
 
 def test_a_set_at_a_url() -> None:
-    """Members of a URL keep it."""
     memory = pytest.importorskip("fsspec").filesystem("memory")
     memory.store.clear()
     for rank in (1, 0):

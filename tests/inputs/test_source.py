@@ -37,7 +37,6 @@ def _ranks(source: Path) -> list[Counter[int]]:
 
 
 def test_ranks_of_a_capture_are_told_apart_by_process(folder: Path) -> None:
-    """Numbered on from capture to capture."""
     assert _ranks(folder) == [Counter({0: 2, 1: 3}), Counter({2: 2, 3: 3})]
 
 
@@ -73,7 +72,6 @@ def _ranks_of_rows(source: Source) -> list[int | None]:
 
 
 def _joined(a: list[int | None], b: list[int | None]) -> list[int | None]:
-    """Merge two summaries."""
     return a + b
 
 

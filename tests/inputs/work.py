@@ -14,12 +14,10 @@ from pyprof.inputs.ranks import RankedCapture
 
 
 def inverse(number: int) -> float:
-    """Give a number that does not add up exactly."""
     return 1 / number
 
 
 def even(number: int) -> int:
-    """Read only even captures."""
     if number % 2:
         raise CaptureError(f"capture {number}: is odd; capture again")
     return number
@@ -31,27 +29,22 @@ def unwritable(number: int) -> int:
 
 
 def spelt(number: int) -> str:
-    """Spell a leaf of a tree."""
     return str(number)
 
 
 def pair(left: str, right: str) -> str:
-    """Spell a node of a tree."""
     return f"({left} {right})"
 
 
 def with_process(text: str) -> tuple[str, int]:
-    """Say where a tree is looked at."""
     return text, os.getpid()
 
 
 def add(left: float, right: float) -> float:
-    """Add."""
     return left + right
 
 
 def process(number: int) -> tuple[int, int]:
-    """Say where it is done."""
     return number, os.getpid()
 
 

@@ -27,43 +27,35 @@ class Recorder:
         return self.depths.get(threading.get_ident(), 0)
 
     def push(self, text: str) -> None:
-        """Open a range."""
         self.pushed.append((self.depth, text))
         self.depths[threading.get_ident()] = self.depth + 1
 
     def pop(self) -> None:
-        """Close a range."""
         assert self.depth > 0, "a range was closed that nobody opened"
         self.depths[threading.get_ident()] -= 1
 
     def clear(self) -> None:
-        """Forget what was pushed."""
         self.pushed.clear()
 
     @property
     def texts(self) -> list[str]:
-        """What was pushed."""
         return [text for _, text in self.pushed]
 
     @property
     def calls(self) -> list[marker.Call]:
-        """The op markers among it."""
         found = (marker.decode_op(t) for t in self.texts if marker.classify(t) is marker.Kind.OP)
         return [call for call in found if call is not None]
 
     @property
     def ops(self) -> list[str]:
-        """The names of the ops."""
         return [call.op for call in self.calls]
 
     @property
     def layers(self) -> list[str]:
-        """The names of the layers."""
         return [t.removeprefix("layer:") for t in self.texts if t.startswith("layer:")]
 
     @property
     def traces(self) -> list[tuple[str, ...]]:
-        """The frames of the trace markers."""
         return [marker.decode_trace(t) for t in self.texts if t.startswith("{'traceMarker'")]
 
 

@@ -17,8 +17,6 @@ class Made(NamedTuple):
 
 
 class Tensors:
-    """Makes tensors of one dtype."""
-
     def __init__(self, dtype: torch.dtype) -> None:
         self.dtype = dtype
 
@@ -27,12 +25,10 @@ class Tensors:
         return torch.rand(shape).to(self.dtype)
 
     def index(self, high: int, *shape: int) -> torch.Tensor:
-        """Give whole numbers below a bound."""
         return torch.randint(high, shape)
 
 
 def call(name: str, *args: object, home: Any = F, **kwargs: object) -> Made:
-    """Note a call."""
     return Made(home, name, args, kwargs)
 
 
@@ -146,7 +142,6 @@ def losses(t: Tensors) -> Iterator[Made]:
 
 
 def images(t: Tensors) -> Iterator[Made]:
-    """Move pixels."""
     x = t(2, 8, 6, 6)
     yield call("unfold", x, (2, 3), dilation=2)
     yield call("unfold", x, (2, 3), padding=2)
@@ -166,6 +161,5 @@ FAMILIES: tuple[Callable[[Tensors], Iterator[Made]], ...] = (
 
 
 def all_calls(dtype: torch.dtype) -> Iterator[Made]:
-    """Give every call with tensors of this dtype."""
     for family in FAMILIES:
         yield from family(Tensors(dtype))

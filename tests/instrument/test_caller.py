@@ -25,7 +25,6 @@ def _always() -> Iterator[None]:
 
 @pytest.fixture
 def marked() -> Iterator[None]:
-    """Turn `init()` on."""
     pyprof.init(force=True)
     yield
     pyprof.stop()

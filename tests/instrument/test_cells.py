@@ -12,7 +12,6 @@ from pyprof.instrument import cells
 
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch) -> Callable[[object], None]:
-    """Give a function that puts a shell of IPython in its place."""
 
     def put(shell: object) -> None:
         module = ModuleType("IPython")
@@ -31,7 +30,6 @@ def test_without_ipython_files_keep_their_names(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_ipython_imported_but_not_running(shell: Callable[[object], None]) -> None:
-    """A library that imports IPython makes no notebook."""
     shell(None)
     assert cells.file_name("a.py") == "a.py"
     assert list(cells.runners()) == []

@@ -134,7 +134,6 @@ def test_a_marker_tells_among_whom_and_how_much(name: str, told: list[Any]) -> N
 
 
 def test_groups_are_named_as_in_torch_s_own_traces(told: list[Any]) -> None:
-    """By name and ranks in `distributedInfo`."""
     found, groups, inner = told
     if not groups:
         pytest.skip("this torch does not tell its groups")

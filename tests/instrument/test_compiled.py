@@ -28,19 +28,15 @@ class Later:
         self._made = made
 
     def result(self, timeout: float | None = None) -> Callable[..., object]:
-        """Wait."""
         return self._made
 
 
 class Inductor(types.ModuleType):
-    """Stands for the module that makes kernels."""
-
     def __init__(self, *, later: bool) -> None:
         super().__init__("inductor")
 
         class AsyncCompile:
             def cpp_pybinding(self, argtypes: list[str], source_code: str) -> Any:
-                """Make a function that counts its arguments."""
 
                 def made(*args: object) -> int:
                     return len(args)
@@ -51,7 +47,6 @@ class Inductor(types.ModuleType):
 
 
 def kernel(source: str) -> Any:
-    """Make a kernel as Inductor does."""
     made = sys.modules[compiled.CPP].AsyncCompile().cpp_pybinding(["float*"], source)  # type: ignore[attr-defined]
     return made.result(timeout=1) if isinstance(made, Later) else made
 

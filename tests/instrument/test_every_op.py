@@ -62,7 +62,6 @@ def fresh(value: Any) -> Any:
 
 
 def run(function: Callable[..., Any], sample: Any) -> tuple[str, Any]:
-    """Call with a sample; give the result, or what was raised."""
     torch.default_generator.manual_seed(0)
     try:
         args = (fresh(sample.input), *map(fresh, sample.args))

@@ -18,15 +18,12 @@ if TYPE_CHECKING:
 
 
 class Block(nn.Module):
-    """Calls its children, one of them twice."""
-
     def __init__(self) -> None:
         super().__init__()
         self.first = nn.Linear(2, 2)
         self.rest = nn.ModuleList([nn.ReLU(), nn.Sequential(nn.Tanh(), nn.Tanh())])
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Go through all."""
         x = self.first(self.first(x))
         for child in self.rest:
             x = child(x)
@@ -34,8 +31,6 @@ class Block(nn.Module):
 
 
 class Two(nn.Module):
-    """Two parts that share one module."""
-
     def __init__(self) -> None:
         super().__init__()
         self.encoder = Block()
@@ -43,7 +38,6 @@ class Two(nn.Module):
         self.decoder.first = self.encoder.first
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Go through both."""
         return self.decoder(self.encoder(x))
 
 

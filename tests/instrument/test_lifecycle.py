@@ -46,7 +46,6 @@ def snapshot() -> dict[tuple[int, str], tuple[Any, ...]]:
 
 
 def inside(value: object) -> list[object]:
-    """Give a function's code and the names of what hangs on it."""
     return [id(value.__code__), *vars(value)] if type(value) is FunctionType else []
 
 

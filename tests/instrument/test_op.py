@@ -86,7 +86,6 @@ def test_it_is_copied_and_pickled_by_name(name: str, recorder: Recorder) -> None
 
 
 def test_one_function_with_two_names_stays_one(listening: Recorder) -> None:
-    """What was identical is identical."""
     assert F.conv2d is torch.conv2d
     assert torch.functional.einsum is torch.einsum
     assert listening.depth == 0

@@ -34,7 +34,6 @@ def outcome(made: Made) -> Any:
 
 
 def expected_args(made: Made) -> tuple[Any, ...]:
-    """Give what a marker must say of the positional arguments."""
     return tuple(
         marker.Tensor(tuple(arg.shape), str(arg.dtype).removeprefix("torch."))
         if isinstance(arg, torch.Tensor)
@@ -46,7 +45,6 @@ def expected_args(made: Made) -> tuple[Any, ...]:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Compare to the bit."""
     if isinstance(a, tuple):
         return all(same(x, y) for x, y in zip(a, b, strict=True))
     return torch.equal(a, b) if isinstance(a, torch.Tensor) else a is b

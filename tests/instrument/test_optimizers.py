@@ -97,7 +97,6 @@ def test_a_closure_is_no_part_of_the_step(listening: Recorder, by_name: bool) ->
 
 
 def new_class() -> type[torch.optim.SGD]:
-    """Give an optimizer class of which there is no instance yet."""
 
     class Mine(torch.optim.SGD):
         def step(self, closure: Any = None) -> Any:  # type: ignore[override]

@@ -18,7 +18,6 @@ HEAD = payload.op_head("torch", "relu")
 
 
 def described(*args: object, **kwargs: object) -> marker.Call:
-    """Write a marker and read it back."""
     call = marker.decode_op(payload.op_text(HEAD, args, kwargs))
     assert call is not None
     assert call.whole
@@ -26,7 +25,6 @@ def described(*args: object, **kwargs: object) -> marker.Call:
 
 
 def value(given_value: object) -> Any:
-    """Write an argument and read it back."""
     return described(given_value).args[0]
 
 
@@ -114,7 +112,6 @@ def test_other_arguments(given_value: object, expected: object) -> None:
 
 
 def test_not_a_number() -> None:
-    """Nan survives."""
     assert math.isnan(value(math.nan))
 
 
@@ -204,7 +201,6 @@ def test_a_marker_that_is_remembered_is_that_of_the_call(
 
 
 def test_any_number_of_arguments_is_possible() -> None:
-    """The first of them are shown."""
     assert len(described(*[1] * 100_000).args) == payload.MAX_ARGS
 
 

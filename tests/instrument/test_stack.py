@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 def here() -> FrameType:
-    """Give the caller's frame."""
     return sys._getframe(1)
 
 

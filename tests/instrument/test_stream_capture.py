@@ -42,7 +42,6 @@ def capturing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def train(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Do a step as it is captured as a whole."""
     with pyprof.annotate("forward", timer=True):
         loss = model(torch.ones(4, 8)).square().sum()
     optimizer.zero_grad()

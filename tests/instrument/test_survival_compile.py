@@ -55,7 +55,6 @@ def mixed(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 def model() -> nn.Module:
-    """Give a module with composite, fused and plain parts."""
     return nn.Sequential(
         nn.Linear(4, 4),
         nn.ReLU(),
@@ -181,7 +180,6 @@ def test_jit_script_functions(when: str, recorder: Recorder) -> None:
 
 
 def lambda_free(x: torch.Tensor) -> torch.Tensor:
-    """Script after stop()."""
     return F.gelu(x)
 
 
@@ -193,7 +191,6 @@ class Recurrent(nn.Module):
         self.lstm = nn.LSTM(4, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Give the LSTM's outputs."""
         return self.lstm(x)[0]
 
 

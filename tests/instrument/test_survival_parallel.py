@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 
 class Squares(Dataset[torch.Tensor]):
-    """Calls ops in the workers."""
-
     def __len__(self) -> int:
         return 6
 

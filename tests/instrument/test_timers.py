@@ -18,7 +18,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:CUDA initialization")  # a drive
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Give a clock that goes on by what it is told: now, in ns."""
     now = [0]
     monkeypatch.setattr(time, "perf_counter_ns", lambda: now[0])
     return now
@@ -37,7 +36,6 @@ def test_timings_of_names(clock: list[int]) -> None:
 
 
 def test_gpu_times_are_unknown_without_a_gpu(clock: list[int]) -> None:
-    """Unknown is not zero."""
     with pyprof.annotate("a", timer=True):
         clock[0] += 1
     if not torch.cuda.is_available():
@@ -117,19 +115,15 @@ class Event:
         self.past = False
 
     def record(self) -> None:
-        """Take the time."""
         self.at_ms = Event.clock_ms
 
     def synchronize(self) -> None:
-        """Wait."""
         self.past = True
 
     def query(self) -> bool:
-        """Say whether it is past."""
         return self.past
 
     def elapsed_time(self, other: Event) -> float:
-        """Give the time to another event."""
         return other.at_ms - self.at_ms
 
 

@@ -46,7 +46,6 @@ def ranges(tmp_path_factory: pytest.TempPathFactory) -> list[Range]:
 
 
 def nested(rows: list[tuple[int, int, str, int]]) -> Iterator[Range]:
-    """Give each range with those around it; a range that is cut by another is an error."""
     open_ranges: list[tuple[int, int, str, int]] = []
     for row in rows:
         start, end, text, thread = row
@@ -59,25 +58,21 @@ def nested(rows: list[tuple[int, int, str, int]]) -> Iterator[Range]:
 
 
 def line_of(source: str) -> str:
-    """Give `file:line` of a piece of the example's source."""
     lines = LENET.read_text().splitlines()
     (number,) = [number for number, line in enumerate(lines, 1) if source in line]
     return f"{LENET}:{number}"
 
 
 def layers(found: Range) -> list[str]:
-    """Give the layers around a range, outermost first."""
     return [marker.layer_name(t) for t in found.inside if marker.classify(t) is marker.Kind.LAYER]
 
 
 def lines(found: Range) -> tuple[str, ...]:
-    """Give the frames of the innermost trace around a range."""
     traces = [t for t in found.inside if marker.classify(t) is marker.Kind.TRACE]
     return marker.decode_trace(traces[-1]) if traces else ()
 
 
 def outermost_ops(ranges: list[Range]) -> list[tuple[Range, marker.Call]]:
-    """Give the ops that no other op is around."""
     found = []
     for each in ranges:
         if marker.classify(each.text) is marker.Kind.OP:
@@ -90,7 +85,6 @@ def outermost_ops(ranges: list[Range]) -> list[tuple[Range, marker.Call]]:
 
 
 def f32(*shape: int) -> marker.Tensor:
-    """Describe a tensor of the model."""
     return marker.Tensor(shape, "float32")
 
 

@@ -21,24 +21,20 @@ class Double(torch.autograd.Function):
     """A user's op, with a backward of its own."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:  # noqa: D102 - torch's own names
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
         return x * 2
 
     @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:  # type: ignore[override]  # noqa: D102 - as above
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
         return grad * 2
 
 
 class Adds(nn.Module):
-    """A user's module."""
-
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Add one."""
         return x + 1
 
     @classmethod
     def made(cls, bias: int) -> int:
-        """Give back what it gets."""
         return bias
 
 
@@ -96,7 +92,6 @@ def test_stop_takes_wrappers_off_and_init_puts_them_on(recorder: Recorder) -> No
 
 
 def test_wrapping_twice_is_wrapping_once(listening: Recorder) -> None:
-    """One call, one marker."""
     pyprof.wrap(Adds, "forward")
     pyprof.wrap(Adds, "forward")
     Adds()(torch.ones(1))

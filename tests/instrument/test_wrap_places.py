@@ -28,12 +28,10 @@ class Double(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
-        """As above."""
         return torch.ops.aten.mul(grads[0], 2)
 
 
 def scripted(x: torch.Tensor) -> torch.Tensor:
-    """Be compiled."""
     return x + 1
 
 

@@ -85,7 +85,6 @@ def test_sums_of_sglang_and_atom(text: str, prefill: Phase, decode: Phase) -> No
     ],
 )
 def test_what_states_no_sums_is_nothing(text: str) -> None:
-    """Nothing is guessed."""
     assert batch.read(text) is None
 
 

@@ -57,7 +57,6 @@ def test_a_trace_comes_back_as_it_was(frames: list[str], names: list[str]) -> No
 @example(name="step: 3")
 @example(name=":a:b")
 def test_a_layer_comes_back_as_it_was(name: str) -> None:
-    """Colons included."""
     text = marker.encode_layer(name)
     assert marker.classify(text) == Kind.LAYER
     assert marker.layer_name(text) == name
@@ -68,7 +67,6 @@ def test_a_layer_comes_back_as_it_was(name: str) -> None:
     [("layer:net", "net"), ("layer:a:b", "a"), ("layer:step: 3", "step"), ("layer:", "")],
 )
 def test_layers_of_old_captures_end_at_their_next_colon(text: str, name: str) -> None:
-    """As the original had it."""
     assert marker.layer_name(text) == name
 
 

@@ -6,7 +6,6 @@ from pyprof.marker import graph_sizes
 
 
 def test_the_graph_for_a_batch() -> None:
-    """The least that has room."""
     captured = (32, 1, 8)
     assert [graph_sizes.chosen(size, captured) for size in (1, 2, 8, 33)] == [1, 8, 8, None]
 

@@ -32,7 +32,6 @@ class Allocator:
     _next: int = 0x7F00_0000_0000
 
     def alloc(self, requested: int) -> int:
-        """Allocate; return the address."""
         size = max(-(-requested // _UNIT) * _UNIT, _UNIT)
         small = size <= _SMALL
         fits = [b for b in self._blocks if not b.used and b.small == small and b.size >= size]
@@ -49,7 +48,6 @@ class Allocator:
         return block.address
 
     def free(self, address: int) -> None:
-        """Give back, and merge with free neighbours."""
         block = next(b for b in self._blocks if b.address == address)
         self._event("free_requested", address, block.requested)
         block.used = False
@@ -57,7 +55,6 @@ class Allocator:
         self._event("free_completed", address, block.requested)
 
     def empty_cache(self) -> None:
-        """Give back the segments of which nothing is used."""
         for address, size in [*self._segments.items()]:
             (*own,) = (b for b in self._blocks if b.segment == address)
             if not any(b.used for b in own):
@@ -66,7 +63,6 @@ class Allocator:
                 self._event("segment_free", address, size)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return what is pickled."""
         segments: list[dict[str, Any]] = []
         for address, size in self._segments.items():
             own = [b for b in self._blocks if b.segment == address]

@@ -20,12 +20,10 @@ Frame = tuple[str, str, int]
 
 
 def frames(*places: Frame) -> list[dict[str, Any]]:
-    """Make frames, innermost first."""
     return [{"name": name, "filename": file, "line": line} for name, file, line in places]
 
 
 def user(line: int, name: str = "main") -> Frame:
-    """Make a frame of the user's program."""
     return (name, "/home/user/train.py", line)
 
 
@@ -62,7 +60,6 @@ class Device:
     _next: int = _BASE
 
     def alloc(self, size: int, *stack: Frame, at: int | None = None) -> int:
-        """Allocate; give the address."""
         address = self._next if at is None else at
         rounded = -(-size // _ROUNDED_TO) * _ROUNDED_TO
         self._next = max(self._next, address + rounded)
@@ -90,12 +87,10 @@ class Device:
         self._event("free_completed", address, block["requested_size"], [])
 
     def oom(self, size: int, free: int, *stack: Frame) -> None:
-        """Ask for what there is not."""
         self._event("oom", free, size, frames(*stack))
         self.events[-1]["device_free"] = self.events[-1].pop("addr")
 
     def range(self, name: str, *, begins: bool) -> None:
-        """Begin or end an annotation."""
         self.time_us += 1
         stage = "START" if begins else "END"
         self.annotations.append(
@@ -110,7 +105,6 @@ class Device:
         del self.events[:count]
 
     def segment(self) -> dict[str, Any]:
-        """Give the segment as it is at the end."""
         blocks, place = [], _BASE
         for address in sorted(self._live):
             if address > place:
@@ -142,7 +136,6 @@ def _free(address: int, size: int) -> dict[str, Any]:
 
 
 def snapshot(*devices: Device) -> dict[str, Any]:
-    """Give what is pickled."""
     return {
         "segments": [device.segment() for device in devices],
         "device_traces": [device.events for device in devices],
@@ -152,7 +145,6 @@ def snapshot(*devices: Device) -> dict[str, Any]:
 
 
 def write(path: Path, *devices: Device) -> Path:
-    """Write a snapshot."""
     path.write_bytes(pickle.dumps(snapshot(*devices)))
     return path
 
@@ -212,7 +204,6 @@ class Levels:
 
     @property
     def peak(self) -> int:
-        """Give the most."""
         return max([self.start, *self.after])
 
 

@@ -19,7 +19,6 @@ _UNIT = 512
 
 
 def _by_hand(device: built.Device) -> FreeSpace:
-    """Mark each unit of the segment."""
     used = np.zeros(device.segment_bytes // _UNIT, bool)
     for block in device.segment()["blocks"]:
         if block["state"] != "inactive":

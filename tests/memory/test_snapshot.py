@@ -14,8 +14,6 @@ from tests.memory import built
 
 
 class _Runs:
-    """Makes a file when it is unpickled."""
-
     def __init__(self, path: Path) -> None:
         self._path = path
 
@@ -132,7 +130,6 @@ def test_a_cycle_inside_a_snapshot_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_truncated_snapshot_is_one_line(tmp_path: Path) -> None:
-    """Wherever it was cut."""
     whole = pickle.dumps(built.snapshot(built.training()))
     path = tmp_path / "x.pickle"
     for length in (3, 11, 12, len(whole) // 3, len(whole) // 2, len(whole) - 1):

@@ -93,7 +93,6 @@ def _work(call: Call) -> Work | None:
 
 
 def written_bytes(call: Call) -> int | None:
-    """Give what the formula says is written; None where it cannot say."""
     work = _work(call)
     return None if work is None else sum(map(_size, work.writes))
 

@@ -40,7 +40,6 @@ def test_a_collective_is_known_by_all_of_its_names(expected: str, spellings: str
 
 @pytest.mark.parametrize("name", ["wait", "aten::add", "", "gemm"])
 def test_what_is_no_collective_is_none(name: str) -> None:
-    """Nothing is guessed."""
     assert kind(name) is None
 
 
@@ -98,7 +97,6 @@ def test_a_marker_tells_the_number_of_ranks(name: str, size: int) -> None:
 
 
 def test_tensors_may_be_named() -> None:
-    """As FSDP names them."""
     tensors = {"output_tensor": Tensor((64,), "float32"), "input_tensor": Tensor((8,), "float32")}
     found = cost(Call("torch.distributed", "all_gather_single", (), tensors))
     assert (found.bytes, found.params["ranks"]) == (4 * (64 + 8), 8)

@@ -43,7 +43,6 @@ UNTOLD = Opaque("")
     ids=lambda value: f"{value.op}" if isinstance(value, Call) else str(value),
 )
 def test_operations_an_element_and_a_row(call: Call, flops: int) -> None:
-    """So many for each."""
     assert ops.cost(call).flops == flops
 
 

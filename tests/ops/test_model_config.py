@@ -227,6 +227,5 @@ def test_integers_of_four_bits(kind: dict[str, object]) -> None:
     ],
 )
 def test_what_is_no_configuration_says_why(document: dict[str, object], why: str) -> None:
-    """The command makes one line of it."""
     with pytest.raises(ValueError, match=why):
         model_config.read(document)

@@ -39,7 +39,6 @@ class Sizes:
 
     @classmethod
     def of(cls, call: Call) -> Sizes:
-        """Read them."""
         first, *rest = (arg for arg in call.args if isinstance(arg, Tensor))
         last = first.shape[-1]
         table = rest[0].shape if rest else ()

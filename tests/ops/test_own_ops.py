@@ -29,7 +29,6 @@ def _block(section: str, language: str = "python") -> str:
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """Give a folder in which the package of the page is installed."""
     (tmp_path / "mylib_costs.py").write_text(_block("The formula"), encoding="utf-8")
     info = tmp_path / "mylib_costs-1.0.dist-info"
     info.mkdir()
@@ -49,7 +48,6 @@ def _python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def _capture(folder: Path) -> Path:
-    """Give a capture of one call, with the marker that `pyprof.wrap` leaves."""
     work = [Work("rotate_kernel", (1000, 1100), (110, 120))]
     return nsys_db(folder / "net.sqlite", work, [Range(CALL, (100, 200))])
 

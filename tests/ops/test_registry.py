@@ -16,7 +16,6 @@ X = Tensor((4, 6), "float32")
 
 @pytest.fixture
 def scratch() -> Iterator[None]:
-    """Give the registry back as it was."""
     ops.models()
     before = dict(registry._MODELS)
     yield
@@ -55,7 +54,6 @@ def test_plain_names(name: str, expected: tuple[str, bool]) -> None:
     "mod", ["torch", "Tensor", "torch.Tensor", "torch.nn.functional", "aten", "", "torch._C._nn"]
 )
 def test_every_torch_namespace_finds_the_formula(mod: str) -> None:
-    """One formula serves every spelling."""
     assert ops.known(Call(mod, "relu", (X,)))
     assert ops.cost(Call(mod, "relu", (X,))).flops == 24
 

@@ -127,7 +127,6 @@ def _experts(hidden: int = 6, gates: int = 8, tokens: int = 4) -> Call:
 
 
 def test_experts_without_the_models_sizes_are_unknown() -> None:
-    """The reason says what to give."""
     cost = ops.cost(_experts())
     assert (cost.flops, cost.bytes) == (None, None)
     assert cost.reason == f"widths of the experts' weights not recorded: {REMEDY}"
@@ -171,7 +170,6 @@ def test_weights_are_read_as_they_are_stored(kind: str, stored: int) -> None:
 
 
 def test_weights_stored_in_an_unknown_way_leave_bytes_unknown() -> None:
-    """FLOPs do not depend on them."""
     found = ops.cost(_experts(), setting=Setting(replace(MODEL, weights="quark")))
     assert (found.flops, found.bytes, "quark" in found.reason) == (1440, None, True)
 
@@ -324,7 +322,6 @@ def test_latent_attention_was_the_op_of_any_attention() -> None:
 
 
 def test_without_a_result_values_are_as_wide_as_the_model_says() -> None:
-    """The result tells it in the versions that are given one."""
     (q, latent, turned, *_) = _latent_attention(8).args
     call = Call("vllm", "unified_mla_attention", (q, latent, turned, None))
     batch = Setting(batch=MLA_BATCH)

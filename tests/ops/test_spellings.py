@@ -180,7 +180,6 @@ def test_a_convolutions_backward_without_its_strides() -> None:
 
 @pytest.mark.parametrize("name", ["addmm", "mul", "copy_", "convolution_backward", "cat", "relu"])
 def test_a_range_without_shapes(name: str) -> None:
-    """One reason for all: shapes were not recorded."""
     found = ops.cost(Call("aten", name, whole=False))
     assert (found.flops, found.bytes, found.reason) == (None, None, "shapes not recorded")
 
@@ -263,7 +262,6 @@ def test_a_layout_is_no_dtype(op: str, dtype: Value, written: int | None) -> Non
 
 
 def test_a_complex_number_is_added_up_in_two_parts() -> None:
-    """Whichever op adds it."""
     z = Tensor((4, 6), "complex64")
     added = ops.cost(Call("torch", "add", (z, z))).flops
     assert ops.cost(Call("torch", "sum", (z,))).flops == added == 48

@@ -11,7 +11,6 @@ _Mode: Any = pytest.importorskip("torch.utils._python_dispatch").TorchDispatchMo
 
 
 def value(given: object) -> Value:
-    """Describe an argument as a marker does."""
     if isinstance(given, torch.Tensor):
         strided = given.layout == torch.strided
         return Tensor(
@@ -50,7 +49,6 @@ def aten_call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
 
 
 def tensors(result: object) -> list[Any]:
-    """List the tensors of a result."""
     if isinstance(result, torch.Tensor):
         return [result]
     if isinstance(result, (list, tuple)):
@@ -72,7 +70,6 @@ class Recorder(_Mode):  # type: ignore[misc]  # torch may be absent
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 - torch's own
-        """Run the op and keep what it was."""
         result = func(*args, **(kwargs or {}))
         if func.namespace == "aten" and "out" not in (kwargs or {}):
             self.made.append(

@@ -20,7 +20,6 @@ def rows(capture: str) -> list[tuple[dict[str, str], Call]]:
 
 
 def _call(row: dict[str, str]) -> Call:
-    """Write the row as a range of the trace, and decode it as one."""
     sizes, strides = ast.literal_eval(row["Input Dims"]), ast.literal_eval(row["Input Strides"])
     text = marker.encode_seq(
         row["name"].partition("->")[0],

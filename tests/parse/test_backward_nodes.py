@@ -22,7 +22,6 @@ def forward(place: int, at: int, *, seq: int = 4, tid: int = FWD, pid: int = 1) 
 
 
 def backward(at: int, *, seq: int = 4, tid: int = BWD, pid: int = 1) -> list[Range]:
-    """Write a backward node as the engine runs it."""
     texts = (
         "autograd::engine::evaluate_function: MmBackward0, op_id = 77",
         f"MmBackward0, seq = {seq}, op_id = 78",
@@ -37,7 +36,6 @@ def kernel(at: int, *, tid: int = BWD, pid: int = 1, device: int = 0) -> Work:
 
 
 def places(folder: Path, ranges: list[Range], *work: Work) -> list[str | None]:
-    """Give the forward layer of each backward kernel."""
     lines = parsed(folder, ranges, *work)
     found = [line for line in lines if line["dir"] == "bprop"]
     return [layer[0] if (layer := line.get("fwdLayer")) else None for line in found]

@@ -49,7 +49,6 @@ def test_each_counter_comes_from_where_it_is_best_known(
 
 @pytest.mark.parametrize("damaged", ["{", "[]", "7", ""])
 def test_a_damaged_text_adds_nothing(damaged: str) -> None:
-    """What is beside it stays."""
     counted = _text(dram_bytes=7)
     both = together(_coded(damaged), _coded(counted))
     assert json.loads(both.values[both.index[0]]) == {"dram_bytes": 7}

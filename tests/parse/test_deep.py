@@ -144,7 +144,6 @@ def test_ops_around_ops(tree: list[tuple[int, int]], flags: list[bool]) -> None:
 
 
 def _nested(path: Path, depth: int) -> Path:
-    """Write one kernel in so many layers, each in the one before."""
     ranges = [Range(f"layer:l{n}", (n, 10 * depth - n)) for n in range(depth)]
     call = (5 * depth, 5 * depth + 1)
     return nsys_db(path, [Work(call=call, at=(20 * depth, 20 * depth + 7))], ranges)

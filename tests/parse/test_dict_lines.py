@@ -26,7 +26,6 @@ ROWS = st.lists(strategies.RECORD, min_size=1, max_size=4)
 
 
 def plain(rows: list[dict[str, Any]]) -> Records:
-    """Hold rows as Arrow columns."""
     table = pa.Table.from_pylist(rows, schema.RECORD)
     return Records(len(rows), {name: table.column(name) for name in schema.RECORD.names})
 
@@ -44,7 +43,6 @@ def in_order(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def written(records: Records) -> list[str]:
-    """Give the lines of the file that would be written."""
     file = BytesIO()
     dict_lines.write(records, file)
     return file.getvalue().decode().split("\n")[:-1]
@@ -133,7 +131,6 @@ def test_columns_of_many_combinations_keep_their_values() -> None:
 
 
 def test_one_value_or_none_of_a_column() -> None:
-    """A column of one value says it only where it is."""
     columns = {
         "kShortName": Coded(np.zeros(3, np.int32), ["k"]),
         "kind": Coded(np.array([0, -1, 0]), ["kernel"]),

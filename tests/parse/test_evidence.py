@@ -255,7 +255,6 @@ def test_kernels_launched_before_the_capture_are_none_of_these(tmp_path: Path) -
     [f"DELETE FROM {_API}", f"UPDATE {_KERNEL} SET correlationId = 'x'"],  # noqa: S608
 )
 def test_no_kernel_with_a_call_is_told(change: str, tmp_path: Path) -> None:
-    """They have no op, all of them."""
     path = whole(tmp_path / "net.sqlite", copies=False)
     damage.sql(path, change)
     count, (said,) = attributed(path)
@@ -293,7 +292,6 @@ def test_ranges_that_a_capture_cut_off_are_believed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", ['start = "end", "end" = start', "start = NULL", 'start = "x"'])
 def test_ranges_with_times_that_cannot_be_hold_nothing(change: str, tmp_path: Path) -> None:
-    """They are told of."""
     path = whole(tmp_path / "net.sqlite")
     damage.sql(path, f"UPDATE NVTX_EVENTS SET {change}")  # noqa: S608
     count, (said,) = attributed(path)

@@ -75,7 +75,6 @@ def test_what_python_s_library_calls_through_is_no_line_of_the_users(frame: str)
     "frame", ["/app/runpy.py:3", "my/threading.py:2", "C:\\me\\contextlib.py:1", "profile.py:3"]
 )
 def test_a_users_file_may_have_the_name_of_a_library_s(frame: str) -> None:
-    """In a folder of the user's, or of a name that scripts like to have."""
     assert user_line((frame,)) == frame
 
 

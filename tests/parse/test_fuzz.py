@@ -54,7 +54,6 @@ RANGES = [
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """Give small captures of both tools as bytes."""
     folder = tmp_path_factory.mktemp("whole")
     made = {
         name: nsys_db(folder / "net.sqlite", WORK, RANGES, LAYOUTS[name]).read_bytes()
@@ -128,7 +127,6 @@ def test_odd_values_of_some_columns(name: str, small: dict[str, bytes], tmp_path
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["2024.6", "nvprof"])
 def test_odd_values(name: str, small: dict[str, bytes], tmp_path: Path) -> None:
-    """So does every column."""
     _odd_values(name, small, tmp_path, every=1)
 
 

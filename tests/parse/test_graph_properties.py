@@ -24,13 +24,11 @@ FEWER = settings(
 
 
 def parsed(folder: Path, made: Scenario, layout: Layout = LAYOUTS["2024.6"]) -> Records:
-    """Parse a scenario as nsys exports it."""
     work = [*made.work, *made.calls]
     return parse_file(nsys_db(folder / "a.sqlite", work, made.ranges, layout, made.nodes))
 
 
 def sizes(records: Records) -> dict[int, int | None]:
-    """Give what tells the op of each record, by its start; None where it has no op."""
     starts, shapes = (records.arrow(name).to_pylist() for name in ("start", "sizes"))
     return {start: size[0][0] if size else None
             for start, size in zip(starts, shapes, strict=True)}  # fmt: skip

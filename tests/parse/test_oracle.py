@@ -23,14 +23,12 @@ HEADERS = ("Kernel", "Module", "Op", "Direction", "Sil(ns)", "Device", "Stream",
 
 @pytest.fixture(scope="module")
 def ours() -> list[dict[str, Any]]:
-    """Give our records of the capture's kernels."""
     records = parse_file(FOLDER / "net.sql", kernels_only=True)
     return [ast.literal_eval(line) for line in record_lines(records)]
 
 
 @pytest.fixture(scope="module")
 def theirs() -> list[dict[str, Any]]:
-    """Give the author's records."""
     return [ast.literal_eval(line) for line in (FOLDER / "net.dict").read_text().splitlines()]
 
 

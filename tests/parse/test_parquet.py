@@ -21,7 +21,6 @@ def texts(row: int) -> list[str]:
 
 
 def records() -> Records:
-    """Hold columns of each kind."""
     return Records(
         ROWS,
         {
@@ -40,7 +39,6 @@ def records() -> Records:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Write them."""
     file = tmp_path / "net.parquet"
     with file.open("wb") as opened:
         parquet.write(records(), opened)

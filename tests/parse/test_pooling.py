@@ -15,8 +15,6 @@ FIRST = 7_777
 
 
 class Planted(NamedTuple):
-    """Work, and what each kind of it does."""
-
     start: Ints
     end: Ints
     kind: Ints
@@ -176,7 +174,6 @@ def test_states_are_averaged() -> None:
 
 
 def test_pauses_are_no_samples() -> None:
-    """After a pause a sample is of one interval: what ran in the pause was not sampled."""
     samples = pooling.samples(np.array([0, 100, 200, 5000, 5100]), np.arange(5.0))
     assert samples.start.tolist() == [0, 100, 4900, 5000]
     assert samples.value.tolist() == [1, 2, 3, 4]

@@ -18,7 +18,6 @@ TWO_PAUSES = [
 
 
 def windows(work: Iterable[Work], api: Iterable[Api], pids: int = 1) -> list[int | None]:
-    """Give the window of each piece of work, in GPU-start order."""
     found: list[int | None] = (
         records(capture([*work], [*api], pids=pids)).arrow("window").to_pylist()
     )
@@ -83,7 +82,6 @@ def test_unpaired_stops_and_starts_pause_once() -> None:
 
 
 def read(folder: Path, events: list[dict[str, Any]]) -> Records:
-    """Parse a trace of these events."""
     path = folder / "trace.json"
     path.write_text(text(events))
     return parse_file(path)
@@ -103,7 +101,6 @@ def step(begin: int, rows: int, seq: int, *, corr: int = 1) -> list[dict[str, An
 
 
 def product(rows: int) -> str:
-    """Give the text of a step's matrix product."""
     return f"aten::mm, sizes = [[{rows}, 8], [8, 2]], dtypes = ['float32', 'float32']"
 
 

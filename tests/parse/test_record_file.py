@@ -83,7 +83,6 @@ def test_unknown_keys_are_left_alone(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_record_is_one_line(text: str, words: str, tmp_path: Path) -> None:
-    """The line's number, and what to do."""
     path = tmp_path / "net.dict"
     path.write_text(text)
     with pytest.raises(RecordsError, match=words) as raised:
@@ -261,7 +260,6 @@ def test_a_launch_is_a_start_and_an_end(launch: list[int], suffix: str, tmp_path
 @pytest.mark.parametrize("sizes", [[None], [[None]], [[8], [4, None]]])
 @pytest.mark.parametrize("suffix", ["dict", "parquet"])
 def test_a_gap_in_a_list_is_one_line(sizes: list[object], suffix: str, tmp_path: Path) -> None:
-    """Also in one of the lists in it."""
     path = tmp_path / f"net.{suffix}"
     assert run("parse", nsys_db(tmp_path / "net.sqlite", [Work()], []), "-o", path).code == 0
     if suffix == "dict":

@@ -17,7 +17,6 @@ _INT32 = st.integers(-(2**31), 2**31 - 1)
 
 @given(st.lists(st.tuples(_FEW, _FEW, _ANY) | st.tuples(_ANY, _FEW, _FEW)))
 def test_distinct_combinations_are_numbered_as_they_come(rows: list[tuple[int, int, int]]) -> None:
-    """As a dict does it, whatever the numbers are."""
     known: dict[tuple[int, int, int], int] = {}
     expected = [known.setdefault(row, len(known)) for row in rows]
     columns = np.array(rows, np.int64).reshape(-1, 3).T

@@ -242,7 +242,6 @@ def test_power_and_clock_that_change_are_those_of_their_time(tmp_path: Path) -> 
 
 
 def test_energy_of_chosen_steps_is_theirs(tmp_path: Path) -> None:
-    """Of the kernels, and of the device."""
     path, work = _rising_power(tmp_path / "a.json")
     for steps, watts in (("0:2", 200), ("2:4", 350)):
         done = run("summary", "-q", "--json", "--steps", steps, path)

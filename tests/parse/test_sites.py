@@ -56,7 +56,6 @@ def parsed(
 
 
 def lines(records: Records) -> list[dict[str, Any]]:
-    """Give the records as dicts."""
     return [json.loads(line) for line in record_lines(records)]
 
 

@@ -140,7 +140,6 @@ def test_a_damaged_number_costs_no_memory(number: int, tmp_path: Path) -> None:
 
 
 def test_a_capture_without_steps_has_no_keys_for_them() -> None:
-    """Absent, as all that is not known."""
     records = parse(capture([Work((5, 10), (2, 3))]))
     assert not {"step", "stepRange"} & {*records.columns}
     assert np.array_equal(find_steps(records).of_row, [-1])

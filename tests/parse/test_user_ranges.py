@@ -23,7 +23,6 @@ def test_ranges_of_the_user_are_layers(tmp_path: Path) -> None:
 
 
 def test_they_nest_with_layers_of_pyprof(tmp_path: Path) -> None:
-    """Each where it was pushed."""
     texts = ("epoch part", encode_layer("net"), "scores", encode_layer("net.fc"), MM)
     (line,) = parsed(tmp_path, around(*texts))
     assert line["layer"] == ["epoch part", "net", "scores", "net.fc"]
@@ -186,7 +185,6 @@ def test_all_work_of_captures_with_ranges_of_their_own_is_in_one(captures: Path,
 
 
 def test_what_a_graph_replays_is_in_the_range_around_its_launch(tmp_path: Path) -> None:
-    """Where nothing tells where it was captured."""
     path = nsys_db(
         tmp_path / "a.sqlite",
         (Work(call=(100, 110), api="cudaGraphLaunch_v10000"),),

@@ -23,6 +23,5 @@ def read(text: str) -> tuple[Fraction, Fraction]:
 
 
 def within_shown(text: str, number: float) -> bool:
-    """Tell whether a text is the number, rounded to the digits that it has."""
     value, last = read(text)
     return abs(value - Fraction(number)) <= last * Fraction(500_000_001, 10**9)

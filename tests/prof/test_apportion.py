@@ -37,7 +37,6 @@ def test_shares_add_up_to_the_total_in_any_order_of_rows(
 
 @given(weights=st.lists(st.integers(1, 1000), min_size=1, max_size=6))
 def test_shares_are_in_proportion(weights: list[int]) -> None:
-    """Within one of what division gives."""
     count = len(weights)
     found = apportion(np.full(count, 10**6), np.array(weights), np.zeros(count, np.int64))
     for share, weight in zip(found.tolist(), weights, strict=True):

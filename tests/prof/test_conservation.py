@@ -42,7 +42,6 @@ def capture(folder: Path, *calls: tuple[Call, tuple[tuple[str, int], ...]]) -> P
 
 
 def costs(path: Path) -> Costs:
-    """Give the cost of each row of a file."""
     return Table(load(str(path))).costs
 
 

@@ -12,7 +12,6 @@ MUL = (
 
 
 def row(direction: str, seq: list[int], **more: Any) -> dict[str, Any]:  # noqa: ANN401
-    """Write a row of an old file."""
     forward = direction == "fprop"
     texts: dict[str, Any] = {
         "marker": [MUL] if forward else [],
@@ -28,7 +27,6 @@ def row(direction: str, seq: list[int], **more: Any) -> dict[str, Any]:  # noqa:
 
 
 def report(*rows: dict[str, Any]) -> list[dict[str, str]]:
-    """Report these rows."""
     text = "\n".join(map(repr, rows))
     return table("-q", "-c", "dir,layer,trace,mod,op,flops", "-", stdin=text)
 

@@ -105,7 +105,6 @@ def test_which_batch_norm_trains(name: str, *, trains: bool | None) -> None:
 def test_a_batch_norm_whose_flag_was_not_recorded(
     tmp_path: Path, kernels: tuple[str, ...], each: int | None
 ) -> None:
-    """What its kernels tell; nothing where they do not."""
     sizes = [[2, 4, 3, 3], *[[4]] * 4, [], [], [], []]
     text = encode_seq("aten::native_batch_norm", seq=1, op_id=1, sizes=sizes)
     work = [
@@ -176,7 +175,6 @@ def test_the_type_of_what_a_kernel_moves(name: str, dtype: str | None) -> None:
 def test_lists_of_tensors_have_the_type_that_the_kernel_moves(
     tmp_path: Path, op: str, kernel: str, moved: int | None
 ) -> None:
-    """Traces write sizes of tensors in lists, and no types."""
     text = encode_seq(op, op_id=1, sizes=[[[4, 5], [2, 5]], []], dtypes=["", ""], inputs=["", "0"])
     rows = pyprof.load(
         nsys_db(

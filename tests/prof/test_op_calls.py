@@ -84,7 +84,6 @@ def test_calls_take_turns(tmp_path: Path, kernels: str, calls: list[int]) -> Non
 
 
 def test_other_texts_numbers_lines_threads_and_ranks_are_other_calls(tmp_path: Path) -> None:
-    """Whatever kernels they have."""
     other = [
         _row("eq", FIRST, 70),
         _row("eq", SECOND, 71),
@@ -122,7 +121,6 @@ def test_real_calls_are_those_that_the_capture_tells(captures: Path) -> None:
 
 @pytest.mark.parametrize("names", ["A", "AA", "AB", "ABAB", "ABA", "ABAC", "AABAAB", "ABCAB", ""])
 def test_a_period_is_the_shortest_shift_under_which_names_agree(names: str) -> None:
-    """By trying every shift."""
     codes = [ord(name) for name in names]
     shifts = range(1, len(codes) + 1)
     tried = (p for p in shifts if all(codes[at] == codes[at - p] for at in range(p, len(codes))))

@@ -115,7 +115,6 @@ def test_an_op_whose_cost_is_not_known_has_the_rest(tmp_path: Path) -> None:
 
 
 def test_a_call_is_one_whatever_types_are_inside(tmp_path: Path) -> None:
-    """Ops on masks inside a call do not make it another call."""
     mask = call("all", [X], dtypes=["bool"])
     softmax = call("_softmax", [X, [], []], call("exp", [X]), mask, inputs=["", "1", "False"])
     rows = _load(tmp_path, softmax)

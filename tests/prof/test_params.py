@@ -60,7 +60,6 @@ def test_groups_of_several_captures_are_those_of_one(tmp_path: Path) -> None:
 
 
 def test_groups_can_be_sorted_and_cut(tmp_path: Path) -> None:
-    """By what is shown of them."""
     path = _net(tmp_path / "a.sqlite", (_mm(64), (100,)), (_mm(128), (90,)))
     (first,) = table("--by", "params", "--sort", "tflops", "--top", "1", path)
     assert first["Params"] == "float16 [128,128] [128,128]"

@@ -28,7 +28,6 @@ FILES = ["x.md", "x.html", "x.prof", "x.speedscope.json"]
 
 @pytest.fixture
 def net(tmp_path: Path) -> Path:
-    """Give a trace of ops on a CPU."""
     path = tmp_path / "net.json"
     names = ("aten::addmm", "aten::relu", "mine::op")
     path.write_text(

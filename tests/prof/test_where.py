@@ -88,7 +88,6 @@ def test_groups_are_of_the_rows_that_are_left(net: Path) -> None:
     ],
 )
 def test_what_is_no_condition_is_misuse(net: Path, expression: str, said: str) -> None:
-    """In one line, with what there is."""
     done = run("prof", "--where", expression, net)
     assert (done.code, done.stdout) == (2, "")
     assert said in done.stderr

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 @dataclass
 class Called:
-    """An op with what it calls."""
-
     name: str
     sizes: list[Any]
     inside: tuple[Called, ...] = ()
@@ -26,7 +24,6 @@ class Called:
 
     @property
     def args(self) -> dict[str, Any]:
-        """What the trace says of it."""
         kinds = ["float" if size else "Scalar" for size in self.sizes]
         found = {"Input_Dims": self.sizes, "Input_type": self.dtypes or kinds}
         found["Concrete_Inputs"] = self.inputs or [""] * len(self.sizes)

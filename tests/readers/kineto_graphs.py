@@ -23,8 +23,6 @@ class Node:
 
 @dataclass
 class Replay:
-    """A launch of a graph, and what ran of it."""
-
     nodes: Sequence[Node]
     order: Sequence[int] = ()
     """In which order they begin; as they were captured where nothing is given."""
@@ -89,7 +87,6 @@ def replayed(
 def write(
     folder: Path, main: list[Event], captures: dict[str, list[Event]], details: object = None
 ) -> Path:
-    """Write a trace of replays, and those of captures beside it; give the former."""
     beside = folder / "capture_traces"
     beside.mkdir(parents=True, exist_ok=True)
     for name, events in captures.items():

@@ -17,7 +17,6 @@ CAPTURES = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures"
 def event(
     cat: str, name: str, ts: float, dur: float, *, tid: object = 1, pid: object = 7, **args: object
 ) -> Event:
-    """Write a complete event. Names of args have _ for a blank."""
     named = {key.replace("_", " ") if key[0].isupper() else key: v for key, v in args.items()}
     return {
         "ph": "X",
@@ -37,7 +36,6 @@ def op(name: str, ts: float, dur: float, *, tid: object = 1, **args: object) -> 
 
 
 def launch(corr: int, ts: float, *, tid: object = 1, name: str = "cudaLaunchKernel") -> Event:
-    """Write an API call of one microsecond."""
     return event("cuda_runtime", name, ts, 1, tid=tid, correlation=corr, cbid=211)
 
 
@@ -60,17 +58,14 @@ def kernel(corr: int, ts: float, dur: float = 5, *, name: str = "gemm") -> Event
 
 
 def text(events: list[Event], **header: object) -> str:
-    """Write a whole trace."""
     return json.dumps({"schemaVersion": 1, **header, "traceEvents": events})
 
 
 def read(folder: Path, events: list[Event], **header: object) -> schema.Capture:
-    """Write a trace and read it; every table has to be as the schema says."""
     return read_text(folder, text(events, **header))
 
 
 def read_text(folder: Path, written: str | bytes, *, zipped: bool = False) -> schema.Capture:
-    """Read a trace given as text."""
     path = folder / "trace.json"
     raw = written.encode() if isinstance(written, str) else written
     path.write_bytes(gzip.compress(raw) if zipped else raw)
@@ -80,5 +75,4 @@ def read_text(folder: Path, written: str | bytes, *, zipped: bool = False) -> sc
 
 
 def texts(capture: schema.Capture) -> list[str]:
-    """Give the texts of all ranges in their order."""
     return texts_of(capture.ranges)

@@ -69,7 +69,6 @@ def test_what_is_computed_is_not_read(create: str, tmp_path: Path) -> None:
 
 
 def test_a_view_is_not_asked_whether_it_is_empty(tmp_path: Path) -> None:
-    """Of an endless one that is, there is no answer."""
     path = write_tables(tmp_path / "a.sqlite", {"T": (("x",), [{"x": 1}])})
     _changed(path, "CREATE VIEW V AS SELECT * FROM T")
     assert filled(path, ["T", "V", "U"]) == ["T"]

@@ -36,13 +36,11 @@ def test_a_trace_tells_group_and_size(tmp_path: Path) -> None:
 
 
 def test_numbers_and_lists_of_other_versions_are_the_same_texts(tmp_path: Path) -> None:
-    """What is not said is not there."""
     said = {"Collective name": "allreduce", "Process Group ID": 3, "Process Group Ranks": [0, 4]}
     assert _kineto(tmp_path, **said) == {"name": "allreduce", "group": "3", "ranks": "[0, 4]"}
 
 
 def test_a_trace_that_says_nothing_has_nothing(tmp_path: Path) -> None:
-    """Unknown is null."""
     assert _kineto(tmp_path) == {}
 
 

@@ -96,7 +96,6 @@ def test_no_time_at_all(tmp_path: Path) -> None:
 
 
 def test_a_summary_of_calls(tmp_path: Path) -> None:
-    """Each call is a kernel, with the averages."""
     path = tmp_path / "ncu.csv"
     path.write_text(summary(Profiled("a", metrics=METRICS), 3))
     done = run("prof", "--csv", "-c", "kernel,sil,occmeas,grid", path)

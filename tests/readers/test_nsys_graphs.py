@@ -17,7 +17,6 @@ NODES = LAYOUTS["2024.6"]
 
 
 def op(name: str) -> str:
-    """Write the marker of an op."""
     return encode_op(Call("torch", name, (Tensor((4, 6), "float16"),)))
 
 
@@ -45,13 +44,11 @@ def parsed(
     layout: Layout = NODES,
     ranges: tuple[Range, ...] = (ADD, MUL, AROUND),
 ) -> list[dict[str, Any]]:
-    """Give the records of a capture in the order of their start."""
     records = parse_file(nsys_db(folder / "a.sqlite", work, ranges, layout, nodes))
     return [json.loads(line) for line in record_lines(records)]
 
 
 def ops(lines: list[dict[str, Any]]) -> list[str | None]:
-    """Give the innermost op of each record."""
     return [line["op"][-1] if line["op"] else None for line in lines]
 
 

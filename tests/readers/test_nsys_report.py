@@ -16,7 +16,6 @@ REPORT = b"\x0a\x0bnsys report, whatever is in there"
 
 
 def put_nsys(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put an `nsys` on PATH that runs a shell script."""
     folder.mkdir()
     tool = folder / "nsys"
     tool.write_text(f"#!/bin/sh\n{script}\n")

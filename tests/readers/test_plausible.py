@@ -20,7 +20,6 @@ FEW = settings(max_examples=4 if "CI" in os.environ else 1, deadline=None)
 
 
 def write(folder: Path, tool: str, truth: Truth) -> Path:
-    """Write a capture of a tool, or the records of one."""
     if tool in CAPTURES:
         return CAPTURES[tool](folder / f"net.{tool}", truth)
     target = folder / "net.dict"

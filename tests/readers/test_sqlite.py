@@ -45,7 +45,6 @@ def test_a_value_of_another_type_behind_the_first_rows_is_converted(
 def test_each_piece_is_given_once_and_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: object
 ) -> None:
-    """What a piece is reduced to is all that is kept of it."""
     monkeypatch.setattr(_sqlite, "_BATCH_ROWS", 2)
     monkeypatch.setattr(_sqlite_pages, "_CHUNK_BYTES", 4096)
     db = _database(tmp_path / "t.sqlite", [(number, text) for number in range(5)])
@@ -66,7 +65,6 @@ def test_each_piece_is_given_once_and_in_order(
 
 
 def _with_log(folder: Path, rows: int) -> Path:
-    """Make a database whose rows are all in its log, as an interrupted writer leaves them."""
     with closing(sqlite3.connect(folder / "writing.sqlite", isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = wal")
         db.execute("PRAGMA wal_autocheckpoint = 0")

@@ -47,7 +47,6 @@ def _changed(path: Path, *statements: str) -> Path:
 
 
 def _asked(path: Path) -> list[tuple[object, ...]]:
-    """Ask SQLite for the same."""
     with closing(sqlite3.connect(path)) as db:
         rows = db.execute("SELECT number, text, blob, id FROM t").fetchall()
     return [(a, b or "", c or b"", d) for a, b, c, d in rows]
@@ -79,7 +78,6 @@ def test_rows_are_those_of_sqlite(
 
 @pytest.fixture(scope="module")
 def rows() -> list[tuple[object, ...]]:
-    """Make rows for a tree of some levels, of all widths."""
     return [
         ((-1) ** row * 7**row % 2**62 - 2**61 if row % 5 else None, f"text {row}" * (row % 40), b"")
         for row in range(3000)
@@ -163,14 +161,12 @@ def test_a_log_that_is_not_applied(tmp_path: Path, rows: list[tuple[object, ...]
 
 @pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])
 def test_texts_of_another_encoding(tmp_path: Path, encoding: str) -> None:
-    """SQLite converts them."""
     path = _made(tmp_path / "t.sqlite", [(1, "a", b"")], f"PRAGMA encoding = '{encoding}'")
     with pytest.raises(NotPlainError):
         _taken(path)
 
 
 def test_a_table_without_row_ids(tmp_path: Path) -> None:
-    """Its rows are in an index."""
     path = tmp_path / "t.sqlite"
     _changed(path, "CREATE TABLE t (id PRIMARY KEY, number, text, blob) WITHOUT ROWID")
     with pytest.raises(NotPlainError):
@@ -198,7 +194,6 @@ _FLIP = st.tuples(st.integers(2 * _PAGE_BYTES, 60_000), st.integers(0, 255))
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[object, ...]]) -> Path:
-    """Make a file to damage copies of."""
     path = tmp_path_factory.mktemp("damaged") / "good.sqlite"
     return _made(path, rows[:200], f"PRAGMA page_size = {_PAGE_BYTES}")
 

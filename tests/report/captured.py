@@ -13,7 +13,6 @@ HOSTILE = "k<</script><img src=x onerror=alert(1)>|`*>"
 
 
 def op(name: str, *shape: int, dtype: str = "float32", mod: str = "torch") -> str:
-    """Write the text of an op on one tensor."""
     return encode_op(Call(mod, name, (Tensor(shape, dtype),)))
 
 

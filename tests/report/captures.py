@@ -55,16 +55,12 @@ class Work:
 
 @dataclass(frozen=True)
 class Range:
-    """An annotated range."""
-
     text: str
     at: Bounds
 
 
 @dataclass(frozen=True)
 class Api:
-    """An API call that gives the GPU no work."""
-
     name: str
     at: Bounds
 
@@ -137,33 +133,27 @@ def _activities(work: Sequence[Work]) -> dict[str, list[object]]:
 
 
 def copy(at: Bounds, call: Bounds | None, size: int = 1 << 20, way: str = "HtoD") -> Work:
-    """Write a copy between host and GPU."""
     return Work(at, call, f"[CUDA memcpy {way}]", schema.MEMCPY, bytes=size, grid=None,
                 api="cudaMemcpyAsync")  # fmt: skip
 
 
 def records(of: schema.Capture) -> Records:
-    """Parse a capture."""
     return parse(of)
 
 
 def table(of: schema.Capture) -> Table:
-    """Parse a capture and make the table of its rows."""
     return Table(parse(of))
 
 
 def op(name: str, at: Bounds, *tensors: Tensor, mod: str = "torch") -> Range:
-    """Write an op's range."""
     return Range(encode_op(Call(mod, name, tensors)), at)
 
 
 def trace(at: Bounds, *frames: str) -> Range:
-    """Write a range that tells the stack."""
     return Range(encode_trace(frames), at)
 
 
 def layer(name: str, at: Bounds) -> Range:
-    """Write a module's range."""
     return Range(encode_layer(name), at)
 
 

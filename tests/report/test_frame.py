@@ -27,7 +27,6 @@ FROM_DEVICE = ["tc", "bound", "eff", "peak", "why"]
 
 
 def dtypes(frame: pd.DataFrame) -> dict[str, str]:
-    """Spell the dtypes."""
     return {str(name): str(dtype) for name, dtype in frame.dtypes.items()}
 
 
@@ -39,7 +38,6 @@ def comparable(frame: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """Give the small capture."""
     return capture(tmp_path / "net.sqlite")
 
 
@@ -101,12 +99,10 @@ class _Cells(HTMLParser):
         self.texts: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
-        """Note an element."""
         del attrs
         self.tags.add(tag)
 
     def handle_data(self, data: str) -> None:
-        """Note a text."""
         self.texts.append(data)
 
 

@@ -45,13 +45,11 @@ def _captures(folder: Path, kernels: int) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Give captures of few kernels."""
     return _captures(tmp_path_factory.mktemp("small"), 4000)
 
 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Give captures of many kernels."""
     return _captures(tmp_path_factory.mktemp("captures"), 20_000)
 
 

@@ -25,7 +25,6 @@ pytestmark = pytest.mark.usefixtures("two_workers")
 
 @pytest.fixture
 def ranks(tmp_path: Path) -> Path:
-    """Give a folder of three ranks' captures, of which the second is slower."""
     folder = tmp_path / "ranks"
     folder.mkdir()
     for rank in range(RANKS):
@@ -186,7 +185,6 @@ def test_files_are_the_same_on_any_number_of_workers(command: str, ranks: Path) 
     "form", ["csv", *(pytest.param(form, marks=pytest.mark.slow) for form in ("md", "html"))]
 )
 def test_a_comparison_is_the_same_on_any_number_of_workers(form: str, ranks: Path) -> None:
-    """Each side is a set."""
     target, few = ranks.parent / f"diff.{form}", ranks / "*[01].sqlite"
     written = []
     for options in ([], ["--workers", "2"]):

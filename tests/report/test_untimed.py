@@ -64,7 +64,6 @@ def test_groups_count_them_and_add_up_the_others(capture: Path) -> None:
 
 
 def test_nvprofs_tables_add_up_the_others(capture: Path) -> None:
-    """As above."""
     done = run("prof", "--summary", "nvprof", "--csv", capture)
     rows = [row for row in csv.DictReader(io.StringIO(done.stdout)) if row["Type"] != "API calls"]
     assert sum(int(row["Time(ns)"] or 0) for row in rows) == TOTAL_NS

@@ -42,7 +42,6 @@ def _processes(source: Source) -> list[int]:
 
 
 def _joined(captures: Sequence[Capture], numbers: Sequence[Mapping[int, int]]) -> Capture:
-    """Put captures under each other."""
     threads, ranges, calls = [], [], []
     first = 0
     for capture, number in zip(captures, numbers, strict=True):
@@ -63,7 +62,6 @@ def _joined(captures: Sequence[Capture], numbers: Sequence[Mapping[int, int]]) -
 
 
 def _after(table: pa.Table, name: str, first: int) -> pa.Table:
-    """Count the threads in a column on from `first`."""
     moved = pc.add(table.column(name), pa.scalar(first, pa.int32()))
     return _with(table, name, moved)
 
@@ -96,12 +94,10 @@ _APART = 1 << 32
 
 
 def recorded(pid: pa.Array) -> pa.Array:
-    """Give process numbers as their captures have them."""
     return pc.bit_wise_and(pid, _APART - 1)
 
 
 def pids(records: Records) -> list[int]:
-    """Give the processes of some records, in ascending order."""
     return [int(pid) for pid in np.unique(records.numpy("pid")) if pid >= 0]
 
 
@@ -129,7 +125,6 @@ def join(parts: Sequence[Records], numbers: Sequence[dict[int, int]] | None = No
 
 
 def _known(name: str, there: Sequence[bool]) -> bool:
-    """Tell whether a column is; one that follows from others only where all parts have it."""
     return any(there) if name in schema.RECORD.names else all(there)
 
 

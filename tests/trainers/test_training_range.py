@@ -14,7 +14,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:CUDA initialization")  # a drive
 
 @pytest.fixture
 def heard() -> Iterator[list[str]]:
-    """Give what a profiler is told, as it comes."""
     heard: list[str] = []
     take_back = [
         range_hooks.on_start(lambda: heard.append("start")),

@@ -52,7 +52,6 @@ PLAIN = (Node("my::a", "first"), Node("my::b", "second"), Node("my::c", "first")
 
 @st.composite
 def graphs(draw: st.DrawFn, number: int) -> list[list[Node]]:
-    """Make the graphs of one capture; each node's op is its own."""
     made = []
     for graph in range(draw(st.integers(1, 3))):
         sizes = draw(st.lists(st.tuples(st.sampled_from("pqr"), st.integers(1, 3)), min_size=1,
@@ -87,7 +86,6 @@ def orders(draw: st.DrawFn, nodes: Sequence[Node]) -> list[int]:
 
 @st.composite
 def recorded(draw: st.DrawFn) -> tuple[dict[int, list[list[Node]]], list[tuple[str, list[Replay]]]]:
-    """Make captures by batch size, and steps in which they are replayed."""
     sizes = draw(st.lists(st.integers(1, 64), min_size=1, max_size=3, unique=True))
     made = {size: draw(graphs(size)) for size in sizes}
     steps = []

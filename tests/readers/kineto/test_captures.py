@@ -33,7 +33,6 @@ def events(name: str) -> list[dict[str, Any]]:
 
 @cache
 def capture(name: str) -> schema.Capture:
-    """Read a trace."""
     return kineto.read(CAPTURES / name / "trace.json.gz")
 
 

@@ -46,7 +46,6 @@ def test_views_do_not_stop(tmp_path: Path) -> None:
 
 
 def test_a_text_says_it_in_the_end() -> None:
-    """The text stays what it was for all who do not ask."""
     text = marker.encode_seq("aten::mul", seq=3, op_id=4, sizes=[X, X], inputs=["", ""])
     before, after = marker.decode_seq(text), marker.decode_seq(text + marker.STOPPED)
     assert (before.stopped, after.stopped) == (False, True)

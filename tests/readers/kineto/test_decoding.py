@@ -45,7 +45,6 @@ def _decoded(listed: Sequence[object], *, long_timed: bool = False) -> decoding.
 
 
 def _plain(listed: Sequence[dict[str, Any]]) -> decoding.Groups:
-    """Give the same events as other categories are read."""
     return decoding.groups([events.from_values(listed)])
 
 

@@ -44,12 +44,10 @@ def test_more_launches_than_measured_kernels_tie_none(tmp_path: Path) -> None:
 
 
 def test_a_measured_window_is_no_kernel(tmp_path: Path) -> None:
-    """Where the whole window was measured at once, there is no kernel to show."""
     rows = read(tmp_path, [*LAUNCHED, measured("__profile__", 0, dram__bytes_sum=1.0)]).activities
     assert set(rows["kind"].to_pylist()) == {schema.CPU}
 
 
 def test_kernels_with_times_go_before_measured_ones(tmp_path: Path) -> None:
-    """No kernel is there twice."""
     rows = read(tmp_path, [*LAUNCHED, kernel(11, 6), measured("sgemm", 0)]).activities
     assert rows["corr"].to_pylist() == [11]

@@ -22,7 +22,6 @@ GPU = kernel(1, 500)
 
 
 def python(name: str, ts: float, dur: float) -> dict[str, Any]:
-    """Write a call of the Python tracer's."""
     return event("python_function", name, ts, dur)
 
 

@@ -31,7 +31,6 @@ def calls(random: Random, count: int) -> list[dict[str, Any]]:
 
 
 def expected(call: dict[str, Any]) -> str:
-    """Write the text of one call by itself."""
     args = call["args"]
     seq = args.get("Sequence number", -1)
     return marker.encode_seq(
@@ -81,7 +80,6 @@ ODD = {
 
 @pytest.mark.parametrize(("good", "bad", "said"), ODD.values(), ids=ODD)
 def test_odd_arguments_cost_no_event(tmp_path: Path, good: str, bad: str, said: str | None) -> None:
-    """An event whose arguments are odd is there, with what can be read of them."""
     made = event("cpu_op", "aten::mm", 0, 5, External_id=1)
     made["args"] = {"External id": 1, "Input Dims": [[2]], "Input type": ["float"]}
     written = text([made, launch(1, 10), kernel(1, 15)])

@@ -18,7 +18,6 @@ pytestmark = pytest.mark.skipif(not CAPTURES.exists(), reason="the captures are 
 
 @cache
 def records(name: str) -> list[dict[str, Any]]:
-    """Parse a trace."""
     found: list[dict[str, Any]] = parse_file(CAPTURES / name / "trace.json.gz").table().to_pylist()
     return found
 

@@ -18,14 +18,12 @@ EVENTS = [kernel(corr, corr * 10.5, name=f'void f<"{corr}">(int)') for corr in r
 
 
 def corrs(capture: schema.Capture) -> list[int]:
-    """Give the correlations in the order of the file."""
     found: list[int] = capture.activities["corr"].to_pylist()
     return found
 
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make files that are larger than a block."""
     monkeypatch.setattr(stream, "BLOCK_BYTES", 4096)
 
 

@@ -44,7 +44,6 @@ def _advice(story: Story) -> dict[str, Advice]:
 
 
 def _busy(length: int = 100, name: str = TC_GEMM, begin: int = 0, grid: int = 256) -> Work:
-    """Give a kernel of some us, launched in time."""
     at = begin * US
     return Work((at + 10 * US, at + (10 + length) * US), (at, at + 5 * US), name,
                 grid=(grid, 1, 1))  # fmt: skip

@@ -47,7 +47,6 @@ def test_kernels_without_ops_are_not_judged_by_them() -> None:
 
 
 def test_a_gpu_without_peaks_is_named() -> None:
-    """Peaks are asked for by --gpu."""
     devices = schema.table(schema.DEVICES, {"device": [0], "name": ["GPU"]})
     net = replace(training(), devices=devices)
     assert any("--gpu" in reason for reason in _scope(net).missing)

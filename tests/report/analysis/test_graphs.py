@@ -46,7 +46,6 @@ def replays(count: int, every: int = 10_000, gap: int = 30) -> list[Work]:
 
 
 def read(folder: Path, work: list[Work], *ranges: Range) -> tuple[Records, Capture]:
-    """Read and parse a capture of graphs."""
     capture = readers.read(nsys_db(folder / "a.sqlite", work, [*CAPTURED, *ranges], nodes=NODES))
     return parse(capture), capture
 

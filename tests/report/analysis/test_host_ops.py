@@ -209,7 +209,6 @@ def test_calls_of_a_span_of_time() -> None:
 
 
 def test_records_tell_no_host_time() -> None:
-    """They are of what ran on the GPU."""
     assert host_ops(Source(_source().table, None)) is None
 
 

@@ -79,6 +79,5 @@ def test_what_is_near_a_time_has_all_of_it_and_nothing_far_away(
 
 
 def test_the_union_of_nothing_is_empty() -> None:
-    """No sets have no time."""
     assert union([]) is EMPTY
     assert EMPTY.total == len(EMPTY) == 0

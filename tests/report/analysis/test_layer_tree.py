@@ -65,7 +65,6 @@ def test_totals_equal_those_of_the_rows(rows: list[tuple[str, int]], data: st.Da
 
 
 def test_rows_outside_all_layers_have_a_node_of_their_own() -> None:
-    """Under a name that no layer has."""
     root = tree(table(capture([Work((5, 15), (3, 4))])))
     assert [node.name for _, node in root.walk()] == ["", NO_LAYER]
 

@@ -19,7 +19,6 @@ def _analysed(path: Path) -> memory.DeviceMemory:
 
 @pytest.fixture
 def trained(tmp_path: Path) -> memory.DeviceMemory:
-    """Give the memory of a built training that ran out of memory."""
     device = built.training(leak=1000)
     device.oom(1 << 30, 77, built.CALL, built.user(10))
     return _analysed(built.write(tmp_path / "x.pickle", device))
@@ -40,12 +39,10 @@ def test_sums_agree(trained: memory.DeviceMemory) -> None:
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
 def test_sums_of_real_snapshots_agree(path: Path) -> None:
-    """The same of real ones."""
     _sums_agree(_analysed(path))
 
 
 def test_a_planted_oom_comes_out(trained: memory.DeviceMemory) -> None:
-    """What was asked for, where, and what was free."""
     (oom,) = trained.out_of_memory
     assert (oom.asked_bytes, oom.device_free_bytes) == (1 << 30, 77)
     assert oom.line == "/home/user/train.py:10"

@@ -43,7 +43,6 @@ def test_a_fused_optimizer(tmp_path: Path) -> None:
 
 
 def test_half_the_batch(tmp_path: Path) -> None:
-    """The peak is that of a run with half the batch."""
     device = _analysed(tmp_path, _step(fused=True))
     changes = {change.change: change.peak_bytes for change in device.changes}
     assert changes["half the batch"] == _analysed(tmp_path, _step(2, fused=True)).peak_bytes

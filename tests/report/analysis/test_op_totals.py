@@ -153,7 +153,6 @@ def test_a_call_counts_for_each_group_that_it_has_rows_in() -> None:
              "nsys2026.2-h100x2-fsdp/net.sqlite"],
 )  # fmt: skip
 def test_shares_and_times_of_real_captures_add_up(file: str, captures: Path) -> None:
-    """All ops together have all the time."""
     whole = source.load(str(captures / file)).table
     found = top_ops(whole)
     assert sum(op.total_ns for op in found) == int(whole.duration_ns.sum())

@@ -138,7 +138,6 @@ def test_rows_of_training_are_of_their_direction() -> None:
 
 
 def test_rows_are_in_no_step_that_is_guessed() -> None:
-    """It may be a layer."""
     work = [Work((10 * n, 10 * n + 5), (10 * n - 5, 10 * n - 3), f"k{n % 3}") for n in range(1, 31)]
     net = capture(work)
     assert find_steps(parse(net), net).guessed

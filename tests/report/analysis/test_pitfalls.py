@@ -24,7 +24,6 @@ def kernels(count: int, *, late: int = 100, length: int = 50, apart: int = 1000)
 
 
 def launches(count: int, *, length: int = 10, name: str = "cudaLaunchKernel") -> list[Row]:
-    """Give the launches of `kernels`."""
     return [
         {"start": n * 1000, "end": n * 1000 + length, "thread": 0, "corr": n, "name": name}
         for n in range(1, count + 1)
@@ -40,7 +39,6 @@ def capture(
     device: str | None = "H100",
     warnings: tuple[str, ...] = (),
 ) -> schema.Capture:
-    """Build a capture of rows."""
     count = len(texts)
     ranges = {"start": [0] * count, "end": [9] * count, "thread": [0] * count}
     devices = [{"device": 0, "name": device, "sm_count": 132 if device else None}]
@@ -57,7 +55,6 @@ def capture(
 
 
 def table(kind: Any, rows: list[Row]) -> Any:  # noqa: ANN401 - Arrow has no types
-    """Build a table of some rows."""
     columns = {name: [row.get(name) for row in rows] for name in (rows[0] if rows else {})}
     return schema.table(kind, columns, len(rows))
 
@@ -113,7 +110,6 @@ def test_few_kernels_say_nothing_of_blocking() -> None:
 
 
 def test_ranges_missing_is_said_once() -> None:
-    """Where the reader has said that there are no ranges, it is not said again."""
     assert pitfalls.find_pitfalls(capture(kernels(2), texts=(), warnings=("no NVTX ranges",))) == [
         "no NVTX ranges"
     ]

@@ -302,7 +302,6 @@ def test_layers_within_a_step_are_no_steps() -> None:
     ids=["one kernel", "no period", "one kernel again and again", "copies only"],
 )
 def test_no_steps(work: list[Work]) -> None:
-    """Where nothing tells steps, there are none."""
     found = find_steps(records(capture(work)))
     assert (found.origin, len(found), found.median_ns, found.warm_up) == ("", 0, None, 0)
 

@@ -59,7 +59,6 @@ def test_flops_over_time_and_peak() -> None:
 
 
 def test_of_steps_only_the_time_in_them_counts() -> None:
-    """And only the work in them."""
     marks = [Range(f"step {n}", (100 * n * US, (100 * n + 90) * US)) for n in (1, 2)]
     found = _of(_calls(3, *marks))
     assert found.wall_ns == 150 * US
@@ -95,7 +94,6 @@ def _node() -> list[Range]:
 
 
 def test_what_a_step_computes_again_counts_in_its_hfu_alone() -> None:
-    """As in that of all steps."""
     again = _node()
     inner = Range(encode_seq("aten::matmul", seq=9, op_id=8), (105 * US, 180 * US))
     marks = [Range(f"step {n}", (100 * n * US, (100 * n + 95) * US)) for n in (0, 1)]
@@ -140,7 +138,6 @@ def test_what_is_computed_again_is_no_work_of_the_model() -> None:
     ],
 )  # fmt: skip
 def test_what_is_not_known_is_said(net: schema.Capture, override: Override, why: str) -> None:
-    """Not a share of what happens to be known."""
     found = _of(net, override)
     assert found.why == why
     assert (found.mfu is None) == (found.hfu is None) == bool(why)
@@ -162,7 +159,6 @@ def test_steps_that_are_guessed_are_measured_if_they_are_chosen() -> None:
 
 
 def test_a_device_without_a_peak_has_no_share() -> None:
-    """Which is the reason."""
     net = _calls(2)
     nameless = replace(net, devices=net.devices.slice(0, 0))
     assert _of(nameless, Override()).why == "the device's peak is unknown"

@@ -55,7 +55,6 @@ def _ranges() -> Iterator[Range]:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Write the capture, and parse it to every form."""
     folder = tmp_path_factory.mktemp("windows")
     net = nsys_db(folder / "net.rank0.sqlite", _work(), _ranges())
     found = {"capture": net}
@@ -69,7 +68,6 @@ FORMS = pytest.mark.parametrize("form", ["capture", "dict", "parquet", "dataset"
 
 
 def load(files: dict[str, Path], form: str) -> source.Source:
-    """Read one of them."""
     (item,) = items([str(files[form])], InProcess())
     return source.load(item)
 

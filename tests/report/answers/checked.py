@@ -13,7 +13,6 @@ from tests.commands import run
 
 @cache
 def validator() -> Draft202012Validator:
-    """Give the validator of the schema that is shipped."""
     schema = json_schema.shipped()
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema)

@@ -49,7 +49,6 @@ def _fields() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def _types(form: dict[str, Any]) -> set[str]:
-    """Give the types of a value: of a list or an object, of what it holds, too."""
     inner = [*form.get("anyOf", ()), form.get("items", {}), form.get("additionalProperties", {})]
     own = form.get("type", [])
     return {*([own] if isinstance(own, str) else own)}.union(*map(_types, filter(None, inner)))
@@ -92,5 +91,4 @@ def test_every_kind_is_documented() -> None:
 
 @pytest.mark.parametrize("kind", answers.kinds())
 def test_an_answer_that_lacks_a_field_is_not_valid(kind: str) -> None:
-    """All fields are always there."""
     assert not validator().is_valid({**answers.envelope(answers.kinds()[kind])})

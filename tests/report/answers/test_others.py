@@ -43,7 +43,6 @@ def test_figures_of_chosen_rows_say_so(tmp_path: Path) -> None:
 
 
 def test_launches_that_blocked_are_noted(tmp_path: Path) -> None:
-    """As the text says it."""
     work = [Work("k", (100 * n + 20, 100 * n + 60), (100 * n, 100 * n + 80)) for n in range(1, 21)]
     (note,) = ask("summary", nsys_db(tmp_path / "blocked.sqlite", work))["notes"]
     assert note.startswith("launches blocked (CUDA_LAUNCH_BLOCKING=1)")
@@ -131,7 +130,6 @@ def test_ranks_have_all_tables(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_ranks_of_real_captures(captures: Path) -> None:
-    """Two ranks with NCCL."""
     answer = ask("ranks", captures / "nsys2026.2-h100x2-fsdp", "-q")
     assert len(answer["ranks"]) == 2
     assert answer["groups"]

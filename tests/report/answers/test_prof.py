@@ -75,7 +75,6 @@ def test_groups(tmp_path: Path) -> None:
 
 
 def test_no_rows_is_an_answer(tmp_path: Path) -> None:
-    """An empty list."""
     assert ask("prof", capture(tmp_path / "a.sqlite"), "--where", "sil>1e9")["rows"] == []
 
 
@@ -108,7 +107,6 @@ def test_a_row_of_a_set_is_found_by_its_number(tmp_path: Path) -> None:
 
 
 def test_a_row_is_explained(tmp_path: Path) -> None:
-    """The stages that the text has."""
     a = capture(tmp_path / "a.sqlite")
     answer = ask("prof", a, "--explain", "1")
     lines = [

@@ -116,7 +116,6 @@ def _everywhere(path: Path, *, batch: int = 8, dtype: str = "float32", kernel: s
 def test_a_change_of_most_ops_is_one_sentence(
     changed: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
-    """Not a line for each op."""
     a = _everywhere(tmp_path / "a.sqlite")
     b = _everywhere(tmp_path / "b.sqlite", **changed)
     (cause,) = ask("diff", a, b)["causes"]
@@ -132,7 +131,6 @@ def test_changes_of_a_few_ops_are_no_common_one(tmp_path: Path) -> None:
 
 
 def test_another_gpu_and_another_clock(captures: Path) -> None:
-    """As the captures describe them."""
     a = captures / "nsys2025.3-t4-registered-strings" / "net.sqlite"
     b = captures / "nsys2024.6-h100-nvfuser" / "net.sqlite"
     causes = ask("diff", a, b, "-q")["causes"]

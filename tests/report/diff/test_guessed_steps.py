@@ -68,6 +68,5 @@ def test_marked_steps_are_compared_and_their_share_is_told(tmp_path: Path) -> No
 
 
 def test_steps_that_hold_everything_need_no_word(tmp_path: Path) -> None:
-    """As most do."""
     a = _capture(tmp_path / "a.sqlite", 0, marked=True)
     assert "hold" not in run("diff", a, a).stdout

@@ -42,7 +42,6 @@ RESOLUTION = 2e4
 
 
 def _estimates(values: Floats, resolution: float = 0) -> Estimates:
-    """Estimate one thing for each seed."""
     seeds, steps = values.shape
     thing, sample = np.divmod(np.arange(values.size), steps)
     return noise.estimates(thing, sample, values.ravel(), (seeds, steps), resolution)
@@ -232,7 +231,6 @@ def test_of_one_step_noise_is_unknown(tmp_path: Path) -> None:
 
 
 def test_ranks_are_the_samples_of_a_single_step(tmp_path: Path) -> None:
-    """Five ranks on each side, one step each."""
     sides = []
     for side, factor in enumerate((1.0, 1.3)):
         folder = tmp_path / f"{side}"

@@ -32,7 +32,6 @@ def test_small_changes_are_seen_all_the_same() -> None:
 
 
 def test_a_time_that_was_nothing_is_no_bar() -> None:
-    """Nor is one divided by it."""
     drawn = bars([Stage("mm", 1, 5, 0)])
     assert [bar.length for bar in drawn.bars] == [0, 1000, 1000]
 

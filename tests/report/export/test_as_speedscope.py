@@ -13,7 +13,6 @@ SCHEMA = Path(__file__).resolve().parents[2] / "samples" / "speedscope" / "file-
 
 
 def exported(source: Path, folder: Path) -> dict[str, Any]:
-    """Export a capture and read it back."""
     done = run("export", source, "-o", folder / "net.speedscope.json")
     assert done.code == 0, done.stderr
     found: dict[str, Any] = json.loads((folder / "net.speedscope.json").read_text())

@@ -28,7 +28,6 @@ def events(source: Path, target: Path) -> list[Event]:
 
 
 def of(found: list[Event], category: str) -> list[Event]:
-    """Choose the slices of a category."""
     return [event for event in found if event.get("cat") == category and event["ph"] == "X"]
 
 

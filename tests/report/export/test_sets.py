@@ -36,7 +36,6 @@ FORMS = [form for form in exporters.FORMATS if not form.suffixes[0].endswith(".g
 
 @pytest.fixture(scope="module")
 def workers(two_workers: None) -> Iterator[Engine]:
-    """Give an engine of two processes."""
     del two_workers
     with opened(2) as engine:
         yield engine
@@ -91,13 +90,11 @@ def test_the_number_of_workers_changes_nothing(
     tmp_path: Path,
     request: pytest.FixtureRequest,
 ) -> None:
-    """To the byte."""
     sources = request.getfixturevalue(name)
     assert write(sources, form, tmp_path, workers) == write(sources, form, tmp_path, InProcess())
 
 
 def export(sources: Path, target: Path, *options: str) -> bytes:
-    """Export and read back."""
     done = run("export", sources, "-o", target, *options)
     assert (done.code, done.stdout, done.stderr) == (0, "", "")
     return target.read_bytes()
@@ -107,14 +104,12 @@ class Elsewhere(InProcess):
     """An engine that does not see the files of this machine."""
 
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
-        """Work where the folder for parts is not."""
         if isinstance(function, partial) and "folder" in function.keywords:
             Path(function.keywords["folder"]).rename(function.keywords["folder"] + ".else")
         return super().map(function, items, label)
 
 
 def test_workers_must_see_the_place(ranks: Path, tmp_path: Path) -> None:
-    """One line says so."""
     (form,) = (form for form in FORMS if form.module == "as_csv")
     with pytest.raises(PyprofError, match="workers write beside the output: choose a place"):
         write(ranks, form, tmp_path, Elsewhere())
@@ -215,7 +210,6 @@ def trace(source: Path, target: Path) -> dict[str, Any]:
 
 
 def events(content: dict[str, Any], phase: str, name: str) -> list[dict[str, Any]]:
-    """Choose events."""
     return [e for e in content["traceEvents"] if (e["ph"], e["name"]) == (phase, name)]
 
 

@@ -14,12 +14,10 @@ from tests.report.captured import HOSTILE, capture
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """Give the small capture."""
     return capture(tmp_path / "net.sqlite")
 
 
 def export(source: Path, suffix: str) -> Path:
-    """Export it."""
     target = source.with_suffix(suffix)
     done = run("export", source, "-o", target)
     assert (done.code, done.stdout) == (0, ""), done.stderr

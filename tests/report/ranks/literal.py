@@ -10,8 +10,6 @@ from pyprof.report.ranks.tables import Collectives
 
 @dataclass(frozen=True)
 class Collective:
-    """A collective's kernel on one rank."""
-
     rank: int
     at: tuple[int, int]
     kind: str | None = "all_reduce"
@@ -29,7 +27,6 @@ class Collective:
 
 
 def collectives(rows: Iterable[Collective]) -> Collectives:
-    """Write what the ranks' facts would hold."""
     return Collectives.from_tables(gathered(rows))
 
 

@@ -38,7 +38,6 @@ def _across(*paths: Path) -> Across:
 
 @pytest.fixture(scope="module")
 def h100() -> Across:
-    """Give what is found of the two ranks."""
     if not H100.exists():
         pytest.skip("no real captures here")
     return _across(H100)
@@ -58,7 +57,6 @@ def test_all_collectives_of_both_ranks_pair_up(h100: Across) -> None:
 
 
 def test_steps_that_are_guessed_are_said_to_be(h100: Across) -> None:
-    """As the summary says it."""
     assert h100.origins == ("repetition of 119 kernels (guessed: may be layers of a step)",)
 
 
@@ -154,7 +152,6 @@ def _plan(rank: int) -> Iterator[tuple[tuple[int, int], dict[str, str | int]]]:
 
 
 def _trace(folder: Path, rank: int) -> Path:
-    """Write a trace of torch.profiler."""
     events = []
     for corr, ((start, end), said) in enumerate(_plan(rank), 1):
         event = kernel(corr, start, end - start, name=NCCL)

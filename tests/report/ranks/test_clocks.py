@@ -126,7 +126,6 @@ def test_ranks_of_one_capture_have_one_clock() -> None:
 
 
 def test_ranks_of_one_capture_are_on_one_clock_without_collectives() -> None:
-    """Nothing is to be aligned."""
     assert sorted(_clocks([], {0: 0, 1: 0, 2: 1})) == [0, 1]
 
 

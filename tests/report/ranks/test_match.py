@@ -92,7 +92,6 @@ def test_streams_stand_for_groups_that_have_no_name() -> None:
 
 
 def test_two_streams_of_a_rank_are_two_groups() -> None:
-    """A communicator has one stream a rank."""
     rows = [*_rank(0, group=None), *_rank(0, group=None, stream=21)]
     found = match(collectives([*rows, *_rank(1, group=None)]))
     assert [one.group.ranks.tolist() for one in found.grids] == [[0, 1]]
@@ -120,7 +119,6 @@ def test_no_collectives_no_groups() -> None:
 
 
 def test_ranks_are_spelled_short() -> None:
-    """For sentences."""
     sets = ([3], [0, 4], [2, 3, 4], [0, 8, 16], list(range(0, 40, 2)))
     assert [spans(ranks) for ranks in sets] == [
         "rank 3", "ranks 0 and 4", "ranks 2 to 4", "ranks 0 8 16", "ranks 0 2 4 6 8 10 12 14 ...",
@@ -158,7 +156,6 @@ def test_what_stands_side_by_side_is_one_collective(
 
 
 def test_sizes_that_differ_among_ranks_are_no_other_collectives() -> None:
-    """As where each rank has tokens for other experts; sizes of a sum do not differ."""
     rows = [
         Collective(rank, (end - 9, end), kind, group=kind, bytes=1000 * rank + number)
         for kind in ("all_to_all", "all_reduce")
@@ -171,7 +168,6 @@ def test_sizes_that_differ_among_ranks_are_no_other_collectives() -> None:
 
 
 def test_the_first_rank_may_be_the_exception() -> None:
-    """The others have each other."""
     (group,) = _groups([*_rank(0, kind="all_gather"), *_rank(1), *_rank(2)])
     assert group.ranks.tolist() == [1, 2]
 

@@ -35,7 +35,6 @@ def test_exposed_communication_of_a_step_behind_a_pause(
 
 
 def test_what_captures_have_in_common_is_said_once(tmp_path: Path) -> None:
-    """Not once for each of hundreds of ranks."""
     for rank in range(3):
         nsys_db(tmp_path / f"net.rank{rank}.sqlite", [Work()], [])
     said = [line for line in run("ranks", tmp_path).stderr.splitlines() if "NVTX" in line]

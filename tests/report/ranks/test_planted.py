@@ -32,8 +32,6 @@ SLOW_PAIR = 20
 
 @dataclass(frozen=True)
 class Run:
-    """The captures, what is in them, and what was found."""
-
     folder: Path
     truth: dict[str, Any]
     found: Across
@@ -54,7 +52,6 @@ def _measured(folder: Path) -> Across:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Give a run with one file cut short."""
     folder = tmp_path_factory.mktemp("ranks")
     numbers = {"ranks": RANKS, "kernels": 60, "corrupt": CORRUPT, "slow-pair": SLOW_PAIR}
     options = [word for name, value in numbers.items() for word in (f"--{name}", str(value))]
@@ -170,7 +167,6 @@ def test_strict_stops_at_it(run: Run) -> None:
 
 @pytest.mark.slow
 def test_every_number_of_workers_finds_the_same(run: Run, tmp_path: Path) -> None:
-    """To the bit."""
     written = []
     for workers in (1, 2):
         target = tmp_path / f"{workers}.json"

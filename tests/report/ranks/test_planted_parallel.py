@@ -37,8 +37,6 @@ def _members(name: str, rank: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Run:
-    """What is found, and what is true."""
-
     found: Across
     waited_ns: Mapping[int, int]
     of: Mapping[int, int]

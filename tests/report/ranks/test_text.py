@@ -65,7 +65,6 @@ CASES = {
 def test_what_stands_out_is_named(
     own: list[float], layers: dict[str, list[int]], expected: list[str]
 ) -> None:
-    """With the figures that it rests on."""
     said = _said(own, layers)
     assert all(text in said for text in expected), said
 
@@ -101,7 +100,6 @@ def test_who_comes_last_seldom_is_no_straggler() -> None:
 
 
 def _three_of_four(late_us: dict[int, int]) -> list[Collective]:
-    """Return the collectives of all four ranks, and of pairs, of which the third has no capture."""
     return [
         *_reduces(late_us, (0, 1, 3), "0", "[0, 1, 2, 3]"),
         *_reduces({}, (0, 1), "1", "[0, 1]"),

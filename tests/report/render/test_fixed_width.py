@@ -42,7 +42,6 @@ def shown(
 
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[list[Column], list[pa.Table]]:
-    """Give columns of numbers with random values, in one batch or two."""
     columns = draw(st.lists(st.sampled_from([*_NUMBERED, *MEASURES]), min_size=1, max_size=6,
                             unique_by=lambda column: column.name))  # fmt: skip
     size = draw(st.integers(1, 4))

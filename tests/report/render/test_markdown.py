@@ -34,5 +34,4 @@ def test_a_hostile_name_reads_as_itself() -> None:
 
 
 def test_line_ends_are_blanks() -> None:
-    """A name with a line end does not end its row."""
     assert escape("a\nb\r\n c") == "a b c"

@@ -14,7 +14,6 @@ from tests.report.captured import capture
 
 
 def trace_of_memory(path: Path, *, recorded: bool) -> Path:
-    """Write a trace with memory events; its head says so or not."""
     (seed,) = (each for each in seeds._memory() if each.kind == "json")
     whole = {"profile_memory": int(recorded), **json.loads(seed.data)}
     text = json.dumps(whole).encode()
@@ -70,7 +69,6 @@ def test_two_snapshots_are_compared(tmp_path: Path) -> None:
 
 
 def test_snapshots_that_hold_the_same_differ_in_nothing(tmp_path: Path) -> None:
-    """Only the totals are shown."""
     path = built.write(tmp_path / "a.pickle", built.training())
     other = built.write(tmp_path / "b.pickle", built.training())
     shown = run("diff", path, other).stdout

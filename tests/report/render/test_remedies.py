@@ -13,7 +13,6 @@ from tests.programs import TOP
 
 
 def reasons() -> list[str]:
-    """Give the texts with which formulas say that they do not know."""
     sources = [file.read_text(encoding="utf-8") for file in (TOP / "pyprof" / "ops").glob("*.py")]
     return sorted(
         {text for source in sources for text in re.findall(r'Unknown\(f?"([^"]+)"', source)}
@@ -44,5 +43,4 @@ def test_what_a_reason_says_to_do_stands_apart(reason: str) -> None:
 
 @pytest.mark.parametrize("reason", ["no marker", "only ranges, no op"])
 def test_work_without_an_op_needs_the_instrumentation(reason: str) -> None:
-    """Which pyprof.init() is."""
     assert "pyprof.init()" in explained(reason)[1]

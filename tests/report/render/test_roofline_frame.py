@@ -24,14 +24,12 @@ REAL = {
 
 
 def point(intensity: float, flops_per_s: float, share: float = 0.1) -> Point:
-    """Make a point."""
     return Point(
         "op", "fprop", "kernel", None, None, 1, None, intensity, flops_per_s, share, "", ""
     )
 
 
 def box(on: LogAxes, label: Label) -> Box:
-    """Give the place that a label takes."""
     x, y = map(float, on.place(label.x, label.y))
     left = x if label.align == "left" else x - LETTER * len(label.text)
     bottom = y if label.above else y - LINE

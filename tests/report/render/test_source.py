@@ -80,7 +80,6 @@ OUTSIDE: dict[str, Callable[[Path, Path], object]] = {
     [pytest.param([], id="", marks=pytest.mark.slow), pytest.param(["--source", "."], id="source")],
 )
 def test_no_way_leads_out_of_the_folder(way: str, given: list[str], home: Path) -> None:
-    """Not on the terminal, and not in a file."""
     net = naming(OUTSIDE[way](home / "project" / "link.py", home / "settings.py"))
     assert PRIVATE not in run("lines", *given, net).stdout
     assert run("export", *given, net, "-o", "net.prof").code == 0
@@ -184,7 +183,6 @@ def test_a_path_below_the_folder_is_that_file(home: Path) -> None:
 
 
 def test_the_source_is_no_output(home: Path) -> None:
-    """It is read, as the capture is."""
     del home
     Path("train.py").write_text("x = 1\n")
     done = run("lines", "--source", ".", naming("train.py"), "-o", "train.py")

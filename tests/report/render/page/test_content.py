@@ -71,7 +71,6 @@ def test_pages_of_real_captures_add_up(pair: tuple[str, str], captures: Path) ->
 
 
 def strip(found: Content) -> Strip:
-    """Give what is drawn."""
     strips = found.parts["steps"].strips
     assert strips is not None
     drawn: Strip = strips.strip(found.brief.steps)
@@ -107,7 +106,6 @@ def test_of_many_ranks_the_first_are_drawn(tmp_path: Path) -> None:
 
 
 def shown(found: Content, sources: Path | None = None) -> dict[str, Mapping[str, Any]]:
-    """Give what the parts show, by their name."""
     selectable = Selectable(found.facts)
     made = {
         name: part.section(parts.Page(found.brief, selectable, found.parts.get(name), sources))

@@ -16,12 +16,10 @@ from tests.report.captured import capture
 
 
 def found(file: Path) -> pa.Table:
-    """Give the facts of a capture."""
     return chosen_facts(row_facts(source.load(str(file)).table))
 
 
 def test_facts_add_up_by_every_text(tmp_path: Path) -> None:
-    """As the rows do, added up one by one."""
     table = source.load(str(capture(tmp_path / "net.sqlite", steps=2))).table
     combinations = chosen_facts(row_facts(table))
     for name in ("op", "dir", "line", "kernel", "family", "tc", "bound"):
@@ -54,7 +52,6 @@ def test_those_of_two_captures_add_up(tmp_path: Path) -> None:
 
 
 def select(data: dict[str, Any], key: str) -> list[int]:
-    """Give the facts of a key as the page's script does."""
     tests = [condition.split("=") for condition in key.split()]
     return [
         place

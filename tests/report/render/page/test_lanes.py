@@ -17,14 +17,12 @@ from tests.report.captured import STEP_NS, capture
 
 
 def gather(file: Path, chosen: str | None = None) -> Gathered:
-    """Look at a capture."""
     loaded = source.load(str(file))
     found = overview(loaded, chosen)
     return Gathered(loaded, found, row_facts(loaded.table, found.rows))
 
 
 def draw(gathered: Gathered) -> Lanes:
-    """Give the lanes of a capture that has times."""
     drawn = lanes.lanes(gathered)
     assert drawn is not None
     return drawn
@@ -189,7 +187,6 @@ def test_captures_are_drawn_below_each_other(tmp_path: Path) -> None:
 
 
 def test_a_pause_of_the_profiler_is_no_idle_time(tmp_path: Path) -> None:
-    """It is drawn as what it is."""
     work = [
         Work(at=(1000, 1250), call=(900, 910)),
         Work(kind="none", api="cudaProfilerStop_v4000", call=(1290, 1300)),

@@ -172,7 +172,6 @@ def test_a_device_without_events_is_drawn(tmp_path: Path) -> None:
 
 
 def test_sentences_say_what_grows_and_what_failed(tmp_path: Path) -> None:
-    """Without folders."""
     device = built.training(5, leak=64 * 1024)
     device.oom(1 << 30, 5 << 20, built.CALL, built.user(10))
     said = " ".join(memory.picture(_highest(tmp_path, device)).sentences)

@@ -15,7 +15,6 @@ from tests.report.captured import STEP_NS, capture
 
 
 def drawn(file: Path) -> Strip:
-    """Give the strip of a capture."""
     loaded = source.load(str(file))
     found = overview(loaded)
     cut = strips(loaded, found)
