@@ -13,7 +13,9 @@ X = [64, 64]
 REAL_MM = call("mm", [X, X], call("resolve_conj", [X]))
 EMPTY = call("empty_strided", [[], []])
 DETACH = call("detach", [X])
-NEW_EMPTY = call("new_empty", [X], call("empty", [[]]))
+EMPTY_ALONE = call("empty", [[]])
+NEW_EMPTY = call("new_empty", [X], EMPTY_ALONE)
+PERMUTED = call("empty_permuted", [[]], EMPTY_ALONE, call("as_strided", [X]))
 
 
 def _mode(*inside: Called, kind: str = "PythonDispatchMode") -> Called:
@@ -42,8 +44,32 @@ def _read(folder: Path, *calls: Called) -> schema.Capture:
         call("randn", [[]], call("prims::normal", [[]], EMPTY)),
         call("uniform_", [X], call("prims::uniform", [X], EMPTY), call("copy_", [X, X])),
         call("convolution_backward", [X, X], NEW_EMPTY, NEW_EMPTY),
+        call("embedding", [X, X], NEW_EMPTY),
+        call("ones", [[]], EMPTY_ALONE),
+        call("new_zeros", [X], call("full", [[]], EMPTY_ALONE)),
+        call("lerp_", [X, X], call("lerp", [X, X], PERMUTED)),
+        call("full_like", [X], call("empty_like", [X], PERMUTED), call("fill_", [X])),
+        call(
+            "contiguous",
+            [X],
+            call("clone", [X], call("empty_like", [X], PERMUTED), call("copy_", [X, X])),
+        ),
     ],
-    ids=["fake", "fake again", "fake outside", "product", "random", "in place", "convolution"],
+    ids=[
+        "fake",
+        "fake again",
+        "fake outside",
+        "product",
+        "random",
+        "in place",
+        "convolution",
+        "lookup",
+        "ones",
+        "zeros",
+        "by reference",
+        "filled",
+        "copied",
+    ],
 )
 def test_ops_on_tensors_without_data_are_no_rows(tmp_path: Path, fake: Called) -> None:
     """Nor is what is around or inside of them; they are counted, and real ones stay."""
@@ -69,6 +95,28 @@ def test_real_work_under_a_mode_of_dispatch_stays(tmp_path: Path, real: Called) 
     capture = _read(tmp_path, real)
     assert (_work(capture), capture.traced_ops) == (["aten::mm"], 0)
     assert not any("left out" in warning for warning in capture.warnings)
+
+
+@pytest.mark.parametrize(
+    ("real", "row"),
+    [
+        (call("zeros", [[]], EMPTY_ALONE, call("zero_", [X])), "zero_"),
+        (call("full", [[]], EMPTY_ALONE, call("fill_", [X])), "fill_"),
+        (call("embedding", [X, X], call("index_select", [X, X], EMPTY_ALONE)), "index_select"),
+        (call("contiguous", [X], call("clone", [X], call("empty_like", [X], EMPTY_ALONE),
+                                      call("copy_", [X, X]))), "copy_"),
+        (call("linalg_qr", [X], NEW_EMPTY), "linalg_qr"),
+        # the step counter of AdamW, whose parameters are on the meta device
+        (call("add_", [[], []], call("to", [[]], call("_to_copy", [[]], EMPTY,
+                                                      call("copy_", [[], []])))), "add_"),
+        (call("mul_", [X, []]), "mul_"),
+    ],
+)  # fmt: skip
+def test_real_work_between_ops_without_data_stays(tmp_path: Path, real: Called, row: str) -> None:
+    """An op that leaves the same in the trace of either device is a row: it may be real."""
+    meta = call("addcmul_", [X, X, X], call("addcmul", [X, X, X], PERMUTED))
+    capture = _read(tmp_path, meta, real, meta)
+    assert (_work(capture), capture.traced_ops) == ([f"aten::{row}"], 2)
 
 
 def test_an_op_whose_result_a_mode_had_kept_is_no_row(tmp_path: Path) -> None:
