@@ -12,7 +12,10 @@ from tests.programs import TOP
 
 FORMATS = (TOP / "docs" / "formats.md").read_text(encoding="utf-8")
 CAPTURES = (TOP / "docs" / "captures.md").read_text(encoding="utf-8")
-PAGES = [*sorted((TOP / "docs").glob("*.md")), TOP / "README.md", TOP / "CONTRIBUTING.md"]
+PAGES = [
+    *sorted((TOP / "docs").glob("*.md")),
+    *(TOP / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+]
 
 
 def _keys(text: str) -> list[str]:

@@ -28,77 +28,66 @@ def test_importing_pyprof_loads_nothing_heavy() -> None:
     assert (done.stdout.split(), done.stderr) == ([], "")
 
 
-@pytest.mark.parametrize("command", [[], *([name] for name in names())], ids=" ".join)
-def test_help_loads_nothing_heavy(command: list[str]) -> None:
+HELP = f"""
+import contextlib, io, sys
+from pyprof.__main__ import main
+for command in sys.argv[1:]:
+    said = io.StringIO()
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(said):
+        main([*command.split(), "--help"])
+    assert said.getvalue().startswith("Usage:"), command
+    assert not {{*{HEAVY!r}}} & {{*sys.modules}}, command
+"""
+
+
+def test_help_loads_nothing_heavy() -> None:
     """The help of the group and of each command appears before anything heavy is loaded."""
-    done = python("-c", RUN + LOADED, *command, "--help")
-    lines = done.stdout.splitlines()
-    assert (lines[0].split()[0], lines[-1], done.stderr) == ("Usage:", "", "")
-
-
-@pytest.mark.parametrize("command", ["parse", "prof", "summary"])
-def test_a_json_trace_loads_neither_pandas_nor_sqlites_driver(tmp_path: Path, command: str) -> None:
-    """Pandas and SQLite's driver take longer to load than a small trace to read."""
-    trace = tmp_path / "trace.json"
-    trace.write_text(kineto_json.text([kineto_json.launch(1, 10), kineto_json.kernel(1, 20)]))
-    done = python("-c", RUN + LOADED, command, "-q", str(trace))
-    assert (done.stdout.splitlines()[-1], done.stderr) == ("numpy pyarrow", "")
+    done = python("-c", HELP, "", *names())
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 OTHERS = """
 others = [f"pyprof.readers.{name}" for name in ("nsys", "nvprof", "ncu", "_sqlite", "_ncu_csv")]
-print(*{"sqlite3", *others} & {*sys.modules})
+print(*{"sqlite3", "pyarrow.parquet", *others} & {*sys.modules})
 """
 
 
-def test_a_json_trace_loads_no_reader_of_another_tool(tmp_path: Path) -> None:
-    """The readers of other tools take a tenth of the time that a small trace does."""
+@pytest.mark.parametrize("command", ["parse", "prof", "summary"])
+def test_a_json_trace_loads_nothing_that_it_does_not_need(tmp_path: Path, command: str) -> None:
+    """What else there is takes longer to load than a small trace to read."""
     trace = tmp_path / "trace.json"
     trace.write_text(kineto_json.text([kineto_json.launch(1, 10), kineto_json.kernel(1, 20)]))
-    done = python("-c", RUN + OTHERS, "parse", "-q", str(trace))
-    assert (done.stdout.splitlines()[-1], done.stderr) == ("", "")
+    done = python("-c", RUN + LOADED + OTHERS, command, "-q", str(trace))
+    loaded, others = done.stdout.splitlines()[-2:]
+    assert (loaded, done.stderr) == ("numpy pyarrow", "")
+    assert command != "parse" or not others
 
 
-def test_dict_lines_load_nothing_of_parquet(tmp_path: Path) -> None:
-    """Arrow's part for Parquet loads its file systems, and these SSL: 12 ms."""
-    trace = tmp_path / "trace.json"
-    trace.write_text(kineto_json.text([kineto_json.launch(1, 10), kineto_json.kernel(1, 20)]))
-    done = python("-c", f"{RUN}print('pyarrow.parquet' in sys.modules)", "parse", "-q", str(trace))
-    assert (done.stdout.splitlines()[-1], done.stderr) == ("False", "")
-
-
-FRAME = """
-import pyarrow, sys
+PREPARED = """
+import atexit, gc, os, sys
+atexit.register(lambda: print(gc.get_freeze_count() > 0))  # runs last
 from pyprof import arrow_setup
 arrow_setup.prepare()
+import pyarrow
+from numpy._core import multiarray
 assert pyarrow.array([1, 2]).to_pylist() == [1, 2] and "pandas" not in sys.modules
-assert pyarrow.default_memory_pool().backend_name == "system"
-finders = {type(finder).__module__ for finder in sys.meta_path}
-print(*pyarrow.table({"a": [1, 2]}).to_pandas().a, *finders & {arrow_setup.__name__})
-"""
-
-
-def test_arrow_makes_frames_though_pandas_was_hidden() -> None:
-    """Pandas is hidden from Arrow's first look alone."""
-    assert python("-c", FRAME).stdout.split() == ["1", "2"]
-
-
-GROUPS = """
-from pyprof import arrow_setup
-arrow_setup.prepare()
-import os, pyarrow
 table = pyarrow.table({"key": ["a", "b"] * 1000, "value": [1.0] * 2000})
 table.group_by("key").aggregate([("value", "sum")])
 names = [*pyarrow.supported_memory_backends()]
 pools = [getattr(pyarrow, name + "_memory_pool")() for name in names]
 print(*(name for name, pool in zip(names, pools) if pool.max_memory()))
-print(os.environ.get("ARROW_DEFAULT_MEMORY_POOL"))
+print(os.environ.get("ARROW_DEFAULT_MEMORY_POOL"), multiarray._get_madvise_hugepage())
+finders = {type(finder).__module__ for finder in sys.meta_path}
+print(*pyarrow.table({"a": [1, 2]}).to_pandas().a, *finders & {arrow_setup.__name__})
+assert not gc.get_freeze_count()
 """
 
 
-def test_groups_take_their_memory_where_all_else_does() -> None:
-    """Arrow's own allocators are not used; what this process starts is not told of it."""
-    assert python("-c", GROUPS).stdout.split() == ["system", "None"]
+def test_what_a_prepared_process_does_without() -> None:
+    """Arrow's allocators, pages to clear, pandas but for frames, a last collection of garbage."""
+    pytest.importorskip("numpy", minversion="2.0")
+    said = python("-c", PREPARED).stdout.splitlines()
+    assert said == ["system", "None False", "1 2", "True"]
 
 
 WORKER = """
@@ -113,20 +102,6 @@ def test_a_worker_is_set_up_as_the_command_is() -> None:
     """Pandas is hidden from Arrow in the processes that read captures side by side, too."""
     pytest.importorskip("pandas")
     assert python("-c", WORKER).stdout.split() == ["False"]
-
-
-PAGES = """
-from pyprof import arrow_setup
-arrow_setup.prepare()
-from numpy._core import multiarray
-print(multiarray._get_madvise_hugepage())
-"""
-
-
-def test_arrays_ask_for_no_large_pages() -> None:
-    """Of these the system clears more than most arrays use; NumPy says what it will do."""
-    pytest.importorskip("numpy", minversion="2.0")
-    assert python("-c", PAGES).stdout.split() == ["False"]
 
 
 THREADS = """
@@ -150,17 +125,3 @@ def test_loading_numpy_starts_no_threads(
     if set_by_user:
         monkeypatch.setenv("OPENBLAS_NUM_THREADS", set_by_user)
     assert python("-c", THREADS).stdout.split() == ["1", str(set_by_user)]
-
-
-END = """
-import atexit, gc
-atexit.register(lambda: print(gc.get_freeze_count() > 0))  # runs last
-from pyprof import arrow_setup
-arrow_setup.prepare()
-assert not gc.get_freeze_count()
-"""
-
-
-def test_a_process_that_ends_collects_no_garbage() -> None:
-    """What it holds is kept from the collector then, and not before."""
-    assert python("-c", END).stdout.split() == ["True"]

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.prof.columns import COLUMNS
 from tests import commands, forks, programs
 from tests.programs import TOP
 
@@ -126,16 +125,3 @@ def test_the_documents_are_up_to_date() -> None:
     """Sample output and tables of columns are what the code gives now."""
     done = programs.python(str(TOP / "docs" / "readme.py"), "--check")
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_the_table_lists_every_column() -> None:
-    """The names and meanings in the README are those that are registered."""
-    assert all(f"| `{column.name}` | {column.help} |" in README for column in COLUMNS.values())
-
-
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/README.md"])
-def test_links_lead_somewhere(name: str) -> None:
-    """Each relative link of a document names a file that is there."""
-    page = TOP / name
-    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
-    assert [link for link in links if not (page.parent / link).exists()] == []

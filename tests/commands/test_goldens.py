@@ -98,6 +98,8 @@ def test_a_capture_differs_in_nothing_from_itself(pair: Pair) -> None:
     assert done.code == 0, done.stderr
     assert rows
     assert {(row["status"], row["change_ns"]) for row in rows} == {("same", "0.0")}
+    shown = run("diff", pair.a, pair.a, "-q").stdout
+    assert shown.endswith("no op changed by more than 1 %\n")
 
 
 def test_export_as_markdown(pair: Pair, tmp_path: Path) -> None:

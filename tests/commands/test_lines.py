@@ -103,12 +103,6 @@ def test_a_capture_of_blocking_launches_is_told(tmp_path: Path) -> None:
     assert BLOCKING in run("summary", path).stdout
 
 
-def test_chosen_steps_alone_count(project: Path) -> None:
-    """`--steps` needs steps: the small network repeats four times."""
-    done = run("lines", "--source", project / "src", "--steps", "9:", project / "net.dict")
-    assert (done.code, done.stdout) == (2, "")
-
-
 @pytest.mark.parametrize(
     ("path", "expected"),
     [

@@ -2,7 +2,6 @@
 
 import ast
 import os
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -142,29 +141,6 @@ def test_real_nsys(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("'op': 'linear'" in text for text in texts)
     if not machine.find_gpus():
         assert "no GPU work was captured: there is no GPU here" in done.stderr
-
-
-@pytest.mark.skipif(shutil.which("torchrun") is None, reason="no torchrun on PATH")
-def test_torchrun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under torchrun each rank leaves a file of its own, with the rank in it."""
-    script = tmp_path / "ddp.py"
-    script.write_text(
-        "import torch, torch.distributed as dist\n"
-        "dist.init_process_group('gloo')\n"
-        "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 4))\n"
-        "model(torch.ones(2, 8)).sum().backward()\n"
-        "dist.destroy_process_group()\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", os.getcwd())  # noqa: PTH109 - where pyprof is
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    ours = ["-m", "pyprof.capture", "--tool", "torch", "-o", str(tmp_path / "net"), str(script)]
-    subprocess.run([*launcher, *ours], check=True, capture_output=True, timeout=300)
-    for rank in (0, 1):
-        path = tmp_path / f"net.rank{rank}.pt.trace.json.gz"
-        from pyprof.readers import kineto  # noqa: PLC0415
-
-        found = kineto.read(path)
-        assert set(found.activities["rank"].to_pylist()) == {rank}
 
 
 def test_usage() -> None:

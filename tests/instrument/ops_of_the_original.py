@@ -158,8 +158,3 @@ def images(t: Tensors) -> Iterator[Made]:
 FAMILIES: tuple[Callable[[Tensors], Iterator[Made]], ...] = (
     convolutions, pools, activations, layers, losses, images,
 )  # fmt: skip
-
-
-def all_calls(dtype: torch.dtype) -> Iterator[Made]:
-    for family in FAMILIES:
-        yield from family(Tensors(dtype))

@@ -14,7 +14,6 @@ from pyprof.readers import _sqlite_pages
 from pyprof.readers._sqlite_pages import NotPlainError, Pick, batches
 
 _TYPES = {"number": pa.int64(), "text": pa.string(), "blob": pa.binary()}
-_EMPTY = {"number": None, "text": "", "blob": b""}
 _INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.integers(-300, 300)
 _WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=9)
 _TEXTS = st.builds(lambda word, times: word * times, _WORDS, st.sampled_from([0, 1, 1, 9, 700]))
