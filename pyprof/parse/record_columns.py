@@ -17,46 +17,36 @@ from pyprof.parse.records import Coded, combinations, encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from concurrent.futures import Executor, Future
 
     from numpy.typing import NDArray
 
     from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.parse.forward_backward import Partners
     from pyprof.parse.paths import Path
     from pyprof.parse.records import Column
     from pyprof.parse.sequence import Numbered
+    from pyprof.parse.sites import Sites
     from pyprof.parse.sweep import DescribedSweep
     from pyprof.schema import Capture
 
 
-class Called(NamedTuple):
-    """Per row: how it was called."""
-
-    via: Integers
-    replay: Integers
-    """As in `Sites`."""
-    flow: Integers
-    """A number of what counts sequence numbers for itself."""
-
-
 class Around(NamedTuple):
-    """Per row: the described paths of the ranges that it belongs to; NONE where there is none."""
+    """Per row: the ranges of the sweep that it belongs to; NONE where there is none."""
 
-    path: Integers
-    """Of the innermost range around the call."""
-    partner: Integers
-    """Of the forward op."""
-    place: Integers
-    """Of the forward op whose layer and line are the row's."""
+    leaf: Integers
+    """The innermost range around the call."""
+    partner: Partners
+    """The forward op."""
     user_range: Integers
-    """Of the range whose layers count where no op's do; see `user_ranges.around`."""
+    """The range whose layers count where no op's do; see `user_ranges.around`."""
     free: dict[int, list[str]]
     """Names of start/end ranges around some rows."""
-    engine: Mask
-    """Rows launched on a thread of the engine, outside of its nodes."""
-    called: Called
-    numbered: Future[Numbered]
-    """What is known of the ranges around each row, whatever their paths."""
+    site: Sites
+
+    @property
+    def ranges(self) -> tuple[Integers, Integers, Integers, Integers]:
+        """Ranges whose paths are to be put into words."""
+        return self.leaf, self.partner.op, self.partner.place, self.user_range
 
 
 def of_work(capture: Capture, activities: pa.Table, launch: Ints) -> dict[str, Column]:
@@ -71,22 +61,16 @@ def of_work(capture: Capture, activities: pa.Table, launch: Ints) -> dict[str, C
 
 
 def build(
-    activities: pa.Table, sweep: DescribedSweep, around: Around, beside: Executor
+    activities: pa.Table, sweep: DescribedSweep, around: Around, numbered: Numbered
 ) -> dict[str, Column]:
-    """Build the columns of `schema.RECORD` that tell of what is around each row.
-
-    `beside` works at the same time; NumPy and Arrow do so outside Python's lock.
-    """
-    described, partner, called = sweep.described, around.partner, around.called
-    nowhere = len(described) - 1
-    path = np.where(around.path == NONE, np.int32(nowhere), around.path)
-    counting = beside.submit(
-        lambda: sequence.count(sweep, around.numbered.result(), path, called.flow)
-    )
-    direction = _direction(activities, described, path, around)
+    """Build the columns of `schema.RECORD` that tell of what is around each row."""
+    described, site = sweep.described, around.site
+    leaf, partner, place, user_range = map(sweep.path, around.ranges)
+    path = np.where(leaf == NONE, np.int32(len(described) - 1), leaf)
+    direction = _direction(activities, described, path, user_range, around.partner.engine)
     # A collective is of many parameters, not of the one that it waited for.
-    place = np.where(direction.index == _COMM, partner, around.place)
-    layered = _layered(described, _own(described, path, place, 0), place, around.user_range)
+    place = np.where(direction.index == _COMM, partner, place)
+    layered = _layered(described, _own(described, path, place, 0), place, user_range)
     layers = recomputation.full_layers(described)
     built = {
         "reprMarkers": Coded(path, [list(entry.modules) for entry in described]),
@@ -98,12 +82,12 @@ def build(
         **_forward(described, layers, partner, place),
         **paths.arguments(described, path, partner),
     }
-    built |= counting.result()
+    built |= sequence.count(sweep, numbered, path, sites.flow(site))
     built |= _collective(activities, described, path, built["opId"], direction)
-    return built | _sites(called, built)
+    return built | _sites(site, built)
 
 
-def _sites(site: Called, built: Mapping[str, Column]) -> dict[str, Column]:
+def _sites(site: Sites, built: Mapping[str, Column]) -> dict[str, Column]:
     """Say how each row's op was found, and of which replay of a graph the row is part."""
     marker, op, forward = (_says(built[name]) for name in ("marker", "op", "fwdOp"))
     by_forward = forward & ~marker & (site.via == sites.LAUNCH)
@@ -278,7 +262,11 @@ _COMM = _DIRECTIONS.index("comm")
 
 
 def _direction(
-    activities: pa.Table, described: Sequence[Path], path: Integers, around: Around
+    activities: pa.Table,
+    described: Sequence[Path],
+    path: Integers,
+    user_range: Integers,
+    on_engine: Mask,
 ) -> Coded:
     """Say what each activity is part of; of copy, comm, bprop, optim and fprop the first.
 
@@ -301,7 +289,7 @@ def _direction(
     )
     says = np.array([_DIRECTIONS.index(entry.says) for entry in described], np.int32)
     code: NDArray[np.int32] = says.take(path)
-    code = np.where(code > 0, code, says.take(around.user_range))
+    code = np.where(code > 0, code, says.take(user_range))
     kind = np.asarray(activities.column("kind"))
     name, names = _coded_names(activities)
     comm = np.array([communicates(text) for text in map(demangle, names)], bool)[name]
@@ -309,7 +297,7 @@ def _direction(
         (some_op & (code <= 1), 1),
         (initialises, 0),
         (optimizer | updates, 3),
-        (backward | (around.engine & some_op & ~called), 2),
+        (backward | (on_engine & some_op & ~called), 2),
         (comm, _COMM),
         ((kind == schema.MEMCPY) | (kind == schema.MEMSET), 5),
     ):

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from pyprof.parse.sweep import Sweep
 
 
-def of_rows(sweep: Sweep, leaf: Ints) -> Coded | None:
-    """Give the size of the result of each row's innermost op call, null if unknown.
+def column(sweep: Sweep, leaf: Ints) -> dict[str, Coded]:
+    """Build the column of result sizes of each row's innermost op call; {} if none is known.
 
-    `leaf` is the range that each row is launched in, NONE for none. None where no row has one.
+    `leaf` is the range that each row is launched in, NONE for none.
     """
     number = np.full(len(sweep.nest.parent) + 1, NONE)
     values: list[list[int]] = []
@@ -41,7 +41,7 @@ def of_rows(sweep: Sweep, leaf: Ints) -> Coded | None:
         number[pairs[sized, 0]] = code[which[sized]]
         values += [list(size or ()) for size in sizes]
     index = number[leaf]
-    return Coded(index, values) if (index != NONE).any() else None
+    return {"resultSize": Coded(index, values)} if (index != NONE).any() else {}
 
 
 def _pairs(sweep: Sweep, around: tuple[str, ...], called: tuple[str, ...]) -> Ints:

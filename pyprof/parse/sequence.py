@@ -47,7 +47,6 @@ def number(
     if old.any():
         seqs, calls = _pruned(sweep, seqs, old), None
     numbers = _distinct_numbers(sweep, seqs, old)
-    # Texts, which take most memory, come last: what works beside this takes most at first.
     columns: dict[str, Column] = {
         "opId": _op_ids(sweep, chain, ops, seqs, instance),
         "callIds": _call_ids(calls or _together(ops, seqs), len(sweep.row), instance),

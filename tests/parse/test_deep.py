@@ -175,8 +175,8 @@ def test_only_the_innermost_are_kept_of_too_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The op is there, and a warning says what is not."""
-    monkeypatch.setattr(assemble, "_NAMES", 5)
-    monkeypatch.setattr(assemble, "_LEAST", 2)
+    monkeypatch.setattr(assemble, "_MAX_NAMES", 5)
+    monkeypatch.setattr(assemble, "_MIN_NAMES", 2)
     texts = ["layer:a", "layer:b", "layer:c", "aten::mm, seq = 4"]
     ranges = [Range(text, (n, 100 - n)) for n, text in enumerate(texts)]
     found = parse_file(nsys_db(tmp_path / "net.sqlite", [Work(call=(50, 51))] * 2, ranges))
@@ -189,8 +189,8 @@ def test_only_the_last_are_kept_of_too_many_that_need_not_nest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of start/end layers, too."""
-    monkeypatch.setattr(assemble, "_NAMES", 2)
-    monkeypatch.setattr(assemble, "_LEAST", 2)
+    monkeypatch.setattr(assemble, "_MAX_NAMES", 2)
+    monkeypatch.setattr(assemble, "_MIN_NAMES", 2)
     ranges = [Range(f"layer:l{n}", (n, 100 + n), style=60, end_tid=11) for n in range(4)]
     found = parse_file(nsys_db(tmp_path / "net.sqlite", [Work(call=(50, 51))], ranges))
     assert found.arrow("layer").to_pylist() == [["l2", "l3"]]
