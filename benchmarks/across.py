@@ -17,8 +17,8 @@ import time
 
 import numpy as np
 
-from pyprof.inputs.engine import tree
-from pyprof.report.ranks import findings, tables
+from pyprof.analysis.ranks import findings, tables
+from pyprof.inputs.executor import tree
 
 _GROUPS = ((2, 24), (8, 4), (None, 2))  # ranks of each, None: all; collectives of a step
 _EVERY_NS, _MOVES_NS = 1_000_000, 300_000

@@ -17,7 +17,7 @@ import numpy as np
 from pyprof.errors import PyprofError
 from pyprof.inputs import model_config
 from pyprof.parse import record_file
-from pyprof.prof.columns import COLUMNS
+from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.coverage import cost_coverage
 from pyprof.prof.table import Override, Table
 

@@ -29,7 +29,7 @@ from torch import nn
 
 import pyprof
 from pyprof.instrument import lifecycle
-from pyprof.instrument.emit import Sink, tool_listens
+from pyprof.instrument.ranges.emit import Sink, tool_listens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

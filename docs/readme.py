@@ -16,9 +16,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pyprof.prof.columns import COLUMNS
-from pyprof.report.answers import json_schema
-from pyprof.report.frame import meanings
+from pyprof.answers import json_schema
+from pyprof.frame import meanings
+from pyprof.prof.columns.standard import COLUMNS
 
 TOP = Path(__file__).resolve().parents[1]
 README = TOP / "README.md"

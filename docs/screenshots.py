@@ -13,7 +13,7 @@ sys.path[:0] = [str(TOP), str(TOP / "docs")]
 
 import gallery  # noqa: E402 - beside this file
 
-from tests.report.browser import browser, drawn  # noqa: E402 - the tests' browser
+from tests.analysis.browser import browser, drawn  # noqa: E402 - the tests' browser
 
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver

@@ -31,7 +31,7 @@ _EXPORTS: dict[str, str] = {
     "annotate": "pyprof.instrument",
     "enabled": "pyprof.instrument",
     "init": "pyprof.instrument",
-    "load": "pyprof.report.frame",
+    "load": "pyprof.frame",
     "nvtx": "pyprof.nvtx",
     "print_timings": "pyprof.instrument",
     "profile": "pyprof.capture.recorded_block",

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 if __name__ == "__main__":  # first of all: the rest takes its time to load
-    from pyprof import signals
+    from pyprof.process import signals
 
     signals.quietly_until_begun()
 

@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO, cast
 
 import click
 
-from pyprof import drafts, guard, other_words, safe, signals, streams
+from pyprof import aliases, overwrite_guard, sanitize
+from pyprof.cli_types import complete_files, meant
 from pyprof.errors import PyprofError, refused
-from pyprof.parameters import complete_files, meant
+from pyprof.process import atomic_files, signals, stdio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-STDOUT = guard.STDOUT
+STDOUT = overwrite_guard.STDOUT
 
 
 def say(text: str) -> None:
     """Tell the user something on stderr, as `streams.say` does; inputs are named as given."""
-    streams.say(guard.current().as_given(text))
+    stdio.say(overwrite_guard.current().as_given(text))
 
 
 class Main(click.Command):
@@ -39,7 +40,7 @@ class Main(click.Command):
         except click.NoSuchOption as error:
             raise self._of_rows(error) from None
         except OSError as error:
-            streams.silence(sys.stdout)
+            stdio.silence(sys.stdout)
             say(f"stdout: {error.strerror or error}")
             raise click.exceptions.Exit(1) from None
 
@@ -48,9 +49,7 @@ class Main(click.Command):
         name = error.option_name.lstrip("-")
         if not any("--where" in param.opts for param in self.params):
             return error
-        column = (
-            name if name in other_words.CHOSEN_BY else other_words.same(name, other_words.CHOSEN_BY)
-        )
+        column = name if name in aliases.CHOSEN_BY else aliases.same(name, aliases.CHOSEN_BY)
         if column is None:
             return error
         message = f"No such option {error.option_name!r}; rows are chosen by --where {column}=VALUE"
@@ -58,7 +57,7 @@ class Main(click.Command):
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401 - click's
         """Run it with the process's arguments, and end the process."""
-        streams.prepare()
+        stdio.prepare()
         run: Any = super().main
         if not standalone_mode:
             return run(*args, standalone_mode=False, **extra)
@@ -68,10 +67,10 @@ class Main(click.Command):
             except click.ClickException as error:
                 shown = io.StringIO()
                 error.show(shown)
-                streams.note(shown.getvalue())
+                stdio.note(shown.getvalue())
                 code = error.exit_code
             except click.Abort as error:
-                streams.note("Aborted!\n")
+                stdio.note("Aborted!\n")
                 by_signal = isinstance(error.__cause__, KeyboardInterrupt)
                 code = signals.INTERRUPTED if by_signal else 1
             except signals.Ended as ended:
@@ -120,7 +119,7 @@ class Command(Main):
             say(str(error))
             ctx.exit(1)
         except _ReaderGoneError:
-            streams.silence(sys.stdout)
+            stdio.silence(sys.stdout)
             ctx.exit(0)
         except MemoryError:
             say(_NO_MEMORY)
@@ -166,7 +165,7 @@ class _ReaderGoneError(Exception):
 def _force() -> click.Option:
     def keep(context: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: FBT001
         del param
-        guard.of_command(context).force = value
+        overwrite_guard.of_command(context).force = value
 
     help_text = "Allow -o to replace a capture. Inputs are never replaced."
     return click.Option(
@@ -205,8 +204,8 @@ def _decide(command: Command, ctx: click.Context) -> None:
     named = [text for value in others for text in _texts(value)]
     nothing = any(isinstance(p, click.Argument) and not ctx.params[p.name or ""]
                   for p in command.params)  # fmt: skip
-    output_guard = guard.of_command(ctx)
-    output_guard.reads([*named, *([guard.STDIN] if nothing else [])])
+    output_guard = overwrite_guard.of_command(ctx)
+    output_guard.reads([*named, *([overwrite_guard.STDIN] if nothing else [])])
     if target is not None:
         output_guard.decide(str(target))
         if not command.makes_folders:
@@ -250,7 +249,7 @@ def reading(places: Iterable[str]) -> None:
 
     Raises PyprofError where that is its output.
     """
-    guard.current().reads(places)
+    overwrite_guard.current().reads(places)
 
 
 @contextmanager
@@ -261,7 +260,7 @@ def output(target: str) -> Iterator[BinaryIO]:
 
     Raises PyprofError where it cannot be written, is what the command reads, or is a capture.
     """
-    output_guard = guard.current()
+    output_guard = overwrite_guard.current()
     output_guard.decide(target)
     if target == STDOUT or _is_stream(Path(target)):
         with _stream(target) as file:
@@ -271,7 +270,7 @@ def output(target: str) -> Iterator[BinaryIO]:
     name = None
     try:
         with signals.postponed():
-            handle, name = drafts.make(path)
+            handle, name = atomic_files.make(path)
         with os.fdopen(handle, "wb") as file:
             yield file
         _as_created(Path(name))
@@ -342,13 +341,13 @@ def _stream(target: str) -> Iterator[BinaryIO]:
         elif sys.stdout is None:  # closed by the shell: `>&-`
             raise PyprofError(_CLOSED)
         else:
-            yield streams.stdout()
+            yield stdio.stdout()
             sys.stdout.flush()
     except BrokenPipeError:
         raise _ReaderGoneError from None
     except OSError as error:
         if target == STDOUT:
-            streams.silence(sys.stdout)
+            stdio.silence(sys.stdout)
         raise _unwritable("stdout" if target == STDOUT else target, error) from None
 
 
@@ -367,10 +366,10 @@ def _unwritable(target: str, error: OSError | int) -> PyprofError:
 @contextmanager
 def progress(length: int, label: str, least: int) -> Iterator[Callable[[int], None]]:
     """Show a bar on stderr where that is a terminal and there are at least `least` steps."""
-    bar_of = cast("TextIO", streams.Bar())
+    bar_of = cast("TextIO", stdio.Bar())
     hidden = not bar_of.isatty() or length < least
     with click.progressbar(
-        length=length, label=safe.message(label), file=bar_of, hidden=hidden
+        length=length, label=sanitize.message(label), file=bar_of, hidden=hidden
     ) as bar:
         yield bar.update
 
@@ -386,13 +385,13 @@ def stages(count: int, *files: str, quiet: bool) -> Iterator[Callable[[str], Non
     Shown for large files alone, and not where the user wants `quiet`.
     """
     given_bytes = sum(Path(file).stat().st_size for file in files if Path(file).is_file())
-    bar_of = cast("TextIO", streams.Bar())
+    bar_of = cast("TextIO", stdio.Bar())
     hidden = quiet or not bar_of.isatty() or given_bytes < _LONG_BYTES
     with click.progressbar(
         length=count,
         show_eta=False,  # stages differ in length
         show_pos=True,
-        item_show_func=lambda stage: stage and safe.message(stage),
+        item_show_func=lambda stage: stage and sanitize.message(stage),
         file=bar_of,
         update_min_steps=0,  # the first stage ends none
         hidden=hidden,

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pyprof import cli, guard
+from pyprof import cli, overwrite_guard
+from pyprof.cli_types import Number, Quantity
 from pyprof.errors import CaptureError
-from pyprof.parameters import Number, Quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from pyprof.inputs.engine import Engine
+    from pyprof.inputs.executor import Engine
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Override
     from pyprof.prof.where import Condition
@@ -99,15 +99,15 @@ def reads_captures(
         @wraps(command)
         def opened(**given: Any) -> None:  # noqa: ANN401 - all options, the command's own, too
             named = [given.pop(name) for name in names]
-            paths = tuple(named) if len(named) > 1 else named[0] or (guard.STDIN,)
+            paths = tuple(named) if len(named) > 1 else named[0] or (overwrite_guard.STDIN,)
             workers, dask, quiet = (given.pop(name) for name in ("workers", "dask", "quiet"))
             if workers is not None and dask is not None:
                 raise click.UsageError("--workers and --dask exclude each other")
-            from pyprof.inputs import engine_choice  # noqa: PLC0415 - takes time to load
+            from pyprof.inputs import executor_choice  # noqa: PLC0415 - takes time to load
 
             stops = strict and given.pop("strict")
             one_set = paths if len(names) == 1 else ()
-            with engine_choice.opened(
+            with executor_choice.opened(
                 workers or 1, dask, strict=stops, quiet=quiet, sources=one_set, work=work
             ) as chosen:
                 command(captures=Captures(paths, chosen, quiet), **given)
@@ -143,14 +143,14 @@ def capture_options(command: Callable[..., None]) -> Callable[..., None]:
     )
     @wraps(command)
     def with_inputs(graph_captures: tuple[str, ...], counters: str | None, **given: Any) -> None:  # noqa: ANN401 - the command's own
-        from pyprof import arrow_setup  # noqa: PLC0415 - only where captures are read
-        from pyprof.readers import beside, settings  # noqa: PLC0415 - as above
+        from pyprof.process import arrow_setup  # noqa: PLC0415 - only where captures are read
+        from pyprof.readers import settings, sidecars  # noqa: PLC0415 - as above
 
         arrow_setup.prepare()
         for place in graph_captures:
             if not Path(place).exists():
                 raise CaptureError(f"{place}: no such file or folder; check --graph-captures")
-            cli.reading(str(path) for path in beside.in_graph_captures(Path(place)))
+            cli.reading(str(path) for path in sidecars.in_graph_captures(Path(place)))
         if counters is not None and not Path(counters).is_file():
             raise CaptureError(f"{counters}: no such file; check --counters")
         graphs = [*map(_absolute, graph_captures)]
@@ -163,7 +163,7 @@ def capture_options(command: Callable[..., None]) -> Callable[..., None]:
 def _absolute(place: str) -> str:
     """Spell a path as every other process can read it; messages name it as it was given."""
     absolute = str(Path(place).absolute())
-    guard.current().spelt(absolute, place.rstrip("/") or place)
+    overwrite_guard.current().spelt(absolute, place.rstrip("/") or place)
     return absolute
 
 

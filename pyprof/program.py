@@ -1,6 +1,6 @@
 """What the shell starts as `pyprof`. Little is loaded before Ctrl-C is seen to."""
 
-from pyprof import signals
+from pyprof.process import signals
 
 
 def main() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.analysis.captured import capture
 from tests.programs import TOP, generate
-from tests.report.captured import capture
 
 PAGE = (TOP / "CONTRIBUTING.md").read_text(encoding="utf-8")
 RECIPES: list[tuple[str, str]] = re.findall(
@@ -58,7 +58,7 @@ def test_an_op_is_one_file(copy: Path) -> None:
 
 def test_a_column_is_one_function(copy: Path) -> None:
     """The new column is in the help and in the CSV."""
-    with (copy / "pyprof/prof/columns.py").open("a", encoding="utf-8") as file:
+    with (copy / "pyprof/prof/columns/standard.py").open("a", encoding="utf-8") as file:
         file.write("\n\n" + _recipe("A column"))
     truth = generate(copy / "net.sqlite", "--kernels", "1")
     assert "  ms  " in _run(copy, "-m", "pyprof.prof", "--help")
@@ -80,7 +80,7 @@ def test_a_report_is_one_file(copy: Path) -> None:
 @pytest.mark.slow
 def test_a_section_of_the_page_is_one_file(copy: Path) -> None:
     """It stands where its order says, is listed among the sections, and names are escaped."""
-    parts = copy / "pyprof/report/render/page/parts"
+    parts = copy / "pyprof/render/page/parts"
     (parts / "in_words.py").write_text(_recipe("A section of the page"), encoding="utf-8")
     capture(copy / "net.sqlite")
     _run(copy, "-m", "pyprof", "report", "net.sqlite", "-o", "net.html")

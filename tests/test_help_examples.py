@@ -12,11 +12,11 @@ import pytest
 
 from pyprof.__main__ import main, names
 from tests import forks
+from tests.analysis.captured import capture
 from tests.capture_files.ncu import METRICS, Profiled, ncu_csv
 from tests.commands import run
 from tests.memory import built
 from tests.programs import TOP
-from tests.report.captured import capture
 
 TRAIN = """
 import sys, torch
@@ -99,8 +99,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def _small_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyprof.gpu.measured.CPU_SIDE", 32)
-    monkeypatch.setattr("pyprof.gpu.measured.CPU_COPY_BYTES", 1 << 12)
+    monkeypatch.setattr("pyprof.gpu.microbenchmark.CPU_SIDE", 32)
+    monkeypatch.setattr("pyprof.gpu.microbenchmark.CPU_COPY_BYTES", 1 << 12)
 
 
 IN_DOCS = documented()

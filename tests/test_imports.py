@@ -47,7 +47,8 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 OTHERS = """
-others = [f"pyprof.readers.{name}" for name in ("nsys", "nvprof", "ncu", "_sqlite", "_ncu_csv")]
+names = ("nsys", "nvprof", "ncu", "sqlite.tables", "ncu.tables")
+others = [f"pyprof.readers.{name}" for name in names]
 print(*{"sqlite3", "pyarrow.parquet", *others} & {*sys.modules})
 """
 
@@ -66,7 +67,7 @@ def test_a_json_trace_loads_nothing_that_it_does_not_need(tmp_path: Path, comman
 PREPARED = """
 import atexit, gc, os, sys
 atexit.register(lambda: print(gc.get_freeze_count() > 0))  # runs last
-from pyprof import arrow_setup
+from pyprof.process import arrow_setup
 arrow_setup.prepare()
 import pyarrow
 from numpy._core import multiarray
@@ -107,7 +108,7 @@ def test_a_worker_is_set_up_as_the_command_is() -> None:
 THREADS = """
 import os
 from pathlib import Path
-from pyprof import arrow_setup
+from pyprof.process import arrow_setup
 arrow_setup.prepare()
 names = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]  # Arrow's has its own
 print(names.count(Path("/proc/self/comm").read_text()), os.environ.get("OPENBLAS_NUM_THREADS"))

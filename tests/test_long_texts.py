@@ -5,15 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from pyprof import marker, safe, schema
+from pyprof import marker, sanitize, schema
 from pyprof.gpu import kernel_dtypes, kernel_names, kernel_roles, peak_formula, peaks, tensorcore
 from pyprof.marker import Call, batch, decode, serving_steps, user_ranges
 from pyprof.ops import registry
-from pyprof.parse import backward_nodes, paths
-from pyprof.prof import kernel_families, op_names
+from pyprof.parse.autograd import backward_nodes
+from pyprof.parse.ranges import range_stacks
+from pyprof.prof import op_names
+from pyprof.prof.kernels import kernel_families
 from pyprof.readers.kineto import gpu as kineto_gpu
 from pyprof.readers.kineto import texts as kineto_texts
-from pyprof.report.render.page import sections
+from pyprof.render.page import sections
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 
@@ -73,14 +75,14 @@ _LOOKS: dict[str, Callable[[str], object]] = {
     "op's cost": lambda text: registry.find(Call(text, text)),
     "type": decode._is_dtype,
     "node": backward_nodes.base_name,
-    "frame": lambda text: paths.user_line((text,)),
-    "line": paths.file_and_line,
+    "frame": lambda text: range_stacks.user_line((text,)),
+    "line": range_stacks.file_and_line,
     "GPU": peaks.find_card,
     "GPU's maker": peak_formula.is_cuda,
     "copy": lambda text: kineto_gpu.transfer_name(schema.MEMCPY, text),
     "generated": kineto_texts.is_generated,
     "frame of a trace": kineto_texts.frame,
-    "message": safe.message,
+    "message": sanitize.message,
     "sentence": sections.without_folders,
 }
 

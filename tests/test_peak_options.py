@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.analysis.captured import capture
 from tests.commands import run
 from tests.conftest import few
-from tests.report.captured import capture
 
 COMMANDS = {
     # command: what it writes, and its other options

@@ -9,8 +9,8 @@ import pytest
 
 from pyprof import cli
 from pyprof.__main__ import main
+from tests.analysis.captured import op
 from tests.builders import Range, Work, nsys_db
-from tests.report.captured import op
 
 pty = pytest.importorskip("pty", reason="terminals are others there")
 

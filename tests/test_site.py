@@ -14,8 +14,8 @@ import pytest
 
 from pyprof.__main__ import names
 from tests import commands
+from tests.analysis.browser import browser, errors, requests
 from tests.programs import TOP
-from tests.report.browser import browser, errors, requests
 
 DOCS = TOP / "docs"
 

@@ -1,7 +1,7 @@
 """`python -m pyprof.capture SCRIPT.py`."""
 
 if __name__ == "__main__":
-    from pyprof import signals
+    from pyprof.process import signals
 
     signals.quietly_until_begun()
 

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Literal, overload
 
 import torch
 
-from pyprof import drafts, instrument, safe
+from pyprof import instrument, sanitize
 from pyprof.errors import PyprofError
-from pyprof.instrument import emit, range_to_capture
+from pyprof.instrument.ranges import capture_range, emit
+from pyprof.process import atomic_files
 
 if TYPE_CHECKING:
     from contextlib import _GeneratorContextManager
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from pyprof.capture.recording import Recording
-    from pyprof.instrument.range_to_capture import Schedule
-    from pyprof.report.analysis.overview import Brief
+    from pyprof.analysis.summary.overview import Brief
+    from pyprof.capture.kineto.recording import Recording
+    from pyprof.instrument.ranges.capture_range import Schedule
 
 _SUFFIX = ".pt.trace.json.gz"
 
@@ -54,7 +55,7 @@ def profile(
     Steps end with `pyprof.step()`.
     """
     if name is None:
-        return range_to_capture.profile(schedule=schedule)
+        return capture_range.profile(schedule=schedule)
     return Profile(name, schedule)
 
 
@@ -92,7 +93,7 @@ class Profile:
             self._recording = _begin(self.name)
             Profile._running = self.name
             if self._schedule is not None:
-                self._stack.enter_context(range_to_capture.profile(schedule=self._schedule))
+                self._stack.enter_context(capture_range.profile(schedule=self._schedule))
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -131,7 +132,7 @@ class Profile:
         try:
             check_place(target)
             final = Path(os.path.realpath(target))
-            with drafts.folder(final) as folder:
+            with atomic_files.folder(final) as folder:
                 Path(shutil.copy(capture, folder)).replace(final)
         except OSError as error:
             raise PyprofError(
@@ -143,11 +144,11 @@ class Profile:
         return f"<pyprof.profile {self.name!r}: {self._said()}>"
 
     def _repr_html_(self) -> str:
-        from pyprof.report.render import block  # noqa: PLC0415 - it loads Arrow
+        from pyprof.render import notebook  # noqa: PLC0415 - it loads Arrow
 
         if isinstance(self._result, str):
-            return block.message(safe.message(self.name), self._result)
-        return block.tables(safe.message(self.name), self._result.brief, self._result.notes)
+            return notebook.message(sanitize.message(self.name), self._result)
+        return notebook.tables(sanitize.message(self.name), self._result.brief, self._result.notes)
 
     def _said(self) -> str:
         if isinstance(self._result, str):
@@ -173,7 +174,7 @@ class Profile:
     def _mark(self) -> None:
         """Let the recording of somebody else know of the block: its range, or a layer of it."""
         if self._running is None:
-            self._stack.enter_context(range_to_capture.profile(schedule=self._schedule))
+            self._stack.enter_context(capture_range.profile(schedule=self._schedule))
         self._stack.enter_context(instrument.annotate(self.name))
 
 
@@ -187,8 +188,8 @@ class Text(str):
 
 
 def _begin(name: str) -> Recording:
-    from pyprof.capture.recorder import Recorder  # noqa: PLC0415 - only who records needs it
-    from pyprof.capture.recording import Recording  # noqa: PLC0415 - as above
+    from pyprof.capture.kineto.recorder import Recorder  # noqa: PLC0415 - only who records needs it
+    from pyprof.capture.kineto.recording import Recording  # noqa: PLC0415 - as above
     from pyprof.capture.request import Request  # noqa: PLC0415 - as above
     from pyprof.capture.script import Target  # noqa: PLC0415 - as above
 
@@ -239,21 +240,21 @@ class _Result:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The rows."""
-        from pyprof.report.frame import load  # noqa: PLC0415 - it loads pandas
+        from pyprof.frame import load  # noqa: PLC0415 - it loads pandas
 
         return load(self.path)
 
     @cached_property
     def brief(self) -> Brief:
         """What the summary says, as data."""
+        from pyprof.analysis.summary import overview  # noqa: PLC0415 - as above
         from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
-        from pyprof.report.analysis import overview  # noqa: PLC0415 - as above
 
         return overview.summarise_brief(source.load(str(self.path)))
 
     def summary(self, by: str, top: int) -> Text:
         """What the summary says, as text."""
         from pyprof.commands.summary import sections  # noqa: PLC0415 - for a notebook only
-        from pyprof.report.render import text  # noqa: PLC0415 - it loads Arrow
+        from pyprof.render.text import formatting  # noqa: PLC0415 - it loads Arrow
 
-        return Text(text.finish(sections(self.brief, by, top, None), coloured=False).decode())
+        return Text(formatting.finish(sections(self.brief, by, top, None), coloured=False).decode())

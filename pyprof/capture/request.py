@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import guard
+from pyprof import overwrite_guard
 from pyprof.errors import PyprofError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from pyprof.capture.script import Target
-    from pyprof.instrument.range_to_capture import Schedule
+    from pyprof.instrument.ranges.capture_range import Schedule
 
 _RANGES = ("torch.cuda.profiler.start", "torch.cuda.profiler.profile", "pyprof.profile")
 _TRAINERS = "pyprof.trainers."
@@ -156,7 +156,7 @@ def set_aside(capture: Path, began_s: float) -> str:
 
     It would be taken for this run's.
     """
-    snapshot = guard.snapshot_beside(capture)
+    snapshot = overwrite_guard.snapshot_beside(capture)
     try:
         if snapshot.stat().st_mtime >= began_s:
             return ""
@@ -233,7 +233,7 @@ class Outcome:
         """What there is to report of memory: a GPU's snapshot, else the captures' own events."""
         if not self.memory or self.path is None:
             return ()
-        snapshot = guard.snapshot_beside(self.path)
+        snapshot = overwrite_guard.snapshot_beside(self.path)
         if snapshot.is_file():
             return (snapshot,)
         return () if self.path.suffix == ".sqlite" else self.captures
@@ -249,12 +249,12 @@ def shown(path: Path) -> Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
-def check_place(path: Path, own: Callable[[Path], bool] = guard.recorded) -> None:
+def check_place(path: Path, own: Callable[[Path], bool] = overwrite_guard.recorded) -> None:
     """Raise PyprofError where no file can be written to: a run that is not kept is lost.
 
     Also where another's capture is; what `pyprof capture` wrote, as `own` tells, is replaced.
     """
-    guard.current().no_capture(str(path), own)
+    overwrite_guard.current().no_capture(str(path), own)
     path = Path(os.path.realpath(path))
     if path.is_symlink():
         raise PyprofError(f"{path}: a link to itself; remove it, or choose another place with -o")

@@ -17,9 +17,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from pyprof import signals
-from pyprof.capture import process_end
+from pyprof.capture import exit_hooks
 from pyprof.errors import PyprofError
+from pyprof.process import signals
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
@@ -101,7 +101,7 @@ def run(target: Target) -> int:
         del sys.path[0]  # Python put the folder of `pyprof` there
     sys.argv = [target.name, *target.args]
     try:
-        with signals.ending(), warnings.catch_warnings(), process_end.Ending() as ending:
+        with signals.ending(), warnings.catch_warnings(), exit_hooks.Ending() as ending:
             code = _run_main(target)
             ending.finish(_show)
             return code
@@ -224,14 +224,14 @@ def _is_ours(code: CodeType) -> bool:
         return True
     if "torch" not in sys.modules:
         return False
-    from pyprof.instrument.caller import is_inserted  # noqa: PLC0415 - it imports torch
+    from pyprof.instrument.ops.caller import is_inserted  # noqa: PLC0415 - it imports torch
 
     return is_inserted(code)
 
 
 _RUNNERS = {
     __file__,
-    process_end.__file__,
+    exit_hooks.__file__,
     runpy.__file__,
     "<frozen runpy>",
     "<frozen importlib._bootstrap>",

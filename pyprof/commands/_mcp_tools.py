@@ -102,7 +102,7 @@ def _check_captures(paths: Sequence[str]) -> None:
 @contextmanager
 def _captures(*paths: str) -> Iterator[Captures]:
     """Open captures that the caller names: local ones, all of which can be read."""
-    from pyprof.inputs import engine_choice  # noqa: PLC0415 - the server answers before it is loaded
+    from pyprof.inputs import executor_choice  # noqa: PLC0415 - the server answers before it is loaded
     from pyprof.inputs.files import is_url  # noqa: PLC0415 - as above
 
     for path in paths:
@@ -111,7 +111,7 @@ def _captures(*paths: str) -> Iterator[Captures]:
         if path == "-":
             raise PyprofError("-: stdin belongs to the client; name a file")
     _check_captures(paths)
-    with engine_choice.opened(1, None, strict=True, quiet=True) as chosen:
+    with executor_choice.opened(1, None, strict=True, quiet=True) as chosen:
         yield Captures(paths, chosen, quiet=True)
 
 
@@ -133,7 +133,7 @@ def bounded(given: object, limit: int, warnings: Sequence[str] = ()) -> Answer:
 
     `cut` has the number of entries, or characters, that are left out, by the name of the list.
     """
-    from pyprof.report.answers import document  # noqa: PLC0415 - as above
+    from pyprof.answers import document  # noqa: PLC0415 - as above
 
     left_out: dict[str, int] = {}
     content = _cut(json.loads(document(given, warnings)), limit, "", left_out)
@@ -169,9 +169,9 @@ def summary(captures: Paths, steps: str = "", depth: int = 2, limit: int = LIMIT
     depth: levels of modules in `layers`. limit: entries per list; `cut` says what is left out.
     advice[].evidence[].row_ids are `idx` of rows that the tools prof and explain show.
     """
+    from pyprof.analysis.summary import overview  # noqa: PLC0415 - as above
+    from pyprof.answers import summary_answer as answers_of_summary  # noqa: PLC0415 - as above
     from pyprof.commands.summary import memory_of  # noqa: PLC0415 - as above
-    from pyprof.report.analysis import overview  # noqa: PLC0415 - as above
-    from pyprof.report.answers import summary as answers_of_summary  # noqa: PLC0415 - as above
 
     with _captures(*_several(captures)) as opened:
         summarise = partial(overview.summarise_brief, chosen=steps or None)
@@ -187,9 +187,9 @@ def lines(captures: Paths, steps: str = "", source: str = "", limit: int = LIMIT
 
     source: folder of the source, to include the lines' text; without it no source is read.
     """
-    from pyprof.report.analysis import source_lines  # noqa: PLC0415 - as above
-    from pyprof.report.answers import lines as answers_of_lines  # noqa: PLC0415 - as above
-    from pyprof.report.render.source import Sources  # noqa: PLC0415 - as above
+    from pyprof.analysis.summary import source_lines  # noqa: PLC0415 - as above
+    from pyprof.answers import lines_answer as answers_of_lines  # noqa: PLC0415 - as above
+    from pyprof.render.source import Sources  # noqa: PLC0415 - as above
 
     if source and not Path(_allowed(source)).is_dir():
         raise ValueError(f"{source}: no such folder")
@@ -218,10 +218,11 @@ def prof(
     params, dir, family, step, rank... sort: a column, largest first (`COL-`: smallest first);
     of groups: total. rows_left_out says how many more rows match.
     """
+    from pyprof.analysis import rows  # noqa: PLC0415 - as above
+    from pyprof.analysis.memory import memory_columns  # noqa: PLC0415 - as above
+    from pyprof.answers import prof_answer as answers_of_prof  # noqa: PLC0415 - as above
     from pyprof.commands.prof import GROUPS  # noqa: PLC0415 - as above
     from pyprof.prof import where as conditions  # noqa: PLC0415 - as above
-    from pyprof.report import memory_columns, rows  # noqa: PLC0415 - as above
-    from pyprof.report.answers import prof as answers_of_prof  # noqa: PLC0415 - as above
 
     if by and by not in GROUPS:
         raise ValueError(f"cannot group by {by!r}; choose from {', '.join(GROUPS)}")
@@ -249,8 +250,8 @@ def explain(capture: str, row: int) -> Answer:
 
     row: its `idx`.
     """
+    from pyprof.answers import prof_answer as answers_of_prof  # noqa: PLC0415 - as above
     from pyprof.inputs.source import load  # noqa: PLC0415 - as above
-    from pyprof.report.answers import prof as answers_of_prof  # noqa: PLC0415 - as above
 
     with _captures(capture):
         return bounded(answers_of_prof.explain(load(capture).table, row), MOST)
@@ -270,8 +271,8 @@ def diff(
     layer, line, kernel. status `not significant`: may be chance. causes: other kernel, shape, GPU,
     clock. waterfall: from a's time to b's.
     """
+    from pyprof.answers import diff_answer as answers_of_diff  # noqa: PLC0415 - as above
     from pyprof.commands.diff import compared, matched_by, warnings_of  # noqa: PLC0415 - as above
-    from pyprof.report.answers import diff as answers_of_diff  # noqa: PLC0415 - as above
 
     with _captures(a, b) as opened:
         comparison, sides = compared(opened, matched_by(by), steps or None)
@@ -297,8 +298,8 @@ def memory(recordings: Paths, trace: str = "", limit: int = LIMIT) -> Answer:
     recordings: torch memory snapshots, torch.profiler traces with memory events, nsys captures;
     several are the ranks of one run. trace: capture of the same run, for layers and times.
     """
+    from pyprof.answers.memory_answer import Memory  # noqa: PLC0415 - as above
     from pyprof.commands.memory import analysed  # noqa: PLC0415 - as above
-    from pyprof.report.answers.memory import Memory  # noqa: PLC0415 - as above
 
     files = _several(recordings)
     with _captures(*files, *([trace] if trace else [])):
@@ -308,20 +309,20 @@ def memory(recordings: Paths, trace: str = "", limit: int = LIMIT) -> Answer:
 @tool
 def peaks(name: str = "", limit: int = LIMIT) -> Answer:
     """Peak FLOP/s and bandwidth that efficiency is relative to, by (part of) a GPU's name."""
-    from pyprof.gpu import measured  # noqa: PLC0415 - as above
-    from pyprof.report.answers import peaks as answers_of_peaks  # noqa: PLC0415 - as above
-    from pyprof.report.render import peaks as cards  # noqa: PLC0415 - as above
+    from pyprof.answers import peaks_answer as answers_of_peaks  # noqa: PLC0415 - as above
+    from pyprof.gpu import microbenchmark  # noqa: PLC0415 - as above
+    from pyprof.render.text import peaks_text as cards  # noqa: PLC0415 - as above
 
-    rows = cards.find(name or None, cards.measured_rows(measured.load().values()))
+    rows = cards.find(name or None, cards.measured_rows(microbenchmark.load().values()))
     return bounded(answers_of_peaks.peaks(rows), _count(limit))
 
 
 @tool
 def ranks(captures: Paths, limit: int = LIMIT) -> Answer:
     """Ranks of a distributed job side by side: who waits for whom, which links are slow."""
+    from pyprof.answers import ranks_answer as answers_of_ranks  # noqa: PLC0415 - as above
     from pyprof.commands.ranks import compared  # noqa: PLC0415 - as above
     from pyprof.commands.summary import memory_of  # noqa: PLC0415 - as above
-    from pyprof.report.answers import ranks as answers_of_ranks  # noqa: PLC0415 - as above
 
     with _captures(*_several(captures)) as opened:
         job = compared(opened)

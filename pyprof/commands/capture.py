@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyprof.cli import Command, say
+from pyprof.cli_types import Choice
 from pyprof.errors import PyprofError
-from pyprof.parameters import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,10 +146,10 @@ def perform(
     )
     nsys_path = _nsys(tool)
     if nsys_path is not None:
-        from pyprof.capture import nsys  # noqa: PLC0415 - only where it is used
+        from pyprof.capture.nsight import nsys_capture  # noqa: PLC0415 - only where it is used
 
-        return nsys.run(request, nsys_path)
-    from pyprof.capture import torch_profiler  # noqa: PLC0415 - as above
+        return nsys_capture.run(request, nsys_path)
+    from pyprof.capture.kineto import torch_profiler  # noqa: PLC0415 - as above
 
     return torch_profiler.run(request, conclude)
 

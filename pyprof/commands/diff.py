@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from pyprof import cli
+from pyprof.cli_types import meant
 from pyprof.options import Captures, model_option, override, reads_captures
-from pyprof.parameters import meant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pyprof.analysis.diff.compare import Comparison
+    from pyprof.analysis.diff.side import Side
     from pyprof.prof.table import Override
-    from pyprof.report.diff.compare import Comparison
-    from pyprof.report.diff.side import Side
 
 _TOP = 20
 _REGRESSION = 3
@@ -84,11 +84,11 @@ def command(
             )
         _compare_memory(captures.paths, limits, top, target, form)
         return
-    from pyprof.report.diff import gate  # noqa: PLC0415 - it loads Arrow
+    from pyprof.analysis.diff import gate  # noqa: PLC0415 - it loads Arrow
 
     keys, checks = matched_by(by), _limits(limits, gate.parse)
-    from pyprof.report import answers  # noqa: PLC0415 - it loads Arrow
-    from pyprof.report.answers import diff as answers_of_diff  # noqa: PLC0415 - as above
+    from pyprof import answers  # noqa: PLC0415 - it loads Arrow
+    from pyprof.answers import diff_answer as answers_of_diff  # noqa: PLC0415 - as above
 
     comparison, sides = compared(captures, keys, steps, override(how))
     warnings = warnings_of(sides)
@@ -130,13 +130,14 @@ def _compare_memory(
     """Write what holds more, or less, at the peak of the second snapshot."""
     if form not in ("", "json"):
         raise click.UsageError("memory snapshots are compared as text or JSON")
+    from pyprof import answers  # noqa: PLC0415 - as above
+    from pyprof.analysis.diff import memory_limits  # noqa: PLC0415 - as above
+    from pyprof.analysis.memory.memory_diff import compare  # noqa: PLC0415 - as above
+    from pyprof.analysis.memory.peaks import highest_first  # noqa: PLC0415 - as above
+    from pyprof.answers.memory_diff_answer import memory_diff  # noqa: PLC0415 - as above
     from pyprof.inputs.memory_recordings import recordings  # noqa: PLC0415 - as above
-    from pyprof.report import answers  # noqa: PLC0415 - as above
-    from pyprof.report.analysis.memory import highest_first  # noqa: PLC0415 - as above
-    from pyprof.report.analysis.memory_diff import compare  # noqa: PLC0415 - as above
-    from pyprof.report.answers.memory_diff import memory_diff  # noqa: PLC0415 - as above
-    from pyprof.report.diff import memory_limits  # noqa: PLC0415 - as above
-    from pyprof.report.render import memory_brief, text  # noqa: PLC0415 - as above
+    from pyprof.render.text import formatting as text  # noqa: PLC0415 - as above
+    from pyprof.render.text import memory_brief  # noqa: PLC0415 - as above
 
     checks = _limits(limits, memory_limits.parse)
     a, b = (highest_first(recordings([path])) for path in paths)
@@ -155,10 +156,10 @@ def compared(
     captures: Captures, keys: tuple[str, ...], steps: str | None, measured: Override | None = None
 ) -> tuple[Comparison, Sequence[Side]]:
     """Compare two captures, or sets of them; give both sides, too."""
+    from pyprof.analysis.diff.causes import with_causes  # noqa: PLC0415 - as above
+    from pyprof.analysis.diff.compare import compare  # noqa: PLC0415 - as above
+    from pyprof.analysis.diff.side import merge_sides, summarise_side  # noqa: PLC0415 - as above
     from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
-    from pyprof.report.diff.causes import with_causes  # noqa: PLC0415 - as above
-    from pyprof.report.diff.compare import compare  # noqa: PLC0415 - as above
-    from pyprof.report.diff.side import merge_sides, summarise_side  # noqa: PLC0415 - as above
 
     summarise = partial(summarise_side, keys=keys, chosen=steps)
     with cli.stages(2 * source.STAGES + 1, *captures.paths, quiet=captures.quiet) as begin:
@@ -206,22 +207,22 @@ def _written(
     raw: bool,
 ) -> bytes | None:
     """Write in a form; None where that is text."""
-    from pyprof.report.diff import render  # noqa: PLC0415 - only now needed
+    from pyprof.render.text import diff_text  # noqa: PLC0415 - only now needed
 
     if form == "csv":
-        return render.csv_text(comparison, raw=raw).encode()
+        return diff_text.csv_text(comparison, raw=raw).encode()
     if form == "md":
-        return render.markdown_text(comparison, top, broken).encode()
+        return diff_text.markdown_text(comparison, top, broken).encode()
     if form == "html":
-        from pyprof.report.diff import page  # noqa: PLC0415 - as above
+        from pyprof.render.page import diff_page  # noqa: PLC0415 - as above
 
         names = [", ".join(name or "a GPU without a name" for name in s.gpus) for s in sides]
-        return page.page_of(comparison, names, broken).encode()
+        return diff_page.page_of(comparison, names, broken).encode()
     return None
 
 
 def _table(comparison: Comparison, top: int, target: str) -> bytes:
-    from pyprof.report.diff import render  # noqa: PLC0415 - as above
-    from pyprof.report.render import text  # noqa: PLC0415 - only now needed
+    from pyprof.render.text import diff_text  # noqa: PLC0415 - as above
+    from pyprof.render.text import formatting as text  # noqa: PLC0415 - only now needed
 
-    return text.finish(render.comparison_lines(comparison, top), coloured=text.colours(target))
+    return text.finish(diff_text.comparison_lines(comparison, top), coloured=text.colours(target))

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import cli, safe
+from pyprof import cli, sanitize
 from pyprof.options import capture_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pyprof.answers.doctor_answer import Doctor
     from pyprof.capture.machine import Finding
-    from pyprof.report.answers.doctor import Doctor
     from pyprof.schema import Capture
 
 
@@ -38,22 +38,22 @@ def command(capture: str | None, target: str, *, as_json: bool) -> None:
     """
     as_json |= cli.claims(target, "json") == "json"
     if as_json:
-        from pyprof.report import answers  # noqa: PLC0415 - --help needs none of it
+        from pyprof import answers  # noqa: PLC0415 - --help needs none of it
 
         answers.write(target, examine(capture))
         return
     lines = [str(finding) for finding in _findings()] if capture is None else _examined(capture)
     with cli.output(target) as out:
-        out.write("".join(f"{safe.multiline(line)}\n" for line in lines).encode())
+        out.write("".join(f"{sanitize.multiline(line)}\n" for line in lines).encode())
 
 
 def examine(name: str | None) -> Doctor:
     """Examine a capture, or, for None, this machine. Raises CaptureError as `read` does."""
-    from pyprof.report.answers import doctor  # noqa: PLC0415 - --help needs none of it
+    from pyprof.answers import doctor_answer  # noqa: PLC0415 - --help needs none of it
 
     if name is None:
-        return doctor.of_machine(_findings())
-    return doctor.of_capture(*_inspected(name))
+        return doctor_answer.of_machine(_findings())
+    return doctor_answer.of_capture(*_inspected(name))
 
 
 def _findings() -> Iterable[Finding]:
@@ -64,10 +64,10 @@ def _findings() -> Iterable[Finding]:
 
 def _inspected(name: str) -> tuple[Capture, str, list[str]]:
     """Read a capture, and give what is to be known of it; CaptureError where it is none."""
-    from pyprof.capture import tables  # noqa: PLC0415 - they need Arrow
+    from pyprof.analysis.pitfalls import find_pitfalls  # noqa: PLC0415 - as above
+    from pyprof.capture.nsight import tables  # noqa: PLC0415 - they need Arrow
     from pyprof.inputs.find import fetch  # noqa: PLC0415 - as above
     from pyprof.readers import read  # noqa: PLC0415 - as above
-    from pyprof.report.analysis.pitfalls import find_pitfalls  # noqa: PLC0415 - as above
 
     with fetch(name) as path:
         capture = read(path)
@@ -83,4 +83,4 @@ def _examined(name: str) -> list[str]:
         f"{capture.calls.num_rows:,} calls, {capture.ranges.num_rows:,} ranges"
     )
     lines = [heading, *(f"- {text}" for text in pitfall_texts or ["no pitfalls found"])]
-    return [safe.message(line) for line in lines]
+    return [sanitize.message(line) for line in lines]

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
-from pyprof import cli
+from pyprof import cli, export
 from pyprof.options import Captures, override, peak_options, reads_captures
-from pyprof.report import export
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -76,7 +75,7 @@ def command(
         raise click.UsageError(f"--source works only with {', '.join(taking)}")
     format_options: dict[str, Any] = {"folder": folder, "raw": raw}
     options = {name: format_options[name] for name in form.options}
-    from pyprof.report.export import write  # noqa: PLC0415 - they load Arrow
+    from pyprof.export import write  # noqa: PLC0415 - they load Arrow
 
     with (
         captures.stages(write.WRITE_STAGES) as begin,

@@ -63,11 +63,11 @@ def command(
     """
     as_json |= cli.claims(target, "json") == "json"
     asked_rows = read_conditions(conditions)
+    from pyprof.analysis.summary import source_lines  # noqa: PLC0415 - load Arrow
     from pyprof.inputs import source  # noqa: PLC0415 - load Arrow
-    from pyprof.report.analysis import source_lines  # noqa: PLC0415 - load Arrow
-    from pyprof.report.render import source as source_text  # noqa: PLC0415 - load Arrow
-    from pyprof.report.render import summary, text  # noqa: PLC0415 - load Arrow
-    from pyprof.report.render.source import Sources  # noqa: PLC0415 - only now needed
+    from pyprof.render import source as source_text  # noqa: PLC0415 - load Arrow
+    from pyprof.render.source import Sources  # noqa: PLC0415 - only now needed
+    from pyprof.render.text import formatting, summary_text  # noqa: PLC0415 - load Arrow
 
     with captures.stages(source.STAGES) as begin:
         summarise, merge = (
@@ -77,8 +77,8 @@ def command(
         timed_lines = captures.map_reduce(summarise, merge, override(how), begin)
     captures.warn(timed_lines.warnings)
     if as_json:
-        from pyprof.report import answers  # noqa: PLC0415 - load Arrow
-        from pyprof.report.answers.lines import lines  # noqa: PLC0415 - load Arrow
+        from pyprof import answers  # noqa: PLC0415 - load Arrow
+        from pyprof.answers.lines_answer import lines  # noqa: PLC0415 - load Arrow
 
         given = lines(timed_lines, None if folder is None else Sources(folder))
         answers.write(target, given, timed_lines.warnings)
@@ -87,12 +87,12 @@ def command(
         folder = Path()
     sources = None if folder is None else Sources(folder)
     shown = [
-        *summary.filtered(timed_lines.kept),
+        *summary_text.filtered(timed_lines.kept),
         *source_text.slowest_lines(timed_lines.times, sources, top),
     ]
     if listed := [*source_text.annotated_source(timed_lines.times, sources, full=how["full"])]:
         shown += ["", *listed[:-1]]
     if timed_lines.placed:
-        shown += ["", *summary.advice(timed_lines.placed)]
+        shown += ["", *summary_text.advice(timed_lines.placed)]
     with cli.output(target) as out:
-        out.write(text.finish(shown, coloured=text.colours(target)))
+        out.write(formatting.finish(shown, coloured=formatting.colours(target)))

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import cli, streams
+from pyprof import cli
 from pyprof.errors import PyprofError
-from pyprof.installing import need
+from pyprof.process import stdio
+from pyprof.process.extras import need
 from pyprof.version import __version__
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def command(roots: tuple[str, ...]) -> None:
     """
     need("the MCP server", "mcp")
     made = server(roots)
-    if streams.terminal(sys.stdin):
+    if stdio.terminal(sys.stdin):
         cli.say("waiting for an MCP client on stdin; Ctrl-C ends")
     made.run("stdio")
 

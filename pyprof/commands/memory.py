@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from pyprof import cli
+from pyprof.cli_types import Choice
 from pyprof.errors import CaptureError
-from pyprof.parameters import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pyprof.analysis.memory.held_memory import Moment
+    from pyprof.analysis.memory.peaks import DeviceMemory
     from pyprof.inputs.source import Source
     from pyprof.memory.read import Recorded
-    from pyprof.report.analysis.held_memory import Moment
-    from pyprof.report.analysis.memory import DeviceMemory
 
     _TextType = click.ParamType[str]
 else:
@@ -52,7 +52,7 @@ class _At(_TextType):
 
 def _moment(text: str | None) -> Moment | None:
     """Read a moment: a time reaches as far as its last digit does, for times are shown rounded."""
-    from pyprof.report.analysis.held_memory import Moment  # noqa: PLC0415 - loads more than click
+    from pyprof.analysis.memory.held_memory import Moment  # noqa: PLC0415 - loads more than click
 
     match = _AT.fullmatch(text or "")
     if match is None:
@@ -120,22 +120,22 @@ def command(
     moment = _moment(at)
     if moment is not None and form == "html":
         raise click.UsageError("--at is for text, .json, .csv and .collapsed; pages show the peak")
-    from pyprof.report import answers  # noqa: PLC0415 - loads Arrow
-    from pyprof.report.analysis import memory  # noqa: PLC0415 - as above
-    from pyprof.report.answers.memory import Memory  # noqa: PLC0415 - as above
-    from pyprof.report.export import memory_files  # noqa: PLC0415 - as above
-    from pyprof.report.render import memory as show  # noqa: PLC0415 - as above
-    from pyprof.report.render import text  # noqa: PLC0415 - as above
+    from pyprof import answers  # noqa: PLC0415 - loads Arrow
+    from pyprof.analysis.memory import peaks  # noqa: PLC0415 - as above
+    from pyprof.answers.memory_answer import Memory  # noqa: PLC0415 - as above
+    from pyprof.export import memory_files  # noqa: PLC0415 - as above
+    from pyprof.render.text import formatting as text  # noqa: PLC0415 - as above
+    from pyprof.render.text import memory_text as show  # noqa: PLC0415 - as above
 
     if form == "csv":
-        content = memory_files.as_csv(memory.all_held(_read(files, trace)[0], moment), raw=raw)
+        content = memory_files.as_csv(peaks.all_held(_read(files, trace)[0], moment), raw=raw)
     else:
         devices = analysed(files, trace, moment)
         if form == "json":
             answers.write(target, Memory(devices))
             return
         if form == "html":
-            from pyprof.report.render.page import memory as pictures  # noqa: PLC0415 - extra
+            from pyprof.render.page import memory_page as pictures  # noqa: PLC0415 - extra
 
             content = pictures.page_of(devices).encode()
         elif form in _STACKS:
@@ -151,7 +151,7 @@ def analysed(
     files: Sequence[str], trace: str | None = None, at: Moment | None = None
 ) -> tuple[DeviceMemory, ...]:
     """Analyse what is recorded in files, beside the trace of the same run; the highest first."""
-    from pyprof.report.analysis.memory import highest_first  # noqa: PLC0415 - loads Arrow
+    from pyprof.analysis.memory.peaks import highest_first  # noqa: PLC0415 - loads Arrow
 
     return highest_first(*_read(files, trace), at=at)
 

@@ -80,11 +80,11 @@ def _write_file(capture: str, target: str, *, kernels_only: bool, quiet: bool) -
         cli.warn(records.warnings)
     with cli.output(target) as file:
         if Path(target).suffix == ".parquet":
-            from pyprof.parse import parquet  # noqa: PLC0415 - Arrow's part for files takes 12 ms
+            from pyprof.records import parquet  # noqa: PLC0415 - Arrow's part for files takes 12 ms
 
             parquet.write(records, file)
         else:
-            from pyprof.parse import dict_lines  # noqa: PLC0415 - loads Arrow
+            from pyprof.records import dict_lines  # noqa: PLC0415 - loads Arrow
 
             with cli.progress(
                 records.rows, "writing", _LONG if not quiet else records.rows + 1

@@ -12,7 +12,7 @@ from pyprof import cli
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.report.render.peaks import PeaksRow
+    from pyprof.render.text.peaks_text import PeaksRow
 
 
 @click.command("peaks", cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
@@ -59,22 +59,22 @@ def command(
     as_json |= form == "json"
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")
-    from pyprof.report.render import peaks, text  # noqa: PLC0415 - only to do the work
+    from pyprof.render.text import formatting, peaks_text  # noqa: PLC0415 - only to do the work
 
     rows = _measured(device) if measuring else _listed(name)
     if as_json:
-        from pyprof.report import answers  # noqa: PLC0415 - as above
-        from pyprof.report.answers import peaks as answers_of_peaks  # noqa: PLC0415 - as above
+        from pyprof import answers  # noqa: PLC0415 - as above
+        from pyprof.answers import peaks_answer as answers_of_peaks  # noqa: PLC0415 - as above
 
         answers.write(target, answers_of_peaks.peaks(rows))
         return
     one = measuring or name is not None
     with cli.output(target) as out:
         if as_csv:
-            out.write(peaks.as_csv(rows, raw=raw))
+            out.write(peaks_text.as_csv(rows, raw=raw))
         else:
-            shown = peaks.each(rows) if one else peaks.overview(rows)
-            out.write(text.finish(shown, coloured=text.colours(target)))
+            shown = peaks_text.each(rows) if one else peaks_text.overview(rows)
+            out.write(formatting.finish(shown, coloured=formatting.colours(target)))
 
 
 def _check_device(name: str | None, device: str | None, *, measuring: bool) -> None:
@@ -89,18 +89,18 @@ def _check_device(name: str | None, device: str | None, *, measuring: bool) -> N
 
 def _measured(device: str | None) -> Sequence[PeaksRow]:
     """Measure this machine, and keep what was measured."""
-    from pyprof.gpu import measured  # noqa: PLC0415 - only to do the work
-    from pyprof.report.render.peaks import measured_rows  # noqa: PLC0415 - as above
+    from pyprof.gpu import microbenchmark  # noqa: PLC0415 - only to do the work
+    from pyprof.render.text.peaks_text import measured_rows  # noqa: PLC0415 - as above
 
-    ceilings = measured.measure(device or measured.pick())
-    place = measured.save(ceilings)
+    ceilings = microbenchmark.measure(device or microbenchmark.pick())
+    place = microbenchmark.save(ceilings)
     cli.say(f"saved to {place}; pyprof prof --measured uses it")
     return measured_rows([ceilings])
 
 
 def _listed(name: str | None) -> Sequence[PeaksRow]:
     """Give the cards of a name, with what was measured of them here; all for none."""
-    from pyprof.gpu import measured  # noqa: PLC0415 - only to do the work
-    from pyprof.report.render import peaks  # noqa: PLC0415 - as above
+    from pyprof.gpu import microbenchmark  # noqa: PLC0415 - only to do the work
+    from pyprof.render.text import peaks_text  # noqa: PLC0415 - as above
 
-    return peaks.find(name, peaks.measured_rows(measured.load().values()))
+    return peaks_text.find(name, peaks_text.measured_rows(microbenchmark.load().values()))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import cli, safe, streams
+from pyprof import cli, sanitize
+from pyprof.cli_types import Choice, Number
 from pyprof.options import (
     Captures,
     override,
@@ -18,14 +19,14 @@ from pyprof.options import (
     reads_captures,
     where_option,
 )
-from pyprof.parameters import Choice, Number
+from pyprof.process import stdio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
-    from pyprof.prof.column import Column
+    from pyprof.prof.columns.column import Column
     from pyprof.prof.where import Condition
 
 GROUPS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
@@ -36,7 +37,7 @@ class _ProfCommand(cli.Command):
     """Lists the columns in its help, from where they are registered."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from pyprof.prof.columns import COLUMNS  # noqa: PLC0415 - only for help
+        from pyprof.prof.columns.standard import COLUMNS  # noqa: PLC0415 - only for help
 
         with formatter.section("Columns"):
             formatter.write_dl([(column.name, column.help) for column in COLUMNS.values()])
@@ -120,12 +121,10 @@ def command(
     how["as_csv"] |= form == "csv"
     as_json |= form == "json"
     asked_rows = _check(how, as_json=as_json)
-    from pyprof.report import (  # noqa: PLC0415 - they load Arrow
-        answers,
-        memory_columns,
-    )
-    from pyprof.report import rows as report  # noqa: PLC0415 - they load Arrow
-    from pyprof.report.answers import prof as answers_of_prof  # noqa: PLC0415 - as above
+    from pyprof import answers  # noqa: PLC0415 - they load Arrow
+    from pyprof.analysis import rows as report  # noqa: PLC0415 - they load Arrow
+    from pyprof.analysis.memory import memory_columns  # noqa: PLC0415 - as above
+    from pyprof.answers import prof_answer as answers_of_prof  # noqa: PLC0415 - as above
 
     if how["summary"]:
         _nvprof(captures, target, how, as_json=as_json)
@@ -175,8 +174,8 @@ def _check(how: Mapping[str, Any], *, as_json: bool) -> tuple[Condition, ...]:
 
 def _names(target: str, how: Mapping[str, Any], *, as_json: bool) -> tuple[str, ...]:
     """Choose the columns."""
-    from pyprof.report import rows as report  # noqa: PLC0415 - they load Arrow
-    from pyprof.report.answers import prof as answers_of_prof  # noqa: PLC0415 - as above
+    from pyprof.analysis import rows as report  # noqa: PLC0415 - they load Arrow
+    from pyprof.answers import prof_answer as answers_of_prof  # noqa: PLC0415 - as above
 
     if as_json and not how["by"]:
         return answers_of_prof.names(how["names"])
@@ -191,8 +190,9 @@ def _nvprof(captures: Captures, target: str, how: Mapping[str, Any], *, as_json:
         raise click.UsageError(
             "--summary nvprof does not take -c, -w, --full, --by, --where, --sort or --top"
         )
-    from pyprof.report import answers, nvprof_tables  # noqa: PLC0415 - they load Arrow
-    from pyprof.report.answers import prof as answers_of_prof  # noqa: PLC0415 - as above
+    from pyprof import answers  # noqa: PLC0415 - they load Arrow
+    from pyprof.analysis import nvprof_tables  # noqa: PLC0415 - they load Arrow
+    from pyprof.answers import prof_answer as answers_of_prof  # noqa: PLC0415 - as above
 
     tables = nvprof_tables.rows(captures.paths[0], quiet=captures.quiet)
     if as_json:
@@ -209,12 +209,12 @@ def _write(
     how: Mapping[str, Any],
 ) -> None:
     """Write rows as CSV or as text."""
-    from pyprof.report import rows as report  # noqa: PLC0415 - they load Arrow
-    from pyprof.report.render import text  # noqa: PLC0415 - as above
+    from pyprof.analysis import rows as report  # noqa: PLC0415 - they load Arrow
+    from pyprof.render.text import formatting as text  # noqa: PLC0415 - as above
 
     columns, rows = shown
     if how["as_csv"] and not how["raw"]:
-        rows = map(safe.fields, rows)
+        rows = map(sanitize.fields, rows)
     write = report.render(
         _form(target, how), width=how["width"], coloured=text.colours(target),
         say=lambda text: captures.warn([text]),
@@ -232,7 +232,7 @@ def _form(target: str, how: Mapping[str, Any]) -> str:
     if how["width"]:
         return "width"
     plain = (
-        (how["names"] and not how["by"]) or target != cli.STDOUT or not streams.terminal(sys.stdout)
+        (how["names"] and not how["by"]) or target != cli.STDOUT or not stdio.terminal(sys.stdout)
     )
     return "plain" if plain else "terminal"
 
@@ -246,11 +246,11 @@ def _explain(sources: Sequence[str], target: str, how: Mapping[str, Any], *, as_
         raise click.UsageError(
             "--explain does not take -c, --csv, -w, --full, --by, --where, --sort or --top"
         )
+    from pyprof import answers  # noqa: PLC0415 - as above
+    from pyprof.analysis.explain import explain  # noqa: PLC0415 - as above
+    from pyprof.answers import prof_answer as answers_of_prof  # noqa: PLC0415 - as above
     from pyprof.inputs.source import load  # noqa: PLC0415 - they load Arrow
-    from pyprof.report import answers  # noqa: PLC0415 - as above
-    from pyprof.report.answers import prof as answers_of_prof  # noqa: PLC0415 - as above
-    from pyprof.report.explain import explain  # noqa: PLC0415 - as above
-    from pyprof.report.render import text  # noqa: PLC0415 - as above
+    from pyprof.render.text import formatting as text  # noqa: PLC0415 - as above
 
     table = load(sources[0], override(how)).table
     if as_json:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import cli, safe
+from pyprof import cli, sanitize
+from pyprof.cli_types import Choice
 from pyprof.commands.summary import memory_of
 from pyprof.options import Captures, reads_captures
-from pyprof.parameters import Choice
 
 if TYPE_CHECKING:
-    from pyprof.report.ranks.findings import Across
+    from pyprof.analysis.ranks.findings import Across
 
 _TOP = 16
 _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "parallelism", "layers",
@@ -31,7 +31,7 @@ _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "parall
 @cli.json_option
 @click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
               help="Output file; .csv, .json select the format. Default: stdout.")  # fmt: skip
-@reads_captures("SET...", work="pyprof.report.ranks.measure")
+@reads_captures("SET...", work="pyprof.analysis.ranks.rank_tables")
 def command(
     captures: Captures, top: int, table: str, target: str,
     *, as_csv: bool, as_json: bool, raw: bool,
@@ -56,34 +56,34 @@ def command(
     cli.check_raw(raw, form)
     job = compared(captures)
     if form == "json":
-        from pyprof.report import answers  # noqa: PLC0415 - only now needed
-        from pyprof.report.answers.ranks import ranks  # noqa: PLC0415 - as above
+        from pyprof import answers  # noqa: PLC0415 - only now needed
+        from pyprof.answers.ranks_answer import ranks  # noqa: PLC0415 - as above
 
         answers.write(target, ranks(job, memory_of(captures.paths)), job.warnings)
         return
     content = _content(job, form, table, raw=raw)
     if content is None:
-        from pyprof.report.ranks import text as as_text  # noqa: PLC0415 - as above
-        from pyprof.report.render import memory as show  # noqa: PLC0415 - only now needed
-        from pyprof.report.render import text  # noqa: PLC0415 - as above
+        from pyprof.render.text import formatting  # noqa: PLC0415 - as above
+        from pyprof.render.text import memory_text as show  # noqa: PLC0415 - only now needed
+        from pyprof.render.text import ranks_text as as_text  # noqa: PLC0415 - as above
 
         peaks = [*show.peaks(memory_of(captures.paths), top)]
         lines = chain(as_text.report_lines(job, top), [""] if peaks else [], peaks)
-        content = text.finish(lines, coloured=text.colours(target))
+        content = formatting.finish(lines, coloured=formatting.colours(target))
     with cli.output(target) as out:
         out.write(content)
 
 
 def compared(captures: Captures) -> Across:
     """Compare the ranks that captures hold."""
+    from pyprof.analysis.ranks import findings, rank_tables, tables  # noqa: PLC0415 - they load Arrow
     from pyprof.inputs.ranks import ranked_captures  # noqa: PLC0415 - as above
-    from pyprof.report.ranks import findings, measure, tables  # noqa: PLC0415 - they load Arrow
 
     engine = captures.engine
     chosen = ranked_captures(captures.paths, engine)
-    measured = engine.map(measure.measure_ranks, chosen, "measuring ranks")
+    measured = engine.map(rank_tables.measure_ranks, chosen, "measuring ranks")
     read = {handle.item.url for handle in measured}
-    missing = [safe.url(member.url) for member in chosen if member.url not in read]
+    missing = [sanitize.url(member.url) for member in chosen if member.url not in read]
     job = engine.conclude(tables.merge_facts, measured, partial(findings.across, missing=missing))
     captures.warn(job.warnings)
     return job
@@ -91,6 +91,6 @@ def compared(captures: Captures) -> Across:
 
 def _content(job: Across, form: str, table: str, *, raw: bool) -> bytes | None:
     """Write in the form of a suffix; None for one that is text."""
-    from pyprof.report.ranks import output_tables  # noqa: PLC0415 - only now needed
+    from pyprof.analysis.ranks import output_tables  # noqa: PLC0415 - only now needed
 
     return output_tables.as_csv(job, table, raw=raw) if form == "csv" else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import cli, safe
+from pyprof import cli, sanitize
 from pyprof.options import Captures, override, peak_options, reads_captures
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def command(
             )
         cli.reading([snapshot])
     from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
-    from pyprof.report.render.page import content as page  # noqa: PLC0415 - as above
+    from pyprof.render.page import content as page  # noqa: PLC0415 - as above
 
     with captures.stages(source.STAGES + 1) as begin:
         summarise = partial(page.summarise_page, chosen=steps, snapshot=snapshot)
@@ -82,7 +82,7 @@ _HOST = re.compile(r"^.*?_(\d+)\.\d+(?=\.pt\.trace\.json)")
 
 def _name(path: str) -> str:
     """Name a file without what may tell whose it is: folders, the host, what opens a URL."""
-    path = safe.url(path).partition("?")[0]
+    path = sanitize.url(path).partition("?")[0]
     return _HOST.sub(r"\1", PureWindowsPath(path).name or path)
 
 

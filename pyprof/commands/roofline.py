@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyprof import cli
-from pyprof.installing import need
 from pyprof.options import Captures, override, peak_options, reads_captures
+from pyprof.process.extras import need
 
 if TYPE_CHECKING:
-    from pyprof.report.analysis.roofline import Chart
+    from pyprof.analysis.summary.roofline_points import Chart
 
 PICTURES = ("png", "svg", "pdf")
 FORMATS = (*PICTURES, "html")
@@ -57,12 +57,12 @@ def command(
         )
     if kind in PICTURES:
         need("pictures", "matplotlib")
+    from pyprof.analysis.summary import roofline_points  # noqa: PLC0415 - as above
     from pyprof.inputs import source  # noqa: PLC0415 - load Arrow
-    from pyprof.report.analysis import roofline  # noqa: PLC0415 - load Arrow
 
     with captures.stages(source.STAGES + 1) as begin:
-        summarise = partial(roofline.summarise_roofline, chosen=steps)
-        data = captures.map_reduce(summarise, roofline.merge_rooflines, override(how), begin)
+        summarise = partial(roofline_points.summarise_roofline, chosen=steps)
+        data = captures.map_reduce(summarise, roofline_points.merge_rooflines, override(how), begin)
         begin("drawing")
         chart = data.chart(top)
         content = _drawn(chart, kind)
@@ -75,9 +75,9 @@ def command(
 
 def _drawn(chart: Chart, kind: str) -> bytes:
     if kind in PICTURES:
-        from pyprof.report.render import roofline_picture  # noqa: PLC0415 - they load Arrow
+        from pyprof.render import roofline_picture  # noqa: PLC0415 - they load Arrow
 
         return roofline_picture.picture(chart, kind)
-    from pyprof.report.render.page import roofline  # noqa: PLC0415 - as above
+    from pyprof.render.page import roofline_page  # noqa: PLC0415 - as above
 
-    return roofline.html(chart).encode()
+    return roofline_page.html(chart).encode()

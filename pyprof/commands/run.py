@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import guard, scratch
+from pyprof import overwrite_guard
 from pyprof.cli import Command, say
 from pyprof.commands.capture import SETTINGS, perform, script_options, tell
 from pyprof.errors import PyprofError, reason
+from pyprof.process import scratch
 
 if TYPE_CHECKING:
     from pyprof.capture.request import Outcome
@@ -37,7 +38,7 @@ def command(context: click.Context, /, *, each: bool, output: str | None, **opti
       pyprof run train.py --epochs 1
       pyprof run --each -o net train.py
     """
-    output_guard = guard.of_command(context)
+    output_guard = overwrite_guard.of_command(context)
     if output is not None:
         output_guard.no_capture(f"{output}.dict")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyprof import cli
+from pyprof.cli_types import Choice
 from pyprof.options import (
     Captures,
     override,
@@ -17,13 +18,12 @@ from pyprof.options import (
     reads_captures,
     where_option,
 )
-from pyprof.parameters import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyprof.report.analysis.memory import DeviceMemory
-    from pyprof.report.analysis.overview import Brief
+    from pyprof.analysis.memory.peaks import DeviceMemory
+    from pyprof.analysis.summary.overview import Brief
 
 _TOP, _FEW = 15, 5
 _BY = ("op", "layer", "line", "host")
@@ -70,39 +70,39 @@ def command(
     """
     as_json |= cli.claims(target, "json") == "json"
     asked_rows = read_conditions(conditions)
+    from pyprof.analysis.summary import overview  # noqa: PLC0415 - as above
     from pyprof.inputs import source  # noqa: PLC0415 - they load Arrow
-    from pyprof.report.analysis import overview  # noqa: PLC0415 - as above
-    from pyprof.report.render import text  # noqa: PLC0415 - they load Arrow
+    from pyprof.render.text import formatting  # noqa: PLC0415 - they load Arrow
 
     with captures.stages(source.STAGES) as begin:
         summarise = partial(overview.summarise_brief, chosen=steps, asked=asked_rows)
         brief = captures.map_reduce(summarise, overview.merge_briefs, override(how), begin)
     captures.warn(brief.warnings)
     if as_json:
-        from pyprof.report import answers  # noqa: PLC0415 - as above
-        from pyprof.report.answers.summary import summary  # noqa: PLC0415 - as above
+        from pyprof import answers  # noqa: PLC0415 - as above
+        from pyprof.answers.summary_answer import summary  # noqa: PLC0415 - as above
 
         answers.write(target, summary(brief, top, depth, memory_of(captures.paths)), brief.warnings)
         return
-    from pyprof.report.render import memory_brief  # noqa: PLC0415 - as above
+    from pyprof.render.text import memory_brief  # noqa: PLC0415 - as above
 
     memory = memory_brief.section(memory_of(captures.paths))
     shown = chain(sections(brief, by, top, depth), memory)
     with cli.output(target) as out:
-        out.write(text.finish(shown, coloured=text.colours(target)))
+        out.write(formatting.finish(shown, coloured=formatting.colours(target)))
 
 
 def memory_of(paths: Sequence[str]) -> Sequence[DeviceMemory]:
     """Analyse memory, if it was recorded with the captures; the highest peak first."""
+    from pyprof.analysis.memory.peaks import highest_first  # noqa: PLC0415 - as above
     from pyprof.inputs.memory_recordings import beside  # noqa: PLC0415 - as above
-    from pyprof.report.analysis.memory import highest_first  # noqa: PLC0415 - as above
 
     return highest_first(beside(paths))
 
 
 def sections(brief: Brief, by: str, top: int, depth: int | None) -> Iterator[str]:
     """Give the sections of the summary, with an empty line between them."""
-    from pyprof.report.render import summary as show  # noqa: PLC0415 - it loads Arrow
+    from pyprof.render.text import summary_text as show  # noqa: PLC0415 - it loads Arrow
 
     yield from show.head(brief)
     if brief.kept is not None and not brief.kept.rows:
@@ -133,6 +133,6 @@ def sections(brief: Brief, by: str, top: int, depth: int | None) -> Iterator[str
 
 def measured(brief: Brief, top: int) -> Iterator[str]:
     """Give the section of what counters measured."""
-    from pyprof.report.render import counters  # noqa: PLC0415 - it loads Arrow
+    from pyprof.render.text import counters_text  # noqa: PLC0415 - it loads Arrow
 
-    yield from counters.section(brief.counters, top, brief.step_count, brief.token_count)
+    yield from counters_text.section(brief.counters, top, brief.step_count, brief.token_count)

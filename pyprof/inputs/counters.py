@@ -23,10 +23,10 @@ from pyprof import readers, schema
 from pyprof.arrays import NONE, ints
 from pyprof.errors import CaptureError
 from pyprof.gpu.kernel_names import demangle, short_name, split
-from pyprof.parse.counter_texts import together
+from pyprof.parse.counters.counters_json import together
 from pyprof.parse.launches import launch_bounds
-from pyprof.parse.records import Coded, distinct, number_combinations
 from pyprof.readers import settings
+from pyprof.records.records import Coded, distinct, number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyprof.arrays import Ints, Mask
-    from pyprof.parse.records import Records
+    from pyprof.records.records import Records
 
 _JOINED, _REPEATED = "joined", "repeated"
 _SHOWN = 3

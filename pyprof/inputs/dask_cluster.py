@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyprof import cli
 from pyprof.errors import CaptureError, PyprofError, reason
-from pyprof.inputs.engine import Failed, Handle, attempt, name_of, progress, settled, tree
-from pyprof.installing import install_command
+from pyprof.inputs.executor import Failed, Handle, attempt, name_of, progress, settled, tree
+from pyprof.process.extras import install_command
 from pyprof.readers.settings import Carried
 from pyprof.version import __version__
 

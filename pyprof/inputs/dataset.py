@@ -19,23 +19,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyprof import drafts, safe, schema
+from pyprof import sanitize, schema
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs.counters import with_counters
 from pyprof.inputs.files import files_of, is_url, names, writing
 from pyprof.inputs.find import PARTITION, fetch, parts
 from pyprof.inputs.ranks import rank_in, ranked_captures, with_ranks
-from pyprof.parse import parquet, parse_file
+from pyprof.parse import parse_file
+from pyprof.process import atomic_files
 from pyprof.readers import settings
+from pyprof.records import parquet
 from pyprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.inputs.engine import Engine
+    from pyprof.inputs.executor import Engine
     from pyprof.inputs.files import FileSystem
     from pyprof.inputs.ranks import RankedCapture
-    from pyprof.parse.records import Records
+    from pyprof.records.records import Records
 
 COLUMNS = pa.schema([field for field in schema.PARQUET if field.name != "rank"])
 """Of each file; the rank is in the folder's name."""
@@ -152,7 +154,7 @@ def tidy(folder: Path) -> None:
     ranks = [*folder.glob(f"{PARTITION}*")]
     for rank in ranks:
         for left in rank.glob(f".{_PART}.*"):
-            drafts.remove_abandoned(left, young_s=0)  # workers have just ended
+            atomic_files.remove_abandoned(left, young_s=0)  # workers have just ended
     for place in (*ranks, folder):
         with suppress(OSError):  # it holds something, perhaps since a moment ago
             place.rmdir()
@@ -175,7 +177,7 @@ def _of_rank(records: Records, rank: int) -> Records:
 
 def _made_from(url: str, pid: int | None, kernels_only: bool) -> bytes:  # noqa: FBT001 - one of few
     """Tell captures, and ways to read them, apart."""
-    about = [names(safe.url(url))[-1], files_of(url).stamp(url), pid, kernels_only, __version__]
+    about = [names(sanitize.url(url))[-1], files_of(url).stamp(url), pid, kernels_only, __version__]
     about += settings.graph_captures()
     if counters := settings.counters():
         about += [names(counters)[-1], files_of(counters).stamp(counters)]

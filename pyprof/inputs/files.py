@@ -14,9 +14,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
-from pyprof import cli, guard, scratch
+from pyprof import cli, overwrite_guard
 from pyprof.errors import CaptureError, PyprofError, reason
-from pyprof.installing import install_command
+from pyprof.process import scratch
+from pyprof.process.extras import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,7 +130,7 @@ class Local:
 
     def remove(self, place: str) -> None:
         """Remove a file that may be there; PyprofError where it is a capture."""
-        guard.current().no_capture(place)
+        overwrite_guard.current().no_capture(place)
         with writing(place):
             Path(place).unlink(missing_ok=True)
 

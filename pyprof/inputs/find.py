@@ -9,7 +9,7 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import cli, guard, readers
+from pyprof import cli, overwrite_guard, readers
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs.files import files_of, is_special, is_url, names
 from pyprof.readers import settings
@@ -126,10 +126,10 @@ def _expand(source: str) -> list[str]:
 def _remember(files: FileSystem, source: str) -> None:
     """Let messages name what is read as the user does; of a pattern, the folder that it is in."""
     if is_url(source) or not has_magic(source) or files.is_file(source):
-        guard.current().spelt(files.absolute(source), source.rstrip("/") or source)
+        overwrite_guard.current().spelt(files.absolute(source), source.rstrip("/") or source)
         return
     folders = "".join(f"{name}/" for name in takewhile(_is_name, source.split("/")))
-    guard.current().spelt(files.absolute(folders or ".").rstrip("/") + "/", folders)
+    overwrite_guard.current().spelt(files.absolute(folders or ".").rstrip("/") + "/", folders)
 
 
 def _is_name(name: str) -> bool:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from pyprof import cli, readers
 from pyprof.errors import CaptureError
-from pyprof.guard import snapshot_beside
 from pyprof.inputs.files import is_special
 from pyprof.inputs.find import fetch, find, natural
 from pyprof.inputs.ranks import identify
+from pyprof.overwrite_guard import snapshot_beside
 from pyprof.readers import kineto
 
 if TYPE_CHECKING:

@@ -21,9 +21,10 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyprof import arrow_setup, cores, readers
+from pyprof import readers
 from pyprof.errors import PyprofError
-from pyprof.inputs.engine import Failed, Handle, InProcess, attempt, name_of
+from pyprof.inputs.executor import Failed, Handle, InProcess, attempt, name_of
+from pyprof.process import arrow_setup, threads
 from pyprof.readers.settings import Carried
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ class Processes(InProcess):
 
 
 def _share(processes: int) -> int:
-    return max(1, cores.available() // processes)
+    return max(1, threads.available() // processes)
 
 
 def _has_one_thread() -> bool:
@@ -200,7 +201,7 @@ def _prepare(begun: Event | None, cores_each: int) -> None:
     if begun is not None:
         begun.set()
     arrow_setup.prepare()
-    cores.use(cores_each)
+    threads.use(cores_each)
     Thread(target=_end_with_command, daemon=True).start()
     signal.signal(signal.SIGINT, lambda *_: sys.exit(1))
     if hasattr(signal, "pthread_sigmask"):

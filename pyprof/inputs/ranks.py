@@ -17,16 +17,16 @@ from pyprof import readers, schema
 from pyprof.errors import CaptureError
 from pyprof.inputs.files import is_url, names
 from pyprof.inputs.find import NUMBERS, fetch, find
-from pyprof.parse.records import Records
 from pyprof.readers import read_head
+from pyprof.records.records import Records
 from pyprof.schema import Identity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pyprof.inputs.engine import Engine
-    from pyprof.parse.records import Column
+    from pyprof.inputs.executor import Engine
+    from pyprof.records.records import Column
 
 _PARQUET = b"PAR1"
 

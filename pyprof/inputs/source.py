@@ -16,14 +16,15 @@ from pyprof import readers
 from pyprof.inputs.counters import with_counters
 from pyprof.inputs.find import fetch
 from pyprof.inputs.ranks import RankedCapture, ranked_captures, with_ranks
-from pyprof.parse import parquet, parse_file, parse_with_host, record_file
+from pyprof.parse import parse_file, parse_with_host, record_file
 from pyprof.prof.table import Override, Table
+from pyprof.records import parquet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-    from pyprof.inputs.engine import Engine
-    from pyprof.parse.records import Records
+    from pyprof.inputs.executor import Engine
+    from pyprof.records.records import Records
     from pyprof.schema import Capture
 
 T = TypeVar("T")

@@ -3,7 +3,6 @@
 Runs inside the user's script, which must not notice. Needs torch; knows nothing of captures.
 """
 
-from pyprof.instrument.annotate import annotate
 from pyprof.instrument.lifecycle import (
     begin,
     enabled,
@@ -14,8 +13,9 @@ from pyprof.instrument.lifecycle import (
     stop,
     wrap,
 )
-from pyprof.instrument.range_to_capture import profile, range_hooks, step
-from pyprof.instrument.timers import print_timings, timings
+from pyprof.instrument.ranges.annotate import annotate
+from pyprof.instrument.ranges.capture_range import profile, range_hooks, step
+from pyprof.instrument.ranges.timers import print_timings, timings
 
 __all__ = [
     "annotate",

@@ -18,19 +18,19 @@ from torch.nn.modules.rnn import RNNBase, RNNCellBase
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.weak import WeakIdKeyDictionary
 
-from pyprof.instrument.caller import unseen
-from pyprof.instrument.collectives import ddp_text
-from pyprof.instrument.emit import EMITTER
-from pyprof.instrument.op import WITH_STACK, silent
-from pyprof.instrument.payload import op_head, op_text
-from pyprof.instrument.ranges import THREAD
-from pyprof.instrument.stack import find
+from pyprof.instrument.ops.caller import unseen
+from pyprof.instrument.ops.op import WITH_STACK, silent
+from pyprof.instrument.ops.payload import op_head, op_text
+from pyprof.instrument.ops.process_groups import ddp_text
+from pyprof.instrument.ranges.emit import EMITTER
+from pyprof.instrument.ranges.open_ranges import THREAD
+from pyprof.instrument.ranges.stack import find
 from pyprof.marker import encode_layer, encode_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pyprof.instrument.patch import Patches
+    from pyprof.instrument.ops.patch import Patches
 
 _MAX_SEARCHES = 8
 """Searches of the whole heap for the parents of modules that are called on their own."""

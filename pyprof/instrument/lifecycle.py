@@ -9,17 +9,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from pyprof.instrument import caller, cells, collectives, payload
-from pyprof.instrument import stack as stacks
-from pyprof.instrument import timers as clocks
-from pyprof.instrument.coalesced_collectives import wrap_coalesced
-from pyprof.instrument.compiled import wrap_compiled
-from pyprof.instrument.emit import EMITTER, Sink, nvtx_sink, profiler_sink, tool_listens
+from pyprof.instrument import ipython
 from pyprof.instrument.layers import wrap_modules
-from pyprof.instrument.op import WITH_STACK
+from pyprof.instrument.ops import caller, payload, process_groups
+from pyprof.instrument.ops.coalesced_collectives import wrap_coalesced
+from pyprof.instrument.ops.compiled import wrap_compiled
+from pyprof.instrument.ops.op import WITH_STACK
+from pyprof.instrument.ops.patch import Patches
+from pyprof.instrument.ops.targets import find_targets
 from pyprof.instrument.optimizers import wrap_optimizers
-from pyprof.instrument.patch import Patches
-from pyprof.instrument.targets import find_targets
+from pyprof.instrument.ranges import stack as stacks
+from pyprof.instrument.ranges import timers as clocks
+from pyprof.instrument.ranges.emit import EMITTER, Sink, nvtx_sink, profiler_sink, tool_listens
 from pyprof.instrument.wrap import WRAPPED, wrap_asked, wrap_one, wrap_places
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _start(sink: Sink, *, with_stack: bool, with_layers: bool) -> None:
     wrap_compiled(patches)
     wrap_coalesced(patches)
     if with_stack:
-        for code in cells.runners():
+        for code in ipython.runners():
             stacks.begin_at(code)
         wrap_places(patches)
     if with_layers:
@@ -135,7 +136,7 @@ def stop() -> None:
             _STATE.patches.restore()
             _STATE.patches = None
         payload.forget()
-        collectives.forget()
+        process_groups.forget()
         stacks.forget()
         caller.forget()
 

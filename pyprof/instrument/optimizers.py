@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from torch.optim import Optimizer
 
-from pyprof.instrument.caller import unseen
-from pyprof.instrument.op import BindingOp, call_packed, isinstance_op, silent
-from pyprof.instrument.ranges import close_range, open_range
+from pyprof.instrument.ops.caller import unseen
+from pyprof.instrument.ops.op import BindingOp, call_packed, isinstance_op, silent
+from pyprof.instrument.ranges.open_ranges import close_range, open_range
 from pyprof.marker import CLOSURE, STEP_OF
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyprof.instrument.patch import Patches
+    from pyprof.instrument.ops.patch import Patches
 
 
 def wrap_optimizers(patches: Patches) -> None:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.autograd import Function
 
-from pyprof.instrument.caller import unseen
-from pyprof.instrument.emit import EMITTER
-from pyprof.instrument.op import WITH_STACK, isinstance_op, make_op, silent
-from pyprof.instrument.ranges import THREAD
-from pyprof.instrument.stack import find
+from pyprof.instrument.ops.caller import unseen
+from pyprof.instrument.ops.op import WITH_STACK, isinstance_op, make_op, silent
+from pyprof.instrument.ranges.emit import EMITTER
+from pyprof.instrument.ranges.open_ranges import THREAD
+from pyprof.instrument.ranges.stack import find
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyprof.instrument.patch import Patches
+    from pyprof.instrument.ops.patch import Patches
 
 _CALLER = 3
 """Whose stack is written: what called the wrapper that calls us, as `find` counts frames."""

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof import pieces
-from pyprof.pieces import Piece
+from pyprof import string_concat
+from pyprof.string_concat import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -188,7 +188,7 @@ def texts_of_table(table: pa.Table) -> pa.StructArray:
 def spell(numbered: pa.StructArray) -> pa.StringArray:
     """Put texts together again; some at a time, so that they stay in the processor's caches."""
     starts = range(0, len(numbered), _AT_ONCE)
-    parts = [pieces.join(pieces_of(numbered.slice(start, _AT_ONCE))) for start in starts]
+    parts = [string_concat.join(pieces_of(numbered.slice(start, _AT_ONCE))) for start in starts]
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts or [pa.array([], pa.string())])
 
 
@@ -211,9 +211,9 @@ def pieces_of(
     )
     return [
         head,
-        pieces.every(seq.cast(pa.string())),
+        string_concat.every(seq.cast(pa.string())),
         middle,
-        pieces.every(op_id.cast(pa.string())),
+        string_concat.every(op_id.cast(pa.string())),
         tail,
         *_spelt_inputs(op_id, inputs),
     ]
@@ -254,14 +254,16 @@ def _spelt_inputs(op_id: pa.Array, inputs: pa.DictionaryArray) -> Iterator[Piece
     maker = np.where(back == _NOBODY, 0, np.repeat(own, count) - back)
     last = np.zeros(len(pair), np.int32)
     last[offset[1:] - 1] = 1
-    each = pieces.join(
+    each = string_concat.join(
         [
-            pieces.every(pa.array(maker).cast(pa.string())),
+            string_concat.every(pa.array(maker).cast(pa.string())),
             Piece(pa.array([","]), np.zeros_like(last)),
-            pieces.every(pa.array(output).cast(pa.string())),
+            string_concat.every(pa.array(output).cast(pa.string())),
             Piece(pa.array(["), (", ")]"]), last),
         ]
     )
     begin = Piece(pa.array([f"{_INPUTS}("]), has_inputs - 1)
     yield begin
-    yield Piece(pieces.in_lists(each, offset), np.where(has_inputs, np.cumsum(has_inputs) - 1, -1))
+    yield Piece(
+        string_concat.in_lists(each, offset), np.where(has_inputs, np.cumsum(has_inputs) - 1, -1)
+    )

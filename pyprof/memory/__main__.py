@@ -1,7 +1,7 @@
 """`python -m pyprof.memory` is `pyprof memory`."""
 
 if __name__ == "__main__":
-    from pyprof import signals
+    from pyprof.process import signals
 
     signals.quietly_until_begun()
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pyprof import student
+from pyprof import student_t
 from pyprof.arrays import NONE
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _chance(held: Floats, slope: Floats, rest: Floats) -> Floats:
 
 def _two_sided_p(t: Floats, freedom: Floats | int) -> Floats:
     finite = np.nan_to_num(t, posinf=np.inf, neginf=-np.inf)  # nothing over nothing shows nothing
-    return student.two_sided_p(finite, np.asarray(freedom, np.float64))
+    return student_t.two_sided_p(finite, np.asarray(freedom, np.float64))
 
 
 def _at_ends(history: History, states: Ints, amount: Ints) -> Ints:

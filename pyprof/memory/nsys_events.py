@@ -12,8 +12,9 @@ import numpy as np
 from pyprof.arrays import NONE, ints
 from pyprof.errors import CaptureError
 from pyprof.memory.trace_events import MemoryEvents
-from pyprof.readers import _nsys_graphs, nsys
-from pyprof.readers._sqlite import Database
+from pyprof.readers import nsys
+from pyprof.readers.nsys import graphs
+from pyprof.readers.sqlite.tables import Database
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +67,7 @@ def read(path: Path) -> Usage:
     rows = np.flatnonzero(plausible)
     rows = rows[np.argsort(start[rows], kind="stable")]
     capture = nsys.read(path)
-    pid = _nsys_graphs.pids(ints(table.column("globalPid"), 0))[rows]
+    pid = graphs.pids(ints(table.column("globalPid"), 0))[rows]
     corr = ints(table.column("correlationId"))[rows]
     unknown = np.full(len(rows), NONE)
     events = MemoryEvents(

@@ -12,9 +12,9 @@ from pyprof.arrays import NONE
 from pyprof.errors import CaptureError
 from pyprof.memory import (
     nsys_events,
-    ranges,
     snapshot,
     snapshot_history,
+    snapshot_ranges,
     stacks,
     trace_events,
     trace_history,
@@ -211,7 +211,7 @@ def _devices(histories: Iterable[TraceDevice], *notes: str) -> tuple[RecordedDev
 def _steps(
     read: Snapshot, number: int, history: History, capture: Capture | None
 ) -> tuple[str, tuple[int, ...]]:
-    marked_by, moments = ranges.step_bounds(read, number)
+    marked_by, moments = snapshot_ranges.step_bounds(read, number)
     if not len(moments) and capture is not None:
         marked_by, moments = trace_history.step_bounds(capture)
     if len(moments):

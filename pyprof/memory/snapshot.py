@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pyprof import child_programs
 from pyprof.arrays import NONE
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.memory import unpickle
+from pyprof.process import child_programs
 
 if TYPE_CHECKING:
     from pathlib import Path

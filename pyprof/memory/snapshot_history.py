@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyprof.arrays import NONE
-from pyprof.memory import categories, ranges, stacks, trace_history
+from pyprof.memory import categories, stacks, trace_history
+from pyprof.memory import snapshot_ranges as ranges
 from pyprof.memory.history import BEFORE, Blocks, History, Labels, label, or_else, replay
 from pyprof.memory.unpickle import ACTIONS, STATES
 

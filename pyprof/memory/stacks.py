@@ -14,7 +14,7 @@ import numpy as np
 
 from pyprof.arrays import NONE
 from pyprof.memory.history import Labels, label, or_else
-from pyprof.parse.paths import user_line
+from pyprof.parse.ranges.range_stacks import user_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,7 +13,7 @@ import orjson
 
 from pyprof.arrays import NONE
 from pyprof.readers.kineto.columns import instant, microseconds, nanoseconds, whole_number
-from pyprof.readers.kineto.stream import Trace
+from pyprof.readers.kineto.file.stream import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,9 +21,9 @@ from pyprof.memory.history import ALLOC, BEFORE, FREE_COMPLETED, Blocks, History
 from pyprof.memory.stacks import Clue
 from pyprof.memory.trace_events import MemoryEvents, made_up
 from pyprof.parse import parse
-from pyprof.parse import ranges as nesting
-from pyprof.parse.paths import user_line
-from pyprof.parse.texts import kinds, read_texts
+from pyprof.parse.ranges import nesting
+from pyprof.parse.ranges.range_stacks import user_line
+from pyprof.parse.ranges.texts import kinds, read_texts
 from pyprof.prof.op_names import op_name
 from pyprof.prof.table import Table
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pyprof.arrays import Ints
-    from pyprof.parse.records import Coded
+    from pyprof.records.records import Coded
     from pyprof.schema import Capture
 
 _DEVICES = {0: "cpu", 1: "cuda", 6: "cuda", 12: "xpu", 13: "mps"}

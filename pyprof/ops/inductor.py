@@ -20,11 +20,11 @@ import re
 from itertools import pairwise
 
 from pyprof.marker import FRAMES, FUSED_OPS, Call, Tensor
-from pyprof.ops.gemm import product
-from pyprof.ops.pointwise import RULES
-from pyprof.ops.reductions import COSTS
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
+from pyprof.ops.torch.linalg.gemm import product
+from pyprof.ops.torch.tensors.pointwise import RULES
+from pyprof.ops.torch.tensors.reductions import COSTS
 from pyprof.ops.work import Args, Work, like, stored
 
 FAMILY = "fused"

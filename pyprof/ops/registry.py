@@ -243,8 +243,8 @@ def _scan() -> None:
     if "folder" not in _scanned:
         _scanned.add("folder")
         package = importlib.import_module("pyprof.ops")
-        for module in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(f"pyprof.ops.{module.name}")
+        for module in pkgutil.walk_packages(package.__path__, "pyprof.ops."):
+            importlib.import_module(module.name)
     if "plugins" not in _scanned:
         _scanned.add("plugins")
         for entry in entry_points(group="pyprof.ops"):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pyprof.parse.records import Records
+    from pyprof.records.records import Records
     from pyprof.schema import Capture
 
 __all__ = ["parse", "parse_file", "parse_with_host"]
@@ -72,7 +72,7 @@ def _some_work(path: Path) -> Capture:
 
 def nothing(capture: Capture) -> str:
     """Say what a capture without GPU work holds, and how to capture some."""
-    from pyprof.parse.profiler_windows import processes  # noqa: PLC0415 - loads Arrow
+    from pyprof.parse.steps.profiler_windows import processes  # noqa: PLC0415 - loads Arrow
     from pyprof.readers.kernel_launches import none_recorded  # noqa: PLC0415 - as above
 
     if lost := none_recorded(capture.calls, processes(capture)):

@@ -11,39 +11,27 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import NONE, ints
 from pyprof.marker import Kind
-from pyprof.parse import (
-    backward_nodes,
-    evidence,
-    forward_backward,
-    launch_layers,
-    launches,
-    paths,
-    profiler_windows,
-    record_columns,
-    result_sizes,
-    samples,
-    sequence,
-    serving_steps,
-    sites,
-    texts,
-    user_ranges,
-)
+from pyprof.parse import launch_sites, launches, link_checks, record_columns, result_sizes
+from pyprof.parse.autograd import backward_nodes, forward_backward, sequence
+from pyprof.parse.counters import samples
 from pyprof.parse.graphs import attribution
-from pyprof.parse.records import Records, narrowed
-from pyprof.parse.steps import columns as step_columns
-from pyprof.parse.sweep import describe_paths, sweep_ranges
+from pyprof.parse.ranges import launch_layers, range_stacks, texts, user_ranges
+from pyprof.parse.ranges.sweep import describe_paths, sweep_ranges
+from pyprof.parse.steps import profiler_windows, serving_steps
+from pyprof.parse.steps.loop_steps import columns as step_columns
 from pyprof.readers.order import in_order
+from pyprof.records.records import Records, narrowed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pyprof.arrays import Ints, Mask
-    from pyprof.parse.forward_backward import Partners
+    from pyprof.parse.autograd.forward_backward import Partners
+    from pyprof.parse.launch_sites import Sites
     from pyprof.parse.launches import Chains
-    from pyprof.parse.profiler_windows import RecordingWindows
-    from pyprof.parse.records import Column
-    from pyprof.parse.sites import Sites
-    from pyprof.parse.sweep import Sweep
+    from pyprof.parse.ranges.sweep import Sweep
+    from pyprof.parse.steps.profiler_windows import RecordingWindows
+    from pyprof.records.records import Column
     from pyprof.schema import Capture
 
 
@@ -101,12 +89,12 @@ def _trace_causes(capture: Capture, *, kernels_only: bool = False) -> _Work:
     capture, inferred = attribution.attributed(capture, sweep_ranges)
     activities = _ordered(capture.activities, kernels_only=kernels_only)
     windows = profiler_windows.recording_windows(capture)
-    launch, of_launches = evidence.launches(capture, activities, windows)
-    site = sites.find(capture, activities, launch)
+    launch, of_launches = link_checks.launches(capture, activities, windows)
+    site = launch_sites.find(capture, activities, launch)
     sweep = sweep_ranges(capture)
     ops = _name_ops(sweep.texts)
-    leaf, of_ranges = evidence.ranges_of(activities, sweep.nest, ops, site)
-    replayed = sites.doubts(activities, site)
+    leaf, of_ranges = link_checks.ranges_of(activities, sweep.nest, ops, site)
+    replayed = launch_sites.doubts(activities, site)
     doubts = (*inferred, *of_launches, *replayed, *of_ranges, *sweep.doubts)
     return _Work(
         capture, activities, windows, launch, site, sweep, ops, leaf, not of_ranges, doubts
@@ -130,7 +118,7 @@ _KERNELS = (schema.KERNEL, schema.CPU)
 
 
 def _name_ops(read: texts.Texts) -> Mask:
-    return texts.tell(read, Kind.OP, paths.counts) | texts.tell_name(
+    return texts.tell(read, Kind.OP, range_stacks.counts) | texts.tell_name(
         read, lambda name: not backward_nodes.is_checkpoint(name)
     )
 

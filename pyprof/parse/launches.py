@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof.arrays import NONE, distinct_values, ints
-from pyprof.parse.profiler_windows import processes
+from pyprof.parse.steps.profiler_windows import processes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.arrays import Integers, Ints
-    from pyprof.parse.profiler_windows import RecordingWindows
-    from pyprof.parse.records import Records
+    from pyprof.parse.steps.profiler_windows import RecordingWindows
+    from pyprof.records.records import Records
     from pyprof.schema import Capture
 
 

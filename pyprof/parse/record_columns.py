@@ -12,8 +12,10 @@ from pyprof import schema
 from pyprof.arrays import NONE, ints, lists, numbered
 from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.gpu.kernel_roles import communicates
-from pyprof.parse import collectives, launch_layers, paths, recomputation, sequence, sites
-from pyprof.parse.records import Coded, combinations, encode
+from pyprof.parse import launch_sites, recorded_collectives
+from pyprof.parse.autograd import recomputation, sequence
+from pyprof.parse.ranges import launch_layers, range_stacks
+from pyprof.records.records import Coded, combinations, encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,12 +23,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.arrays import Integers, Ints, Mask
-    from pyprof.parse.forward_backward import Partners
-    from pyprof.parse.paths import Path
-    from pyprof.parse.records import Column
-    from pyprof.parse.sequence import Numbered
-    from pyprof.parse.sites import Sites
-    from pyprof.parse.sweep import DescribedSweep
+    from pyprof.parse.autograd.forward_backward import Partners
+    from pyprof.parse.autograd.sequence import Numbered
+    from pyprof.parse.launch_sites import Sites
+    from pyprof.parse.ranges.range_stacks import Path
+    from pyprof.parse.ranges.sweep import DescribedSweep
+    from pyprof.records.records import Column
     from pyprof.schema import Capture
 
 
@@ -80,9 +82,9 @@ def build(
         "layer": launch_layers.layers(layers, layered, around.free),
         "dir": direction,
         **_forward(described, layers, partner, place),
-        **paths.arguments(described, path, partner),
+        **range_stacks.arguments(described, path, partner),
     }
-    built |= sequence.count(sweep, numbered, path, sites.flow(site))
+    built |= sequence.count(sweep, numbered, path, launch_sites.flow(site))
     built |= _collective(activities, described, path, built["opId"], direction)
     return built | _sites(site, built)
 
@@ -90,9 +92,9 @@ def build(
 def _sites(site: Sites, built: Mapping[str, Column]) -> dict[str, Column]:
     """Say how each row's op was found, and of which replay of a graph the row is part."""
     marker, op, forward = (_says(built[name]) for name in ("marker", "op", "fwdOp"))
-    by_forward = forward & ~marker & (site.via == sites.LAUNCH)
-    by_range = np.where(_says(built["layer"]), sites.USER_RANGE, NONE)
-    via = np.where(by_forward, sites.FORWARD_OP, np.where(op | forward, site.via, by_range))
+    by_forward = forward & ~marker & (site.via == launch_sites.LAUNCH)
+    by_range = np.where(_says(built["layer"]), launch_sites.USER_RANGE, NONE)
+    via = np.where(by_forward, launch_sites.FORWARD_OP, np.where(op | forward, site.via, by_range))
     replay: dict[str, Column] = {}
     if (inside := site.replay != NONE).any():
         replay = {"replay": pa.array(site.replay, mask=~inside)}
@@ -175,7 +177,7 @@ def _collective(
     tool_column = activities.column("collective")
     if not len(comm) and tool_column.null_count == len(tool_column):
         return {}
-    column = collectives.collective_column(tool_column, described, path, ints(call), comm)
+    column = recorded_collectives.collective_column(tool_column, described, path, ints(call), comm)
     return {"collective": column} if column.values else {}
 
 
@@ -233,11 +235,11 @@ def _forward(
     place: Integers,
 ) -> dict[str, Column]:
     described = _only(described, partner, place)  # in inference none, of many
-    ops = [paths.forward_ops(entry) for entry in described]
+    ops = [range_stacks.forward_ops(entry) for entry in described]
     return {
         "fwdMarker": Coded(partner, [list(entry.markers) for entry in described]),
         "fwdSeqMarker": Coded(
-            partner, [[paths.unnumbered(text) for text in entry.seqs] for entry in described]
+            partner, [[range_stacks.unnumbered(text) for text in entry.seqs] for entry in described]
         ),
         "fwdMod": Coded(partner, [[mod for mod, _ in named_ops] for named_ops in ops]),
         "fwdOp": Coded(partner, [[op for _, op in named_ops] for named_ops in ops]),
@@ -252,7 +254,7 @@ def _only(described: Sequence[Path], *used: Integers) -> list[Path]:
     for index in used:
         wanted[index] = True  # NONE is the last, which says nothing
     return [
-        entry if is_wanted else paths.NOWHERE
+        entry if is_wanted else range_stacks.NOWHERE
         for entry, is_wanted in zip(described, wanted.tolist(), strict=True)
     ]
 
@@ -280,10 +282,10 @@ def _direction(
         for flag in (
             lambda entry: entry.backward,
             lambda entry: entry.optimizer,
-            paths.updates,
-            paths.initialises,
+            range_stacks.updates,
+            range_stacks.initialises,
             lambda entry: bool(entry.ops or entry.seqs),
-            paths.without_gradients,
+            range_stacks.without_gradients,
             lambda entry: bool(entry.trace or entry.layer),
         )
     )

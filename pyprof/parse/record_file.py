@@ -20,13 +20,14 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from pyprof import readers, schema
-from pyprof.cores import executor
 from pyprof.errors import RecordsError
 from pyprof.gpu.kernel_roles import communicates
-from pyprof.parse import parquet, parse_file
-from pyprof.parse.record_check import plausible_records
-from pyprof.parse.records import Coded, Records, apart, concat_coded, encode
+from pyprof.parse import parse_file
+from pyprof.process.threads import executor
 from pyprof.readers.encodings import utf8
+from pyprof.records import parquet
+from pyprof.records.record_check import plausible_records
+from pyprof.records.records import Coded, Records, apart, concat_coded, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.parse.records import Column
+    from pyprof.records.records import Column
 
 STDIN = "-"
 _BLOCK_BYTES = 1 << 24

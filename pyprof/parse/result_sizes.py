@@ -16,14 +16,14 @@ import numpy as np
 from pyprof import marker
 from pyprof.arrays import NONE
 from pyprof.marker import Kind, Tensor
-from pyprof.parse.records import Coded
+from pyprof.records.records import Coded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyprof.arrays import Ints, Mask
     from pyprof.marker import Call
-    from pyprof.parse.sweep import Sweep
+    from pyprof.parse.ranges.sweep import Sweep
 
 
 def column(sweep: Sweep, leaf: Ints) -> dict[str, Coded]:

@@ -11,18 +11,24 @@ import numpy as np
 from pyprof import schema
 from pyprof.gpu.kernel_roles import Role, rank, role
 from pyprof.ops.model_config import LAYER_TYPES
-from pyprof.parse.records import Coded, combinations, distinct
-from pyprof.prof import op_calls
 from pyprof.prof.apportion import UNKNOWN, apportion, parts
-from pyprof.prof.autotuning import autotuning_trials
-from pyprof.prof.collective_calls import with_collectives
+from pyprof.prof.calls import op_calls
+from pyprof.prof.calls.call_context import with_settings
+from pyprof.prof.calls.collective_calls import with_collectives
+from pyprof.prof.calls.op_calls import (
+    SPARSE,
+    FillCosts,
+    nested_products,
+    tell_inside,
+    without_inner,
+)
+from pyprof.prof.calls.op_choice import choose, own_flops
+from pyprof.prof.calls.result_shapes import with_outputs
 from pyprof.prof.families import MOVES, PRODUCTS, family
-from pyprof.prof.kernel_context import distinct_contexts
-from pyprof.prof.name_hints import by_name
-from pyprof.prof.op_calls import SPARSE, FillCosts, nested_products, tell_inside, without_inner
-from pyprof.prof.op_choice import choose, own_flops
-from pyprof.prof.result_shapes import with_outputs
-from pyprof.prof.settings import with_settings
+from pyprof.prof.kernels.autotuning import autotuning_trials
+from pyprof.prof.kernels.kernel_context import distinct_contexts
+from pyprof.prof.kernels.name_hints import by_name
+from pyprof.records.records import Coded, combinations, distinct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,10 +38,10 @@ if TYPE_CHECKING:
     from pyprof.arrays import Integers, Ints, Mask
     from pyprof.ops import Cost
     from pyprof.ops.model_config import ModelConfig
-    from pyprof.parse.records import Records
-    from pyprof.prof.chosen_call import ChosenCall
-    from pyprof.prof.kernel_context import KernelContext
-    from pyprof.prof.name_hints import NameHints
+    from pyprof.prof.calls.attributed_call import ChosenCall
+    from pyprof.prof.kernels.kernel_context import KernelContext
+    from pyprof.prof.kernels.name_hints import NameHints
+    from pyprof.records.records import Records
 
 
 _HELPS = 1 << 20
@@ -147,7 +153,7 @@ def share_costs(records: Records, model: ModelConfig | None = None) -> Costs:
     """Go through the stages of costing; `Table.roofline` places the rows that come out.
 
     `model` supplies the sizes that no capture holds. `pyprof prof --explain` shows what each stage
-    saw and decided; see `pyprof.report.explain`.
+    saw and decided; see `pyprof.analysis.explain`.
     """
     rows = choose_op_calls(records, model)
     grouping = group_kernels(rows)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import schema
-from pyprof.parse.records import totals
 from pyprof.prof.processor import CPU, GPU, processor_of
+from pyprof.records.records import totals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.arrays import Mask
-    from pyprof.parse.records import Records
     from pyprof.prof.table import Table
+    from pyprof.records.records import Records
 
 _NAMED = 5
 _MUCH, _SHOWN = 1, 0.1

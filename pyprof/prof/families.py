@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyprof.ops import registry
 
 if TYPE_CHECKING:
-    from pyprof.prof.chosen_call import ChosenCall
+    from pyprof.prof.calls.attributed_call import ChosenCall
 
 PRODUCTS = frozenset({"gemm", "conv"})
 """Families whose arithmetic is one matrix product or convolution."""

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.arrays import NONE
-from pyprof.parse.records import combinations, encode, totals
-from pyprof.prof.columns import COLUMNS, FLOAT, INT, Column
+from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT, Column
 from pyprof.prof.step_rows import StepWork
+from pyprof.records.records import combinations, encode, totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pyprof.parse.records import Coded, combinations, totals
 from pyprof.prof.apportion import UNKNOWN
-from pyprof.prof.column import FLOAT, INT, TEXT, Column
-from pyprof.prof.columns import COLUMNS
+from pyprof.prof.columns.column import FLOAT, INT, TEXT, Column
+from pyprof.prof.columns.standard import COLUMNS
+from pyprof.records.records import Coded, combinations, totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

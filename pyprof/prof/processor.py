@@ -10,7 +10,7 @@ from pyprof.arrays import distinct_values
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyprof.parse.records import Records
+    from pyprof.records.records import Records
 
 GPU, CPU = "GPU", "CPU"
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.parse.ranges import by_value
+from pyprof.parse.ranges.nesting import by_value
 
 if TYPE_CHECKING:
     from pyprof.arrays import Floats, Ints

@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.arrays import Integers, Ints, distinct_values
+from pyprof.cli_types import meant
 from pyprof.errors import PyprofError
-from pyprof.gpu import measured
+from pyprof.gpu import microbenchmark as measured
 from pyprof.gpu.kernel_roles import crosses_link
 from pyprof.gpu.peaks import Device, Peaks, card_names, cards_like, completed, peaks
 from pyprof.gpu.roofline import LIMITS, NS_PER_S, Rates, Roofline, rates, roofline
 from pyprof.gpu.tensorcore import NOT_APPLICABLE, USED, TensorCore, tensor_core
 from pyprof.gpu.tensorcore import UNKNOWN as MAYBE
-from pyprof.ops import serving_attention
+from pyprof.ops.libraries import serving_attention
 from pyprof.ops.model_config import CONTRADICTS
-from pyprof.parameters import meant
-from pyprof.parse.paths import tensors
-from pyprof.parse.records import Coded, Records, combinations
+from pyprof.parse.ranges.range_stacks import tensors
 from pyprof.prof.apportion import UNKNOWN
-from pyprof.prof.columns import COLUMNS
+from pyprof.prof.calls.forward_calls import with_forward
+from pyprof.prof.calls.op_calls import outermost
+from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.costs import Costs, share_costs, without_impossible
-from pyprof.prof.forward_calls import with_forward
-from pyprof.prof.measured import Measured, measured_of
-from pyprof.prof.occupancy import Fill, fill
-from pyprof.prof.op_calls import outermost
+from pyprof.prof.kernels.counters import Measured, measured_of
+from pyprof.prof.kernels.launch_occupancy import Fill, fill
+from pyprof.records.records import Coded, Records, combinations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from pyprof.gpu.measured import Ceilings
+    from pyprof.gpu.microbenchmark import Ceilings
     from pyprof.gpu.peaks import Rate
     from pyprof.ops.model_config import ModelConfig
-    from pyprof.prof.chosen_call import ChosenCall
+    from pyprof.prof.calls.attributed_call import ChosenCall
     from pyprof.prof.step_rows import StepRows
 
 CPU = "cpu"

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.parameters import meant
-from pyprof.prof.columns import COLUMNS, FLOAT, INT
+from pyprof.cli_types import meant
+from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -50,8 +50,8 @@ def readers() -> Iterator[Reader]:
 
 def read(path: Path) -> Capture:
     """Read a capture of any tool; raise CaptureError, with what to do, where it is none."""
-    from pyprof.readers.plausible import plausible  # noqa: PLC0415 - loads Arrow
     from pyprof.readers.provenance import with_origins  # noqa: PLC0415 - as above
+    from pyprof.readers.validate import plausible  # noqa: PLC0415 - loads Arrow
 
     def checked(path: Path) -> Capture:
         before = stamp(path)

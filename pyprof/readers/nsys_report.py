@@ -7,10 +7,10 @@ import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pyprof import child_programs, scratch
 from pyprof.errors import CaptureError, PyprofError
+from pyprof.process import child_programs, scratch
 from pyprof.readers import nsys
-from pyprof.readers._sqlite import MAGIC
+from pyprof.readers.sqlite.tables import MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,16 +10,17 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import ints
-from pyprof.readers import _cupti, _sqlite
-from pyprof.readers._cupti import call_name
-from pyprof.readers._sqlite import MAGIC, Database
+from pyprof.readers import cupti
+from pyprof.readers.cupti import call_name
+from pyprof.readers.sqlite import tables as _sqlite
+from pyprof.readers.sqlite.tables import MAGIC, Database
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from pyprof.readers._sqlite import Strings
+    from pyprof.readers.sqlite.tables import Strings
 
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 _KERNELS = ("CONCURRENT_KERNEL", "KERNEL")  # the second: --concurrent-kernels off
@@ -183,7 +184,7 @@ def _activities(
         *(_copies(db, kind) for kind in _COPIES),
         _sets(db),
     ]
-    rows = _cupti.concat([part for part in parts if part.num_rows] or parts[:1])
+    rows = cupti.concat([part for part in parts if part.num_rows] or parts[:1])
     # An activity names no process: take that of the API call which it answers.
     pids = threads[:, 0][calls["thread"]]
     call = _first_index(ints(calls["corr"], -1), ints(rows.column("corr"), -2))
@@ -228,7 +229,7 @@ def _kernels(db: Database, kind: str, strings: Strings) -> pa.Table:
 
 def _copies(db: Database, kind: str) -> pa.Table:
     rows = _read(db, kind, "bytes", "copyKind")
-    names = _cupti.copy_names(ints(rows.column("copyKind"), 0))
+    names = cupti.copy_names(ints(rows.column("copyKind"), 0))
     return schema.table(
         schema.ACTIVITIES,
         {**_base(rows, schema.MEMCPY), "bytes": rows.column("bytes"), "name": names},
@@ -237,7 +238,7 @@ def _copies(db: Database, kind: str) -> pa.Table:
 
 def _sets(db: Database) -> pa.Table:
     rows = _read(db, "MEMSET", "bytes")
-    name = _cupti.constant("[CUDA memset]", rows.num_rows)
+    name = cupti.constant("[CUDA memset]", rows.num_rows)
     return schema.table(
         schema.ACTIVITIES,
         {**_base(rows, schema.MEMSET), "bytes": rows.column("bytes"), "name": name},

@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import marker
-from pyprof.readers import beside
-from pyprof.safe import message
+from pyprof.readers import sidecars
+from pyprof.sanitize import message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -74,7 +74,7 @@ def with_origins(capture: Capture, path: Path) -> Capture:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    for pattern in beside.PROVENANCE:
+    for pattern in sidecars.PROVENANCE:
         for path in folder.glob(pattern):
             if path.is_file():
                 yield path
@@ -112,11 +112,11 @@ def _stated(path: Path) -> Iterator[tuple[str, Origin]]:
     if is_log:
         with path.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                if f'"name": "{beside.KERNEL_STACKS}"' in line:
+                if f'"name": "{sidecars.KERNEL_STACKS}"' in line:
                     yield from _entries(orjson.loads(next(lines, "{}")))
         return
     content = orjson.loads(path.read_bytes().decode(errors="replace"))
-    if beside.NODE_MAPPINGS in path.name:
+    if sidecars.NODE_MAPPINGS in path.name:
         content = content.get("cppCodeToPost") if isinstance(content, dict) else None
     yield from _entries(content)
 

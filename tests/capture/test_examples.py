@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 flop_counter = pytest.importorskip("torch.utils.flop_counter")
 
 import pyprof
-from pyprof.capture import torch_profiler
+from pyprof.capture.kineto import torch_profiler
 from pyprof.capture.request import Request
 from pyprof.capture.script import Target
 from tests import forks

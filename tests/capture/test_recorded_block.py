@@ -15,12 +15,12 @@ torch = pytest.importorskip("torch")
 
 import pyprof
 from pyprof import instrument
-from pyprof.capture import recorder
+from pyprof.capture.kineto import recorder
 from pyprof.errors import PyprofError
-from pyprof.instrument import emit
+from pyprof.instrument.ranges import emit
 from tests import forks
+from tests.analysis.captured import capture
 from tests.commands import run
-from tests.report.captured import capture
 
 if TYPE_CHECKING:
     import pandas as pd

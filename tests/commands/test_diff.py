@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from pyprof.analysis.diff.gate import Limit, parse
 from pyprof.marker import encode_layer
-from pyprof.report.diff.gate import Limit, parse
+from tests.analysis.captured import capture, op
+from tests.analysis.diff.noisy import noisy, times
+from tests.answers.checked import checked
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
-from tests.report.answers.checked import checked
-from tests.report.captured import capture, op
-from tests.report.diff.noisy import noisy, times
 
 
 @pytest.fixture

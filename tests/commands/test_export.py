@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.report import export
+from pyprof import export
+from tests.analysis.captured import capture
 from tests.commands import run
-from tests.report.captured import capture
 
 SUFFIXES = [suffix for form in export.FORMATS for suffix in form.suffixes]
 

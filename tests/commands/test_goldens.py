@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
+from pyprof.analysis.time.steps import find_steps
 from pyprof.inputs import source
 from pyprof.parse.record_file import load
-from pyprof.report.analysis.steps import find_steps
 from tests.commands import run
 from tests.golden import beside, check
 from tests.programs import generate

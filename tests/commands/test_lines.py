@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.parse import dict_lines, parse
-from pyprof.report.analysis.timeline import BLOCKING
-from pyprof.report.render.source import Sources
+from pyprof.analysis.time.timeline import BLOCKING
+from pyprof.parse import parse
+from pyprof.records import dict_lines
+from pyprof.render.source import Sources
 from pyprof.schema import Capture
+from tests.analysis.captures import Work, capture, trace, training
 from tests.commands import run
 from tests.golden import beside, check
-from tests.report.captures import Work, capture, trace, training
 
 TRAIN = "".join(
     [*(f"# {n}\n" for n in range(1, 16)), "def train(net, data):\n", "    total = 0\n",

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pyprof import answers
+from pyprof.answers.lines_answer import Lines, LineTime
 from pyprof.commands._mcp_tools import MOST, bounded
-from pyprof.report import answers
-from pyprof.report.answers.lines import Lines, LineTime
+from tests.analysis.captured import capture
+from tests.answers.checked import ask, validator
 from tests.commands import run
 from tests.memory import built
 from tests.programs import TOP
-from tests.report.answers.checked import ask, validator
-from tests.report.captured import capture
-from tests.report.render.test_memory_brief import trace_of_memory
+from tests.render.text.test_memory_brief import trace_of_memory
 
 if TYPE_CHECKING:
     import mcp

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pyprof.gpu.measured import Ceilings, save
+from pyprof.gpu.microbenchmark import Ceilings, save
 from pyprof.gpu.peak_table import CARDS
 from tests.commands import run
 
@@ -78,9 +78,9 @@ def test_what_was_measured_stands_beside_the_datasheet() -> None:
 def test_measuring_keeps_what_it_shows(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """--measure writes the rates, keeps them, and says where."""
     pytest.importorskip("torch")
-    monkeypatch.setattr("pyprof.gpu.measured.CPU_SIDE", 32)
-    monkeypatch.setattr("pyprof.gpu.measured.CPU_COPY_BYTES", 1 << 12)
-    monkeypatch.setattr("pyprof.gpu.measured.measure.__kwdefaults__", {"side": None,
+    monkeypatch.setattr("pyprof.gpu.microbenchmark.CPU_SIDE", 32)
+    monkeypatch.setattr("pyprof.gpu.microbenchmark.CPU_COPY_BYTES", 1 << 12)
+    monkeypatch.setattr("pyprof.gpu.microbenchmark.measure.__kwdefaults__", {"side": None,
                         "copy_bytes": None, "budget_s": 0.0})  # fmt: skip
     done = run("peaks", "--measure", "--device", "cpu")
     assert done.code == 0

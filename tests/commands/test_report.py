@@ -18,12 +18,12 @@ import pytest
 from pyprof.commands import report
 from pyprof.inputs import source
 from pyprof.marker import encode_layer
-from pyprof.report.render.page import lanes
-from pyprof.report.render.page.content import html, summarise_page
+from pyprof.render.page import lanes
+from pyprof.render.page.content import html, summarise_page
+from tests.analysis.browser import browser, drawn, errors, requests
+from tests.analysis.captured import HOSTILE, capture
 from tests.builders import SECRETS, Range, Work, nsys_db
 from tests.commands import run
-from tests.report.browser import browser, drawn, errors, requests
-from tests.report.captured import HOSTILE, capture
 
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from pyprof.analysis.summary import roofline_points
+from pyprof.analysis.summary.roofline_points import Chart
 from pyprof.inputs import source
-from pyprof.prof.columns import COLUMNS
+from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.table import Override
-from pyprof.report.analysis import roofline
-from pyprof.report.analysis.roofline import Chart
-from pyprof.report.render.page import figures
-from pyprof.report.render.text import short_line
+from pyprof.render.page import figures
+from pyprof.render.text.formatting import short_line
+from tests.analysis.browser import browser, drawn, errors, requests
+from tests.analysis.captured import capture
 from tests.commands import run
-from tests.report.browser import browser, drawn, errors, requests
-from tests.report.captured import capture
 
 HOSTILE = "<script>alert(1)</script>$x_2$ \N{GREEK SMALL LETTER MU}"
 
@@ -27,7 +27,7 @@ def net(tmp_path: Path) -> Path:
 
 
 def _chart(path: Path, override: Override | None = None, limit: int = 100) -> Chart:
-    return roofline.summarise_roofline(source.load(str(path), override)).chart(limit)
+    return roofline_points.summarise_roofline(source.load(str(path), override)).chart(limit)
 
 
 def test_a_point_is_the_rate_of_the_rows_that_it_stands_for(net: Path) -> None:

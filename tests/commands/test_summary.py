@@ -6,17 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from pyprof.analysis.summary.overview import merge_briefs, overview, summarise_brief
+from pyprof.analysis.time.idle import CAUSES
 from pyprof.inputs import source
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
-from pyprof.parse import dict_lines, parse
-from pyprof.report.analysis.idle import CAUSES
-from pyprof.report.analysis.overview import merge_briefs, overview, summarise_brief
+from pyprof.parse import parse
+from pyprof.records import dict_lines
+from tests.analysis.captures import training
 from tests.builders import Range as NsysRange
 from tests.builders import Work as NsysWork
 from tests.builders import nsys_db
 from tests.commands import run
 from tests.golden import beside, check
-from tests.report.captures import training
 
 MM = encode_op(Call("torch", "mm", (Tensor((64, 64), "float16"), Tensor((64, 64), "float16"))))
 REAL = {

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from jsonschema import ValidationError
 
+from tests.answers.checked import checked
 from tests.fuzz.truth import Truth
-from tests.report.answers.checked import checked
 
 
 class Command(NamedTuple):

@@ -15,8 +15,8 @@ import pytest
 
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.inputs import dataset
-from pyprof.inputs.engine import InProcess
-from pyprof.inputs.engine_choice import opened
+from pyprof.inputs.executor import InProcess
+from pyprof.inputs.executor_choice import opened
 from pyprof.inputs.ranks import ranked_captures
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run

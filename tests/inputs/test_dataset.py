@@ -15,11 +15,12 @@ import pytest
 
 from pyprof.errors import PyprofError
 from pyprof.inputs import dataset
-from pyprof.inputs.engine import InProcess
+from pyprof.inputs.executor import InProcess
 from pyprof.inputs.files import files_of
 from pyprof.inputs.ranks import ranked_captures
 from pyprof.inputs.source import load
-from pyprof.parse import parquet, parse_file
+from pyprof.parse import parse_file
+from pyprof.records import parquet
 from tests.builders import Range, Work, nsys_db
 from tests.commands import Done, run
 from tests.programs import environment, generate, python

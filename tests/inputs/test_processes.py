@@ -7,21 +7,21 @@ import click
 import pytest
 
 from pyprof.__main__ import main, names
+from tests.analysis.captured import capture
 from tests.conftest import few
 from tests.programs import python
-from tests.report.captured import capture
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux")
 
 _COMMAND = """
 import sys
 from threading import Event, Thread
-from pyprof import arrow_setup
+from pyprof.process import arrow_setup
 
 if __name__ == "__main__":
     arrow_setup.prepare()
 
-from pyprof.inputs.engine_choice import opened
+from pyprof.inputs.executor_choice import opened
 from tests.inputs import work
 
 def mapped(function, items, loaded="tests.inputs.work"):

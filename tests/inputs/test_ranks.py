@@ -9,7 +9,7 @@ import pytest
 
 from pyprof import readers
 from pyprof.errors import CaptureError
-from pyprof.inputs.engine import Handle, InProcess
+from pyprof.inputs.executor import Handle, InProcess
 from pyprof.inputs.ranks import RankedCapture, identify, rank_in, ranked_captures
 from pyprof.schema import Identity
 from tests.builders import Range, Work, nsys_db, nvprof_db

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.inputs.engine import InProcess
-from pyprof.inputs.engine_choice import opened
+from pyprof.inputs.executor import InProcess
+from pyprof.inputs.executor_choice import opened
 from pyprof.inputs.ranks import ranked_captures, with_ranks
 from pyprof.inputs.source import Source, items, load, map_reduce
-from pyprof.parse import parquet, parse_file, record_file
+from pyprof.parse import parse_file, record_file
 from pyprof.prof.table import Override
+from pyprof.records import parquet
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 

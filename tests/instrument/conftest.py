@@ -8,8 +8,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from pyprof import marker
-from pyprof.instrument import emit, lifecycle, ranges, timers
-from pyprof.instrument.op import isinstance_op
+from pyprof.instrument import lifecycle
+from pyprof.instrument.ops.op import isinstance_op
+from pyprof.instrument.ranges import emit, open_ranges, timers
 from pyprof.instrument.wrap import WRAPPED
 
 
@@ -68,7 +69,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
     yield recorder
     lifecycle.stop()
     assert set(recorder.depths.values()) <= {0}
-    assert not ranges.THREAD.here.open
+    assert not open_ranges.THREAD.here.open
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from torch.overrides import get_testing_overrides
 
 import pyprof
 from pyprof import marker
-from pyprof.instrument.targets import find_targets
+from pyprof.instrument.ops.targets import find_targets
 from tests.torch_samples import op_infos, samples
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ import torch.distributed
 import torch.nn.functional as F  # noqa: N812 - everyone calls it so
 
 import pyprof
-from pyprof.instrument import emit, lifecycle
-from pyprof.instrument.op import isinstance_op
+from pyprof.instrument import lifecycle
+from pyprof.instrument.ops.op import isinstance_op
+from pyprof.instrument.ranges import emit
 
 if TYPE_CHECKING:
     from tests.instrument.conftest import Recorder

@@ -17,7 +17,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import pyprof
-from pyprof.instrument.op import isinstance_op
+from pyprof.instrument.ops.op import isinstance_op
 
 if TYPE_CHECKING:
     from tests.instrument.conftest import Recorder

@@ -116,7 +116,8 @@ DDP = """
     import os
     import torch, torch.distributed as dist, torch.nn as nn
     import pyprof
-    from pyprof.instrument import emit, lifecycle
+    from pyprof.instrument import lifecycle
+    from pyprof.instrument.ranges import emit
     texts, depth = [], [0]
     def push(text): texts.append(text); depth[0] += 1
     def pop(): depth[0] -= 1
@@ -171,7 +172,8 @@ def test_a_fork_is_silent_and_works(tmp_path: Path) -> None:
     """A forked child calls ops, and pushes nothing to its parent's tool."""
     code = """
         import os, torch, pyprof
-        from pyprof.instrument import emit, lifecycle
+        from pyprof.instrument import lifecycle
+        from pyprof.instrument.ranges import emit
         texts = []
         lifecycle._SINKS["nvtx"] = lambda: emit.Sink(texts.append, lambda: None)
         pyprof.init(force=True)
@@ -191,7 +193,8 @@ DTENSOR = """
     import os, torch, torch.distributed as dist
     import pyprof
     from pyprof import marker
-    from pyprof.instrument import emit, lifecycle
+    from pyprof.instrument import lifecycle
+    from pyprof.instrument.ranges import emit
     texts, depth = [], [0]
     def push(text): texts.append(text); depth[0] += 1
     def pop(): depth[0] -= 1

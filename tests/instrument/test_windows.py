@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.profiler import ProfilerAction
 
-from pyprof.instrument.range_to_capture import RecordingWindows
+from pyprof.instrument.ranges.capture_range import RecordingWindows
 
 _OFF = (ProfilerAction.NONE, ProfilerAction.WARMUP)
 _ON = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)

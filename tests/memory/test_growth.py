@@ -6,7 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from pyprof.memory import ranges, read, snapshot_history, stacks
+from pyprof.memory import read, snapshot_history, snapshot_ranges, stacks
 from pyprof.memory.growth import Growth, growth
 from tests.memory import built
 
@@ -69,7 +69,7 @@ def _noisy(rng: Random, steps: int, leak: int) -> Growth | None:
         device.range(f"ProfilerStep#{step}", begins=False)
     taken = built.parsed(built.snapshot(device))
     history = snapshot_history.history(taken, 0, stacks.describe(taken)).history
-    marked_by, moments = ranges.step_bounds(taken, 0)
+    marked_by, moments = snapshot_ranges.step_bounds(taken, 0)
     return growth(
         history, marked_by, (np.searchsorted(history.time_ns, moments, "right") - 1).tolist()
     )

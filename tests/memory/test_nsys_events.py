@@ -4,13 +4,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pyprof.analysis.memory import peaks
 from pyprof.memory import read
-from pyprof.report.analysis import memory
+from tests.analysis.captured import op
 from tests.builders import Range, Work, nsys_db
 from tests.capture_files.model import global_id
 from tests.capture_files.nsys import NSYS_2024
 from tests.commands import run
-from tests.report.captured import op
 
 _CALL = "cudaMalloc_v3020"
 
@@ -39,7 +39,7 @@ def test_levels_ops_and_layers(tmp_path: Path) -> None:
     assert history.device == "cuda:0"
     assert history.level.tolist() == [1000, 1500, 500, 564]
     assert history.labels["op"].at(history.blocks.bytes.argsort()) == [None, "matmul", "matmul"]
-    (device,) = memory.highest_first([read.read(tmp_path / "x.sqlite")])
+    (device,) = peaks.highest_first([read.read(tmp_path / "x.sqlite")])
     assert {group.name: group.bytes for group in device.by["layer"]} == {"net.0": 1500, None: 0}
     assert (device.changes, device.checkpoints) == ((), ())  # segments are no tensors
 
@@ -48,7 +48,7 @@ def test_processes_and_kinds_of_memory_are_apart(tmp_path: Path) -> None:
     """Addresses are the same in two processes; pinned memory is no device's."""
     other = global_id(2)
     rows = [_row(1, 12, 10), _row(1, 13, 20, globalPid=other), _row(2, 22, 40, memKind=1)]
-    found = memory.highest_first([read.read(_capture(tmp_path / "x.sqlite", rows))])
+    found = peaks.highest_first([read.read(_capture(tmp_path / "x.sqlite", rows))])
     assert [(each.device, each.peak_bytes) for each in found] == [
         ("pinned:0 of process 1", 40),
         ("cuda:0 of process 2", 20),

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyprof.analysis.memory import peaks
 from pyprof.memory import read, trace_events
-from pyprof.report.analysis import memory
 from tests.commands import run
 
 
@@ -37,8 +37,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, i
     return path, {each.key: each.self_cpu_memory_usage for each in profiler.key_averages()}
 
 
-def _analysed(path: Path) -> memory.DeviceMemory:
-    (device,) = memory.highest_first([read.read(path)])
+def _analysed(path: Path) -> peaks.DeviceMemory:
+    (device,) = peaks.highest_first([read.read(path)])
     return device
 
 
@@ -72,7 +72,7 @@ def test_a_run_on_the_cpu_is_told_in_full(trained: tuple[Path, dict[str, int]]) 
     assert sum(group.bytes for group in device.by["op"]) == device.peak_bytes
 
 
-def _profiled(path: Path, precision: str) -> memory.DeviceMemory:
+def _profiled(path: Path, precision: str) -> peaks.DeviceMemory:
     """Train two steps of a model in float32, under autocast, or in bfloat16."""
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
@@ -168,7 +168,7 @@ def test_devices_are_apart(tmp_path: Path) -> None:
     """Host memory, and each GPU."""
     events = [_op("aten::add", 1, 9), _event(2, 1), _event(3, 2, **{"Device Id": 1}),
               _event(4, 4, **{"Device Type": 0, "Device Id": -1})]  # fmt: skip
-    found = memory.highest_first([read.read(_written(tmp_path / "x.json", events))])
+    found = peaks.highest_first([read.read(_written(tmp_path / "x.json", events))])
     assert [(each.device, each.peak_bytes) for each in found] == [
         ("cpu", 4), ("cuda:1", 2), ("cuda:0", 1),
     ]  # fmt: skip

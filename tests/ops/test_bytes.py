@@ -15,7 +15,7 @@ torch: Any = pytest.importorskip("torch")
 from pyprof import ops
 from pyprof.marker import Call, Opaque, Tensor, Value
 from pyprof.ops import Unknown, Work, costs, dtypes, registry
-from pyprof.ops.pointwise import RULES
+from pyprof.ops.torch.tensors.pointwise import RULES
 from tests.ops.torch_calls import Recorder, python_call, tensors
 from tests.torch_samples import op_infos, samples
 

@@ -20,7 +20,7 @@ _FLEX: Any = pytest.importorskip("torch._higher_order_ops.flex_attention")
 
 from pyprof import ops
 from pyprof.marker import Call, Tensor
-from pyprof.ops.attention import Band
+from pyprof.ops.torch.nn.attention import Band
 from tests.ops.torch_calls import aten_call, python_call
 
 Draw: TypeAlias = Callable[[Any], Any]

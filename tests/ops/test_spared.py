@@ -7,7 +7,7 @@ import pytest
 
 from pyprof import marker, ops
 from pyprof.marker import Call, Opaque, Tensor, Value
-from pyprof.ops.pointwise import TRANSCENDENTAL as T
+from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL as T
 
 _X = Tensor((5, 8), "float32")
 _Z = Tensor((5, 8), "complex64")
@@ -162,8 +162,8 @@ def test_operations_by_torchs_own_kernels() -> None:
 
 def test_a_comparison_of_a_tensor_with_itself_reads_it_once() -> None:
     """As `isnan` and `isfinite` call it; marker texts with and without types."""
-    from pyprof.prof.kernel_context import KernelContext  # noqa: PLC0415 - the pairs of texts
-    from pyprof.prof.op_choice import choose  # noqa: PLC0415 - the pairs of texts
+    from pyprof.prof.calls.op_choice import choose  # noqa: PLC0415 - the pairs of texts
+    from pyprof.prof.kernels.kernel_context import KernelContext  # noqa: PLC0415 - the pairs of texts
 
     for outer, inner in (("isnan", "ne"), ("isfinite", "eq")):
         one = marker.encode_seq(f"aten::{outer}", sizes=[[5, 8]], dtypes=["float32"])

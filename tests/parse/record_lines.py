@@ -2,8 +2,8 @@
 
 import io
 
-from pyprof.parse import dict_lines
-from pyprof.parse.records import Records
+from pyprof.records import dict_lines
+from pyprof.records.records import Records
 
 
 def record_lines(records: Records) -> list[str]:

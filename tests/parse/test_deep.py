@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from pyprof import marker
 from pyprof.arrays import NONE
 from pyprof.marker import Call, Kind
-from pyprof.parse import assemble, parse_file, paths
-from pyprof.parse.texts import Texts
+from pyprof.parse import assemble, parse_file
+from pyprof.parse.ranges import range_stacks
+from pyprof.parse.ranges.texts import Texts
 from pyprof.readers.kineto import nest
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
@@ -47,7 +48,7 @@ def _trees(draw: st.DrawFn) -> list[tuple[int, int]]:
     ]
 
 
-def _expected(texts: list[str], most: int) -> paths.Path:
+def _expected(texts: list[str], most: int) -> range_stacks.Path:
     """Say what texts, outermost first, say: each looked at on its own."""
     kinds = [marker.classify(text) for text in texts]
     of = {kind: [t for t, k in zip(texts, kinds, strict=True) if k == kind] for kind in Kind}
@@ -69,7 +70,7 @@ def _expected(texts: list[str], most: int) -> paths.Path:
     inner = inner if again else texts
     says = "bprop" if any("(backward)" in text for text in texts) else ""
     trace = traces[-1] if traces else ()
-    return paths.Path(
+    return range_stacks.Path(
         layer[-most:],
         trace[-most:],
         tuple(of[Kind.MODULE])[-most:],
@@ -103,7 +104,7 @@ def _begin_again(texts: list[str], kinds: list[Kind]) -> int | None:
 @given(_trees(), st.integers(1, 4), st.randoms(use_true_random=False))
 def test_some_paths_are_put_into_words(tree: list[tuple[int, int]], most: int, rng: object) -> None:
     """Each as the texts on the way to it say, cut to its innermost ones."""
-    found = paths.Paths(
+    found = range_stacks.Paths(
         np.arange(len(tree)),
         np.array([parent for parent, _ in tree]),
         np.array([template for _, template in tree]),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyprof.parse.paths import file_and_line, is_framework, user_line, user_trace
+from pyprof.parse.ranges.range_stacks import file_and_line, is_framework, user_line, user_trace
 
 SITE = "/opt/conda/lib/python3.12/site-packages/"
 FRAMEWORK = [

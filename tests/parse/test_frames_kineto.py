@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyprof.parse.paths import is_framework, user_line
+from pyprof.parse.ranges.range_stacks import is_framework, user_line
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyprof.parse import parse_file
-from pyprof.parse.records import Records
 from pyprof.prof.table import Table
+from pyprof.records.records import Records
 from tests.builders import LAYOUTS, Layout, nsys_db
 from tests.capture_files.graphs import Planted, Scenario, scenario
 

@@ -9,7 +9,7 @@ from pyprof import schema
 from pyprof.arrays import NONE
 from pyprof.parse import launches as correlating
 from pyprof.parse.launches import Chains, first, last, launches, offsets
-from pyprof.parse.profiler_windows import RecordingWindows
+from pyprof.parse.steps.profiler_windows import RecordingWindows
 
 IDS = st.none() | st.integers(0, 4) | st.sampled_from([7, 1 << 39])
 CALLS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 1), IDS))

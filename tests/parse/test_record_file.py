@@ -11,8 +11,9 @@ import pytest
 
 from pyprof import schema
 from pyprof.errors import RecordsError
-from pyprof.parse import parquet, record_file
-from pyprof.parse.records import Records
+from pyprof.parse import record_file
+from pyprof.records import parquet
+from pyprof.records.records import Records
 from tests.builders import Work, nsys_db
 from tests.commands import run
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyprof.report.frame import load
+from pyprof.frame import load
 
 torch: Any = pytest.importorskip("torch")
 

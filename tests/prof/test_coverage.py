@@ -8,12 +8,12 @@ import pytest
 from pyprof import schema
 from pyprof.parse import parse
 from pyprof.parse.record_file import load
-from pyprof.prof.columns import COLUMNS
+from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.costs import UNSAID, explain
 from pyprof.prof.coverage import cost_coverage
 from pyprof.prof.table import Table
+from tests.analysis.captures import Work, capture, copy
 from tests.readers.kineto_json import event, kernel, launch, read
-from tests.report.captures import Work, capture, copy
 
 _REAL = (
     "kineto-mi300x-vllm-piecewise-graph/replay.pt.trace.json.gz",

@@ -5,9 +5,9 @@ from pyprof.gpu.kernel_roles import FAMILY_RANKS
 from pyprof.marker import Call
 from pyprof.ops.families import FAMILIES
 from pyprof.ops.registry import BPROP, FPROP
-from pyprof.prof.chosen_call import ChosenCall
+from pyprof.prof.calls.attributed_call import ChosenCall
+from pyprof.prof.calls.op_calls import SPARSE
 from pyprof.prof.families import PRODUCTS, family
-from pyprof.prof.op_calls import SPARSE
 
 _ALIKE = {*("scan", "resample", "distance", "fft", "linalg", "view", "fused", "other")}
 """Families whose kernels' names do not tell which of them does the arithmetic."""

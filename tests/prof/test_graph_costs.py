@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from pyprof.frame import as_arrow
 from pyprof.inputs import source
-from pyprof.report.frame import as_arrow
 
 MIB = 1 << 20
 PAIRS = {"vllm-piecewise": (361, 25), "sglang-decode": (544, 1)}

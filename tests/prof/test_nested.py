@@ -14,7 +14,7 @@ import numpy as np
 import pyprof
 from pyprof.marker import encode_seq
 from pyprof.prof.apportion import UNKNOWN
-from pyprof.prof.op_calls import nested_products, unknown_inside, without_inner
+from pyprof.prof.calls.op_calls import nested_products, unknown_inside, without_inner
 from tests.builders import Range, Work, nsys_db
 
 if TYPE_CHECKING:

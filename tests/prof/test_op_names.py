@@ -4,10 +4,10 @@ import pytest
 
 from pyprof.marker import Call, Tensor, Value, encode_op
 from pyprof.parse import parse
-from pyprof.prof.columns import COLUMNS
+from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.op_names import op_name, qualified
 from pyprof.prof.table import Table
-from tests.report.captures import Range, Work, capture
+from tests.analysis.captures import Range, Work, capture
 
 NAMES = [
     ("LSTM", "forward", "lstm", "lstm"),

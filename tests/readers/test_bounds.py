@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from pyprof import readers
-from pyprof.capture.tables import filled
+from pyprof.capture.nsight.tables import filled
 from pyprof.errors import CaptureError
-from pyprof.readers import _sqlite, kineto, nsys
-from pyprof.readers.kineto import stream
-from pyprof.readers.kineto.repair import repaired
+from pyprof.readers import kineto, nsys
+from pyprof.readers.kineto.file import stream
+from pyprof.readers.kineto.file.repair import repaired
+from pyprof.readers.sqlite import tables as _sqlite
 from tests.builders import Range, Work, nsys_db, write_tables
 from tests.commands import run
 from tests.conftest import few

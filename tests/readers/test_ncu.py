@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pyprof import readers
 from pyprof.errors import CaptureError
-from pyprof.readers import _ncu_csv
+from pyprof.readers.ncu import tables
 from pyprof.schema import Capture
 from tests.builders import Work, nsys_db
 from tests.capture_files.ncu import FORMS, METRICS, Profiled, details, ncu_csv, raw, summary
@@ -217,9 +217,9 @@ def test_numbers_of_every_locale(value: float, locale: str) -> None:
     from tests.capture_files import ncu  # noqa: PLC0415 - its functions by name
 
     spell = getattr(ncu, locale)
-    kernel = _ncu_csv.Kernel({}, {"a": _ncu_csv.Value(spell(1234.56), ""),
-                                  "b": _ncu_csv.Value(spell(value), "Kbyte")})  # fmt: skip
-    assert _ncu_csv.Numbers([kernel]).read(kernel.metrics["b"]) == pytest.approx(
+    kernel = tables.Kernel({}, {"a": tables.Value(spell(1234.56), ""),
+                                  "b": tables.Value(spell(value), "Kbyte")})  # fmt: skip
+    assert tables.Numbers([kernel]).read(kernel.metrics["b"]) == pytest.approx(
         1000 * value, abs=1e-3
     )
 
@@ -242,7 +242,7 @@ def test_numbers_with_those_of_instances(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_units(unit: str, size: float) -> None:
     """Every spelling of every version."""
-    assert _ncu_csv.factor(unit) == pytest.approx(size)
+    assert tables.factor(unit) == pytest.approx(size)
 
 
 _PIECE = st.binary(max_size=8) | st.sampled_from(

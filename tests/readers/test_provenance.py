@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from pyprof.parse import parse_file
-from pyprof.parse.records import Records
 from pyprof.prof.apportion import UNKNOWN
 from pyprof.prof.table import Table
+from pyprof.records.records import Records
 from tests.readers.kineto_json import Event, kernel, launch, op, text
 
 _POINTWISE, _NAMELESS = "triton_poi_fused_add_relu_0", "triton_poi_fused_0"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.report import export
+from pyprof import export
 from tests.builders import LAYOUTS, SECRETS, Range, Work, nsys_db, nvprof_db
 from tests.commands import run
 

@@ -15,13 +15,14 @@ import pyarrow.compute as pc
 from pyprof import marker, schema
 from pyprof.arrays import NONE, ints
 from pyprof.marker import Kind
+from pyprof.parse import launch_sites
 from pyprof.parse import launches as correlate
-from pyprof.parse import paths, sites
 from pyprof.parse.graphs import choice, matching
 from pyprof.parse.graphs import replays as replaying
 from pyprof.parse.graphs.fitting import fits
-from pyprof.parse.profiler_windows import recording_windows
-from pyprof.parse.ranges import innermost
+from pyprof.parse.ranges import range_stacks
+from pyprof.parse.ranges.nesting import innermost
+from pyprof.parse.steps.profiler_windows import recording_windows
 from pyprof.readers.order import in_order
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Ints, Mask
     from pyprof.parse.graphs.replays import Replays, Subject
-    from pyprof.parse.sweep import Sweep
+    from pyprof.parse.ranges.sweep import Sweep
     from pyprof.schema import Capture, GraphCaptures
 
 CAPTURED, TWIN = (schema.VIAS.index(via) for via in ("graph capture", "eager twin"))
@@ -52,8 +53,8 @@ def attributed(
     capture = _joined(capture)
     activities = in_order(capture.activities)
     launch = correlate.launches(capture, activities, recording_windows(capture))
-    replay = sites.replays(capture, activities, launch)
-    if not (sites.replayed(activities, replay) & ~_told(capture, activities)).any():
+    replay = launch_sites.replays(capture, activities, launch)
+    if not (launch_sites.replayed(activities, replay) & ~_told(capture, activities)).any():
         return capture, ()
     replays = replaying.find(capture, activities, launch, replay)
     work = _Work(capture, activities, launch, replays, nested(capture))
@@ -66,7 +67,7 @@ def attributed(
 def _replays_any(capture: Capture) -> bool:
     """Tell whether a graph was launched at all: most captures have none."""
     node = capture.activities.column("node_id")
-    return node.null_count < len(node) or bool(sites.launches_graph(capture.calls).any())
+    return node.null_count < len(node) or bool(launch_sites.launches_graph(capture.calls).any())
 
 
 def _joined(capture: Capture) -> Capture:
@@ -308,7 +309,7 @@ class _Work:
         text = np.where(line[text], len(line), text) if len(text) else text
         both = np.unique(text * (int(code.max(initial=0)) + 1) + code, return_inverse=True)[1]
         nest = self._sweep.nest
-        chains = paths.intern(nest.parent, nest.depth, both.astype(np.int32))
+        chains = range_stacks.intern(nest.parent, nest.depth, both.astype(np.int32))
         return chains.of_range.astype(np.int64)
 
     @cached_property

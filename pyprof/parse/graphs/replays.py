@@ -12,10 +12,10 @@ from pyprof import schema
 from pyprof.arrays import NONE, ints
 from pyprof.gpu.kernel_names import demangle, split
 from pyprof.marker import serving_step
-from pyprof.parse import sites
+from pyprof.parse import launch_sites
 from pyprof.parse.graphs.matching import Kernels
-from pyprof.parse.ranges import innermost, nest
-from pyprof.parse.records import number_combinations
+from pyprof.parse.ranges.nesting import innermost, nest
+from pyprof.records.records import number_combinations
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,7 +63,7 @@ def find(capture: Capture, activities: pa.Table, launch: Ints, replay: Ints) -> 
 
     `launch` is the call that launched each activity, `replay` what `sites.replays` gives of them.
     """
-    replayed = sites.replayed(activities, replay)
+    replayed = launch_sites.replayed(activities, replay)
     of_activities, of_launches = _kernels(capture, activities)
     rows = np.flatnonzero(replay != NONE)
     count = int(replay.max(initial=NONE)) + 1

@@ -11,7 +11,7 @@ import pyarrow as pa
 from msgspec import Raw
 
 from pyprof.arrays import ints as integers
-from pyprof.readers.kineto.events import all_loads
+from pyprof.readers.kineto.file.events import all_loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pyprof.arrays import Floats, Ints, Mask
-    from pyprof.readers.kineto.events import Event
+    from pyprof.readers.kineto.file.events import Event
 
 _INT64 = range(-(2**63), 2**63)
 

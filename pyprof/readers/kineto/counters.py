@@ -11,16 +11,16 @@ import orjson
 import pyarrow as pa
 
 from pyprof import schema
-from pyprof.readers._samples import meaning, samples
+from pyprof.readers.device_metrics import meaning, samples
 from pyprof.readers.kineto.columns import nanoseconds, whole_number
-from pyprof.readers.kineto.events import all_args
+from pyprof.readers.kineto.file.events import all_args
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.readers._samples import Meaning
+    from pyprof.readers.device_metrics import Meaning
     from pyprof.readers.kineto.columns import Timed
-    from pyprof.readers.kineto.events import Event
+    from pyprof.readers.kineto.file.events import Event
 
 _GPU = re.compile(r"GPU (\d{1,4})\b")
 _MOST_DEVICES = 1 << 12
@@ -84,8 +84,8 @@ _KINETO = {"kineto__tensor_core_insts": "sm__inst_executed_pipe_tensor.sum"}
 
 
 def _counters(args: Mapping[str, Any]) -> str | None:
-    from pyprof.readers._ncu_csv import Kernel, Numbers, Value  # noqa: PLC0415 - nearly no trace
-    from pyprof.readers._ncu_metrics import known_name, measured  # noqa: PLC0415 - needs them
+    from pyprof.readers.ncu.metrics import known_name, measured  # noqa: PLC0415 - needs them
+    from pyprof.readers.ncu.tables import Kernel, Numbers, Value  # noqa: PLC0415 - nearly no trace
 
     names = [name for name in args if "__" in name]
     if not names:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.readers.kernel_launches import none_recorded
-from pyprof.readers.kineto import cpu, gpu, graph_nodes
+from pyprof.readers.kineto import cpu, gpu
 from pyprof.readers.kineto.checkpointing import stopped
 from pyprof.readers.kineto.columns import (
     Threads,
@@ -21,20 +21,21 @@ from pyprof.readers.kineto.columns import (
     whole_number,
 )
 from pyprof.readers.kineto.counters import Samples
-from pyprof.readers.kineto.events import all_args
+from pyprof.readers.kineto.file.events import all_args
+from pyprof.readers.kineto.graphs import nodes
 from pyprof.readers.kineto.nest import FrameChains, Nested, nested, range_table
 from pyprof.readers.kineto.ranges import NOTES, OPS, PYTHON, Columns, Flows, Ranges, forward_threads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.readers.kineto.decoding import Groups
-    from pyprof.readers.kineto.events import Event
+    from pyprof.readers.kineto.file.decoding import Groups
+    from pyprof.readers.kineto.file.events import Event
 
     Header = Mapping[str, Any]
     from collections.abc import Iterator
 
-    from pyprof.readers.kineto.stream import Trace
+    from pyprof.readers.kineto.file.stream import Trace
 
 
 def base_ns(header: Header) -> int:
@@ -157,7 +158,7 @@ def _orphans(activities: pa.Table, calls: pa.Table) -> Iterator[str]:
 class Recording(NamedTuple):
     """How the graphs of a trace were captured."""
 
-    captured: graph_nodes.Captured
+    captured: nodes.Captured
     ranges: pa.Table
     threads: pa.Table
 
@@ -272,17 +273,17 @@ class Gathered:
             threads=_threads(self._threads),
         )
 
-    def captured(self, trace: Trace) -> graph_nodes.Captured:
+    def captured(self, trace: Trace) -> nodes.Captured:
         """Give the graphs that were captured in the trace."""
         graphs = self._captured()
         launches = _shifted(graphs.launches, base_ns(trace.header), ("time",))
         return graphs._replace(launches=launches)
 
-    def _captured(self) -> graph_nodes.Captured:
+    def _captured(self) -> nodes.Captured:
         calls = _joined(schema.CALLS, self._calls)
         ran = [table["corr"].combine_chunks() for table in self._activities]
         processes = np.array([pid for pid, _ in self._threads.ids], dtype=np.int64)
-        return graph_nodes.captured(
+        return nodes.captured(
             calls,
             lambda: _joined(gpu.LAUNCHED, self._launched),
             pa.concat_arrays([pa.array([], pa.int64()), *ran]),

@@ -17,7 +17,7 @@ from pyprof import schema
 from pyprof.arrays import numbered as distinct
 from pyprof.readers.kineto import counters
 from pyprof.readers.kineto.columns import Threads, Timed, ints, timed, times
-from pyprof.readers.kineto.events import (
+from pyprof.readers.kineto.file.events import (
     ABSENT,
     CALLS,
     NO_JSON,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pyprof.arrays import Ints, Mask
-    from pyprof.readers.kineto.events import CallArgs, Event, WorkArgs
+    from pyprof.readers.kineto.file.events import CallArgs, Event, WorkArgs
     from pyprof.readers.kineto.op_texts import Names
 
 ACTIVITIES = {

@@ -10,15 +10,16 @@ import pyarrow as pa
 
 from pyprof import marker
 from pyprof.marker import templates
-from pyprof.readers.kineto import events, texts
+from pyprof.readers.kineto import texts
 from pyprof.readers.kineto.columns import Interned
-from pyprof.readers.kineto.events import ABSENT, NO_NUMBER
+from pyprof.readers.kineto.file import events
+from pyprof.readers.kineto.file.events import ABSENT, NO_NUMBER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyprof.arrays import Ints
-    from pyprof.readers.kineto.events import Event, OpArgs
+    from pyprof.readers.kineto.file.events import Event, OpArgs
 
 FRAME, MODULE, NOTE, MARKER, OP, COMPILING = range(6)
 """What a range is; MARKER is an annotation with a trace of PyProf's own, COMPILING is around a part

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof import marker
-from pyprof.readers.kineto import events, texts
+from pyprof.readers.kineto import texts
 from pyprof.readers.kineto.columns import (
     Interned,
     Threads,
@@ -18,7 +18,8 @@ from pyprof.readers.kineto.columns import (
     times,
     whole_numbers,
 )
-from pyprof.readers.kineto.events import NO_JSON, NO_NUMBER
+from pyprof.readers.kineto.file import events
+from pyprof.readers.kineto.file.events import NO_JSON, NO_NUMBER
 from pyprof.readers.kineto.op_texts import FRAME, MODULE, OpTexts, named
 
 if TYPE_CHECKING:

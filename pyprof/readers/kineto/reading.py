@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyprof.errors import CaptureError
-from pyprof.readers.kineto import gather, graph_captures
+from pyprof.readers.kineto import gather
+from pyprof.readers.kineto.file.stream import Trace
 from pyprof.readers.kineto.gather import Gathered
-from pyprof.readers.kineto.stream import Trace
+from pyprof.readers.kineto.graphs import captures
 from pyprof.schema import Identity
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def read(path: Path) -> Capture:
             "record the part of the script that uses tensors"
         )
     capture = gathered.capture(trace)
-    return graph_captures.attached(capture, path, gathered.captured(trace), _recording)
+    return captures.attached(capture, path, gathered.captured(trace), _recording)
 
 
 def _gathered(path: Path) -> tuple[Gathered, Trace]:

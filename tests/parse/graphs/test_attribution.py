@@ -17,8 +17,8 @@ from pyprof import readers
 from pyprof.arrays import Ints
 from pyprof.parse import parse
 from pyprof.parse.graphs import replays
-from pyprof.parse.records import Records
 from pyprof.readers import settings as inputs
+from pyprof.records.records import Records
 from tests.readers.kineto_graphs import Node, Replay, captured, replayed, write
 from tests.readers.kineto_json import event, kernel, launch, op, text
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyprof import marker, schema
 from pyprof.readers.kineto import nest
 from pyprof.readers.kineto.columns import Threads, timed
-from pyprof.readers.kineto.events import from_values
+from pyprof.readers.kineto.file.events import from_values
 from pyprof.readers.kineto.nest import FrameChains, nested
 from pyprof.readers.kineto.op_texts import OP
 from pyprof.readers.kineto.ranges import Columns, Ranges

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pyprof import marker
-from pyprof.readers.kineto import stream
+from pyprof.readers.kineto.file import stream
 from tests.readers.kineto_json import event, kernel, launch, op, read, read_text, text, texts
 
 SHAPES: tuple[Any, ...] = ([[2, 3]], [[2, 3], []], [[[4], [5, 6]]], [], None)

@@ -1,0 +1,1 @@
+"""What a Table shows: totals, steps, idle time, memory, ranks, differences, advice."""

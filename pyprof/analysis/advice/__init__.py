@@ -1,0 +1,95 @@
+"""What the user could change, and how much time it could win: rules over rows and timeline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyprof.analysis.advice.case import Case
+from pyprof.analysis.advice.finding import Advice, Evidence
+from pyprof.analysis.advice.registry import in_order, merge_advice, renumbered, rules, without_rows
+from pyprof.analysis.advice.scope import Scope, find_scope
+from pyprof.analysis.time.steady import find_loop
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pyprof.analysis.time.steps import Steps
+    from pyprof.analysis.time.timeline import Timeline
+    from pyprof.prof.table import Table
+    from pyprof.schema import Capture
+
+__all__ = [
+    "Advice",
+    "Evidence",
+    "Review",
+    "Scope",
+    "advise",
+    "merge_advice",
+    "renumbered",
+    "review",
+    "without_rows",
+]
+
+_LEAST_SHARE = 0.001
+"""What could win less of the time is not worth a line."""
+_LEAST_ONCE = 0.01
+"""The same for what happens once, of all the time."""
+
+
+class Review(NamedTuple):
+    """What the rules found, and what they looked at."""
+
+    advice: list[Advice]
+    scope: Scope
+
+
+def advise(
+    table: Table,
+    timeline: Timeline | None = None,
+    capture: Capture | None = None,
+    rows: NDArray[np.bool_] | None = None,
+    steps: Steps | None = None,
+) -> list[Advice]:
+    """Apply every rule to all rows, or those chosen; the largest gain comes first.
+
+    With `steps`, what happens once, before, after or while the loop warms up, is told apart and
+    comes last. Before that stands advice whose gain is unknown. Rules without their evidence stay
+    silent.
+    """
+    return review(table, timeline, capture, rows, steps).advice
+
+
+def review(
+    table: Table,
+    timeline: Timeline | None = None,
+    capture: Capture | None = None,
+    rows: NDArray[np.bool_] | None = None,
+    steps: Steps | None = None,
+) -> Review:
+    """Apply every rule as `advise` does, and say what they looked at."""
+    case = Case(table, timeline, capture, rows)
+    return Review(_advise(case, steps), find_scope(case))
+
+
+def _advise(case: Case, steps: Steps | None) -> list[Advice]:
+    loop = find_loop(case.table.records, steps) if steps is not None else None
+    if loop is None:
+        return in_order(_apply(case, _LEAST_SHARE * case.span_ns))
+    steady = case.narrowed(loop.rows, loop.time, once=False)
+    entries = _apply(steady, _LEAST_SHARE * steady.span_ns)
+    rest = case.narrowed(~loop.rows, loop.outside, once=True)
+    gain_by_rule = {entry.rule: entry.gain_ns or 0 for entry in entries}
+    once = (
+        replace(entry, once=True, title=f"once, not in every step: {entry.title}")
+        for entry in _apply(rest, _LEAST_ONCE * case.span_ns)
+        # a first step lacks what every step lacks, which is told already
+        if (entry.gain_ns or 0) > gain_by_rule.get(entry.rule, 0)
+    )
+    return in_order([*entries, *once])
+
+
+def _apply(case: Case, least_ns: float) -> list[Advice]:
+    entries = (advice for rule in rules().values() if (advice := rule(case)) is not None)
+    return [entry for entry in entries if entry.gain_ns is None or entry.gain_ns > least_ns]

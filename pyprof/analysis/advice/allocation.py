@@ -1,0 +1,134 @@
+"""Memory asked of the driver while the GPU waits."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof import schema
+from pyprof.analysis.advice.case import idle_for
+from pyprof.analysis.advice.registry import rule
+from pyprof.analysis.advice.scope import GPU, TIMES
+from pyprof.analysis.time import host_api
+from pyprof.analysis.time.host_api import ALLOC
+
+if TYPE_CHECKING:
+    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.finding import Advice
+    from pyprof.arrays import Mask
+    from pyprof.records.records import Records
+
+
+@rule(
+    "the GPU had work meanwhile",
+    about="idle time",
+    needs=(GPU, TIMES),
+)
+def allocation(case: Case) -> Advice | None:
+    """Find gaps in which the host allocated or freed GPU memory; the evidence is what came next."""
+    _, rows, idle_ns = idle_for(case, ALLOC)
+    return case.advice(
+        "allocation",
+        "the GPU waits for memory to be allocated or freed",
+        "capture after warm-up; if it persists, keep shapes constant, avoid empty_cache(), and"
+        " set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+        rows,
+        case.most(rows, idle_ns),
+        weight=idle_ns,
+    )
+
+
+# Copies that hold up the host, as those from or to pageable memory do.
+
+
+_STAGED_BYTES = 65536
+"""Up to this, CUDA stages a pageable copy and returns at once (CUDA API reference, "API
+synchronization behavior"); and what `.item()` copies is no matter of memory kinds."""
+_MOST = 0.5
+"""A copy from pinned memory goes on without its call, which returns in some microseconds."""
+
+
+@rule(
+    "the call returns at once, as with pinned memory",
+    "a few bytes, as of .item()",
+    about="copies",
+    needs=(GPU, TIMES),
+)
+def pageable_copies(case: Case) -> Advice | None:
+    """Find large copies during most of which their call had not returned; they could be hidden."""
+    if case.timeline is None or case.timeline.blocking:
+        return None
+    records = case.table.records
+    rows = np.flatnonzero(_large_host_copies(case) & (_blocked_share(records) > _MOST))
+    return case.advice(
+        "pageable_copies",
+        "copies between host and GPU block the host: pageable memory, or blocking calls",
+        "create or load the weights on the GPU itself: with torch.device('cuda'):"
+        if case.once
+        else "use pin_memory=True in the DataLoader and .to(device, non_blocking=True)",
+        rows,
+        case.most(rows, _alone(case, rows)),
+    )
+
+
+@rule(
+    "the call blocks the host, which pageable_copies tells, or is unknown",
+    "something is computed meanwhile",
+    "it took no time worth hiding, as a few bytes of .item()",
+    about="copies",
+    needs=(GPU, TIMES),
+)
+def exposed_copies(case: Case) -> Advice | None:
+    """Find asynchronous copies between host and GPU while the GPU does nothing else."""
+    if case.timeline is None or case.timeline.blocking:
+        return None
+    records = case.table.records
+    called, _ = host_api.launches(records)
+    free = (called >= 0) & (_blocked_share(records) <= _MOST)
+    rows = np.flatnonzero(_large_host_copies(case) & free)
+    alone_ns = _alone(case, rows)
+    rows, alone_ns = rows[alone_ns > 0], alone_ns[alone_ns > 0]
+    return case.advice(
+        "exposed_copies",
+        "asynchronous copies between host and GPU run while nothing is computed",
+        "copy the next batch on a stream of its own while this one is computed (prefetch), and keep"
+        " on the GPU what is used again; copy smaller types (uint8, float16)",
+        rows,
+        case.most(rows, alone_ns),
+        weight=alone_ns,
+    )
+
+
+_HOST_AND_GPU = re.compile(r"HtoD|DtoH|Pageable|HostToDevice|DeviceToHost")
+
+
+def _large_host_copies(case: Case) -> Mask:
+    records = case.table.records
+    name = records.coded("kLongName")
+    named = np.array([*(bool(_HOST_AND_GPU.search(text)) for text in name.values), False])
+    large = records.numpy("bytes") > _STAGED_BYTES
+    return np.asarray(case.kind(schema.MEMCPY) & named.take(name.index) & large)
+
+
+def _blocked_share(records: Records) -> np.ndarray:
+    """Give the share of each row's time during which the launching call had not returned."""
+    called, returned = host_api.launches(records)
+    start, end = records.numpy("start"), records.numpy("end")
+    both = np.minimum(returned, end) - np.maximum(called, start)
+    share: np.ndarray = both / np.maximum(end - start, 1)
+    return share
+
+
+def _alone(case: Case, rows: np.ndarray) -> np.ndarray:
+    """Give how much of each copy ran while its GPU did nothing else."""
+    records = case.table.records
+    start, end = records.numpy("start")[rows], records.numpy("end")[rows]
+    pid, number = records.numpy("pid")[rows], records.numpy("device")[rows]
+    alone_ns = np.zeros(len(rows))
+    for device in case.devices:
+        here = (pid == device.pid) & (number == device.device)
+        alone = device.copy - device.compute - device.communication
+        alone_ns[here] = alone.length_within(start[here], end[here])
+    return alone_ns

@@ -1,0 +1,506 @@
+"""What the rules look at: columns of the rows, and how to turn rows into evidence and gains."""
+
+from __future__ import annotations
+
+import copy
+import re
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.analysis.advice.finding import MOST_IDS, Advice, Evidence
+from pyprof.analysis.time import cpu_idle, host_api
+from pyprof.analysis.time.host_api import LAUNCH
+from pyprof.analysis.time.idle import HOST
+from pyprof.analysis.time.intervals import union, union_of
+from pyprof.analysis.time.loading import loading_ranges
+from pyprof.arrays import ints, numbered
+from pyprof.gpu.kernel_dtypes import tensor_core_takes
+from pyprof.gpu.kernel_names import split
+from pyprof.gpu.kernel_roles import Role, role
+from pyprof.gpu.peaks import peaks
+from pyprof.gpu.roofline import NS_PER_S
+from pyprof.parse.ranges.texts import where
+from pyprof.prof.columns.standard import COLUMNS
+from pyprof.prof.families import family
+from pyprof.records.records import Coded, combinations, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.analysis.time.cpu_idle import OpCalls
+    from pyprof.analysis.time.intervals import Intervals
+    from pyprof.analysis.time.timeline import DeviceTime, Timeline
+    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.prof.table import Table
+    from pyprof.schema import Capture
+
+
+_PERSISTENT = re.compile(
+    r"nvjet|persist|stream_?k|device_kernel|fmha\w*Sm(?:90|100)|deep_gemm"
+    r"|^Cijk_\w*_SK[1-9]"  # Tensile's stream-K
+    r"|(?:ln|rmsnorm)_(?:fwd|bwd)_(?:tuned_|general_)?kernel",  # Apex, Transformer Engine
+    re.IGNORECASE,
+)
+"""Kernels whose blocks go from tile to tile, as many blocks as their author wants SMs."""
+_SIZES_OF_ONE_GRID = 3
+"""From so many sizes of inputs on, a kernel that always has the same grid is persistent, too. (Two
+may be products that only differ in K, which needs no more blocks.)"""
+_ABOVE_PEAK = re.compile(r"^above peak: [^;]*(; )?")
+_EVIDENCE = ("op", "line", "kernel")
+
+
+class Case:
+    """A capture under the eyes of the rules. Masks are over all rows of the table."""
+
+    def __init__(
+        self,
+        table: Table,
+        timeline: Timeline | None = None,
+        capture: Capture | None = None,
+        rows: Mask | None = None,
+    ) -> None:
+        self.table, self.timeline, self.capture = table, timeline, capture
+        self.chosen = np.ones(table.records.rows, bool) if rows is None else rows
+        self.within: Intervals | None = None
+        self.once = False
+        self._by_end: dict[tuple[int, int], tuple[Ints, Ints]] = {}
+
+    def narrowed(self, rows: Mask, within: Intervals, *, once: bool) -> Case:
+        """Return the same case with fewer rows and a part of the time; what is known is shared.
+
+        `once`: they are those of start-up, warm-up or what follows the loop.
+        """
+        part = copy.copy(self)
+        part.chosen, part.within, part.once = self.chosen & rows, within, once
+        return part
+
+    def inside(self, time: Intervals) -> Intervals:
+        """Keep what lies in the part of the time that is looked at."""
+        return time if self.within is None else time & self.within
+
+    @cached_property
+    def ns(self) -> NDArray[np.float64]:
+        """Time on the GPU of each row."""
+        return self.table.duration_ns.astype(float)
+
+    @cached_property
+    def devices(self) -> tuple[DeviceTime, ...]:
+        """The GPUs' timelines; none where the records hold no times, or a capture no GPU."""
+        devices = self.timeline.devices if self.timeline is not None else ()
+        return tuple(device for device in devices if not device.on_cpu)
+
+    @cached_property
+    def cpus(self) -> tuple[DeviceTime, ...]:
+        """The timelines of processes whose ops were timed on the CPU."""
+        devices = self.timeline.devices if self.timeline is not None else ()
+        return tuple(device for device in devices if device.on_cpu)
+
+    @property
+    def span_ns(self) -> int:
+        """The longest span of a GPU; without times, the summed time."""
+        spans = [
+            device.span_ns
+            if self.within is None
+            else (self.within.cut(device.start_ns, device.end_ns) - device.paused).total
+            for device in (*self.devices, *self.cpus)
+        ]
+        return max(spans) if spans else int(self.ns[self.chosen].sum())
+
+    @cached_property
+    def lane(self) -> Ints:
+        """Number each row's GPU, as one process used it."""
+        records = self.table.records
+        device = records.numpy("device") + 1  # 0: not known
+        keys = records.numpy("pid") * (int(device.max(initial=0)) + 1) + device
+        return numbered(keys)[1]
+
+    @cached_property
+    def launch_start(self) -> Ints:
+        """Start of the launching call; -1 where not known."""
+        return host_api.launches(self.table.records)[0]
+
+    # --- masks -----------------------------------------------------------------------------------
+
+    def role(self, *roles: Role) -> Mask:
+        """Find kernels of these roles."""
+        name = self.table.records.coded("kLongName")
+        has_role = np.array([*(role(text) in roles for text in name.values), False])
+        return np.asarray(self.chosen & has_role.take(name.index))
+
+    def named(self, pattern: re.Pattern[str]) -> Mask:
+        """Find kernels whose path, which is the name without its arguments, has this in it."""
+        name = self.table.records.coded("kLongName")
+        matches = np.array([*(bool(pattern.search(split(t).path)) for t in name.values), False])
+        return np.asarray(self.chosen & matches.take(name.index))
+
+    def family(self, *families: str) -> Mask:
+        """Find rows that work for an op of these families."""
+        costs = self.table.costs
+        of_family = np.array([family(work) in families for work in costs.work], bool)
+        return np.asarray(self.chosen & of_family.take(costs.work_of))
+
+    @property
+    def without_op(self) -> Mask:
+        """Rows whose op is unknown."""
+        op_known = self.texts["op"].is_valid().to_numpy(zero_copy_only=False)
+        return np.asarray(self.chosen & ~op_known)
+
+    def kind(self, kind: int) -> Mask:
+        """Find rows of a kind of `schema.KINDS`."""
+        return self.is_one("kind", schema.KINDS[kind])
+
+    def is_one(self, column: str, *values: str) -> Mask:
+        """Find rows with one of these values in a column of texts."""
+        coded = self.table.records.coded(column)
+        matches = np.array([*(value in values for value in coded.values), False])
+        return np.asarray(self.chosen & matches.take(coded.index))
+
+    @cached_property
+    def why(self) -> Coded:
+        """The column `why`, without what it says of rows above their peak."""
+        why_texts = encode(COLUMNS["why"].numbered(self.table))
+        return Coded(why_texts.index, [_ABOVE_PEAK.sub("", text) for text in why_texts.values])
+
+    def says_why(self, start: str) -> Mask:
+        """Find rows whose `why` begins so."""
+        begins = [*(text.startswith(start) for text in self.why.values), False]
+        return np.asarray(self.chosen & np.array(begins).take(self.why.index))
+
+    @cached_property
+    def replays(self) -> Mask:
+        """Find what the replay of a CUDA graph gave to the GPU: one call, often of many kernels."""
+        called = self.launch_start
+        many = (called >= 0) & _repeated(called)
+        replay = self.kind(schema.GRAPH) | (self.table.records.numpy("replay") >= 0)
+        return np.asarray(replay | many | np.isin(called, self._graph_launches))
+
+    @cached_property
+    def _graph_launches(self) -> Ints:
+        """Give when graphs were launched; none where the capture is not there."""
+        if self.capture is None:
+            return np.zeros(0, np.int64)
+        called = self.capture.calls
+        is_graph = partial(pc.match_substring, pattern="GraphLaunch")
+        graph_launches = called.filter(where(called.column("name"), is_graph))
+        return ints(graph_launches.column("start"))
+
+    @cached_property
+    def loading(self) -> Mapping[str, Intervals]:
+        """When the program was in ranges that name data loading, by their names."""
+        return {name: union_of(start, end) for name, (start, end) in self._loading.items()}
+
+    def loadings(self, name: str, waited: Intervals) -> int:
+        """Count the ranges of this name in which a GPU waited at these times."""
+        return int(np.count_nonzero(waited.length_within(*self._loading[name])))
+
+    @cached_property
+    def _loading(self) -> dict[str, tuple[Ints, Ints]]:
+        return {} if self.capture is None else loading_ranges(self.capture)
+
+    @cached_property
+    def persistent(self) -> Mask:
+        """Kernels whose number of blocks does not follow the size of what they work on."""
+        return _persistent(self)
+
+    @cached_property
+    def calls(self) -> OpCalls | None:
+        """The outermost calls of ops; None without a capture, or ranges of ops in it."""
+        calls = cpu_idle.outermost_calls(self.capture) if self.capture is not None else None
+        return calls if calls is not None and len(calls.name) else None
+
+    @cached_property
+    def call_lines(self) -> list[str | None]:
+        """The source line of each of these calls."""
+        if self.capture is None or self.calls is None:
+            return []
+        return cpu_idle.lines(self.capture, self.calls)
+
+    def idle(self, device: DeviceTime, cause: str) -> Intervals:
+        """Give when a GPU idled for a cause; each instant counts once, that of loading as such."""
+        waited = self.inside(device.idle[cause])
+        if device.on_cpu or cause not in (HOST, LAUNCH):
+            return waited
+        return waited - union(self.loading.values()) if self.loading else waited
+
+    def device_has(self, dtype: str) -> Mask:
+        """Find rows on a GPU that is known to have Tensor Cores for a type.
+
+        A peak that the user gives stands for every type, and says nothing of any.
+        """
+        gpu = self.table.records.coded("gpu")
+        has_dtype = [self._has(name, dtype) for name in (*gpu.values, None)]
+        return np.asarray(np.array(has_dtype, bool).take(gpu.index))
+
+    def _has(self, name: str | None, dtype: str) -> bool:
+        device = self.table.device_of(name)
+        if device.cuda_cc is not None:
+            return tensor_core_takes(device.cuda_cc, dtype)
+        device_peaks = peaks(device)
+        return device_peaks is not None and device_peaks.flops(dtype, tensor_core=True) is not None
+
+    # --- orders ----------------------------------------------------------------------------------
+
+    @cached_property
+    def by_stream(self) -> tuple[Ints, Mask]:
+        """Rows in the order in which each stream began them; which are one stream with the next."""
+        records = self.table.records
+        keys = [records.numpy(name) for name in ("start", "stream", "device", "pid")]
+        order = np.lexsort(keys)
+        same = np.ones(max(len(order) - 1, 0), bool)
+        for key in keys[1:]:
+            same &= np.diff(key[order]) == 0
+        return order, same
+
+    @cached_property
+    def elements(self) -> Ints:
+        """The elements of each row's largest input; by its grid where sizes are not known."""
+        return _elements(self)
+
+    def by_end(self, pid: int, device: int) -> tuple[Ints, Ints]:
+        """Give the rows of a device in the order of their ends, and these; kept for each cause."""
+        key = pid, device
+        if key not in self._by_end:
+            records = self.table.records
+            rows = np.flatnonzero(
+                (records.numpy("pid") == pid) & (records.numpy("device") == device)
+            )
+            end = records.numpy("end")[rows]
+            order = np.argsort(end, kind="stable")
+            self._by_end[key] = rows[order], end[order]
+        return self._by_end[key]
+
+    # --- gains -----------------------------------------------------------------------------------
+
+    def most(self, rows: Ints, ns: NDArray[np.float64]) -> int | None:
+        """Sum what each row could win, NaN if not known, for the GPU that could win most.
+
+        GPUs work side by side: what each wins shortens the step once. None: nothing is known.
+        """
+        known = np.isfinite(ns)
+        if not known.any():
+            return None
+        won = np.bincount(self.lane[rows[known]], weights=np.maximum(ns[known], 0))
+        return int(won.max())
+
+    def faster(
+        self, rows: Ints, dtype: str, *, tensor_core: bool = True, narrower: int = 1
+    ) -> NDArray[np.float64]:
+        """Return what rows would win with inputs of `dtype`, ns, by default on Tensor Cores.
+
+        At the share of the roofline that they reach now; NaN if not known. `narrower`: bytes are
+        so many times fewer.
+        """
+        table, costs = self.table, self.table.costs
+        peaks = table.devices
+        rates = [
+            (peak.flops(dtype, tensor_core), peak.bandwidth) if peak else (None, None)
+            for peak in peaks.values
+        ]
+        tops = np.array([[rate.value if rate else np.nan for rate in pair] for pair in rates])
+        top = tops[peaks.index[rows]]
+        flops, moved = (
+            np.where(cost[rows] >= 0, cost[rows], np.nan) for cost in (costs.flops, costs.bytes)
+        )
+        least = np.maximum(flops / top[:, 0], moved / narrower / top[:, 1]) * NS_PER_S
+        share = np.minimum(table.roofline.share[rows], 1)
+        return np.asarray(self.ns[rows] - least / share)
+
+    def at_higher_peak(
+        self, rows: Ints, dtype: str, *, tensor_core: bool = True
+    ) -> NDArray[np.float64]:
+        """Return what rows would win at most, ns, at their share of the peak of `dtype` instead.
+
+        For kernels whose cost is unknown: those that memory limits win less. NaN without peaks.
+        """
+        number, judged = self.table.judged
+        now = [each.flops_peak.value if each.flops_peak else np.nan for each in judged]
+        peaks = self.table.devices
+        rates = [peak.flops(dtype, tensor_core) if peak else None for peak in peaks.values]
+        top = np.array([rate.value if rate else np.nan for rate in rates])[peaks.index[rows]]
+        return np.asarray(self.ns[rows] * (1 - np.array(now)[number[rows]] / top))
+
+    # --- evidence --------------------------------------------------------------------------------
+
+    @cached_property
+    def texts(self) -> dict[str, pa.Array]:
+        """Op, line and kernel of each row, as the table shows them."""
+        return {name: self.table.numbered(name) for name in _EVIDENCE}
+
+    def advice(
+        self,
+        name: str,
+        title: str,
+        action: str,
+        rows: Ints,
+        gain_ns: int | None,
+        weight: NDArray[np.float64] | None = None,
+        detail: Iterable[str] | None = None,
+    ) -> Advice | None:
+        """Make an advice that rests on rows; None where there are none.
+
+        `weight` is the time that each row stands for, if not its own.
+        """
+        if not len(rows):
+            return None
+        weights = self.ns[rows] if weight is None else weight
+        return Advice(name, title, action, gain_ns, self.evidence(rows, weights, detail), rows)
+
+    def evidence(
+        self, rows: Ints, weight: NDArray[np.float64], detail: Iterable[str] | None = None
+    ) -> tuple[Evidence, ...]:
+        """Group rows by op and line, the most time first."""
+        index = pa.array(rows)
+        op, line, kernel = (self.texts[name].take(index).cast(pa.string()) for name in _EVIDENCE)
+        texts = [*detail] if detail is not None else [""] * len(rows)
+        what = pc.coalesce(op, kernel)
+        data = pa.table({"what": what, "line": line, "detail": texts, "ns": weight})
+        keys = ["what", "line", "detail"]
+        grouped = data.group_by(keys, use_threads=False).aggregate([("ns", "sum"), ("ns", "count")])
+        ids = _longest_rows(data.append_column("row", pa.array(rows + 1)), keys)
+        entries = [
+            Evidence(
+                row["what"], row["line"], row["ns_count"], int(row["ns_sum"]), row["detail"],
+                ids[tuple(row[key] for key in keys)],
+            )
+            for row in grouped.to_pylist()
+        ]  # fmt: skip
+        return tuple(sorted(entries, key=lambda e: (-e.total_ns, e.what, e.line or "", e.detail)))
+
+
+def _longest_rows(data: pa.Table, keys: list[str]) -> dict[tuple[str | None, ...], tuple[int, ...]]:
+    """Give the numbers of those rows of each group that have most time, that with most first."""
+    ordered = data.sort_by([("ns", "descending"), ("row", "ascending")])
+    grouped = ordered.group_by(keys, use_threads=False).aggregate([("row", "list")])
+    firsts = pc.list_slice(grouped.column("row_list"), 0, MOST_IDS).to_pylist()
+    groups = zip(*(grouped.column(key).to_pylist() for key in keys), strict=True)
+    return {key: tuple(dict.fromkeys(ids)) for key, ids in zip(groups, firsts, strict=True)}
+
+
+# Idle time of one cause, and the rows next to its gaps.
+
+
+def idle_for(
+    case: Case, cause: str, devices: Sequence[DeviceTime] | None = None
+) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    """Return the row before and the row after each gap of a cause, and its time for that cause.
+
+    On all GPUs unless `devices` are given.
+    """
+    before, after, time = [], [], []
+    for device in case.devices if devices is None else devices:
+        gaps = device.gaps
+        ns = case.idle(device, cause).length_within(gaps.start, gaps.end)
+        some = ns > 0
+        before.append(_ended(case, device.pid, device.device, gaps.start[some]))
+        after.append(gaps.row[some])
+        time.append(ns[some].astype(float))
+    nothing = np.zeros(0, np.int64)
+    return (
+        np.concatenate([nothing, *before]),
+        np.concatenate([nothing, *after]),
+        np.concatenate([nothing.astype(float), *time]),
+    )
+
+
+def _ended(case: Case, pid: int, device: int, instant: Ints) -> Ints:
+    """Find the last row of a device that had ended by each instant."""
+    if not len(instant):
+        return instant
+    rows, end = case.by_end(pid, device)
+    place = np.searchsorted(end, instant, side="right") - 1
+    return rows[np.maximum(place, 0)]
+
+
+# Runs of element-wise kernels over as many elements, which one kernel could do.
+
+
+def fusible(case: Case, wanted: Mask, *, chains: bool = False) -> tuple[Ints, NDArray[np.float64]]:
+    """Find the rows in runs of at least two, and what each could win by being fused.
+
+    A run is what a stream does one after the other, all element-wise, none of it of another size.
+    One kernel that reads and writes once takes about as long as the longest: the others are won.
+    In `chains` what one line does twice by one op ends a run: it may be a loop over tensors.
+    """
+    single = wanted & case.role(Role.ELEMENTWISE, Role.OPTIMIZER) & ~_many_tensors(case)
+    order, one_stream = case.by_stream
+    size, single = case.elements[order], single[order]
+    same = one_stream & (size[1:] == size[:-1]) & (size[1:] > 0) & single[1:] & single[:-1]
+    if chains:
+        same &= ~_again(case, order)
+    run = np.cumsum(np.concatenate([[True], ~same])[: len(order)]) - 1
+    inside = (np.bincount(run) > 1)[run]
+    rows, run = order[inside], run[inside]
+    ns = case.ns[rows]
+    longest = np.zeros(int(run.max(initial=-1)) + 1)
+    np.maximum.at(longest, run, ns)
+    total = np.bincount(run, weights=ns)
+    return rows, ns * (1 - longest[run] / np.maximum(total[run], 1))
+
+
+def _again(case: Case, order: Ints) -> Mask:
+    """Tell of each row but the first whether it does what the row before it did, anew."""
+    number = case.table.records.numpy("opId")[order]
+    again = (np.diff(number) != 0) | (number[1:] < 0)
+    op, line = (
+        np.asarray(pc.fill_null(case.texts[name].indices, -1))[order] for name in ("op", "line")
+    )
+    kernel = case.table.records.coded("kLongName").index[order]
+    what = np.where(op < 0, -2 - kernel, op)
+    return np.asarray(again & (np.diff(what) == 0) & (np.diff(line) == 0))
+
+
+def _many_tensors(case: Case) -> Mask:
+    name = case.table.records.coded("kLongName")
+    fused = ("multi_tensor", "fused", "foreach", "triton_")
+    is_fused = [any(part in text.lower() for part in fused) for text in name.values]
+    return np.asarray(np.array([*is_fused, False]).take(name.index))
+
+
+def _elements(case: Case) -> Ints:
+    """Give the elements of each row's largest input; by its grid where sizes are not known."""
+    records = case.table.records
+    sizes, grid, block = (records.coded(name) for name in ("sizes", "grid", "block"))
+    elements_of = np.array(
+        [*(max((int(np.prod(one)) for one in value or ()), default=0) for value in sizes.values), 0]
+    )
+    threads = [np.array([*(int(np.prod(value)) if value else 0 for value in part.values), 0])
+               for part in (grid, block)]  # fmt: skip
+    launched = threads[0][grid.index] * threads[1][block.index]
+    return np.where(elements_of[sizes.index] > 0, elements_of[sizes.index], launched)
+
+
+def _persistent(case: Case) -> Mask:
+    """Find kernels whose number of blocks does not follow the size of what they work on."""
+    records = case.table.records
+    name, grid, sizes = (records.coded(each) for each in ("kLongName", "grid", "sizes"))
+    rows = np.flatnonzero((grid.index >= 0) & (name.index >= 0))
+    sized = rows[(sizes.index[rows] >= 0) & (case.elements[rows] > 0)]
+    count = len(name.values)
+    grids = _distinct(name.index[rows], grid.index[rows], count)
+    elements = _distinct(name.index[sized], case.elements[sized], count)
+    by_name = np.array([bool(_PERSISTENT.search(split(text).path)) for text in name.values], bool)
+    is_persistent = by_name | ((grids == 1) & (elements >= _SIZES_OF_ONE_GRID))
+    return np.asarray(np.append(is_persistent, np.False_)[name.index])
+
+
+def _distinct(group: Integers, value: Integers, count: int) -> Ints:
+    """Count the distinct values of each of `count` groups."""
+    pairs = combinations(group, value)[0]
+    return np.bincount(group[pairs], minlength=count)
+
+
+def _repeated(values: Ints) -> Mask:
+    """Tell which values occur more than once; nearly sorted ones are sorted soon."""
+    order = np.argsort(values, kind="stable")
+    same = values[order[1:]] == values[order[:-1]]
+    is_repeated = np.zeros(len(values), bool)
+    is_repeated[order[1:][same]] = True
+    is_repeated[order[:-1][same]] = True
+    return is_repeated

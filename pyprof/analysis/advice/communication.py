@@ -1,0 +1,46 @@
+"""Collectives that nothing is computed beside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.analysis.advice.registry import rule
+from pyprof.analysis.advice.scope import GPU, TIMES
+from pyprof.analysis.time.intervals import union_of
+from pyprof.analysis.time.timeline import COMMUNICATION, sorts
+
+if TYPE_CHECKING:
+    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.finding import Advice
+
+
+@rule(
+    "something is computed meanwhile",
+    about="communication",
+    needs=(GPU, TIMES),
+)
+def communication(case: Case) -> Advice | None:
+    """Find communication during which nothing was computed; at best all of it could be hidden."""
+    records = case.table.records
+    rows = np.flatnonzero(case.chosen & (sorts(records) == COMMUNICATION))
+    exposed = np.zeros(len(rows))
+    start, end = records.numpy("start")[rows], records.numpy("end")[rows]
+    pid, number = records.numpy("pid")[rows], records.numpy("device")[rows]
+    most = None
+    for device in case.devices:
+        here = (pid == device.pid) & (number == device.device)
+        alone = device.communication - device.compute
+        exposed[here] = alone.length_within(start[here], end[here])
+        most = max(most or 0, (alone & union_of(start[here], end[here])).total)
+    some = exposed > 0
+    return case.advice(
+        "communication",
+        "communication is not overlapped with computation",
+        "start collectives earlier (DDP bucket_cap_mb, FSDP prefetch), on a stream of their own;"
+        " if ranks differ, this time is spent waiting for the slowest",
+        rows[some],
+        most,
+        weight=exposed[some],
+    )

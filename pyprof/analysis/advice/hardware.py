@@ -1,0 +1,79 @@
+"""A last wave of thread blocks that leaves most SMs idle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.analysis.advice.registry import rule
+from pyprof.analysis.advice.scope import COSTS, COUNTERS, GPU, OPS, SMS
+from pyprof.gpu.eligible import FAMILIES
+from pyprof.gpu.roofline import LAUNCH_NS, LIMITS
+from pyprof.prof.kernels.counter_rates import excess
+
+if TYPE_CHECKING:
+    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.finding import Advice
+
+_MOST_WAVES = 4.0
+"""Of more waves the last one hardly matters."""
+_FILLED = 0.75
+_MEMORY = LIMITS.index("memory")
+
+
+@rule(
+    "a persistent kernel, whose blocks take tiles as they come",
+    "memory limits it: fewer blocks then share the same bandwidth",
+    "a single wave, which low_occupancy tells, or so many that the last hardly matters",
+    "the kernel is nearer to its peak than such a tail allows",
+    about="thread blocks",
+    needs=(GPU, SMS, OPS),
+)
+def tail(case: Case) -> Advice | None:
+    """Find products whose last wave of blocks fills less of the GPU than the others."""
+    waves = case.table.fill.waves
+    with np.errstate(invalid="ignore"):
+        filled = waves / np.ceil(waves)
+        few = (waves > 1) & (waves < _MOST_WAVES) & (filled < _FILLED) & (case.ns >= LAUNCH_NS)
+        few &= case.table.roofline.share < filled
+    limited = case.table.roofline.limit == _MEMORY
+    rows = np.flatnonzero(case.family(*FAMILIES) & few & ~limited & ~case.persistent)
+    return case.advice(
+        "tail",
+        "the last wave of thread blocks leaves most of the GPU idle",
+        "choose sizes, or a tile, whose blocks fill whole waves; see the columns occ and waves",
+        rows,
+        case.most(rows, case.ns[rows] * (1 - filled[rows])),
+        detail=[f"{count:.2f} waves" for count in waves[rows].tolist()],
+    )
+
+
+# DRAM traffic that counters measured, far above what the op needs.
+
+
+_EXCESS = 1.5
+
+
+@rule(
+    "arithmetic limits it",
+    "nothing was measured",
+    about="DRAM traffic",
+    needs=(GPU, COUNTERS, COSTS),
+)
+def excess_traffic(case: Case) -> Advice | None:
+    """Find kernels that memory limits, and that move much more than they need, by counters."""
+    if not case.table.measured.any:
+        return None
+    ratio = excess(case.table)
+    with np.errstate(invalid="ignore"):
+        much = (ratio >= _EXCESS) & (case.table.roofline.limit == _MEMORY)
+    rows = np.flatnonzero(case.chosen & much)
+    return case.advice(
+        "excess_traffic",
+        "kernels move more bytes than their ops need, by counters",
+        "use contiguous inputs, tiles that reuse data in cache, or a fused implementation",
+        rows,
+        case.most(rows, case.ns[rows] * (1 - 1 / ratio[rows])),
+        detail=[f"{times:.1f} times the least" for times in ratio[rows].tolist()],
+    )

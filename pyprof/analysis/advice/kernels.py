@@ -1,0 +1,114 @@
+"""Transposes between NCHW and NHWC around convolutions."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof import schema
+from pyprof.analysis.advice.registry import rule
+from pyprof.analysis.advice.scope import COSTS, GPU, KERNELS, OPS, PEAKS, SMS
+from pyprof.analysis.time.timeline import COMMUNICATION, sorts
+from pyprof.gpu.roofline import LAUNCH_NS
+
+if TYPE_CHECKING:
+    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.finding import Advice
+
+
+_BETWEEN_LAYOUTS = re.compile(
+    r"(?<!folded)(?:nchw_?(?:to|2)_?nhwc|nhwc_?(?:to|2)_?nchw)(?!folded)|batched_transpose",
+    re.IGNORECASE,
+)
+"""Of cuDNN and MIOpen. All else that prepares a convolution is part of how it is computed."""
+_CUDNN = re.compile("cudnn", re.IGNORECASE)
+"""Its kernels serve convolutions even if no op is known."""
+
+
+@rule(
+    "transforms of cuDNN's algorithm: Winograd, FFT, im2col, flipped filters",
+    "few channels padded within channels-last: folded NHWC",
+    about="layouts of convolutions",
+    needs=(KERNELS,),
+)
+def channels_last(case: Case) -> Advice | None:
+    """Find kernels that only rearrange the tensors of convolutions: all their time could go."""
+    of_convolution = case.family("conv") | (case.without_op & case.named(_CUDNN))
+    rows = np.flatnonzero(of_convolution & case.named(_BETWEEN_LAYOUTS))
+    return case.advice(
+        "channels_last",
+        "tensors are rearranged around convolutions",
+        "use model.to(memory_format=torch.channels_last), and the same for the input",
+        rows,
+        case.most(rows, case.ns[rows]),
+    )
+
+
+# Launches with too few thread blocks to fill the GPU.
+
+
+_ALMOST_ALL = 0.9
+"""From this share of the SMs on, the others are kept free, or left over by the size of clusters."""
+
+
+@rule(
+    "a collective, whose blocks are its channels",
+    "a persistent kernel, which takes the SMs that it wants, by its name or by a fixed grid",
+    "all but a few SMs have a block",
+    about="thread blocks",
+    needs=(GPU, SMS),
+)
+def low_occupancy(case: Case) -> Advice | None:
+    """Find kernels with fewer blocks than the GPU has SMs that are long enough to matter.
+
+    With every SM at work they would take as many times less as SMs stand idle, at best.
+    """
+    records = case.table.records
+    grid, gpu = records.coded("grid"), records.coded("gpu")
+    blocks = np.array([*(int(np.prod(value)) if value else 0 for value in grid.values), 0])
+    sms = np.array([case.table.device_of(name).sm_count or 0 for name in (*gpu.values, None)])
+    filled = blocks[grid.index] / np.maximum(sms[gpu.index], 1)
+    few = (filled > 0) & (filled < _ALMOST_ALL) & (case.ns >= LAUNCH_NS) & (sms[gpu.index] > 0)
+    by_design = (sorts(records) == COMMUNICATION) | case.persistent
+    rows = np.flatnonzero(case.chosen & few & ~by_design)
+    return case.advice(
+        "low_occupancy",
+        "kernels have fewer thread blocks than the GPU has SMs",
+        "use larger batches, batched or grouped ops instead of loops, or parallel streams",
+        rows,
+        case.most(rows, case.ns[rows] * (1 - filled[rows])),
+    )
+
+
+# Kernels far from what the device could do.
+
+
+_FAR = 0.3
+_GOOD = 0.6
+"""A share of the roofline that well-written kernels reach."""
+
+
+@rule(
+    "too short: a launch and its drain take the time",
+    "too few blocks, which low_occupancy tells",
+    about="distance from the peaks",
+    needs=(KERNELS, OPS, COSTS, PEAKS),
+)
+def under_roof(case: Case) -> Advice | None:
+    """Find kernels below 30 % of their roofline, neither tiny nor short of blocks; gain to 60 %."""
+    share = case.table.roofline.share
+    limit = case.table.bound
+    bound = np.array([*(text in ("compute", "memory") for text in limit.values), False])
+    with np.errstate(invalid="ignore"):
+        far = case.chosen & bound.take(limit.index) & (share < _FAR) & (case.ns >= LAUNCH_NS)
+    off = case.says_why("TF32: off")  # which has a rule of its own
+    rows = np.flatnonzero(far & case.kind(schema.KERNEL) & ~off)
+    return case.advice(
+        "under_roof",
+        "kernels are far below the GPU's peaks",
+        "use torch.compile, contiguous inputs, or a fused or vendor implementation of the op",
+        rows,
+        case.most(rows, case.ns[rows] * (1 - share[rows] / _GOOD)),
+    )

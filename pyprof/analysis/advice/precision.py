@@ -1,0 +1,152 @@
+"""float16 and bfloat16 products that missed the Tensor Cores."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof import schema
+from pyprof.analysis.advice.registry import rule
+from pyprof.analysis.advice.scope import GPU, PEAKS
+from pyprof.gpu.eligible import FAMILIES
+from pyprof.gpu.kernel_dtypes import HALF
+from pyprof.parse.ranges.range_stacks import tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from numpy.typing import NDArray
+
+    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.finding import Advice
+    from pyprof.arrays import Ints, Mask
+    from pyprof.prof.calls.attributed_call import ChosenCall
+
+_NOT_TO_MEND = ("device:", "size: a vector", "size: depthwise")
+_BY_NAME = ("cublas-simt:", "sgemm:", "simt:", "ffma:")
+"""Rules of `pyprof.gpu.tensorcore` whose kernels are products that Tensor Cores can do: not those
+with a vector, a depthwise convolution or a Winograd transform."""
+_NAMED = "by the kernel's name"
+"""The reason where no op is known."""
+
+
+@rule(
+    "a vector as operand: memory limits it",
+    "the GPU has no Tensor Cores",
+    about="Tensor Cores",
+    needs=(GPU, PEAKS),
+)
+def half_precision(case: Case) -> Advice | None:
+    """Find half-precision products whose kernel surely used no Tensor Cores, with the reason."""
+    number, judged = case.table.judged
+    missed = np.array([entry.tc.value == "0" and entry.dtype in HALF for entry in judged], bool)
+    named = _by_name(case, HALF) & case.device_has("float16")
+    candidates = np.flatnonzero((case.family(*FAMILIES) & missed[number]) | named)
+    texts = [*case.why.values, ""]
+    reasons = [
+        _NAMED if is_named else texts[place]
+        for place, is_named in zip(
+            case.why.index[candidates].tolist(), named[candidates].tolist(), strict=True
+        )
+    ]
+    keep = np.array([not reason.startswith(_NOT_TO_MEND) for reason in reasons], bool)
+    rows = candidates[keep]
+    return case.advice(
+        "half_precision",
+        "half-precision products run without Tensor Cores",
+        "pad their sizes to multiples of 8, or update cuBLAS and cuDNN; see the reason for each",
+        rows,
+        case.most(rows, _on_tensor_cores(case, rows, "float16")),
+        detail=[reason for reason, is_kept in zip(reasons, keep.tolist(), strict=True) if is_kept],
+    )
+
+
+# float32 products that TF32 would speed up.
+
+
+@rule(
+    "the GPU has no TF32: Volta, Turing",
+    "the kernel used Tensor Cores",
+    "no op is known, and by its name the kernel multiplies by a vector, or is not float32",
+    about="Tensor Cores",
+    needs=(GPU, PEAKS),
+)
+def tf32(case: Case) -> Advice | None:
+    """Find float32 matrix products and convolutions on CUDA cores of a GPU that has TF32.
+
+    Where no op is known, the kernel's name is evidence.
+    """
+    named = _by_name(case, {"float32"})
+    rows = np.flatnonzero((case.says_why("TF32: off") | named) & case.device_has("tf32"))
+    return case.advice(
+        "tf32",
+        "float32 matrix products and convolutions run without Tensor Cores",
+        "torch.set_float32_matmul_precision('high') for products,"
+        " torch.backends.cudnn.allow_tf32 = True for convolutions; or autocast to bfloat16",
+        rows,
+        case.most(rows, _on_tensor_cores(case, rows, "tf32")),
+        detail=np.where(named[rows], _NAMED, "").tolist(),
+    )
+
+
+def _on_tensor_cores(case: Case, rows: Ints, dtype: str) -> NDArray[np.float64]:
+    ns = case.faster(rows, dtype)
+    return np.where(np.isnan(ns), case.at_higher_peak(rows, dtype), ns)
+
+
+def _by_name(case: Case, dtypes: Collection[str]) -> Mask:
+    """Find kernels without a known op whose names tell a product of a type on CUDA cores."""
+    number, judged = case.table.judged
+    is_product = [
+        each.dtype in dtypes and each.tc.value == "0" and each.tc.rule.startswith(_BY_NAME)
+        for each in judged
+    ]
+    return np.asarray(case.without_op & np.array(is_product, bool)[number])
+
+
+# Numbers of twice the size that float32 would do.
+
+
+_FEW = 4096
+"""Elements of an input up to which an op takes as long in any type."""
+_NARROWER = 2
+
+
+@rule(
+    "a few numbers, as a loss, a learning rate or a scalar beside a large input",
+    "another type: float32 and less, integers",
+    "a copy or a conversion, whose type says nothing of what is computed",
+    about="float64",
+)
+def double_precision(case: Case) -> Advice | None:
+    """Find ops on float64; float32 has half the bytes, and its own peak."""
+    number, judged = case.table.judged
+    by_name = np.array([each.dtype == "float64" for each in judged], bool)[number]
+    costs = case.table.costs
+    known = np.array([work.call is not None for work in costs.work], bool)[costs.work_of]
+    by_input = np.array([_has_doubles(work) for work in costs.work], bool)[costs.work_of]
+    is_double = np.where(known, by_input, by_name & (case.elements > _FEW))
+    computes = (case.kind(schema.KERNEL) | case.kind(schema.CPU)) & ~case.family("copy")
+    rows = np.flatnonzero(computes & is_double)
+    ns = case.faster(rows, "float32", tensor_core=False, narrower=_NARROWER)
+    # half the bytes and, on a CPU, twice as many numbers an instruction; a GPU may win more
+    unknown = np.fmax(
+        case.ns[rows] * (1 - 1 / _NARROWER),
+        case.at_higher_peak(rows, "float32", tensor_core=False),
+    )
+    return case.advice(
+        "double_precision",
+        "computation is in float64",
+        "if float32 suffices: .float() where data come in, for NumPy's arrays are float64 and"
+        " torch.from_numpy keeps that; see also torch.set_default_dtype",
+        rows,
+        case.most(rows, np.where(np.isnan(ns), unknown, ns)),
+    )
+
+
+def _has_doubles(work: ChosenCall) -> bool:
+    """Check whether an op call takes many numbers of float64."""
+    inputs = tensors(work.call) if work.call is not None else ()
+    return any(each.dtype == "float64" and math.prod(each.shape) > _FEW for each in inputs)

@@ -1,0 +1,119 @@
+"""The register of rules, which stand in the modules of this folder by subject."""
+
+from __future__ import annotations
+
+import pkgutil
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeAlias
+
+from pyprof.analysis.advice.finding import MOST_IDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.finding import Advice, Evidence
+
+
+Rule: TypeAlias = "Callable[[Case], Advice | None]"
+
+_RULES: dict[str, Rule] = {}
+_REFUTED: dict[str, tuple[str, ...]] = {}
+_ABOUT: dict[str, tuple[str, tuple[str, ...]]] = {}
+
+
+def rule(*refuted_by: str, about: str, needs: Sequence[str] = ()) -> Callable[[Rule], Rule]:
+    """Register a rule under its name; it returns None where there is no evidence.
+
+    `refuted_by` says what looks like evidence and is none, or what would make the advice untrue:
+    where it is so, the rule is silent. `about` names what it looks at, and `needs` what it cannot
+    do without, of `pyprof.analysis.advice.scope`.
+    """
+
+    def register(function: Rule) -> Rule:
+        name = function.__name__
+        if name in _RULES:
+            raise ValueError(f"there is a rule {name} already")
+        _RULES[name], _REFUTED[name] = function, refuted_by
+        _ABOUT[name] = about, tuple(needs)
+        return function
+
+    return register
+
+
+def refutations() -> dict[str, tuple[str, ...]]:
+    """Give what would refute each rule, by its name."""
+    return {name: _REFUTED[name] for name in rules()}
+
+
+def subjects() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return what each rule looks at, and what it needs, by its name."""
+    return {name: _ABOUT[name] for name in rules()}
+
+
+def rules() -> dict[str, Rule]:
+    """Load and give all rules, by name."""
+    package = __name__.rpartition(".")[0]
+    for module in pkgutil.iter_modules(import_module(package).__path__):
+        import_module(f"{package}.{module.name}")
+    return dict(sorted(_RULES.items()))
+
+
+def without_rows(entries: Iterable[Advice]) -> list[Advice]:
+    """Leave out what belongs to the table alone, so that advice is small."""
+    return [replace(entry, rows=entry.rows[:0]) for entry in entries]
+
+
+def renumbered(entries: Iterable[Advice], before: int) -> list[Advice]:
+    """Let the rows of advice be numbered on behind as many rows of other captures."""
+    return [
+        replace(
+            entry,
+            evidence=tuple(
+                replace(each, row_ids=tuple(before + row for row in each.row_ids))
+                for each in entry.evidence
+            ),
+        )
+        for entry in entries
+    ]
+
+
+def merge_advice(a: Sequence[Advice], b: Sequence[Advice]) -> list[Advice]:
+    """Make the advice on two captures one: GPUs work side by side, so the larger gain counts.
+
+    Its words are those of the capture that would win more. Neither has rows.
+    """
+    merged: dict[tuple[str, bool], Advice] = {}
+    for entry in (*a, *b):
+        key = entry.rule, entry.once
+        merged[key] = _plus(merged[key], entry) if key in merged else entry
+    return in_order(merged.values())
+
+
+def in_order(entries: Iterable[Advice]) -> list[Advice]:
+    """Sort by gain, the largest first, unknown gains last; what happens once follows behind."""
+    return sorted(entries, key=lambda entry: (entry.once, -(entry.gain_ns or 0), entry.rule))
+
+
+def _plus(a: Advice, b: Advice) -> Advice:
+    more = max(a, b, key=lambda each: (each.gain_ns or 0, each.title, each.action))
+    gain_ns = max((each.gain_ns for each in (a, b) if each.gain_ns is not None), default=None)
+    evidence: dict[tuple[str, str | None, str], Evidence] = {}
+    for entry in (*a.evidence, *b.evidence):
+        key = (entry.what, entry.line, entry.detail)
+        other = evidence.get(key)
+        evidence[key] = (
+            entry
+            if other is None
+            else replace(
+                other,
+                count=other.count + entry.count,
+                total_ns=other.total_ns + entry.total_ns,
+                row_ids=(*other.row_ids, *entry.row_ids)[:MOST_IDS],
+            )
+        )
+    longest = sorted(
+        evidence.values(), key=lambda entry: (-entry.total_ns, entry.what, entry.line or "")
+    )
+    return replace(more, gain_ns=gain_ns, evidence=tuple(longest))

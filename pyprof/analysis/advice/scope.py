@@ -1,0 +1,165 @@
+"""What advice looked at, and what it could not look at, with the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof import schema
+from pyprof.analysis.advice.registry import subjects
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyprof.analysis.advice.case import Case
+    from pyprof.arrays import Mask
+
+GPU, KERNELS, CPU, TIMES, CAPTURE, OPS, COSTS, PEAKS, SMS, COUNTERS = (
+    *("gpu", "kernels", "cpu", "times", "capture", "ops", "costs", "peaks", "sms", "counters"),
+)
+"""What a rule may need: GPU for what a CPU cannot have, KERNELS where it lacks a rule alone."""
+
+_MOST = 0.5
+"""What is missing for more than this share of the time is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The subjects of all rules that apply to the processor."""
+
+    looked_at: tuple[str, ...] = ()
+    missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By reason, the subjects that were not looked at."""
+
+    def sentences(self, *, found: bool) -> list[str]:
+        """Say what was looked at, unless something was found, and what was not, with reasons."""
+        missing = [
+            f"Not looked at: {', '.join(subjects)}: {reason}."
+            for reason, subjects in self.missing.items()
+        ]
+        if found:
+            return missing
+        if not self.looked_at:
+            return ["No advice: nothing could be looked at.", *missing]
+        looked_at = ", ".join(self.looked_at)
+        return [f"No advice: nothing stands out in what was looked at: {looked_at}.", *missing]
+
+    def plus(self, other: Scope) -> Scope:
+        """Join those of two captures: what was looked at in one of them was looked at."""
+        looked_at = tuple(dict.fromkeys((*self.looked_at, *other.looked_at)))
+        missing: dict[str, tuple[str, ...]] = {}
+        for part in (self.missing, other.missing):
+            for reason, names in part.items():
+                left = (*missing.get(reason, ()), *names)
+                missing[reason] = tuple(dict.fromkeys(n for n in left if n not in looked_at))
+        return Scope(looked_at, {reason: names for reason, names in missing.items() if names})
+
+
+def find_scope(case: Case) -> Scope:
+    """Check which rules had what they need, for most of the time."""
+    reasons = {need: check(case) for need, check in _CHECKS.items()}
+    looked_at: dict[str, None] = {}
+    missing: dict[str, str] = {}
+    for about, needs in subjects().values():
+        if any(reasons[need] == _SILENT for need in needs):
+            continue
+        reason = next((text for need in needs if (text := reasons[need])), None)
+        if reason is None:
+            looked_at[about] = None
+        else:
+            missing.setdefault(about, reason)
+    by_reason: dict[str, tuple[str, ...]] = {}
+    for about, reason in missing.items():
+        if about not in looked_at:
+            by_reason[reason] = (*by_reason.get(reason, ()), about)
+    return Scope(tuple(looked_at), by_reason)
+
+
+_SILENT = "nothing is amiss: this is for others"
+
+
+def _gpu(case: Case) -> str | None:
+    return None if _share(case, ~case.kind(schema.CPU)) > 0 else _SILENT
+
+
+def _kernels(case: Case) -> str | None:
+    return None if _gpu(case) is None else "judged on a GPU only"
+
+
+def _cpu(case: Case) -> str | None:
+    return None if _share(case, case.kind(schema.CPU)) > 0 else _SILENT
+
+
+def _times(case: Case) -> str | None:
+    if "start" not in case.table.records.columns:
+        return "the file has no times"
+    if case.timeline is None:
+        return _SILENT  # between rows that --where chose there is no idle time
+    if case.capture is not None and case.capture.tool == "ncu":
+        return "ncu runs each kernel alone"
+    return "launches blocked (CUDA_LAUNCH_BLOCKING=1)" if case.timeline.blocking else None
+
+
+def _capture(case: Case) -> str | None:
+    if case.capture is None:
+        return _SILENT  # records of `pyprof parse`
+    return None if case.capture.ranges.num_rows else "no ranges were recorded"
+
+
+def _ops(case: Case) -> str | None:
+    return _mostly(case, case.without_op, "the op is unknown for {} of {} time")
+
+
+def _costs(case: Case) -> str | None:
+    costs = case.table.costs
+    unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
+    return _mostly(case, unknown, "FLOPs or bytes are unknown for {} of {} time")
+
+
+def _peaks(case: Case) -> str | None:
+    number, judged = case.table.judged
+    unknown = [each.flops_peak is None and each.bandwidth_peak is None for each in judged]
+    return _mostly(
+        case, np.array(unknown, bool)[number], "the GPU's peaks are unknown: name it with --gpu"
+    )
+
+
+def _sms(case: Case) -> str | None:
+    gpu = case.table.records.coded("gpu")
+    unknown = [not case.table.device_of(name).sm_count for name in (*gpu.values, None)]
+    return _mostly(case, np.array(unknown, bool)[gpu.index], "the GPU's number of SMs is unknown")
+
+
+def _counters(case: Case) -> str | None:
+    return None if case.table.measured.any else _SILENT
+
+
+def _mostly(case: Case, unknown: Mask, reason: str) -> str | None:
+    """Return the reason if it is that of most of the time."""
+    # copies and fills need no op
+    work = case.kind(schema.KERNEL) | case.kind(schema.GRAPH) | case.kind(schema.CPU)
+    share = _share(case, unknown & work) / (_share(case, work) or 1)
+    if share <= _MOST:
+        return None
+    return reason.format(f"{100 * share:.0f} %", "CPU" if _gpu(case) == _SILENT else "kernel")
+
+
+def _share(case: Case, rows: Mask) -> float:
+    total = case.ns[case.chosen].sum()
+    return float(case.ns[case.chosen & rows].sum() / total) if total else 0.0
+
+
+_CHECKS: Mapping[str, Callable[[Case], str | None]] = {
+    GPU: _gpu,
+    KERNELS: _kernels,
+    CPU: _cpu,
+    TIMES: _times,
+    CAPTURE: _capture,
+    OPS: _ops,
+    COSTS: _costs,
+    PEAKS: _peaks,
+    SMS: _sms,
+    COUNTERS: _counters,
+}

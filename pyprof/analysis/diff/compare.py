@@ -1,0 +1,293 @@
+"""What changed from one capture to the other: in all, and op by op, and how sure that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from pyprof.analysis.diff import noise
+from pyprof.analysis.diff.estimates import COUNTED, Measured
+from pyprof.analysis.diff.noise import RANKS, STEPS, Interval, Noise
+from pyprof.analysis.diff.renames import renamed_layers
+from pyprof.analysis.diff.side import Key, Sum, known_in_both
+from pyprof.prof.processor import processor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyprof.analysis.diff.side import Side, Sums
+
+Status: TypeAlias = Literal["faster", "slower", "same", "new", "gone", "not significant"]
+FASTER: Status = "faster"
+SLOWER: Status = "slower"
+SAME: Status = "same"
+NEW: Status = "new"
+GONE: Status = "gone"
+UNCLEAR: Status = "not significant"
+"""Of a change that may be chance."""
+
+SAME_BELOW = 0.01
+"""A relative difference up to this is none."""
+
+HELD = 0.8
+"""Guessed steps that hold less of a capture's time do not stand for it."""
+_NO_STEPS = "no comparable steps were found"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number of both captures, on the basis of the comparison; None where not known."""
+
+    name: str
+    unit: str
+    """`ns`, `flop`, `bytes`, `j`, `hz`, `%` or empty for a count."""
+    a: float | None
+    b: float | None
+    comparable: bool = True
+    """False where one capture knows it of many more of its rows than the other."""
+    interval: Interval | None = None
+    """Of the change; None where noise is unknown, and for what is no mean over samples."""
+
+    @property
+    def delta(self) -> float | None:
+        """How much more b has; None if unknown."""
+        if self.a is None or self.b is None or not self.comparable:
+            return None
+        return self.b - self.a
+
+    @property
+    def relative(self) -> float | None:
+        """How much more b has, as a fraction of a."""
+        return None if self.delta is None or not self.a else self.delta / self.a
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One op of either capture. Times in ns and counts are on the basis of the comparison."""
+
+    key: Key
+    status: Status
+    a: Sum | None
+    b: Sum | None
+    a_ns: float
+    b_ns: float
+    interval: Interval | None = None
+    """Of the change; None where noise is unknown."""
+    causes: tuple[str, ...] = ()
+    """What else is different, in words."""
+    a_key: Key | None = None
+    """The key in A, if its layer has another name there."""
+
+    @property
+    def delta_ns(self) -> float:
+        """How much longer b takes."""
+        return self.b_ns - self.a_ns
+
+    @property
+    def relative(self) -> float | None:
+        """How much longer b takes, as a fraction of a; None for what is new."""
+        return self.delta_ns / self.a_ns if self.a_ns else None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Both captures."""
+
+    keys: tuple[str, ...]
+    """What ops were matched by."""
+    per_step: tuple[int, int] | None
+    """Numbers of steps that everything is divided by; None: totals are compared."""
+    why_totals: str
+    """Why totals are compared; "" if steps are."""
+    held: tuple[float, float] | None
+    """The share of each capture's time in the compared steps; None: totals are compared."""
+    metrics: Mapping[str, Metric]
+    changes: list[Change]
+    """The largest difference first."""
+    processor: str
+    """Whose time it is."""
+    gpus: tuple[tuple[str, ...], tuple[str, ...]]
+    """The GPUs of each that its capture names."""
+    noise: Noise
+    causes: tuple[str, ...] = ()
+    """What may be behind many changes at once, in words."""
+    common: tuple[str, ...] = ()
+    """What `causes` says of most ops at once: kernel, shape, dtype."""
+
+    @property
+    def devices(self) -> str | None:
+        """Say that the two ran on GPUs of other names; None where that is not known."""
+        a, b = (", ".join(sorted(names)) for names in self.gpus)
+        if not a or not b or a == b:
+            return None
+        return f"different GPUs: A ran on {a}, B on {b}"
+
+    @property
+    def differing(self) -> list[Change]:
+        """The changes that are large enough, and more than chance where noise is known."""
+        return [change for change in self.changes if change.status not in (SAME, UNCLEAR)]
+
+    @property
+    def unclear(self) -> list[Change]:
+        """The changes that are large enough, but may be chance."""
+        return [change for change in self.changes if change.status == UNCLEAR]
+
+
+def compare(a: Side, b: Side, same_below: float = SAME_BELOW) -> Comparison:
+    """Compare two captures, or two sets of them, of which the same was asked.
+
+    Per step, of what runs in steps, where both have steps of the same origin, for then they may
+    differ in length; else in total. Relative differences up to `same_below` are none.
+    """
+    per_step, why_totals = _per_step(a, b)
+    counted = [side.inside if per_step and side.inside else side.whole for side in (a, b)]
+    keys = known_in_both(counted[0].matched, counted[1].matched, a.keys)
+    basis = _noise(a, b, per_step, why_totals)
+    sides = [
+        Measured(side, sums, keys, basis, stepped=per_step is not None)
+        for side, sums in zip((a, b), counted, strict=True)
+    ]
+    renames = renamed_layers(keys, sides[0].calls, sides[1].calls)
+    sides[0].rename(renames)
+    return Comparison(
+        keys,
+        per_step,
+        why_totals,
+        (_held(a), _held(b)) if per_step else None,
+        _metrics(sides),
+        _changes(sides, same_below, {b_key: a_key for a_key, b_key in renames.items()}),
+        processor((*a.gpus, *b.gpus)),
+        (_named(a), _named(b)),
+        basis,
+    )
+
+
+def _named(side: Side) -> tuple[str, ...]:
+    return tuple(name for name in side.gpus if name)
+
+
+def _per_step(a: Side, b: Side) -> tuple[tuple[int, int] | None, str]:
+    """Divide only by steps that mean the same: found in the same way in both.
+
+    Guessed ones must also hold nearly all time of both, and what changed: else the reason why not.
+    """
+    alike = a.steps.kind == b.steps.kind != ""
+    counts = a.step_count, b.step_count
+    if not (alike and all(counts)):
+        return None, _NO_STEPS
+    if a.steps.guessed and a.chosen is None:
+        held = _held(a), _held(b)
+        if min(held) < HELD:
+            return None, f"the guessed steps hold only {held_text(held)}"
+        outside = [
+            side.whole.time_ns * (1 - share) for side, share in zip((a, b), held, strict=True)
+        ]
+        change = abs(outside[1] - outside[0])
+        if counts[0] == counts[1] and change > SAME_BELOW * a.whole.time_ns:
+            return None, "what changed lies partly outside of the guessed steps"
+    return counts, ""
+
+
+def _held(side: Side) -> float:
+    """Return the share of the time in the counted steps."""
+    inside = side.inside.time_ns if side.inside else 0
+    return inside / side.whole.time_ns if side.whole.time_ns else 1.0
+
+
+def held_text(held: tuple[float, float]) -> str:
+    """Format which share of the time steps hold."""
+    return f"{100 * held[0]:.0f} % of A's time, {100 * held[1]:.0f} % of B's"
+
+
+def _noise(a: Side, b: Side, per_step: tuple[int, int] | None, why_totals: str) -> Noise:
+    """Choose what the samples are."""
+    if per_step and min(per_step) > 1:
+        return Noise(STEPS, per_step)
+    ranks = (a.samples.ranks, b.samples.ranks)
+    if min(ranks) > 1:
+        return Noise(RANKS, ranks)
+    if not per_step:
+        why = why_totals if why_totals == _NO_STEPS else "steps are not compared"
+        return Noise(None, why=why)
+    which = "A and B have" if max(per_step) == 1 else "A has" if per_step[0] == 1 else "B has"
+    return Noise(None, why=f"{which} one step only")
+
+
+_UNITS = {"time": "ns", "busy": "ns", "idle": "ns", "step": "ns", "kernels": "", "flops": "flop",
+          "bytes": "bytes", "dram": "bytes", "energy": "j", "clock": "hz",
+          "tensor": "%"}  # fmt: skip
+METRICS = tuple(_UNITS)
+"""What can be limited."""
+
+
+def _metrics(sides: Sequence[Measured]) -> dict[str, Metric]:
+    a, b = sides
+    return {
+        name: Metric(name, unit, a.metric(name), b.metric(name), _alike(name, a.sums, b.sums),
+                     _interval(name, a, b))
+        for name, unit in _UNITS.items()
+    }  # fmt: skip
+
+
+def _interval(name: str, a: Measured, b: Measured) -> Interval | None:
+    estimates = a.metric_estimate(name), b.metric_estimate(name)
+    if estimates[0] is None or estimates[1] is None:
+        return None
+    half, p = noise.welch(estimates[0], estimates[1], medians=name == "step")
+    return Interval(float(half[0]), float(p[0]))
+
+
+def _alike(name: str, a: Sums, b: Sums) -> bool:
+    """Tell whether both know a metric of about as large a part of their rows, or of their time."""
+    return abs(_known_share(name, a) - _known_share(name, b)) <= _SHARE
+
+
+def _known_share(name: str, sums: Sums) -> float:
+    """Give of which part of the rows a metric is known; of what was measured, of their time."""
+    if name in COUNTED:
+        return sums.counters.known_share(name) if sums.counters else 0.0
+    return sums.known.get(name, sums.rows) / max(sums.rows, 1)
+
+
+_SHARE = 0.1
+"""Shares may differ by so much: a change of a few ops is what a comparison looks for."""
+
+
+def _changes(
+    sides: Sequence[Measured], same_below: float, a_keys: Mapping[Key, Key]
+) -> list[Change]:
+    a, b = sides
+    place = {key: number for number, key in enumerate({**a.rows, **b.rows})}
+    times = [side.times(place).tolist() for side in sides]
+    intervals = _intervals(a, b, place)
+    changes = []
+    for key, at in place.items():
+        mine, other, a_ns, b_ns = a.rows.get(key), b.rows.get(key), times[0][at], times[1][at]
+        interval = intervals[at] if intervals else None
+        status = _status(mine, other, a_ns, b_ns, same_below, interval)
+        changes.append(
+            Change(key, status, mine, other, a_ns, b_ns, interval, a_key=a_keys.get(key))
+        )
+    return sorted(changes, key=lambda change: (-abs(change.delta_ns), str(change.key)))
+
+
+def _intervals(a: Measured, b: Measured, place: Mapping[Key, int]) -> list[Interval] | None:
+    if a.basis.unit is None:
+        return None
+    before, after = a.estimates(place), b.estimates(place)
+    half, p = noise.welch(before, after)
+    p = noise.corrected(p, before.value + after.value)
+    return [Interval(*entry) for entry in zip(half.tolist(), p.tolist(), strict=True)]
+
+
+def _status(
+    a: Sum | None, b: Sum | None, a_ns: float, b_ns: float, same_below: float,
+    interval: Interval | None,
+) -> Status:  # fmt: skip
+    if a is None or b is None:
+        return NEW if a is None else GONE
+    if abs(b_ns - a_ns) <= same_below * a_ns:
+        return SAME
+    if interval is not None and not interval.significant:
+        return UNCLEAR
+    return SLOWER if b_ns > a_ns else FASTER

@@ -1,0 +1,249 @@
+"""Limits on what may change, as `--fail-if` writes them.
+
+Of size: `time>+3%`, `kernels>0`, `step>5ms`. Of size and more than noise: `slower>5%`, of the step,
+and `op>10%`, of any op. More than noise, however small: `significant`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from pyprof.analysis.diff.compare import GONE, METRICS, NEW, SAME_BELOW, SLOWER
+from pyprof.render.text.formatting import amount, change, duration, number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyprof.analysis.diff.compare import Change, Comparison, Metric
+    from pyprof.analysis.diff.side import Key
+
+_LIMIT = re.compile(
+    r"\s*(?P<name>[a-z]+)\s*(?P<sign>[<>])\s*(?P<value>[+-]?\d+(?:\.\d+)?)\s*(?P<unit>%|ns|us|ms|s|)\s*"
+)
+_TIMES = ("time", "busy", "idle", "step")
+_UNITS = {"%": 0.01, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "": 1.0}
+
+
+class Check(Protocol):
+    """What must not be."""
+
+    def grown(self, comparison: Comparison) -> float | None:
+        """Give by how much what is limited changed; None if unknown."""
+
+    def broken(self, comparison: Comparison) -> str | None:
+        """Say in a sentence what is beyond the limit; None where it is kept."""
+
+
+class HasMetrics(Protocol):
+    """What compares numbers of two captures."""
+
+    @property
+    def metrics(self) -> Mapping[str, Metric]:
+        """The numbers, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A change of a metric that must not be."""
+
+    text: str
+    name: str
+    above: bool
+    value: float
+    """A fraction of the first capture's where `relative`, else in the metric's unit."""
+    relative: bool
+
+    def grown(self, comparison: HasMetrics) -> float | None:
+        """Give by how much the metric changed; None if unknown."""
+        metric = comparison.metrics[self.name]
+        return metric.relative if self.relative else metric.delta
+
+    def broken(self, comparison: HasMetrics) -> str | None:
+        """Say in a sentence what is beyond the limit; None where it is kept.
+
+        A metric that one of the captures does not know, or knows of many more of its rows, breaks
+        it: nothing was checked.
+        """
+        metric, grown = comparison.metrics[self.name], self.grown(comparison)
+        if grown is None:
+            problem = (
+                "known for different shares of the rows"
+                if not metric.comparable
+                else "unknown in one of the captures"
+                if metric.delta is None
+                else "0 in the first, of which there are no percents"
+            )
+            return f"{self.text}: cannot be checked: {self.name} is {problem}"
+        if grown > self.value if self.above else grown < self.value:
+            return f"{self.text}: {self.name} changed by {_spelt(metric)}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    """The step, or without steps the GPU time, must not take longer by more than noise.
+
+    Where noise is unknown, size alone decides, unless `strict`: then nothing can be checked.
+    """
+
+    text: str
+    value: float
+    """A fraction of the first capture's where `relative`, else ns."""
+    relative: bool
+    strict: bool = False
+
+    def grown(self, comparison: Comparison) -> float | None:
+        """Give by how much longer it takes; None where that, or with `strict` noise, is unknown."""
+        metric = _main(comparison)
+        if self.strict and metric.interval is None:
+            return None
+        return metric.relative if self.relative else metric.delta
+
+    def broken(self, comparison: Comparison) -> str | None:
+        """Say what is slower; None where nothing is, or it may be noise."""
+        metric, grown = _main(comparison), self.grown(comparison)
+        if grown is None:
+            why = comparison.noise.why or f"{metric.name} is unknown in one of the captures"
+            return f"{self.text}: cannot be checked: {why}"
+        if grown <= self.value or (metric.interval and not metric.interval.significant):
+            return None
+        how = "significant" if metric.interval else f"noise is unknown: {comparison.noise.why}"
+        return f"{self.text}: {metric.name} changed by {_spelt(metric)}; {how}"
+
+
+def _main(comparison: Comparison) -> Metric:
+    step = comparison.metrics["step"]
+    return step if comparison.per_step and step.delta is not None else comparison.metrics["time"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpSlowdown:
+    """No op must take longer by more than this and more than noise, where that is known."""
+
+    text: str
+    value: float
+    """A fraction of the op's time in the first capture where `relative`, else ns."""
+    relative: bool
+
+    def grown(self, comparison: Comparison) -> float | None:
+        """Return the largest growth of an op; 0 if none takes longer."""
+        return max((self._size(one) for one in slower_ops(comparison)), default=0.0)
+
+    def broken(self, comparison: Comparison) -> str | None:
+        """Name the op that is beyond the limit and costs most, and how many there are."""
+        beyond = [one for one in slower_ops(comparison) if self._size(one) > self.value]
+        if not beyond:
+            return None
+        first = max(beyond, key=lambda one: one.delta_ns)
+        more = f", and {len(beyond) - 1} more" if len(beyond) > 1 else ""
+        grown = f"+{duration(first.delta_ns)} ({first.how})"
+        return f"{self.text}: {first.name} changed by {grown}{more}"
+
+    def _size(self, one: SlowerOp) -> float:
+        if not self.relative:
+            return one.delta_ns
+        return one.delta_ns / one.a_ns if one.a_ns else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class SlowerOp:
+    """An op that takes longer, or is new."""
+
+    name: str
+    a_ns: float
+    """0 if it is new."""
+    b_ns: float
+    other: bool = False
+    """Whether it has other shapes or types than in A."""
+
+    @property
+    def delta_ns(self) -> float:
+        """How much longer it takes."""
+        return self.b_ns - self.a_ns
+
+    @property
+    def how(self) -> str:
+        """The growth in percent."""
+        if not self.a_ns:
+            return "new"
+        return change(self.delta_ns / self.a_ns) + (", other shapes or types" if self.other else "")
+
+
+def slower_ops(comparison: Comparison) -> list[SlowerOp]:
+    """List the ops that take longer in B, beyond noise where that is known.
+
+    An op with other shapes or types in B takes the place of all that are gone. What is new counts
+    if it takes more than 1 % of A's time.
+    """
+    slower = [
+        SlowerOp(_named(entry.key), entry.a_ns, entry.b_ns)
+        for entry in comparison.changes
+        if entry.status == SLOWER
+    ]
+    total_ns = sum(entry.a_ns for entry in comparison.changes)
+    for key, changes in _replaced(comparison).items():
+        a_ns, b_ns = (sum(getattr(one, side) for one in changes) for side in ("a_ns", "b_ns"))
+        chance_ns = math.hypot(*(one.interval.half for one in changes if one.interval))
+        least_ns = SAME_BELOW * (a_ns or total_ns)
+        if b_ns and b_ns - a_ns > max(chance_ns, least_ns):
+            slower.append(SlowerOp(_named(key), a_ns, b_ns, other=a_ns > 0))
+    return slower
+
+
+def _replaced(comparison: Comparison) -> dict[Key, list[Change]]:
+    """Group what is new or gone by all but its shape and type."""
+    places = [at for at, name in enumerate(comparison.keys) if name not in {"shape", "dtype"}]
+    grouped: dict[Key, list[Change]] = {}
+    for entry in comparison.changes:
+        if entry.status in (NEW, GONE):
+            grouped.setdefault(tuple(entry.key[at] for at in places), []).append(entry)
+    return grouped
+
+
+def _named(key: Key) -> str:
+    return " ".join(part for part in key if part) or "what no op names"
+
+
+_SLOWER = re.compile(
+    r"\s*(?P<name>slower|op)\s*>\s*(?P<value>\+?\d+(?:\.\d+)?)\s*(?P<unit>%|ns|us|ms|s)\s*"
+)
+SIGNIFICANT = "significant"
+
+
+def parse(text: str) -> Check:
+    """Read a limit. Raises ValueError, with what to write instead."""
+    if text.strip() == SIGNIFICANT:
+        return Slowdown(SIGNIFICANT, 0.0, relative=False, strict=True)
+    if (match := _SLOWER.fullmatch(text)) is not None:
+        kind = Slowdown if match["name"] == "slower" else OpSlowdown
+        return kind(
+            text.strip(), float(match["value"]) * _UNITS[match["unit"]], match["unit"] == "%"
+        )
+    match = _LIMIT.fullmatch(text)
+    if match is None or match["name"] not in METRICS:
+        raise ValueError(
+            f"{text!r} is not a limit; write 'slower>5%', 'op>10%', 'significant', or "
+            "METRIC>NUMBER or METRIC<NUMBER with a unit of %, ns, us, ms or s, as in 'time>+3%'; "
+            f"metrics are {', '.join(METRICS)}"
+        )
+    if match["unit"] in ("ns", "us", "ms", "s") and match["name"] not in _TIMES:
+        raise ValueError(f"{text!r}: {match['name']} is not a time; write a number or %")
+    value = float(match["value"]) * _UNITS[match["unit"]]
+    if value and not match["unit"] and match["name"] in _TIMES:
+        raise ValueError(f"{text!r}: {match['name']} is a time; write % or a unit: ns, us, ms, s")
+    return Limit(text.strip(), match["name"], match["sign"] == ">", value, match["unit"] == "%")
+
+
+_SPELLINGS: Mapping[str, Callable[[float], str]] = {
+    "ns": duration,
+    "bytes": lambda value: amount(value, "B"),
+}
+
+
+def _spelt(metric: Metric) -> str:
+    delta = metric.delta or 0.0
+    spelt = _SPELLINGS.get(metric.unit, number)(delta)
+    return f"{'+' if delta > 0 else ''}{spelt} ({change(metric.relative)})"

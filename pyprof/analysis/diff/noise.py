@@ -1,0 +1,188 @@
+"""Whether a change is more than noise: steps, or else ranks, are samples of what a step takes.
+
+Welch's t interval of the difference of two means, because the runs differ in length and have few
+samples: with 3 to 10 steps a bootstrap's percentiles are too narrow, while a t interval keeps its
+level. Where in doubt it is on the safe side: both runs are taken to spread as much as the one that
+does more, for the other may have been lucky to have no slow step; steps that resemble their
+neighbours count for less (AR(1)), by whichever of the steps, or the means of two, four or more in
+a row, leaves most doubt: slow drift under noise shows in means only. A rank's
+steps wait for the other ranks', so that ranks are no more samples where there are steps; they are
+the samples of captures of a single step. What differs from run to run (clocks, temperature,
+placement) is in neither run's steps, and no test on them can tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from pyprof import student_t
+
+if TYPE_CHECKING:
+    from pyprof.arrays import Floats, Ints
+
+LEVEL = 0.95
+"""Of the intervals; a change is significant where less than the rest speaks for chance."""
+Unit: TypeAlias = Literal["steps", "ranks"]
+STEPS: Literal["steps"] = "steps"
+RANKS: Literal["ranks"] = "ranks"
+"""What the samples are."""
+
+_MOST_APART = 64
+_BATCHES = 32
+"""Of more samples in a row, the means of as many batches are taken."""
+_LEAST_BATCHES = 8
+_LEAST_APART = 8
+_ALIKE = 0.4
+"""The correlation of neighbours that is assumed of fewer samples, which do not tell it."""
+_MOST_ALIKE = 0.99
+_LEAST_EFFECTIVE = 1.3
+_LEAST_FREEDOM = 1.0
+"""Samples that all resemble their neighbours leave a change in doubt, whatever its size."""
+_MEDIAN = np.sqrt(np.pi / 2)
+"""The standard error of a median by that of the mean, for normal noise; for noise with outliers,
+which make the mean's larger, it is too much: on the safe side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """How sure a change is."""
+
+    half: float
+    """The change lies within so much of its value, at `LEVEL`; in its unit."""
+    p: float
+    """Probability of a change at least as large by chance; corrected where many are tested."""
+
+    @property
+    def significant(self) -> bool:
+        """Tell whether the change is more than chance."""
+        return self.p < 1 - LEVEL
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """What some things take, by samples, one entry each."""
+
+    value: Floats
+    variance: Floats
+    """Of a sample; larger where samples that resemble their neighbours count for less."""
+    weight: float
+    """The variance of the value is `variance` times this by `samples`."""
+    samples: int
+    """How many each rests on."""
+    freedom: Floats
+    """Degrees of freedom of `variance`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What the intervals of a comparison rest on."""
+
+    unit: Unit | None
+    """STEPS or RANKS; None where noise is unknown."""
+    counts: tuple[int, int] = (0, 0)
+    """Samples of A and of B."""
+    why: str = ""
+    """Why noise is unknown; "" where it is not."""
+
+
+def estimates(
+    thing: Ints, sample: Ints, values: Floats, shape: tuple[int, int], resolution: float
+) -> Estimates:
+    """Give the mean of each of `shape[0]` things over `shape[1]` samples.
+
+    `values` are what each thing took in a sample, 0 where it has none there; `resolution` is what
+    the clock rounds to: nothing measured varies by less.
+    """
+    things, count = shape
+    sums = np.bincount(thing, values, things)
+    variance, freedom, doubt = np.zeros(things), np.ones(things), np.full(things, -1.0)
+    for batches in _batch_counts(count):
+        batch = np.arange(count) * batches // count
+        sizes = np.bincount(batch, minlength=batches)
+        number = thing * batches + batch[sample]
+        means = np.bincount(number, values, things * batches).reshape(things, batches) / sizes
+        long_run, free = _long_run(means, resolution)
+        long_run *= count / batches
+        half = student_t.quantile(LEVEL, free) * np.sqrt(long_run)
+        wider = half > doubt
+        variance, freedom, doubt = (
+            np.where(wider, new, old)
+            for new, old in ((long_run, variance), (free, freedom), (half, doubt))
+        )
+    return Estimates(sums / count, variance, 1.0, count, freedom)
+
+
+def _batch_counts(count: int) -> list[int]:
+    """Choose into how many batches to divide so many samples in a row: the finest first."""
+    batches = [count if count <= _MOST_APART else _BATCHES]
+    while batches[-1] // 2 >= _LEAST_BATCHES:
+        batches.append(batches[-1] // 2)
+    return batches
+
+
+def _long_run(means: Floats, resolution: float) -> tuple[Floats, Floats]:
+    """Return the variance of the mean of samples in a row, times their number, and its freedom.
+
+    Both follow from the correlation of neighbours (AR(1)): the samples are worth `effective`
+    independent ones. As the mean is their own, what few samples show is too small: the correlation
+    by about (1 + 3 r) / count (Marriott and Pope 1954), the variance by 1 / effective.
+    """
+    count = means.shape[1]
+    off = means - means.mean(axis=1, keepdims=True)
+    square = (off**2).sum(axis=1)
+    if count < _LEAST_APART:  # too few to tell
+        alike, effective = np.full(len(means), _ALIKE), np.full(len(means), float(count))
+    else:
+        both = (off[:, 1:] * off[:, :-1]).sum(axis=1)
+        alike = np.divide(both, square, out=np.zeros(len(means)), where=square > 0)
+        alike = np.clip(alike + (1 + 3 * np.maximum(alike, 0)) / count, 0.0, _MOST_ALIKE)
+        effective = np.maximum(count * (1 - alike) / (1 + alike), _LEAST_EFFECTIVE)
+    variance = np.maximum(square / count / (1 - 1 / effective), resolution**2 / 12)
+    freedom = count * (1 - alike**2) / (1 + alike**2) - 1
+    return variance * (1 + alike) / (1 - alike), np.maximum(freedom, _LEAST_FREEDOM)
+
+
+def totals(thing: Ints, values: Floats, shape: tuple[int, int], resolution: float) -> Estimates:
+    """Give the sum of each thing over the samples, which are not taken in a row."""
+    things, count = shape
+    sums, squares = (np.bincount(thing, part, things).astype(float) for part in (values, values**2))
+    variance = np.maximum(squares - sums**2 / count, 0.0) / (count - 1)
+    variance = np.maximum(variance, resolution**2 / 12)
+    return Estimates(sums, variance, count**2, count, np.full(things, count - 1.0))
+
+
+def welch(a: Estimates, b: Estimates, *, medians: bool = False) -> tuple[Floats, Floats]:
+    """Give the half-width of the interval of each difference, and its p-value.
+
+    `medians`: the values were replaced by medians of the same samples.
+    """
+    factor = _MEDIAN**2 if medians else 1.0
+    variance = factor * np.maximum(a.variance, b.variance)
+    parts = [variance * side.weight / side.samples for side in (a, b)]
+    error = np.sqrt(parts[0] + parts[1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = [part**2 / side.freedom for part, side in zip(parts, (a, b), strict=True)]
+        freedom = np.where(error > 0, error**4 / (shares[0] + shares[1]), 1.0)
+        t = np.where(error > 0, np.abs(b.value - a.value) / error, np.inf)
+    p = np.where((error == 0) & (a.value == b.value), 1.0, student_t.two_sided_p(t, freedom))
+    return student_t.quantile(LEVEL, freedom) * error, p
+
+
+def corrected(p: Floats, weight: Floats) -> Floats:
+    """Correct p-values for being many (Benjamini and Hochberg, weighted by Genovese et al.).
+
+    Of what is significant at most 5 % is chance, and where nothing changed, 5 % of comparisons show
+    anything. An op's part in that is its `weight`, its share of the time of both: with equal parts
+    a change of the op with most time would be lost among hundreds of small ones.
+    """
+    share = weight / max(weight.sum(), 1e-300)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        raised = np.where(share > 0, p / (share * len(p)), 1.0)
+    order = np.argsort(raised, kind="stable")
+    ranked = raised[order] * len(p) / np.arange(1, len(p) + 1)
+    values = np.empty(len(p))
+    values[order] = np.minimum(np.minimum.accumulate(ranked[::-1])[::-1], 1.0)
+    return values

@@ -1,0 +1,194 @@
+"""What steps and ranks took, one by one, and what rows of a key are like: kernels, shapes, types.
+
+Small enough to send, and additive: that of several captures makes one side of a comparison.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof.analysis.diff.keys import KEYS
+from pyprof.arrays import ints, numbered
+from pyprof.prof.group import add_up, texts_of
+from pyprof.records.records import combinations, distinct
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyprof.analysis.time.steps import Steps
+    from pyprof.arrays import Floats, Integers, Ints, Mask
+    from pyprof.prof.table import Table
+
+TRAITS = ("kernel", "shape", "dtype")
+"""What may be another in the other capture, for the same key."""
+_TRAIT = "{} of rows"
+TRIED = "tried"
+_NS = {"ns": "sum"}
+_OF_STEPS = {"rows": "sum", "flops": "sum", "bytes": "sum"}
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Sums of time, in ns, by keys and by what samples are."""
+
+    by_step: pa.Table
+    """Of the rows of the counted steps: keys, `step`, `ns`; added up over ranks. As there are many,
+    keys may be dictionaries of distinct texts."""
+    by_rank: pa.Table
+    """Of all rows (`ns`), and per counted step (`step_ns`): keys, `rank`, counted from 0."""
+    steps: pa.Table
+    """`step`, and its `rows`, known `flops` and `bytes`."""
+    traits: pa.Table
+    """Of all rows: keys, the traits, whether rows were `tried` by autotuning, `ns`."""
+    ranks: int
+    resolution_ns: int
+    """What times are multiples of: to what the clock rounds."""
+
+    def plus(self, other: Samples, stepped: Sequence[Samples]) -> Samples:
+        """Add other ranks; steps are those of `stepped`, one of the two or both."""
+        by_step, of_steps = stepped[0].by_step, stepped[0].steps
+        for each in stepped[1:]:
+            by_step = _added(by_step, each.by_step, _NS)
+            of_steps = _added(of_steps, each.steps, _OF_STEPS)
+        number = pc.add(other.by_rank.column("rank"), self.ranks)
+        place = other.by_rank.column_names.index("rank")
+        later = other.by_rank.set_column(place, "rank", number)
+        return Samples(
+            by_step,
+            pa.concat_tables([self.by_rank, later]),
+            of_steps,
+            _added(self.traits, other.traits, _NS),
+            self.ranks + other.ranks,
+            min(self.resolution_ns, other.resolution_ns),
+        )
+
+
+def _added(a: pa.Table, b: pa.Table, sums: Mapping[str, str]) -> pa.Table:
+    names = [name for name in a.column_names if name not in sums]
+    both = pa.concat_tables([texts_of(a), texts_of(b)])
+    return add_up(both, names, sums).select(a.column_names)
+
+
+def samples(
+    table: Table,
+    names: Sequence[str],
+    loop_steps: Steps,
+    counted: tuple[int, int] | None,
+    rows: Mask | None,
+) -> Samples:
+    """Take the samples of a capture: of its `counted` steps, and of all rows, or those chosen."""
+    chosen = np.ones(table.records.rows, bool) if rows is None else rows
+    no_rows = np.zeros(len(chosen), bool)
+    inside: Mask = no_rows if counted is None else np.asarray(loop_steps.rows(counted))
+    columns = {name: KEYS[name](table) for name in dict.fromkeys((*names, *TRAITS))}
+    first, code = _coded([columns[name] for name in names], table.records.rows)
+    keys = {name: _few(columns[name].take(pa.array(first)).cast(pa.string())) for name in names}
+    duration = table.duration_ns
+    by_step = _sums(keys, code, {"step": loop_steps.of_row.astype(np.int32)}, inside, ns=duration)
+    rank = _ranks(table.records.numpy("pid"))
+    step_ns = np.where(inside, duration, 0) / (counted[1] - counted[0] if counted else 1)
+    return Samples(
+        by_step,
+        texts_of(_sums(keys, code, {"rank": rank}, chosen | inside,
+                       ns=duration * chosen, step_ns=step_ns)),
+        _of_steps(table, loop_steps.of_row, inside),
+        _traits(table, keys, code, chosen, [columns[name] for name in TRAITS]),
+        int(rank.max(initial=-1)) + 1,
+        _resolution_ns(table, chosen),
+    )  # fmt: skip
+
+
+def _few(texts: pa.Array) -> pa.DictionaryArray:
+    """Number texts in as few bits as these take: there is a number for each step."""
+    encoded = texts.dictionary_encode()
+    kind = pa.from_numpy_dtype(np.min_scalar_type(-len(encoded.dictionary) - 1))
+    return pa.DictionaryArray.from_arrays(encoded.indices.cast(kind), encoded.dictionary)
+
+
+def _ranks(pid: Ints) -> Ints:
+    """Count the processes from 0, in the order of their ids."""
+    one = not len(pid) or pid.min() == pid.max()
+    return np.broadcast_to(np.int64(0), len(pid)) if one else numbered(pid)[1]
+
+
+_COARSEST_NS = 1000
+"""Old traces of torch have whole microseconds; what else equal times have in common is no clock."""
+
+
+def _resolution_ns(table: Table, chosen: Mask) -> int:
+    """Find what durations, and times from start to start, are multiples of; 0 without rows."""
+    rows = np.flatnonzero(table.timed & chosen)
+    common = int(np.gcd.reduce(table.duration_ns[rows])) if len(rows) else 0
+    if len(rows) and "start" in table.records.columns:
+        start = table.records.numpy("start")[rows]
+        common = int(np.gcd(common, np.gcd.reduce(start - start[0])))
+    return min(common, _COARSEST_NS)
+
+
+def _coded(columns: Sequence[pa.DictionaryArray], rows: int) -> tuple[Ints, Integers]:
+    """Number the combinations of some columns' values: a row of each, and the number of each."""
+    number: Integers = np.zeros(rows, np.int32)
+    first = np.zeros(min(rows, 1), np.int64)
+    for column in columns:
+        first, number = combinations(number, ints(column.indices))
+    return first, number
+
+
+def _sums(
+    keys: Mapping[str, pa.DictionaryArray],
+    code: Integers,
+    other: Mapping[str, Ints],
+    chosen: Mask,
+    **values: Ints | Floats,
+) -> pa.Table:
+    """Sum values of rows by their key and one number more."""
+    ((name, number),) = other.items()
+    taken = np.flatnonzero(chosen)
+    first, group = combinations(code[taken], number[taken])
+    of_group = taken[first]
+    sums = {
+        each: np.bincount(group, value[taken].astype(float), len(first))
+        for each, value in values.items()
+    }
+    columns = {each: column.take(pa.array(code[of_group])) for each, column in keys.items()}
+    return pa.table({**columns, name: number[of_group], **sums})
+
+
+def _of_steps(table: Table, of_row: Ints, inside: Mask) -> pa.Table:
+    step = of_row[inside]
+    first, group = distinct(step)
+    sums = {"rows": np.bincount(group, minlength=len(first)).astype(float)}
+    for name in ("flops", "bytes"):
+        cost = np.maximum(getattr(table.costs, name)[inside], 0)
+        sums[name] = np.bincount(group, cost, len(first)).astype(float)
+    return pa.table({"step": step[first], **sums})
+
+
+def _traits(
+    table: Table,
+    keys: Mapping[str, pa.DictionaryArray],
+    code: Integers,
+    chosen: Mask,
+    own: Sequence[pa.Array],
+) -> pa.Table:
+    first, trait = _coded(own, table.records.rows)
+    tried = table.costs.tried.astype(np.int64)
+    sums = texts_of(_sums(keys, code, {"trait": trait * 2 + tried}, chosen, ns=table.duration_ns))
+    number = sums.column("trait").to_numpy()
+    row = pa.array(first[number // 2])
+    named = {
+        _TRAIT.format(name): values.take(row).cast(pa.string())
+        for name, values in zip(TRAITS, own, strict=True)
+    }
+    columns = {name: sums.column(name) for name in (*keys, "ns")}
+    return pa.table({**columns, **named, TRIED: pa.array(number % 2 == 1)})
+
+
+def trait(name: str) -> str:
+    """Name the column of a trait, which may be a key, too."""
+    return _TRAIT.format(name)

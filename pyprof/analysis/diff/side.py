@@ -1,0 +1,266 @@
+"""The rows of a capture, totalled by what they do rather than by the kernel that did it.
+
+A library may choose another kernel for the same work; op, shapes, dtypes and layer stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from pyprof.analysis.diff.keys import KEYS
+from pyprof.analysis.diff.samples import Samples, samples
+from pyprof.analysis.summary.counter_totals import CounterTotals, counter_totals, merge_counters
+from pyprof.analysis.summary.overview import gpus
+from pyprof.analysis.time import steps
+from pyprof.analysis.time.timeline import timeline
+from pyprof.arrays import sum_if_known
+from pyprof.inputs.source import each_once
+from pyprof.prof.group import add_up, distinct_calls, groups
+from pyprof.records.records import totals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.analysis.time.steps import Steps
+    from pyprof.analysis.time.timeline import Timeline
+    from pyprof.inputs.source import Source
+    from pyprof.prof.table import Table
+
+Key = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The rows of one key."""
+
+    calls: int
+    """Op calls."""
+    rows: int
+    """Kernels, copies and so on."""
+    time_ns: int
+
+
+DEFAULT = ("op", "shape", "dtype", "layer")
+
+
+_SUMS = {"calls": "sum", "rows": "sum", "ns": "sum"}
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedRows:
+    """All rows by some keys, small enough to send."""
+
+    sums: pa.Table
+    """The keys, then `calls`, `rows` and `ns`."""
+    known: frozenset[str]
+    """The keys that a row has."""
+
+    def plus(self, other: MatchedRows) -> MatchedRows:
+        """Add the rows of another capture."""
+        sums = pa.concat_tables([self.sums, other.sums])
+        keys = [name for name in sums.column_names if name not in _SUMS]
+        return MatchedRows(add_up(sums, keys, _SUMS), self.known | other.known)
+
+    def by(self, names: Sequence[str]) -> dict[Key, Sum]:
+        """Return the sums by some of the keys.
+
+        A call that holds ops with several values of one that is left out counts once for each.
+        """
+        return {
+            tuple(row[name] for name in names): Sum(row["calls"], row["rows"], row["ns"])
+            for row in add_up(self.sums, names, _SUMS).to_pylist()
+            if row["rows"]  # by no key at all, no rows are a group, too
+        }
+
+
+def known_in_both(a: MatchedRows, b: MatchedRows, names: Sequence[str]) -> tuple[str, ...]:
+    """Leave out the keys that one of the captures knows of no row: they would match nothing."""
+    return tuple(name for name in names if name in a.known & b.known)
+
+
+def matched(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None) -> MatchedRows:
+    """Total all rows, or those chosen, by some keys."""
+    keys = {name: KEYS[name](table) for name in names}
+    grouped = groups(keys, rows)
+    number, chosen, count = grouped.of_row, grouped.chosen, grouped.count
+    sums = {
+        "calls": distinct_calls(number, table.named_call[chosen], count),
+        "rows": np.bincount(number, minlength=count),
+        "ns": totals(number, table.duration_ns[chosen], count),
+    }
+    filled = frozenset(name for name, values in keys.items() if values.null_count < len(values))
+    return MatchedRows(pa.table({**grouped.texts, **sums}), filled)
+
+
+# One of the captures that are compared, small enough to send; several make one side.
+
+
+_COSTS = ("flops", "bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Sums over some rows. Times in ns."""
+
+    matched: MatchedRows
+    time_ns: int
+    busy_ns: int | None
+    """Added up over GPUs; None where the records hold no times. So is `idle_ns`."""
+    idle_ns: int | None
+    rows: int
+    flops: float
+    """As far as they are known. So are `bytes`."""
+    bytes: float
+    known: Mapping[str, int]
+    """Of how many rows they are."""
+    counters: CounterTotals | None = None
+    """What was measured of them."""
+
+    @staticmethod
+    def from_rows(
+        table: Table, timed: Timeline | None, keys: Sequence[str], rows: NDArray[np.bool_] | None
+    ) -> Sums:
+        """Add up all rows, or those chosen, of which `timed` is the time."""
+        devices = timed.devices if timed else ()
+        summed = np.ones(table.records.rows, bool) if rows is None else rows
+        costs = {name: getattr(table.costs, name)[summed] for name in _COSTS}
+        return Sums(
+            matched(table, keys, rows),
+            int(table.duration_ns[summed].sum()),
+            sum(device.busy_ns for device in devices) if devices else None,
+            sum(device.idle_ns for device in devices) if devices else None,
+            int(summed.sum()),
+            **{name: float(cost[cost > 0].sum(dtype=float)) for name, cost in costs.items()},
+            known={name: int((cost >= 0).sum()) for name, cost in costs.items()},
+            counters=counter_totals(table, None, rows, None),
+        )
+
+    def plus(self, other: Sums) -> Sums:
+        """Add the rows of another capture."""
+        return Sums(
+            self.matched.plus(other.matched),
+            self.time_ns + other.time_ns,
+            sum_if_known([self.busy_ns, other.busy_ns]),
+            sum_if_known([self.idle_ns, other.idle_ns]),
+            self.rows + other.rows,
+            self.flops + other.flops,
+            self.bytes + other.bytes,
+            {name: self.known[name] + other.known[name] for name in _COSTS},
+            merge_counters(self.counters, other.counters, self.time_ns, other.time_ns),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What is compared, in total and by steps."""
+
+    gpus: tuple[str | None, ...]
+    keys: tuple[str, ...]
+    """What rows are matched by, as far as both sides know it."""
+    steps: Steps
+    """Without rows."""
+    chosen: tuple[int, int] | None
+    """The chosen steps: the first, and the one after the last."""
+    whole: Sums
+    """Over all rows; of chosen steps, over theirs."""
+    inside: Sums | None
+    """Over the rows of the counted steps; None where no steps are known."""
+    counted: tuple[int, int] | None
+    """The steps that numbers per step are means of: those chosen, else those after warm-up; of
+    several captures, those that all of them count."""
+    busy_step_ns: float | None
+    """Of `inside`, per step. So is `idle_step_ns`."""
+    idle_step_ns: float | None
+    samples: Samples
+    clocks: tuple[tuple[str, float], ...]
+    """The GPUs, and the highest SM clock of each, Hz, where the capture tells it."""
+    warnings: tuple[str, ...]
+
+    @property
+    def step_count(self) -> int:
+        """Over how many steps numbers per step go; 0 where no steps are known."""
+        return self.counted[1] - self.counted[0] if self.counted else 0
+
+
+def summarise_side(source: Source, keys: tuple[str, ...], chosen: str | None = None) -> Side:
+    """Sum up a capture, or the steps of it that `chosen` (`3:`) names.
+
+    Raises click.BadParameter where it names none.
+    """
+    table, records = source.table, source.table.records
+    loop_steps = steps.find_steps(records, source.capture)
+    picked = steps.chosen_bounds(loop_steps, chosen)
+    counted = picked or loop_steps.steady  # `compare` asks how much they hold
+    rows = loop_steps.rows(counted)
+    timed = timeline(records, source.capture, rows)
+    summed = in_total = Sums.from_rows(table, timed, keys, rows)
+    if not (picked or rows is None or rows.all()):
+        in_total = Sums.from_rows(table, timeline(records, source.capture), keys, None)
+    taken = samples(table, keys, loop_steps, counted, loop_steps.rows(picked))
+    stepped = summed if counted else None
+    return Side(
+        gpus=gpus(source),
+        keys=keys,
+        steps=steps.without_rows(loop_steps),
+        chosen=picked,
+        whole=in_total,
+        inside=stepped,
+        counted=counted,
+        busy_step_ns=_per_step(stepped.busy_ns, counted) if stepped else None,
+        idle_step_ns=_per_step(stepped.idle_ns, counted) if stepped else None,
+        samples=taken,
+        clocks=_clocks(source),
+        warnings=source.table.source.warnings,
+    )
+
+
+def _per_step(time_ns: int | None, counted: tuple[int, int] | None) -> float | None:
+    return None if time_ns is None or counted is None else time_ns / (counted[1] - counted[0])
+
+
+def _clocks(source: Source) -> tuple[tuple[str, float], ...]:
+    described = ((name, source.table.device_of(name).clock_hz) for name in gpus(source) if name)
+    return tuple((name, clock_hz) for name, clock_hz in described if clock_hz)
+
+
+def merge_sides(a: Side, b: Side) -> Side:
+    """Sum up two sets of captures from what was found of each.
+
+    As in `merge_steps`, steps of another kind, an evaluation beside the training say, do not
+    count.
+    """
+    alike = a.steps.certainty == b.steps.certainty
+    main = max((a, b), key=lambda side: side.steps.certainty)
+    stepped = [a.samples, b.samples] if alike else [main.samples]
+    return Side(
+        each_once(a.gpus, b.gpus),
+        a.keys,
+        steps.merge_steps(a.steps, b.steps),
+        a.chosen or b.chosen,
+        a.whole.plus(b.whole),
+        a.inside.plus(b.inside) if alike and a.inside and b.inside else main.inside,
+        _in_both(a.counted, b.counted) if alike else main.counted,
+        _sum(a.busy_step_ns, b.busy_step_ns) if alike else main.busy_step_ns,
+        _sum(a.idle_step_ns, b.idle_step_ns) if alike else main.idle_step_ns,
+        a.samples.plus(b.samples, stepped),
+        each_once(a.clocks, b.clocks),
+        each_once(a.warnings, b.warnings),
+    )
+
+
+def _in_both(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, int] | None:
+    """Give the steps that both count; those of the first where there are none."""
+    if a is None or b is None:
+        return a or b
+    both = max(a[0], b[0]), min(a[1], b[1])
+    return both if both[0] < both[1] else a
+
+
+def _sum(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a + b

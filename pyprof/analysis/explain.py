@@ -1,0 +1,285 @@
+"""`pyprof prof --explain ROW`: what each stage of costing saw of a row, and what it decided.
+
+The sections are the stages of `pyprof.prof.costs.share_costs`, and the roofline behind them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyprof.errors import PyprofError
+from pyprof.marker import Tensor
+from pyprof.prof import costs
+from pyprof.prof.apportion import UNKNOWN
+from pyprof.prof.calls.op_choice import consider
+from pyprof.prof.columns.standard import COLUMNS
+from pyprof.render.text.formatting import UNKNOWN as NOTHING
+from pyprof.render.text.formatting import duration, heading, number, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyprof.gpu.peaks import Rate
+    from pyprof.marker import Call, Value
+    from pyprof.prof.calls.attributed_call import ChosenCall
+    from pyprof.prof.calls.op_choice import Considered
+    from pyprof.prof.table import Judgement, Table
+
+_MOST_KERNELS = 20
+"""Of one op call, that are listed."""
+_TERA, _GIGA = 1e12, 1e9
+
+
+@dataclass
+class _Row:
+    """A row and the stages of costing, each gone through once."""
+
+    table: Table
+    place: int
+    """From 0."""
+
+    @cached_property
+    def choice(self) -> costs.Rows:
+        return costs.choose_op_calls(self.table.records, self.table.override.model)
+
+    @cached_property
+    def grouping(self) -> costs.Grouping:
+        return costs.group_kernels(self.choice)
+
+    @cached_property
+    def prices(self) -> costs.Prices:
+        return costs.cost_op_calls(self.choice, self.grouping)
+
+    @cached_property
+    def work(self) -> ChosenCall:
+        work: ChosenCall = self.choice.work[self.choice.work_of[self.place]]
+        return work
+
+    @cached_property
+    def judgement(self) -> Judgement:
+        number_of, judgements = self.table.judged
+        judgement: Judgement = judgements[number_of[self.place]]
+        return judgement
+
+    def value(self, name: str) -> Any:  # noqa: ANN401 - of any type
+        """Give what a column of `pyprof prof` says of the row."""
+        return COLUMNS[name].values(self.table)[self.place].as_py()
+
+    def record(self, name: str) -> Any:  # noqa: ANN401 - of any type
+        """Give what the record holds."""
+        return self.table.records.arrow(name)[self.place].as_py()
+
+
+def explain(table: Table, row: int) -> Iterator[str]:
+    """Explain a row, as `idx` numbers them from 1, in lines of text; raises as `sections` does."""
+    for title, lines in sections(table, row):
+        yield heading(title)
+        yield from (f"  {line}" for line in lines)
+
+
+def sections(table: Table, row: int) -> Iterator[tuple[str, Iterator[str]]]:
+    """Explain a row, as `idx` numbers them from 1: title and lines of each stage.
+
+    Raises PyprofError where there is no such row.
+    """
+    rows = table.records.rows
+    if not 1 <= row <= rows:
+        raise PyprofError(f"no row {row}: rows are numbered from 1 to {rows}")
+    explained = _Row(table, row - 1)
+    yield from ((title, section(explained)) for title, section in SECTIONS.items())
+    if table.measured.any:
+        yield MEASURED, _measured(explained)
+
+
+MEASURED = "6. Compare with counters"
+"""The section that there is only where something was measured."""
+
+
+# --- sections -------------------------------------------------------------------------------------
+
+
+def _recorded(row: _Row) -> Iterator[str]:
+    yield f"{row.value('kind') or 'kernel'} {row.record('kLongName') or NOTHING}"
+    where = f"device {_shown(row.value('device'))}, stream {_shown(row.value('stream'))}"
+    yield f"time: {duration(row.value('sil'))} on {where}"
+    yield from _texts("ranges around it, outermost first", _around(row))
+    forward = [*(row.record("fwdSeqMarker") or ()), *(row.record("fwdMarker") or ())]
+    yield from _texts("ranges around its forward op", forward)
+
+
+def _choice(row: _Row) -> Iterator[str]:
+    if via := row.record("via"):
+        yield f"ranges found by: {via}"
+    context = row.choice.contexts[row.choice.context_of[row.place]]
+    for each in consider(context):
+        yield f"{_direction(each.work)}{_spelt(each.work.call)}: {_verdict(each)}"
+    if row.work.call is None:
+        yield f"chosen: none ({row.work.reason})"
+        return
+    yield f"chosen: {_direction(row.work)}{row.work.call.op}" + (
+        f", with elements of type {row.work.dtype}, from the ranges around it"
+        if row.work.dtype
+        else ""
+    )
+
+
+def _grouping(row: _Row) -> Iterator[str]:
+    grouping = row.grouping
+    same = np.flatnonzero(grouping.call == grouping.call[row.place])
+    yield f"op call {grouping.call[row.place]} has {len(same)} row{'s' * (len(same) > 1)}:"
+    for place in same[:_MOST_KERNELS].tolist():
+        yield f"{'->' if place == row.place else '  '} row {place + 1}: {_part(row, place)}"
+    if len(same) > _MOST_KERNELS:
+        yield f"   and {len(same) - _MOST_KERNELS} more"
+
+
+def _prices(row: _Row) -> Iterator[str]:
+    cost = row.prices.costs[row.prices.cost_of[row.place]]
+    yield f"the whole op call: {_figure(cost.flops)} FLOPs, {_figure(cost.bytes)} bytes"
+    if cost.via:
+        yield f"with help of {cost.via}"
+    if cost.params:
+        yield "from " + ", ".join(f"{name}={value}" for name, value in cost.params.items())
+    for name, hint in row.prices.hints[row.prices.hint_of[row.place]]._asdict().items():
+        if hint is not None:
+            yield f"from the kernels' names: {name} {hint}"
+    if cost.reason:
+        yield f"unknown: {cost.reason}"
+
+
+def _shares(row: _Row) -> Iterator[str]:
+    shared = row.table.costs
+    flops, moved = (int(column[row.place]) for column in (shared.flops, shared.bytes))
+    yield f"this row: {_figure(_or_none(flops))} FLOPs, {_figure(_or_none(moved))} bytes"
+    call_cost = row.prices.costs[row.prices.cost_of[row.place]]
+    for name, share, total in (
+        ("FLOPs", flops, call_cost.flops),
+        ("bytes", moved, call_cost.bytes),
+    ):
+        if total and share != UNKNOWN:
+            yield f"{percent(share / total)} % of the call's {name}"
+    if reason := shared.reason[shared.reason_of[row.place]]:
+        yield f"because: {reason}"
+
+
+def _roofline(row: _Row) -> Iterator[str]:
+    judgement, rates, place = row.judgement, row.table.rates, row.place
+    yield f"Tensor Cores: {judgement.tc.value} ({judgement.tc.rule or 'no rule for its name'})"
+    yield f"computes in {judgement.dtype or 'an unknown type'}"
+    yield f"peak of arithmetic: {_peak(judgement.flops_peak, _TERA, 'TFLOP/s')}"
+    yield f"peak of memory: {_peak(judgement.bandwidth_peak, _GIGA, 'GB/s')}"
+    yield f"arithmetic intensity: {_rate(rates.intensity[place], 1, 'FLOP/byte')}"
+    yield f"achieved arithmetic: {_rate(rates.flops_per_s[place], _TERA, 'TFLOP/s')}"
+    yield f"achieved bandwidth: {_rate(rates.bytes_per_s[place], _GIGA, 'GB/s')}"
+    share = _rate(row.table.roofline.share[place], 0.01, "%")
+    yield f"efficiency: {share}, bound: {_shown(row.value('bound'))}"
+    if why := row.value("why"):
+        yield f"why: {why}"
+
+
+def _measured(row: _Row) -> Iterator[str]:
+    if (source := row.value("counter")) is None:
+        yield "nothing was measured of this row"
+        return
+    yield f"measured by: {source}"
+    for name, label in _MEASURED.items():
+        if (value := row.value(name)) is not None:
+            yield f"{label}: {number(value)} {COLUMNS[name].unit}".rstrip()
+
+
+_MEASURED = {
+    "dram": "DRAM traffic",
+    "dramerr": "its standard error",
+    "excess": "over the least bytes",
+    "tensor": "Tensor Cores active",
+    "tensorerr": "its standard error",
+    "tcmeas": "Tensor Cores used (1 yes, 0 no)",
+    "xflops": "FLOPs outside Tensor Cores",
+    "occ": "theoretical occupancy",
+    "occmeas": "achieved occupancy",
+    "waves": "waves",
+    "l1hit": "hits in L1",
+    "l2hit": "hits in L2",
+    "clock": "SM clock",
+    "effclk": "efficiency at this clock",
+    "power": "power",
+    "energy": "energy",
+}
+"""Columns, and what their values are."""
+
+SECTIONS: dict[str, Callable[[_Row], Iterator[str]]] = {
+    "What is recorded": _recorded,
+    "1. Choose the op call": _choice,
+    "2. Find the kernels of the op call": _grouping,
+    "3. Cost the op call": _prices,
+    "4. Share the cost among its kernels": _shares,
+    "5. Place the kernel on the roofline": _roofline,
+}
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def _around(row: _Row) -> list[str]:
+    context = row.choice.contexts[row.choice.context_of[row.place]]
+    texts = [*(row.record("marker") or ()), *(row.record("seqMarker") or ())]
+    return [texts[place] for place in context.order or range(len(texts))]
+
+
+def _texts(title: str, texts: Sequence[str]) -> Iterator[str]:
+    yield f"{title}:{'' if texts else ' none'}"
+    yield from (f"  {text}" for text in texts)
+
+
+def _verdict(each: Considered) -> str:
+    return "usable" if each.usable else each.reason or costs.UNSAID
+
+
+def _direction(work: ChosenCall) -> str:
+    return "backward of " if work.direction == "bprop" else ""
+
+
+def _spelt(call: Call | None) -> str:
+    if call is None:
+        return "a range"
+    return f"{call.mod}.{call.op}({', '.join(map(_argument, call.args))})".removeprefix(".")
+
+
+def _argument(value: Value) -> str:
+    if isinstance(value, Tensor):
+        return f"{value.dtype or '?'}{list(value.shape)}"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_argument, value))}]"
+    return str(value)
+
+
+def _part(row: _Row, place: int) -> str:
+    grouping = row.grouping
+    name = row.table.records.arrow("kShortName")[place].as_py() or NOTHING
+    time = duration(int(row.table.duration_ns[place]) if row.table.timed[place] else None)
+    does = "does the arithmetic" if grouping.arithmetic[place] else "auxiliary"
+    return f"{name}, {time}, {'an autotuning trial' if grouping.tried[place] else does}"
+
+
+def _figure(value: int | None) -> str:
+    return "unknown" if value is None else f"{value:,}"
+
+
+def _or_none(value: int) -> int | None:
+    return None if value == UNKNOWN else value
+
+
+def _rate(value: float, size: float, unit: str) -> str:
+    return "unknown" if np.isnan(value) else f"{number(value / size)} {unit}"
+
+
+def _peak(peak: Rate | None, size: float, unit: str) -> str:
+    return "unknown" if peak is None else f"{_rate(peak.value, size, unit)} ({peak.label})"
+
+
+def _shown(value: object) -> str:
+    return NOTHING if value is None else str(value)

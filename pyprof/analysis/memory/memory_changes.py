@@ -1,0 +1,335 @@
+"""What would move the peak: the level without some blocks, or with smaller ones, at every moment.
+
+Each change is reckoned over the whole recording, not at the peak alone: another moment may be next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.arrays import NONE
+from pyprof.memory.history import BEFORE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyprof.analysis.memory.memory_time import LayerWork
+    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.memory.history import History
+
+_LEAST_SHARE = 0.01
+"""Changes that move the peak by less are not worth a line."""
+_MOST_LAYERS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class PossibleChange:
+    """Something that would lower the peak."""
+
+    change: str
+    """What to change."""
+    peak_bytes: int
+    """The peak then; the middle of the interval where only that is known."""
+    saved_bytes: int
+    """How much lower that is; below 0: how much higher."""
+    assumes: str
+    """What is taken for granted."""
+    low_bytes: int | None = None
+    """The peak then, at least; null where it follows without an interval."""
+    high_bytes: int | None = None
+    """The peak then, at most; null likewise."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointedLayer:
+    """What checkpointing a layer would give back, and cost."""
+
+    layer: str
+    """Its path; layers inside it count. Of all blocks of a list, such as `h.*`."""
+    block_count: int
+    """How many are checkpointed, each by itself: 1, or all blocks of a list."""
+    held_bytes: int
+    """Activations that it holds at the peak, but for the last that it made in each step."""
+    peak_bytes: int
+    """The peak then."""
+    saved_bytes: int
+    """How much lower that is."""
+    recomputed_flops: float | None
+    """FLOPs of its forward pass in a step, to be done again; null where they are unknown."""
+    recomputed_ns: float | None
+    """Their time; null without a trace of the same run."""
+
+
+def possible_changes(history: History) -> tuple[PossibleChange, ...]:
+    """List what would lower the peak, most first."""
+    category = history.labels["category"]
+    direction = history.labels["direction"]
+
+    def in_category(kind: str) -> Mask:
+        return _is(category.codes, category.names, kind)
+
+    during_step = in_category("temporaries") & _is(direction.codes, direction.names, "optimizer")
+    activations = in_category("activations")
+    scaling = activations | (in_category("temporaries") & ~during_step)
+    reckoned = [
+        _change(history, "an optimizer that needs no temporaries (fused=True)", during_step, 1.0,
+                "the fused optimizer updates in place"),
+        _change(history, "half the batch", scaling, 0.5,
+                "activations and temporaries are proportional to the batch"),
+        _change(history, "optimizer state of half the width", in_category("optimizer state"), 0.5,
+                "the state is float32, and the optimizer takes bfloat16"),
+        _change(history, "gradients that are freed before the forward pass", _across(history), 1.0,
+                "zero_grad(set_to_none=True) comes before the forward pass"),
+    ]  # fmt: skip
+    reckoned += bfloat16(history)
+    least = _LEAST_SHARE * history.held(history.peak)
+    worth = [each for each in reckoned if _moved(history, each) >= least]
+    return tuple(sorted(worth, key=lambda each: -each.saved_bytes))
+
+
+def _moved(history: History, change: PossibleChange) -> int:
+    """Return how much a change may move the peak: of an interval, the end that is further away."""
+    if change.low_bytes is None or change.high_bytes is None:
+        return change.saved_bytes
+    peak = history.held(history.peak)
+    return max(peak - change.low_bytes, change.high_bytes - peak)
+
+
+def _is(codes: Ints, names: tuple[str, ...], name: str) -> Mask:
+    if name not in names:
+        return np.zeros(len(codes), bool)
+    return np.asarray(codes == names.index(name))
+
+
+def _change(
+    history: History, change: str, chosen: Mask, share: float, assumes: str
+) -> PossibleChange:
+    """Reckon with the chosen blocks smaller by a share."""
+    less = (history.level_of(chosen) * share).astype(np.int64)
+    start = int(history.blocks.bytes[history.blocks.live(BEFORE) & chosen].sum() * share)
+    peak = max(int((history.level - less).max(initial=0)), history.start - start)
+    return PossibleChange(change, peak, history.held(history.peak) - peak, assumes)
+
+
+# --- bfloat16 -------------------------------------------------------------------------------------
+
+_KEPT_FLOAT32 = 0.25
+"""Of activations of a model in bfloat16, the most that is float32 after all: norms and softmax."""
+
+
+def bfloat16(history: History) -> list[PossibleChange]:
+    """Predict the peak under autocast, and of the model in bfloat16; nothing if 16 bits are in use.
+
+    Autocast computes products in bfloat16 and norms, softmax and losses in float32. It leaves the
+    weights as they are, and copies them; the copies live until it ends, and in the graph until the
+    backward pass is done.
+    """
+    if history.half_precision:
+        return []
+    category = history.labels["category"]
+    blocks = history.blocks
+
+    def total(*names: str) -> Mask:
+        return np.isin(category.codes, [category.names.index(n) for n in names])
+
+    weights = total("parameters", "gradients", "optimizer state")
+    activations, workspace = total("activations"), total("workspace")
+    older = (blocks.allocated == BEFORE) & (category.codes == NONE)
+    direction = history.labels["direction"]
+    passing = activations | (
+        (_is(*direction, "forward") | _is(*direction, "backward")) & ~(weights | workspace)
+    )
+    everything = np.ones(len(blocks), bool)
+    changes = []
+    copies = _copies(history, total("parameters") | older, total("gradients"))
+    if copies is not None and passing.any():
+        low = _peak(history, [(passing, -0.5)])
+        high = _peak(history, [], copies)
+        changes.append(
+            _interval(history, "autocast to bfloat16", low, high,
+                      "everything is float32 now; weights stay so, and up to all are copied")
+        )  # fmt: skip
+    low = _peak(history, [(everything & ~workspace, -0.5)])
+    high = _peak(history, [(weights, -0.5), (activations, _KEPT_FLOAT32 - 0.5)])
+    if weights.any() or activations.any():
+        changes.append(
+            _interval(history, "the model in bfloat16", low, high,
+                      "everything is float32 now; the optimizer keeps its state in bfloat16")
+        )  # fmt: skip
+    return changes
+
+
+def _interval(history: History, change: str, low: int, high: int, assumes: str) -> PossibleChange:
+    middle = (low + high) // 2
+    return PossibleChange(
+        change, middle, history.held(history.peak) - middle, assumes, low, max(low, high)
+    )
+
+
+def _peak(history: History, parts: Sequence[tuple[Mask, float]], more: Floats | None = None) -> int:
+    """Return the highest level with some blocks larger, or smaller, by a share."""
+    level = np.append(history.start, history.level).astype(np.float64)
+    for chosen, share in parts:
+        start = int(history.blocks.bytes[history.blocks.live(BEFORE) & chosen].sum())
+        level += share * np.append(start, history.level_of(chosen))
+    return int((level if more is None else level + more).max())
+
+
+def _copies(history: History, weights: Mask, gradients: Mask) -> Floats | None:
+    """Return the most that copies of weights take before the first event and after each.
+
+    Outside of the optimizer's step that is half of all weights, which are at least as large as
+    their gradients. None if no weights are known.
+    """
+    start = int(history.blocks.bytes[history.blocks.live(BEFORE) & weights].sum())
+    held = np.append(start, history.level_of(weights)).astype(np.float64)
+    held = np.maximum(held, history.level_of(gradients).max(initial=0))
+    if not held.any():
+        return None
+    direction = history.labels["direction"]
+    allocated = history.blocks.allocated
+    known = (allocated >= 0) & (direction.codes != NONE)
+    code = np.full(len(held), NONE)
+    code[allocated[known] + 1] = direction.codes[known]
+    latest = np.maximum.accumulate(np.where(code == NONE, 0, np.arange(len(code))))
+    copies: Floats = np.where(_is(code[latest], direction.names, "optimizer"), 0.0, held / 2)
+    return copies
+
+
+def _across(history: History) -> Mask:
+    """Find the gradients that are live while the forward pass allocates what the peak holds."""
+    category, direction = history.labels["category"], history.labels["direction"]
+    gradients = _is(category.codes, category.names, "gradients")
+    forward = history.blocks.allocated[_is(direction.codes, direction.names, "forward")]
+    if history.peak not in forward:  # the peak is in another part of the step
+        return np.zeros(len(gradients), bool)
+    return gradients & history.blocks.live(history.peak)
+
+
+# --- activation checkpointing ---------------------------------------------------------------------
+
+
+def checkpoints(history: History, work: LayerWork | None) -> tuple[CheckpointedLayer, ...]:
+    """Reckon with each layer that holds activations at the peak checkpointed, most saved first.
+
+    Also with all blocks of a list at once, such as `h.0` to `h.11`, and with all lists.
+    """
+    layer, category = history.labels["layer"], history.labels["category"]
+    activations = _is(category.codes, category.names, "activations")
+    live = history.blocks.live(history.peak)
+    held = np.zeros(len(layer.names) + 1, np.int64)
+    np.add.at(held, layer.codes[activations & live], history.blocks.bytes[activations & live])
+    chosen = [(path, [path]) for path in _largest(layer.names, held)]
+    lists = _lists(layer.names, held)
+    chosen += [(_every(prefix), blocks) for prefix, blocks in lists.items()]
+    if len(lists) > 1:
+        chosen.append((", ".join(map(_every, lists)), [*chain.from_iterable(lists.values())]))
+    layers = [_checkpoint(history, name, paths, activations, work) for name, paths in chosen]
+    worth = [each for each in layers if each.saved_bytes > 0]
+    return tuple(sorted(worth, key=lambda each: -each.saved_bytes))
+
+
+def _lists(names: Sequence[str], held: Ints) -> dict[str, list[str]]:
+    """Group the blocks that hold activations by the list of modules they are of, by its path."""
+    lists: dict[str, dict[str, None]] = {}
+    for name, size in zip(names, held.tolist(), strict=False):
+        parts = name.split(".")
+        number = next((at for at, part in enumerate(parts) if part.isdecimal()), None)
+        if size and number is not None:
+            block = ".".join(parts[: number + 1])
+            lists.setdefault(".".join(parts[:number]), {})[block] = None
+    return {prefix: [*blocks] for prefix, blocks in lists.items() if len(blocks) > 1}
+
+
+def _every(prefix: str) -> str:
+    return f"{prefix}.*" if prefix else "*"
+
+
+def _largest(names: Sequence[str], held: Ints) -> list[str]:
+    """Give the paths inside of which most is held, those of containers included."""
+    sums: dict[str, int] = {}
+    for name, size in zip(names, held.tolist(), strict=False):
+        for path in _outer(name) if size else ():
+            sums[path] = sums.get(path, 0) + size
+    return sorted(sums, key=lambda path: (-sums[path], path))[:_MOST_LAYERS]
+
+
+def _outer(name: str) -> Iterator[str]:
+    """Give a path and those that lead to it."""
+    parts = name.split(".")
+    yield from (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+
+
+def _checkpoint(
+    history: History, name: str, paths: Sequence[str], activations: Mask, work: LayerWork | None
+) -> CheckpointedLayer:
+    """Let the activations of layers live only in the layer's own forward and backward pass."""
+    blocks = history.blocks
+    freed = np.zeros(len(blocks), bool)
+    change = np.zeros(len(history.time_ns) + 1, np.int64)
+    for rows in _by_path(history, paths, activations):
+        inside, saved = _between_passes(history, rows)
+        freed[inside] = True
+        change += saved
+    held = int(blocks.bytes[freed & blocks.live(history.peak)].sum())
+    level = history.level - np.cumsum(change)[:-1]
+    peak = max(int(level.max(initial=0)), history.start)
+    flops, time_ns = _again(paths, work)
+    return CheckpointedLayer(
+        name, len(paths), held, peak, history.held(history.peak) - peak, flops, time_ns
+    )
+
+
+def _by_path(history: History, paths: Sequence[str], activations: Mask) -> list[Ints]:
+    """List the activations of each layer, of those inside it, too, in the order of allocation."""
+    layer, allocated = history.labels["layer"], history.blocks.allocated
+    number = {path: place for place, path in enumerate(paths)}
+    of_name = [
+        next((number[path] for path in _outer(name) if path in number), NONE)
+        for name in layer.names
+    ]
+    of_block = np.array([*of_name, NONE], np.int64)[layer.codes]
+    rows = np.flatnonzero(activations & (allocated >= 0) & (of_block != NONE))
+    rows = rows[np.lexsort((allocated[rows], of_block[rows]))]
+    return np.split(rows, np.flatnonzero(np.diff(of_block[rows])) + 1)
+
+
+def _between_passes(history: History, rows: Ints) -> tuple[Ints, Ints]:
+    """Return what a checkpointed layer does not keep, and the change of that by event, bytes.
+
+    It is given up from the end of a forward pass to the beginning of its backward pass, which is
+    when its first block is released. The last block of a pass is what the next layer takes.
+    """
+    blocks, change = history.blocks, np.zeros(len(history.time_ns) + 1, np.int64)
+    if not len(rows):
+        return rows, change
+    passes = _passes(history, rows)
+    last = np.append(passes[1:] != passes[:-1], True)
+    first = np.flatnonzero(np.append(True, last[:-1]))
+    sizes = np.add.reduceat(np.where(last, 0, blocks.bytes[rows]), first)
+    done = blocks.allocated[rows[last]] + 1
+    again = np.minimum.reduceat(blocks.released[rows], first)
+    np.add.at(change, done, sizes)
+    np.add.at(change, np.maximum(again, done), -sizes)
+    return rows[~last], change
+
+
+def _again(paths: Sequence[str], work: LayerWork | None) -> tuple[float | None, float | None]:
+    """Sum what the forward passes of layers do in a step; None for what is unknown of any."""
+    if work is None:
+        return None, None
+    flops, times_ns = zip(*map(work.forward, paths), strict=True)
+    return (
+        None if None in flops else sum(flops),
+        None if None in times_ns else sum(times_ns),
+    )
+
+
+def _passes(history: History, rows: Ints) -> Ints:
+    """Number the forward passes of a layer: one ends where some of it was given back."""
+    allocated, released = history.blocks.allocated[rows], history.blocks.released[rows]
+    return np.searchsorted(np.sort(released), allocated, "right")

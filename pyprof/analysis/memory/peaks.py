@@ -1,0 +1,550 @@
+"""What filled the memory of devices: the peak and what made it up, growth, running out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from pyprof.analysis.memory.held_memory import HeldBlock, HeldMemory, HeldStack
+from pyprof.analysis.memory.memory_changes import (
+    CheckpointedLayer,
+    PossibleChange,
+    checkpoints,
+    possible_changes,
+)
+from pyprof.analysis.memory.memory_time import LayerWork, TimedMemory, beside
+from pyprof.arrays import NONE
+from pyprof.errors import CaptureError
+from pyprof.memory.growth import growth
+from pyprof.memory.history import BEFORE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pyprof.analysis.memory.held_memory import Moment
+    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.inputs.source import Source
+    from pyprof.memory.free_space import FreeSpace
+    from pyprof.memory.growth import Growth
+    from pyprof.memory.history import History, Labels
+    from pyprof.memory.read import Recorded, RecordedDevice
+
+KEYS = ("category", "layer", "line", "op", "direction")
+"""What memory is grouped by."""
+_MOST_BLOCKS = 100
+_MOST_OOMS = 10
+_POINTS = 1000
+
+Window: TypeAlias = "tuple[int, int]"
+"""The first and the last moment, ns."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfMemory:
+    """A request that could not be met."""
+
+    event_id: int
+    """Number of the event, from 0."""
+    time_ns: int | None
+    """Since the first event; null where no times are known."""
+    asked_bytes: int
+    """What was asked for."""
+    device_free_bytes: int | None
+    """What the device itself had free; null where the file does not tell."""
+    allocated_bytes: int
+    """What the program held."""
+    reserved_bytes: int | None
+    """What the allocator had of the device; null where the file does not tell."""
+    free_bytes: int | None
+    """Of that, what nobody used; null where the file tells of no segments."""
+    largest_free_bytes: int | None
+    """The largest piece of it; null likewise."""
+    line: str | None
+    """The user's line that asked; null where no stack was recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeakingLine:
+    """A line that holds more and more at the ends of steps."""
+
+    line: str | None
+    """null: of blocks without a known line."""
+    bytes: int
+    """From the first compared end of a step to the last."""
+    bytes_per_step: float
+    """Slope of a straight line fitted to what it holds at the ends of steps."""
+    block_count: int
+    """How many more blocks it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepGrowth:
+    """What is held at the ends of steps."""
+
+    marked_by: str
+    """What marks the steps."""
+    held_bytes: tuple[int, ...]
+    """At the end of each step."""
+    leaks: tuple[LeakingLine, ...]
+    """Lines that hold more and more after the first step, the largest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPoint:
+    """What is held at a moment, the most of an interval."""
+
+    event_id: int
+    """Number of the event after which that was, from 0."""
+    time_ns: int | None
+    """Since the first event; null where no times are known."""
+    bytes: int
+    """Of all categories."""
+    reserved_bytes: int | None
+    """What the allocator had of the device; null where nothing tells."""
+    category_bytes: tuple[int, ...]
+    """By category, in the order of `categories`."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldAt:
+    """What was held at a chosen moment. What its parts say of the peak is of this moment."""
+
+    event_id: int
+    """Number of the event after which that is, from 0; -1: before the first."""
+    time_ns: int | None
+    """Of that event, since the first one; null before it, or where no times are known."""
+    bytes: int
+    """What the program held."""
+    active_bytes: int
+    """The same with what was given back but waited for a stream."""
+    reserved_bytes: int | None
+    """What the allocator had of the device; null where nothing tells."""
+    by: Mapping[str, tuple[HeldMemory, ...]]
+    """What made it up, by category, evidence, layer, line, op, direction and size."""
+    largest: tuple[HeldBlock, ...]
+    """The largest live blocks, at most 100."""
+    stacks: tuple[HeldStack, ...]
+    """By call stack, the largest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMemory:
+    """The memory of one device in one recording."""
+
+    device: str
+    """As torch names it."""
+    rank: int | None
+    """Rank of the process; null where nothing tells."""
+    event_count: int
+    """How many were recorded."""
+    began_ns: int | None
+    """When the first event was, on the clock of the file; null where no times are known."""
+    span_ns: int | None
+    """From the first event to the last; null where no times are known."""
+    start_bytes: int
+    """What was held before the first event."""
+    start_block_count: int
+    """In so many blocks."""
+    peak_bytes: int
+    """The most that was held at a time."""
+    peak_event_id: int
+    """Number of the event after which it was, from 0; -1: before the first."""
+    peak_time_ns: int | None
+    """Since the first event; null before it, or where no times are known."""
+    peak_active_bytes: int
+    """At the peak, with what was given back but waited for a stream."""
+    peak_reserved_bytes: int | None
+    """What the allocator had of the device at the peak; null where nothing tells."""
+    peak_free_bytes: int | None
+    """Of that, what nobody used: fragments and cache; null where the file tells of no segments."""
+    peak_rounding_bytes: int | None
+    """Of that, what blocks take beyond what was asked for; null likewise."""
+    peak_free_piece_count: int | None
+    """In so many pieces; null likewise."""
+    peak_largest_free_bytes: int | None
+    """The largest of them; null likewise."""
+    max_active_bytes: int
+    """The most that was held at a time with what was given back but waited for a stream."""
+    max_active_event_id: int
+    """Number of the event after which that was, from 0; -1: before the first."""
+    max_active_time_ns: int | None
+    """Since the first event; null before it, or where no times are known."""
+    max_reserved_bytes: int | None
+    """The most that the allocator had of the device at a time; null where nothing tells."""
+    max_reserved_event_id: int | None
+    """Number of the event after which that was, from 0; -1: before the first; null likewise."""
+    max_reserved_time_ns: int | None
+    """Since the first event; null before it, or where no times are known."""
+    end_bytes: int
+    """What was held after the last event."""
+    end_allocated_bytes: int | None
+    """The same, as the allocator counts at the end: with what it rounds up; null where the file
+    does not tell."""
+    end_reserved_bytes: int | None
+    """What the allocator had of the device at the end; null where nothing tells."""
+    by: Mapping[str, tuple[HeldMemory, ...]]
+    """What made up the peak, by category, evidence, layer, line, op, direction and size."""
+    largest: tuple[HeldBlock, ...]
+    """The largest live blocks at the peak, at most 100."""
+    stacks: tuple[HeldStack, ...]
+    """What made up the peak by call stack, the largest first."""
+    at: HeldAt | None
+    """What was held at a chosen moment; null unless one is chosen."""
+    growth: StepGrowth | None
+    """From step to step; null where no steps are marked, or fewer than four."""
+    out_of_memory: tuple[OutOfMemory, ...]
+    """The last ten."""
+    changes: tuple[PossibleChange, ...]
+    """What would lower the peak, most first."""
+    checkpoints: tuple[CheckpointedLayer, ...]
+    """Layers that hold activations at the peak, if they were checkpointed; most saved first."""
+    beside_time: Mapping[str, tuple[TimedMemory, ...]] | None
+    """By op, line and layer; null without a trace of the same run."""
+    categories: tuple[str, ...]
+    """Of `timeline`; the last is `unknown`."""
+    timeline: tuple[MemoryPoint, ...]
+    """What was held over time, at most 1,000 points."""
+    notes: tuple[str, ...]
+    """What the recording lacks."""
+
+
+def highest_first(
+    recordings: Iterable[Recorded],
+    source: Source | None = None,
+    window: Window | None = None,
+    at: Moment | None = None,
+) -> tuple[DeviceMemory, ...]:
+    """Analyse every device of some recordings, the one that peaks highest first.
+
+    `source` is a trace of the same run, for times. The timeline is of a window of time, on the
+    clock of the files, if the peak is in it; else of everything. `at` is a moment to show beside
+    the peak.
+    """
+
+    @cache
+    def work() -> LayerWork | None:
+        """Sum up all rows, if any memory was recorded."""
+        return None if source is None else LayerWork(source)
+
+    devices = [
+        _device(each, device, source, work(), window, at)
+        for each in recordings
+        for device in each.devices
+    ]
+    return tuple(sorted(devices, key=lambda each: -each.peak_bytes))
+
+
+def all_held(
+    recordings: Iterable[Recorded], at: Moment | None = None
+) -> Iterator[tuple[int | None, str, HeldBlock]]:
+    """Return every block that is live at a device's peak, or at a moment, with rank and device."""
+    for recorded in recordings:
+        for device in recorded.devices:
+            history = device.history
+            since = _since(history)
+            state = history.peak if at is None else _state(history, since, at)
+            for block in held_blocks(history, live_blocks(history, state), since, state):
+                yield recorded.rank, history.device, block
+
+
+def _state(history: History, since: Ints | None, at: Moment) -> int:
+    """Return the state at a moment; raise CaptureError where no times are known."""
+    last = len(history.time_ns) - 1
+    if at.time_ns is None:
+        return min(at.event_id, last)
+    if since is None:
+        if last < 0:
+            return BEFORE
+        raise CaptureError("no times were recorded: give the number of an event, as --at 100")
+    return int(np.searchsorted(since, at.time_ns, "right")) - 1
+
+
+def _held_at(device: RecordedDevice, since: Ints | None, at: Moment) -> HeldAt:
+    history = device.history
+    state = _state(history, since, at)
+    return HeldAt(
+        state,
+        _time(since, state),
+        history.held(state),
+        history.active_in(state),
+        history.reserved_in(state),
+        _grouped(history, since, state),
+        _largest(history, since, state),
+        _stacks(device, state),
+    )
+
+
+def _device(
+    recorded: Recorded,
+    device: RecordedDevice,
+    source: Source | None,
+    work: LayerWork | None,
+    window: Window | None,
+    at: Moment | None,
+) -> DeviceMemory:
+    history = device.history
+    peak, last = history.peak, len(history.time_ns) - 1
+    full = history.reserved_peak
+    space = device.free_space(peak)
+    since = _since(history)
+    by = _grouped(history, since, peak)
+    return DeviceMemory(
+        device=history.device,
+        rank=recorded.rank,
+        event_count=len(history.time_ns),
+        began_ns=int(history.time_ns[0]) if since is not None and len(since) else None,
+        span_ns=int(since.max()) if since is not None and len(since) else None,
+        start_bytes=history.start,
+        start_block_count=int(history.blocks.live(BEFORE).sum()),
+        peak_bytes=history.held(peak),
+        peak_event_id=peak,
+        peak_time_ns=_time(since, peak),
+        peak_active_bytes=history.active_in(peak),
+        peak_reserved_bytes=history.reserved_in(peak),
+        peak_free_bytes=space and space.bytes,
+        peak_rounding_bytes=_rounding(history, peak, space),
+        peak_free_piece_count=space and space.pieces,
+        peak_largest_free_bytes=space and space.largest_bytes,
+        max_active_bytes=history.active_in(history.active_peak),
+        max_active_event_id=history.active_peak,
+        max_active_time_ns=_time(since, history.active_peak),
+        max_reserved_bytes=None if full is None else history.reserved_in(full),
+        max_reserved_event_id=full,
+        max_reserved_time_ns=None if full is None else _time(since, full),
+        end_bytes=history.held(last),
+        end_allocated_bytes=device.end_allocated_bytes,
+        end_reserved_bytes=history.reserved_end,
+        by=by,
+        largest=_largest(history, since, peak),
+        stacks=_stacks(device, peak),
+        at=None if at is None else _held_at(device, since, at),
+        growth=_growth(growth(history, *device.steps)),
+        out_of_memory=tuple(_oom(device, event, since) for event in device.ooms[-_MOST_OOMS:]),
+        changes=possible_changes(history) if device.of_tensors else (),
+        checkpoints=checkpoints(history, work) if device.of_tensors else (),
+        beside_time=None if source is None else beside(by, source),
+        categories=(*history.labels["category"].names, "unknown"),
+        timeline=_timeline(history, since, window),
+        notes=device.notes,
+    )
+
+
+def _since(history: History) -> Ints | None:
+    """Give times since the first event, never running back; None where any is unknown."""
+    time_ns = history.time_ns
+    if not len(time_ns) or (time_ns == NONE).any():
+        return None
+    since: Ints = np.maximum.accumulate(time_ns) - time_ns[0]
+    return since
+
+
+def _time(since: Ints | None, state: int) -> int | None:
+    """Return the time of a state since the first event; None before it, or if unknown."""
+    return int(since[state]) if since is not None and state >= 0 else None
+
+
+def _rounding(history: History, state: int, space: FreeSpace | None) -> int | None:
+    """Return what blocks take beyond what was asked for; None if unknown."""
+    reserved = history.reserved_in(state)
+    if space is None or reserved is None:
+        return None
+    rounding = reserved - history.active_in(state) - space.bytes
+    return rounding if rounding >= 0 else None  # events are missing, as a note says
+
+
+# --- what is held ---------------------------------------------------------------------------------
+
+
+def _byte_ns(history: History, since: Ints | None) -> Floats | None:
+    """Give bytes times ns of each block, as far as it was recorded."""
+    if since is None:
+        return None
+    blocks = history.blocks
+    moments = np.append(since, since[-1])
+    begun = np.where(blocks.allocated == BEFORE, 0, moments[blocks.allocated])
+    ended = np.where(blocks.released == BEFORE, 0, moments[blocks.released])
+    held: Floats = blocks.bytes.astype(np.float64) * (ended - begun)
+    return held
+
+
+def _grouped(history: History, since: Ints | None, state: int) -> dict[str, tuple[HeldMemory, ...]]:
+    byte_ns = _byte_ns(history, since)
+    live = history.blocks.live(state)
+    given_back = history.given_back_by
+    groups = {
+        key: _groups(history, live, labels.codes, labels.names, byte_ns, given_back.get(key))
+        for key, labels in history.labels.items()
+    }
+    sizes, codes = np.unique(history.blocks.bytes, return_inverse=True)
+    names = [str(size) for size in sizes.tolist()]
+    return groups | {"size": _groups(history, live, codes, names, byte_ns)}
+
+
+def _groups(
+    history: History,
+    live: Mask,
+    codes: Ints,
+    names: Sequence[str],
+    byte_ns: Floats | None,
+    given_back_by: Labels | None = None,
+) -> tuple[HeldMemory, ...]:
+    """Sum up blocks by code, what holds most of those that are live first."""
+    blocks = history.blocks
+    rows = len(names) + 1  # the last for what is unknown
+    place = np.where(codes == NONE, rows - 1, codes)
+    held = _total(place, blocks.bytes * live, rows)
+    made = _total(place, blocks.bytes * (blocks.allocated != BEFORE), rows)
+    counts = np.bincount(place, live, rows).astype(np.int64)
+    lasted = np.bincount(place, byte_ns, rows) if byte_ns is not None else None
+    net = None
+    if given_back_by is not None:
+        freed = np.where(given_back_by.codes == NONE, rows - 1, given_back_by.codes)
+        inside = (blocks.released != BEFORE) & (blocks.released < len(history.time_ns))
+        net = made - _total(freed, blocks.bytes * inside, rows)
+    used = np.flatnonzero(np.bincount(place, minlength=rows) | (net if net is not None else 0))
+    order = used[np.lexsort((-made[used], -held[used]))]
+    return tuple(
+        HeldMemory(
+            names[row] if row < len(names) else None,
+            int(held[row]),
+            int(counts[row]),
+            int(made[row]),
+            int(net[row]) if net is not None else None,
+            float(lasted[row]) if lasted is not None else None,
+        )
+        for row in order.tolist()
+    )
+
+
+def _total(place: Ints, amount: Ints, rows: int) -> Ints:
+    sums = np.zeros(rows, np.int64)
+    np.add.at(sums, place, amount)
+    return sums
+
+
+def live_blocks(history: History, state: int, most: int | None = None) -> Ints:
+    """Return the rows of the blocks that are live in a state, the largest first."""
+    rows = np.flatnonzero(history.blocks.live(state))
+    return rows[np.argsort(-history.blocks.bytes[rows], kind="stable")][:most]
+
+
+def _largest(history: History, since: Ints | None, state: int) -> tuple[HeldBlock, ...]:
+    rows = live_blocks(history, state, _MOST_BLOCKS)
+    return tuple(held_blocks(history, rows, since, state))
+
+
+def held_blocks(history: History, rows: Ints, since: Ints | None, state: int) -> list[HeldBlock]:
+    """Describe blocks that are live in a state."""
+    names = ("category", "evidence", "layer", "line", "op", "direction")
+    texts = {name: history.labels[name].at(rows) for name in names}
+    age: list[int | None] = [None] * len(rows)
+    if since is not None and state >= 0:
+        allocated = history.blocks.allocated[rows]
+        ages = since[state] - since[np.maximum(allocated, 0)]
+        age = [None if at == BEFORE else int(ns)
+               for at, ns in zip(allocated.tolist(), ages.tolist(), strict=True)]  # fmt: skip
+    sizes = history.blocks.bytes[rows].tolist()
+    return [HeldBlock(*row) for row in zip(sizes, *texts.values(), age, strict=True)]
+
+
+def _stacks(device: RecordedDevice, state: int) -> tuple[HeldStack, ...]:
+    """Sum up what is live in a state by call stack and op, the largest first."""
+    history = device.history
+    rows = np.flatnonzero(history.blocks.live(state))
+    stacks, ops = device.call_stacks(rows), history.labels["op"]
+    pairs, place = np.unique(np.stack([stacks.codes, ops.codes[rows]]), axis=1, return_inverse=True)
+    place = place.reshape(-1)
+    held = _total(place, history.blocks.bytes[rows], pairs.shape[1])
+    counts = np.bincount(place, minlength=pairs.shape[1])
+    sums: dict[tuple[str, ...], tuple[int, int]] = {}
+    for stack, op, size, count in zip(*pairs.tolist(), held.tolist(), counts.tolist(), strict=True):
+        frames = stacks.names[stack].split("\n") if stack != NONE else []
+        frames += [ops.names[op]] if op != NONE else []
+        before = sums.get(tuple(frames), (0, 0))
+        sums[tuple(frames)] = (before[0] + size, before[1] + count)
+    listed = [HeldStack(frames, *held) for frames, held in sums.items()]
+    return tuple(sorted(listed, key=lambda each: (-each.bytes, each.frames)))
+
+
+# --- over time ------------------------------------------------------------------------------------
+
+
+def _growth(grown: Growth | None) -> StepGrowth | None:
+    if grown is None:
+        return None
+    leaks = tuple(LeakingLine(*leak) for leak in grown.leaks)
+    return StepGrowth(grown.marked_by, grown.held, leaks)
+
+
+def _oom(device: RecordedDevice, event: int, since: Ints | None) -> OutOfMemory:
+    history = device.history
+    space: FreeSpace | None = device.free_space(event)
+    asked, free, line = device.request(event)
+    return OutOfMemory(
+        event,
+        int(since[event]) if since is not None else None,
+        asked,
+        free,
+        history.held(event),
+        history.reserved_in(event),
+        space and space.bytes,
+        space and space.largest_bytes,
+        line,
+    )
+
+
+def _timeline(
+    history: History, since: Ints | None, window: Window | None = None
+) -> tuple[MemoryPoint, ...]:
+    """Give the highest state of each of some intervals, by category."""
+    count = len(history.time_ns)
+    if not count:
+        return ()
+    time = since if since is not None else np.arange(count)
+    first, end = _shown(history, since, window)
+    states = first + _highest_states(history.level[first:end], time[first:end])
+    labels = history.labels["category"]
+    held = [history.level_of(labels.codes == code)[states] for code in range(len(labels.names))]
+    held.append(history.level_of(labels.codes == NONE)[states])
+    reserved = history.reserved
+    return tuple(
+        MemoryPoint(
+            state,
+            int(since[state]) if since is not None else None,
+            int(history.level[state]),
+            int(reserved[state]) if reserved is not None else None,
+            tuple(int(each[place]) for each in held),
+        )
+        for place, state in enumerate(states.tolist())
+    )
+
+
+def _shown(history: History, since: Ints | None, window: Window | None) -> tuple[int, int]:
+    """Give the first state to show and the one behind the last: all, or those of a window.
+
+    What holds when the window begins is the first.
+    """
+    count = len(history.time_ns)
+    if since is None or window is None or history.peak < 0:
+        return 0, count
+    low, high = (moment - int(history.time_ns[0]) for moment in window)
+    if not low <= int(since[history.peak]) <= high:
+        return 0, count
+    first = int(np.searchsorted(since, low, "left"))
+    return max(first - 1, 0), int(np.searchsorted(since, high, "right"))
+
+
+def _highest_states(level: Ints, time: Ints) -> Ints:
+    """Find the highest state of each of some intervals of time."""
+    span = int(time[-1] - time[0]) + 1
+    passed = (time - time[0]).astype(np.float64)
+    interval = np.minimum(passed * _POINTS // span, _POINTS - 1)
+    starts = np.flatnonzero(np.diff(interval, prepend=-1))
+    highest = np.maximum.reduceat(level, starts)
+    is_highest = level == np.repeat(highest, np.diff(np.append(starts, len(level))))
+    states = np.flatnonzero(is_highest)
+    chosen: Ints = states[np.diff(interval[states], prepend=-1) != 0]
+    return chosen

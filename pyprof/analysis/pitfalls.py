@@ -1,0 +1,266 @@
+"""What a capture hides or distorts, in words: one function per pitfall, found by being decorated.
+
+Each takes the Capture and yields sentences; none where the capture does not show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.analysis.summary.counter_totals import counter_totals
+from pyprof.inputs.counters import with_counters
+from pyprof.parse import nothing, parse
+from pyprof.parse.assemble import doubts
+from pyprof.parse.link_checks import is_early
+from pyprof.prof.table import Table
+from pyprof.readers import settings
+
+if TYPE_CHECKING:
+    from pyprof.arrays import Ints
+
+Pitfall: TypeAlias = Callable[[schema.Capture], Iterator[str]]
+
+PITFALLS: list[Pitfall] = []
+
+_FEW = 20
+"""Fewer kernels than this say nothing about a habit."""
+_MOST = 0.95
+_STORM = 10
+"""Allocations by the driver in a captured range that say that it was still warming up."""
+_BY_READERS = r"^\{.mod.: .(?:c10d|triton)\b"
+"""Markers that readers write of collectives and Triton kernels; pyprof.init() marks every op."""
+_OVERLAP = 1.01
+"""Kernels that add up to so much more than the time in which they ran did run at once."""
+_HUGE_ROWS = 20_000_000
+
+
+def pitfall(function: Pitfall) -> Pitfall:
+    """Have a function asked about every capture."""
+    PITFALLS.append(function)
+    return function
+
+
+def find_pitfalls(capture: schema.Capture) -> list[str]:
+    """Give what the reader, the parser and every pitfall say of a capture."""
+    return [
+        *capture.warnings,
+        *doubts(capture),
+        *(text for each in PITFALLS for text in each(capture)),
+    ]
+
+
+@pitfall
+def empty(capture: schema.Capture) -> Iterator[str]:
+    """A capture without GPU work, which every other command refuses."""
+    if capture.activities.num_rows:
+        return
+    lacking = nothing(capture)
+    if not any("no GPU" in text or text == lacking for text in capture.warnings):
+        yield lacking
+
+
+@pitfall
+def blocking(capture: schema.Capture) -> Iterator[str]:
+    """CUDA_LAUNCH_BLOCKING=1 makes every launch wait for its kernel."""
+    kernels = _of_kind(capture, schema.KERNEL)
+    launched = _launches(capture, kernels)
+    if len(launched) >= _FEW and (launched[:, 1] >= launched[:, 3]).mean() >= _MOST:
+        yield (
+            "launches end after their kernels, as with CUDA_LAUNCH_BLOCKING=1: gaps and overlap "
+            "are not representative; capture without it"
+        )
+
+
+@pitfall
+def early(capture: schema.Capture) -> Iterator[str]:
+    """A kernel that starts before its launch: the clocks of CPU and GPU are apart."""
+    launched = _launches(capture, _of_kind(capture, schema.KERNEL))
+    count = int((launched[:, 2] < launched[:, 0]).sum())
+    if count and not is_early(launched[:, 0] - launched[:, 2]):  # which the parser tells
+        yield (
+            f"{count} kernels start before their launch: the clocks of CPU and GPU differ, or "
+            "records were lost when the capture began; warm up first (--steps 2,2,3)"
+        )
+
+
+@pitfall
+def unlinked(capture: schema.Capture) -> Iterator[str]:
+    """Without emit_nvtx nothing ties a backward kernel to its forward op."""
+    if capture.tool == "ncu":  # which records none
+        return
+    if not capture.ranges.num_rows:
+        if not any("ranges" in warning for warning in capture.warnings):
+            yield (
+                "no ranges at all: kernels have no op, line or layer; capture with "
+                "pyprof.capture, or call pyprof.init() and use emit_nvtx"
+            )
+        return
+    if capture.ranges["seq"].null_count == capture.ranges.num_rows:
+        yield (
+            "no sequence numbers: backward kernels, if any, cannot be tied to forward ops; capture "
+            "with pyprof.capture, with gradients enabled"
+        )
+    texts = capture.ranges["text"].unique().cast(pa.string())
+    own = pc.match_substring_regex(texts, r"^\{.mod.")
+    own = pc.and_not(own, pc.match_substring_regex(texts, _BY_READERS))
+    if not _any(own) and not _any(pc.match_substring(texts, ", sizes = [")):
+        yield (
+            "no shapes: FLOPs and bytes are unknown; capture with pyprof.capture, or with "
+            "record_shapes=True"
+        )
+
+
+@pitfall
+def crossing(capture: schema.Capture) -> Iterator[str]:
+    """Start/end ranges do not nest, so nothing is attributed to them."""
+    count = int(pc.sum(pc.equal(capture.ranges["style"], schema.FREE)).as_py() or 0)
+    if count:
+        yield f"{count} ranges do not nest (start/end ranges): kernels are not attributed to them"
+
+
+@pitfall
+def processes(capture: schema.Capture) -> Iterator[str]:
+    """Several processes in one file are fine, but have to be distinguished."""
+    pids = pc.unique(capture.activities["pid"]).drop_null()
+    if len(pids) > 1:
+        yield f"{len(pids)} processes used a GPU: use the column pid to tell them apart"
+
+
+@pitfall
+def warming_up(capture: schema.Capture) -> Iterator[str]:
+    """Allocations by the driver and autotuning belong to the first steps only."""
+    names = capture.calls["name"].cast(pa.string())
+    count = int(
+        pc.sum(pc.match_substring_regex(names, r"^(?:cuda|hip)Malloc(?:_v\d+)?$")).as_py() or 0
+    )
+    if count >= _STORM:
+        yield (
+            f"{count} allocations by the driver: the captured range includes warm-up; capture "
+            "later steps (--steps 5,2,3)"
+        )
+
+
+@pitfall
+def unknown_gpu(capture: schema.Capture) -> Iterator[str]:
+    """Peaks need to know the GPU."""
+    on_gpu = capture.activities.filter(pc.not_equal(capture.activities["kind"], schema.CPU))
+    used = set(pc.unique(on_gpu["device"]).drop_null().to_pylist())
+    described = {
+        row["device"] for row in capture.devices.to_pylist() if row["name"] and row["sm_count"]
+    }
+    if missing := sorted(used - described):
+        listed = ", ".join(str(device) for device in missing)
+        who = f"devices {listed} are" if len(missing) > 1 else f"device {listed} is"
+        yield f"{who} not described in the file: eff needs --gpu NAME"
+
+
+@pitfall
+def overlap(capture: schema.Capture) -> Iterator[str]:
+    """Streams that run at once make kernel times add up to more than the clock shows.
+
+    Of one process each: two of them may call another device by one number.
+    """
+    rows = _timed(capture.activities.filter(pc.not_equal(capture.activities["kind"], schema.CPU)))
+    users = (
+        rows.select(["pid", "device"]).group_by(["pid", "device"], use_threads=False).aggregate([])
+    )
+    for pid, device in zip(*(column.to_pylist() for column in users.columns), strict=True):
+        of_pid = pc.equal(rows["pid"], pid) if pid is not None else pc.is_null(rows["pid"])
+        mine = rows.filter(pc.and_(of_pid, pc.equal(rows["device"], device)))
+        total, union = _total(mine), _union(mine)
+        if total > union * _OVERLAP:
+            yield (
+                f"device {device}: streams overlap; kernels add up to {total / 1e6:.1f} ms in "
+                f"{union / 1e6:.1f} ms of time"
+            )
+
+
+@pitfall
+def emulated(capture: schema.Capture) -> Iterator[str]:
+    """Double precision done by integers can be faster than the peak for doubles."""
+    names = capture.activities["name"].cast(pa.string())
+    if _any(pc.match_substring_regex(names, "oz2_int8_dgemm|nvjet\\w*_biu_")):
+        yield (
+            "matrix products in double precision are emulated on integer units, so eff may exceed "
+            "100 % of the peak for doubles"
+        )
+
+
+@pitfall
+def huge(capture: schema.Capture) -> Iterator[str]:
+    """A file this large is better captured in part."""
+    rows = capture.activities.num_rows + capture.calls.num_rows + capture.ranges.num_rows
+    if rows > _HUGE_ROWS:
+        yield f"{rows:,} rows: a few steps (--steps 5,2,3) show the same in a fraction of the time"
+
+
+@pitfall
+def counters(capture: schema.Capture) -> Iterator[str]:
+    """Counters that did not join, that contradict names of kernels, or that tell of a low clock."""
+    counted = capture.activities.column("counters")
+    sampled = capture.samples.num_rows
+    if counted.null_count == len(counted) and not sampled and not settings.counters():
+        return
+    records = parse(capture)
+    joined = with_counters(records)
+    yield from joined.warnings[len(records.warnings) :]
+    table = Table(joined)
+    totals = counter_totals(table, capture, np.ones(joined.rows, bool), None)
+    if totals is None:
+        return
+    yield from (entry.text for entry in totals.disagreements)
+    if totals.throttled:
+        yield totals.throttled
+    if sampled and not table.measured.any:
+        yield (
+            "metrics were sampled, but too few samples fall on any kernel: capture more steps, or "
+            "sample more often"
+        )
+
+
+def _any(mask: pa.ChunkedArray) -> bool:
+    return bool(pc.any(mask).as_py())
+
+
+def _of_kind(capture: schema.Capture, kind: int) -> pa.Table:
+    return capture.activities.filter(pc.equal(capture.activities["kind"], kind))
+
+
+def _timed(rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.and_(rows["start"].is_valid(), rows["end"].is_valid()))
+
+
+def _total(rows: pa.Table) -> int:
+    return int(pc.sum(pc.subtract(rows["end"], rows["start"])).as_py() or 0)
+
+
+def _union(rows: pa.Table) -> int:
+    """Give the time in which any of some activities ran, in ns."""
+    start, end = rows["start"].to_numpy(), rows["end"].to_numpy()
+    order = np.argsort(start)
+    start, last = start[order], np.maximum.accumulate(end[order])
+    covered = np.concatenate([start[:1], last[:-1]])
+    return int(np.maximum(last - np.maximum(start, covered), 0).sum())
+
+
+def _launches(capture: schema.Capture, kernels: pa.Table) -> Ints:
+    """Give launch start, launch end, kernel start, kernel end of kernels with a launch."""
+    pids = capture.threads["pid"].combine_chunks()
+    calls = pa.table(
+        {
+            "pid": pids.take(capture.calls["thread"].combine_chunks()),
+            "corr": capture.calls["corr"],
+            "call_start": capture.calls["start"],
+            "call_end": capture.calls["end"],
+        }
+    )
+    columns = _timed(kernels.select(["pid", "corr", "start", "end"]))
+    joined = columns.join(calls, ["pid", "corr"], join_type="inner", use_threads=False)
+    names = ("call_start", "call_end", "start", "end")
+    return np.stack([joined[name].to_numpy() for name in names], axis=1)

@@ -1,0 +1,214 @@
+"""One clock for all ranks: those of different hosts differ, but a collective ends for all at once.
+
+Ranks of one capture have one clock, and nothing is changed between them. The offset of a clock is
+the median of the differences between its ends and those of clocks already put right; a drift is
+taken away where that halves what is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.analysis.ranks.match import ABSENT
+from pyprof.analysis.ranks.stream_alignment import TOGETHER_NS
+from pyprof.ops.torch.collectives import SYNCHRONISING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.analysis.ranks.match import Grid
+    from pyprof.analysis.ranks.tables import Collectives
+    from pyprof.arrays import Integers
+
+
+_SHARE = 95
+"""The residual is what so many per cent of the differences stay below."""
+_DRIFT_MOST = 5e-4
+"""A computer's clock does not go wrong by more; what looks so is something else."""
+_DRIFT_FROM = 12
+"""Fewer differences than this tell no drift from chance."""
+_RESIDUAL_FROM = 5
+"""Fewer, of which the offset was made, tell nothing of how good that is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How a rank's clock goes against another's. Times in ns."""
+
+    number: int
+    """Equal for ranks of one capture: they have one clock."""
+    against: int
+    """The rank on whose clock it is put: the first of those joined by collectives."""
+    offset_ns: int = 0
+    """What its clock shows more, at `since_ns`."""
+    drift: float = 0.0
+    """What it gains more, ns per ns; 0.0 where it may be chance."""
+    since_ns: int = 0
+    collectives: int = 0
+    """How many of them it was aligned on; 0 for one that was not moved."""
+    residual_ns: int = 0
+    """How far the rank's ends lie from those of other clocks once aligned: differences between two
+    ranks below the sum of their residuals tell nothing. 0 where all share one clock."""
+    sure: bool = True
+    """Whether nobody leaves early what it was aligned on, as a broadcast's root does."""
+
+    def align(self, times: Integers) -> Integers:
+        """Put times of this rank on the first rank's clock."""
+        late = np.rint((times - self.since_ns) * self.drift).astype(np.int64)
+        return np.asarray(times - self.offset_ns - late)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """Ends of a group's collectives, [rank, collective], and which of them captures hold."""
+
+    ranks: list[int]
+    clocks: list[int]
+    """Of each rank the number of its clock."""
+    known: NDArray[np.bool_]
+    end_ns: Integers
+    sure: bool
+    """Whether nobody leaves early."""
+
+
+def clocks(
+    columns: Collectives, grids: Sequence[Grid], numbers: Mapping[int, int]
+) -> Mapping[int, Clock]:
+    """Align the ranks that share collectives, directly or through others, with the first of them.
+
+    `numbers`: that of each rank's clock; equal ones need no aligning.
+    """
+    ends = _ends(columns, grids, numbers)
+    ranks_of: dict[int, list[int]] = {}
+    for rank, number in sorted(numbers.items()):
+        ranks_of.setdefault(number, []).append(rank)
+    places_of: dict[int, list[int]] = {number: [] for number in ranks_of}
+    for place, one in enumerate(ends):
+        for number in set(one.clocks):
+            places_of[number].append(place)
+    clock_of: dict[int, Clock] = {}
+    for number, (first, *_) in ranks_of.items():
+        if number not in clock_of:
+            clock_of[number] = Clock(number, first)
+            _join(ends, places_of, number, clock_of)
+    shared = {rank for one in ends for rank in one.ranks}
+    shared |= {rank for ranks in ranks_of.values() if len(ranks) > 1 for rank in ranks}
+    return _with_residuals(ends, {rank: clock_of[numbers[rank]] for rank in sorted(shared)})
+
+
+def _join(
+    ends: Sequence[_Ends],
+    places_of: Mapping[int, list[int]],
+    first: int,
+    clock_of: dict[int, Clock],
+) -> None:
+    """Put the clocks that collectives join with one on that, through the fullest groups first."""
+    joined, done = [first], set[int]()
+    while joined:
+        near = {place for number in joined for place in places_of[number]} - done
+        done |= near
+        fullest = sorted(near, key=lambda place: (-ends[place].known.shape[1], place))
+        joined = [number for place in fullest for number in _add(ends[place], clock_of)]
+
+
+def _ends(
+    columns: Collectives, grids: Sequence[Grid], numbers: Mapping[int, int]
+) -> Sequence[_Ends]:
+    """Give the ends of collectives that nobody leaves early; of all, where there are no such."""
+    what = columns.signatures
+    holding = what.kind_is(*SYNCHRONISING)
+    for usable, sure in ((holding, True), (np.ones_like(holding), False)):
+        ends_of_groups = []
+        for grid in grids:
+            present = (grid.rows != ABSENT) & usable[columns.signature[grid.rows]]
+            present &= present.sum(axis=0) > 1
+            chosen = present.any(axis=0)
+            if chosen.any():
+                ranks = grid.group.ranks.tolist()
+                clock = [numbers[rank] for rank in ranks]
+                end = columns.end_ns[grid.rows[:, chosen]]
+                ends_of_groups.append(_Ends(ranks, clock, present[:, chosen], end, sure))
+        if ends_of_groups:
+            return ends_of_groups
+    return []
+
+
+def _add(one: _Ends, clock_of: dict[int, Clock]) -> list[int]:
+    """Put the clocks of a group right by those that are; give their numbers."""
+    rows_of: dict[int, list[int]] = {}
+    for row, number in enumerate(one.clocks):
+        rows_of.setdefault(number, []).append(row)
+    right = [row for number, rows in rows_of.items() if number in clock_of for row in rows]
+    wrong = {number: rows for number, rows in rows_of.items() if number not in clock_of}
+    if not wrong or not right:
+        return []
+    against = clock_of[one.clocks[right[0]]].against
+    reference = _middle(
+        np.stack([clock_of[one.clocks[row]].align(one.end_ns[row]) for row in right]),
+        one.known[right],
+    )
+    has_reference = one.known[right].any(axis=0)
+    joined = []
+    for number, rows in wrong.items():
+        shared = has_reference & one.known[rows].any(axis=0)
+        if shared.any():
+            own = _middle(one.end_ns[rows], one.known[rows])
+            clock_of[number] = _clock(
+                own[shared], reference[shared], Clock(number, against, sure=one.sure)
+            )
+            joined.append(number)
+    return joined
+
+
+def _middle(times: Integers, present: NDArray[np.bool_]) -> Integers:
+    """Give the median over ranks of each collective's times, as whole ns; 0 where none is known."""
+    ordered = np.sort(np.where(present, times, np.iinfo(np.int64).max), axis=0)
+    count = np.maximum(present.sum(axis=0), 1)
+    columns = np.arange(times.shape[1])
+    low, high = ordered[(count - 1) // 2, columns], ordered[count // 2, columns]
+    return np.where(present.any(axis=0), low + (high - low) // 2, 0)
+
+
+def _clock(own: Integers, reference: Integers, clock: Clock) -> Clock:
+    apart = own - reference
+    level = replace(clock, offset_ns=int(np.rint(np.median(apart))), collectives=len(own))
+    if len(own) < _DRIFT_FROM:
+        return level
+    order = np.argsort(own, kind="stable")
+    early, late = order[: len(own) // 3], order[-(len(own) // 3) :]
+    span = float(np.median(own[late]) - np.median(own[early]))
+    if span <= 0:
+        return level
+    drift = float(np.median(apart[late]) - np.median(apart[early])) / span
+    since = int(np.median(own))
+    at = int(np.rint(np.median(apart - drift * (own - since))))
+    sloped = replace(level, offset_ns=at, drift=drift, since_ns=since)
+    left = [
+        np.percentile(np.abs(clock.align(own) - reference), _SHARE) for clock in (level, sloped)
+    ]
+    return sloped if left[1] < left[0] / 2 and abs(drift) < _DRIFT_MOST else level
+
+
+def _with_residuals(ends: Sequence[_Ends], clock: Mapping[int, Clock]) -> Mapping[int, Clock]:
+    """Find how far each rank's ends lie from the middle of groups that have other clocks, too."""
+    left: dict[int, list[Integers]] = {}
+    for one in ends:
+        if len(set(one.clocks)) > 1:
+            aligned = np.stack([
+                clock[rank].align(times) for rank, times in zip(one.ranks, one.end_ns, strict=True)
+            ])  # fmt: skip
+            aligned -= _middle(aligned, one.known)
+            for rank, present, apart in zip(one.ranks, one.known, aligned, strict=True):
+                left.setdefault(rank, []).append(np.abs(apart[present]))
+    residual_of = {rank: _residual(np.concatenate(apart)) for rank, apart in left.items()}
+    return {rank: replace(one, residual_ns=residual_of.get(rank, 0)) for rank, one in clock.items()}
+
+
+def _residual(apart: Integers) -> int:
+    residual_ns = int(np.ceil(np.percentile(apart, _SHARE)))
+    return residual_ns if len(apart) >= _RESIDUAL_FROM else max(residual_ns, TOGETHER_NS)

@@ -1,0 +1,249 @@
+"""Which collectives of a group are of one sort, so that a table has one row of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from pyprof import marker
+from pyprof.analysis.ranks import tables
+from pyprof.analysis.ranks.parallelism import in_pipeline
+from pyprof.analysis.ranks.tables import UNKNOWN
+from pyprof.analysis.time.intervals import union, union_of
+from pyprof.analysis.time.timeline import COMMUNICATION, sorts
+from pyprof.gpu import kernel_names
+from pyprof.ops.dtypes import item_size
+from pyprof.ops.torch import collectives as ops
+from pyprof.parse.ranges.nesting import by_value
+from pyprof.parse.recorded_collectives import decoded_fields
+from pyprof.prof.table import Table
+from pyprof.records.records import number_combinations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyprof.analysis.ranks.tables import Collectives
+    from pyprof.analysis.ranks.waiting import Waits
+    from pyprof.analysis.time.intervals import Intervals
+    from pyprof.arrays import Integers, Ints
+    from pyprof.records.records import Records
+
+
+_MIXED = -2
+_SIZES = 64
+"""Of more sizes than these of one group, as of batches of any length, the rarer are one sort."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """What collectives have in common."""
+
+    kind: str | None
+    algorithm: str | None
+    bytes: int | None
+    """Algorithm bytes of a rank; of mixed sizes the mean; None if unknown."""
+    mixed: bool
+    """Whether they, or a collective's ranks, differ in size."""
+
+    @property
+    def like(self) -> tuple[object, ...]:
+        """What is equal for the same sort in another group."""
+        return self.kind, self.algorithm, self.mixed, None if self.mixed else self.bytes
+
+
+def by_sort(columns: Collectives, one: Waits) -> Iterator[tuple[Sort, Integers]]:
+    """Give the sorts of a group's collectives, and which of them are of each."""
+    what = columns.signatures
+    kind, algorithm = what.kind[one.signature], what.algorithm[one.signature]
+    size = np.where(one.even, one.bytes, _MIXED)
+    number = number_combinations(kind, algorithm, size)
+    calls = np.bincount(number)
+    if len(calls) > _SIZES:
+        often = np.argsort(-calls, kind="stable")[:_SIZES]
+        size = np.where(np.isin(number, often), size, _MIXED)
+        number = number_combinations(kind, algorithm, size)
+    order = np.argsort(number, kind="stable")
+    for chosen in np.split(order, np.flatnonzero(np.diff(number[order])) + 1):
+        first, moved = chosen[0], one.bytes[chosen]
+        sizes_known = bool((moved != UNKNOWN).all())
+        yield (
+            Sort(
+                _text(what.kinds, kind[first]),
+                _text(what.algorithms, algorithm[first]),
+                int(moved.sum()) // len(moved) if sizes_known else None,
+                bool(size[first] == _MIXED),
+            ),
+            chosen,
+        )
+
+
+def _text(names: Sequence[str], code: int) -> str | None:
+    return names[code] if code >= 0 else None
+
+
+# What each collective's kernel was: kind, algorithm, process group, size.
+
+
+_RANGES = ("nccl:", "c10d::")
+"""What PyTorch's own ranges around a collective begin with."""
+
+
+def collectives(
+    records: Records, rank: int, of_step: Ints, computing: Intervals
+) -> tuple[pa.Table, pa.Table, int | None]:
+    """Describe the kernels that communicate: `tables.SIGNATURES`, `tables.COLLECTIVES`.
+
+    And give the time, in ns, in which the rank but waited for other stages of a pipeline; None
+    where it is in none. `computing` is when anything was computed.
+    """
+    rows = np.flatnonzero(sorts(records) == COMMUNICATION)
+    chosen = records.take(rows)
+    number_of_signature: dict[tuple[object, ...], int] = {}
+    numbers = [
+        number_of_signature.setdefault(one, len(number_of_signature)) for one in _signatures(chosen)
+    ]
+    columns = zip(*number_of_signature, strict=True) if number_of_signature else ([] for _ in _KEYS)
+    described: dict[str, list[Any]] = dict(zip(_KEYS, map(list, columns), strict=True))
+    when = _intervals(records, rows, numbers, len(number_of_signature))
+    described["total_ns"] = [each.total for each in when]
+    described["exposed_ns"] = [(each - computing).total for each in when]
+    described["received_bytes"] = _received(chosen, numbers, len(number_of_signature))
+    step = of_step[rows]
+    return (
+        tables.table(tables.SIGNATURES, rank, len(number_of_signature), **described),
+        tables.table(
+            tables.COLLECTIVES,
+            rank,
+            len(rows),
+            signature=numbers,
+            start_ns=_times(records, "start", rows),
+            end_ns=_times(records, "end", rows),
+            step=[number if number >= 0 else None for number in step.tolist()],
+        ),
+        _bubble(described, when, computing),
+    )
+
+
+_KEYS = ("stream", "kind", "algorithm", "group", "members", "size", "bytes", "description")
+"""What collectives of one sort have in common; the other columns are sums over them."""
+
+
+def _intervals(records: Records, rows: Ints, numbers: list[int], count: int) -> list[Intervals]:
+    """Give when the collectives of each sort ran."""
+    start, end = (records.numpy(name)[rows] for name in ("start", "end"))
+    of_sort = dict(by_value(np.array(numbers, np.int64)))
+    return [union_of(start[of_sort[place]], end[of_sort[place]]) for place in range(count)]
+
+
+def _received(records: Records, numbers: list[int], count: int) -> list[int | None]:
+    """Add up what each sort's calls received, in bytes; None if unknown of any."""
+    total: list[int | None] = [0] * count
+    for number, fields in zip(numbers, _tool_fields(records), strict=True):
+        elements, size = _whole_number(fields.get("out")), item_size(fields.get("dtype"))
+        before = total[number]
+        if before is not None:
+            total[number] = None if elements is None or size is None else before + elements * size
+    return total
+
+
+def _bubble(
+    described: Mapping[str, list[Any]], when: list[Intervals], computing: Intervals
+) -> int | None:
+    sorts = [
+        dict(zip(_KEYS, values, strict=True))
+        for values in zip(*(described[key] for key in _KEYS), strict=True)
+    ]
+    among = [each for each, is_stage in zip(when, in_pipeline(sorts), strict=True) if is_stage]
+    return (union(among) - computing).total if among else None
+
+
+def _times(records: Records, name: str, rows: Ints) -> pa.Array:
+    has_times = name in records.columns
+    return pa.array(records.numpy(name)[rows]) if has_times else pa.nulls(len(rows), pa.int64())
+
+
+def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
+    """Give of each row what `tables.SIGNATURES` has behind the rank."""
+    tool_fields = _tool_fields(records)
+    name = records.coded("kLongName")
+    named = [ops.kind(kernel_names.function(text) or "") for text in name.values]
+    algorithms = [kernel_names.algorithm(text) for text in name.values]
+    stream, ranges = records.arrow("stream").to_pylist(), _kinds_of_ranges(records)
+    for place, tool, params, one, inside in zip(
+        name.index.tolist(), tool_fields, _params_of_ops(records), stream, ranges, strict=True
+    ):
+        kind = _kind(tool.get("name"), named[place], inside)
+        tool_bytes = _bytes(kind, tool)
+        yield (
+            one, kind, algorithms[place], tool.get("group"), tool.get("ranks"),
+            _whole_number(tool.get("size")) or _whole_number(params.get("ranks")),
+            _whole_number(params.get("algo_bytes")) if tool_bytes is None else tool_bytes,
+            tool.get("description"),
+        )  # fmt: skip
+
+
+def _tool_fields(records: Records) -> list[Mapping[str, Any]]:
+    """Give what the tool says of each row; nothing where it says nothing."""
+    column = records.coded("collective")
+    decoded: list[Mapping[str, Any]] = [*map(decoded_fields, column.values), {}]
+    return [decoded[place] for place in column.index.tolist()]
+
+
+def _kind(tool_name: object, named: str | None, inside: str | None) -> str | None:
+    """Choose the kind: the tool knows it, else the kernel's name; but all runs as send and receive.
+
+    A group of sends and receives is what the range around it says.
+    """
+    tool_kind = ops.kind(tool_name) if isinstance(tool_name, str) else None
+    first = named if tool_kind is None else tool_kind
+    return inside or first if first in (None, ops.SEND_RECV) else first
+
+
+def _kinds_of_ranges(records: Records) -> list[str | None]:
+    """Give the kind that the ranges around each row tell, the innermost first."""
+    seqs, calls = records.templates(), records.coded("marker")
+    kind_of_seqs = [*(_kind_of_seqs(texts or []) for texts in seqs.values), None]
+    marked = [*(_kind_of_markers(texts) for texts in calls.values), None]
+    places = zip(seqs.index.tolist(), calls.index.tolist(), strict=True)
+    return [kind_of_seqs[seq] or marked[call] for seq, call in places]
+
+
+def _kind_of_seqs(texts: list[str]) -> str | None:
+    names = (text.partition(", ")[0] for text in reversed(texts) if text.startswith(_RANGES))
+    return next((kind for name in names if (kind := ops.kind(name))), None)
+
+
+def _kind_of_markers(texts: list[str]) -> str | None:
+    for text in reversed(texts):
+        call = marker.decode_op(text)
+        if call and call.mod in (*ops.MODS, ops.FUNCTIONAL) and (kind := ops.kind(call.op)):
+            return kind
+    return None
+
+
+def _bytes(kind: str | None, fields: Mapping[str, Any]) -> int | None:
+    """Give the algorithm bytes that the tool tells."""
+    count = ops.message_bytes(
+        kind or "", _whole_number(fields.get("in")), _whole_number(fields.get("out"))
+    )
+    size = item_size(fields.get("dtype"))
+    return None if count is None or size is None else count * size
+
+
+def _whole_number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _params_of_ops(records: Records) -> list[Mapping[str, Any]]:
+    """Give what the formula says of the op call around each row, where it launched no other."""
+    if not records.rows:
+        return []
+    costs = Table(records).costs
+    alone = np.bincount(costs.call)[costs.call] == 1
+    return [
+        costs.params[place] if only else {}
+        for place, only in zip(costs.params_of.tolist(), alone.tolist(), strict=True)
+    ]

@@ -1,0 +1,118 @@
+"""Collectives that a tool lost in the midst of one rank's capture: the others close ranks behind.
+
+From there on, order alone would put other collectives side by side. Times tell: ranks leave
+together before the loss, apart behind it, and together again some collectives further on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.analysis.ranks.stream_alignment import NOWHERE, Placed, least, likely
+
+if TYPE_CHECKING:
+    from pyprof.analysis.ranks.tables import Collectives
+    from pyprof.arrays import Integers, Mask
+
+
+_APART_NS = 100_000
+"""From one collective to the next, clocks and leaving change the distance by less."""
+_AHEAD, _WRONG = 8, 4
+"""Of so many collectives so many have to be wrong: one that is left late is none that was lost."""
+_FURTHEST = 64
+"""How many may be lost at once."""
+_FEW = 3
+"""So many that fit are no chance."""
+
+
+def followed(columns: Collectives, reference: Integers, rows: Integers, placed: Placed) -> Placed:
+    """Lay rows beside others of which some were lost; what was placed, where none seem to be.
+
+    Rows that the other has lost are left out.
+    """
+    pair = _Pair(columns, reference, rows)
+    at_once = [] if placed is NOWHERE else [int(placed.at[0])]
+    if any(pair.good(*_sides(start)) == pair.common(*_sides(start)) for start in at_once):
+        return placed
+    others = sorted({0, *likely(columns, reference, rows)}, key=abs)
+    for start in dict.fromkeys([*at_once, *others]):
+        at = _followed(pair, start, np.full(len(rows), _LEFT_OUT))
+        if at is None:
+            continue
+        matched = at != _LEFT_OUT
+        if ((at[matched] >= 0) & (at[matched] < len(reference))).sum() >= least(reference, rows):
+            spread = 0.0 if placed is NOWHERE else placed.spread_ns
+            return Placed(rows[matched], at[matched], spread, int((~matched).sum()))
+    return placed
+
+
+def _followed(pair: _Pair, start: int, at: Integers) -> Integers | None:
+    """Fill in beside which of the other's rows each row lies; None where that is uncertain."""
+    one, other = _sides(start)
+    at[:other] = np.arange(start, start + other)
+    while True:
+        good = pair.good(one, other)
+        at[other : other + good] = np.arange(one, one + good)
+        if good == pair.common(one, other):
+            at[other + good :] = np.arange(one + good, one + len(at) - other)
+            return at
+        skipped = pair.skipped(one + good, other + good) if good >= _FEW else None
+        if skipped is None:
+            return None
+        one, other = one + good + skipped[0], other + good + skipped[1]
+
+
+def _sides(start: int) -> tuple[int, int]:
+    """Give the first row of either that lies beside one of the other's."""
+    return max(start, 0), max(-start, 0)
+
+
+_LEFT_OUT = np.iinfo(np.int64).min
+
+
+class _Pair:
+    """Two ranks' collectives of a group."""
+
+    def __init__(self, columns: Collectives, reference: Integers, rows: Integers) -> None:
+        self._ends = columns.end_ns[reference], columns.end_ns[rows]
+        same = columns.same[columns.signature[reference]], columns.same[columns.signature[rows]]
+        self._same = same
+
+    def common(self, one: int, other: int) -> int:
+        """Count those that lie side by side from two places on."""
+        return max(min(len(self._ends[0]) - one, len(self._ends[1]) - other), 0)
+
+    def good(self, one: int, other: int) -> int:
+        """Count those of them that seem to be the same, up to where most are not."""
+        if not (count := self.common(one, other)):
+            return 0
+        apart, wrong = self._apart(one, other, count)
+        wrong[1:] |= np.abs(np.diff(apart)) > _APART_NS
+        ahead = np.convolve(wrong, np.ones(_AHEAD, int))[_AHEAD - 1 :]  # from each on
+        left = np.minimum(np.arange(count, 0, -1), _AHEAD)
+        lasting = np.flatnonzero(wrong & (ahead >= np.minimum(_WRONG, left)))
+        return int(lasting[0]) if len(lasting) else count
+
+    def skipped(self, one: int, other: int) -> tuple[int, int] | None:
+        """Tell how many to leave out of either, so that those behind fit as those before do."""
+        before, _ = self._apart(one - _FEW, other - _FEW, _FEW)
+        for number in range(1, _FURTHEST + 1):
+            for pair in ((number, 0), (0, number)):
+                first = one + pair[0], other + pair[1]
+                count = min(self.common(*first), _AHEAD)
+                apart, wrong = self._apart(*first, count)
+                fits = ~wrong & (np.abs(apart - np.median(before)) <= _APART_NS)
+                if count >= _FEW and fits.all():
+                    return pair
+        return None
+
+    def _apart(self, one: int, other: int, count: int) -> tuple[Integers, Mask]:
+        """Give how far ends are apart, and which sorts differ."""
+        places = slice(one, one + count), slice(other, other + count)
+        ends, same = (
+            [part[place] for part, place in zip(pair, places, strict=True)]
+            for pair in (self._ends, self._same)
+        )
+        return ends[1] - ends[0], same[0] != same[1]

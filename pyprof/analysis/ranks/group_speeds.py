@@ -1,0 +1,171 @@
+"""How fast collectives moved data, by kind and size; which process group is slower than its like.
+
+Bandwidths are those of nccl-tests: algorithm bytes by transfer time, and bus bytes by the same
+(doc/PERFORMANCE.md there; `ops.torch.collectives` has the factors). Waiting is no part of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.analysis.ranks.collective_kinds import by_sort
+from pyprof.analysis.ranks.match import spans
+from pyprof.analysis.ranks.stragglers import of_others
+from pyprof.arrays import sum_if_known
+from pyprof.gpu.roofline import per_second
+from pyprof.ops.torch.collectives import bus_factor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pyprof.analysis.ranks.collective_kinds import Sort
+    from pyprof.analysis.ranks.match import Group
+    from pyprof.analysis.ranks.tables import Collectives
+    from pyprof.analysis.ranks.waiting import Waits
+    from pyprof.arrays import Integers
+
+
+_SLOWER = 1.25
+"""From so many times the transfer time of like groups on, a group is slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Collectives of one kind, algorithm and size in one process group, or in several alike."""
+
+    sort: Sort
+    ranks: int | None
+    """In the group; None if unknown."""
+    groups: tuple[Group, ...]
+    calls: int
+    wait_ns: float
+    """Of a rank, the mean: it waits for the last to come."""
+    transfer_ns: float | None
+    """The median; None where every transfer is below the clocks' residual."""
+    total_ns: int | None
+    """Transfer in all."""
+    total_bytes: int | None
+    """Algorithm bytes of a rank in all of that; None if unknown."""
+
+    @property
+    def like(self) -> tuple[object, ...]:
+        """What like links have in common."""
+        return *self.sort.like, len(self.groups[0].ranks)
+
+    @property
+    def algorithm_rate(self) -> float | None:
+        """Algorithm bytes per s, of mixed sizes all by all; None where either is not known."""
+        if self.sort.mixed:
+            return per_second(self.total_bytes, self.total_ns)
+        return per_second(self.sort.bytes, self.transfer_ns)
+
+    @property
+    def bus_rate(self) -> float | None:
+        """Bus bytes per s; None where bytes, kind, ranks or transfer are not known."""
+        rate, kind = self.algorithm_rate, self.sort.kind
+        if rate is None or kind is None or self.ranks is None:
+            return None
+        return rate * bus_factor(kind, self.ranks)
+
+
+@dataclass(frozen=True, slots=True)
+class SlowLink:
+    """A group that takes longer than the median of others of as many ranks for the same."""
+
+    link: Link
+    usual_ns: float
+    like: int
+    """How many others there are."""
+
+    @property
+    def times(self) -> float:
+        """How many times as long it takes."""
+        return (self.link.transfer_ns or 0.0) / self.usual_ns
+
+    @property
+    def lost_ns(self) -> float:
+        """How much longer all of its collectives took."""
+        return ((self.link.transfer_ns or 0.0) - self.usual_ns) * self.link.calls
+
+    @property
+    def label(self) -> str:
+        """Name the ranks, for people."""
+        return spans(self.link.groups[0].ranks.tolist())
+
+
+def links(columns: Collectives, waits: Sequence[Waits]) -> list[Link]:
+    """Total the collectives of each group by kind, algorithm and bytes."""
+    return [_link(one, *same) for one in waits for same in by_sort(columns, one)]
+
+
+def _link(one: Waits, sort: Sort, chosen: Integers) -> Link:
+    moved = one.transfer_ns[chosen]
+    has_transfer = moved >= 0
+    size = one.bytes[chosen][has_transfer]
+    return Link(
+        sort,
+        one.group.size,
+        (one.group,),
+        len(chosen),
+        int(one.wait_ns[:, chosen].sum()) / int(one.there[:, chosen].sum()),
+        float(np.median(moved[has_transfer])) if has_transfer.any() else None,
+        int(moved[has_transfer].sum()) if has_transfer.any() else None,
+        int(size.sum()) if has_transfer.any() and (size >= 0).all() else None,
+    )
+
+
+def join_alike(links: Iterable[Link]) -> list[Link]:
+    """Put groups of as many ranks together, the one with most transfer and waiting first."""
+    links_by_likeness: dict[tuple[object, ...], list[Link]] = {}
+    for link in links:
+        links_by_likeness.setdefault(link.like, []).append(link)
+    joined = [_joined(same) for same in links_by_likeness.values()]
+    return sorted(joined, key=_by_cost)
+
+
+def _by_cost(one: Link) -> tuple[float, str, int, int]:
+    spent = (one.total_ns or 0) + one.wait_ns * one.calls
+    return -spent, one.sort.kind or "", one.sort.bytes or 0, one.ranks or 0
+
+
+def _joined(same: Sequence[Link]) -> Link:
+    calls = sum(one.calls for one in same)
+    moved = [one.transfer_ns for one in same if one.transfer_ns is not None]
+    totals = [one.total_ns for one in same if one.total_ns is not None]
+    sizes = [one.total_bytes for one in same if one.total_ns is not None]
+    bytes_of_group = [one.sort.bytes for one in same]
+    first = same[0]
+    mean = sum_if_known(
+        [size and size * one.calls for size, one in zip(bytes_of_group, same, strict=True)]
+    )
+    return Link(
+        replace(first.sort, bytes=None if mean is None else mean // calls),
+        first.ranks,
+        tuple(group for one in same for group in one.groups),
+        calls,
+        sum(one.wait_ns * one.calls for one in same) / calls,
+        float(np.median(moved)) if moved else None,
+        sum(totals) if totals else None,
+        sum_if_known(sizes) if sizes else None,
+    )
+
+
+def slow_links(links: Iterable[Link]) -> list[SlowLink]:
+    """Compare each group with others of as many ranks; the one that loses most time first."""
+    links_by_likeness: dict[tuple[object, ...], list[Link]] = {}
+    for link in links:
+        if link.transfer_ns is not None and link.sort.kind is not None and not link.sort.mixed:
+            links_by_likeness.setdefault(link.like, []).append(link)
+    slow = []
+    for same in links_by_likeness.values():
+        times = np.array([one.transfer_ns for one in same], float)
+        if len(same) > 1:
+            usual = of_others(times)
+            slow += [
+                SlowLink(same[place], float(usual[place]), len(same) - 1)
+                for place in np.flatnonzero(times > _SLOWER * usual).tolist()
+            ]
+    return sorted(slow, key=lambda one: (-one.lost_ns, one.label))

@@ -1,0 +1,275 @@
+"""Which collective of one rank is which of another: by process group, and by order within it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.analysis.ranks.dropped_events import followed
+from pyprof.analysis.ranks.stream_alignment import NOWHERE, Placed, by_leaving, first, place
+from pyprof.analysis.ranks.tables import UNKNOWN, Collectives, Signatures
+from pyprof.ops.torch.collectives import SEND_RECV
+from pyprof.records.records import number_combinations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyprof.arrays import Integers
+
+
+ABSENT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The ranks of a process group."""
+
+    name: str
+    """As the captures name it; else the stream on which the first rank runs it."""
+    named: bool
+    ranks: Integers
+    """Rising; those whose captures hold its collectives."""
+    size: int | None
+    """How many ranks it has: as a capture tells, or as many as were found by its name."""
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether all of its ranks were found, as far as is known."""
+        return self.size in (None, len(self.ranks))
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The collectives of a group side by side."""
+
+    group: Group
+    rows: Integers
+    """[rank, collective]: the entry in the columns; ABSENT where a capture has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnmatchedCount:
+    """Collectives of a rank that no other rank has."""
+
+    rank: int
+    """The rank."""
+    group: str
+    """The process group."""
+    count: int
+    """How many."""
+    why: str
+    """Why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """All groups of two ranks and more, and what is in none."""
+
+    grids: tuple[Grid, ...]
+    unmatched: tuple[UnmatchedCount, ...]
+    absent: tuple[int, ...] = ()
+    """Ranks without a capture that the others' groups or numbers tell of."""
+    waiting_for_absent: tuple[int, ...] = ()
+    """Ranks that may wait for one of these where not all others do: who is late is unknown."""
+
+
+def match(columns: Collectives) -> Matched:
+    """Match collectives, ordered by rank and by start within each.
+
+    Where captures name process groups, those of one name and the same ranks belong together, in
+    their order. Where they do not, a stream stands for a communicator, and streams belong together
+    whose ranks leave the same kinds of collectives after the same times, which no clock's offset
+    changes. So it is with sends and receives in a group of several, for they join two of them.
+    """
+    named: dict[int, list[Integers]] = {}
+    unnamed: list[Integers] = []
+    lane = _lanes(columns.signatures)
+    for rows in _streams(columns, lane):
+        one = columns.of_row(rows[0])
+        if columns.signatures.group[one] >= 0:
+            named.setdefault(int(lane[one]), []).append(rows)
+        else:
+            unnamed.append(rows)
+    bundles = by_leaving(columns, unnamed)
+    for group in named.values():
+        ordered = _all_take_part(columns.signatures, columns.of_row(group[0][0]), len(group))
+        bundles += (_in_order if ordered else by_leaving)(columns, group)
+    grids = [_grid(columns, bundle) for bundle in bundles if len(bundle) > 1]
+    alone = [
+        UnmatchedCount(columns.rank_of(one.rows), columns.name_of(one.rows), len(one.rows),
+                  _why(columns, one.rows, named.get(int(lane[columns.of_row(one.rows[0])]), [])))
+        for one, *peers in bundles
+        if not peers
+    ]  # fmt: skip
+    lost = [
+        UnmatchedCount(columns.rank_of(one.rows), columns.name_of(one.rows), one.left_out,
+                  "missing in the middle of another rank's capture")
+        for bundle in bundles for one in bundle if one.left_out
+    ]  # fmt: skip
+    return Matched(
+        tuple(sorted(grids, key=_largest_first)),
+        (*alone, *lost, *_edges(grids)),
+        _absent(columns),
+        _waiting_for_absent(columns, grids, [one.rows for one, *peers in bundles if not peers]),
+    )
+
+
+def _absent(columns: Collectives) -> tuple[int, ...]:
+    """Return the ranks that have no capture, by the members of groups, their sizes, and gaps."""
+    what = columns.signatures
+    present = {*what.rank.tolist()}
+    if len(present) < _PAIR:
+        return ()
+    count = max(max(present) + 1, int(what.size.max(initial=0)))
+    named = {int(rank) for text in what.lists for rank in _NUMBER.findall(text)}
+    return tuple(sorted(({*range(min(count, _MOST_RANKS))} | named) - present))
+
+
+def _waiting_for_absent(
+    columns: Collectives, grids: list[Grid], alone: list[Integers]
+) -> tuple[int, ...]:
+    """Return the ranks in a group of which others, or some, have no capture.
+
+    In a group that all captured ranks are in, all of them wait alike.
+    """
+    captured = len(np.unique(columns.signatures.rank))
+    ranks = {
+        columns.rank_of(rows)
+        for rows in alone
+        if _size(columns.signatures, columns.of_row(rows[0])) > 1
+        and (
+            columns.signatures.members[columns.of_row(rows[0])] < 0
+            or _absent_members(columns, columns.of_row(rows[0]))
+        )
+    }
+    for grid in grids:
+        if not grid.group.complete and len(grid.group.ranks) < captured:
+            ranks.update(grid.group.ranks.tolist())
+    return tuple(sorted(ranks))
+
+
+def _absent_members(columns: Collectives, one: int) -> list[int]:
+    """Return the ranks of a group that have no capture, if a capture lists its ranks."""
+    what = columns.signatures
+    if what.members[one] < 0:
+        return []
+    members = {int(rank) for rank in _NUMBER.findall(what.lists[what.members[one]])}
+    return sorted(members - {*what.rank.tolist()})
+
+
+def _lanes(what: Signatures) -> Integers:
+    """Number communicators: what is equal on two ranks, or is on one, is in order."""
+    unnamed = what.group < 0
+    one_rank = np.where(unnamed, what.rank, UNKNOWN)
+    stream = np.where(unnamed, what.stream, UNKNOWN)
+    exchange = np.where(unnamed, UNKNOWN, what.kind_is(SEND_RECV))
+    return number_combinations(what.group, what.members, exchange, one_rank, stream)
+
+
+def _streams(columns: Collectives, lane: Integers) -> list[Integers]:
+    """Give the rows of each rank's communicators, each in order."""
+    number = number_combinations(columns.signatures.rank, lane)[columns.signature]
+    order = np.argsort(number, kind="stable").astype(np.int32)
+    parts = np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if len(order) else []
+    return sorted(parts, key=lambda rows: int(rows[0]))  # rows are in the order of ranks
+
+
+def _all_take_part(what: Signatures, one: int, ranks: int) -> bool:
+    """Tell whether each of a group's ranks is in each of its collectives."""
+    return not what.kind_is(SEND_RECV)[one] or max(ranks, _size(what, one)) == _PAIR
+
+
+def _size(what: Signatures, one: int) -> int:
+    """Give how many ranks are in a collective, as far as known.
+
+    Of sends and receives some captures name the two that take part, not the whole group.
+    """
+    if what.kind_is(SEND_RECV)[one] and what.members[one] >= 0:
+        return len(_NUMBER.findall(what.lists[what.members[one]]))
+    return int(what.size[one])
+
+
+_PAIR = 2
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_MOST_RANKS = 1 << 20
+
+
+def _in_order(columns: Collectives, streams: list[Integers]) -> Iterable[list[Placed]]:
+    """Put the streams of one group side by side; those that fit nowhere, beside each other."""
+    bundles: list[list[Placed]] = []
+    for rows in sorted(streams, key=len, reverse=True):  # who lacks none is the one to compare with
+        fits = ((_beside(columns, bundle[0].rows, rows), bundle) for bundle in bundles[:_VARIANTS])
+        placed, bundle = next((fit for fit in fits if fit[0] is not NOWHERE), (NOWHERE, []))
+        if placed is NOWHERE:
+            bundles.append([first(rows)])
+        else:
+            bundle.append(placed)
+    return [sorted(bundle, key=lambda one: columns.rank_of(one.rows)) for bundle in bundles]
+
+
+def _beside(columns: Collectives, reference: Integers, rows: Integers) -> Placed:
+    return followed(columns, reference, rows, place(columns, reference, rows))
+
+
+_VARIANTS = 8
+"""In one group ranks do the same in the same order; so many exceptions are looked at."""
+
+
+def _grid(columns: Collectives, bundle: list[Placed]) -> Grid:
+    low = min(int(one.at[0]) for one in bundle)
+    length = max(int(one.at[-1]) for one in bundle) + 1 - low
+    rows = np.full((len(bundle), length), ABSENT, np.int32)
+    for place_, one in enumerate(bundle):
+        rows[place_, one.at - low] = one.rows
+    lead_rows, what = bundle[0].rows, columns.signatures
+    ranks = np.array([columns.rank_of(one.rows) for one in bundle])
+    lead = columns.of_row(lead_rows[0])
+    named, group_size = bool(what.group[lead] >= 0), _size(what, lead)
+    size = group_size if group_size > 0 else len(ranks) if named else None
+    return Grid(Group(columns.name_of(lead_rows), named, ranks, size), rows)
+
+
+def _largest_first(grid: Grid) -> tuple[int, list[int], str]:
+    return -len(grid.group.ranks), grid.group.ranks.tolist(), grid.group.name
+
+
+def _why(columns: Collectives, alone: Integers, group: list[Integers]) -> str:
+    what, one = columns.signatures, columns.of_row(alone[0])
+    if what.size[one] == 1:
+        return "a group of one rank"
+    if len(group) == 1:
+        if absent := _absent_members(columns, one):
+            return f"no capture of {spans(absent)}"
+        return "no other rank in the set has this process group"
+    if not group or not _all_take_part(what, one, len(group)):
+        return "no other rank leaves such collectives at such times"
+    lead = next(columns.rank_of(rows) for rows in group if rows is not alone)
+    return f"different collectives, or a different order, than on rank {lead}"
+
+
+def _edges(grids: list[Grid]) -> Iterable[UnmatchedCount]:
+    """Tell of collectives that some ranks' captures begin too late or end too early for."""
+    for grid in grids:
+        seen = (grid.rows != ABSENT).sum(axis=0)
+        for rank, row in zip(grid.group.ranks.tolist(), grid.rows, strict=True):
+            if alone := int(((row != ABSENT) & (seen == 1)).sum()):
+                why = "before the other captures begin, or after they end"
+                yield UnmatchedCount(rank, grid.group.name, alone, why)
+
+
+def spans(ranks: list[int]) -> str:
+    """Spell rising ranks: `0 to 7`, `0 8 16`, `0 and 1`."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    if len(ranks) == 2:  # noqa: PLR2004 - a pair
+        return f"ranks {ranks[0]} and {ranks[1]}"
+    if ranks == list(range(ranks[0], ranks[-1] + 1)):
+        return f"ranks {ranks[0]} to {ranks[-1]}"
+    shown = [str(rank) for rank in ranks[:_SHOWN]]
+    return f"ranks {' '.join(shown)}{' ...' if len(ranks) > _SHOWN else ''}"
+
+
+_SHOWN = 8

@@ -1,0 +1,213 @@
+"""What each process group is for: tensor, pipeline, data, expert or context parallelism.
+
+The role is taken from its description or name (Megatron, torch's device meshes, DeepSpeed, vLLM),
+else from its traffic or its place among the other groups, if these leave no doubt. Otherwise a
+group has no role: a guess would be taken for a fact.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.ops.torch.collectives import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    BARRIER,
+    ONE_WAY,
+    REDUCE_SCATTER,
+    SEND_RECV,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from pyprof.analysis.ranks.match import Grid, Group
+    from pyprof.analysis.ranks.tables import Collectives
+    from pyprof.arrays import Integers
+
+TENSOR, PIPELINE, DATA, EXPERT, CONTEXT = "TP", "PP", "DP", "EP", "CP"
+
+_WORDS: tuple[tuple[str, frozenset[str]], ...] = (
+    # The first that a name holds counts: `expert_data_parallel` reduces gradients of experts.
+    (DATA, frozenset({"dp", "data", "edp", "fsdp", "hsdp", "ddp", "replicate", "shard"})),
+    (EXPERT, frozenset({"ep", "expert", "experts", "moe"})),
+    (TENSOR, frozenset({"tp", "tensor"})),
+    (PIPELINE, frozenset({"pp", "pipe", "pipeline"})),
+    (CONTEXT, frozenset({"cp", "context", "sequence", "sp", "ulysses", "ring"})),
+)
+_WORD = re.compile(r"[a-z]+")
+_BESIDES = frozenset({BARRIER, ONE_WAY})
+"""What groups of any role do now and then."""
+
+BY_DESCRIPTION, BY_NAME, BY_TRAFFIC, BY_LAYOUT = "description", "name", "traffic", "layout"
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a group is for, and what says so; both empty where nothing does."""
+
+    name: str = ""
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AxisUse:
+    """The process groups of one purpose."""
+
+    role: str
+    """tensor, pipeline, data and so on; empty where nothing tells."""
+    evidence: str
+    """What tells."""
+    groups: int
+    """How many groups."""
+    ranks: int
+    """Ranks in each."""
+    calls: int
+    """Mean calls of a rank."""
+    communication_ns: float
+    """Mean of a rank."""
+    exposed_ns: float
+    """Of that, while nothing computed."""
+    busiest: int | None
+    """Of expert parallelism, the rank that receives most; null where captures do not tell."""
+    imbalance: float | None
+    """How many times the mean it receives; null as `busiest`."""
+
+
+def group_role(description: str | None, name: str | None, kinds: Collection[str | None]) -> Role:
+    """Give the role that a group's description, its name or its traffic tells."""
+    for text, evidence in ((description, BY_DESCRIPTION), (name, BY_NAME)):
+        if role := _of_words(text or ""):
+            return Role(role, evidence)
+    if {*kinds} - _BESIDES == {SEND_RECV}:
+        return Role(PIPELINE, BY_TRAFFIC)
+    return Role()
+
+
+def _of_words(text: str) -> str:
+    words = {*_WORD.findall(text.lower())}
+    return next((role for role, names in _WORDS if words & names), "")
+
+
+def axes(columns: Collectives, grids: Sequence[Grid]) -> list[AxisUse]:
+    """Total the groups of each role; the one with most exposed communication first."""
+    entries = [np.unique(columns.signature[grid.rows[grid.rows >= 0]]) for grid in grids]
+    roles = [_role(columns, grid.group, used) for grid, used in zip(grids, entries, strict=True)]
+    if not any(role.name for role in roles) and all(_reduces(columns, used) for used in entries):
+        roles = _by_layout([grid.group for grid in grids]) or roles
+    alike: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+    for place, (role, grid) in enumerate(zip(roles, grids, strict=True)):
+        alike[role.name, role.evidence, len(grid.group.ranks)].append(place)
+    role_axes = [
+        _axis(columns, *key, [grids[place] for place in places],
+              np.unique(np.concatenate([entries[place] for place in places])))
+        for key, places in alike.items()
+    ]  # fmt: skip
+    return sorted(role_axes, key=lambda axis: (-axis.exposed_ns, axis.role, axis.ranks))
+
+
+def _role(columns: Collectives, group: Group, entries: Integers) -> Role:
+    what = columns.signatures
+    described = {what.descriptions[place] for place in what.description[entries] if place >= 0}
+    kinds = {what.kinds[place] if place >= 0 else None for place in what.kind[entries]}
+    description = described.pop() if len(described) == 1 else None
+    return group_role(description, group.name if group.named else None, kinds)
+
+
+def _axis(
+    columns: Collectives,
+    role: str,
+    evidence: str,
+    size: int,
+    grids: Sequence[Grid],
+    entries: Integers,
+) -> AxisUse:
+    what = columns.signatures
+    ranks = len(np.unique(what.rank[entries]))
+    calls = sum(int((grid.rows >= 0).sum()) for grid in grids)
+    busiest, imbalance = _imbalance(columns, entries) if role == EXPERT else (None, None)
+    return AxisUse(
+        role, evidence, len(grids), size, round(calls / ranks),
+        int(what.total_ns[entries].sum()) / ranks, int(what.exposed_ns[entries].sum()) / ranks,
+        busiest, imbalance,
+    )  # fmt: skip
+
+
+def _imbalance(columns: Collectives, entries: Integers) -> tuple[int | None, float | None]:
+    """Give the rank that receives most in all-to-alls, and how many times the mean."""
+    what = columns.signatures
+    exchanged = entries[what.kind_is(ALL_TO_ALL)[entries]]
+    received = what.received_bytes[exchanged]
+    if not len(exchanged) or (received < 0).any():
+        return None, None
+    ranks, place = np.unique(what.rank[exchanged], return_inverse=True)
+    total = np.bincount(place, weights=received)
+    if len(ranks) < 2 or not total.sum():  # noqa: PLR2004 - nothing to compare
+        return None, None
+    most = int(total.argmax())
+    return int(ranks[most]), float(total[most] / total.mean())
+
+
+# --- by layout ------------------------------------------------------------------------------------
+
+
+def _reduces(columns: Collectives, entries: Integers) -> bool:
+    """Tell whether a group does what tensor and data parallelism do, and nothing else."""
+    kinds = columns.signatures.kind_is(ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, *_BESIDES)
+    return bool(kinds[entries].all())
+
+
+def _by_layout(groups: Sequence[Group]) -> list[Role]:
+    """Tell apart what crosses: groups of neighbours are tensor parallel, those across them data.
+
+    So all launchers place ranks, for neighbours are joined by the fastest links. Nothing where
+    there are not exactly these two kinds, each of which holds every rank once.
+    """
+    neighbours = [bool((np.diff(group.ranks) == 1).all()) for group in groups]
+    near = [group for group, is_near in zip(groups, neighbours, strict=True) if is_near]
+    far = [group for group, is_near in zip(groups, neighbours, strict=True) if not is_near]
+    if not (near and far and _partition(near) == _partition(far) is not None):
+        return []
+    return [Role(TENSOR if is_near else DATA, BY_LAYOUT) for is_near in neighbours]
+
+
+def _partition(groups: Sequence[Group]) -> frozenset[int] | None:
+    """Give the ranks of groups of one size that hold each of them once; None of any others."""
+    ranks = [rank for group in groups for rank in group.ranks.tolist()]
+    even = len({len(group.ranks) for group in groups}) == 1
+    return frozenset(ranks) if even and len(ranks) == len({*ranks}) else None
+
+
+# --- of one rank ----------------------------------------------------------------------------------
+
+
+def in_pipeline(sorts: Iterable[Mapping[str, object]]) -> list[bool]:
+    """Tell which sorts of collectives of a rank join the stages of a pipeline.
+
+    `sorts` have `group`, `description`, `stream` and `kind`; those of one group are of one role.
+    """
+    listed = [*sorts]
+    members: dict[object, list[Mapping[str, object]]] = defaultdict(list)
+    for sort in listed:
+        members[_lane(sort)].append(sort)
+    roles = {lane: _role_of_sorts(same) for lane, same in members.items()}
+    return [roles[_lane(sort)].name == PIPELINE for sort in listed]
+
+
+def _lane(sort: Mapping[str, object]) -> object:
+    return sort["group"] if sort["group"] is not None else ("stream", sort["stream"])
+
+
+def _role_of_sorts(sorts: Sequence[Mapping[str, object]]) -> Role:
+    description, name = (
+        next((str(sort[key]) for sort in sorts if sort[key] is not None), None)
+        for key in ("description", "group")
+    )
+    kinds = {None if sort["kind"] is None else str(sort["kind"]) for sort in sorts}
+    return group_role(description, name, kinds)

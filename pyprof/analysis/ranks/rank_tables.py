@@ -1,0 +1,166 @@
+"""One rank of a capture in which several processes were recorded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import readers, sanitize
+from pyprof.analysis.ranks import tables
+from pyprof.analysis.ranks.collective_kinds import collectives
+from pyprof.analysis.ranks.tables import RankTables
+from pyprof.analysis.summary.layer_tree import NO_LAYER
+from pyprof.analysis.summary.layer_tree import steps as layer_path
+from pyprof.analysis.time.intervals import union
+from pyprof.analysis.time.steps import Steps, bounds_on_gpu, drop_unlikely, find_steps
+from pyprof.analysis.time.timeline import COMMUNICATION, Timeline, sorts, timeline
+from pyprof.errors import CaptureError
+from pyprof.inputs import dataset
+from pyprof.inputs.find import fetch
+from pyprof.parse import parse, record_file
+from pyprof.prof.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyprof.inputs.ranks import RankedCapture
+    from pyprof.records.records import Records
+    from pyprof.schema import Capture
+
+
+def of_process(capture: Capture, pid: int) -> Capture:
+    """Keep the GPU work, calls and ranges of one process; threads keep their numbers."""
+    threads = pa.array(np.flatnonzero(np.asarray(pc.equal(capture.threads.column("pid"), pid))))
+    return replace(
+        capture,
+        activities=capture.activities.filter(pc.equal(capture.activities.column("pid"), pid)),
+        **{
+            name: table.filter(pc.is_in(table.column("thread"), threads.cast(pa.int32())))
+            for name, table in (("calls", capture.calls), ("ranges", capture.ranges))
+        },
+    )
+
+
+# From one capture to the facts of its ranks: where the work on many captures is done.
+
+
+def measure_ranks(member: RankedCapture) -> RankTables:
+    """Read a capture, or what parse wrote from one, and keep the facts of each of its ranks.
+
+    Raises PyprofError where it cannot be used.
+    """
+    with fetch(member.url) as path:
+        source = sanitize.url(member.url)
+        clock = dataset.captured_in(path) or member.url
+        parts = [
+            of_rank(rank, source, records, capture, clock)
+            for rank, records, capture in _ranks(path, member)
+        ]
+    return reduce(tables.merge_facts, parts)
+
+
+def _ranks(path: Path, member: RankedCapture) -> Iterator[tuple[int, Records, Capture | None]]:
+    """Give the records of each rank, and the capture of its process where the file is one."""
+    if readers.is_capture(path):
+        capture = readers.read(path)
+        for pid, rank in member.ranks:
+            own = capture if pid is None else of_process(capture, pid)
+            yield rank, parse(own), own
+        return
+    records = record_file.load(str(path), raw=False)
+    for pid, rank in member.ranks:
+        rows = np.flatnonzero(records.numpy("pid") == pid)
+        yield rank, records if pid is None else records.take(rows), None
+
+
+def of_rank(
+    rank: int, source: str, records: Records, capture: Capture | None, clock: str
+) -> RankTables:
+    """Measure one rank."""
+    rank_timeline = timeline(records, capture)
+    rank_steps = drop_unlikely(find_steps(records, capture))
+    if not records.rows:
+        raise CaptureError(f"{source}: no GPU work was captured; capture while the GPU is busy")
+    if rank_timeline is None:
+        raise CaptureError(f"{source}: contains no times; parse the capture again")
+    computing = union(device.compute for device in rank_timeline.devices)
+    sorts, calls, bubble_ns = collectives(records, rank, rank_steps.of_row, computing)
+    return RankTables(
+        _rank(rank, source, clock, records, rank_timeline, rank_steps, bubble_ns),
+        _steps(rank, records, rank_timeline, rank_steps),
+        _layers(rank, records),
+        sorts,
+        calls,
+        warnings=tuple((source, text) for text in records.warnings),
+    )
+
+
+def _rank(
+    rank: int, source: str, clock: str, records: Records, rank_timeline: Timeline,
+    rank_steps: Steps,
+    bubble_ns: int | None,
+) -> pa.Table:  # fmt: skip
+    devices = rank_timeline.devices
+    number, pid = records.numpy("device"), records.numpy("pid")
+    return tables.table(
+        tables.RANKS,
+        rank,
+        len(devices),
+        device=[device.device for device in devices],
+        source=[source] * len(devices),
+        clock=[clock] * len(devices),
+        gpu=[device.gpu for device in devices],
+        rows=[int(((number == d.device) & (pid == d.pid)).sum()) for d in devices],
+        span_ns=[device.span_ns for device in devices],
+        busy_ns=[device.busy_ns for device in devices],
+        idle_ns=[device.idle_ns for device in devices],
+        compute_ns=[device.compute.total for device in devices],
+        communication_ns=[device.communication.total for device in devices],
+        exposed_ns=[device.exposed_communication_ns for device in devices],
+        bubble_ns=[bubble_ns] * len(devices),
+        copy_ns=[device.copy.total for device in devices],
+        origin=[rank_steps.described_origin] * len(devices),
+    )
+
+
+def _steps(rank: int, records: Records, rank_timeline: Timeline, rank_steps: Steps) -> pa.Table:
+    """Give each step's time on the GPU, and how much of it was communication alone."""
+    count = len(rank_steps)
+    exposed = np.zeros(count, np.int64)
+    bounds = bounds_on_gpu(records, rank_steps.of_row, count)
+    if bounds is not None:
+        alone = union(device.communication - device.compute for device in rank_timeline.devices)
+        exposed = alone.length_within(bounds[:-1], bounds[1:])
+    return tables.table(
+        tables.STEPS,
+        rank,
+        count,
+        step=np.arange(count),
+        duration_ns=rank_steps.duration_ns,
+        exposed_ns=exposed,
+        warm_up=np.arange(count) < rank_steps.warm_up,
+    )
+
+
+def _layers(rank: int, records: Records) -> pa.Table:
+    """Total the time of each layer's own rows; waiting in a collective is no work of a layer."""
+    table = Table(records)
+    layer = table.own_or_forward("layer")
+    work = sorts(records) != COMMUNICATION
+    paths = [*(".".join(layer_path(value)) for value in layer.values), ""]
+    total: dict[str, int] = {}
+    index, ns = layer.index[work], table.duration_ns[work]
+    order = np.argsort(index, kind="stable")
+    used, first = np.unique(index[order], return_index=True)
+    for place, part in zip(used.tolist(), np.add.reduceat(ns[order], first).tolist(), strict=True):
+        name = paths[place] or NO_LAYER
+        total[name] = total.get(name, 0) + part
+    return tables.table(
+        tables.LAYERS, rank, len(total), layer=list(total), gpu_ns=list(total.values())
+    )

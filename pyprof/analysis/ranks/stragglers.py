@@ -1,0 +1,247 @@
+"""Each beside all others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.analysis.ranks.collective_kinds import by_sort
+from pyprof.analysis.ranks.tables import coded
+from pyprof.analysis.ranks.waiting import NOBODY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from pyprof.analysis.ranks.collective_kinds import Sort
+    from pyprof.analysis.ranks.match import Group
+    from pyprof.analysis.ranks.tables import Collectives
+    from pyprof.analysis.ranks.waiting import Waits
+    from pyprof.arrays import Floats, Integers
+
+
+def of_others(values: Floats) -> Floats:
+    """Give for each of two values and more the median of all others."""
+    order = np.argsort(values, kind="stable")
+    place = np.empty(len(values), np.int64)
+    place[order] = np.arange(len(values))
+    others = len(values) - 1
+    below, above = (
+        values[order][middle + (middle >= place)]  # without itself
+        for middle in ((others - 1) // 2, others // 2)
+    )
+    return np.asarray((below + above) / 2)
+
+
+# Who the others wait for: per rank, and per step.
+
+
+@dataclass(frozen=True, slots=True)
+class StragglerCost:
+    """A rank as the others see it."""
+
+    rank: int
+    """The rank."""
+    last: int
+    """Collectives to which it came last."""
+    of: int
+    """Collectives in which it took part."""
+    cost_ns: int
+    """What all others together waited in those."""
+    waited_ns: int
+    """What it waited itself."""
+    own_ns: float | None
+    """Median step without exposed communication; null where no steps were found."""
+    excess_ns: float | None
+    """How much more of that than the median of the others; null where no steps were found, or
+    there are no others."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepCost:
+    """What a rank cost the others in one step."""
+
+    step: int
+    """The step, from 0."""
+    rank: int
+    """The rank."""
+    last: int
+    """Collectives to which it came last."""
+    cost_ns: int
+    """What all others together waited in those."""
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Ranks of a group that came last within the clocks' residual of each other."""
+
+    ranks: tuple[int, ...]
+    cost_ns: int
+    """What all others together waited for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """The collectives of one sort, in one group, to which a rank came last."""
+
+    rank: int
+    group: Group
+    sort: Sort
+    last: int
+    cost_ns: int
+
+
+def stragglers(
+    waits: Sequence[Waits], steps: pa.Table, ranks: Sequence[int]
+) -> list[StragglerCost]:
+    """Total every rank, most expensive first."""
+    own = own_times(steps)
+    excess = dict(zip(own, _over_others(np.array([*own.values()])), strict=True))
+    last, of, cost, waited = (dict.fromkeys(ranks, 0) for _ in range(4))
+    for one in waits:
+        for rank, there, ns in zip(
+            one.ranks.tolist(), one.there.sum(axis=1), one.wait_ns.sum(axis=1), strict=True
+        ):
+            of[rank] += int(there)
+            waited[rank] += int(ns)
+        for rank, count, ns in _blamed(one.last, one.others_ns):
+            last[rank] += count
+            cost[rank] += ns
+    totals = [
+        StragglerCost(rank, last[rank], of[rank], cost[rank], waited[rank], own.get(rank),
+                  excess.get(rank))
+        for rank in ranks
+    ]  # fmt: skip
+    return sorted(totals, key=lambda one: (-one.cost_ns, -(one.excess_ns or 0.0), one.rank))
+
+
+def _over_others(own: Floats) -> list[float | None]:
+    if len(own) < 2:  # noqa: PLR2004 - nobody to compare with
+        return [None] * len(own)
+    over: list[float | None] = (own - of_others(own)).tolist()
+    return over
+
+
+def own_times(steps: pa.Table) -> dict[int, float]:
+    """Give each rank's median step without exposed communication, warm-up left out; ns."""
+    rank, duration, exposed = (
+        steps.column(name).to_numpy() for name in ("rank", "duration_ns", "exposed_ns")
+    )
+    warm = np.asarray(steps.column("warm_up").to_numpy(zero_copy_only=False), bool)
+    rank, own = rank[~warm], (duration - exposed)[~warm]
+    order = np.argsort(rank, kind="stable")
+    number, first = np.unique(rank[order], return_index=True)
+    parts = np.split(own[order], first[1:])
+    return {
+        rank: float(np.median(part)) for rank, part in zip(number.tolist(), parts, strict=False)
+    }
+
+
+def _blamed(last: Integers, costs: Integers) -> Iterator[tuple[int, int, int]]:
+    """Give the ranks that came last, how often, and what the others waited."""
+    alone = last != NOBODY
+    ranks, place = np.unique(last[alone], return_inverse=True)
+    cost = np.zeros(len(ranks), np.int64)
+    np.add.at(cost, place, costs[alone])
+    counts = np.bincount(place, minlength=len(ranks))
+    return zip(ranks.tolist(), counts.tolist(), cost.tolist(), strict=True)
+
+
+def by_collective(columns: Collectives, waits: Sequence[Waits]) -> list[Late]:
+    """Total what each rank cost at each sort of collective, most expensive first."""
+    totals = [
+        Late(rank, one.group, sort, count, cost)
+        for one in waits
+        for costs in [one.others_ns]
+        for sort, chosen in by_sort(columns, one)
+        for rank, count, cost in _blamed(one.last[chosen], costs[chosen])
+    ]
+    return sorted(totals, key=lambda late: (-late.cost_ns, late.rank))
+
+
+def by_step(waits: Sequence[Waits]) -> list[StepCost]:
+    """Total what each rank cost in each step; collectives outside of steps are left out."""
+    if not waits:
+        return []
+    step, last, cost = (
+        np.concatenate([getattr(one, name) for one in waits])
+        for name in ("step", "last", "others_ns")
+    )
+    blamed = np.flatnonzero((last != NOBODY) & (step >= 0))
+    order = blamed[np.lexsort((last[blamed], step[blamed]))]
+    if not len(order):
+        return []
+    step, last, cost = step[order], last[order], cost[order]
+    first = np.flatnonzero(np.diff(step, prepend=-1) | np.diff(last, prepend=-1))
+    counts = np.diff(first, append=len(order))
+    totals = np.add.reduceat(cost, first)
+    rows = (step[first], last[first], counts, totals)
+    return [StepCost(*row) for row in zip(*(part.tolist() for part in rows), strict=True)]
+
+
+def together(waits: Sequence[Waits]) -> tuple[int, list[Together]]:
+    """Total the waiting for several ranks that were last together: in all, and the largest."""
+    cost_by_ranks: dict[tuple[int, bytes], int] = {}
+    for number, one in enumerate(waits):
+        costs = one.others_ns
+        for place in np.flatnonzero((one.last == NOBODY) & (costs > 0)).tolist():
+            key = (number, one.latest[:, place].tobytes())
+            cost_by_ranks[key] = cost_by_ranks.get(key, 0) + int(costs[place])
+    costliest = sorted(cost_by_ranks, key=lambda key: (-cost_by_ranks[key], key[0], key[1]))[:_KEPT]
+    several = [
+        Together(
+            tuple(waits[number].ranks[np.frombuffer(mask, bool)].tolist()),
+            cost_by_ranks[number, mask],
+        )
+        for number, mask in costliest
+    ]
+    return sum(cost_by_ranks.values()), sorted(several, key=lambda one: (-one.cost_ns, one.ranks))
+
+
+_KEPT = 100
+"""Sets of ranks that are named: there may be as many as collectives, and each of all ranks."""
+
+
+# How evenly the work of each layer lies on the ranks.
+
+
+@dataclass(frozen=True, slots=True)
+class LayerLoad:
+    """A layer's own GPU time, communication left out. Times in ns."""
+
+    layer: str
+    mean_ns: float
+    most_ns: int
+    rank: int
+    """The one with most."""
+    ranks: int
+    """Those that have it."""
+
+    @property
+    def imbalance(self) -> float | None:
+        """Most by mean: 1 is even. None where no rank spent time."""
+        return self.most_ns / self.mean_ns if self.mean_ns else None
+
+
+def layer_loads(layers: pa.Table) -> list[LayerLoad]:
+    """Compare the ranks layer by layer; the layer that holds the others up most first.
+
+    The mean is over the ranks that have the layer: stages of a pipeline have their own.
+    """
+    code, names = coded(layers.column("layer"))
+    rank, ns = (np.asarray(layers.column(name).to_numpy()) for name in ("rank", "gpu_ns"))
+    order = np.lexsort((rank, -ns, code))
+    code, rank, ns = code[order], rank[order], ns[order]
+    first = np.flatnonzero(np.diff(code, prepend=-1))
+    if not len(first):
+        return []
+    counts = np.diff(first, append=len(code)).tolist()
+    totals = np.add.reduceat(ns, first).tolist()
+    loads = [
+        LayerLoad(names[code[row]], total / count, int(ns[row]), int(rank[row]), count)
+        for row, total, count in zip(first.tolist(), totals, counts, strict=True)
+    ]
+    return sorted(loads, key=lambda one: (one.mean_ns - one.most_ns, one.layer))

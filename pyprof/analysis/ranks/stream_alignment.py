@@ -1,0 +1,199 @@
+"""Streams of ranks that leave collectives together: one communicator, where nothing names it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyprof.analysis.ranks.tables import Collectives
+    from pyprof.arrays import Integers
+
+
+TOGETHER_NS = 25_000
+"""Ranks of one communicator leave a collective within so much of each other, mostly."""
+_ROUGHLY_NS = 4 * TOGETHER_NS
+"""A few collectives tell roughly."""
+_LOOKED_AT, _LIKEST = 17, 4
+"""By so many of their ends the likest bundles are chosen; so many are looked at closely."""
+_TRIED, _MOST = 16, 256
+"""With how many others, the nearest in number, so many are tried that nobody leaves with."""
+_FEW = 4
+"""Fewer collectives fit somewhere by chance."""
+
+
+def by_leaving(columns: Collectives, streams: list[Integers]) -> list[list[Placed]]:
+    """Bundle the streams of ranks whose collectives end after the same times as the first one's."""
+    of_length: dict[int, list[Integers]] = {}
+    for rows in streams:
+        of_length.setdefault(len(rows), []).append(rows)
+    bundles = [bundle for same in of_length.values() for bundle in _of_as_many(columns, same)]
+    return _with_others(columns, bundles)
+
+
+def _of_as_many(columns: Collectives, streams: list[Integers]) -> list[list[Placed]]:
+    """Bundle streams with as many collectives: they begin with the same one, if they are alike."""
+    few = np.linspace(0, len(streams[0]) - 1, _LOOKED_AT).astype(np.int64)
+    looks = np.stack([columns.end_ns[rows[few]] for rows in streams])
+    bundles: list[list[Placed]] = []
+    firsts: list[int] = []
+    for number, rows in enumerate(streams):
+        fits = [
+            (fit(columns, bundles[place_][0].rows, rows), bundles[place_])
+            for place_ in _likely(looks[firsts] - looks[number])
+            if columns.rank_of(bundles[place_][-1].rows) != columns.rank_of(rows)  # the last added
+        ]
+        best, bundle = min(fits, key=lambda fit: fit[0].spread_ns, default=(NOWHERE, []))
+        if best.spread_ns <= TOGETHER_NS:
+            bundle.append(best)
+        else:
+            firsts.append(number)
+            bundles.append([first(rows)])
+    return bundles
+
+
+def _likely(apart: Integers) -> list[int]:
+    """Choose the bundles that are worth a closer look, by how far a few ends are apart."""
+    if not len(apart):
+        return []
+    spread = _medians(np.abs(apart - _medians(apart)))[:, 0]
+    likest = np.argsort(spread, kind="stable")[:_LIKEST]
+    candidates: list[int] = likest[spread[likest] <= _ROUGHLY_NS].tolist()
+    return candidates
+
+
+def _medians(ends: Integers) -> Integers:
+    """Give the median of each row, of an odd number; NumPy's own takes several times as long."""
+    middle = ends.shape[1] // 2
+    return np.partition(ends, middle, axis=1)[:, middle : middle + 1]
+
+
+def _with_others(columns: Collectives, bundles: list[list[Placed]]) -> list[list[Placed]]:
+    """Add who is left alone to those nearest in number, of which its capture has fewer, or more."""
+    length = np.array([len(bundle[0].rows) for bundle in bundles])
+    alone = [place for place, bundle in enumerate(bundles) if len(bundle) == 1]
+    for place_ in alone[:_MOST]:
+        rows = bundles[place_][0].rows
+        near = np.argsort(np.abs(length - len(rows)), kind="stable")
+        tried = [
+            bundles[number] for number in near.tolist() if number != place_ and bundles[number]
+        ]
+        fits = [(_near(columns, bundle, rows), bundle) for bundle in tried[:_TRIED]]
+        best, bundle = min(fits, key=lambda fit: fit[0].spread_ns, default=(NOWHERE, []))
+        if best.spread_ns <= TOGETHER_NS:
+            bundle.append(best)
+            bundles[place_] = []
+    ranks = [sorted(bundle, key=lambda one: columns.rank_of(one.rows)) for bundle in bundles]
+    return [bundle for bundle in ranks if bundle]
+
+
+def _near(columns: Collectives, bundle: list[Placed], rows: Integers) -> Placed:
+    """Place a rank's rows beside those of others."""
+    if columns.rank_of(rows) in {columns.rank_of(one.rows) for one in bundle}:
+        return NOWHERE
+    reference = bundle[0].rows
+    few = min(len(reference), len(rows)) < _FEW
+    return NOWHERE if few else place(columns, reference, rows)
+
+
+# Where the collectives of one rank lie beside those of another: captures begin at other ones.
+
+
+_COMPARED = 512
+"""Collectives compared: as many again would tell no more."""
+_ENOUGH = 64
+"""Collectives in a row that tell a place; of few, half of them do."""
+_FAR_NS = 1e6
+"""A time that differs by more is wrong, no matter how much."""
+_CERTAIN_NS = 5_000
+"""Nobody leaves closer together by chance."""
+_SURER = 0.5
+"""Another place than the one of equal numbers has to fit so much better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Rows of a rank beside those of the first."""
+
+    rows: Integers
+    at: Integers
+    """The number of the first rank's row that each lies beside; rising, also below 0."""
+    spread_ns: float
+    """How far apart the two ranks leave, the same for all taken away: the median."""
+    left_out: int = 0
+    """Rows that the first rank's capture lacks among its own."""
+
+
+NOWHERE: Final = Placed(np.zeros(0, np.int64), np.zeros(0, np.int64), np.inf)
+
+
+def first(rows: Integers) -> Placed:
+    """Let others be placed beside these."""
+    return Placed(rows, np.arange(len(rows)), 0.0)
+
+
+def place(columns: Collectives, reference: Integers, rows: Integers) -> Placed:
+    """Find where rows fit: the same sorts side by side, left after the same times. Else NOWHERE.
+
+    A clock's offset moves all ends alike, so that it does not matter.
+    """
+    even = fit(columns, reference, rows, 0)
+    if len(reference) == len(rows) and even.spread_ns <= _CERTAIN_NS:
+        return even
+    shifts = sorted(set(likely(columns, reference, rows)), key=abs)
+    others = [fit(columns, reference, rows, shift) for shift in shifts if shift]
+    best = min(others, key=lambda one: one.spread_ns, default=NOWHERE)
+    return best if best.spread_ns < _SURER * even.spread_ns else even
+
+
+def fit(columns: Collectives, reference: Integers, rows: Integers, shift: int = 0) -> Placed:
+    """Lay the rows at one place; NOWHERE where sorts differ, or too few lie side by side."""
+    low, high = max(shift, 0), min(len(reference), shift + len(rows))
+    if high - low < least(reference, rows):
+        return NOWHERE
+    one, other = reference[low:high], rows[low - shift : high - shift]
+    same = columns.same
+    if (same[columns.signature[one]] != same[columns.signature[other]]).any():
+        return NOWHERE
+    apart = columns.end_ns[other[:_COMPARED]] - columns.end_ns[one[:_COMPARED]]
+    at = np.arange(shift, shift + len(rows))
+    return Placed(rows, at, float(np.median(np.abs(apart - np.median(apart)))))
+
+
+def least(reference: Integers, rows: Integers) -> int:
+    """Give how many have to lie side by side."""
+    return min((min(len(reference), len(rows)) + 1) // 2, _ENOUGH)
+
+
+def likely(columns: Collectives, reference: Integers, rows: Integers) -> Iterable[int]:
+    """Give the shifts that are worth a closer look; of few collectives, all.
+
+    Of many, those where the first, the middle or the last few of one rank are left after the
+    likest times of the other: if enough is in both captures, one of these is.
+    """
+    if max(len(reference), len(rows)) <= _ENOUGH:
+        return range(1 - len(rows), len(reference))
+    length = least(reference, rows)
+    return [
+        sign * (_likest(columns, one, other[first : first + length]) - first)
+        for one, other, sign in ((reference, rows, 1), (rows, reference, -1))
+        for first in (0, (len(other) - length) // 2, len(other) - length)
+    ]
+
+
+def _likest(columns: Collectives, rows: Integers, few: Integers) -> int:
+    """Give where a few collectives of one rank fit best among those of another."""
+    places = len(rows) - len(few) + 1
+    after, wanted = np.diff(columns.end_ns[rows]), np.diff(columns.end_ns[few]).tolist()
+    same = columns.same[columns.signature[rows]]
+    apart = np.zeros(places)
+    for number, sort in enumerate(columns.same[columns.signature[few]].tolist()):
+        apart[same[number : number + places] != sort] += _FAR_NS
+        if number < len(wanted):
+            here = np.abs(after[number : number + places] - wanted[number])
+            apart += np.minimum(here, _FAR_NS)
+    return int(apart.argmin())

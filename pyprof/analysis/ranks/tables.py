@@ -1,0 +1,249 @@
+"""What is kept of each rank: small tables, put under each other rank by rank.
+
+They grow with the number of collectives, steps and layers, not with that of kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.ops.torch.collectives import ALL_REDUCE, ONE_WAY
+from pyprof.records.records import number_combinations
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Integers
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+RANKS = pa.schema(
+    {
+        "rank": pa.int64(),
+        "device": pa.int64(),
+        "source": pa.string(),
+        "clock": pa.string(),  # equal for ranks whose times are of one clock
+        "gpu": pa.string(),
+        "rows": pa.int64(),  # kernels, copies and so on
+        "span_ns": pa.int64(),
+        "busy_ns": pa.int64(),
+        "idle_ns": pa.int64(),
+        "compute_ns": pa.int64(),
+        "communication_ns": pa.int64(),
+        "exposed_ns": pa.int64(),  # communication while nothing was computed
+        "bubble_ns": pa.int64(),  # waiting for other pipeline stages; null: no pipeline
+        "copy_ns": pa.int64(),
+        "origin": pa.string(),  # how steps were found; "" for none
+    }
+)
+"""One row per GPU of a rank: times as `timeline.DeviceTime` has them."""
+
+STEPS = pa.schema(
+    {
+        "rank": pa.int64(),
+        "step": pa.int64(),
+        "duration_ns": pa.int64(),
+        "exposed_ns": pa.int64(),  # communication while nothing was computed
+        "warm_up": pa.bool_(),
+    }
+)
+"""One row per step of a rank."""
+
+LAYERS = pa.schema({"rank": pa.int64(), "layer": _TEXT, "gpu_ns": pa.int64()})
+"""One row per layer of a rank: the summed time of its own rows, communication left out."""
+
+SIGNATURES = pa.schema(
+    {
+        "rank": pa.int32(),
+        "stream": pa.int64(),
+        "kind": _TEXT,  # as ops.collectives.kind has it; null: unknown
+        "algorithm": _TEXT,  # RING, TREE; null: unknown
+        "group": _TEXT,  # the process group as the capture names it; null: it does not
+        "members": _TEXT,  # the ranks in it, as the capture writes them
+        "size": pa.int32(),  # the number of ranks in it
+        "bytes": pa.int64(),  # algorithm bytes
+        "description": _TEXT,  # what the process group is for, as its maker says
+        "total_ns": pa.int64(),  # of all its kernels on the rank, overlaps counted once
+        "exposed_ns": pa.int64(),  # of that, while nothing was computed
+        "received_bytes": pa.int64(),  # by all calls; null: unknown of any
+    }
+)
+"""One row per sort of collective of a rank; training repeats itself, so that they are few."""
+
+COLLECTIVES = pa.schema(
+    {
+        "rank": pa.int32(),
+        "signature": pa.int32(),  # which of the rank's rows in `SIGNATURES`
+        "start_ns": pa.int64(),  # on the rank's own clock
+        "end_ns": pa.int64(),
+        "step": pa.int32(),  # null: in none
+    }
+)
+"""One row per kernel of a collective, in GPU-start order: 28 bytes, for there are very many."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankTables:
+    """The tables of one rank or of many, and sentences about their captures."""
+
+    ranks: pa.Table
+    steps: pa.Table
+    layers: pa.Table
+    signatures: pa.Table
+    collectives: pa.Table
+    warnings: tuple[tuple[str, str], ...] = ()
+    """Whose capture, and what it hides or distorts."""
+
+
+def table(columns: pa.Schema, rank: int, length: int, **values: object) -> pa.Table:
+    """Make a table of the facts of one rank."""
+    return schema.table(columns, {"rank": np.full(length, rank), **values}, length)
+
+
+def merge_facts(one: RankTables, other: RankTables) -> RankTables:
+    """Put the facts of later ranks under those of earlier ones: associative, and exact."""
+    return RankTables(
+        pa.concat_tables([one.ranks, other.ranks]),
+        pa.concat_tables([one.steps, other.steps]),
+        pa.concat_tables([one.layers, other.layers]),
+        pa.concat_tables([one.signatures, other.signatures]),
+        pa.concat_tables([one.collectives, other.collectives]),
+        (*one.warnings, *other.warnings),
+    )
+
+
+# The collectives of all ranks as NumPy: times, and numbers that stand for what they are.
+
+
+UNKNOWN = -1
+
+_EVEN = (ALL_REDUCE, ONE_WAY, "reduce")
+"""Every rank gives as many bytes; of others, ranks' pieces may differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signatures:
+    """What collectives are, one entry per sort of a rank; else UNKNOWN."""
+
+    rank: Integers
+    stream: Integers
+    size: Integers
+    bytes: Integers
+    kind: Integers
+    kinds: Sequence[str]
+    algorithm: Integers
+    algorithms: Sequence[str]
+    group: Integers
+    groups: Sequence[str]
+    members: Integers
+    lists: Sequence[str]
+    """Of members, as captures write them."""
+    description: Integers
+    descriptions: Sequence[str]
+    total_ns: Integers
+    exposed_ns: Integers
+    received_bytes: Integers
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> Signatures:
+        """Take the columns of `tables.SIGNATURES`."""
+        kind, kinds = coded(table.column("kind"))
+        algorithm, algorithms = coded(table.column("algorithm"))
+        group, groups = coded(table.column("group"))
+        members, lists = coded(table.column("members"))
+        description, descriptions = coded(table.column("description"))
+        names = ("rank", "stream", "size", "bytes", "total_ns", "exposed_ns", "received_bytes")
+        numbers = {name: _ints(table.column(name)) for name in names}
+        return cls(
+            **numbers, kind=kind, kinds=kinds, algorithm=algorithm, algorithms=algorithms,
+            group=group, groups=groups, members=members, lists=lists,
+            description=description, descriptions=descriptions,
+        )  # fmt: skip
+
+    def kind_is(self, *names: str) -> NDArray[np.bool_]:
+        """Tell of each whether it is of one of these kinds."""
+        return np.array([*(name in names for name in self.kinds), False])[self.kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Collectives:
+    """One entry per collective of a rank, ordered by rank and by start within each."""
+
+    rank: Integers
+    start_ns: Integers
+    end_ns: Integers
+    step: Integers
+    """UNKNOWN: in none."""
+    signature: Integers
+    """Entry of `signatures`."""
+    signatures: Signatures
+    same: Integers
+    """Per signature; equal where ranks can be in the same collective."""
+
+    @classmethod
+    def from_tables(cls, facts: RankTables) -> Collectives:
+        """Take the collectives, in the order of the ranks, whatever that of the captures."""
+        table = facts.collectives
+        rank = _ints(table.column("rank"))
+        if (np.diff(rank) < 0).any():
+            table = table.take(pa.array(np.argsort(rank, kind="stable")))
+            rank = _ints(table.column("rank"))
+        signatures = Signatures.from_table(facts.signatures)
+        even = np.where(signatures.kind_is(*_EVEN), signatures.bytes, UNKNOWN)
+        return cls(
+            rank,
+            _ints(table.column("start_ns")),
+            _ints(table.column("end_ns")),
+            _ints(table.column("step")),
+            _numbered_on(rank, _ints(table.column("signature")), signatures.rank),
+            signatures,
+            number_combinations(signatures.kind, signatures.algorithm, even),
+        )
+
+    def of_row(self, row: int) -> int:
+        """Give the entry of `signatures` of a collective."""
+        return int(self.signature[row])
+
+    def rank_of(self, rows: Integers) -> int:
+        """Give the rank whose rows these are."""
+        return int(self.rank[rows[0]])
+
+    def name_of(self, rows: Integers) -> str:
+        """Name the process group of some rows, or the stream that stands for it."""
+        what, one = self.signatures, self.of_row(rows[0])
+        return (
+            what.groups[what.group[one]] if what.group[one] >= 0 else f"stream {what.stream[one]}"
+        )
+
+
+def _numbered_on(rank: Integers, signature: Integers, owners: Integers) -> Integers:
+    """Number signatures over all ranks, where each rank counts its own."""
+    order = np.argsort(owners, kind="stable")
+    first = np.searchsorted(owners[order], np.arange(int(owners.max(initial=-1)) + 1))
+    if not len(rank):
+        return signature
+    return np.asarray(order[first[rank] + signature], np.int32)
+
+
+def _ints(column: pa.ChunkedArray) -> Integers:
+    return np.asarray(pc.fill_null(column, UNKNOWN).to_numpy())
+
+
+def coded(column: pa.ChunkedArray) -> tuple[Integers, Sequence[str]]:
+    """Number texts; in the order of the texts, so that the order of captures decides nothing."""
+    unified = column.unify_dictionaries()
+    if not unified.num_chunks:
+        return np.zeros(0, np.int32), []
+    names = unified.chunk(0).dictionary.to_pylist()
+    place = np.argsort(np.argsort(np.array(names, object), kind="stable")).astype(np.int32)
+    indices = [pc.fill_null(chunk.indices, UNKNOWN).to_numpy() for chunk in unified.chunks]
+    codes = np.append(place, np.int32(UNKNOWN))[np.concatenate(indices)]
+    return codes, sorted(names)

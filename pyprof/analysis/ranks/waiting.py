@@ -1,0 +1,151 @@
+"""Of each collective: who came last, how long the others waited for it, how long data moved.
+
+A rank is in a collective from its kernel's start. Until the last has come it waits (skew); from
+then on data moves (transfer). What is below the residuals of two ranks is not reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.analysis.ranks.match import ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.analysis.ranks.clocks import Clock
+    from pyprof.analysis.ranks.match import Grid, Group
+    from pyprof.analysis.ranks.tables import Collectives
+    from pyprof.arrays import Integers
+
+
+NOBODY = -1
+UNKNOWN = -1
+
+
+_CELLS = 1 << 20
+"""Ranks times collectives that are worked on at a time: memory does not grow with a group's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The collectives of a group in which at least two ranks are on one clock. Times in ns."""
+
+    group: Group
+    ranks: Integers
+    """Those that are on the clock."""
+    signature: Integers
+    """[collective]: what it is, as the first rank says that has it."""
+    bytes: Integers
+    """[collective]: algorithm bytes, the mean over ranks; UNKNOWN where any is."""
+    even: NDArray[np.bool_]
+    """[collective]: whether all ranks have as many."""
+    step: Integers
+    """[collective]: of the first rank that has it."""
+    last: Integers
+    """[collective]: the rank that came last; NOBODY where several came last together."""
+    wait_ns: Integers
+    """[rank, collective]: how long it waited; 0 below the residual, and where it was not there."""
+    latest: NDArray[np.bool_]
+    """[rank, collective]: whether it came last, or within the residual of the last."""
+    there: NDArray[np.bool_]
+    """[rank, collective]: whether its capture has it."""
+    transfer_ns: Integers
+    """[collective]: UNKNOWN where ranks are missing or the clocks are not good enough."""
+    possible: NDArray[np.bool_]
+    """[collective]: whether nobody left before the last had come; of others nothing can be said."""
+
+    @property
+    def others_ns(self) -> Integers:
+        """Give, per collective, what all ranks together waited."""
+        return np.asarray(self.wait_ns.sum(axis=0))
+
+
+def waits(
+    columns: Collectives, grids: Sequence[Grid], clocks: Mapping[int, Clock]
+) -> tuple[Waits, ...]:
+    """Take the collectives of every group apart; a group of which one rank is aligned has none."""
+    waits_of_groups = (_waits(columns, grid, clocks) for grid in grids)
+    return tuple(one for one in waits_of_groups if one is not None)
+
+
+def _waits(columns: Collectives, grid: Grid, clocks: Mapping[int, Clock]) -> Waits | None:
+    aligned = _on_one_clock(grid.group, clocks)
+    there = grid.rows[aligned] != ABSENT
+    chosen = np.flatnonzero(there.sum(axis=0) > 1)
+    if not len(chosen):
+        return None
+    ranks, rows = grid.group.ranks[aligned], grid.rows[aligned][:, chosen]
+    clock = [clocks[rank] for rank in ranks.tolist()]
+    complete = grid.group.complete and len(ranks) == len(grid.group.ranks)
+    width = max(_CELLS // len(ranks), 1)
+    parts = [
+        _part(columns, clock, ranks, rows[:, first : first + width], complete)
+        for first in range(0, len(chosen), width)
+    ]
+    return Waits(
+        grid.group, ranks, *(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
+    )
+
+
+def _on_one_clock(group: Group, clocks: Mapping[int, Clock]) -> list[int]:
+    """Choose the rows of the ranks that are aligned with each other: the most of them."""
+    rows_of: dict[int, list[int]] = {}
+    for row, rank in enumerate(group.ranks.tolist()):
+        if rank in clocks:
+            rows_of.setdefault(clocks[rank].against, []).append(row)
+    return max(rows_of.values(), key=len, default=[])
+
+
+def _part(
+    columns: Collectives, clock: Sequence[Clock], ranks: Integers, rows: Integers, complete: bool,  # noqa: FBT001 - one of few
+) -> tuple[Integers, ...]:  # fmt: skip
+    """Take some collectives of a group apart; gives what `Waits` has behind the ranks."""
+    there = rows != ABSENT
+    start, end = (
+        np.stack([one.align(times) for one, times in zip(clock, column[rows], strict=True)])
+        for column in (columns.start_ns, columns.end_ns)
+    )
+    arrived = np.where(there, start, np.iinfo(np.int64).min)
+    last = arrived.argmax(axis=0)
+    at = arrived.max(axis=0)
+    doubt = _doubt(clock, last)
+    # Nobody leaves before the last has come: where somebody does, these are not one collective,
+    # or one that only some wait in, as a broadcast.
+    possible = ((at <= end + doubt) | ~there).all(axis=0)
+    wait = np.where(there & possible, at - start, 0)
+    latest = there & (at - start <= doubt)
+    wait[wait <= doubt] = 0
+    moved = np.median(end - at, axis=0).astype(np.int64)  # of times since 1970, floats lose ns
+    transfer_known = complete & there.all(axis=0) & possible & (moved > np.median(doubt, axis=0))
+    lead = rows[there.argmax(axis=0), np.arange(rows.shape[1])]
+    signature = columns.signature[lead]
+    bytes_given = columns.signatures.bytes[columns.signature[rows]]
+    even = ((bytes_given == columns.signatures.bytes[signature]) | ~there).all(axis=0)
+    bytes_known = ((bytes_given >= 0) | ~there).all(axis=0)
+    mean = np.where(there, bytes_given, 0).sum(axis=0) // there.sum(axis=0)
+    return (
+        signature,
+        np.where(bytes_known, mean, UNKNOWN),
+        even,
+        columns.step[lead],
+        np.where(possible & (latest.sum(axis=0) == 1), ranks[last], NOBODY),
+        wait,
+        latest,
+        there,
+        np.where(transfer_known, moved, UNKNOWN),
+        possible,
+    )
+
+
+def _doubt(clock: Sequence[Clock], last: Integers) -> Integers:
+    """Give below what a difference between each rank and the last one, per collective, is none."""
+    residual = np.array([one.residual_ns for one in clock])
+    number = np.array([one.number for one in clock])
+    apart = residual[:, np.newaxis] + residual[last]
+    return np.where(number[:, np.newaxis] == number[last], 0, apart)

@@ -1,0 +1,332 @@
+"""A report from end to end: a file in, chosen columns of chosen rows out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+import click
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof.analysis.filtered import OF_STEPS
+from pyprof.analysis.summary.host_ops import NOTHING, UNKNOWN, by_op, host_ops, merge_host_ops
+from pyprof.analysis.summary.phases import with_steps
+from pyprof.cli_types import meant
+from pyprof.errors import PyprofError
+from pyprof.prof import group, params, where
+from pyprof.prof.columns.standard import COLUMNS, DEFAULT, Column
+from pyprof.prof.coverage import Coverage, cost_coverage, is_kernel
+from pyprof.prof.group import Counts, counts
+from pyprof.records.records import Coded
+from pyprof.render.text import fixed_width as renderers
+from pyprof.render.text import terminal_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyprof.inputs.source import Source
+    from pyprof.prof.table import Table
+    from pyprof.prof.where import Condition
+    from pyprof.render.text.fixed_width import Render
+
+_BATCH_ROWS = 1 << 16
+
+
+def columns(names: str | None, form: str = "plain", by: str | None = None) -> tuple[str, ...]:
+    """Read the names that -c gives; those usual in a form, or of groups, where it gives none.
+
+    Unknown ones are misuse.
+    """
+    offered = [*COLUMNS] if by is None else _of_groups(by)
+    usual = _USUAL.get(form, DEFAULT.split(",")) if by is None else []
+    asked = [name.strip() for name in (names or "").split(",") if name.strip()] or usual
+    if unknown := [name for name in asked if name not in offered]:
+        hint = meant(unknown[0], offered) or _by_header(unknown[0])
+        raise click.BadParameter(
+            f"no column {unknown[0]!r}{hint or ';'} columns are {', '.join(offered)}",
+            param_hint="'-c'",
+        )
+    return tuple(asked)
+
+
+def _of_groups(by: str) -> list[str]:
+    """Name the columns of groups."""
+    if by == PARAMS:
+        return [*params.NAMES]
+    more = {OP: group.HOST, **dict.fromkeys(group.BY_STEPS, group.PER_STEP)}.get(by, {})
+    memory = group.MEMORY if by in group.MEMORY_KEYS else ()
+    return [by, *group.MEASURES, *more, *memory]
+
+
+_USUAL = {"terminal": [*terminal_table.SCREEN], "full": [*terminal_table.FULL]}
+
+
+def _by_header(text: str) -> str:
+    """Ask for the column that has a text above it: `Sil(ns)`, `Direction`."""
+    headers = {column.header: column.name for column in COLUMNS.values()}
+    return f"; did you mean {headers[text]!r}?" if text in headers else ""
+
+
+_AGAINST_PEAKS = frozenset({"bound", "eff", "peak"})
+
+
+def doubts(source: Table, shown: Sequence[Column]) -> tuple[str, ...]:
+    """Give what is uncertain about the peaks that the shown columns rest on."""
+    against = _AGAINST_PEAKS & {column.name for column in shown}
+    return source.doubts if against else source.contradictions
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which rows and columns, in which order."""
+
+    names: tuple[str, ...]
+    """Of the columns; () for all usual ones of groups."""
+    by: str | None = None
+    """The column to group rows by; the others are then its measures."""
+    sort: str | None = None
+    top: int | None = None
+    where: tuple[Condition, ...] = ()
+    """What rows have to fulfil, all of it."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns to show of each row."""
+        return tuple(COLUMNS[name] for name in self.names) if self.by is None else ()
+
+    @property
+    def numbered(self) -> tuple[Condition, ...]:
+        """The conditions on numbers that run on from capture to capture: known once all are read.
+
+        Groups have none: what is grouped is chosen in each capture by itself.
+        """
+        return tuple(one for one in self.where if one.name in _RUN_ON and self.by is None)
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The columns that are asked for by name, to show or to sort by."""
+        return frozenset((*self.names, (self.sort or "").rstrip("-")))
+
+    @property
+    def of_steps(self) -> bool:
+        """Tell whether a step or its phase is asked for."""
+        return bool(
+            OF_STEPS & ({*self.named, self.by} | {condition.name for condition in self.where})
+        )
+
+    @property
+    def of_host(self) -> bool:
+        """Tell whether the host's time in ops is asked for, which only captures tell."""
+        return self.by == OP and bool(self.named & {*group.HOST})
+
+    @property
+    def names_memory(self) -> bool:
+        """Tell whether a column of memory is asked for by name."""
+        return self.by in group.MEMORY_KEYS and bool(self.named & {*group.MEMORY})
+
+    @property
+    def of_memory(self) -> bool:
+        """Tell whether memory is shown where it was recorded: of all rows, not of chosen ones."""
+        return self.names_memory or (
+            self.by in group.MEMORY_KEYS and not self.names and not self.where
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a capture, or several, answer."""
+
+    data: pa.Table
+    """Rows with the columns asked for and the one to sort by; or groups."""
+    coverage: Coverage
+    counts: Counts
+    """Of all rows, shown or not."""
+    warnings: tuple[str, ...]
+    matched: int
+    """Rows that fulfil the conditions, or groups of them."""
+    host: pa.Table | None = None
+    """What the host spent in each op, where that is asked for; see `host_ops`."""
+
+
+def summarise_rows(source: Source, asked: Asked) -> Answer:
+    """Answer for one capture; its host's side is needed where the host's time is asked for."""
+    table = with_steps(source) if asked.of_steps else source.table
+    warnings = (*table.source.warnings, *doubts(table, asked.columns))
+    chosen = where.rows(table, [one for one in asked.where if one not in asked.numbered])
+    if asked.by is not None:
+        data = (
+            params.grouped(table, chosen)
+            if asked.by == PARAMS
+            else group.group(table, asked.by, chosen)
+        )
+        host = host_ops(source) if asked.of_host else None
+        if asked.of_host and host is None:
+            warnings = (*warnings, _NO_HOST)
+        coverage, matched = cost_coverage(table, chosen), _group_count(data, host)
+        return Answer(data, coverage, counts(table), warnings, matched, host)
+    values = {column.name: column.values(table) for column in asked.columns}
+    if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
+        values[name] = COLUMNS[name].values(table)
+    if asked.numbered:
+        values |= {name: COLUMNS[name].values(table) for name in _RUN_ON} | _known(table)
+    data = pa.table(values)
+    data = data if chosen is None else data.filter(pa.array(chosen))
+    first, known = _first(data, asked), cost_coverage(table, chosen)
+    return Answer(first, known, counts(table), warnings, data.num_rows)
+
+
+_NO_HOST = f"what the host spent in ops is unknown: {UNKNOWN}"
+OP = "op"
+PARAMS = "params"
+"""What rows are grouped by that differ in op, direction or shape."""
+
+
+def merge_answers(a: Answer, b: Answer, asked: Asked) -> Answer:
+    """Make two answers one; rows and op calls of the second are numbered on."""
+    if asked.by is not None:
+        merge = params.merge_groups if asked.by == PARAMS else group.merge_groups
+        data = merge(a.data, b.data)
+        matched = 0
+    else:
+        data = _first(pa.concat_tables([a.data, a.counts.before(b.data)]), asked)
+        matched = a.matched + b.matched
+    warnings = tuple(dict.fromkeys((*a.warnings, *b.warnings)))
+    host = merge_host_ops(a.host, b.host)
+    if asked.by is not None:
+        matched = _group_count(data, host)
+    known = a.coverage.plus(b.coverage)
+    return Answer(data, known, a.counts.plus(b.counts), warnings, matched, host)
+
+
+def _group_count(groups: pa.Table, host: pa.Table | None) -> int:
+    """Count groups, those of ops that launched nothing included."""
+    if host is None:
+        return int(groups.num_rows)
+    return len({*groups.column("key").to_pylist(), *host.column("op").to_pylist()})
+
+
+def _known(table: Table) -> dict[str, pa.Array]:
+    """Give what `settled` needs to say of rows how much of their cost is known."""
+    costs = table.costs
+    unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
+    reason = np.where(unknown, costs.reason_of, -1)
+    return {
+        _NS: pa.array(table.duration_ns),
+        _KERNEL: pa.array(is_kernel(table.records)),
+        _WHY: Coded(reason, costs.reason).to_arrow(pa.string()),
+    }
+
+
+_RUN_ON = ("idx", "opid")
+_NS, _WHY, _KERNEL = "time of rows", "reason of rows", "kernels"
+
+
+def settled(answer: Answer, asked: Asked) -> Answer:
+    """Choose by numbers that run on, when all captures have been read."""
+    if not asked.numbered:
+        return answer
+    data = answer.data.combine_chunks()
+    holds = [one.holds(data.column(one.name).combine_chunks()) for one in asked.numbered]
+    data = data.filter(pa.array(np.logical_and.reduce(holds)))
+    sums = (
+        data.group_by(_WHY, use_threads=False).aggregate([(_NS, "sum"), (_NS, "count")]).to_pylist()
+    )
+    unknown = {
+        row[_WHY]: (row[f"{_NS}_sum"], row[f"{_NS}_count"]) for row in sums if row[_WHY] is not None
+    }
+    total_ns = int(pc.sum(data.column(_NS)).as_py() or 0)
+    kernels = data.filter(data.column(_KERNEL))
+    known_kernels = kernels.filter(pc.is_null(kernels.column(_WHY)))
+    known = Coverage(
+        total_ns,
+        unknown,
+        answer.coverage.processor,
+        *(int(pc.sum(rows.column(_NS)).as_py() or 0) for rows in (kernels, known_kernels)),
+    )
+    first = _first(data, replace(asked, where=()))
+    return replace(answer, data=first, coverage=known, matched=data.num_rows)
+
+
+def _first(data: pa.Table, asked: Asked) -> pa.Table:
+    """Keep the rows that can be among those shown, in their order."""
+    if asked.numbered:
+        return data
+    if asked.sort is None:
+        return data.slice(0, asked.top)
+    order = _order(asked.sort, [*COLUMNS], data)
+    return data.take(pa.array(order[: asked.top]))
+
+
+class WithMemory(Protocol):
+    """Puts memory beside groups."""
+
+    def __call__(
+        self, columns: list[Column], groups: pa.Table, key: str
+    ) -> tuple[list[Column], pa.Table]:
+        """Add the columns."""
+
+
+def shown(
+    answer: Answer, asked: Asked, with_memory: WithMemory | None = None
+) -> tuple[Sequence[Column], Iterator[pa.Table]]:
+    """Give the columns to show and their values, batch by batch."""
+    if asked.by is None:
+        return asked.columns, _batches(answer.data.select([c.name for c in asked.columns]))
+    of_params = asked.by == PARAMS
+    host = NOTHING if asked.of_host and answer.host is None else answer.host
+    columns, data = (
+        params.measured(answer.data)
+        if of_params
+        else group.measured(answer.data, asked.by, host and by_op(host), asked.named)
+    )
+    if with_memory is not None and asked.of_memory:
+        columns, data = with_memory(columns, data, asked.by)
+    if asked.sort is not None:
+        names = [column.name for column in columns]
+        data = data.take(pa.array(_order(asked.sort, names, data)))
+    if asked.names:
+        by_name = {column.name: column for column in columns}
+        columns, data = [by_name[name] for name in asked.names], data.select([*asked.names])
+    return columns, _batches(data.slice(0, asked.top))
+
+
+def _order(sort: str, names: Sequence[str], data: pa.Table) -> np.ndarray:
+    name, descending = sort.rstrip("-"), not sort.endswith("-")
+    if name not in names:
+        hint = meant(name, names) or ";"
+        raise click.BadParameter(
+            f"cannot sort by {name!r}{hint} columns are {', '.join(names)}", param_hint="'--sort'"
+        )
+    keys = data.column(name)
+    order = "descending" if descending else "ascending"
+    index = pc.sort_indices(pa.table({"key": keys, "row": np.arange(data.num_rows)}),
+                            sort_keys=[("key", order), ("row", "ascending")])  # fmt: skip
+    order_of_rows: np.ndarray = index.to_numpy()
+    return order_of_rows
+
+
+def _batches(data: pa.Table) -> Iterator[pa.Table]:
+    for start in range(0, data.num_rows, _BATCH_ROWS):
+        yield data.slice(start, _BATCH_ROWS)
+
+
+def render(form: str, *, width: int | None, coloured: bool, say: Callable[[str], object]) -> Render:
+    """Give the writer of a form; it tells `say` what it leaves out."""
+    if form == "terminal":
+        return terminal_table.in_terminal(terminal_table.width(), say, coloured=coloured)
+    if form == "full":
+        return terminal_table.in_full(coloured=coloured)
+    if form == "csv":
+        return renderers.write_csv
+    return renderers.in_width(width, say) if width else renderers.as_text
+
+
+def demand(coverage: Coverage, percent: float | None) -> None:
+    """Raise PyprofError where less of the time has a known cost than is asked for."""
+    if percent is not None and coverage.percent < percent:
+        raise PyprofError(
+            f"cost known for only {coverage.percent:.1f} % of {coverage.processor} time,"
+            f" less than {percent:g} %; the unknown ops are listed above"
+        )

@@ -1,0 +1,1 @@
+"""The totals of one capture: by op, layer, line, phase and host op; its utilization."""

@@ -1,0 +1,165 @@
+"""What the devices drew over a capture, and what held their clocks down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof.arrays import NONE, distinct_values, ints
+from pyprof.parse.counters import sample_regression
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.records.records import Records
+    from pyprof.schema import Capture
+
+_LEAST_SAMPLES = 3
+_NEAR_MOST = 0.98
+_IDLE = 0.5
+_HOT_C = 85.0
+_CAPPED = 0.5
+
+_REASONS: Mapping[str, int] = MappingProxyType(
+    {
+        "a power cap": 0x04 | 0x80,
+        "heat": 0x20 | 0x40,
+        "a hardware slowdown": 0x08,
+        "clocks set by the user": 0x02,
+    }
+)
+"""Bits of the driver's reasons (NVML) for a clock below the highest."""
+_NOT_BUSY = 0x01
+_SELDOM = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """The power of one device over the capture."""
+
+    device: int
+    rank: int | None
+    energy_j: float
+    """Over the time that was sampled."""
+    time_s: float
+    """That time."""
+    mean_w: float
+    most_w: float
+    at_most: float
+    """Share of the samples of a busy device within 2 % of the highest."""
+    hottest_c: float | None
+    fixed_clock: bool
+    """Whether all samples of its clock are the same: nothing but a setting held it."""
+    held_by: Mapping[str, float] | None
+    """Shares of the samples in which the driver named a cause; None where it was not asked."""
+
+    @property
+    def name(self) -> str:
+        """Which it is."""
+        return f"GPU {self.device}" if self.rank is None else f"rank {self.rank}, GPU {self.device}"
+
+
+def device_power(capture: Capture, records: Records, chosen: Mask | None = None) -> Iterator[Power]:
+    """Sum up the power of each device that was sampled, of those that ran something, if any did.
+
+    With `chosen` rows, as of some steps: from their first start to their last end. Several ranks
+    of a machine may each have sampled all of its devices.
+    """
+    samples, bounds = capture.samples, None
+    if chosen is not None and not chosen.all():
+        bounds = _bounds(records, chosen)
+        if bounds is None:
+            return
+    sampled = pc.unique(samples.column("device")).to_pylist()
+    rank = _ranks(records)
+    for device in [number for number in sampled if number in rank] or sampled:
+        rows = samples.filter(pc.equal(samples.column("device"), device))
+        power = _power(_Series(rows, bounds), int(device), rank.get(device))
+        if power is not None:
+            yield power
+
+
+def _bounds(records: Records, chosen: Mask) -> tuple[int, int] | None:
+    """Return the first start and the last end of some rows; None without times."""
+    start, end = (records.numpy(name)[chosen] for name in ("start", "end"))
+    timed = (start != NONE) & (end != NONE)
+    return (int(start[timed].min()), int(end[timed].max())) if timed.any() else None
+
+
+class _Series:
+    """The samples of a device, metric by metric; with bounds, those that end between them."""
+
+    def __init__(self, rows: pa.Table, bounds: tuple[int, int] | None) -> None:
+        self.rows, self.bounds = rows, bounds
+
+    def samples(self, metric: str) -> tuple[Ints, Floats]:
+        """Return times and values; the first sample tells when the second begins."""
+        own = self.rows.filter(pc.equal(self.rows.column("metric").cast(pa.string()), metric))
+        time, first = np.unique(ints(own.column("time")), return_index=True)
+        value = own.column("value").to_numpy()[first]
+        if self.bounds is None:
+            return time, value
+        begin, end = self.bounds
+        low = max(int(np.searchsorted(time, begin, "left")) - 1, 0)
+        high = int(np.searchsorted(time, end, "right"))
+        return time[low:high], value[low:high]
+
+
+def _ranks(records: Records) -> dict[int, int | None]:
+    """Give the rank that used each device."""
+    device, rank = records.numpy("device"), records.coded("rank")
+    values = [*rank.values, None]
+    numbers = distinct_values(device).tolist()
+    return {number: values[rank.index[int(np.argmax(device == number))]] for number in numbers}
+
+
+def _power(series: _Series, device: int, rank: int | None) -> Power | None:
+    taken = sample_regression.samples(*series.samples("power_w"))
+    if len(taken.value) < _LEAST_SAMPLES - 1:
+        return None
+    lengths_s = (taken.end - taken.start) / 1e9
+    energy_j, most_w = float((taken.value * lengths_s).sum()), float(taken.value.max())
+    busy = taken.value[taken.value >= _IDLE * most_w]
+    _, heat = series.samples("temperature_c")
+    _, clock = series.samples("clock_hz")
+    return Power(
+        device,
+        rank,
+        energy_j,
+        float(lengths_s.sum()),
+        energy_j / float(lengths_s.sum()),
+        most_w,
+        float((busy >= _NEAR_MOST * most_w).mean()) if len(busy) else 0.0,
+        float(heat.max()) if len(heat) else None,
+        len(clock) > 0 and bool((clock == clock[0]).all()),
+        _held_by(series.samples("clock_reasons")[1].astype(np.int64)),
+    )
+
+
+def _held_by(reasons: Ints) -> Mapping[str, float] | None:
+    busy = reasons[(reasons & _NOT_BUSY) == 0]
+    if not len(busy):
+        return None
+    return {name: float(((busy & bits) != 0).mean()) for name, bits in _REASONS.items()}
+
+
+def cause(powers: Sequence[Power]) -> str:
+    """Say what held clocks down: what the driver named, else what it looks like, else nothing."""
+    asked = [power.held_by for power in powers if power.held_by is not None]
+    shares = {name: max(held[name] for held in asked) for name in _REASONS if asked}
+    named = [f"{name} in {100 * share:.0f} %" for name, share in shares.items() if share > _SELDOM]
+    if asked:
+        return f"the driver names {', '.join(named)} of the samples" if named else ""
+    hottest = max((p.hottest_c for p in powers if p.hottest_c is not None), default=0.0)
+    if hottest >= _HOT_C:
+        return f"at {hottest:.0f} °C, which looks like thermal throttling"
+    capped = [
+        power.most_w for power in powers if power.at_most >= _CAPPED and not power.fixed_clock
+    ]
+    return f"power stayed at {max(capped):,.0f} W, which looks like a power cap" if capped else ""

@@ -1,0 +1,239 @@
+"""What the host spent in each op: its calls, its own time, and that of ops called inside, too.
+
+Only a capture tells: records are of what ran on the GPU. Ops go by their own names at any depth,
+as in `key_averages()` of torch.profiler: `linear` is a call, and the `addmm` inside of it is one.
+A range alone in one of the same name is the same call; so is PyTorch's own range in a marker.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import marker, schema
+from pyprof.analysis.time import host_api
+from pyprof.arrays import NONE, ints, used
+from pyprof.marker import Kind
+from pyprof.parse.ranges import nesting, range_names, texts
+from pyprof.parse.ranges.range_stacks import mod_and_op, user_line, user_trace
+from pyprof.prof.group import add_up
+from pyprof.prof.op_names import op_name
+from pyprof.records.records import combinations, number_combinations, totals
+
+if TYPE_CHECKING:
+    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.inputs.source import Source
+    from pyprof.parse.ranges.nesting import Nest
+    from pyprof.records.records import Records
+    from pyprof.schema import Capture
+
+SUMS = {"cpu_calls": "sum", "cpu_self": "sum", "cpu_total": "sum", "launches": "sum"}
+"""What is added up for each op, times in ns."""
+
+_KEYS = ["op", "line"]
+
+NOTHING = pa.schema(
+    {**dict.fromkeys(_KEYS, pa.string()), **dict.fromkeys(SUMS, pa.int64())}
+).empty_table()
+"""Of no op at all."""
+
+UNKNOWN = "only captures with ranges of ops tell it"
+"""Why it is not known what the host spent."""
+
+_ENGINE = "evaluate_function: "
+"""Before the names of nodes: what autograd's engine does around them."""
+_OPS = (Kind.OP, Kind.SEQ, Kind.OPTIMIZER)
+_RANK = np.full(len(Kind), NONE, np.int8)
+for _place, _kind in enumerate((Kind.STEP, Kind.USER, Kind.OP, Kind.OPTIMIZER, Kind.SEQ)):
+    _RANK[_kind] = _place  # of ranges with equal bounds: which encloses which
+
+
+class _Ranges(NamedTuple):
+    """Ranges of ops and those that the user named, nested."""
+
+    nest: Nest
+    kind: Integers
+    name: Integers
+    """Number of the op's name; NONE for what is no op."""
+    names: list[str]
+    line: Integers
+    """Number of the line that called it; NONE where no stack says."""
+    lines: list[str]
+
+
+def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table | None:
+    """Total the calls of each op, or those that began in a span; None where no ranges name any.
+
+    Returns what `SUMS` names for each `op` and `line` that called it, small enough to send;
+    `launches` counts the rows that these calls launched, whatever op they count for.
+    """
+    if source.capture is None:
+        return None
+    ranges = op_ranges(source.capture)
+    if not ranges.names:
+        return None
+    return _totals(ranges, _launches(ranges.nest, source.table.records, source.capture), within)
+
+
+def _totals(ranges: _Ranges, launches: Integers, within: tuple[int, int] | None) -> pa.Table:
+    nest, number = ranges.nest, ranges.name
+    if within is not None:
+        inside = (nest.start >= within[0]) & (nest.start < within[1])
+        number = np.where(inside, number, np.int32(NONE))
+    first, cell = combinations(number, ranges.line)
+    cell = np.where(number == NONE, NONE, cell)
+    once = np.where(_again(ranges), NONE, cell)
+    length = nest.end - nest.start
+    count = len(first) + 1  # the last is NONE
+    sums = (
+        np.bincount(once + 1, minlength=count)[1:],
+        totals(cell, _own(nest.parent, length), count),
+        totals(once, length, count),
+        totals(cell, launches, count),
+    )
+    shown = np.flatnonzero(number[first] != NONE)  # in the order of their first calls
+    op, line = number[first[shown]], ranges.line[first[shown]]
+    keys = (
+        pa.array(ranges.names, pa.string()).take(pa.array(op)),
+        pa.array([*ranges.lines, None], pa.string()).take(pa.array(line % (len(ranges.lines) + 1))),
+    )
+    columns = {name: pa.array(each[shown]) for name, each in zip(SUMS, sums, strict=True)}
+    return pa.table({**dict(zip(_KEYS, keys, strict=True)), **columns})
+
+
+def by_op(host: pa.Table) -> pa.Table:
+    """Total what `host_ops` gives by op alone; `line` is that of most of its own time."""
+    order = [("cpu_self", "descending"), ("line", "ascending")]
+    line_of_op: dict[str, str | None] = {}
+    for row in host.select(["op", "line", "cpu_self"]).sort_by(order).to_pylist():
+        line_of_op.setdefault(row["op"], row["line"])
+    ops = add_up(host.drop_columns(["line"]), ["op"], SUMS)
+    lines = [line_of_op[op] for op in ops.column("op").to_pylist()]
+    return ops.append_column("line", pa.array(lines, pa.string()))
+
+
+def merge_host_ops(a: pa.Table | None, b: pa.Table | None) -> pa.Table | None:
+    """Make the totals of two captures those of both; None where one of them is not known."""
+    if a is None or b is None:
+        return None
+    return add_up(pa.concat_tables([a, b]), _KEYS, SUMS)
+
+
+def op_ranges(capture: Capture) -> _Ranges:
+    """Read the ranges of ops, and what the user named around them, and nest them."""
+    ranges = capture.ranges
+    code, templates, kind_of = texts.read_templates(ranges)
+    kind = np.where(range_names.of_library(ranges), np.int8(Kind.CONTEXT), kind_of[code])
+    start, end = (ints(ranges.column(name)) for name in ("start", "end"))
+    nested = np.asarray(pc.fill_null(ranges.column("style"), NONE)) == schema.NESTED
+    timed = nested & (end >= start)
+    rows = np.flatnonzero((_RANK[kind] != NONE) & timed).astype(np.int32)
+    stacks = np.flatnonzero((kind == Kind.TRACE) & timed).astype(np.int32)
+    del nested, timed  # all ranges are many
+    thread = np.asarray(pc.fill_null(ranges.column("thread"), NONE))
+    nest = nesting.nest(
+        thread.take(rows),
+        start.take(rows),
+        end.take(rows),
+        lambda: _ranks(ints(ranges.column("op_id"))[rows], _RANK[kind[rows]]),
+    )
+    around = nesting.nest(
+        thread.take(stacks), start.take(stacks), end.take(stacks), lambda: np.arange(len(stacks))
+    )
+    del thread, start, end
+    line_of_template, lines = _lines(templates, used([code.take(stacks)], len(templates)))
+    line_of_stack = line_of_template.take(code.take(stacks.take(around.order)))
+    leaf = nesting.innermost(around, nest.thread, nest.start, nest.end)
+    line = np.append(line_of_stack, np.int32(NONE)).take(leaf)  # NONE is the last
+    rows = rows.take(nest.order)
+    kind, code = kind.take(rows), code.take(rows)
+    numbers: dict[str, int] = {}
+    number_of_template = np.full(len(templates) + 1, NONE, np.int32)
+    used_templates = used([code], len(templates))
+    for place in used_templates[np.isin(kind_of[used_templates], _OPS)].tolist():
+        name = _name(templates[place], Kind(int(kind_of[place])))
+        if name is not None:
+            number_of_template[place] = numbers.setdefault(name, len(numbers))
+    return _Ranges(nest, kind, number_of_template.take(code), [*numbers], line, lines)
+
+
+def _lines(templates: list[str], stacks: Ints) -> tuple[Integers, list[str]]:
+    """Number the lines of the user's that stacks end with; NONE for what names none."""
+    numbers: dict[str, int] = {}
+    line_of_template = np.full(len(templates) + 1, NONE, np.int32)
+    for place in stacks.tolist():
+        line = user_line(user_trace(marker.decode_trace(templates[place])))
+        if line is not None:
+            line_of_template[place] = numbers.setdefault(line, len(numbers))
+    return line_of_template, [*numbers]
+
+
+def _ranks(op_id: Ints, rank: Integers) -> Ints:
+    """Rank ranges by what they are, then by their ids, which rise inward."""
+    tiebreak = np.empty(len(rank), np.int64)
+    tiebreak[np.lexsort((op_id, rank))] = np.arange(len(rank))
+    return tiebreak
+
+
+def _name(text: str, kind: Kind) -> str | None:
+    """Name an op as the column `op` does; None for what is none."""
+    if kind == Kind.SEQ:
+        decoded = marker.decode_seq(text)
+        name = op_name(*mod_and_op(decoded.node))
+        return name if decoded.node == decoded.name else f"{_ENGINE}{name}"
+    if kind == Kind.OPTIMIZER:
+        return None if text == marker.CLOSURE else text.partition("#")[2] or None
+    call = marker.decode_op(text) if kind == Kind.OP else None
+    return None if call is None or call.op in marker.NOT_OPS else op_name(call.mod, call.op)
+
+
+def _own(parent: Integers, length: Ints) -> Ints:
+    """Take from each range's length that of what lies directly in it."""
+    own = np.append(length, 0)  # the last is around those at the top
+    np.subtract.at(own, parent, length)
+    return own[:-1]
+
+
+def _again(ranges: _Ranges) -> Mask:
+    """Tell which ranges are the call that the range around them is."""
+    parent = ranges.nest.parent
+    inside = parent != NONE
+    alone = (np.bincount(parent[inside], minlength=len(parent)) == 1)[parent]
+    marked = (ranges.kind[parent] == Kind.OP) & (ranges.kind != Kind.OP)
+    same = (ranges.name == ranges.name[parent]) & (ranges.name != NONE)
+    return np.asarray(inside & same & (alone | marked), bool)
+
+
+def _launches(nest: Nest, records: Records, capture: Capture) -> Integers:
+    """Count the rows that were launched in each range, at any depth."""
+    begin, end = host_api.launches(records)
+    thread = _threads(records, capture)
+    launched = (begin != NONE) & (thread != NONE)
+    if not launched.all():
+        thread, begin, end = thread[launched], begin[launched], end[launched]
+    leaf = nesting.innermost(nest, thread, begin, end)
+    del launched, thread, begin, end  # as long as rows are many
+    count = np.bincount(leaf[leaf != NONE], minlength=len(nest.parent)).astype(np.int32)
+    del leaf
+    levels = [ranges for _, ranges in nesting.by_value(nest.depth)]
+    for level in reversed(levels[1:]):
+        np.add.at(count, nest.parent[level], count[level])
+    return count
+
+
+def _threads(records: Records, capture: Capture) -> Integers:
+    """Give the row of `threads` that launched each row; NONE where that is not known."""
+    captured = [ints(capture.threads.column(name)) for name in ("pid", "tid")]
+    both = [np.concatenate(pair) for pair in zip(captured, _launchers(records), strict=True)]
+    number = number_combinations(*both)
+    row = np.full(int(number.max(initial=0)) + 1, NONE, np.int32)
+    count = len(captured[0])
+    row[number[:count]] = np.arange(count)
+    return row[number[count:]]
+
+
+def _launchers(records: Records) -> list[Ints]:
+    return [records.numpy(name) for name in ("pid", "tid")]

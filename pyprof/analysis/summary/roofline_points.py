@@ -1,0 +1,282 @@
+"""Points and roofs of the roofline: ops by kernel, where both costs are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from pyprof.analysis.summary.overview import gpus
+from pyprof.analysis.time.steps import chosen_rows
+from pyprof.errors import PyprofError
+from pyprof.gpu.roofline import NS_PER_S
+from pyprof.inputs.source import each_once
+from pyprof.prof.group import add_up, add_up_rows
+from pyprof.prof.kernels.counter_rates import dram_bytes
+from pyprof.prof.processor import GPU, processor
+from pyprof.render.text.formatting import duration, number, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.inputs.source import Source
+    from pyprof.prof.table import Table
+
+UNKNOWN = "unknown"
+BOUNDS = {"compute": "#3b82c4", "memory": "#d9822b", "latency": "#9a9a9a", UNKNOWN: "#4c9f70"}
+"""What limits an op, and its colour in every chart."""
+
+_KEYS = ("op", "dir", "kernel", "bound")
+_KEYS_BY_LINE = (*_KEYS, "line")
+_SUMS = dict.fromkeys(
+    ("ns", "flops", "bytes", "eff_ns", "eff_known_ns", "dram", "dram_flops"), "sum"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One op by one kernel."""
+
+    op: str | None
+    dir: str | None
+    kernel: str
+    bound: str | None
+    line: str | None
+    """That of most of its time."""
+    lines: int
+    """How many there are."""
+    efficiency: float | None
+    """Share of the roofline, weighed by time, as of ops."""
+    intensity: float
+    """FLOP a byte."""
+    flops_per_s: float
+    share: float
+    """Of the summed GPU time, 0 to 1."""
+    time: str
+    rate: str
+    measured: float | None = None
+    """Its intensity by the DRAM traffic that counters measured, FLOP a byte."""
+
+    @property
+    def name(self) -> str:
+        """Name the op, for people."""
+        return f"{self.op or '-'}{' (backward)' if self.dir == 'bprop' else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """A peak of arithmetic over one of bandwidth."""
+
+    flops_per_s: float
+    bytes_per_s: float
+    label: str
+
+    @property
+    def ridge(self) -> float:
+        """The intensity at which both limit alike, FLOP a byte."""
+        return self.flops_per_s / self.bytes_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class Achieved:
+    """What a roofline is drawn from: sums over rows. Those of several captures add up."""
+
+    ops: pa.Table
+    """A row for each op by kernel and line that does arithmetic on memory; see `_KEYS_BY_LINE`
+    and `_SUMS`."""
+    whole_ns: int
+    """Of all rows."""
+    roofs: Mapping[Roof, float]
+    """Time in ns of the arithmetic that is measured against each."""
+
+    def plus(self, other: Achieved) -> Achieved:
+        """Add what other rows achieved."""
+        return Achieved(
+            add_up(pa.concat_tables([self.ops, other.ops]), _KEYS_BY_LINE, _SUMS),
+            self.whole_ns + other.whole_ns,
+            _added(chain(self.roofs.items(), other.roofs.items())),
+        )
+
+
+def achieved(table: Table, rows: Mask | None) -> Achieved:
+    """Total all rows, or those chosen."""
+    chosen = np.ones(len(table.duration_ns), bool) if rows is None else rows
+    ns = table.duration_ns[chosen]
+    return Achieved(_ops(table, chosen), int(ns.sum()), _added(_weights(table, chosen)))
+
+
+def _ops(table: Table, chosen: Mask) -> pa.Table:
+    costs = table.costs
+    works = chosen & (costs.flops > 0) & (costs.bytes > 0) & (table.duration_ns > 0)
+    keys = {name: table.numbered(name) for name in _KEYS_BY_LINE}
+    return add_up_rows(keys, _numbers(table), works)
+
+
+def _numbers(table: Table) -> Iterator[tuple[str, Ints | Floats]]:
+    """Give what `_SUMS` names of each row, one after the other."""
+    costs, share = table.costs, table.roofline.share
+    yield "ns", table.duration_ns
+    yield "flops", costs.flops.astype(float)
+    yield "bytes", costs.bytes.astype(float)
+    yield "eff_ns", np.where(np.isnan(share), 0, share * table.duration_ns)
+    yield "eff_known_ns", table.duration_ns * ~np.isnan(share)
+    traffic = dram_bytes(table)
+    is_measured = np.isfinite(traffic)
+    yield "dram", np.where(is_measured, traffic, 0.0)
+    yield "dram_flops", np.where(is_measured, costs.flops, 0.0)
+
+
+def _weights(table: Table, chosen: Mask) -> Iterator[tuple[Roof, float]]:
+    index, judged = table.judged
+    time = table.duration_ns.astype(float) * (chosen & (table.costs.flops > 0))
+    for entry, weight in zip(judged, np.bincount(index, time, len(judged)).tolist(), strict=True):
+        flops, memory = entry.flops_peak, entry.bandwidth_peak
+        if weight and flops is not None and memory is not None:
+            label = f"{number(flops.value / 1e12)} TFLOP/s {flops.label}"
+            yield Roof(flops.value, memory.value, label), weight
+
+
+def _added(weights: Iterable[tuple[Roof, float]]) -> dict[Roof, float]:
+    weight_by_roof: dict[Roof, float] = {}
+    for roof, weight in weights:
+        weight_by_roof[roof] = weight_by_roof.get(roof, 0.0) + weight
+    return weight_by_roof
+
+
+def points(achieved: Achieved, limit: int) -> list[Point]:
+    """Give the ops, the longest first."""
+    order = [("ns", "descending"), *((name, "ascending") for name in _KEYS)]
+    total_ns = max(achieved.whole_ns, 1)
+    lines = _lines(achieved.ops)
+    summed = add_up(achieved.ops, _KEYS, _SUMS).sort_by(order)
+    return [
+        _point(row, total_ns, lines[tuple(row[name] for name in _KEYS)])
+        for row in summed.slice(0, limit).to_pylist()
+    ]
+
+
+def _lines(ops: pa.Table) -> dict[tuple[str | None, ...], list[str | None]]:
+    """Give the lines of each point, that of most time first."""
+    lines: dict[tuple[str | None, ...], list[str | None]] = {}
+    rows = ops.sort_by([("ns", "descending"), ("line", "ascending")])
+    for *key, line in zip(*(rows.column(name).to_pylist() for name in _KEYS_BY_LINE), strict=True):
+        lines.setdefault(tuple(key), []).append(line)
+    return lines
+
+
+def colours(points: Sequence[Point]) -> dict[str, str]:
+    """Give the colours of what bounds these points."""
+    used = {point.bound or UNKNOWN for point in points}
+    return {bound: colour for bound, colour in BOUNDS.items() if bound in used}
+
+
+def _point(row: dict[str, Any], total_ns: int, lines: Sequence[str | None]) -> Point:
+    flops_per_s = row["flops"] / row["ns"] * NS_PER_S
+    bytes_per_s = row["bytes"] / row["ns"] * NS_PER_S
+    share = row["ns"] / total_ns
+    return Point(
+        op=row["op"],
+        dir=row["dir"],
+        kernel=row["kernel"],
+        bound=row["bound"],
+        line=lines[0],
+        lines=len(lines),
+        efficiency=row["eff_ns"] / row["eff_known_ns"] if row["eff_known_ns"] else None,
+        intensity=row["flops"] / row["bytes"],
+        flops_per_s=flops_per_s,
+        share=share,
+        time=f"{duration(row['ns'])}, {percent(share)} %",
+        rate=f"{number(flops_per_s / 1e12)} TFLOP/s, {number(bytes_per_s / 1e9)} GB/s",
+        measured=row["dram_flops"] / row["dram"] if row["dram"] else None,
+    )
+
+
+def roofs(achieved: Achieved, limit: int) -> list[Roof]:
+    """Give the peaks that the rows are measured against, those of most time first."""
+    ordered = sorted(achieved.roofs, key=lambda roof: (-achieved.roofs[roof], roof.label))
+    by_peaks: dict[tuple[float, float], Roof] = {}
+    for roof in ordered:
+        by_peaks.setdefault((roof.flops_per_s, roof.bytes_per_s), roof)
+    return list(by_peaks.values())[:limit]
+
+
+# What a roofline shows: its points, its roofs, and how much of the GPU time they stand for.
+
+
+_MOST_ROOFS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One roofline; at least one point."""
+
+    title: str
+    points: list[Point]
+    """The longest first."""
+    roofs: list[Roof]
+    """Those of most time first; none for a device of which nothing is known."""
+    processor: str = GPU
+    """Whose time it is."""
+
+    @property
+    def summary(self) -> str:
+        """Say how much is drawn, and why there may be no roof."""
+        share = sum(point.share for point in self.points)
+        text = f"{len(self.points)} ops, {100 * share:.1f} % of {self.processor} time"
+        if self.roofs:
+            return text
+        return (
+            f"{text}; no peaks known for the device: use --gpu, --peak-flops or,"
+            " after pyprof peaks --measure, --measured"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineSums:
+    """What a chart is made from, small enough to send; that of several captures makes one."""
+
+    gpus: tuple[str | None, ...]
+    asked: str | None
+    """The device whose peaks stand for theirs."""
+    achieved: Achieved
+    warnings: tuple[str, ...]
+
+    def chart(self, limit: int) -> Chart:
+        """Give the ops that do arithmetic on memory, at most `limit`.
+
+        Raises PyprofError where there is none: an op needs FLOPs and bytes, both known.
+        """
+        op_points = points(self.achieved, limit)
+        if not op_points:
+            raise PyprofError(
+                "no op in this file has known FLOPs and bytes; see the column why of pyprof prof"
+            )
+        names = ", ".join(name for name in self.gpus if name) or "a GPU without a name"
+        title = f"{names}, against {self.asked}" if self.asked else names
+        return Chart(title, op_points, roofs(self.achieved, _MOST_ROOFS), processor(self.gpus))
+
+
+def summarise_roofline(source: Source, chosen: str | None = None) -> RooflineSums:
+    """Sum up a capture, or the steps of it that `chosen` (`3:`) names.
+
+    Raises click.BadParameter where it names none.
+    """
+    table = source.table
+    op_work = achieved(table, chosen_rows(source, chosen))
+    return RooflineSums(
+        gpus(source), table.override.gpu, op_work, (*table.source.warnings, *table.doubts)
+    )
+
+
+def merge_rooflines(a: RooflineSums, b: RooflineSums) -> RooflineSums:
+    """Sum up two sets of captures from what was found of each."""
+    return RooflineSums(
+        each_once(a.gpus, b.gpus),
+        a.asked,
+        a.achieved.plus(b.achieved),
+        each_once(a.warnings, b.warnings),
+    )

@@ -1,0 +1,108 @@
+"""Python stack, op and kernel of each row as one stack of frames, each distinct one once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pyprof.arrays import ints
+from pyprof.parse.ranges.range_stacks import file_and_line
+from pyprof.prof.columns.standard import COLUMNS
+from pyprof.prof.op_names import qualified
+from pyprof.records.records import combinations, totals
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from pyprof.prof.table import Table
+
+
+class Frame(NamedTuple):
+    """One level of a stack: a line of Python, or an op or kernel, which have no file."""
+
+    file: str
+    line: int
+    name: str
+    """Empty for a line: what it is called its file tells, where that is at hand."""
+
+
+Stack = tuple[Frame, ...]
+
+NO_FILE = "~"
+"""The file of what has none, as pstats writes it for built-in functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stacks:
+    """The stack of every row, outermost frame first: source lines, then the op, then the kernel."""
+
+    of_row: NDArray[np.int64]
+    distinct: list[Stack]
+
+
+def stacks(table: Table) -> Stacks:
+    """Give each row's stack; a backward kernel has that of its forward call."""
+    trace = table.own_or_forward("trace")
+    mod, op = (COLUMNS[name].values(table) for name in ("mod", "op"))
+    named = {name: _codes(values) for name, values in (("mod", mod), ("op", op))}
+    kernel = table.records.coded("kShortName")
+    parts = (trace.index, named["mod"][0], named["op"][0], kernel.index)
+    first, key = combinations(*parts)
+    together = np.lexsort([part[first] for part in reversed(parts)])  # those of one line, one op
+    number_of_stack: dict[Stack, int] = {}
+    place = np.zeros(len(first), np.int64)
+    for number, row in zip(together.tolist(), first[together].tolist(), strict=True):
+        lines = trace.values[trace.index[row]] if trace.index[row] >= 0 else []
+        names = (named[name][1][named[name][0][row]] for name in ("mod", "op"))
+        stack = (
+            *(_source_line(line) for line in lines or ()),
+            *_op(*names),
+            Frame(NO_FILE, 0, kernel.values[kernel.index[row]]),
+        )
+        place[number] = number_of_stack.setdefault(stack, len(number_of_stack))
+    return Stacks(place[key], list(number_of_stack))
+
+
+StackSums = dict[Stack, tuple[int, int]]
+"""Rows and time in ns of each stack."""
+
+
+def sums(table: Table) -> StackSums:
+    """Sum up the rows of each stack."""
+    row_stacks = stacks(table)
+    count = np.bincount(row_stacks.of_row, minlength=len(row_stacks.distinct)).tolist()
+    total = totals(row_stacks.of_row, table.duration_ns, len(row_stacks.distinct)).tolist()
+    return dict(zip(row_stacks.distinct, zip(count, total, strict=True), strict=True))
+
+
+def merge_sums(a: StackSums, b: StackSums) -> StackSums:
+    """Sum up two sets of captures from what was found of each."""
+    added = dict(a)
+    for stack, (rows, time_ns) in b.items():
+        before = added.get(stack, (0, 0))
+        added[stack] = (before[0] + rows, before[1] + time_ns)
+    return added
+
+
+def _codes(values: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:
+    """Number a text column's values; null is the last of the list, at -1."""
+    coded = values.dictionary_encode()
+    if hasattr(coded, "combine_chunks"):
+        coded = coded.combine_chunks()
+    index = ints(coded.indices)
+    return index, [*coded.dictionary.to_pylist(), None]
+
+
+def _source_line(text: str) -> Frame:
+    """Split `file.py:12`; a text of another form is a file without a line."""
+    file_and_number = file_and_line(text)
+    return Frame(*file_and_number, "") if file_and_number else Frame(text, 0, "")
+
+
+def _op(mod: str | None, op: str | None) -> Stack:
+    if op is None:
+        return ()
+    return (Frame(NO_FILE, 0, qualified(mod, op)),)

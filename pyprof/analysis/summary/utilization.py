@@ -1,0 +1,371 @@
+"""MFU, HFU and MBU: how much of what the GPUs could do in the time the model's work is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.analysis.summary.phases import said
+from pyprof.analysis.time.timeline import COMPUTE, sorts
+from pyprof.prof.apportion import UNKNOWN
+from pyprof.prof.columns import step_columns
+from pyprof.prof.coverage import is_kernel
+from pyprof.records.records import number_combinations, totals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyprof.analysis.time.steps import Steps
+    from pyprof.analysis.time.timeline import Timeline
+    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.gpu.peaks import Rate
+    from pyprof.prof.table import Table
+
+LEAST_KNOWN = 0.8
+"""Share of GPU time with known FLOPs (for MBU, bytes) below which nothing is said of all of it."""
+_NANO = 1e9
+_DECODE = "decode"
+
+
+@dataclass(frozen=True, slots=True)
+class StepShares:
+    """How near one step came to the peaks; None where a peak, or much of its work, is unknown."""
+
+    mfu: float | None = None
+    hfu: float | None = None
+    mbu: float | None = None
+    """Of a decode step; None for any other."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepWork:
+    """What was computed, and in decode steps moved, in each step, on all GPUs together."""
+
+    model_flops: Floats
+    hardware_flops: Floats
+    busy_ns: Floats
+    compute_ns: Floats
+    flops_known_ns: Floats
+    """Part of `compute_ns` whose FLOPs are known."""
+    decode_bytes: Floats
+    bytes_known_ns: Floats
+    """GPU time of work of decode steps whose bytes are known."""
+    gpus: int = 0
+
+    def shares(
+        self, step: int, duration_ns: int, peak_flops: float | None, peak_bandwidth: float | None
+    ) -> StepShares:
+        """Compare a step with the peaks of one GPU."""
+        if step >= len(self.busy_ns) or duration_ns <= 0:
+            return StepShares()
+
+        def share(
+            amounts: Floats, known_ns: Floats, all_ns: Floats, peak: float | None
+        ) -> float | None:
+            if peak is None or not known_ns[step] >= LEAST_KNOWN * all_ns[step] > 0:
+                return None
+            return float(amounts[step]) * _NANO / duration_ns / self.gpus / peak
+
+        return StepShares(
+            share(self.model_flops, self.flops_known_ns, self.compute_ns, peak_flops),
+            share(self.hardware_flops, self.flops_known_ns, self.compute_ns, peak_flops),
+            share(self.decode_bytes, self.bytes_known_ns, self.busy_ns, peak_bandwidth),
+        )
+
+    def plus(self, other: StepWork) -> StepWork:
+        """Add other GPUs' work; of the steps of one alone, the others' part is not known."""
+        both = min(len(self.busy_ns), len(other.busy_ns))
+        if not self.gpus or not other.gpus:
+            return self if self.gpus else other
+        sums: dict[str, Floats] = {
+            name: getattr(self, name)[:both] + getattr(other, name)[:both] for name in _AMOUNTS
+        }
+        return StepWork(**sums, gpus=self.gpus + other.gpus)
+
+
+_AMOUNTS = tuple(each.name for each in fields(StepWork) if each.name != "gpus")
+NO_STEPS = StepWork(**{name: np.zeros(0) for name in _AMOUNTS}, gpus=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Utilization:
+    """FLOPs and bytes of some work, and the time in which GPUs did it; sums, which add up."""
+
+    model_flops: int = 0
+    """Without forward work that the backward pass did again."""
+    hardware_flops: int = 0
+    wall_ns: int = 0
+    """Of all GPUs together."""
+    compute_ns: int = 0
+    """GPU time of kernels that compute: no copies, fills and collectives."""
+    flops_known_ns: int = 0
+    """Part of `compute_ns` whose FLOPs are known."""
+    flops_by_peak: Mapping[Rate, float] = field(default_factory=dict)
+    """FLOPs by the peak of one GPU for their type, and the units that they were done on."""
+    decode_bytes: int = 0
+    decode_wall_ns: int = 0
+    decode_busy_ns: int = 0
+    bytes_known_ns: int = 0
+    """Of `decode_busy_ns`."""
+    bytes_by_bandwidth: Mapping[Rate, float] = field(default_factory=dict)
+    """Bytes of decode steps by the bandwidth of the memory of one GPU."""
+    steps: StepWork = field(default=NO_STEPS, compare=False)
+    left_out: str = ""
+    """Why nothing was measured, if so."""
+
+    @property
+    def peak_flops(self) -> float | None:
+        """The peak in FLOP/s that most FLOPs are measured against; None if unknown."""
+        rate = _most_used(self.flops_by_peak)
+        return rate and rate.value
+
+    @property
+    def peak_flops_label(self) -> str:
+        """Name that peak; "" if unknown."""
+        rate = _most_used(self.flops_by_peak)
+        return rate.label if rate else ""
+
+    @property
+    def peak_bandwidth(self) -> float | None:
+        """The bandwidth that most bytes of decode steps are measured against; None if unknown."""
+        rate = _most_used(self.bytes_by_bandwidth)
+        return rate and rate.value
+
+    @property
+    def peak_bandwidth_label(self) -> str:
+        """Name that bandwidth; "" if unknown."""
+        rate = _most_used(self.bytes_by_bandwidth)
+        return rate.label if rate else ""
+
+    @property
+    def known(self) -> float:
+        """Share of compute time whose FLOPs are known; 1 if nothing computes."""
+        return self.flops_known_ns / self.compute_ns if self.compute_ns else 1.0
+
+    @property
+    def mfu(self) -> float | None:
+        """Model FLOPs over what the peak allows; None where that cannot be said, as `why` says."""
+        return self._share(self.model_flops)
+
+    @property
+    def hfu(self) -> float | None:
+        """The same of all FLOPs that were done."""
+        return self._share(self.hardware_flops)
+
+    @property
+    def why(self) -> str:
+        """Say why MFU and HFU are not known; "" where they are."""
+        if self.left_out:
+            return self.left_out
+        if self.known < LEAST_KNOWN:
+            return f"FLOPs of only {100 * self.known:.1f} % of compute time are known"
+        if not self.hardware_flops:
+            part = "" if self.known == 1 else f" in the {100 * self.known:.1f} % that is known"
+            return f"no FLOPs were executed{part}"
+        if self.peak_flops is None:
+            return "the device's peak is unknown"
+        return "" if self.wall_ns else "no times were recorded"
+
+    @property
+    def mbu(self) -> float | None:
+        """Bytes of decode steps over what the memory could move in them; None where not known."""
+        known = self.bytes_known_ns >= LEAST_KNOWN * self.decode_busy_ns > 0
+        if not known or self.peak_bandwidth is None or not self.decode_wall_ns:
+            return None
+        return self.decode_bytes * _NANO / self.decode_wall_ns / self.peak_bandwidth
+
+    def of_step(self, step: int, duration_ns: int) -> StepShares:
+        """Compare a step with the same peaks; it may be known where the mean of all is not."""
+        return self.steps.shares(step, duration_ns, self.peak_flops, self.peak_bandwidth)
+
+    def of_steps(self, duration_ns: Sequence[int]) -> list[StepShares]:
+        """Compare every step, in order."""
+        return [self.of_step(place, took) for place, took in enumerate(duration_ns)]
+
+    def _share(self, flops: int) -> float | None:
+        if self.why or self.peak_flops is None:
+            return None
+        return flops * _NANO / self.wall_ns / self.peak_flops
+
+    def plus(self, other: Utilization) -> Utilization:
+        """Add other GPUs' work."""
+        sums = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in (
+                *("model_flops", "hardware_flops", "wall_ns", "compute_ns", "flops_known_ns"),
+                *("decode_bytes", "decode_wall_ns", "decode_busy_ns", "bytes_known_ns"),
+            )
+        }
+        return replace(
+            self,
+            **sums,
+            flops_by_peak=_sum(self.flops_by_peak, other.flops_by_peak),
+            bytes_by_bandwidth=_sum(self.bytes_by_bandwidth, other.bytes_by_bandwidth),
+            steps=self.steps.plus(other.steps),
+            left_out=self.left_out or other.left_out,
+        )
+
+
+def _sum(a: Mapping[Rate, float], b: Mapping[Rate, float]) -> Mapping[Rate, float]:
+    return {rate: a.get(rate, 0.0) + b.get(rate, 0.0) for rate in (*a, *b)}
+
+
+def _most_used(amount_by_rate: Mapping[Rate, float]) -> Rate | None:
+    return max(
+        amount_by_rate,
+        key=lambda rate: (amount_by_rate[rate], rate.value, rate.label),
+        default=None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseWork:
+    """What was computed in one part of the step, while GPUs worked on it."""
+
+    model_flops: int
+    busy_ns: int
+    compute_ns: int
+    flops_known_ns: int
+    """Part of `compute_ns` whose FLOPs are known."""
+
+    def mfu(self, peak_flops: float | None) -> float | None:
+        """Return the share of a peak; None if that, or the FLOPs of much work, are not known."""
+        known = self.flops_known_ns >= LEAST_KNOWN * self.compute_ns
+        if peak_flops is None or not known or not self.busy_ns:
+            return None
+        return self.model_flops * _NANO / self.busy_ns / peak_flops
+
+    def plus(self, other: PhaseWork) -> PhaseWork:
+        """Add other work."""
+        return PhaseWork(
+            self.model_flops + other.model_flops,
+            self.busy_ns + other.busy_ns,
+            self.compute_ns + other.compute_ns,
+            self.flops_known_ns + other.flops_known_ns,
+        )
+
+
+def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, PhaseWork]:
+    """Sum up the work of rows, or those chosen, by the part of the step that they are of."""
+    phase = step_columns.phases(table)
+    names = [*dict.fromkeys([*parts, ""])]
+    place = {name: number for number, name in enumerate(names)}
+    place_of = [place.get(name or "", len(names)) for name in (*phase.values, None)]
+    part = np.array(place_of).take(phase.index)  # of other names: the last
+    flops, duration = table.costs.flops, table.duration_ns
+    known, computing = flops != UNKNOWN, _computing(table)
+    counted = known & (table.records.numpy("recomputed") != 1)
+    chosen = np.ones(len(part), bool) if rows is None else rows
+    count = np.bincount(part[chosen], minlength=len(names))
+    sums = (
+        totals(part[added], values[added], len(names) + 1).tolist()
+        for values, added in (
+            (flops, counted & chosen), (duration, chosen),
+            (duration, computing & chosen), (duration, computing & known & chosen),
+        )
+    )  # fmt: skip
+    work = dict(zip(names, map(PhaseWork, *sums), strict=False))
+    return {name: work[name] for name in (*parts, "") if count[place[name]]}
+
+
+def utilization(
+    table: Table, loop_steps: Steps, chosen: tuple[int, int] | None, timed: Timeline | None
+) -> Utilization:
+    """Measure the chosen steps, else those after warm-up; everything if these are guessed."""
+    averaged = chosen or (None if loop_steps.guessed else loop_steps.steady)
+    if averaged is None:
+        rows = np.ones(table.records.rows, bool)
+        wall_ns = sum(device.span_ns for device in timed.devices) if timed else 0
+        return _measured(table, rows, wall_ns, None, 0)
+    rows = np.asarray(loop_steps.rows(averaged))
+    gpus = _gpus(table, rows)
+    low, high = averaged
+    took = loop_steps.duration_ns[low:high]
+    decoding = np.array([step.phase == _DECODE for step in said(loop_steps)], bool)
+    work = _work_of_steps(table, loop_steps, np.flatnonzero(decoding), gpus)
+    steps = NO_STEPS if loop_steps.guessed else work
+    decode = decoding[low:high]
+    if not decode.any():
+        return replace(_measured(table, rows, int(took.sum()) * gpus, None, 0), steps=steps)
+    in_decode = np.isin(loop_steps.of_row, low + np.flatnonzero(decode))
+    wall_ns, decode_ns = (int(part.sum()) * gpus for part in (took, took[decode]))
+    usage = _measured(table, rows, wall_ns, rows & in_decode, decode_ns)
+    return replace(usage, steps=steps)
+
+
+def _work_of_steps(table: Table, loop_steps: Steps, decoding: Ints, gpus: int) -> StepWork:
+    inside = loop_steps.of_row >= 0
+    computing = inside & _computing(table)
+    known = inside & (table.costs.flops != UNKNOWN)
+    counted = known & (table.records.numpy("recomputed") != 1)
+    moved = np.isin(loop_steps.of_row, decoding) & (table.costs.bytes != UNKNOWN)
+
+    def by_step(rows: Mask, amount: Ints) -> Floats:
+        weights = amount[rows].astype(np.float64)
+        return np.bincount(loop_steps.of_row[rows], weights, len(loop_steps)).astype(np.float64)
+
+    flops, duration = table.costs.flops, table.duration_ns
+    return StepWork(
+        model_flops=by_step(counted, flops),
+        hardware_flops=by_step(known, flops),
+        busy_ns=by_step(inside, duration),
+        compute_ns=by_step(computing, duration),
+        flops_known_ns=by_step(computing & known, duration),
+        decode_bytes=by_step(moved, table.costs.bytes),
+        bytes_known_ns=by_step(moved, duration),
+        gpus=gpus,
+    )
+
+
+def _gpus(table: Table, rows: Mask) -> int:
+    """Count the GPUs, or processes on one, that some rows ran on."""
+    keys = (table.records.numpy(name)[rows] for name in ("device", "pid"))
+    return int(number_combinations(*keys).max(initial=-1)) + 1
+
+
+def _measured(
+    table: Table, rows: Mask, wall_ns: int, decode: Mask | None, decode_ns: int
+) -> Utilization:
+    costs, duration = table.costs, table.duration_ns
+    known = rows & (costs.flops != UNKNOWN)
+    again = known & (table.records.numpy("recomputed") == 1)
+    done, repeated = (int(costs.flops[part].sum()) for part in (known, again))
+    computing = rows & _computing(table)
+    usage = Utilization(
+        model_flops=done - repeated,
+        hardware_flops=done,
+        wall_ns=wall_ns,
+        compute_ns=int(duration[computing].sum()),
+        flops_known_ns=int(duration[computing & known].sum()),
+        flops_by_peak=_by_peak(table, known, "flops_peak", costs.flops),
+    )
+    if decode is None:
+        return usage
+    moved = decode & (costs.bytes != UNKNOWN)
+    return replace(
+        usage,
+        decode_bytes=int(costs.bytes[moved].sum()),
+        decode_wall_ns=decode_ns,
+        decode_busy_ns=int(duration[decode].sum()),
+        bytes_known_ns=int(duration[moved].sum()),
+        bytes_by_bandwidth=_by_peak(table, moved, "bandwidth_peak", costs.bytes),
+    )
+
+
+def _computing(table: Table) -> Mask:
+    """Find the rows that may execute FLOPs: all but copies, fills and collectives."""
+    return np.asarray(is_kernel(table.records) & (sorts(table.records) == COMPUTE))
+
+
+def _by_peak(table: Table, rows: Mask, name: str, amount: Ints) -> Mapping[Rate, float]:
+    """Sum an amount by the peak that it is measured against."""
+    number, judged = table.judged
+    weight = np.bincount(number[rows], amount[rows].astype(float), minlength=len(judged))
+    total: dict[Rate, float] = {}
+    for entry, part in zip(judged, weight.tolist(), strict=True):
+        rate = getattr(entry, name)
+        if rate is not None and part:
+            total[rate] = total.get(rate, 0.0) + part
+    return total

@@ -1,0 +1,1 @@
+"""When a device worked and when it idled: timeline, steps, causes of idle time."""

@@ -1,0 +1,103 @@
+"""What passes between ops that were timed on the CPU: loading, ops without work, Python.
+
+Each instant has one cause, so that causes add up to the idle time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pyprof import marker
+from pyprof.analysis.summary.host_ops import op_ranges
+from pyprof.analysis.time.idle import DISPATCH, DISPATCH_NS, HOST, LOADING, OPS
+from pyprof.analysis.time.intervals import EMPTY, Intervals, union, union_of
+from pyprof.analysis.time.loading import loading_ranges
+from pyprof.arrays import NONE, ints
+from pyprof.marker import Kind
+from pyprof.parse.ranges import nesting, texts
+from pyprof.prof.columns.column_values import user_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.schema import Capture
+
+
+@dataclass(frozen=True, slots=True)
+class OpCalls:
+    """Calls of ops that lie in no other op's."""
+
+    thread: Integers
+    start: Ints
+    end: Ints
+    name: list[str]
+
+    def without_work(self, free: Intervals) -> Mask:
+        """Find calls during which no op worked, as views and `.item()`."""
+        length = self.end - self.start
+        return np.asarray((free.length_within(self.start, self.end) == length) & (length > 0))
+
+
+def outermost_calls(capture: Capture) -> OpCalls:
+    """Find the outermost ranges of ops."""
+    ranges = op_ranges(capture)
+    nest, named = ranges.nest, ranges.name != NONE
+    inside = np.zeros(len(named), bool)
+    for _, rows in [*nesting.by_value(nest.depth)][1:]:  # each level from that above it
+        inside[rows] = inside[nest.parent[rows]] | named[nest.parent[rows]]
+    rows = np.flatnonzero(named & ~inside)
+    names = [ranges.names[number] for number in ranges.name[rows].tolist()]
+    return OpCalls(nest.thread[rows], nest.start[rows], nest.end[rows], names)
+
+
+def lines(capture: Capture, calls: OpCalls) -> list[str | None]:
+    """Return the user's source line of each call; None where the capture has no stack of it."""
+    ranges = capture.ranges
+    code, templates, kind = texts.read_templates(ranges)
+    rows = np.flatnonzero(kind[code] == Kind.TRACE)
+    start, end = (ints(ranges.column(name))[rows] for name in ("start", "end"))
+    thread = np.asarray(pc.fill_null(ranges.column("thread"), NONE))[rows]
+    nest = nesting.nest(thread, start, end, lambda: np.arange(len(rows)))
+    leaf = nesting.innermost(nest, calls.thread, calls.start, calls.end)
+    line_of = {
+        place: user_line(marker.decode_trace(templates[place]))
+        for place in np.unique(code[rows]).tolist()
+    }
+    of_trace = code[rows[nest.order]]
+    return [None if place == NONE else line_of[of_trace[place]] for place in leaf.tolist()]
+
+
+def causes(free: Intervals, capture: Capture | None) -> Mapping[str, Intervals]:
+    """Split the time in which no op worked by cause; the sets are disjoint and together are it.
+
+    Without the capture, only how long a pause between two ops took tells its cause.
+    """
+    loading = without_work = in_ops = EMPTY
+    if capture is not None:
+        loading = union(union_of(*bounds) for bounds in loading_ranges(capture).values())
+        calls = outermost_calls(capture)
+        idle = calls.without_work(free)
+        without_work = free & union_of(calls.start[idle], calls.end[idle]) - loading
+        in_ops = union_of(calls.start, calls.end)
+    rest = free - loading - without_work
+    short, long = _by_length(rest - in_ops)
+    short_inside, long_inside = _by_length(rest & in_ops)
+    return {
+        LOADING: free & loading,
+        OPS: without_work | long_inside,
+        DISPATCH: short | short_inside,
+        HOST: long,
+    }
+
+
+def _by_length(pauses: Intervals) -> tuple[Intervals, Intervals]:
+    short = pauses.end - pauses.start <= DISPATCH_NS
+    return (
+        Intervals(pauses.start[short], pauses.end[short]),
+        Intervals(pauses.start[~short], pauses.end[~short]),
+    )

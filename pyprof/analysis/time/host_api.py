@@ -1,0 +1,154 @@
+"""What the host did in the CUDA API, process by process, as sets of time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof import schema
+from pyprof.analysis.time.intervals import EMPTY, Intervals, union, union_of
+from pyprof.arrays import ints
+from pyprof.parse.launches import launch_bounds
+from pyprof.parse.ranges.nesting import by_value
+from pyprof.records.records import distinct
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.records.records import Records
+    from pyprof.schema import Capture
+
+
+launches = launch_bounds
+
+SYNC, COPY, ALLOC, LOAD, LAUNCH = "sync", "copy", "alloc", "load", "launch"
+SORTS = (SYNC, COPY, ALLOC, LOAD, LAUNCH)
+"""What a call can be; of calls that overlap on several threads, the first explains the wait."""
+
+_NAMES = (
+    (SYNC, re.compile(r"Synchronize")),
+    (COPY, re.compile(r"^(?:cuda|cu|hip)Memcpy")),
+    (ALLOC, re.compile(r"Malloc|Free|HostAlloc|MemAlloc|HostRegister|MemMap|MemCreate")),
+    (LOAD, re.compile(r"^cu(?:Module|Library)(?:Load|Unload|GetKernel)|^cuInit")),
+    (LAUNCH, re.compile(r"Launch|Memset")),
+)
+_LOADS_NOTHING = re.compile(r"GraphLaunch|LaunchHostFunc|Memset")
+"""A graph's kernels were loaded when it was made; host functions and fills need no loading."""
+
+LOAD_NS = 1_000_000
+"""A kernel's launch that takes longer loads its code: CUDA loads lazily since 11.7."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """When a process was inside API calls of each sort; union over its threads."""
+
+    inside: Mapping[str, Intervals]
+
+    @property
+    def anywhere(self) -> Intervals:
+        """Give when it was inside any of these calls."""
+        return union(self.inside.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """API calls of the sorts above, in order of their start."""
+
+    pid: Ints
+    start: Ints
+    end: Ints
+    sort: Integers
+    """Index into SORTS."""
+    complete: bool
+    """False where only the calls are known that gave the GPU work: no synchronisation."""
+
+    def hosts(self) -> Mapping[int, Host]:
+        """Give the sets of each process that made some call."""
+        host_of_process = {}
+        for pid, rows in by_value(self.pid):
+            sets = {}
+            for place, name in enumerate(SORTS):
+                ours = rows[self.sort[rows] == place]
+                sets[name] = union_of(self.start[ours], self.end[ours]) if len(ours) else EMPTY
+            host_of_process[pid] = Host(sets)
+        return host_of_process
+
+
+SILENT = Host(dict.fromkeys(SORTS, EMPTY))
+"""A process of which no call is known."""
+
+
+def sort_of(name: str) -> str | None:
+    """Tell what an API call of this name does to the host; None for calls that do not matter."""
+    return next((sort for sort, pattern in _NAMES if pattern.search(name)), None)
+
+
+def calls(records: Records, capture: Capture | None) -> Calls:
+    """Give the API calls of a capture; without one, those that the records tell of."""
+    if capture is not None and capture.calls.num_rows:
+        return _captured(capture)
+    return _recorded(records)
+
+
+def _captured(capture: Capture) -> Calls:
+    table = capture.calls
+    names = table.column("name").combine_chunks()
+    texts = names.dictionary.to_pylist()
+    code = [SORTS.index(sort) if (sort := sort_of(text)) else -1 for text in texts]
+    loads = [sort_of(text) == LAUNCH and not _LOADS_NOTHING.search(text) for text in texts]
+    index = ints(names.indices)
+    sorted_as = np.array([*code, -1], np.int8)[index]
+    pid = ints(capture.threads.column("pid"))[ints(table.column("thread"))]
+    start, end = ints(table.column("start")), ints(table.column("end"))
+    long = np.array([*loads, False])[index] & (end - start > LOAD_NS)
+    sorted_as[long] = _LOAD
+    return _ordered(pid, start, end, sorted_as, complete=True)
+
+
+def _recorded(records: Records) -> Calls:
+    begin, end = launches(records)
+    sort = launch_sorts(records)
+    sort[(begin < 0) | ~called_itself(records)] = -1
+    return _ordered(records.numpy("pid"), begin, end, sort, complete=False)
+
+
+def launch_sorts(records: Records) -> Integers:
+    """Return what the call that launched each row does to the host, as an index into SORTS."""
+    begin, end = launches(records)
+    kind, replayed = records.coded("kind"), records.numpy("replay") >= 0
+    copy, kernel = (
+        np.array([*(name == schema.KINDS[number] for name in kind.values), False]).take(kind.index)
+        for number in (schema.MEMCPY, schema.KERNEL)
+    )
+    sort = np.where(copy & ~replayed, np.int8(SORTS.index(COPY)), np.int8(SORTS.index(LAUNCH)))
+    # A launch that waits for its kernel (CUDA_LAUNCH_BLOCKING=1) takes as long, and loads nothing.
+    until = np.minimum(end, records.numpy("start"))
+    sort[kernel & ~replayed & (until - begin > LOAD_NS)] = _LOAD
+    return sort
+
+
+_LOAD = np.int8(SORTS.index(LOAD))
+
+
+def _ordered(pid: Ints, start: Ints, end: Ints, sort: Integers, *, complete: bool) -> Calls:
+    rows = np.flatnonzero(sort >= 0)
+    began = start[rows]
+    if (began[1:] < began[:-1]).any():
+        rows = rows[np.argsort(began, kind="stable")]
+    elif len(rows) == len(start):
+        return Calls(pid, start, end, sort, complete)
+    return Calls(pid[rows], start[rows], end[rows], sort[rows], complete)
+
+
+def called_itself(records: Records) -> Mask:
+    """Tell which rows had a call to themselves, or are the first of a graph's replay."""
+    replay = records.numpy("replay")
+    once = replay < 0
+    rows = np.flatnonzero(~once)
+    once[rows[distinct(replay[rows])[0]]] = True
+    return np.asarray(once)

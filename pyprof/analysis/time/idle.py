@@ -1,0 +1,119 @@
+"""Why a GPU had nothing to do: what the host was at while it should have launched.
+
+Each instant of idle time has one cause, so that causes add up to the idle time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.analysis.time.host_api import ALLOC, COPY, LAUNCH, LOAD, SORTS, SYNC
+from pyprof.analysis.time.intervals import Intervals, complement, union_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from pyprof.analysis.time.host_api import Host
+    from pyprof.arrays import Integers, Ints, Mask
+
+
+HOST, QUEUE, GRAPH, UNKNOWN = "host", "queue", "graph", "unknown"
+
+CAUSES: Mapping[str, str] = {
+    LAUNCH: "the host launches too slowly: ops shorter than their launch",
+    SYNC: "the host had waited for the GPU, so no work was queued",
+    COPY: "the host was held up in a copy",
+    ALLOC: "the host allocated or freed memory",
+    LOAD: "a launch took over 1 ms: kernel loading, or the profiler",
+    HOST: "the host did something else: data loading, Python",
+    QUEUE: "work was queued, but began late: start-up, other streams",
+    GRAPH: "between two kernels of one CUDA graph replay",
+    UNKNOWN: "the launch is not in the capture",
+}
+"""What idle time can be for."""
+
+LOADING, OPS, DISPATCH = "loading", "ops", "dispatch"
+
+CPU_CAUSES: Mapping[str, str] = {
+    LOADING: "in ranges of data loading",
+    OPS: "in ops, but without work: tensors of Python values, views, item()",
+    DISPATCH: "up to 0.1 ms around ops: Python, PyTorch's dispatch, the profiler",
+    HOST: "longer between two ops: Python, files, other libraries",
+}
+"""What time between ops that were timed on the CPU can be for."""
+
+MEANINGS: Mapping[str, str] = {**CAUSES, **CPU_CAUSES, **CAUSES}
+"""Those of a GPU, and behind them those of a CPU alone."""
+
+DISPATCH_NS = 100_000
+"""Up to this long between two API calls, the host is taken to be dispatching the next op; beyond,
+to do something else. PyTorch's eager dispatch takes 5 to 50 us an op, more under a profiler."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """When a device idled, and the row that ended each gap."""
+
+    start: Ints
+    end: Ints
+    row: Ints
+    """The row that began where the gap ended."""
+    launch_start: Ints
+    """Start of the API call that launched it, -1 where not known."""
+    launch_end: Ints
+    launch_sort: Integers
+    """What that call does to the host: an index into SORTS."""
+    in_replay: Mask
+    """Between two pieces of work of one replay of a graph: the host has no part in it."""
+
+
+def causes(gaps: Gaps, host: Host) -> dict[str, Intervals]:
+    """Split idle time by cause; the sets are disjoint and together are the gaps.
+
+    Before the call that launched the row which ended a gap, it is what the host did until then:
+    inside a call, that call; between calls, dispatching an op (short) or something else (long);
+    after a synchronisation, the host catching up. Then it is the call itself, until it returns, and
+    from then on the GPU's own delay. Within a replay of a graph it is the graph's.
+    """
+    known, (begin, end) = gaps.launch_start >= 0, (gaps.launch_start, gaps.launch_end)
+    inside = gaps.in_replay
+    unknown, known = ~known & ~inside, known & ~inside
+    queued = known & (end <= gaps.start)
+    called, returned = (np.clip(time, gaps.start, gaps.end) for time in (begin, end))
+    late = known & ~queued
+    delayed = np.where(queued, gaps.start, returned)
+    idle_by_cause = {
+        GRAPH: union_of(gaps.start[inside], gaps.end[inside]),
+        UNKNOWN: union_of(gaps.start[unknown], gaps.end[unknown]),
+        QUEUE: union_of(delayed[known], gaps.end[known]),
+    }
+    idle_by_cause |= _host(union_of(gaps.start[late], called[late]), host)
+    for sort in (COPY, LOAD, LAUNCH):
+        rows = late & (gaps.launch_sort == SORTS.index(sort))
+        idle_by_cause[sort] = idle_by_cause[sort] | union_of(called[rows], returned[rows])
+    return {name: idle_by_cause[name] for name in CAUSES}
+
+
+def _host(rest: Intervals, host: Host) -> dict[str, Intervals]:
+    """Split the time in which nothing was launched by what the host did."""
+    idle_by_cause = {}
+    for sort, inside in host.inside.items():
+        idle_by_cause[sort] = rest & inside
+        rest = rest - inside
+    if not len(rest):
+        return {**idle_by_cause, HOST: rest}
+    between = complement(host.anywhere, int(rest.start[0]), int(rest.end[-1]))
+    short = between.end - between.start <= DISPATCH_NS
+    after_sync = np.isin(between.start, host.inside[SYNC].end)
+    idle_by_cause[SYNC] = idle_by_cause[SYNC] | (rest & _chosen(between, short & after_sync))
+    idle_by_cause[LAUNCH] = idle_by_cause[LAUNCH] | (rest & _chosen(between, short & ~after_sync))
+    return {**idle_by_cause, HOST: rest & _chosen(between, ~short)}
+
+
+def _chosen(sets: Intervals, keep: NDArray[np.bool_]) -> Intervals:
+    return Intervals(sets.start[keep], sets.end[keep])

@@ -1,0 +1,138 @@
+"""Steps without any mark of their own: the period with which the kernels repeat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof import schema
+
+if TYPE_CHECKING:
+    from pyprof.arrays import Ints, Mask
+    from pyprof.records.records import Records
+
+
+_TIMES = 3
+"""Fewer repetitions prove nothing."""
+_ALIKE = 0.9
+"""Share of the kernels that must be what they were a period before."""
+_NEARLY = 0.98
+"""A shorter period counts only if it fits nearly as well: a layer repeats within a step."""
+_CANDIDATES = 50
+
+
+def repetition(records: Records, launched: Ints) -> tuple[str, Ints, Ints] | None:
+    """Say what repeats, with its starts and ends in ns by launch; None where nothing does.
+
+    Only the kernels of the busiest device and stream are compared, in the order of their launch.
+    What a CUDA graph replays is one launch, whether recorded as one row or kernel by kernel: it
+    repeats as a whole. A round that is cut by the profiler's pause is left out.
+    """
+    rows = _busiest(records)
+    rows = rows[np.argsort(launched[rows], kind="stable")]
+    replay = records.numpy("replay")[rows]
+    begins = _launches(replay)
+    code = _codes(records.coded("kLongName").index[rows].astype(np.int64), begins)
+    size = np.diff(begins, append=len(rows))
+    of_graph = (replay >= 0) | _is_kind(records, schema.GRAPH)[rows]
+    mostly_graphs = 2 * int(of_graph.sum()) > len(rows)
+    period = _period(code, least=1 if mostly_graphs else 2)
+    if period is None:
+        return None
+    rows = rows[begins]
+    first, count = _longest_run(code, period)
+    if count < _TIMES * period:
+        return None
+    moment = launched[rows]
+    pause = np.diff(moment, prepend=moment[0])[first : first + count // period * period]
+    if first == 0:
+        pause[0] = pause[period]  # nothing is known of what was before the first
+    phase = int(np.median(pause.reshape(-1, period), axis=0).argmax())
+    cuts = np.arange(first + phase, first + count + 1, period)
+    edges = np.append(moment, moment[-1] + 1)[cuts]
+    window = records.numpy("window", 0)[rows]
+    uncut = window[cuts[:-1]] == window[cuts[1:] - 1]
+    uncut &= edges[:-1] < edges[1:]  # what one graph launch repeats are layers of a step
+    if uncut.sum() < _TIMES:
+        return None
+    kernels = int(np.median(np.add.reduceat(size, cuts[:-1])))
+    return f"repetition of {kernels} kernels", edges[:-1][uncut], edges[1:][uncut]
+
+
+def _busiest(records: Records) -> Ints:
+    rows = np.flatnonzero(_is_kind(records, schema.KERNEL, schema.GRAPH))
+    keys = np.stack([records.numpy(name)[rows] for name in ("pid", "device", "stream")])
+    _, lane = np.unique(keys, axis=1, return_inverse=True)
+    lane = lane.reshape(-1)
+    return rows[lane == np.bincount(lane).argmax()] if len(rows) else rows
+
+
+def _is_kind(records: Records, *kinds: int) -> Mask:
+    kind, wanted = records.coded("kind"), {schema.KINDS[number] for number in kinds}
+    return np.array([*(name in wanted for name in kind.values), False]).take(kind.index)
+
+
+def _launches(replay: Ints) -> Ints:
+    """Give the first place of each launch: a row outside graphs, or the rows of one replay."""
+    return np.flatnonzero((replay < 0) | (np.diff(replay, prepend=-2) != 0))
+
+
+def _codes(name: Ints, first: Ints) -> Ints:
+    """Number launches by the names of their kernels, in their order."""
+    if len(first) == len(name):
+        return name
+    place = np.arange(len(name)) - np.repeat(first, np.diff(first, append=len(name)))
+    powers = np.cumprod(np.full(int(place.max()) + 1, _BASE, np.uint64))
+    digests = np.add.reduceat((name.astype(np.uint64) + np.uint64(1)) * powers[place], first)
+    return np.asarray(np.unique(digests, return_inverse=True)[1]).astype(np.int64)
+
+
+_BASE = 0x9E3779B97F4A7C15
+"""Odd: products with its powers, of 64 bits, differ as what is multiplied does."""
+
+
+def _period(code: Ints, least: int = 2) -> int | None:
+    """Find the period that fits best; of those that fit about as well, the shortest."""
+    fits = {period: _alike(code, period) for period in _candidates(code, least)}
+    best = max(fits.values(), default=0.0)
+    if best < _ALIKE:
+        return None
+    return min(period for period, fit in fits.items() if fit >= best * _NEARLY)
+
+
+def _candidates(code: Ints, least: int) -> list[int]:
+    """Give the distances, from some least on, at which the rarest repeated kernels come again."""
+    _, inverse, count = np.unique(code, return_inverse=True, return_counts=True)
+    order = np.argsort(inverse, kind="stable")
+    ends = np.cumsum(count)
+    periods = set()
+    rarest = [name for name in np.argsort(count, kind="stable") if count[name] >= _TIMES]
+    for name in rarest[:_CANDIDATES]:
+        places = order[ends[name] - count[name] : ends[name]]
+        distances, times = np.unique(np.diff(places), return_counts=True)
+        periods |= {int(distances[times.argmax()]), int(np.median(np.diff(places)))}
+    return sorted(period for period in periods if least <= period <= len(code) // _TIMES)
+
+
+def _alike(code: Ints, period: int) -> float:
+    """Give the share of kernels that are what they were a period before.
+
+    What comes before the loop is no part of it: the first half may differ.
+    """
+    same = code[period:] == code[:-period]
+    tail = same[len(same) // 2 :]
+    return float(tail.mean()) if len(tail) else 0.0
+
+
+def _longest_run(code: Ints, period: int) -> tuple[int, int]:
+    """Find the longest stretch of whole periods that resemble the one before."""
+    same = (code[period:] == code[:-period]).astype(np.int64)
+    window = np.cumsum(np.concatenate([[0], same]))
+    alike = window[period:] - window[:-period] >= _ALIKE * period
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], alike.astype(np.int64), [0]])))
+    if not len(edges):
+        return 0, 0
+    start, end = edges[::2], edges[1::2]
+    place = int((end - start).argmax())
+    return int(start[place]), int(end[place] - start[place]) - 1 + 2 * period

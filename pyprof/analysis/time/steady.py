@@ -1,0 +1,86 @@
+"""Which work is the loop's, and which happens once: start-up, warm-up, what follows the loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pyprof import schema
+from pyprof.analysis.time.intervals import complement, union_of
+from pyprof.parse.steps.loop_steps import launched
+
+if TYPE_CHECKING:
+    from pyprof.analysis.time.intervals import Intervals
+    from pyprof.analysis.time.steps import Steps
+    from pyprof.arrays import Ints, Mask
+    from pyprof.records.records import Records
+
+_LEAST_STEPS = 2
+"""A single step after warm-up happens once, too."""
+_MAIN_SHARE = 0.5
+"""The longest kernels of guessed steps, up to this share of their time, are the loop's own; the
+loop, in turn, has at least this share of all kernels' time, else the guess says nothing of it."""
+
+_FOREVER_NS = 1 << 61
+"""Beyond all times of a capture; twice this still fits into 64 bits."""
+
+
+class Loop(NamedTuple):
+    """The steady part of a capture."""
+
+    rows: Mask
+    time: Intervals
+    """From the host's first launch, or mark, to its last; or to the end of the loop's rows."""
+
+    @property
+    def outside(self) -> Intervals:
+        """All other time."""
+        return complement(self.time, -_FOREVER_NS, _FOREVER_NS)
+
+
+def find_loop(records: Records, steps: Steps) -> Loop | None:
+    """Find the steps after warm-up, and what lies between them; None if that cannot be said.
+
+    Guessed steps are the longest unbroken series alone: what repeats before and behind it, by the
+    kernels that take most of a step, is the loop's, too.
+    """
+    averaged = steps.steady
+    if averaged is None or averaged[1] - averaged[0] < _LEAST_STEPS:
+        return None
+    launch_ns = launched(records)
+    inside = np.asarray(steps.rows(averaged))
+    first, last = int(steps.start_ns[averaged[0]]), int(steps.end_ns[averaged[1] - 1])
+    if steps.guessed:
+        kernels = _kernels(records)
+        main = kernels & _main_kernels(records, np.asarray(kernels & inside))
+        first = min(first, int(launch_ns[main].min(initial=first)))
+        last = max(last, int(launch_ns[main].max(initial=last)) + 1)
+    rows = inside | ((launch_ns >= first) & (launch_ns < last))
+    if steps.guessed and not _has_most(records, kernels, rows):
+        return None
+    last = max(last, int(records.numpy("end").max(initial=last, where=rows)))
+    return Loop(np.asarray(rows), union_of(np.array([first]), np.array([last])))
+
+
+def _kernels(records: Records) -> Mask:
+    kind = records.coded("kind")
+    is_kernel = [value == schema.KINDS[schema.KERNEL] for value in kind.values]
+    return np.asarray(np.array([*is_kernel, False]).take(kind.index))
+
+
+def _main_kernels(records: Records, rows: Mask) -> Mask:
+    """Find the kernels, by name, that take most time among these rows."""
+    name = records.coded("kLongName")
+    index: Ints = np.where(name.index < 0, len(name.values), name.index)
+    ns = np.bincount(index[rows], records.numpy("kDuration")[rows], len(name.values) + 1)
+    order = np.argsort(-ns, kind="stable")
+    before = np.cumsum(ns[order]) - ns[order]
+    is_main = np.zeros(len(ns), bool)
+    is_main[order[(before < _MAIN_SHARE * ns.sum()) & (ns[order] > 0)]] = True
+    return np.asarray(is_main[index])
+
+
+def _has_most(records: Records, kernels: Mask, rows: Mask) -> bool:
+    ns = records.numpy("kDuration")
+    return bool(ns[kernels & rows].sum() >= _MAIN_SHARE * ns[kernels].sum())

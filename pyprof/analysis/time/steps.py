@@ -1,0 +1,351 @@
+"""The steps of a training or inference loop: where each begins, and which rows are its.
+
+Found from the ranges that mark them, by the capture or by what parse found in it, else from the
+optimizer's rows, else from the kernels' own repetition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from pyprof import schema
+from pyprof.analysis.time.repetition import repetition
+from pyprof.analysis.time.windows import recorded
+from pyprof.arrays import numbered
+from pyprof.parse.steps.loop_steps import (
+    MOST,
+    launched,
+    marked,
+    needed,
+    of_records,
+    only,
+    processes,
+)
+from pyprof.parse.steps.optimizer_steps import whole_steps
+from pyprof.parse.steps.step_bounds import OUTSIDE, Bounds, placed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Ints, Mask
+    from pyprof.inputs.source import Source
+    from pyprof.records.records import Records
+    from pyprof.schema import Capture
+
+
+def optimizer_rows(records: Records, launch_ns: Ints) -> Bounds | None:
+    """Let a step end with the last launch of each run of the optimizer's rows.
+
+    Runs without a backward pass between them are of one step: clipping, updates, averages.
+    """
+    kernels = records.coded("kind")
+    work = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kernels.values), False])
+    part = records.coded("dir")
+    optim, backward = (
+        np.array([*(name == wanted for name in part.values), False]).take(part.index)
+        for wanted in ("optim", "bprop")
+    )
+    rows = np.flatnonzero(work.take(kernels.index))
+    rows = rows[np.argsort(launch_ns[rows], kind="stable")]
+    inside = optim[rows]
+    last = np.flatnonzero(inside & ~np.append(inside[1:], False))
+    if backward.any():
+        passes = np.cumsum(backward[rows])[last]
+        last = last[np.append(np.diff(passes) > 0, True)] if len(last) else last
+    if len(last) < 2:  # noqa: PLR2004 - a single one tells no period
+        return None
+    end = launch_ns[rows[last]] + 1
+    runs = Bounds("Optimizer.step", np.append(int(launch_ns.min()), end[:-1]), end)
+    return whole_steps(runs, records, launch_ns)
+
+
+_WARM_UP = 1.5
+"""A leading step that takes this many times the median is warm-up."""
+LEAST_COVERED = 0.8
+"""Guessed steps with less of the GPU time are some part of the program, not its loop."""
+_KINDS = ("", "repetition", "Optimizer.step", "ranges", "pyprof.step")
+"""What marks steps, by its first word: the surest last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What was found. Times in ns on the capture's clock."""
+
+    origin: str
+    """Where from, for people: `pyprof.step`, `ranges "step N"`, `Optimizer.step`,
+    `repetition of 118 kernels`; "" for none."""
+    start_ns: Ints
+    """When the host began each step; for repetition, when it launched the first row."""
+    end_ns: Ints
+    duration_ns: Ints
+    """From the GPU's last end in the step before (for the first of a window: its first start) to
+    that in this one; the host, which runs ahead, may take less. Without rows, the host's time."""
+    of_row: Ints
+    """The step of each row; OUTSIDE where it is in none."""
+    texts: tuple[str, ...] = ()
+    """Of the range around each step; () where none is."""
+    inside_ns: int = 0
+    """Summed GPU time of the rows in steps; of all rows, `all_ns`."""
+    all_ns: int = 0
+
+    @property
+    def guessed(self) -> bool:
+        """Tell whether only repeated kernels tell the steps: they may be layers of one."""
+        return self.kind == "repetition"
+
+    @property
+    def described_origin(self) -> str:
+        """Say where from, and of a guess that it is one, and how much of the time it explains."""
+        if not self.guessed:
+            return self.origin
+        time = "" if self.covers_most else f"; {100 * self.covered:.1f} % of the time"
+        return f"{self.origin} (guessed: may be layers of a step{time})"
+
+    @property
+    def covered(self) -> float:
+        """Share of the summed GPU time that is in steps."""
+        return self.inside_ns / self.all_ns if self.all_ns else 0.0
+
+    @property
+    def covers_most(self) -> bool:
+        """Whether nearly all GPU time is in steps."""
+        return self.inside_ns >= LEAST_COVERED * self.all_ns
+
+    @property
+    def certainty(self) -> tuple[bool, int]:
+        """Rank ways to find steps, those without means per step last; equal for two alike."""
+        return self.averaged is not None, _KINDS.index(self.kind) if self.kind in _KINDS else 0
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    @property
+    def kind(self) -> str:
+        """Where from, without what differs between the steps of two processes."""
+        return self.origin.partition(" ")[0]
+
+    def rows(self, chosen: tuple[int, int] | None) -> NDArray[np.bool_] | None:
+        """Find the rows of the steps from the first to before the last; None (all) for None."""
+        if chosen is None:
+            return None
+        return np.asarray((self.of_row >= chosen[0]) & (self.of_row < chosen[1]))
+
+    @property
+    def warm_up(self) -> int:
+        """Count the leading steps that take much longer than the median; half of them at most."""
+        if not len(self):
+            return 0
+        slow = self.duration_ns > _WARM_UP * np.median(self.duration_ns)
+        leading = int(np.argmin(slow))  # the median itself is not slow
+        return min(leading, len(self) // 2)
+
+    @property
+    def steady(self) -> tuple[int, int] | None:
+        """The steps after warm-up, the first and the one after the last; None without steps."""
+        return (self.warm_up, len(self)) if len(self) else None
+
+    @property
+    def averaged(self) -> tuple[int, int] | None:
+        """The steps that times per step are means of, unless others are chosen.
+
+        None for guessed steps that explain little of the time: they are not those of the loop, and
+        nearly all work would take 0 ms a step.
+        """
+        return None if self.guessed and not self.covers_most else self.steady
+
+    def mean_ns(self, chosen: tuple[int, int]) -> float:
+        """Give the mean of the steps from the first to before the last."""
+        return float(np.mean(self.duration_ns[chosen[0] : chosen[1]]))
+
+    @property
+    def median_ns(self) -> float | None:
+        """The median step after warm-up; None where there are no steps."""
+        return float(np.median(self.duration_ns[self.warm_up :])) if len(self) else None
+
+
+def without_rows(steps: Steps) -> Steps:
+    """Let go of what tells the step of each row."""
+    return replace(steps, of_row=np.zeros(0, np.int64))
+
+
+def choose(text: str, count: int) -> tuple[int, int]:
+    """Read `3:`, `3:7`, `:7`, `-2:` or `3` as the steps from the first to before the last.
+
+    Raises ValueError, with what to write instead, where it names none of `count` steps.
+    """
+    first, colon, last = text.partition(":")
+    if not count:
+        raise ValueError("no steps were found; call pyprof.annotate('step') around each")
+    try:
+        low = int(first) if first or not colon else 0
+        high = (int(last) if last else count) if colon else low + 1 or count
+    except ValueError:
+        raise ValueError(f"{text!r} is not a range of steps; write 3: or 3:7 or 3") from None
+    low, high, _ = slice(low, high).indices(count)
+    if low >= high:
+        raise ValueError(f"no step in {text!r}; there are {count}, counted from 0")
+    return low, high
+
+
+def chosen_bounds(steps: Steps, text: str | None) -> tuple[int, int] | None:
+    """Read `--steps`; None where it is not given. Naming no step is misuse."""
+    if text is None:
+        return None
+    try:
+        return choose(text, len(steps))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--steps'") from None
+
+
+def chosen_rows(source: Source, text: str | None) -> Mask | None:
+    """Find the rows of the steps that `--steps` names; None, for all, where it is not given."""
+    if text is None:
+        return None
+    capture_steps = find_steps(source.table.records, source.capture)
+    return capture_steps.rows(chosen_bounds(capture_steps, text))
+
+
+def find_steps(records: Records, capture: Capture | None = None) -> Steps:
+    """Find the steps; of length 0 where nothing shows any.
+
+    Each process steps on its own, on its own host's clock; its nth step is the nth of all.
+    """
+    if "start" not in records.columns or not records.rows:
+        return _none(records.rows)
+    launch_ns = launched(records)
+    pid = processes(records)
+    numbers, place = numbered(pid)
+    count = np.bincount(place)
+    if len(numbers) == 1:
+        return _of_process(records, capture, launch_ns)
+    steps_of_process = {}
+    for number in numbers[np.argsort(-count, kind="stable")][:MOST].tolist():
+        rows = np.flatnonzero(pid == number)
+        theirs = only(capture, number) if capture is not None else None
+        steps_of_process[number] = (
+            rows,
+            _of_process(needed(records).take(rows), theirs, launch_ns[rows]),
+        )
+    return _side_by_side(records, [*steps_of_process.values()])
+
+
+def _of_process(records: Records, capture: Capture | None, launch_ns: Ints) -> Steps:
+    if capture is not None and (steps := marked(capture, records, launch_ns)) is not None:
+        return _measured(records, *steps)
+    if (parsed := of_records(records, launch_ns)) is not None:
+        return _measured(records, *parsed)
+    if (boundaries := optimizer_rows(records, launch_ns)) is not None:
+        return _steps(records, boundaries, launch_ns)
+    repeated = repetition(records, launch_ns)
+    return (
+        _none(records.rows) if repeated is None else _steps(records, Bounds(*repeated), launch_ns)
+    )
+
+
+def _side_by_side(records: Records, steps_of_process: Sequence[tuple[Ints, Steps]]) -> Steps:
+    """Join the steps of processes, each of which has some of the rows."""
+    joined = reduce(merge_steps, (steps for _, steps in steps_of_process))
+    of_row = np.full(records.rows, OUTSIDE)
+    for rows, steps in steps_of_process:
+        if steps.certainty == joined.certainty:
+            of_row[rows] = steps.of_row
+    return replace(joined, of_row=of_row)
+
+
+def merge_steps(a: Steps, b: Steps) -> Steps:
+    """Make the steps of two processes one, the same in either order. No rows are in them.
+
+    Each takes as long as in the slower process. If they are of different kinds, as of a training
+    and an evaluation beside it, the surer kind counts alone.
+    """
+    first, second = sorted((a, b), key=_identity, reverse=True)
+    if first.certainty != second.certainty:
+        return without_rows(first)
+    duration = first.duration_ns.copy()
+    both = len(second)
+    duration[:both] = np.maximum(duration[:both], second.duration_ns)
+    return replace(
+        without_rows(first),
+        duration_ns=duration,
+        inside_ns=a.inside_ns + b.inside_ns,
+        all_ns=a.all_ns + b.all_ns,
+    )
+
+
+def _identity(steps: Steps) -> tuple[Any, ...]:
+    """Order steps: of those alike, the longest loop's bounds are kept."""
+    return (
+        steps.certainty, len(steps), steps.origin, steps.texts,
+        steps.start_ns.tolist(), steps.end_ns.tolist(),
+    )  # fmt: skip
+
+
+def drop_unlikely(steps: Steps) -> Steps:
+    """Leave no steps if they are only a guess that explains little of the time."""
+    return steps if steps.averaged else _none(len(steps.of_row))
+
+
+def _none(rows: int) -> Steps:
+    nothing = np.zeros(0, np.int64)
+    return Steps("", nothing, nothing, nothing, np.full(rows, OUTSIDE))
+
+
+def _steps(records: Records, bounds: Bounds, launch_ns: Ints) -> Steps:
+    of_row, start = placed(bounds, launch_ns, records.numpy("window", 0))
+    return _measured(records, replace(bounds, start=start), of_row)
+
+
+def _measured(records: Records, bounds: Bounds, of_row: Ints) -> Steps:
+    duration = on_gpu(records, of_row, bounds.start, bounds.end)
+    row_ns = records.numpy("end") - records.numpy("start")
+    return Steps(
+        bounds.origin,
+        bounds.start,
+        bounds.end,
+        duration,
+        of_row,
+        bounds.texts,
+        int(row_ns[of_row != OUTSIDE].sum()),
+        int(row_ns.sum()),
+    )
+
+
+def on_gpu(records: Records, of_row: Ints, start: Ints, end: Ints) -> Ints:
+    """Measure each step from the GPU's end of the one before to its own, without pauses."""
+    bounds = bounds_on_gpu(records, of_row, len(start))
+    if bounds is None:
+        return end - start
+    inside = of_row != OUTSIDE
+    times = [records.numpy(name, 0) for name in ("window", "start", "end")]
+    if not inside.all():
+        times = [time[inside] for time in times]
+    paused = recorded(np.ones(len(times[0]), bool), *times).paused
+    return np.asarray(np.diff(bounds) - paused.length_within(bounds[:-1], bounds[1:]))
+
+
+def bounds_on_gpu(records: Records, of_row: Ints, count: int) -> Ints | None:
+    """Give the first start of any of `count` steps and each one's end; None where none has rows."""
+    inside = of_row != OUTSIDE
+    if not inside.any():
+        return None
+    finished = np.maximum.accumulate(last_ends(records, of_row, count))
+    first_step = of_row.min(initial=count, where=inside)
+    first_row = int(records.numpy("start")[of_row == first_step].min())
+    return np.append(first_row, np.maximum(finished, first_row))
+
+
+def last_ends(records: Records, of_row: Ints, count: int) -> Ints:
+    """Give when the last row of each of `count` steps ended; the least of numbers without rows."""
+    ended = np.full(count, np.iinfo(np.int64).min)
+    end, inside = records.numpy("end"), of_row != OUTSIDE
+    if not inside.all():
+        of_row, end = of_row[inside], end[inside]
+    np.maximum.at(ended, of_row, end)
+    return ended

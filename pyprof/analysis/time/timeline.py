@@ -1,0 +1,302 @@
+"""GPU streams: where work is queued one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof import schema
+from pyprof.analysis.time import cpu_idle, host_api, idle
+from pyprof.analysis.time.intervals import EMPTY, complement, union_of
+from pyprof.analysis.time.windows import recorded
+from pyprof.arrays import distinct_values
+from pyprof.parse.ranges.nesting import by_value
+from pyprof.records.records import combinations
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from pyprof.analysis.time.intervals import Intervals
+    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.records.records import Records
+    from pyprof.schema import Capture
+
+_ABSENT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One stream of one device of one process, and the rows that ran on it, in row order."""
+
+    pid: int | None
+    device: int | None
+    stream: int | None
+    rows: NDArray[np.int64]
+    cpu: bool
+    """Its rows are ops timed on the CPU, by a capture without a GPU."""
+    several_processes: bool
+
+    @property
+    def device_label(self) -> str:
+        """Spell the device for people; the process only where there are several."""
+        name = "CPU ops" if self.cpu else "GPU" if self.device is None else f"GPU {self.device}"
+        named = self.several_processes and self.pid is not None
+        return f"{name}, process {self.pid}" if named else name
+
+    @property
+    def label(self) -> str:
+        """Spell device and stream for people."""
+        has_number = self.stream is not None and not self.cpu
+        return f"{self.device_label}, stream {self.stream}" if has_number else self.device_label
+
+
+def streams(records: Records) -> list[Stream]:
+    """List the streams, by process, device and number; None where the records do not say."""
+    keys = [records.numpy(name, _ABSENT) for name in ("pid", "device", "stream")]
+    if not records.rows:
+        return []
+    first, number = combinations(*keys)
+    rows_of = dict(by_value(number))
+    several = len(distinct_values(keys[0])) > 1
+    kind = records.coded("kind")
+    cpu = [value == schema.KINDS[schema.CPU] for value in kind.values] + [False]
+    listed = []
+    for place in np.lexsort([key[first] for key in keys[::-1]]).tolist():
+        rows = rows_of[place]
+        identifiers = [int(key[rows[0]]) for key in keys]
+        pid, device, stream = (None if value == _ABSENT else value for value in identifiers)
+        listed.append(Stream(pid, device, stream, rows, cpu[kind.index[rows[0]]], several))
+    return listed
+
+
+def in_order(records: Records, stream: Stream) -> NDArray[np.int64]:
+    """Give a stream's rows by start; in row order where the records hold no times."""
+    if "start" not in records.columns:
+        return stream.rows
+    start, end = records.numpy("start")[stream.rows], records.numpy("end")[stream.rows]
+    later = (start[1:] > start[:-1]) | ((start[1:] == start[:-1]) & (end[1:] >= end[:-1]))
+    if later.all():  # nearly always
+        return stream.rows
+    return stream.rows[np.lexsort((end, start))]
+
+
+# When each GPU worked, on what, and when and why it did not: by interval arithmetic.
+#
+# Sums of durations lie where streams overlap: everything here is the length of a set of time.
+
+
+COMPUTE, COMMUNICATION, COPY = range(3)
+"""What a row is: kernels, graphs and fills of memory; collectives' kernels; copies."""
+
+BLOCKING = "launches blocked (CUDA_LAUNCH_BLOCKING=1): idle time and overlap are not the program's"
+"""What to tell the user of such a capture."""
+
+_BLOCKED = 0.95
+"""From this share of kernels on that end inside their launching call, launches are blocking."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTime:
+    """One GPU as one process used it. Sets of time in ns on the capture's clock."""
+
+    pid: int
+    device: int
+    gpu: str | None
+    rank: int | None
+    start_ns: int
+    end_ns: int
+    summed_ns: int
+    """Durations added up: more than `busy_ns` where streams overlap."""
+    compute: Intervals
+    communication: Intervals
+    copy: Intervals
+    paused: Intervals
+    """When the profiler was paused, and so nothing is known to have run: no part of the span."""
+    windows: int
+    """From how many recordings the span is put together."""
+    gaps: idle.Gaps
+    idle: Mapping[str, Intervals]
+    """Idle time by cause; see `idle.MEANINGS`."""
+
+    @property
+    def on_cpu(self) -> bool:
+        """Tell whether this is no GPU: the ops of a capture without one, timed on the CPU."""
+        return self.gpu == schema.KINDS[schema.CPU]
+
+    @property
+    def busy(self) -> Intervals:
+        """When anything ran."""
+        return self.compute | self.communication | self.copy
+
+    @property
+    def span_ns(self) -> int:
+        """From the first start to the last end, without pauses: busy and idle time add up to it."""
+        return self.end_ns - self.start_ns - self.paused.total
+
+    @property
+    def busy_ns(self) -> int:
+        """Time in which anything ran."""
+        return self.busy.total
+
+    @property
+    def idle_ns(self) -> int:
+        """Time in which nothing ran."""
+        return self.span_ns - self.busy_ns
+
+    @property
+    def exposed_communication_ns(self) -> int:
+        """Communication while nothing was computed."""
+        return (self.communication - self.compute).total
+
+    @property
+    def exposed_copy_ns(self) -> int:
+        """Copies while nothing else ran."""
+        return (self.copy - self.compute - self.communication).total
+
+    @property
+    def overlap_ns(self) -> int:
+        """Time in which work of at least two of the three sorts ran."""
+        with_compute = self.compute & (self.communication | self.copy)
+        return (with_compute | (self.communication & self.copy)).total
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """All GPUs of a capture, in the order of their process and number."""
+
+    devices: tuple[DeviceTime, ...]
+    api_known: bool
+    """False where synchronising calls are not known, so that their time counts as the host's."""
+    blocking: bool
+    """Launches blocked (CUDA_LAUNCH_BLOCKING=1): idle time and overlap are not the program's."""
+    left_out: int
+    """GPUs with fewer rows that were not looked at."""
+
+
+_MOST = 1024
+"""GPUs that are looked at, each as one process used it; no machine has as many."""
+
+
+def sorts(records: Records) -> Integers:
+    """Tell of each row whether it computes, communicates or copies."""
+    kind, part = records.coded("kind"), records.coded("dir")
+    is_copy = [value == schema.KINDS[schema.MEMCPY] for value in kind.values]
+    copy = np.array([*is_copy, False]).take(kind.index)
+    comm = np.array([*(value == "comm" for value in part.values), False]).take(part.index)
+    return np.select([copy, comm], [np.int8(COPY), np.int8(COMMUNICATION)], np.int8(COMPUTE))
+
+
+def timeline(
+    records: Records, capture: Capture | None = None, rows: Mask | None = None
+) -> Timeline | None:
+    """Analyse all rows, or some that follow each other; None where the records hold no times.
+
+    The span of some rows begins where the work before them on their device ended, so that waiting
+    for their first is theirs; in each window of the capture, if there are several.
+    """
+    if "start" not in records.columns or not records.rows:
+        return None
+    chosen = np.ones(records.rows, bool) if rows is None else rows
+    called = host_api.calls(records, capture)
+    pid, device = records.numpy("pid"), records.numpy("device")
+    hosts = called.hosts()
+    columns = _Columns(records, sorts(records), chosen, capture)
+    lanes = [
+        ((process, number), ours[rows])
+        for process, ours in by_value(pid)
+        for number, rows in by_value(device[ours])
+        if chosen[ours[rows]].any()
+    ]
+    busiest = sorted(
+        sorted(lanes, key=lambda lane: -len(lane[1]))[:_MOST], key=lambda lane: lane[0]
+    )
+    device_times = tuple(
+        columns.device(key, rows, hosts.get(key[0], host_api.SILENT)) for key, rows in busiest
+    )
+    return Timeline(device_times, called.complete, _blocking(columns), len(lanes) - len(busiest))
+
+
+class _Columns:
+    """The columns that the analysis needs, taken out of the records once."""
+
+    def __init__(
+        self, records: Records, sort: Integers, chosen: Mask, capture: Capture | None
+    ) -> None:
+        self.records, self.sort, self.chosen, self.capture = records, sort, chosen, capture
+        self.start, self.end = records.numpy("start"), records.numpy("end")
+        self.window = records.numpy("window", 0)
+        self.gpu, self.rank = records.coded("gpu"), records.coded("rank")
+        self.launch_start, self.launch_end = host_api.launches(records)
+        self.launch_sort = host_api.launch_sorts(records)
+        self.replay = records.numpy("replay")
+
+    def device(self, key: tuple[int, int], on_device: Ints, host: host_api.Host) -> DeviceTime:
+        """Analyse one device of one process, given all its rows."""
+        chosen = self.chosen[on_device]
+        first, last, paused, windows = recorded(
+            chosen, *(column[on_device] for column in (self.window, self.start, self.end))
+        )
+        rows = on_device[chosen]
+        start = self.start[rows]
+        if (start[1:] < start[:-1]).any():
+            rows = rows[np.argsort(start, kind="stable")]
+        del start  # rows may be many
+        compute, communication, copy = (self._set(rows, sort) for sort in range(3))
+        free = complement(compute | communication | copy, first, last)
+        gaps = self._gaps(rows, free - paused)
+        gpu = [*self.gpu.values, None][self.gpu.index[rows[0]]]
+        return DeviceTime(
+            *key,
+            gpu,
+            [*self.rank.values, None][self.rank.index[rows[0]]],
+            first,
+            last,
+            int((self.end[rows] - self.start[rows]).sum()),
+            compute,
+            communication,
+            copy,
+            paused,
+            windows,
+            gaps,
+            self._causes(gpu, gaps, host),
+        )
+
+    def _causes(
+        self, gpu: str | None, gaps: idle.Gaps, host: host_api.Host
+    ) -> Mapping[str, Intervals]:
+        if gpu != schema.KINDS[schema.CPU]:
+            return idle.causes(gaps, host)
+        of_cpu = cpu_idle.causes(union_of(gaps.start, gaps.end), self.capture)
+        return {**dict.fromkeys(idle.CAUSES, EMPTY), **of_cpu}
+
+    def _set(self, rows: Ints, sort: int) -> Intervals:
+        picked = rows[self.sort[rows] == sort]
+        return union_of(self.start[picked], self.end[picked]) if len(picked) else EMPTY
+
+    def _gaps(self, rows: Ints, free: Intervals) -> idle.Gaps:
+        place = np.searchsorted(self.start[rows], free.end)
+        row, before = rows[place], rows[_last_ended(self.end[rows])[np.maximum(place - 1, 0)]]
+        in_replay = (
+            (place > 0) & (self.replay[row] >= 0) & (self.replay[row] == self.replay[before])
+        )
+        called = self.launch_start[row], self.launch_end[row], self.launch_sort[row]
+        return idle.Gaps(free.start, free.end, row, *called, in_replay)
+
+
+def _last_ended(end: Ints) -> Ints:
+    """Give, up to each place, where the greatest end is."""
+    latest = np.maximum.accumulate(end)
+    return np.maximum.accumulate(np.where(end == latest, np.arange(len(end)), 0))
+
+
+def _blocking(columns: _Columns) -> bool:
+    """Tell whether nearly every kernel ended before the call that launched it did."""
+    kind = columns.records.coded("kind")
+    kernel = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kind.values), False])
+    rows = columns.chosen & (columns.launch_start >= 0) & kernel.take(kind.index)
+    ended = columns.launch_end[rows] >= columns.end[rows]
+    return bool(len(ended)) and float(ended.mean()) >= _BLOCKED

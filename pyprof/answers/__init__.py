@@ -1,0 +1,158 @@
+"""What commands say, as data for programs: one class per kind of answer, written as JSON.
+
+An answer is a frozen dataclass, registered under the name of its command; each field has a
+docstring below it. Its JSON and its JSON Schema follow from the class: `document` writes the one,
+`json_schema.schema` the other. Modules of this folder are found by being here.
+
+Units are in names: `_ns`, `_bytes`, `_per_s`; `share` is from 0 to 1. Unknown is None, and the
+docstring, or a field `..._why`, gives the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import pkgutil
+from dataclasses import dataclass, fields, is_dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import orjson
+
+from pyprof import cli, overwrite_guard, sanitize
+from pyprof.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+VERSION = 1
+"""Of the schema. Within a version fields are added, and none is renamed, removed or redefined."""
+
+_T = TypeVar("_T")
+_KINDS: dict[str, type] = {}
+_KIND_OF: dict[type, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows that are written one by one, however many; the last field of an answer."""
+
+    tables: Iterable[pa.Table]
+    """Of values that are valid JSON, or floats."""
+
+
+def answer(kind: str) -> Callable[[type[_T]], type[_T]]:
+    """Register a dataclass as what is answered to a command."""
+
+    def register(cls: type[_T]) -> type[_T]:
+        if kind in _KINDS:
+            raise ValueError(f"there is an answer {kind!r} already")
+        _KINDS[kind], _KIND_OF[cls] = cls, kind
+        return cls
+
+    return register
+
+
+def kinds() -> Mapping[str, type]:
+    """Load and give all classes of answers, by kind."""
+    for module in pkgutil.iter_modules(__path__):
+        import_module(f"{__name__}.{module.name}")
+    return dict(sorted(_KINDS.items()))
+
+
+def write(target: str, given: object, warnings: Sequence[str] = ()) -> None:
+    """Write an answer as the output of a command."""
+    with cli.output(target) as out:
+        for chunk in chunks(given, warnings):
+            out.write(chunk)
+
+
+# --- JSON -----------------------------------------------------------------------------------------
+
+
+def document(given: object, warnings: Sequence[str] = ()) -> bytes:
+    """Give an answer as JSON; see `chunks`."""
+    return b"".join(chunks(given, warnings))
+
+
+def chunks(given: object, warnings: Sequence[str] = ()) -> Iterator[bytes]:
+    """Give an answer as UTF-8 of JSON (RFC 8259), part by part.
+
+    Never NaN or infinity, which become null; a lone surrogate becomes U+FFFD.
+    """
+    content = {field.name: getattr(given, field.name) for field in fields(given)}  # type: ignore[arg-type]
+    streamed = [name for name, value in content.items() if isinstance(value, Rows)]
+    rows = [content.pop(name) for name in streamed]
+    head = dumps({**envelope(type(given), warnings), **plain(content)})
+    if not streamed:
+        yield head + b"\n"
+        return
+    yield head.removesuffix(b"\n}") + b",\n  " + dumps(streamed[0]) + b": ["
+    separator = b"\n    "
+    for line in row_lines(rows[0].tables):
+        yield separator + line
+        separator = b",\n    "
+    yield b"\n  ]\n}\n"
+
+
+def envelope(cls: type, warnings: Sequence[str] = ()) -> dict[str, object]:
+    """Give what every answer begins with."""
+    as_given = overwrite_guard.current().as_given
+    return {
+        "schema_version": VERSION,
+        "kind": _KIND_OF[cls],
+        "pyprof_version": __version__,
+        "warnings": [text(sanitize.url(as_given(warning))) for warning in warnings],
+    }
+
+
+_BATCH_ROWS = 1 << 14
+
+
+def row_lines(tables: Iterable[pa.Table]) -> Iterator[bytes]:
+    """Give each row of Arrow tables as an object in one line; null, NaN and infinity are null."""
+    for rows in tables:
+        for batch in rows.to_batches(max_chunksize=_BATCH_ROWS):
+            yield from map(orjson.dumps, batch.to_pylist())
+
+
+def dumps(value: object) -> bytes:
+    """Write a value of `plain`, indented."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_INDENT_2)
+    except TypeError:  # an integer beyond 64 bits
+        return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False).encode()
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401 - of any type
+    """Make what JSON has of dataclasses, mappings, sequences, NumPy's values and texts."""
+    for types, make in _LEAVES:
+        if isinstance(value, types):
+            return make(value)
+    if is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if hasattr(value, "items"):
+        return {text(str(key)): plain(each) for key, each in value.items()}
+    return None if value is None else [plain(each) for each in value]
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def text(value: str) -> str:
+    """Give valid Unicode: surrogates in pairs become what they stand for, others U+FFFD."""
+    if value.isascii():
+        return value
+    return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+_LEAVES: tuple[tuple[tuple[type, ...], Callable[[Any], object]], ...] = (
+    ((str,), text),
+    ((bool, np.bool_), bool),
+    ((int, np.integer), int),
+    ((float, np.floating), _finite),
+)

@@ -1,0 +1,244 @@
+"""`pyprof diff --json`: what changed, how sure that is, and what may be behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pyprof.analysis.diff import noise
+from pyprof.analysis.diff.waterfall import waterfall
+from pyprof.answers import answer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyprof.analysis.diff.compare import Change as FoundChange
+    from pyprof.analysis.diff.compare import Comparison, Metric
+
+_UNITS = {
+    "ns": "_ns",
+    "": "_count",
+    "flop": "",
+    "bytes": "_bytes",
+    "j": "_j",
+    "hz": "_hz",
+    "%": "_percent",
+}
+
+
+def _named(metric: str, unit: str) -> str:
+    return metric if metric == unit else metric + _UNITS[unit]
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseBasis:
+    """What intervals and significance rest on."""
+
+    samples: Literal["steps", "ranks"] | None
+    """What is sampled; null: `why`."""
+    a_count: int
+    """Samples of A; 0 where noise is unknown."""
+    b_count: int
+    """Samples of B; 0 where noise is unknown."""
+    why: str
+    """Why noise is unknown; empty where it is not. Noise between runs is always unknown."""
+    method: str
+    """Of the intervals."""
+    level_share: float
+    """Confidence level of the intervals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A total of both sides: per step, or of the captures, as `per_step` says."""
+
+    a: float | None
+    """Of A, in the unit of its name; null where A does not hold it. So are all but `p`."""
+    b: float | None
+    """Of B; null where B does not hold it."""
+    change: float | None
+    """B less A; null where either is, or they know it for different shares of their rows."""
+    change_share: float | None
+    """By A; null where `change` is, or A is 0."""
+    low: float | None
+    """Lower end of the interval of `change`; null where noise is unknown, or it is of no sample."""
+    high: float | None
+    """Upper end; null as `low`."""
+    p: float | None
+    """Probability of such a change by chance; null as `low`."""
+    significant: bool | None
+    """More than chance; null as `low`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An op, or what else was matched, in both sides."""
+
+    key: Mapping[str, str | None]
+    """What it was matched by; null where rows have none."""
+    status: Literal["faster", "slower", "same", "new", "gone", "not significant"]
+    """same: by at most 1 %; not significant: by more, but perhaps by chance."""
+    a_ns: float | None
+    """Time in A, per step or of the capture; null: it is new."""
+    b_ns: float | None
+    """Time in B; null: it is gone."""
+    change_ns: float
+    """B less A."""
+    change_share: float | None
+    """By A; null: it is new, or took no time in A."""
+    low_ns: float | None
+    """Lower end of the interval of `change_ns`; null where noise is unknown."""
+    high_ns: float | None
+    """Upper end; null where noise is unknown."""
+    p: float | None
+    """Probability of such a change by chance, corrected for their number; null where noise
+    is unknown."""
+    significant: bool | None
+    """More than chance; null where noise is unknown."""
+    a_calls: int | None
+    """Op calls in A, of all counted steps; null: it is new."""
+    b_calls: int | None
+    """Op calls in B; null: it is gone."""
+    a_rows: int | None
+    """Kernels, copies and fills in A; null: it is new."""
+    b_rows: int | None
+    """In B; null: it is gone."""
+    causes: tuple[str, ...]
+    """What else is different: kernel, shape, type, autotuning."""
+    a_key: Mapping[str, str | None] | None
+    """What it was matched by in A, if its layer has another name there; null: `key`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A part of the way from A's time to B's."""
+
+    name: str | None
+    """The op, over all its shapes and layers; null: nothing names it."""
+    op_count: int
+    """How many ops it stands for; more than 1: all others."""
+    change_ns: float
+    """What B takes more."""
+    from_ns: float
+    """The time before it."""
+    to_ns: float
+    """The time after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepCounts:
+    """How many steps numbers are means of."""
+
+    a_count: int
+    """Of A."""
+    b_count: int
+    """Of B."""
+    a_share: float
+    """The share of A's time in them; the rest is not compared."""
+    b_share: float
+    """The share of B's time in them."""
+
+
+@answer("diff")
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """Captures A and B compared."""
+
+    processor: str
+    """Whose time it is: GPU, or CPU in captures without one."""
+    a_gpus: tuple[str, ...]
+    """GPUs that A names."""
+    b_gpus: tuple[str, ...]
+    """GPUs that B names."""
+    per_step: StepCounts | None
+    """Numbers are per step, of so many after warm-up; null: they are totals."""
+    why_totals: str
+    """Why numbers are totals: no comparable steps, or guessed ones that hold little of the time;
+    empty where they are per step."""
+    matched_by: tuple[str, ...]
+    """Keys that both know."""
+    noise: NoiseBasis
+    """What intervals rest on."""
+    metrics: Mapping[str, Measure]
+    """time_ns, busy_ns, idle_ns, step_ns (median), kernels_count, flops, bytes."""
+    causes: tuple[str, ...]
+    """What may be behind many changes at once: another GPU, another clock."""
+    waterfall: tuple[Stage, ...]
+    """The way from A's summed time to B's, the largest changes first, then all others."""
+    changes: tuple[Change, ...]
+    """The largest first."""
+    changes_left_out: int
+    """How many more there are."""
+    failed: tuple[str, ...]
+    """Limits of --fail-if that are exceeded, or cannot be checked, with what happened."""
+
+
+def diff(comparison: Comparison, failed: Sequence[str] = (), top: int | None = None) -> Diff:
+    """Make the answer; `top` changes, all for None."""
+    changes = comparison.changes[:top]
+    return Diff(
+        processor=comparison.processor,
+        a_gpus=comparison.gpus[0],
+        b_gpus=comparison.gpus[1],
+        per_step=_step_counts(comparison),
+        why_totals=comparison.why_totals,
+        matched_by=comparison.keys,
+        noise=NoiseBasis(
+            comparison.noise.unit,
+            *comparison.noise.counts,
+            comparison.noise.why,
+            "Welch's t interval; p of changes corrected as by Benjamini and Hochberg, by time",
+            noise.LEVEL,
+        ),
+        metrics={
+            _named(name, metric.unit): _measure(metric)
+            for name, metric in comparison.metrics.items()
+        },
+        causes=comparison.causes,
+        waterfall=tuple(
+            Stage(stage.name, stage.ops, stage.delta_ns, stage.from_ns, stage.to_ns)
+            for stage in waterfall(comparison)
+        ),
+        changes=tuple(_change(change, comparison.keys) for change in changes),
+        changes_left_out=len(comparison.changes) - len(changes),
+        failed=tuple(failed),
+    )
+
+
+def _step_counts(comparison: Comparison) -> StepCounts | None:
+    if comparison.per_step is None or comparison.held is None:
+        return None
+    return StepCounts(*comparison.per_step, *comparison.held)
+
+
+def _measure(metric: Metric) -> Measure:
+    interval, delta = metric.interval, metric.delta
+    if interval is None or delta is None:
+        sure = (None, None, None, None)
+        return Measure(metric.a, metric.b, delta, metric.relative, *sure)
+    ends = (delta - interval.half, delta + interval.half)
+    return Measure(
+        metric.a, metric.b, delta, metric.relative, *ends, interval.p, interval.significant
+    )
+
+
+def _change(change: FoundChange, keys: Sequence[str]) -> Change:
+    a, b, interval = change.a, change.b, change.interval
+    return Change(
+        key=dict(zip(keys, change.key, strict=True)),
+        status=change.status,
+        a_ns=change.a_ns if a else None,
+        b_ns=change.b_ns if b else None,
+        change_ns=change.delta_ns,
+        change_share=change.relative,
+        low_ns=change.delta_ns - interval.half if interval else None,
+        high_ns=change.delta_ns + interval.half if interval else None,
+        p=interval.p if interval else None,
+        significant=interval.significant if interval else None,
+        a_calls=a.calls if a else None,
+        b_calls=b.calls if b else None,
+        a_rows=a.rows if a else None,
+        b_rows=b.rows if b else None,
+        causes=change.causes,
+        a_key=dict(zip(keys, change.a_key, strict=True)) if change.a_key else None,
+    )

@@ -1,0 +1,159 @@
+"""The JSON Schema of all answers, made from their classes: types, and docstrings of fields."""
+
+from __future__ import annotations
+
+import ast
+import collections.abc
+import inspect
+import itertools
+import json
+import textwrap
+import types
+import typing
+from dataclasses import fields, is_dataclass
+from importlib import resources
+from typing import Any, Literal, Union
+
+from pyprof import answers
+from pyprof.answers import prof_columns
+
+FILE = "schema.json"
+"""The schema as it is shipped, beside this module; `make docs` writes it."""
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+_WORDS: dict[str, tuple[dict[str, Any], str]] = {
+    "schema_version": ({"const": answers.VERSION}, "Of this schema; see docs/json.md."),
+    "pyprof_version": ({"type": "string"}, "Version of pyprof that wrote it."),
+    "warnings": (
+        {"type": "array", "items": {"type": "string"}},
+        "What the input hides or distorts, as on stderr.",
+    ),
+}
+
+
+def schema() -> dict[str, Any]:
+    """Make the schema of any answer: one of `$defs`, chosen by `kind`."""
+    definitions: dict[str, Any] = {}
+    kinds = answers.kinds()
+    for kind, cls in kinds.items():
+        definitions[kind] = _answer(kind, cls, definitions)
+    return {
+        "$schema": _DRAFT,
+        "title": f"pyprof --json, version {answers.VERSION}",
+        "oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in kinds],
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def spelt() -> str:
+    """Give the schema as the text of its file."""
+    return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
+
+
+def shipped() -> dict[str, Any]:
+    """Read the file that is shipped."""
+    content = (resources.files(__package__) / FILE).read_text("utf-8")
+    parsed: dict[str, Any] = json.loads(content)
+    return parsed
+
+
+def _answer(kind: str, cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
+    words: dict[str, tuple[dict[str, Any], str]] = {
+        "schema_version": _WORDS["schema_version"],
+        "kind": ({"const": kind}, "Which answer it is: the command's name."),
+        **{name: _WORDS[name] for name in ("pyprof_version", "warnings")},
+    }
+    head = {name: {**form, "description": said} for name, (form, said) in words.items()}
+    return _object(cls, definitions, head)
+
+
+def _object(
+    cls: type, definitions: dict[str, Any], head: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Describe a dataclass; every field is always there."""
+    names = {"Mapping": collections.abc.Mapping, "Sequence": collections.abc.Sequence}
+    hints = typing.get_type_hints(cls, localns=names)
+    said = docstrings(cls)
+    properties = dict(head or {})
+    for field in fields(cls):
+        form = _form(hints[field.name], definitions)
+        properties[field.name] = {**form, "description": said.get(field.name, "")}
+    return {
+        "type": "object",
+        "description": " ".join((cls.__doc__ or "").split()),
+        "properties": properties,
+        "required": list(properties),
+    }
+
+
+def _form(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - a type
+    """Describe what a type becomes in JSON."""
+    if hint in _PLAIN:
+        return {"type": _PLAIN[hint]}
+    if hint is answers.Rows:
+        definitions["row"] = _row()
+        return {"type": "array", "items": {"$ref": "#/$defs/row"}}
+    if is_dataclass(hint) and isinstance(hint, type):
+        _define(hint, definitions)
+        return {"$ref": f"#/$defs/{hint.__name__}"}
+    return _generic(typing.get_origin(hint), typing.get_args(hint), definitions)
+
+
+def _generic(
+    origin: object, arguments: tuple[Any, ...], definitions: dict[str, Any]
+) -> dict[str, Any]:
+    if origin in (Union, types.UnionType):
+        return _either([_form(each, definitions) for each in arguments])
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin in (collections.abc.Mapping, dict):
+        return {"type": "object", "additionalProperties": _form(arguments[1], definitions)}
+    if origin in (tuple, list, collections.abc.Sequence):
+        return {"type": "array", "items": _form(arguments[0], definitions)}
+    raise TypeError(f"no JSON for {origin!r}")
+
+
+def _define(cls: type, definitions: dict[str, Any]) -> None:
+    """Describe a class once. Raises ValueError where another one has its name."""
+    name = cls.__name__
+    described = definitions.get(name)
+    if described is None:
+        definitions[name] = {}  # for one that holds its own kind
+        definitions[name] = _object(cls, definitions)
+    elif described and described["properties"].keys() != {field.name for field in fields(cls)}:
+        raise ValueError(f"two classes of answers are called {name}")
+
+
+def _either(forms: list[dict[str, Any]]) -> dict[str, Any]:
+    if all(form.keys() == {"type"} for form in forms):
+        return {"type": [form["type"] for form in forms]}
+    return {"anyOf": forms}
+
+
+def _row() -> dict[str, Any]:
+    """Describe a row of `prof`: any of the columns, as they are asked for."""
+    return {
+        "type": "object",
+        "description": "A row of prof, or a group of rows; null: unknown, `why` gives the reason.",
+        "properties": {
+            key: {**prof_columns.form(column), "description": column.help}
+            for key, column in prof_columns.by_key().items()
+        },
+    }
+
+
+def docstrings(cls: type) -> dict[str, str]:
+    """Give the docstring below each field of a class, and of those that it extends."""
+    said: dict[str, str] = {}
+    for each in reversed([one for one in cls.__mro__ if is_dataclass(one)]):
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+        body = typing.cast("ast.ClassDef", definition).body
+        for before, after in itertools.pairwise(body):
+            match before, after:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(words))),
+                ):
+                    said[name] = " ".join(words.split())
+    return said

@@ -1,0 +1,156 @@
+"""`pyprof prof --json`: rows with the chosen columns, groups of rows, or one row explained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyprof.analysis import explain as explanation
+from pyprof.analysis.filtered import text_of
+from pyprof.analysis.rows import columns, shown
+from pyprof.answers import Rows, answer, prof_columns
+from pyprof.answers.parts import KnownCost, known_cost
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyprof.analysis.nvprof_tables import NvprofRow
+    from pyprof.analysis.rows import Answer, Asked, WithMemory
+    from pyprof.prof.table import Table
+
+_USUAL = "idx,dir,op,layer,line,kernel,sil,tc,flops,bytes,tflops,gbs,eff,bound,why"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMeaning:
+    """A column of the rows."""
+
+    key: str
+    """Its name in `rows`: with the unit."""
+    column: str
+    """Its name for -c, --where and --sort."""
+    unit: str
+    """Its unit; empty for texts and counts."""
+    meaning: str
+    """What it says; empty for measures of groups, which are named after what they are."""
+
+
+@answer("prof")
+@dataclass(frozen=True, slots=True)
+class Prof:
+    """Rows of kernels, copies and fills, or groups of them."""
+
+    known_cost: KnownCost
+    """How much of the time of the chosen rows has a known cost, and why the rest has none."""
+    where: str | None
+    """The conditions of --where that chose them; null without --where: all rows are."""
+    by: str | None
+    """The column that rows are grouped by; null: they are not grouped."""
+    row_count: int
+    """Rows of the captures, chosen or not."""
+    rows_left_out: int
+    """Chosen rows, or groups, that --top left out."""
+    columns: tuple[ColumnMeaning, ...]
+    """The columns of `rows`, in their order."""
+    rows: Rows
+    """Each row, or group, as an object; in one line of the document. `idx` identifies a row."""
+
+
+def names(asked: str | None) -> tuple[str, ...]:
+    """Read the names that -c gives; with them come what identifies a row, and the reasons."""
+    chosen = columns(asked or _USUAL)
+    return tuple(dict.fromkeys(("idx", *chosen, "why")))
+
+
+def prof(given: Answer, asked: Asked, with_memory: WithMemory | None = None) -> Prof:
+    """Make the answer; its rows are converted while they are written."""
+    shown_columns, tables = shown(given, asked, with_memory)
+    return Prof(
+        known_cost=known_cost(given.coverage),
+        where=text_of(asked.where) or None,
+        by=asked.by,
+        row_count=given.counts.rows,
+        rows_left_out=given.matched - min(given.matched, asked.top or given.matched),
+        columns=tuple(
+            ColumnMeaning(prof_columns.key(column), column.name, column.unit, column.help)
+            for column in shown_columns
+        ),
+        rows=Rows(prof_columns.converted(shown_columns, tables)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A stage of costing."""
+
+    title: str
+    """Which."""
+    lines: tuple[str, ...]
+    """What it saw, and what it decided."""
+
+
+@answer("explain")
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How a row came to its numbers: `prof --explain ROW`."""
+
+    row_id: int
+    """`idx` of the row."""
+    sections: tuple[Section, ...]
+    """The stages, in their order."""
+
+
+def explain(table: Table, row: int) -> Explanation:
+    """Explain a row. Raises PyprofError where there is no such row."""
+    stages = explanation.sections(table, row)
+    return Explanation(row, tuple(Section(title, tuple(lines)) for title, lines in stages))
+
+
+@dataclass(frozen=True, slots=True)
+class NvprofLine:
+    """A line of nvprof's tables."""
+
+    section: str
+    """GPU activities, CPU ops or API calls."""
+    name: str
+    """Kernel, copy, op or call."""
+    share: float | None
+    """Of the section's time; null where none of it is known."""
+    total_ns: int | None
+    """Summed time; null where none of its calls has a possible time. So are the others."""
+    calls: int
+    """How many."""
+    mean_ns: float | None
+    """Mean; null as `total_ns`."""
+    min_ns: int | None
+    """Shortest; null as `total_ns`."""
+    max_ns: int | None
+    """Longest; null as `total_ns`."""
+
+
+@answer("nvprof")
+@dataclass(frozen=True, slots=True)
+class NvprofTables:
+    """nvprof's two tables: `prof --summary nvprof`."""
+
+    lines: tuple[NvprofLine, ...]
+    """Section by section, the most time first."""
+
+
+def nvprof(rows: Iterable[NvprofRow]) -> NvprofTables:
+    """Make the answer."""
+    return NvprofTables(
+        tuple(
+            NvprofLine(
+                row.section,
+                row.name,
+                None if row.percent is None else row.percent / 100,
+                row.total_ns,
+                row.calls,
+                row.mean_ns,
+                row.min_ns,
+                row.max_ns,
+            )
+            for row in rows
+        )
+    )

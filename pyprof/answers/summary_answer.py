@@ -1,0 +1,621 @@
+"""`pyprof summary --json`: the overview as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyprof.analysis.summary import layer_tree
+from pyprof.analysis.summary.host_ops import UNKNOWN, by_op
+from pyprof.analysis.summary.phases import by_phase
+from pyprof.answers import answer
+from pyprof.answers.parts import (
+    ChosenRows,
+    KnownCost,
+    Suggestion,
+    chosen_rows,
+    known_cost,
+    suggestions,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from pyprof.analysis.memory.peaks import DeviceMemory
+    from pyprof.analysis.summary.counter_totals import CounterTotals, Sums
+    from pyprof.analysis.summary.layer_tree import Node
+    from pyprof.analysis.summary.op_totals import OpTotals
+    from pyprof.analysis.summary.overview import Brief, DeviceTotals
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """The steps of the loop."""
+
+    count: int
+    """How many were found; 0 where none were."""
+    origin: str
+    """What marks them: ranges, the optimizer's steps, repetition; empty where none were found."""
+    guessed: bool
+    """They are only repetition of kernels: a step may be a layer."""
+    warm_up_count: int
+    """Leading steps that are much slower; no mean includes them unless --steps does."""
+    covered_share: float | None
+    """Share of the summed GPU time that is in steps; null without steps. Guessed steps with less
+    than 80 % are not averaged over."""
+    first: int | None
+    """The first step that means are of, from 0; null without such steps."""
+    last: int | None
+    """The last of them; null likewise."""
+    mean_ns: float | None
+    """Mean time of these; null likewise."""
+    median_ns: float | None
+    """Median time after warm-up; null where no steps were found."""
+    duration_ns: tuple[int, ...]
+    """Time of every step, in order."""
+    mfu: tuple[float | None, ...]
+    """Model FLOPs utilization of every step; null where the peak, or the FLOPs of more than 20 % of
+    its GPU time, are unknown, and where steps are guessed."""
+    hfu: tuple[float | None, ...]
+    """The same with recomputed work; null likewise."""
+    mbu: tuple[float | None, ...]
+    """Bytes of every decode step over what the memory could move; null for other steps, and where
+    the peak, or the bytes of more than 20 % of its GPU time, are unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceUse:
+    """What one GPU, as one process used it, spent its time on."""
+
+    rank: int | None
+    """Rank of the process; null where the capture names none."""
+    device: int | None
+    """Number of the GPU; null where the capture has none."""
+    processor: str
+    """GPU, or CPU in a capture without one."""
+    span_ns: int
+    """From the first start to the last end, without pauses of the profiler."""
+    busy_ns: int
+    """When anything ran; `busy_ns` + `idle_ns` = `span_ns`."""
+    idle_ns: int
+    """When nothing ran."""
+    compute_ns: int
+    """When kernels ran, but those of collectives."""
+    communication_ns: int
+    """When collectives ran."""
+    exposed_communication_ns: int
+    """When collectives ran and nothing computed."""
+    copy_ns: int
+    """When copies or fills ran."""
+    exposed_copy_ns: int
+    """When copies ran and nothing else."""
+    overlap_ns: int
+    """When two of these three ran at once."""
+    idle_by_cause_ns: Mapping[str, int]
+    """Idle time by cause; adds up to `idle_ns`. docs/summary.md explains the causes."""
+    windows: int
+    """Parts of the run that were recorded."""
+    paused_ns: int
+    """Between them, while the profiler was paused."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartTime:
+    """A part of the step: forward, backward and so on, or a phase of serving."""
+
+    part: str | None
+    """Its name; null for work of which nothing says."""
+    time_ns: int
+    """Summed GPU time; of all parts, that of all rows."""
+    mfu: float | None
+    """Model FLOPs over what the peak allows in that time; null where the peak, or the FLOPs of more
+    than 20 % of the time, are unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServingPhase:
+    """The steps of one phase of a serving engine."""
+
+    phase: str
+    """prefill, decode or mixed."""
+    steps: int
+    """How many."""
+    time_ns: int
+    """Their time."""
+    tokens: int | None
+    """That they worked on; null where not every step's range states it."""
+    tokens_per_s: float | None
+    """Tokens over time; null as `tokens`."""
+    padding_share: float | None
+    """Share of the computed tokens that fill up graphs; null where steps do not state both."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeakUse:
+    """How near the model's work came to the peaks."""
+
+    mfu: float | None
+    """Model FLOPs utilization; null: `why`."""
+    hfu: float | None
+    """Hardware FLOPs utilization, which counts recomputed work; null: `why`."""
+    why: str
+    """Why MFU and HFU are unknown; empty where they are not."""
+    model_flops: int
+    """FLOPs as far as they are known, without recomputed work."""
+    hardware_flops: int
+    """FLOPs as far as they are known."""
+    peak_flops_per_s: float | None
+    """The peak of one GPU; null where it is unknown."""
+    peak_flops_label: str
+    """Which peak."""
+    mbu: float | None
+    """Bytes of decode steps over what the memory could move; null without decode steps, or where
+    the peak or the bytes of more than 20 % of their time are unknown."""
+    peak_bytes_per_s: float | None
+    """The peak bandwidth of one GPU; null where it is unknown, or nothing is decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpTime:
+    """An op in one direction, called on one line."""
+
+    op: str | None
+    """Its name; null where nothing names it, then `kernel` does."""
+    dir: str | None
+    """fprop, bprop, optim, comm, copy; null where nothing says."""
+    line: str | None
+    """Source line; null where no stack was recorded."""
+    kernel: str
+    """The kernel with most of the time."""
+    calls: int
+    """Op calls."""
+    kernels: int
+    """Kernels, copies and fills."""
+    time_ns: int
+    """Summed time on the GPU."""
+    step_ns: float | None
+    """Mean in a step; null if none are averaged over."""
+    share: float
+    """Share of the summed GPU time."""
+    flops_per_s: float | None
+    """Over the rows of known FLOPs; null: `why`."""
+    bytes_per_s: float | None
+    """Over the rows of known bytes; null: `why`."""
+    efficiency: float | None
+    """Share of the roofline, over the rows of known cost and peak; null: `why`, or no known
+    peak."""
+    bound: str | None
+    """compute, memory or latency, of most of the time; null where efficiency is unknown."""
+    tc: str | None
+    """Tensor Cores, of most of the time: 1 used, 0 not, ? unknown; null: nothing for them to do."""
+    why: str | None
+    """Why the cost of some rows is unknown, of most time; null: all are known."""
+    above_peak: str | None
+    """What explains that it is far above the roofline; null: it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTime:
+    """A module or another layer."""
+
+    path: tuple[str, ...]
+    """Names from the outermost to its own; empty for the root."""
+    time_ns: int
+    """Summed GPU time of all inside."""
+    own_ns: int
+    """Without the layers inside."""
+    step_ns: float | None
+    """Mean of `time_ns` in a step; null if none are averaged over."""
+    own_step_ns: float | None
+    """Mean of `own_ns` in a step; null if none are averaged over."""
+    rows: int
+    """Kernels, copies and fills inside."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineTotal:
+    """A source line: what it launched itself."""
+
+    line: str | None
+    """`file:number`; null for rows of no known line."""
+    calls: int
+    """Op calls."""
+    time_ns: int
+    """Summed GPU time."""
+    step_ns: float | None
+    """Mean in a step; null if none are averaged over."""
+    share: float
+    """Share of the summed GPU time."""
+    ops: tuple[str, ...]
+    """Ops on the line, the most time first."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostOp:
+    """What the host spent in an op."""
+
+    op: str | None
+    """Its name; null for none."""
+    calls: int
+    """How often it was called."""
+    self_ns: int
+    """Time in it, without ops called inside."""
+    total_ns: int
+    """Time in it, with them."""
+    line: str | None
+    """Source line of most of its own time; null where no stack was recorded around that."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredOp:
+    """What counters measured of an op's kernels."""
+
+    op: str | None
+    """Its name; null where it is not known."""
+    dir: str | None
+    """Part of the step; null where not known."""
+    kernel: str | None
+    """The kernel, where the op is not known; else null."""
+    kernel_count: int
+    """How many kernels were measured."""
+    time_ns: int
+    """Their time."""
+    dram_bytes: float | None
+    """DRAM traffic; null where it was not measured. So are those that follow."""
+    dram_bytes_per_s: float | None
+    """The same over the time of those that have it; null likewise."""
+    excess: float | None
+    """Traffic over the least that the op needs; null likewise."""
+    l2_hit_share: float | None
+    """Hit rate of the L2 cache, a mean over time, as those that follow; null likewise."""
+    tensor_share: float | None
+    """Activity of Tensor Cores; null likewise."""
+    theoretical_occupancy_share: float | None
+    """Occupancy that the launch allows; null likewise."""
+    occupancy_share: float | None
+    """Occupancy that was achieved; null likewise."""
+    clock_hz: float | None
+    """SM clock; null likewise."""
+    energy_j: float | None
+    """Energy while they ran; null likewise."""
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePower:
+    """What a device drew over the time in which it was sampled."""
+
+    rank: int | None
+    """Rank in a distributed job; null where there is none."""
+    device: int
+    """Number of the device."""
+    energy_j: float
+    """Energy."""
+    mean_w: float
+    """Power on average."""
+    most_w: float
+    """Highest power."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What counters measured, of all kernels that have them."""
+
+    sources_ns: Mapping[str, int]
+    """GPU time of the kernels, by what measured them."""
+    kernel_count: int
+    """How many kernels."""
+    dram_bytes: float | None
+    """DRAM traffic; null where it was not measured. So are the others."""
+    energy_j: float | None
+    """Energy while they ran, as far as it is known; null likewise."""
+    energy_known_share: float
+    """Share of the GPU time of all kernels of which the energy is known."""
+    energy_step_j: float | None
+    """The same of the mean step; null without steps, too."""
+    energy_token_j: float | None
+    """The same for each token; null where the steps do not tell how many they are."""
+    excess: float | None
+    """Traffic over the least that the ops need, where both are known; else null."""
+    tensor_share: float | None
+    """How active Tensor Cores were, a mean over time; null likewise."""
+    clock_hz: float | None
+    """SM clock, a mean over time; null likewise."""
+    throttled: str | None
+    """That the clock was below the peak's, and what held it; null where it was not, or unknown."""
+    contradictions: tuple[str, ...]
+    """Kernels whose counters contradict what their names say of Tensor Cores."""
+    power: tuple[DevicePower, ...]
+    """Of the devices whose power was sampled."""
+    ops: tuple[MeasuredOp, ...]
+    """The ops that take most time, as many as --top; without an op, by kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPeak:
+    """The peak of the device that peaks highest; `pyprof memory` tells more."""
+
+    device: str
+    """As torch names it."""
+    rank: int | None
+    """Rank of the process; null where nothing tells."""
+    peak_bytes: int
+    """The most that was held at a time."""
+    peak_time_ns: int | None
+    """Since the first event; null before it, or where no times are known."""
+    peak_reserved_bytes: int | None
+    """What the allocator had of the device then; null where nothing tells."""
+    categories_bytes: Mapping[str, int]
+    """What the peak was for; under the empty name, where nothing tells."""
+    lines_bytes: Mapping[str, int]
+    """Lines that hold most of it, as many as --top; under the empty name, what no line is known
+    of."""
+    growing_line: str | None
+    """The line that grows most from step to step; null where none does, or its line or the steps
+    are unknown."""
+    growth_bytes_per_step: float | None
+    """By how much; null where nothing grows, or fewer than four steps are known."""
+
+
+@answer("summary")
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Where the GPU time goes, how busy the GPU is, and potential gains."""
+
+    gpus: tuple[str | None, ...]
+    """Names of the devices; null for one that the capture does not name, `cpu` without a GPU."""
+    peaks: tuple[str, ...]
+    """The peaks that efficiency is relative to; empty where no device is known."""
+    chosen: ChosenRows | None
+    """The rows that --where chose, which all figures are of; null without --where."""
+    notes: tuple[str, ...]
+    """What distorts times: launches that blocked, GPUs left out, waits that the file lacks."""
+    known_cost: KnownCost
+    """How much of the GPU time has a known cost."""
+    found_by_ns: Mapping[str, int]
+    """GPU time by how ops were found; under the empty name, where none was."""
+    steps: StepTimes
+    """The steps of the loop; those of a set of captures are side by side."""
+    devices: tuple[DeviceUse, ...] | None
+    """Where each GPU's time went; null where the records hold no times."""
+    parts: tuple[PartTime, ...]
+    """GPU time by part of the step."""
+    families_ns: Mapping[str, int]
+    """GPU time by kind of computation, the longest first."""
+    serving: tuple[ServingPhase, ...]
+    """Phases of a serving engine; empty without one."""
+    utilization: PeakUse
+    """MFU, HFU, MBU."""
+    ops: tuple[OpTime, ...]
+    """The most expensive ops, as many as --top."""
+    ops_left_out: int
+    """How many more there are."""
+    lines: tuple[LineTotal, ...]
+    """The most expensive lines, as many as --top."""
+    lines_left_out: int
+    """How many more there are."""
+    layers: tuple[LayerTime, ...]
+    """Every layer down to --depth, each before those inside it, the most expensive first."""
+    host_ops: tuple[HostOp, ...] | None
+    """The ops in which the host spends most, as many as --top; null where the files do not tell."""
+    host_ops_why: str | None
+    """Why that is null."""
+    measured: Measured | None
+    """What counters measured; null without counters."""
+    memory: MemoryPeak | None
+    """The highest peak of memory; null where memory was not recorded."""
+    advice: tuple[Suggestion, ...]
+    """Potential gains, the largest first; those of what happens once follow behind."""
+    advice_looked_at: tuple[str, ...]
+    """What advice was looked for in."""
+    advice_missing: Mapping[str, tuple[str, ...]]
+    """What advice could not be looked for in, by the reason."""
+
+
+def summary(
+    brief: Brief, top: int | None, depth: int | None, memory: Sequence[DeviceMemory] = ()
+) -> Summary:
+    """Make the answer; `top` ops and lines, all for None. Of memory the first device is shown."""
+    stepped = brief.averaged is not None
+    lines = line_totals(brief.ops, stepped=stepped)
+    return Summary(
+        gpus=brief.gpus,
+        peaks=brief.peaks,
+        chosen=chosen_rows(brief.kept),
+        notes=tuple(brief.times.notes) if brief.times else (),
+        known_cost=known_cost(brief.coverage),
+        found_by_ns=brief.vias,
+        steps=_steps(brief),
+        devices=tuple(map(_device, brief.times.devices)) if brief.times else None,
+        parts=tuple(
+            PartTime(name or None, ns, brief.phase_work[name].mfu(brief.utilization.peak_flops))
+            for name, ns in brief.phases.items()
+        ),
+        families_ns=brief.families,
+        serving=tuple(
+            ServingPhase(
+                each.phase, each.steps, each.duration_ns, each.tokens, each.tokens_per_s,
+                each.padding,
+            )
+            for each in by_phase(brief.steps, brief.chosen)
+        ),
+        utilization=_utilization(brief),
+        ops=tuple(_op(op, stepped=stepped) for op in brief.ops[:top]),
+        ops_left_out=len(brief.ops) - len(brief.ops[:top]),
+        lines=tuple(lines[:top]),
+        lines_left_out=len(lines) - len(lines[:top]),
+        layers=tuple(_layers(layer_tree.named(brief.layers), depth, stepped=stepped)),
+        host_ops=None if brief.host is None else _host_ops(brief.host, top),
+        host_ops_why=f"{UNKNOWN}, and without --where" if brief.host is None else None,
+        measured=None if brief.counters is None else _measured(brief, brief.counters, top),
+        memory=_memory(memory[0], top) if memory else None,
+        advice=suggestions(brief.advice),
+        advice_looked_at=brief.scope.looked_at,
+        advice_missing=brief.scope.missing,
+    )  # fmt: skip
+
+
+def _host_ops(host: pa.Table, top: int | None) -> tuple[HostOp, ...]:
+    order = [("cpu_self", "descending"), ("op", "ascending")]
+    return tuple(
+        HostOp(row["op"], row["cpu_calls"], row["cpu_self"], row["cpu_total"], row["line"])
+        for row in by_op(host).sort_by(order).slice(0, top).to_pylist()
+    )
+
+
+def _measured(brief: Brief, totals: CounterTotals, top: int | None) -> Measured:
+    total = totals.total
+    return Measured(
+        totals.sources,
+        total.rows,
+        total.dram_bytes,
+        total.energy_j,
+        totals.known_share("energy"),
+        total.energy_step_j,
+        totals.energy_token_j(brief.step_count, brief.token_count),
+        total.excess,
+        _mean(total, "tensor", 0.01),
+        _mean(total, "clock", 1e6),
+        totals.throttled,
+        tuple(entry.text for entry in totals.disagreements),
+        tuple(
+            DevicePower(one.rank, one.device, one.energy_j, one.mean_w, one.most_w)
+            for one in totals.power
+        ),
+        tuple(map(_measured_op, totals.top(top))),
+    )
+
+
+def _measured_op(sums: Sums) -> MeasuredOp:
+    return MeasuredOp(
+        op=sums.op,
+        dir=sums.direction or None,
+        kernel=sums.kernel,
+        kernel_count=sums.rows,
+        time_ns=sums.time_ns,
+        dram_bytes=sums.dram_bytes,
+        dram_bytes_per_s=sums.dram_bytes_per_s,
+        excess=sums.excess,
+        l2_hit_share=_mean(sums, "l2hit", 0.01),
+        tensor_share=_mean(sums, "tensor", 0.01),
+        theoretical_occupancy_share=_mean(sums, "occ", 0.01),
+        occupancy_share=_mean(sums, "occmeas", 0.01),
+        clock_hz=_mean(sums, "clock", 1e6),
+        energy_j=sums.energy_j,
+    )
+
+
+def _mean(sums: Sums, name: str, factor: float) -> float | None:
+    mean = sums.mean(name)
+    return None if mean is None else mean * factor
+
+
+def _memory(device: DeviceMemory, top: int | None) -> MemoryPeak:
+    held = {
+        key: {group.name or "": group.bytes for group in device.by[key] if group.bytes}
+        for key in ("category", "line")
+    }
+    leaks = device.growth.leaks if device.growth is not None else ()
+    return MemoryPeak(
+        device=device.device,
+        rank=device.rank,
+        peak_bytes=device.peak_bytes,
+        peak_time_ns=device.peak_time_ns,
+        peak_reserved_bytes=device.peak_reserved_bytes,
+        categories_bytes=held["category"],
+        lines_bytes=dict([*held["line"].items()][:top]),
+        growing_line=leaks[0].line if leaks else None,
+        growth_bytes_per_step=leaks[0].bytes_per_step if leaks else None,
+    )
+
+
+def _steps(brief: Brief) -> StepTimes:
+    steps, averaged = brief.steps, brief.averaged
+    durations = steps.duration_ns.tolist()
+    shares = brief.utilization.of_steps(durations)
+    return StepTimes(
+        count=len(steps),
+        origin=steps.origin,
+        guessed=steps.guessed,
+        warm_up_count=steps.warm_up,
+        covered_share=steps.covered if len(steps) else None,
+        first=averaged and averaged[0],
+        last=averaged and averaged[1] - 1,
+        mean_ns=averaged and steps.mean_ns(averaged),
+        median_ns=steps.median_ns,
+        duration_ns=tuple(durations),
+        mfu=tuple(each.mfu for each in shares),
+        hfu=tuple(each.hfu for each in shares),
+        mbu=tuple(each.mbu for each in shares),
+    )
+
+
+def _device(device: DeviceTotals) -> DeviceUse:
+    return DeviceUse(
+        rank=device.rank,
+        device=device.device if device.device >= 0 else None,
+        processor="CPU" if device.on_cpu else "GPU",
+        span_ns=device.span_ns,
+        busy_ns=device.busy_ns,
+        idle_ns=device.idle_ns,
+        compute_ns=device.compute_ns,
+        communication_ns=device.communication_ns,
+        exposed_communication_ns=device.exposed_communication_ns,
+        copy_ns=device.copy_ns,
+        exposed_copy_ns=device.exposed_copy_ns,
+        overlap_ns=device.overlap_ns,
+        idle_by_cause_ns=device.idle,
+        windows=device.windows,
+        paused_ns=device.paused_ns,
+    )
+
+
+def _utilization(brief: Brief) -> PeakUse:
+    use = brief.utilization
+    return PeakUse(
+        use.mfu, use.hfu, use.why, use.model_flops, use.hardware_flops, use.peak_flops,
+        use.peak_flops_label, use.mbu, use.peak_bandwidth,
+    )  # fmt: skip
+
+
+def _op(op: OpTotals, *, stepped: bool) -> OpTime:
+    return OpTime(
+        op.op, op.dir, op.line, op.kernel, op.calls, op.kernels, op.total_ns,
+        op.step_ns if stepped else None, op.share, op.flops_per_s,
+        op.bytes_per_s, op.efficiency, op.bound, op.tc, op.why, op.above_peak,
+    )  # fmt: skip
+
+
+def line_totals(ops: list[OpTotals], *, stepped: bool) -> list[LineTotal]:
+    """Total ops, the longest first, by their lines, the longest first."""
+    ops_by_line: dict[str | None, list[OpTotals]] = {}
+    for op in ops:
+        ops_by_line.setdefault(op.line, []).append(op)
+    totals = [
+        LineTotal(
+            line,
+            sum(op.calls for op in of_line),
+            sum(op.total_ns for op in of_line),
+            sum(op.step_ns for op in of_line) if stepped else None,
+            sum(op.share for op in of_line),
+            tuple(dict.fromkeys(op.op or op.kernel for op in of_line)),
+        )
+        for line, of_line in ops_by_line.items()
+    ]
+    return sorted(totals, key=lambda total: (-total.time_ns, total.line or ""))
+
+
+def _layers(root: Node, depth: int | None, *, stepped: bool) -> Iterator[LayerTime]:
+    path: list[str] = []
+    for level, node in root.walk():
+        path[max(level - 1, 0) :] = [node.name] if level else []
+        if depth is None or level <= depth:
+            yield LayerTime(
+                path=tuple(path),
+                time_ns=node.total_ns,
+                own_ns=node.self_ns,
+                step_ns=node.step_ns if stepped else None,
+                own_step_ns=node.self_step_ns if stepped else None,
+                rows=node.rows,
+            )

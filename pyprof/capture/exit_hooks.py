@@ -1,0 +1,147 @@
+"""How a process ends: as Python ends it, or by `os._exit`, or by becoming another program."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pyprof.process import signals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    Show = Callable[[BaseException], object]
+
+
+@contextmanager
+def before_leaving(
+    left: Callable[[int], int], replaced: Callable[[], object] = lambda: None
+) -> Iterator[None]:
+    """Call `left` with the exit code before `os._exit`, for the code to end with; once.
+
+    `replaced` is called before `os.exec*` runs another program in this process. What a forked
+    child does is its own.
+    """
+    pid, theirs = os.getpid(), (os._exit, os.execv, os.execve)
+    leave, execute, execute_in = theirs
+    asked: list[None] = []
+
+    def first() -> bool:
+        if asked or os.getpid() != pid:
+            return False
+        asked.append(None)
+        return True
+
+    def leaving(status: int) -> NoReturn:
+        if first():
+            status = left(status)
+            sys.stderr.flush()
+            sys.stdout.flush()
+        leave(status)
+
+    def replacing(program: Any) -> None:  # noqa: ANN401 - a path, or a descriptor
+        if (isinstance(program, int) or os.access(program, os.X_OK)) and first():
+            replaced()
+
+    def run(path: Any, argv: Any) -> NoReturn:  # noqa: ANN401 - as the original
+        replacing(path)
+        execute(path, argv)
+
+    def run_in(path: Any, argv: Any, env: Any) -> NoReturn:  # noqa: ANN401 - as the original
+        replacing(path)
+        execute_in(path, argv, env)
+
+    os._exit, os.execv, os.execve = leaving, run, run_in
+    try:
+        yield
+    finally:
+        os._exit, os.execv, os.execve = theirs
+
+
+class Ending:
+    """What Python does behind a script's last line, done before the process ends.
+
+    It waits for threads and executors, then calls what was registered with `atexit`. The work done
+    there is the script's, and so is what it prints: it comes before our report.
+    """
+
+    def __init__(self) -> None:
+        self._threads = {*threading.enumerate()}
+        self._functions: list[tuple[Callable[..., object], tuple[Any, ...], Mapping[str, Any]]] = []
+        self._theirs = atexit.register, atexit.unregister
+
+    def __enter__(self) -> Ending:  # noqa: PYI034 - `typing.Self` is of Python 3.11
+        """Collect what is registered with `atexit` from now on."""
+        atexit.register, atexit.unregister = self._register, self._unregister
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Leave what was not called, and what is registered from now on, to Python."""
+        atexit.register, atexit.unregister = self._theirs
+        for function, args, kwargs in self._functions:
+            atexit.register(function, *args, **kwargs)
+
+    def finish(self, show: Show) -> None:
+        """Do it; `show` prints an error, after which Python goes on with the next."""
+        with _executors_shut() as wait_for_executors:
+            try:
+                wait_for_executors()
+                self._join()
+            except KeyboardInterrupt as stopped:
+                show(stopped)
+            while self._functions:
+                function, args, kwargs = self._functions.pop()
+                try:
+                    function(*args, **kwargs)
+                except signals.Ended:
+                    raise
+                except BaseException as error:  # noqa: BLE001 - of the script, which ends anyway
+                    sys.stderr.write(f"Exception ignored in atexit callback: {function!r}\n")
+                    show(error)
+
+    def _join(self) -> None:
+        """Wait for the script's threads, and for those that they start meanwhile."""
+        mine = {*self._threads, threading.current_thread()}
+        while alive := [t for t in threading.enumerate() if not (t.daemon or t in mine)]:
+            alive[0].join()
+
+    def _register(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as atexit.register
+        if not callable(function):
+            raise TypeError("the first argument must be callable")
+        self._functions.append((function, args, kwargs))
+        return function
+
+    def _unregister(self, function: Any, /) -> None:  # noqa: ANN401 - as atexit.unregister
+        self._functions = [entry for entry in self._functions if entry[0] != function]
+        self._theirs[1](function)
+
+
+_EXECUTORS = (
+    ("concurrent.futures.process", "_threads_wakeups", "_global_shutdown"),
+    ("concurrent.futures.thread", "_threads_queues", "_shutdown"),
+)
+"""Modules of executors, the name of what each knows of its workers, and of what says that Python
+ends: idle workers wait for that."""
+
+
+@contextmanager
+def _executors_shut() -> Iterator[Callable[[], None]]:
+    """Yield what waits for executors and shuts them, for the length of the `with`."""
+    shut: list[tuple[Any, str]] = []
+
+    def wait() -> None:
+        for name, workers, flag in _EXECUTORS:
+            module: Any = sys.modules.get(name)
+            if module is not None and getattr(module, workers):
+                shut.append((module, flag))
+                module._python_exit()  # noqa: SLF001 - what Python calls
+
+    try:
+        yield wait
+    finally:  # our own report has work for executors
+        for module, flag in shut:
+            setattr(module, flag, False)

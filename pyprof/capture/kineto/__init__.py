@@ -1,0 +1,1 @@
+"""A script captured by torch.profiler (Kineto) in its own process."""

@@ -1,0 +1,238 @@
+"""A piece of a user's program with a recorder around it: from what starts it to its file."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.cuda.profiler
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from pyprof import instrument, overwrite_guard
+from pyprof.capture.kineto import memory_snapshot
+from pyprof.capture.kineto.graph_hooks import graphs_watched
+from pyprof.capture.kineto.script_profilers import Others
+from pyprof.capture.nsight.nvtx_ranges import NvtxRanges, profiler_ranges
+from pyprof.capture.request import StepCounter, set_aside, shown
+from pyprof.instrument.ranges.capture_range import RecordingWindows
+from pyprof.instrument.ranges.emit import profiler_sink
+from pyprof.instrument.ranges.stack import begin_at
+from pyprof.instrument.ranges.stream_capture import capturing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyprof.capture.kineto.recorder import Recorder
+    from pyprof.capture.request import Request
+
+
+class Recording:
+    """Records from the moment it is made, or lets the program's range or its steps say when."""
+
+    def __init__(self, recorder: Recorder, request: Request, runner: Callable[..., Any]) -> None:
+        """Let `runner` be the function that calls the program: no stack reaches beyond it."""
+        self._recorder, self._request = recorder, request
+        self._stack = ExitStack()
+        self._threaded = False
+        self.others = Others(recorder.give_way, self._go_on, lambda: recorder.busy, recorder.adopt)
+        self._nvtx = NvtxRanges(profiler_ranges(lambda: recorder.running))
+        self._stack.enter_context(self.others.watched())
+        self._stack.enter_context(self._nvtx.taken())
+        self._stack.enter_context(
+            graphs_watched(torch.cuda.CUDAGraph, recorder.graph_begins, recorder.graph_ended)
+        )
+        if not recorder.all_threads:
+            self._stack.enter_context(self._threads_watched())
+        self._snapshot_notes: list[str] = []
+        self._began_s = time.time()
+        if request.memory:
+            memory_snapshot.begin()
+        if request.instrument:
+            begin_at(runner.__code__)
+            self._stack.enter_context(instrument.marked(profiler_sink(self._marks)))
+        self._end = self._connect()
+
+    def finish(self, path: Callable[[], Path]) -> Path | None:
+        """End it and write what was recorded to the path; None where there is nothing in it.
+
+        Everything that was replaced for the program is put back.
+        """
+        if self._recorder.mine:
+            self._end()
+            self._recorder.unprepare()
+        self._stack.close()
+        target = path()
+        written = self._recorder.write(target)
+        if self._request.memory and self._recorder.mine:
+            self._snapshot_notes.append(
+                memory_snapshot.written(overwrite_guard.snapshot_beside(target))
+            )
+        if written:
+            self._snapshot_notes.append(set_aside(target, self._began_s))
+        return target if written else None
+
+    def notes(self) -> Iterator[str]:
+        """Say what the user should know of how it went."""
+        recorder = self._recorder
+        if recorder.windows and not recorder.overflowed:
+            windows = f" in {recorder.windows} windows" if recorder.windows > 1 else ""
+            yield f"recorded {recorder.seconds:.1f} s{windows}{self._extent()}"
+        yield from self.problems()
+
+    def problems(self) -> Iterator[str]:
+        """Say what is not recorded, and why."""
+        recorder = self._recorder
+        yield from filter(None, self._snapshot_notes)
+        if recorder.overflowed:
+            yield (
+                f"recording ended after {recorder.seconds:.1f} s: it had used a quarter of the "
+                "free memory; capture a few steps with --steps or pyprof.profile()"
+            )
+        if self.others.count:
+            yield self._of_others()
+        for failure in recorder.failures:
+            yield f"torch.profiler failed, and what it had recorded is lost: {failure}"
+        if recorder.windows and recorder.lacks_stacks:
+            yield (
+                "ops have no source lines: without pyprof.init(), torch before 2.7 records them "
+                "only with --all, with --steps, or in the range that the script starts"
+            )
+        if recorder.lost:
+            yield "the range ended on another thread, where this torch cannot end a recording"
+        if self._threaded:
+            yield (
+                "with --memory torch records only the main thread"
+                if self._request.memory
+                else "this torch records only the main thread; newer versions record all threads"
+            )
+        if self._nvtx.used and self._nvtx.lacking:
+            yield "this torch build has no NVTX; ranges of torch.cuda.nvtx are recorded without it"
+
+    def _extent(self) -> str:
+        if self._request.steps is not None:
+            return ""
+        if self._recorder.ranges:
+            return ": the range that the script started"
+        return ": the whole script" + ("" if self._request.whole else ", which started no range")
+
+    def _of_others(self) -> str:
+        cause = "the script ran its own torch.profiler, and only one can run at a time"
+        adopted = self._recorder.adopted
+        if adopted:
+            recorded = {
+                "shapes (record_shapes=True)": all(trace.shapes for trace in adopted),
+                "source lines (with_stack=True)": all(trace.stacks for trace in adopted),
+            }
+            without = " and ".join(what for what, there in recorded.items() if not there)
+            lacking = f", without {without}" if without else ""
+            return f"{cause}: what it recorded is part of this capture{lacking}"
+        *_, last = traces = (None, *self.others.traces())
+        if last is None:
+            return f"{cause}: its recording was not exported (export_chrome_trace does that)"
+        more = f" and {len(traces) - 2} more" if len(traces) > 2 else ""  # noqa: PLR2004 - None is one
+        trace = shown(last)
+        return f"{cause}; its recording is in {trace}{more}: python -m pyprof.prof {trace}"
+
+    def _marks(self) -> bool:
+        """Tell whether ops shall say what they are: not to the script's own profiler, unasked."""
+        return self._recorder.running or (self.others.active and instrument.for_profilers())
+
+    def _go_on(self) -> None:
+        if not self.others.active:
+            self._recorder.go_on()
+
+    def _connect(self) -> Callable[[], None]:
+        """Let the script's range or its steps start the recorder; give what ends it."""
+        recorder, steps = self._recorder, self._request.steps
+        enter = self._stack.enter_context
+        if steps is None:
+            ignored = self._request.whole
+            start = _ignore if ignored else recorder.start
+            enter(script_range(start, _ignore if ignored else recorder.end_of_range))
+            recorder.start(provisional=True, replaceable=not ignored)
+            return recorder.stop
+        windows = RecordingWindows(
+            steps.schedule(), recorder.start, recorder.stop, recorder.prepare
+        )
+        enter(script_range(_ignore, _ignore))
+        count_steps(StepCounter(windows.step), self._stack)
+        return windows.finish
+
+    @contextmanager
+    def _threads_watched(self) -> Iterator[None]:
+        """Note whether the program starts threads."""
+        theirs = threading.Thread.start
+
+        def start(thread: threading.Thread) -> None:
+            self._threaded = self._threaded or not thread.name.startswith("pyprof-")
+            theirs(thread)
+
+        threading.Thread.start = start  # type: ignore[method-assign,assignment]
+        try:
+            yield
+        finally:
+            threading.Thread.start = theirs  # type: ignore[method-assign]
+
+
+def count_steps(counter: StepCounter, stack: ExitStack) -> None:
+    """Tell a counter of every `pyprof.step()` and of every step of an optimizer.
+
+    An optimizer's step that is captured into a CUDA graph does not happen: each replay is one.
+    """
+
+    def optimized(*_: object) -> None:
+        if not capturing():
+            counter.optimized()
+
+    stack.callback(instrument.range_hooks.on_step(counter.count_step))
+    hook = register_optimizer_step_post_hook(optimized)
+    stack.callback(hook.remove)
+
+
+@contextmanager
+def script_range(start: Callable[[], Any], stop: Callable[[], Any]) -> Iterator[None]:
+    """Take the ways in which a script starts and stops its range, with or without a GPU.
+
+    NVTX ranges of torch's ops cannot be on at the same time as torch.profiler, and the trace has
+    what they would say: emit_nvtx does nothing.
+    """
+    places: list[tuple[Any, str, Callable[..., Any]]] = [
+        (torch.cuda.profiler, "start", start),
+        (torch.cuda.profiler, "stop", stop),
+        (torch.autograd.profiler, "emit_nvtx", _no_ranges),
+    ]
+    if torch.cuda.is_available():
+        runtime = torch.cuda.cudart()  # type: ignore[no-untyped-call]
+        places += [(runtime, "cudaProfilerStart", _succeed(start))]
+        places += [(runtime, "cudaProfilerStop", _succeed(stop))]
+    taken = [instrument.range_hooks.on_start(start), instrument.range_hooks.on_stop(stop)]
+    before = [(home, name, getattr(home, name)) for home, name, _ in places]
+    for home, name, ours in places:
+        setattr(home, name, ours)
+    try:
+        yield
+    finally:
+        for home, name, theirs in before:
+            setattr(home, name, theirs)
+        for take_back in taken:
+            take_back()
+
+
+def _succeed(callback: Callable[[], Any]) -> Callable[[], int]:
+    def call() -> int:
+        callback()
+        return 0  # cudaSuccess
+
+    return call
+
+
+def _ignore() -> None:
+    pass
+
+
+def _no_ranges(*_: object, **__: object) -> nullcontext[None]:
+    return nullcontext()

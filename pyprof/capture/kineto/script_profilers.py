@@ -1,0 +1,169 @@
+"""The torch.profilers that a script starts itself, and the traces that it writes of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch.autograd.profiler import profile
+from torch.profiler import profile as scheduled
+
+from pyprof.capture.child_captures import called_by_inductor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+_TRACED = next(kind for kind in reversed(scheduled.__mro__) if hasattr(kind, "export_chrome_trace"))
+"""The class that `torch.profiler.profile` has it from."""
+
+
+class ScriptTrace:
+    """What a profiler of the script's recorded, to be exported by us in the end.
+
+    Torch writes a recording once, to wherever the script wants it. So what the script exports is
+    copied, and only what it never does is written by us.
+    """
+
+    def __init__(self, profiler: Any) -> None:  # noqa: ANN401 - torch.autograd.profiler.profile
+        self.shapes, self.stacks = bool(profiler.record_shapes), bool(profiler.with_stack)
+        """Whether they were recorded."""
+        self._results = profiler.kineto_results
+        self._place, self._copied = Path(), False
+
+    def is_of(self, profiler: Any) -> bool:  # noqa: ANN401 - as above
+        """Whether a profiler would export this."""
+        return self._results is not None and profiler.kineto_results is self._results
+
+    def keep(self, exported: Path) -> None:
+        """Copy what the script exported, which it may replace by its next trace."""
+        self._place, self._results = exported, None
+        with suppress(OSError):  # without room for a copy, the script's own may stay to the end
+            number, name = tempfile.mkstemp(prefix="pyprof-", suffix=".json")
+            os.close(number)
+            weakref.finalize(self, _remove, name, os.getpid())
+            shutil.copyfile(exported, name)
+            self._place, self._copied = Path(name), True
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Write it, as a profiler of ours writes its own; once."""
+        if self._results is not None:
+            self._results.save(path)
+        elif self._copied:
+            shutil.move(self._place, path)
+        else:
+            shutil.copyfile(self._place, path)
+
+
+def _began(results: Any) -> bool:  # noqa: ANN401 - torch's own; None if it recorded without Kineto
+    began = getattr(results, "trace_start_ns", None) or getattr(results, "trace_start_us", None)
+    return began is not None and began() > 0
+
+
+def _remove(name: str, pid: int) -> None:
+    """Remove a file, unless this is a forked child of the process that made it."""
+    if os.getpid() == pid:
+        with suppress(OSError):
+            Path(name).unlink()
+
+
+class Others:
+    """Tells when a profiler of the script's is about to begin and when it has ended."""
+
+    def __init__(
+        self,
+        begins: Callable[[], object],
+        ended: Callable[[], object],
+        ours: Callable[[], bool] = lambda: False,
+        recorded: Callable[[ScriptTrace], object] = lambda _: None,
+    ) -> None:
+        self.count = 0
+        """How many began."""
+        self._begins, self._ended, self._ours, self._recorded = begins, ended, ours, recorded
+        self._kept: list[ScriptTrace] = []
+        """Traces that the script has not exported yet."""
+        self._active: set[int] = set()
+        self._traces: dict[Path, None] = {}
+
+    @property
+    def active(self) -> bool:
+        """Tell whether one is at work."""
+        return bool(self._active)
+
+    def traces(self) -> tuple[Path, ...]:
+        """Give the traces that were exported and are still there, in their order."""
+        return tuple(path for path in self._traces if path.is_file())
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Watch every way to start one and to export its trace, until the end of the `with`."""
+        places: list[tuple[type, str, Callable[[Any], Callable[..., Any]]]] = [
+            (profile, "_prepare_trace", self._preparing),
+            (profile, "__exit__", self._leaving),
+            (profile, "export_chrome_trace", self._exporting),
+            (_TRACED, "export_chrome_trace", self._exporting),
+        ]
+        before = [(home, name, getattr(home, name)) for home, name, _ in places]
+        for home, name, wrapper in places:
+            setattr(home, name, wrapper(getattr(home, name)))
+        try:
+            yield
+        finally:
+            for home, name, theirs in before:
+                setattr(home, name, theirs)
+
+    def _preparing(self, theirs: Callable[[object], None]) -> Callable[[object], None]:
+        def prepare(profiler: object) -> None:
+            if not self._ours():
+                self.count += 1
+                self._active.add(id(profiler))
+                self._begins()
+            theirs(profiler)
+
+        return prepare
+
+    def _leaving(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
+        """Step aside also for one that is not at work: torch would end whichever is."""
+
+        def leave(profiler: Any, *error: object) -> Any:  # noqa: ANN401 - as the original
+            if self._ours() or not profiler.enabled:
+                return theirs(profiler, *error)
+            self._begins()
+            try:
+                result = theirs(profiler, *error)
+                self._keep(profiler)
+                return result
+            finally:
+                self._active.discard(id(profiler))
+                self._ended()
+
+        return leave
+
+    def _keep(self, profiler: Any) -> None:  # noqa: ANN401 - torch.autograd.profiler.profile
+        """Hand on what was recorded, if anything was: torch crashes where it writes nothing."""
+        recorded = id(profiler) in self._active and _began(profiler.kineto_results)
+        if recorded and not called_by_inductor():
+            trace = ScriptTrace(profiler)
+            self._kept.append(trace)
+            self._recorded(trace)
+
+    def _exporting(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
+        """Note where to; of a compressed trace the draft, too, which will not stay."""
+
+        def export(profiler: Any, path: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
+            done = theirs(profiler, path, *args, **kwargs)
+            exported = Path(os.fsdecode(path)).absolute()
+            self._traces[exported] = None
+            in_python = kwargs.get("use_python_export") or True in args  # then we still can
+            if isinstance(profiler, profile) and exported.is_file() and not in_python:
+                for trace in [trace for trace in self._kept if trace.is_of(profiler)]:
+                    trace.keep(exported)
+                    self._kept.remove(trace)
+            return done
+
+        return export

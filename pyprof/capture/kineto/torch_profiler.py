@@ -1,0 +1,110 @@
+"""A script captured by torch.profiler in this very process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyprof import overwrite_guard
+from pyprof.capture import script
+from pyprof.capture.child_captures import Children
+from pyprof.capture.exit_hooks import before_leaving
+from pyprof.capture.kineto import device_monitor
+from pyprof.capture.request import Outcome, check_place, ranked, shown
+from pyprof.cli import say
+from pyprof.errors import PyprofError, reason
+from pyprof.process import signals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyprof.capture.kineto.device_monitor import DeviceMonitor
+    from pyprof.capture.kineto.recording import Recording
+    from pyprof.capture.request import Request
+
+SUFFIX = ".pt.trace.json.gz"
+
+
+def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done.code) -> Outcome:
+    """Run the script and write NAME.pt.trace.json.gz; what it recorded until it failed, if so.
+
+    Where the script ends the process itself, `conclude` is called first, and gives the exit code.
+    """
+    path = Path(ranked(request.output) + SUFFIX)
+    check_place(path)
+    if request.memory:  # which cannot say itself whose it is
+        check_place(overwrite_guard.snapshot_beside(path), lambda _: overwrite_guard.recorded(path))
+    try:
+        from pyprof.capture.kineto.recorder import Recorder  # noqa: PLC0415 - torch is the user's own
+        from pyprof.capture.kineto.recording import Recording  # noqa: PLC0415 - as above
+        from pyprof.capture.kineto.torch_settings import show_compiled_kernels  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise PyprofError(f"--tool torch needs torch in this Python: {error}") from error
+    show_compiled_kernels()
+    monitor = _monitor() if request.metrics else None
+    recorder = Recorder(stacks=not request.instrument, memory=request.memory, monitor=monitor)
+    recording = Recording(recorder, request, script.execute)
+    children = Children(request, SUFFIX)
+    folder = Path.cwd()
+    place = folder / path  # the script may go to another folder
+
+    def finish(code: int) -> Outcome:
+        return _outcome(code, recording, place, children, request)
+
+    def left(status: int) -> int:
+        script.go_back(str(folder))
+        return conclude(finish(status & 0xFF))
+
+    def replaced() -> None:
+        done = finish(0)
+        warning = "the script replaced itself by another program (os.exec), which is not captured"
+        conclude(Outcome(0, done.path, (*done.notes, warning), others=done.others))
+
+    parent = os.getpid()
+    with children.followed():
+        with before_leaving(left, replaced):
+            code = script.run(request.target)
+            if os.getpid() != parent:  # a worker that the script forked and let come back
+                sys.stdout.flush()
+                os._exit(code)
+        return finish(code)
+
+
+def _monitor() -> DeviceMonitor | None:
+    """Have the GPUs asked for their power and clocks, where that can be; else say why not."""
+    try:
+        return device_monitor.DeviceMonitor(device_monitor.nvml())
+    except Exception as error:  # noqa: BLE001 - of drivers and of torch: the run is worth more
+        say(f"no power or clocks are sampled: {reason(error)}")
+        return None
+
+
+def _outcome(
+    code: int, recording: Recording, path: Path, children: Children, request: Request
+) -> Outcome:
+    with signals.postponed():
+        written, wrong = _written(recording, path)
+        captured, child_notes = children.gather()
+    others = tuple(captured) or (() if written else recording.others.traces()[-1:])
+    notes = [*wrong, *recording.notes(), *child_notes]
+    if written is None and not others and not wrong:
+        notes.append(request.nothing())
+    return Outcome(
+        code or bool(wrong),
+        written and shown(written),
+        tuple(notes),
+        others=tuple(map(shown, others)),
+        memory=request.memory,
+    )
+
+
+def _written(recording: Recording, path: Path) -> tuple[Path | None, list[str]]:
+    """Write the file, or where there is room; give its place, and what to say of another."""
+    try:
+        return recording.finish(lambda: path), []
+    except OSError as error:
+        place = getattr(error, "place", None)
+        what = f"the recording is in {place}" if place else "make room, and capture again"
+        return place, [f"{path}: {error.strerror or error}; {what}"]

@@ -1,0 +1,1 @@
+"""A script captured by Nsight Systems."""

@@ -1,0 +1,96 @@
+"""Markers of a script that nsys captures: PyProf's own, and torch's where it can emit them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import threading
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyprof.capture.child_captures import replaced_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from multiprocessing.process import BaseProcess
+
+
+def marked_processes() -> AbstractContextManager[None]:
+    """Have markers on in the processes that the script starts, until the end of the `with`."""
+    return replaced_run(_marked)
+
+
+def _marked(process: BaseProcess) -> Marked | None:
+    """Give what to run instead; None for what is forked, which nsys does not follow."""
+    how = getattr(process, "_start_method", None) or multiprocessing.get_start_method()
+    return None if how == "fork" else Marked(process.run)
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """What a process that the script starts does, with markers on; pickled or forked."""
+
+    run: Callable[[], object]
+
+    def __call__(self) -> object:
+        """Do it."""
+        if "torch" not in sys.modules:
+            return self.run()
+        with ExitStack() as stack:
+            mark(stack, Marked.__call__)
+            return self.run()
+
+
+def mark(stack: ExitStack, runner: Callable[..., Any]) -> None:
+    """Turn on PyProf's markers, and PyTorch's own where it can emit them."""
+    import torch  # noqa: PLC0415 - the user's own
+
+    from pyprof import instrument  # noqa: PLC0415 - it imports torch
+    from pyprof.capture.nsight.nvtx_ranges import NvtxRanges  # noqa: PLC0415 - as above
+    from pyprof.instrument.ranges.emit import nvtx_sink  # noqa: PLC0415 - as above
+    from pyprof.instrument.ranges.stack import begin_at  # noqa: PLC0415
+
+    begin_at(runner.__code__)
+    sink = nvtx_sink()
+    instrument.begin(sink)
+    stack.callback(instrument.stop)
+    if not hasattr(torch._C, "_nvtx"):  # noqa: SLF001 - what torch itself asks
+        stack.enter_context(NvtxRanges(sink).taken())
+    if torch.cuda.is_available():
+        _emit(stack)
+
+
+def _emit(stack: ExitStack) -> None:
+    """Have torch emit ranges of its own, except while the script's torch.profiler is on.
+
+    The two cannot be on at once: torch would raise within the script. Both are of a thread.
+    """
+    import torch  # noqa: PLC0415
+
+    from pyprof.capture.kineto.script_profilers import Others  # noqa: PLC0415 - it imports torch
+
+    theirs: Any = torch.autograd.profiler.emit_nvtx
+    emitting = stack.enter_context(ExitStack())
+
+    thread = threading.get_ident()
+
+    def emit() -> None:
+        if threading.get_ident() == thread and not others.active:
+            emitting.enter_context(theirs(record_shapes=True))
+
+    def pause() -> None:
+        if threading.get_ident() == thread:
+            emitting.close()
+
+    others = Others(pause, emit)
+    emit()
+    stack.enter_context(others.watched())
+    stack.callback(setattr, torch.autograd.profiler, "emit_nvtx", theirs)
+    torch.autograd.profiler.emit_nvtx = _already_on  # type: ignore[assignment,misc]
+
+
+def _already_on(*_: object, **__: object) -> nullcontext[None]:
+    """Stand for emit_nvtx in a script that turns it on itself: it cannot be on twice."""
+    return nullcontext()

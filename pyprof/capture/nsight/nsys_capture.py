@@ -1,0 +1,295 @@
+"""A script captured by Nsight Systems: the right flags, and what came of it in plain words."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing, suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyprof import overwrite_guard
+from pyprof.capture import machine, script
+from pyprof.capture.kineto.window_files import join_nsys_windows
+from pyprof.capture.nsight import gpu_metrics
+from pyprof.capture.nsight.nsys_child import Files
+from pyprof.capture.nsight.tables import filled, kernels_of_unseen_nodes, launches
+from pyprof.capture.request import (
+    Outcome,
+    check_place,
+    names_a_range,
+    ranked,
+    set_aside,
+)
+from pyprof.cli import say
+from pyprof.errors import PyprofError
+from pyprof.process import child_programs, scratch, signals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyprof.capture.request import Request
+
+REPORTS = (".nsys-rep", ".qdrep")
+_EXPORT = ".sqlite"
+_SUFFIXES = (_EXPORT, ".qdstrm", *REPORTS)
+_WORK = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE")
+_GPU_API = "cuda,nvtx,cublas,cudnn"
+_GRAPH_TRACE = "--cuda-graph-trace"
+"""Where nsys has it (2022 on): what is recorded of CUDA graphs, their nodes or only launches."""
+
+
+_GAVE_WAY = "gave way"
+"""What the script's side leaves in a folder where a range of its own came."""
+
+
+def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) -> list[str]:
+    """Give the whole command line; the script's side leaves word in the folder.
+
+    Sampling and context switches are off: nothing of them is reported, and they need rights.
+    `--capture-range-end`, since the default also ends the script when its range ends. A script
+    that may start a range is recorded from its first use of the GPU until it does.
+    """
+    ranged = gpu and not request.whole and (request.steps is not None or _may_start(request))
+    options = [
+        f"--trace={_GPU_API if gpu else 'nvtx'}",
+        "--sample=none",
+        "--cpuctxsw=none",
+        "--force-overwrite=true",
+        "--export=sqlite",
+        f"--output={name}",
+    ]
+    if ranged:
+        options += ["--capture-range=cudaProfilerApi", f"--capture-range-end={_end(request)}"]
+    if gpu and request.graph_nodes and _knows_graph_nodes(nsys):
+        options += [f"{_GRAPH_TRACE}=node"]
+    if gpu and request.metrics:
+        options += gpu_metrics.metrics(nsys).options
+    inside = [f"--files={folder}"]
+    if gpu and request.memory:
+        options += ["--cuda-memory-usage=true"]
+        inside += [f"--memory={overwrite_guard.snapshot_beside(Path(name + _EXPORT)).absolute()}"]
+    if _hangs_up():
+        inside += ["--hangup"]
+    if ranged and request.steps is None:
+        inside += [f"--provisional={folder / _GAVE_WAY}"]
+    if not request.instrument:
+        inside += ["--no-init"]
+    if request.steps is not None:
+        inside += [f"--steps={request.steps}"]
+    launch = [sys.executable, "-m", "pyprof.capture.nsight.nsys_child", *inside, "--"]
+    return [nsys, "profile", *options, *launch, *request.target.command()]
+
+
+def _knows_graph_nodes(nsys: str) -> bool:
+    return _GRAPH_TRACE in (machine.output(nsys, "profile", "--help") or "")
+
+
+def _may_start(request: Request) -> bool:
+    return names_a_range(script.source(request.target))
+
+
+def _end(request: Request) -> str:
+    """Say what comes after a window: nothing, or as many more as the script begins."""
+    once = request.steps is not None and request.steps.repeat == 1
+    return "stop" if once else "repeat"
+
+
+def run(request: Request, nsys: str) -> Outcome:
+    """Run the script under nsys and write NAME.sqlite, of all windows."""
+    name = ranked(request.output)
+    check_place(Path(name))
+    before = _written(name)
+    for path in before:
+        check_place(path, partial(_ours, database=Path(name + _EXPORT)))
+    snapshot = overwrite_guard.snapshot_beside(Path(name + _EXPORT))
+    if request.memory:
+        check_place(snapshot, lambda _: overwrite_guard.recorded(Path(name + _EXPORT)))
+    gpu, began_s = bool(machine.find_gpus()), time.time()
+    if gpu and request.metrics and (note := gpu_metrics.metrics(nsys).note):
+        say(note)
+    with scratch.folder() as folder:
+        line = command(nsys, request, name, folder, gpu=gpu)
+        try:
+            code = _wait(line, Files.within(folder))
+        except OSError as error:
+            raise PyprofError(f"{nsys}: {error.strerror}") from error
+        gave_way = (Path(folder) / _GAVE_WAY).exists()
+    new = {path: time for path, time in _written(name).items() if before.get(path) != time}
+    with signals.postponed():
+        outcome = _outcome(code, name, _of_ranges(new) if gave_way else new, nsys, request)
+        if outcome.path is None or not (note := set_aside(outcome.path, began_s)):
+            return outcome
+        return replace(outcome, notes=(*outcome.notes, note))
+
+
+def _wait(line: Sequence[str], files: Files) -> int:
+    """Run nsys to its end, and give the script's exit code.
+
+    A signal ends the script alone: nsys then writes what it has, which it does not always do when
+    the signal is its own. It has had Ctrl-C, as has the script, where that came from the terminal.
+    """
+    process = subprocess.Popen(child_programs.bound(line, hangup=not _hangs_up()))  # noqa: S603 - the user's command
+    noted: list[int] = []
+
+    def forward(number: int, _frame: object) -> None:
+        again = number in noted
+        noted.append(number)
+        if again or number != signal.SIGINT or not _in_foreground():
+            _end_script(files, number)
+            if again and not files.pid.exists():
+                process.terminate()
+
+    with signals.handling_stop(forward):
+        code = process.wait()
+    if files.exit_code.exists():  # old versions of nsys return 0 whatever the script did
+        return int(files.exit_code.read_text() or code)
+    return 128 + noted[0] if noted else code if code >= 0 else 128 - code
+
+
+def _end_script(files: Files, number: int) -> None:
+    """End the script, or keep it from beginning. Once it has ended, nsys is about to."""
+    files.stop.touch()
+    if files.pid.exists() and not files.exit_code.exists():
+        with suppress(ProcessLookupError, ValueError):  # it has ended; or it will look itself
+            os.kill(int(files.pid.read_text()), number)
+
+
+def _in_foreground() -> bool:
+    """Tell whether Ctrl-C on the terminal goes to this process, and all others of the job."""
+    try:
+        with Path("/dev/tty").open("rb") as terminal:
+            return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    except OSError:
+        return False
+
+
+def _hangs_up() -> bool:
+    """Tell whether a terminal that is closed ends this process; under nohup it does not."""
+    return hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+
+
+def _written(name: str) -> dict[Path, int]:
+    """Find what nsys wrote under a name, with the number of a window or without."""
+    folder, stem = Path(name).parent, re.escape(Path(name).name)
+    ours = re.compile(rf"{stem}(?:\.\d+)?(?:{'|'.join(map(re.escape, _SUFFIXES))})")
+    return {path: path.stat().st_mtime_ns for path in folder.iterdir() if ours.fullmatch(path.name)}
+
+
+def _of_ranges(new: dict[Path, int]) -> dict[Path, int]:
+    """Drop what was recorded before the script's first range; keep it where that left nothing."""
+    numbers = sorted({_window(path) for path in new})
+    if len(numbers) < 2:  # noqa: PLR2004 - the one and another
+        return new
+    for path in new:
+        if _window(path) == numbers[0]:
+            path.unlink()
+    return {path: time for path, time in new.items() if _window(path) != numbers[0]}
+
+
+def _ours(path: Path, database: Path) -> bool:
+    """Tell whether `pyprof capture` wrote this; a report does not say, its export does."""
+    return any(map(overwrite_guard.recorded, (path, path.with_suffix(_EXPORT), database)))
+
+
+def _sign(database: Path) -> None:
+    """Say in an export who wrote it; one that cannot be signed is as good."""
+    with suppress(sqlite3.Error), closing(sqlite3.connect(database)) as base:
+        base.execute(f"PRAGMA application_id = {overwrite_guard.APPLICATION_ID}")
+
+
+def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Request) -> Outcome:
+    reports = [path for path in new if path.suffix in REPORTS]
+    exports = {path for path in new if path.suffix == _EXPORT}
+    if not exports and not reports:
+        return Outcome(code, None, (_no_report(new, request),))
+    for report in reports:
+        if (export := report.with_suffix(_EXPORT)) not in exports:
+            _export(nsys, report, export)
+            if not export.exists():
+                again = f"{nsys} export --type sqlite {report}"
+                return Outcome(code, None, (f"{report} could not be exported; try: {again}",))
+            exports.add(export)
+    database = Path(name + _EXPORT)
+    windows = sorted(exports, key=_window)
+    try:
+        _gather(windows, reports, database)
+    except (sqlite3.Error, OSError) as error:
+        window_names = ", ".join(map(str, windows))
+        return Outcome(code, None, (f"{database}: {error}; its windows are in {window_names}",))
+    _sign(database)
+    notes = [f"recorded {len(windows)} windows"] if len(windows) > 1 else []
+    empty = not filled(database, _WORK)  # tables without rows are not exported
+    no_work_notes = (
+        [_no_work(request, launches(database))] if empty else [*_captured_before(database)]
+    )
+    return Outcome(code, database, (*notes, *no_work_notes), empty, memory=request.memory)
+
+
+def _captured_before(database: Path) -> Iterator[str]:
+    """Say that graphs were captured before recording began."""
+    if count := kernels_of_unseen_nodes(database):
+        yield (
+            f"{count:,} kernels ran in CUDA graphs that were captured before recording began: they "
+            "have no op; begin recording before graphs are captured, with --all or earlier --steps"
+        )
+
+
+def _window(export: Path) -> int:
+    """Give the number that nsys puts behind the name of a window's report: NAME.12.sqlite."""
+    number = export.with_suffix("").suffix[1:]
+    return int(number) if number.isdecimal() else 0
+
+
+def _gather(windows: Sequence[Path], reports: Sequence[Path], database: Path) -> None:
+    """Make one database of those of the windows; reports cannot be joined."""
+    if list(windows) == [database]:
+        return
+    join_nsys_windows(windows, database)
+    for path in windows:
+        path.unlink()
+    if len(windows) == 1:
+        for path in reports:
+            path.replace(database.with_suffix(path.suffix))
+
+
+def _no_report(new: Sequence[Path] | dict[Path, int], request: Request) -> str:
+    if any(path.suffix == ".qdstrm" for path in new):
+        return (
+            "nsys could not import its recording (its importer was not found); link "
+            "/usr/lib/nsight-systems/host-linux-x64 to where nsys looks, or reinstall nsys"
+        )
+    if request.steps is not None:
+        return request.nothing()
+    return (
+        f"nsys wrote no report: see its messages above, or the script used no GPU; {_cpu(request)}"
+    )
+
+
+def _no_work(request: Request, launched: int) -> str:
+    if launched:
+        return (
+            f"kernels were launched ({launched:,}), but nsys recorded none: another profiler was "
+            "attached, or this machine does not let nsys trace the GPU; try --tool torch"
+        )
+    why = "nothing ran on the GPU while nsys recorded"
+    why = why if machine.find_gpus() else "there is no GPU here"
+    return f"no GPU work was captured: {why}; {_cpu(request)}"
+
+
+def _cpu(request: Request) -> str:
+    command = shlex.join(request.target.command())
+    return f"to time ops on the CPU: python -m pyprof.capture --tool torch {command}"
+
+
+def _export(nsys: str, report: Path, database: Path) -> None:
+    line = [nsys, "export", "--type=sqlite", "--force-overwrite=true", f"--output={database}"]
+    subprocess.run(child_programs.bound([*line, str(report)]), check=False)  # noqa: S603 - the same nsys

@@ -1,0 +1,165 @@
+"""The user's script under nsys: `python -m pyprof.capture.nsight.nsys_child OPTIONS -- SCRIPT`.
+
+Turns on the markers, runs the script, leaves its exit code in a file. Not for users.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from pyprof.capture import script
+from pyprof.capture.exit_hooks import before_leaving
+from pyprof.capture.nsight.marking import mark, marked_processes
+from pyprof.capture.request import StepCounter, StepsToRecord
+from pyprof.cli import Main, say
+from pyprof.process import signals
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class Files(NamedTuple):
+    """What the script's process and the one that started nsys say to each other."""
+
+    pid: Path
+    """The script's process, as soon as there is one."""
+    exit_code: Path
+    """The script's, once it has ended."""
+    stop: Path
+    """Is there when the script should not even begin."""
+
+    @classmethod
+    def within(cls, folder: Path) -> Files:
+        """Name them."""
+        return cls(folder / "pid", folder / "code", folder / "stop")
+
+
+@click.command(cls=Main, context_settings={"allow_interspersed_args": False}, help=__doc__)
+@click.option("--files", "folder", type=click.Path(path_type=Path), required=True)
+@click.option("--hangup", is_flag=True)
+@click.option("--no-init", is_flag=True)
+@click.option("--steps", type=StepsToRecord.parse)
+@click.option("--provisional", type=click.Path(path_type=Path))
+@click.option("--memory", "snapshot", type=click.Path(path_type=Path))
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def launch(
+    folder: Path,
+    hangup: bool,  # noqa: FBT001 - click passes options by name
+    no_init: bool,  # noqa: FBT001 - click passes options by name
+    steps: StepsToRecord | None,
+    provisional: Path | None,
+    snapshot: Path | None,
+    command: Sequence[str],
+) -> None:
+    """Run a script with markers on, then exit with its code."""
+    if hangup:  # which nsys is kept from
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    files = Files.within(folder)
+    files.pid.write_text(str(os.getpid()))
+    if files.stop.exists():
+        return
+    module = command[0] == "-m"
+    name, *args = command[1:] if module else command
+
+    def left(code: int) -> int:
+        _write_snapshot(snapshot)
+        files.exit_code.write_text(str(code & 0xFF))
+        return code
+
+    with ExitStack() as stack:
+        if not no_init:
+            mark(stack, script.execute)
+            stack.enter_context(marked_processes())
+        if snapshot is not None:
+            from pyprof.capture.kineto import memory_snapshot  # noqa: PLC0415 - it imports torch
+
+            memory_snapshot.begin()
+        if steps is not None:
+            _capture_steps(steps, stack)
+        if provisional is not None:
+            _capture_until_a_range(provisional)
+        with before_leaving(left):
+            code = script.run(script.Target(name, tuple(args), module=module))
+    with signals.postponed():
+        left(code)
+    sys.exit(code)
+
+
+def _write_snapshot(path: Path | None) -> None:
+    """Write what the GPU's memory held; that it cannot be written ends nothing else."""
+    if path is None:
+        return
+    from pyprof.capture.kineto import memory_snapshot  # noqa: PLC0415 - it imports torch
+
+    if problem := memory_snapshot.written(path):
+        say(problem)
+
+
+def _set_back(stack: ExitStack, home: Any, name: str, value: object) -> None:  # noqa: ANN401 - any module
+    stack.callback(setattr, home, name, getattr(home, name))
+    setattr(home, name, value)
+
+
+def _capture_steps(steps: StepsToRecord, stack: ExitStack) -> None:
+    """Start and stop the range that nsys waits for by steps; without CUDA it waits for none."""
+    import torch  # noqa: PLC0415
+
+    if not torch.cuda.is_available():
+        return
+    from pyprof.capture.kineto.recording import count_steps  # noqa: PLC0415
+    from pyprof.instrument.ranges.capture_range import RecordingWindows  # noqa: PLC0415 - it imports torch
+
+    windows = RecordingWindows(
+        steps.schedule(), _finished(torch.cuda.profiler.start), _finished(torch.cuda.profiler.stop)
+    )
+    for name in ("start", "stop"):
+        _set_back(stack, torch.cuda.profiler, name, lambda: None)
+    count_steps(StepCounter(windows.step), stack)
+    stack.callback(windows.finish)
+
+
+def _capture_until_a_range(gave_way: Path) -> None:
+    """Start the range that nsys waits for as the script begins to use the GPU; not earlier.
+
+    Once the script starts one of its own, what was recorded until then ends, and word is left.
+    """
+    import torch  # noqa: PLC0415
+
+    def begin() -> None:
+        runtime: Any = torch.cuda.cudart()  # type: ignore[no-untyped-call]
+        theirs = runtime.cudaProfilerStart
+
+        def start() -> Any:  # noqa: ANN401 - as the original
+            if not gave_way.exists():
+                gave_way.touch()
+                torch.cuda.synchronize()
+                runtime.cudaProfilerStop()
+            return theirs()
+
+        theirs()
+        runtime.cudaProfilerStart = start
+
+    torch.cuda._lazy_call(begin)  # type: ignore[no-untyped-call]  # noqa: SLF001 - called when CUDA is there
+
+
+def _finished(then: Callable[[], object]) -> Callable[[], None]:
+    """Wait for the GPU first, so that what was launched in a window is recorded with it."""
+    import torch  # noqa: PLC0415
+
+    def call() -> None:
+        torch.cuda.synchronize()
+        then()
+
+    return call
+
+
+if __name__ == "__main__":
+    signals.quietly_until_begun()
+    launch()

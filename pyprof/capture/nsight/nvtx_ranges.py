@@ -1,0 +1,107 @@
+"""The ranges that a script marks by `torch.cuda.nvtx`, where they would fail or be lost.
+
+A build of torch without CUDA has no NVTX and raises; torch.profiler does not record NVTX.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch.cuda.nvtx
+from torch.autograd.profiler import record_function
+
+from pyprof.instrument.ranges.emit import Sink
+from pyprof.marker import encode_annotation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_HOME: Any = torch.cuda.nvtx
+
+
+class _Depth(threading.local):
+    value = 0
+
+
+class _Open(threading.local):
+    def __init__(self) -> None:
+        self.ranges: list[Any] = []
+
+
+def profiler_ranges(recording: Callable[[], bool]) -> Sink:
+    """Give the way for the user's ranges into a trace of torch.profiler: as `record_function`."""
+    open_ranges = _Open()
+
+    def push(text: str) -> None:
+        entered: Any = record_function(encode_annotation(text)) if recording() else None
+        if entered is not None:
+            entered.__enter__()
+        open_ranges.ranges.append(entered)
+
+    def pop() -> None:
+        entered = open_ranges.ranges.pop() if open_ranges.ranges else None
+        if entered is not None:
+            entered.__exit__(None, None, None)
+
+    return Sink(push, pop)
+
+
+class NvtxRanges:
+    """Stands where torch keeps its functions of NVTX; passes on to those, where they are there."""
+
+    def __init__(self, sink: Sink) -> None:
+        self.lacking = not hasattr(torch._C, "_nvtx")  # noqa: SLF001 - what torch itself asks
+        """torch was built without NVTX."""
+        self.used = False
+        """The script marked something."""
+        self._sink = sink
+        self._real: Any = _HOME._nvtx  # noqa: SLF001 - the one place that all of them look at
+        self._depth = _Depth()
+        self._numbers = itertools.count(1)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as torch's own
+        return getattr(self._real, name)
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Take the place, until the end of the `with`."""
+        _HOME._nvtx = self  # noqa: SLF001 - as above
+        try:
+            yield
+        finally:
+            _HOME._nvtx = self._real  # noqa: SLF001
+
+    def rangePushA(self, text: str) -> int:  # noqa: N802 - torch's name
+        """Open a range; give how many it is in."""
+        self.used = True
+        self._sink.push(str(text))
+        if not self.lacking:
+            return int(self._real.rangePushA(text))
+        self._depth.value += 1
+        return self._depth.value - 1
+
+    def rangePop(self) -> int:  # noqa: N802 - torch's name
+        """Close the last range; give how many it was in, as NVTX -2 where none was open."""
+        self._sink.pop()
+        if not self.lacking:
+            return int(self._real.rangePop())
+        if not self._depth.value:
+            return -2
+        self._depth.value -= 1
+        return self._depth.value
+
+    def markA(self, text: str) -> Any:  # noqa: ANN401, N802 - as torch's
+        """Mark an instant, which no report shows."""
+        return None if self.lacking else self._real.markA(text)
+
+    def rangeStartA(self, text: str) -> int:  # noqa: N802 - torch's name
+        """Begin a range that need not nest, to which nothing is attributed."""
+        return next(self._numbers) if self.lacking else int(self._real.rangeStartA(text))
+
+    def rangeEnd(self, number: int) -> None:  # noqa: N802 - torch's name
+        """End such a range."""
+        if not self.lacking:
+            self._real.rangeEnd(number)

@@ -1,0 +1,131 @@
+"""Values that options take: words, rates, numbers, files; and what a mistyped word may mean."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from pyprof import aliases
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    _FloatType = click.ParamType[float]
+    _ChoiceType = click.Choice[str]
+else:
+    _FloatType = click.ParamType  # takes no type argument in older click
+    _ChoiceType = click.Choice
+
+
+def meant(wrong: str, names: Iterable[str]) -> str:
+    """Ask `; did you mean 'sil'?` of a name that is none of those known; "" where none is like it.
+
+    Letter case does not count. Another word for the same thing goes before letters. Of several that
+    are like it, the one that takes fewest slips of a typist is meant, of these the one of the same
+    letters: `via`, not `ai`, by `vai`.
+    """
+    from difflib import get_close_matches  # noqa: PLC0415 - only for what is wrong
+
+    typed = wrong.lower()
+    by_lower = {name.lower(): name for name in reversed(list(names))}
+    if (named := aliases.same(typed, by_lower)) is not None:
+        return f"; did you mean {by_lower[named]!r}?"
+    swapped = [name for name in by_lower if sorted(name) == sorted(typed)]
+    alike = [*get_close_matches(typed, by_lower, n=len(by_lower) or 1), *swapped]
+    nearest = min(alike, key=lambda name: (_slips(typed, name), name not in swapped), default=None)
+    return f"; did you mean {by_lower[nearest]!r}?" if nearest is not None else ""
+
+
+def _slips(typed: str, name: str) -> int:
+    """Count what turns one word into the other: letters lost, added, wrong or swapped."""
+    above: list[int] = []
+    row: list[int] = [*range(len(name) + 1)]
+    for place, letter in enumerate(typed, 1):
+        before: list[int] = above
+        above, row = row, [place]
+        for other, char in enumerate(name, 1):
+            cost = min(above[other] + 1, row[-1] + 1, above[other - 1] + (letter != char))
+            if typed[place - 2 : place] == char + name[other - 2 : other - 1] and other > 1 < place:
+                cost = min(cost, before[other - 2] + 1)
+            row.append(cost)
+    return row[-1]
+
+
+class Choice(_ChoiceType):
+    """One of some words; of a wrong one it says which may be meant."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:  # noqa: ANN401 - click's
+        """Give the message."""
+        message = super().get_invalid_choice_message(value, ctx)
+        return f"{message.rstrip('.')}{meant(str(value), map(str, self.choices)) or '.'}"
+
+
+_FILES = {"FILE", "DIR", "PATH", "OUT"}
+"""What options call a file or folder in their help. Arguments are all that."""
+
+
+def complete_files(params: Iterable[click.Parameter]) -> None:
+    """Let the shell complete names of files where some are meant, which click does not know."""
+    for param in params:
+        named = isinstance(param, click.Argument) or getattr(param, "metavar", None) in _FILES
+        if named and param.type in (click.STRING, click.UNPROCESSED):
+            param._custom_shell_complete = _files  # noqa: SLF001 - else it is said at each param
+
+
+def _files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    del ctx, param
+    return [CompletionItem(incomplete, type="file")]
+
+
+_PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
+
+
+class Quantity(_FloatType):
+    """A rate above 0 in `unit`, as people write it: 989e12, 989T, 3.35 TB/s. Prefixes are SI's."""
+
+    def __init__(self, unit: str) -> None:
+        self.unit = self.name = unit
+        symbol = re.escape(unit).replace("/s", "(?:/s|S|ps)?")
+        number = r"(\d+(?:\.\d*)?(?:e[+-]?\d+)?|\.\d+)"
+        self._form = re.compile(rf"{number}\s*([kMGTP]?)(?:{symbol})?", re.IGNORECASE)
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read the number; wrong usage where it is none, or not above 0."""
+        match = self._form.fullmatch(str(value).strip())
+        rate = float(match[1]) * _PREFIXES[match[2].lower()] if match else 0.0
+        if not 0 < rate < float("inf"):
+            self.fail(f"{value!r} is not a rate in {self.unit}, such as 1.5e12 or 1.5T", param, ctx)
+        return rate
+
+
+class Number(_FloatType):
+    """A finite number above 0 and up to `most`; click's own range lets nan and infinity through."""
+
+    name = "number"
+
+    def __init__(self, example: str, most: float = float("inf"), *, zero: bool = False) -> None:
+        self._example, self._most, self._zero = example, most, zero
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read the number; wrong usage where it is none, or outside the range."""
+        try:
+            number = float(str(value))
+        except ValueError:
+            number = float("nan")
+        fits = 0 <= number <= self._most if self._zero else 0 < number <= self._most
+        if not fits or number == float("inf"):
+            self.fail(
+                f"{value!r} is not a number {self._range()}, such as {self._example}", param, ctx
+            )
+        return number
+
+    def _range(self) -> str:
+        least = "from 0" if self._zero else "above 0"
+        return least if self._most == float("inf") else f"{least} to {self._most:g}"

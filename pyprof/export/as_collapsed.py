@@ -1,0 +1,57 @@
+"""Collapsed stacks with their time in ns, for flame graphs: flamegraph.pl, inferno, speedscope.
+
+A line is a stack, the outermost frame first, its frames separated by semicolons, then a blank and
+the weight. Frames are lines of Python, the op and the kernel.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, BinaryIO
+
+from pyprof import sanitize
+from pyprof.analysis.summary import stacks
+from pyprof.analysis.summary.stacks import NO_FILE, StackSums
+from pyprof.render.source import LineNames, Sources
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyprof.analysis.summary.stacks import Frame
+    from pyprof.inputs.source import Source
+
+KIND = "sums"
+
+
+def sums(source: Source) -> StackSums:
+    """Sum up a capture."""
+    return stacks.sums(source.table)
+
+
+merge_sums = stacks.merge_sums
+
+
+def write(sums: StackSums, file: BinaryIO, *, folder: Path | None = None) -> None:
+    """Write each stack that took time on a line, in the order of their texts.
+
+    A line of Python is called as the source below `folder` says: by its function, else its text.
+    """
+    names = LineNames(None if folder is None else Sources(folder))
+    weight_ns: Counter[str] = Counter()
+    for stack, (_, time_ns) in sums.items():
+        weight_ns[";".join(_text(frame, names, named=folder is not None) for frame in stack)] += (
+            time_ns
+        )
+    lines = (f"{stack} {ns}\n" for stack, ns in sorted(weight_ns.items()) if ns)
+    file.writelines(line.encode() for line in lines)
+
+
+def _text(frame: Frame, names: LineNames, *, named: bool) -> str:
+    """Write a frame without what ends one."""
+    if frame.file == NO_FILE:
+        text = frame.name
+    else:
+        text = f"{frame.file}:{frame.line}" if frame.line else frame.file
+        if named and frame.line:
+            text = f"{names.name(frame.file, frame.line)} ({text})"
+    return sanitize.cell(text).replace(";", ",")

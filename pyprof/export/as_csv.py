@@ -1,0 +1,42 @@
+"""Every column of every row, under the names that `pyprof.load` gives them, as CSV."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from pyprof import sanitize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+KIND = "rows"
+
+
+def write(tables: Iterator[pa.Table], file: BinaryIO, *, raw: bool = False) -> None:
+    """Write RFC 4180; what is not known is empty, shapes are written as `2x3 4x3`.
+
+    `raw`: texts that spreadsheets take for formulas stay as they are.
+    """
+    for number, rows in enumerate(tables):
+        spelt = pa.table({name: _spelt(rows.column(name)) for name in rows.column_names})
+        written = spelt if raw else sanitize.fields(spelt)
+        csv.write_csv(written, file, csv.WriteOptions(include_header=number == 0))
+
+
+def _spelt(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    if not pa.types.is_list(column.type):
+        return column
+    lists = column.combine_chunks()
+    if pa.types.is_list(lists.type.value_type):
+        return _joined(lists, _joined(lists.values, lists.values.values, "x"), " ")
+    return _joined(lists, lists.values, " ")
+
+
+def _joined(lists: pa.ListArray, values: pa.Array, separator: str) -> pa.Array:
+    texts = pc.fill_null(values.cast(pa.string()), "")
+    text_lists = pa.ListArray.from_arrays(lists.offsets, texts, mask=lists.is_null())
+    return pc.binary_join(text_lists, separator)

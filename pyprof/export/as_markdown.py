@@ -1,0 +1,120 @@
+"""Totals, the ops, kernels, layers and lines that took longest, and advice, as Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+from pyprof.analysis import advice
+from pyprof.analysis.summary import op_totals
+from pyprof.analysis.time.steps import find_steps
+from pyprof.analysis.time.timeline import timeline
+from pyprof.prof.coverage import Coverage, cost_coverage
+from pyprof.prof.processor import CPU
+from pyprof.render.text import formatting
+from pyprof.render.text.formatting import count, duration, number, percent, short_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from pyprof.analysis.advice import Advice
+    from pyprof.inputs.source import Source
+
+KIND = "sums"
+
+_TOP = 20
+_EVIDENCE = 3
+_SECTIONS = (("op", "Ops"), ("kernel", "Kernels"), ("layer", "Layers"), ("line", "Source lines"))
+_HEADER = ("calls", "{} time", "share (%)", "mean", "TFLOP/s", "GB/s")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSums:
+    """What the report says, small enough to send."""
+
+    known: Coverage
+    rows: int
+    groups: Mapping[str, pa.Table]
+    """`totals.sums` by each column."""
+    advice: list[Advice]
+
+
+def sums(source: Source) -> ReportSums:
+    """Sum up a capture."""
+    table = source.table
+    timed = timeline(table.records, source.capture)
+    steps = find_steps(table.records, source.capture)
+    return ReportSums(
+        cost_coverage(table),
+        table.records.rows,
+        {key: op_totals.sums(table, [key]) for key, _ in _SECTIONS},
+        advice.without_rows(advice.advise(table, timed, source.capture, steps=steps)),
+    )
+
+
+def merge_sums(a: ReportSums, b: ReportSums) -> ReportSums:
+    """Sum up two sets of captures from what was found of each."""
+    return ReportSums(
+        a.known.plus(b.known),
+        a.rows + b.rows,
+        {key: op_totals.merge_totals(a.groups[key], b.groups[key]) for key in a.groups},
+        advice.merge_advice(a.advice, b.advice),
+    )
+
+
+def write(sums: ReportSums, file: BinaryIO) -> None:
+    """Write the report; tables that would say nothing are left out."""
+    file.write("\n".join(_lines(sums)).encode())
+
+
+def _lines(sums: ReportSums) -> Iterator[str]:
+    on = sums.known.processor
+    yield f"# {on} profile\n"
+    rows = "ops" if on == CPU else "kernels and copies"
+    yield f"{count(sums.rows)} {rows}, {duration(sums.known.total_ns)} of {on} time;"
+    yield f"cost known for {sums.known.percent:.1f} % of it{sums.known.without_copies}.\n"
+    for key, title in _SECTIONS:
+        if groups := _rows(sums.groups[key]):
+            yield f"## {title}\n"
+            yield formatting.markdown_table((key, *(name.format(on) for name in _HEADER)), groups)
+    if sums.advice:
+        yield "## Potential gains\n"
+        yield "Upper bounds; gains overlap and do not add up.\n"
+        yield from (line for entry in sums.advice for line in _advice(entry))
+        yield ""
+
+
+def _advice(entry: Advice) -> Iterator[str]:
+    gain = "gain unknown" if entry.gain_ns is None else f"up to {duration(entry.gain_ns)}"
+    title, action = formatting.escape(entry.title), formatting.escape(entry.action)
+    yield f"- **{gain}**: {title}. To do: {action}"
+    for proof in entry.evidence[:_EVIDENCE]:
+        place = f" at {short_line(proof.line)}" if proof.line else ""
+        detail = f" ({proof.detail})" if proof.detail else ""
+        what = f"{proof.what}{place}: {duration(proof.total_ns)} in {count(proof.count)}{detail}"
+        yield f"  - {formatting.escape(what)}"
+
+
+def _rows(sums: pa.Table) -> list[tuple[str, ...]]:
+    """Give the longest groups; none where no row has this key."""
+    groups = op_totals.totals(sums)
+    if all(group.key == (None,) for group in groups):
+        return []
+    return [
+        (
+            group.key[0] or "(none)",
+            count(group.calls),
+            duration(group.time_ns),
+            percent(group.share),
+            duration(group.time_ns / group.calls),
+            _rate(group.flops_per_s, 1e12),
+            _rate(group.bytes_per_s, 1e9),
+        )
+        for group in groups[:_TOP]
+    ]
+
+
+def _rate(value: float | None, unit: float) -> str:
+    return number(None if value is None else value / unit)

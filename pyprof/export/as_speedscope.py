@@ -1,0 +1,184 @@
+"""Stacks: totals, and over time per GPU stream, for https://www.speedscope.app.
+
+Format: https://www.speedscope.app/file-format-schema.json, profiles of type `sampled`: a stack
+and how long it lasted. The first profile has each stack once, without idle time; those of the
+streams, one for each window of the capture, have an empty stack while they are idle.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import chain
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import orjson
+
+from pyprof.analysis.summary.stacks import NO_FILE, stacks
+from pyprof.analysis.time.timeline import in_order, streams
+from pyprof.prof.processor import CPU, GPU, processor_of
+from pyprof.records.records import distinct
+from pyprof.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyprof.analysis.summary.stacks import Frame, Stacks
+    from pyprof.arrays import Ints
+    from pyprof.export import Part
+    from pyprof.inputs.source import Source
+    from pyprof.records.records import Records
+
+
+KIND = "events"
+
+_TIME, _IN_ALL = "{} time", "all {} work, idle time left out"
+_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+
+
+def write(source: Source, file: BinaryIO) -> None:
+    """Write the profiles; the first one's weights add up to the summed GPU time."""
+    row_stacks = stacks(source.table)
+    numbers: dict[Frame, int] = {}
+    numbered = [
+        [numbers.setdefault(frame, len(numbers)) for frame in s] for s in row_stacks.distinct
+    ]
+    profiles = chain(
+        [_in_all(source, row_stacks, numbered)], _profiles(source, row_stacks, numbered)
+    )
+    on = processor_of(source.table.records)
+    _write(on, [_frame(frame) for frame in numbers], profiles, file)
+
+
+def join(parts: Sequence[Part], file: BinaryIO) -> None:
+    """Put the profiles of captures after each other, each on its own clock, named by its rank."""
+    numbers: dict[bytes, int] = {}
+    in_all: Counter[tuple[int, ...]] = Counter()
+    moved, named = [], set()
+    for each in parts:
+        content = orjson.loads(each.path.read_bytes())
+        named.add(content["name"])
+        frames = [orjson.dumps(frame) for frame in content["shared"]["frames"]]
+        moved.append([numbers.setdefault(frame, len(numbers)) for frame in frames])
+        first = _renumbered(content["profiles"][0], moved[-1])
+        for stack, weight in zip(first["samples"], first["weights"], strict=True):
+            in_all[tuple(stack)] += weight
+    longest = sorted(in_all.items(), key=lambda entry: -entry[1])
+    weights = np.array([weight for _, weight in longest], np.int64)
+    on = CPU if named == {_TIME.format(CPU)} else GPU
+    profile_of_all = _profile(_IN_ALL.format(on), [list(stack) for stack, _ in longest], weights)
+    _write(
+        on, [*map(orjson.Fragment, numbers)], chain([profile_of_all], _joined(parts, moved)), file
+    )
+
+
+def _joined(parts: Sequence[Part], moved: Sequence[Sequence[int]]) -> Iterator[dict[str, Any]]:
+    """Give the profiles of streams, with the numbers that their frames have in all."""
+    for each, numbers in zip(parts, moved, strict=True):
+        for profile in orjson.loads(each.path.read_bytes())["profiles"][1:]:
+            yield _renumbered(profile, numbers) | {"name": f"{each.name}: {profile['name']}"}
+
+
+def _renumbered(profile: dict[str, Any], numbers: Sequence[int]) -> dict[str, Any]:
+    return profile | {"samples": [[numbers[frame] for frame in s] for s in profile["samples"]]}
+
+
+def _write(
+    on: str, frames: Sequence[object], profiles: Iterable[dict[str, Any]], file: BinaryIO
+) -> None:
+    head = {
+        "$schema": _SCHEMA,
+        "name": _TIME.format(on),
+        "exporter": f"pyprof {__version__}",
+        "activeProfileIndex": 0,
+        "shared": {"frames": frames},
+    }
+    separator = orjson.dumps(head)[:-1] + b',"profiles":['
+    for profile in profiles:
+        file.write(separator + orjson.dumps(profile))
+        separator = b","
+    file.write(b"]}")
+
+
+def _frame(frame: Frame) -> dict[str, Any]:
+    if frame.file == NO_FILE:
+        return {"name": frame.name}
+    if not frame.line:
+        return {"name": frame.file, "file": frame.file}
+    return {"name": f"{frame.file}:{frame.line}", "file": frame.file, "line": frame.line}
+
+
+def _profiles(
+    source: Source, row_stacks: Stacks, numbered: list[list[int]]
+) -> Iterator[dict[str, Any]]:
+    records = source.table.records
+    since = _since(records)
+    for stream in streams(records):
+        for window, rows in _windows(records, in_order(records, stream)):
+            stack = row_stacks.of_row[rows]
+            weight = source.table.duration_ns[rows]
+            start = np.cumsum(weight) - weight if since is None else since[rows]
+            stack, weight = _with_idle(stack, start, weight)
+            stack, weight = _runs(stack, weight)
+            samples = [numbered[number] if number >= 0 else [] for number in stack.tolist()]
+            name = f"{stream.label}, window {window}" if window >= 0 else stream.label
+            yield _profile(name, samples, weight)
+
+
+def _since(records: Records) -> Ints | None:
+    """Give each row's start from the first in its window of the capture; None without times."""
+    if "start" not in records.columns:
+        return None
+    start = records.numpy("start")
+    first, window = distinct(records.numpy("window"))
+    begin = start[first]
+    np.minimum.at(begin, window, start)
+    return np.asarray(start - begin[window])
+
+
+def _windows(records: Records, rows: Ints) -> Iterator[tuple[int, Ints]]:
+    """Give the rows of each window of the capture, with its number; -1 where there is only one."""
+    window = records.numpy("window")[rows]
+    order = np.argsort(window, kind="stable")
+    first = np.flatnonzero(np.diff(window[order], prepend=-2))
+    parts = np.split(rows[order], first[1:])
+    yield from zip(window[order][first].tolist(), parts, strict=True)
+
+
+def _in_all(source: Source, row_stacks: Stacks, numbered: list[list[int]]) -> dict[str, Any]:
+    weight = np.zeros(len(row_stacks.distinct), np.int64)
+    np.add.at(weight, row_stacks.of_row, source.table.duration_ns)
+    order = np.argsort(-weight, kind="stable")
+    order = order[weight[order] > 0]
+    name = _IN_ALL.format(processor_of(source.table.records))
+    return _profile(name, [numbered[number] for number in order.tolist()], weight[order])
+
+
+def _profile(name: str, samples: list[list[int]], weight: Ints) -> dict[str, Any]:
+    return {
+        "type": "sampled",
+        "name": name,
+        "unit": "nanoseconds",
+        "startValue": 0,
+        "endValue": int(weight.sum()),
+        "samples": samples,
+        "weights": weight.tolist(),
+    }
+
+
+def _with_idle(stack: Ints, start: Ints, weight: Ints) -> tuple[Ints, Ints]:
+    """Put the idle time between rows in, as stack -1; a row that overlaps follows at once."""
+    busy_until = np.maximum.accumulate(start + weight)
+    idle = np.maximum(start - np.concatenate([[0], busy_until[:-1]]), 0)
+    both = np.stack([np.full(len(stack), -1), stack], axis=1).reshape(-1)
+    return both, np.stack([idle, weight], axis=1).reshape(-1)
+
+
+def _runs(stack: Ints, weight: Ints) -> tuple[Ints, Ints]:
+    """Join neighbours of the same stack, and drop what lasted no time."""
+    lasting = weight > 0
+    stack, weight = stack[lasting], weight[lasting]
+    if not len(stack):
+        return stack, weight
+    first = np.flatnonzero(np.concatenate([[True], stack[1:] != stack[:-1]]))
+    return stack[first], np.add.reduceat(weight, first)

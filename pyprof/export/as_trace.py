@@ -1,0 +1,139 @@
+"""Timeline for Perfetto, chrome://tracing and readers of torch.profiler's traces.
+
+Chrome's JSON, which Perfetto opens under any name: Perfetto's own protobuf would need another
+package and say no more. Times are in µs from `baseTimeNanoseconds`. Flows lead from each
+launching call to its kernel.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, BinaryIO
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof.errors import RecordsError
+from pyprof.export import trace_gpu, trace_host, trace_lines
+from pyprof.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyprof.export import Part
+    from pyprof.inputs.source import Source
+
+KIND = "events"
+
+_BATCH_ROWS = 1 << 16
+
+
+def write(source: Source, file: BinaryIO) -> None:
+    """Write the trace; raises RecordsError for records without times, as the original's are."""
+    if "start" not in source.table.records.columns:
+        raise RecordsError(
+            "these records have no start times, so there is no timeline; parse the capture again"
+        )
+    begin_ns = _begin(source)
+    file.write(_head(begin_ns, _devices(source)))
+    separator = ""
+    for block in _blocks(_events(source, begin_ns)):
+        file.write((separator + block).encode())
+        separator = ",\n"
+    file.write(_END)
+
+
+def join(parts: Sequence[Part], file: BinaryIO) -> None:
+    """Put the events of captures after each other, with the rank on each of its processes.
+
+    Times are those of each host's clock. Where captures number processes alike, later ones get
+    other numbers; flows and op calls are numbered on.
+    """
+    heads = [trace_lines.head(each.path) for each in parts]
+    begin_ns = min(head["baseTimeNanoseconds"] for head in heads)
+    devices = [device for head in heads for device in head["deviceProperties"]]
+    file.write(_head(begin_ns, devices))
+    separator = b""
+    numbers = trace_lines.Numbers()
+    for each, head in zip(parts, heads, strict=True):
+        renumber = numbers.of_next(head["baseTimeNanoseconds"] - begin_ns)
+        for block in trace_lines.events(each.path):
+            file.write(separator + renumber(block))
+            separator = b",\n"
+        file.writelines(separator + label.encode() for label in numbers.labels(each.name))
+        numbers.after(each.counts)
+    file.write(_END)
+
+
+def _head(begin_ns: int, devices: Sequence[object]) -> bytes:
+    """Write all that stands before the events, on a line."""
+    head = orjson.dumps(
+        {
+            "schemaVersion": 1,
+            "writer": f"pyprof {__version__}",
+            "displayTimeUnit": "ns",
+            "baseTimeNanoseconds": begin_ns,
+            "deviceProperties": devices,
+        }
+    )
+    return head[:-1] + b',"traceEvents":[\n'
+
+
+_END = b"\n]}\n"
+
+
+def _begin(source: Source) -> int:
+    """Give the earliest time of all, so that no time of the trace is negative."""
+    if not source.table.records.rows:
+        return 0
+    firsts = [int(source.table.records.numpy("start").min())]
+    launch = source.table.records.arrow("launch").flatten()
+    firsts.append(pc.min(launch).as_py() if len(launch) else firsts[0])
+    if source.capture:
+        for frame in (source.capture.calls, source.capture.ranges):
+            firsts += [pc.min(frame.column("start")).as_py()] if frame.num_rows else []
+    return min(firsts)
+
+
+def _devices(source: Source) -> list[dict[str, object]]:
+    return [
+        {"id": row["device"], "name": row["name"], "numSms": row["sm_count"],
+         "computeMajor": row["cc_major"], "computeMinor": row["cc_minor"],
+         "totalGlobalMem": row["memory_bytes"]}
+        for row in source.table.source.devices.to_pylist()
+    ]  # fmt: skip
+
+
+def _events(source: Source, begin_ns: int) -> Iterator[Iterable[str | None]]:
+    table, capture = source.table, source.capture
+    tracks = trace_gpu.tracks(table)
+    name = table.records.coded("gpu")
+    rows = {int(track.stream.rows[0]): name.index[track.stream.rows[0]] for track in tracks}
+    names = {row: name.values[code] if code >= 0 else None for row, code in rows.items()}
+    yield trace_host.described(table.records, capture)
+    yield trace_gpu.described(tracks, names)
+    arrays = chain(
+        trace_host.calls(capture, begin_ns)
+        if capture
+        else trace_host.launches(table.records, begin_ns),
+        trace_host.ranges(capture, begin_ns) if capture else (),
+        trace_gpu.work(table, tracks, begin_ns, ops_on_host=capture is not None),
+        trace_gpu.arrows(table, tracks, begin_ns),
+    )
+    for array in arrays:
+        yield from _slices(array)
+    yield trace_gpu.spans(table, tracks, begin_ns)
+
+
+def _slices(array: pa.Array | pa.ChunkedArray) -> Iterator[list[str | None]]:
+    for start in range(0, len(array), _BATCH_ROWS):
+        yield array.slice(start, _BATCH_ROWS).to_pylist()
+
+
+def _blocks(groups: Iterable[Iterable[str | None]]) -> Iterator[str]:
+    """Join events into texts to write; rows that a template left null are no events."""
+    for group in groups:
+        events = [text for text in group if text is not None]
+        if events:
+            yield ",\n".join(events)

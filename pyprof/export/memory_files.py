@@ -1,0 +1,47 @@
+"""What is live at the peaks of devices, or at another moment: blocks as CSV, collapsed stacks."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from pyprof import sanitize
+from pyprof.analysis.memory.held_memory import HeldBlock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pyprof.analysis.memory.peaks import DeviceMemory
+
+
+def as_csv(rows: Iterable[tuple[int | None, str, HeldBlock]], *, raw: bool = False) -> bytes:
+    """Give the blocks that are live at the peaks, each with its rank and device."""
+    out = io.StringIO()
+    write = csv.writer(out, lineterminator="\n").writerow
+    names = [field.name for field in fields(HeldBlock)]
+    write(("rank", "device", *names))
+    for rank, device, block in rows:
+        cells = (rank, device, *(getattr(block, name) for name in names))
+        write(cells if raw else [sanitize.field(cell) for cell in cells])
+    return out.getvalue().encode(errors="backslashreplace")
+
+
+_NO_STACK = "(no stack)"
+
+
+def as_collapsed(devices: Sequence[DeviceMemory]) -> bytes:
+    """Write a line per call stack for flame graphs: frames from the outermost, then bytes.
+
+    Of several devices, the device is the outermost frame.
+    """
+    lines = []
+    for device in devices:
+        rank = [] if device.rank is None else [f"rank {device.rank}"]
+        root = [", ".join([*rank, device.device])] if len(devices) > 1 else []
+        for stack in (device if device.at is None else device.at).stacks:
+            frames = [*root, *(stack.frames or (_NO_STACK,))]
+            text = ";".join(sanitize.cell(frame).replace(";", ",") for frame in frames)
+            lines.append(f"{text} {stack.bytes}\n")
+    return "".join(sorted(lines)).encode(errors="backslashreplace")

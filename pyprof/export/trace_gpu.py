@@ -1,0 +1,252 @@
+"""GPU streams: their kernels and copies, and above these the layers and ops they work for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.analysis.time.timeline import in_order, streams
+from pyprof.arrays import ints
+from pyprof.export.trace_lines import coded, event, fill, integers, microseconds, numbers_or_null
+from pyprof.prof.columns.standard import COLUMNS
+from pyprof.records.records import combinations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyprof.analysis.time.timeline import Stream
+    from pyprof.arrays import Integers, Ints
+    from pyprof.prof.table import Table
+    from pyprof.records.records import Records
+
+
+_CATEGORIES = {"memcpy": "gpu_memcpy", "memset": "gpu_memset", "cpu": "cpu_op"}
+_ABOVE = 1_000_000
+"""Added to a stream's number for the track of its layers and ops."""
+
+_SLICE = (
+    '{"ph":"X","cat":$cat,"name":$name,"pid":$pid,"tid":$tid,"ts":$ts,"dur":$dur,"args":{'
+    '"device":$device,"stream":$tid,"correlation":$corr,"External id":$call,"op":$op,'
+    '"layer":$layer,"line":$line,"grid":$grid,"block":$block,"registers per thread":$regs,'
+    '"shared memory":$smem,"bytes":$moved,"flops":$flops,"needed bytes":$least,"bound":$bound}}'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """Where a stream's slices are shown."""
+
+    stream: Stream
+    pid: int
+    """A number of its own for each device of each process."""
+
+    @property
+    def tid(self) -> int:
+        """The stream's number."""
+        return self.stream.stream or 0
+
+
+def tracks(table: Table) -> list[Track]:
+    """Give each stream its place; a device's number is its `pid`, as in Kineto's traces."""
+    all_streams = streams(table.records)
+    host = set(table.records.arrow("pid").unique().to_pylist())
+    devices = dict.fromkeys((stream.pid, stream.device) for stream in all_streams)
+    used: set[int] = set()
+    numbers = {}
+    for key in devices:
+        number = key[1] or 0
+        while number in used or number in host:
+            number += 1
+        used.add(number)
+        numbers[key] = number
+    return [Track(stream, numbers[stream.pid, stream.device]) for stream in all_streams]
+
+
+def described(tracks: list[Track], gpu: dict[int, str | None]) -> Iterator[str]:
+    """Name the tracks; `gpu` has the device's name by a row."""
+    for number in dict.fromkeys(track.pid for track in tracks):
+        stream = next(track.stream for track in tracks if track.pid == number)
+        name = gpu.get(int(stream.rows[0]))
+        label = stream.device_label + (f": {name}" if name else "")
+        yield event(ph="M", name="process_name", pid=number, tid=0, args={"name": label})
+        yield event(ph="M", name="process_sort_index", pid=number, tid=0,
+                    args={"sort_index": _ABOVE + number})  # fmt: skip
+    for track in tracks:
+        name = f"stream {track.stream.stream}" if track.stream.stream is not None else "work"
+        for tid, text in ((track.tid + _ABOVE, f"{name}: layers, ops"), (track.tid, name)):
+            yield event(ph="M", name="thread_name", pid=track.pid, tid=tid, args={"name": text})
+
+
+def work(
+    table: Table, tracks: list[Track], begin_ns: int, *, ops_on_host: bool
+) -> Iterator[pa.Array]:
+    """Write every row as a slice of its stream.
+
+    Ops timed on the CPU are left out where their threads show them (`ops_on_host`).
+    """
+    pid, tid = _places(table.records.rows, tracks)
+    records = table.records
+    kind = records.coded("kind")
+    texts = {key: COLUMNS[key].numbered(table)
+             for key in ("op", "layer", "line", "bound")}  # fmt: skip
+    numbers = {key: records.arrow(column) for key, column in (
+        ("device", "device"), ("corr", "corrId"), ("regs", "regs"), ("smem", "smem"),
+        ("moved", "bytes"))}  # fmt: skip
+    numbers |= {"call": pa.array(table.costs.call)}
+    numbers |= {"flops": COLUMNS["flops"].values(table), "least": COLUMNS["bytes"].values(table)}
+    lists = {key: records.coded(key) for key in ("grid", "block")}
+    yield fill(
+        _SLICE,
+        cat=coded([_CATEGORIES.get(value, "kernel") for value in kind.values], kind.index),
+        name=coded(*_names(records)),
+        pid=pc.if_else(_left_out(records), None, integers(pid)) if ops_on_host else integers(pid),
+        tid=integers(tid),
+        ts=microseconds(records.numpy("start") - begin_ns),
+        dur=microseconds(table.duration_ns),
+        **{key: _texts(value) for key, value in texts.items()},
+        **{key: numbers_or_null(column) for key, column in numbers.items()},
+        **{key: coded(column.values, column.index) for key, column in lists.items()},
+    )
+
+
+_TRANSFER = re.compile(r"\[CUDA (?:Unified Memory )?mem(cpy|set)\b([^]]*)\]")
+
+
+def _names(records: Records) -> tuple[list[str | None], Ints]:
+    """Name copies and fills as torch.profiler does, by which readers of its traces know them."""
+    name, original = records.coded("kLongName"), records.coded("originalName")
+    own = [
+        f"Mem{match[1]}{match[2]}" if (match := _TRANSFER.fullmatch(text)) else text
+        for text in name.values
+    ]
+    index = np.where(original.index < 0, name.index, len(own) + original.index)
+    return [*own, *original.values], index
+
+
+def _left_out(records: Records) -> pa.Array:
+    kind = records.coded("kind")
+    cpu = [value == schema.KINDS[schema.CPU] for value in kind.values] + [False]
+    return pa.array(np.array(cpu).take(kind.index))
+
+
+def _texts(column: pa.DictionaryArray) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    index = ints(column.indices)
+    return coded(column.dictionary.to_pylist(), index)
+
+
+def _places(rows: int, tracks: list[Track]) -> tuple[Ints, Ints]:
+    pid, tid = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    for track in tracks:
+        pid[track.stream.rows], tid[track.stream.rows] = track.pid, track.tid
+    return pid, tid
+
+
+def arrows(table: Table, tracks: list[Track], begin_ns: int) -> Iterator[pa.Array]:
+    """Write a flow from each launching call to its row; nothing for rows without a call."""
+    records = table.records
+    launch = records.arrow("launch")
+    if launch.null_count == len(launch):
+        return
+    rows = np.flatnonzero(launch.is_valid().to_numpy(zero_copy_only=False))
+    called = launch.flatten().to_numpy()[::2]
+    pid, tid = _places(records.rows, tracks)
+    ends = (
+        ("s", "", records.numpy("pid"), records.numpy("tid"), called),
+        ("f", '"bp":"e",', pid, tid, records.numpy("start")[rows]),
+    )
+    for phase, binding, process, thread, time in ends:
+        template = ('{"ph":"' + phase + '",' + binding + '"id":$id,"cat":"ac2g","name":"ac2g",'
+                    '"pid":$pid,"tid":$tid,"ts":$ts}')  # fmt: skip
+        yield fill(
+            template,
+            id=integers(rows),
+            pid=integers(process[rows]),
+            tid=integers(thread[rows]),
+            ts=microseconds(time - begin_ns),
+        )
+
+
+# --- layers and ops above the kernels ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """Neighbours on a stream that work for one op call in one layer."""
+
+    start: list[int]
+    end: list[int]
+    path: list[int]
+    op: list[int]
+
+
+def spans(table: Table, tracks: list[Track], begin_ns: int) -> Iterator[str]:
+    """Write, for each stream, nested slices of the layers and ops that its rows work for.
+
+    Those of each window of the capture lie in a slice of its own, where there are several.
+    """
+    paths, path_of = _paths(table)
+    op = COLUMNS["op"].values(table)
+    coded_op = op.combine_chunks() if isinstance(op, pa.ChunkedArray) else op
+    coded_op = coded_op.dictionary_encode()
+    ops = [*coded_op.dictionary.to_pylist(), None]
+    op_of = coded_op.indices.fill_null(len(ops) - 1).to_numpy().astype(np.int64)
+    for track in tracks:
+        runs = _runs(table, in_order(table.records, track.stream), path_of, op_of)
+        for level, name, start, end in _nested(runs, paths, ops):
+            yield event(ph="X", cat=level, name=name, pid=track.pid, tid=track.tid + _ABOVE,
+                        ts=(start - begin_ns) / 1000, dur=(end - start) / 1000)  # fmt: skip
+
+
+def _paths(table: Table) -> tuple[list[tuple[str, ...]], Integers]:
+    """Give the distinct paths, window and layers, outermost first, and the number of each row's."""
+    layer = table.own_or_forward("layer")
+    layers = [*(tuple(value or ()) for value in layer.values), ()]
+    if "window" not in table.records.columns:
+        return layers, layer.index.astype(np.int64)
+    window = table.records.numpy("window")
+    first, number = combinations(window, layer.index)
+    pairs = zip(window[first].tolist(), layer.index[first].tolist(), strict=True)
+    return [
+        ((f"window {place}",) if place >= 0 else ()) + layers[inside] for place, inside in pairs
+    ], number
+
+
+def _runs(table: Table, rows: Ints, path: Integers, op: Integers) -> _Runs:
+    start, end = (table.records.numpy(name)[rows] for name in ("start", "end"))
+    keys = (path[rows], op[rows], table.costs.call[rows])
+    changed = np.any([np.diff(key) != 0 for key in keys], axis=0)
+    first = np.concatenate([[0], np.flatnonzero(changed) + 1]).astype(np.int64)
+    last_end = np.maximum.reduceat(end, first)
+    last_end[:-1] = np.minimum(last_end[:-1], start[first[1:]])  # slices of one track must nest
+    return _Runs(start[first].tolist(), last_end.tolist(), keys[0][first].tolist(),
+                 keys[1][first].tolist())  # fmt: skip
+
+
+def _nested(
+    runs: _Runs, paths: list[tuple[str, ...]], ops: list[str | None]
+) -> Iterator[tuple[str, str, int, int]]:
+    """Join runs of one window and layer; give the category, name, start and end of each slice."""
+    open_: list[tuple[str, int]] = []
+    end = 0
+    for start, run_end, place, op in zip(runs.start, runs.end, runs.path, runs.op, strict=True):
+        path = paths[place]
+        same = 0
+        while same < min(len(path), len(open_)) and open_[same][0] == path[same]:
+            same += 1
+        while len(open_) > same:
+            name, begun = open_.pop()
+            yield "gpu_user_annotation", name, begun, end
+        open_.extend((name, start) for name in path[same:])
+        end = run_end
+        if (called := ops[op]) is not None:
+            yield "gpu_op", called, start, run_end
+    for name, begun in reversed(open_):
+        yield "gpu_user_annotation", name, begun, end

@@ -1,0 +1,172 @@
+"""Threads of the CPU: the ranges that name layers and ops, and the API calls inside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import marker, schema
+from pyprof.analysis.time import host_api
+from pyprof.arrays import ints
+from pyprof.export.trace_lines import coded, event, fill, integers, microseconds, numbers_or_null
+from pyprof.marker import Kind
+from pyprof.parse.ranges.texts import read_texts
+from pyprof.prof.step_rows import PARTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyprof.records.records import Records
+    from pyprof.schema import Capture
+
+
+_SLICE = (
+    '{"ph":"X","cat":$cat,"name":$name,"pid":$pid,"tid":$tid,"ts":$ts,"dur":$dur,'
+    '"args":{"correlation":$corr}}'
+)
+_RANGE = '{"ph":"X","cat":$cat,"name":$name,"pid":$pid,"tid":$tid,"ts":$ts,"dur":$dur}'
+_FREE = '{"ph":"$phase","cat":$cat,"name":$name,"pid":$pid,"tid":$tid,"ts":$ts,"id":$id}'
+_OPS, _USER = "cpu_op", "user_annotation"
+
+
+def described(records: Records, capture: Capture | None) -> Iterator[str]:
+    """Name the processes, and their threads by the parts of a step that they launch."""
+    ranks = _ranks(records)
+    parts = _parts_of_threads(records)
+    threads = dict.fromkeys(parts)
+    if capture is not None:
+        threads |= dict.fromkeys(_numbers(capture.threads))
+    pids = sorted({pid for pid, _ in threads} | set(ranks))
+    for pid in pids:
+        rank = "" if ranks.get(pid) is None else f", rank {ranks[pid]}"
+        yield event(ph="M", name="process_name", pid=pid, tid=0, args={"name": f"CPU{rank}"})
+    for pid, tid in sorted(threads):
+        part = ", ".join(parts.get((pid, tid), ()))
+        name = f"thread {tid}{f': {part}' if part else ''}"
+        yield event(ph="M", name="thread_name", pid=pid, tid=tid, args={"name": name})
+
+
+def _numbers(table: pa.Table) -> list[tuple[int, int]]:
+    """Give the process and number of each thread."""
+    numbered = table.filter(pc.and_(*(pc.is_valid(table.column(name)) for name in ("pid", "tid"))))
+    return [*zip(*(numbered.column(name).to_pylist() for name in ("pid", "tid")), strict=True)]
+
+
+def _ranks(records: Records) -> dict[int, int | None]:
+    """Give the rank of each process with rows; None where that is not known."""
+    rows = pa.table({name: records.arrow(name) for name in ("pid", "rank")})
+    groups = rows.group_by("pid", use_threads=False).aggregate([("rank", "min")]).to_pylist()
+    return {row["pid"]: row["rank_min"] for row in groups if row["pid"] is not None}
+
+
+def _parts_of_threads(records: Records) -> dict[tuple[int, int], list[str]]:
+    """Give the parts of a step that each thread launched, in the order of `PARTS`."""
+    direction = records.coded("dir")
+    rows = pa.table(
+        {"pid": records.arrow("pid"), "tid": records.arrow("tid"), "dir": direction.arrow_index()}
+    )
+    directions: dict[tuple[int, int], set[str]] = {}
+    for row in rows.group_by(["pid", "tid", "dir"], use_threads=False).aggregate([]).to_pylist():
+        if row["pid"] is not None and row["tid"] is not None:
+            launched = directions.setdefault((row["pid"], row["tid"]), set())
+            launched.add("" if row["dir"] is None else direction.values[row["dir"]])
+    return {
+        thread: [part for name, part in PARTS.items() if name in launched]
+        for thread, launched in directions.items()
+    }
+
+
+def calls(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:
+    """Write every API call of a capture."""
+    table = capture.calls
+    if table.num_rows:
+        name = table.column("name").unify_dictionaries().combine_chunks()
+        yield fill(
+            _SLICE,
+            cat=coded(["cuda_runtime"], np.zeros(table.num_rows, np.int64)),
+            name=coded(name.dictionary.to_pylist(), ints(name.indices)),
+            corr=numbers_or_null(table.column("corr").combine_chunks()),
+            **_where(capture, table, begin_ns),
+        )
+
+
+def launches(records: Records, begin_ns: int) -> Iterator[pa.Array]:
+    """Write the launching calls that records tell of; their names are not known."""
+    launch = records.arrow("launch")
+    recorded = launch.is_valid().to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(recorded & host_api.called_itself(records))
+    if not len(rows):
+        return
+    start, end = (bound[rows] for bound in host_api.launches(records))
+    yield fill(
+        _SLICE,
+        cat=coded(["cuda_runtime"], np.zeros(len(rows), np.int64)),
+        name=coded(["launch"], np.zeros(len(rows), np.int64)),
+        corr=numbers_or_null(records.arrow("corrId").take(pa.array(rows))),
+        pid=integers(records.numpy("pid")[rows]),
+        tid=integers(records.numpy("tid")[rows]),
+        ts=microseconds(start - begin_ns),
+        dur=microseconds(end - start),
+    )
+
+
+def ranges(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:
+    """Write the ranges that name ops, layers or what the user says; not those without an end."""
+    closed = capture.ranges.filter(pc.is_valid(capture.ranges.column("end")))
+    if not closed.num_rows:
+        return
+    texts = read_texts(closed)
+    shown = [_shown(text, kind) for text, kind in zip(texts.templates, texts.kind, strict=True)]
+    cat = np.array([entry is not None for entry in shown], bool)[texts.code]
+    free = ints(closed.column("style")) == schema.FREE
+    for rows, free_style in ((cat & ~free, False), (cat & free, True)):
+        if rows.any():
+            chosen = closed.filter(pa.array(rows))
+            code = texts.code[rows].astype(np.int64)
+            labels = {
+                "cat": coded([entry[0] if entry else "" for entry in shown], code),
+                "name": coded([entry[1] if entry else "" for entry in shown], code),
+            }
+            where = _where(capture, chosen, begin_ns)
+            yield from (
+                _free(chosen, labels, where, begin_ns)
+                if free_style
+                else (fill(_RANGE, **labels, **where),)
+            )
+
+
+def _free(
+    chosen: pa.Table, labels: dict[str, pa.Array], where: dict[str, pa.Array], begin_ns: int
+) -> Iterator[pa.Array]:
+    """Write ranges that need not nest as asynchronous ones, each with a number."""
+    number = integers(np.arange(chosen.num_rows))
+    place = {name: where[name] for name in ("pid", "tid")}
+    for phase, bound in (("b", "start"), ("e", "end")):
+        time = microseconds(ints(chosen.column(bound)) - begin_ns)
+        yield fill(_FREE.replace("$phase", phase), **labels, **place, ts=time, id=number)
+
+
+def _where(capture: Capture, table: pa.Table, begin_ns: int) -> dict[str, pa.Array]:
+    thread = ints(table.column("thread"))
+    start, end = ints(table.column("start")), ints(table.column("end"))
+    return {
+        "pid": integers(ints(capture.threads.column("pid"))[thread]),
+        "tid": integers(ints(capture.threads.column("tid"))[thread]),
+        "ts": microseconds(start - begin_ns),
+        "dur": microseconds(end - start),
+    }
+
+
+def _shown(text: str, kind: int) -> tuple[str, str] | None:
+    """Give the category and name of a range; None for stacks and for texts kept for parsing."""
+    if kind in (Kind.TRACE, Kind.MODULE):
+        return None
+    if kind == Kind.OP:
+        call = marker.decode_op(text)
+        return None if call is None else (_OPS, f"{call.mod}.{call.op}")
+    if kind == Kind.SEQ:
+        return _OPS, marker.decode_name(text)
+    return _USER, marker.layer_name(text) if kind == Kind.LAYER else text

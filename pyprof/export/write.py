@@ -1,0 +1,212 @@
+"""Every column of every row on its way into a file: some rows at a time, numbered on by rank."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.analysis.summary.phases import with_steps
+from pyprof.errors import PyprofError
+from pyprof.export import Part
+from pyprof.frame import as_arrow, numbered
+from pyprof.inputs.source import STAGES, each_once, items, load, map_reduce
+from pyprof.process import atomic_files
+from pyprof.prof.group import counts, run_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from pyprof.export import Format, Listing, Tabular
+    from pyprof.inputs.executor import Engine
+    from pyprof.inputs.ranks import RankedCapture
+    from pyprof.inputs.source import Item, Source
+    from pyprof.prof.columns.standard import Column
+    from pyprof.prof.table import Override, Table
+    from pyprof.records.records import Records
+
+_ROWS, _TEXT_BYTES = 1 << 17, 1 << 27
+"""Written out at once, at most."""
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
+
+
+def tables(table: Table) -> Iterator[pa.Table]:
+    """Give the columns of `pyprof.load`, some rows at a time; one table without rows for none."""
+    return _spelt(_compact(table))
+
+
+def keep(table: Table, file: BinaryIO) -> None:
+    """Write the rows of a capture, to be read by `renumbered_tables`."""
+    rows = _compact(table)
+    with pa.ipc.new_stream(file, rows.schema, options=_OPTIONS) as stream:
+        stream.write_table(rows)
+
+
+def renumbered_tables(parts: Iterable[Part]) -> Iterator[pa.Table]:
+    """Give the rows of captures as `tables` does, `idx` and `opid` running on."""
+    for rows in run_on((_read(part.path), part.counts) for part in parts):
+        yield from _spelt(rows)
+
+
+def _read(path: Path) -> pa.Table:
+    with path.open("rb") as file, pa.ipc.open_stream(file) as stream:
+        return stream.read_all()
+
+
+def _compact(table: Table) -> pa.Table:
+    """Hold texts and lists as numbers: spelt out, those of all rows are large."""
+    return as_arrow(table, _recorded, _held_values)
+
+
+def _recorded(records: Records, name: str) -> pa.Array:
+    is_text = pa.types.is_string(schema.PARQUET.field(name).type)
+    return records.coded(name).numbered() if is_text else numbered(records, name)
+
+
+def _held_values(column: Column, table: Table) -> pa.Array:
+    values = column.held(table)
+    return values.dictionary_encode() if pa.types.is_string(values.type) else values
+
+
+def _spelt(rows: pa.Table) -> Iterator[pa.Table]:
+    at_once = _rows_at_once(rows)
+    for start in range(0, rows.num_rows or 1, at_once):
+        part = rows.slice(start, at_once)
+        yield pa.table([*map(_spelt_out, part.columns)], part.column_names)
+
+
+def _spelt_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_dictionary(column.type):
+        return column
+    parts = [chunk.dictionary.take(chunk.indices) for chunk in column.chunks]
+    return pa.chunked_array(parts, column.type.value_type)
+
+
+def _rows_at_once(rows: pa.Table) -> int:
+    """Choose how many rows to write at once, so that their texts stay small, however long."""
+    size = sum(map(_text_bytes, rows.columns))
+    fitting: int = _TEXT_BYTES * rows.num_rows // max(1, size)
+    return max(1, min(_ROWS, fitting))
+
+
+def _text_bytes(column: pa.ChunkedArray) -> int:
+    if not pa.types.is_dictionary(column.type) or not pa.types.is_string(column.type.value_type):
+        return 0
+    size = 0
+    for chunk in column.chunks:
+        used = np.bincount(chunk.indices.drop_null(), minlength=len(chunk.dictionary))
+        size += int(used @ np.asarray(pc.binary_length(chunk.dictionary)))
+    return size
+
+
+# Sets of captures in the files of other viewers: sums are added up, rows written rank by rank.
+
+
+class _Summed(NamedTuple):
+    sums: Any
+    warnings: tuple[str, ...]
+
+
+class _Written(NamedTuple):
+    part: Part
+    warnings: tuple[str, ...]
+
+
+WRITE_STAGES = STAGES + 1
+"""How often `write` says of a single file what it does."""
+
+
+def write(
+    paths: Sequence[str],
+    form: Format,
+    target: str,
+    file: BinaryIO,
+    override: Override,
+    engine: Engine,
+    begin: Callable[[str], object] = str,
+    **options: Any,  # noqa: ANN401 - by name
+) -> tuple[str, ...]:
+    """Write one file, or all captures of a set; `file` is opened for `target`. Give warnings.
+
+    The options are those that the format takes.
+
+    Of rows each rank's are written to a file beside the target first. Raises as `load` does.
+    """
+    exporter = form.load()
+    if exporter.KIND == "sums":
+        summarise = partial(_summarise_sums, exporter.sums)
+        merge = partial(_merge_summed, exporter.merge_sums)
+        summed: _Summed = map_reduce(paths, summarise, merge, engine, override, begin)
+        begin("writing")
+        exporter.write(summed.sums, file, **options)
+        return summed.warnings
+    chosen = items(paths, engine)
+    if len(chosen) > 1:  # rows of one capture need no file of their own
+        return _ranks(chosen, exporter, Path(target), file, override, engine, options)
+    alone = load(chosen[0], override, begin)
+    begin("writing")
+    if exporter.KIND == "events":
+        exporter.write(alone, file)
+    else:
+        with_steps(alone)
+        alone = replace(alone, capture=None)  # which no table holds, and is large beside the rows
+        exporter.write(tables(alone.table), file, **options)
+    return alone.table.source.warnings
+
+
+def _summarise_sums(sums: Callable[[Source], Any], source: Source) -> _Summed:
+    return _Summed(sums(source), source.table.source.warnings)
+
+
+def _merge_summed(merge: Callable[[Any, Any], Any], a: _Summed, b: _Summed) -> _Summed:
+    return _Summed(merge(a.sums, b.sums), each_once(a.warnings, b.warnings))
+
+
+def _ranks(
+    chosen: Sequence[Item],
+    exporter: Listing | Tabular,
+    target: Path,
+    file: BinaryIO,
+    override: Override,
+    engine: Engine,
+    options: Mapping[str, Any],
+) -> tuple[str, ...]:
+    keep = exporter.write if exporter.KIND == "events" else _keep
+    # beside the target, which workers on other machines may see, too
+    with atomic_files.folder(target) as scratch:
+        work = partial(_part, keep=keep, folder=scratch, override=override)
+        written = [*engine.gather(engine.map(work, chosen, "writing captures"))]
+        parts = [each.part for each in written]
+        if exporter.KIND == "events":
+            exporter.join(parts, file)
+        else:
+            exporter.write(renumbered_tables(parts), file, **options)
+    return tuple(dict.fromkeys(text for each in written for text in each.warnings))
+
+
+def _part(
+    item: RankedCapture, keep: Callable[[Source, BinaryIO], None], folder: str, override: Override
+) -> _Written:
+    ranks = [str(rank) for _, rank in item.ranks]
+    path = Path(folder, ranks[0])
+    name = f"{'rank' if len(ranks) == 1 else 'ranks'} {', '.join(ranks)}"
+    source = load(item, override)
+    try:
+        with path.open("wb") as file:
+            keep(source, file)
+    except OSError as error:
+        raise PyprofError(
+            f"{path}: {error.strerror or error}; workers write beside the output: choose a place "
+            "where both they and you can write"
+        ) from None
+    return _Written(Part(name, path, counts(source.table)), source.table.source.warnings)
+
+
+def _keep(source: Source, file: BinaryIO) -> None:
+    keep(with_steps(source), file)

@@ -1,0 +1,156 @@
+"""`pyprof.load`: a capture or parsed records as a pandas DataFrame."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from pyprof import schema
+from pyprof.analysis.summary.phases import with_steps
+from pyprof.inputs.executor_choice import opened
+from pyprof.inputs.source import Source, map_reduce
+from pyprof.process.threads import executor
+from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT, NUMBERS, TEXT, Column
+from pyprof.prof.group import Counts, counts
+from pyprof.readers import settings
+from pyprof.records.records import Records, concat_coded, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from pyprof.prof.table import Override, Table
+
+_Path: TypeAlias = "str | os.PathLike[str]"
+
+_MORE = {
+    # name: the record's key, its pandas dtype, its meaning
+    "long_name": ("kLongName", "string", "Full name of the kernel, demangled."),
+    "sizes": ("sizes", "object", "Shape of each input tensor of its op call: a list of lists."),
+    "dtypes": ("dtypes", "object", "Dtype of each input tensor of its op call: a list of texts."),
+}
+_AT_ONCE = 2
+"""Columns made at a time: each holds some of its texts twice until it is done."""
+_DTYPES = {
+    pa.int64(): pd.Int64Dtype(),
+    pa.float64(): pd.Float64Dtype(),
+    pa.string(): pd.StringDtype("pyarrow"),
+}
+
+
+def load(
+    path: _Path | Iterable[_Path],
+    override: Override | None = None,
+    *,
+    workers: int = 1,
+    graph_captures: Iterable[_Path] = (),
+    counters: _Path | None = None,
+) -> pd.DataFrame:
+    """Load a capture, dict lines or Parquet: one row per activity, in the order of GPU starts.
+
+    Several paths, a folder, a glob or a URL are the captures of one run: the rows of each rank
+    follow those of the previous one, read by `workers` processes; `idx` and `opid` continue.
+
+    Columns are those of `pyprof prof` under the same names, then `long_name`, `sizes` and
+    `dtypes`; docs/frame.md lists the meaning and unit of each. All columns are always present.
+    Dtypes are Int64, Float64 and string with <NA> for unknown values, and object for the two
+    columns of lists: arrays, one for all rows with the same value, or None. `override` replaces
+    what is known of the device. `graph_captures` are traces of the capture of CUDA graphs, or
+    folders of them; the default is capture_traces/ beside each trace. `counters` is the CSV of a
+    run of the same kernels under Nsight Compute.
+
+    Raises PyprofError if a file cannot be used.
+    """
+    paths = [path] if isinstance(path, (str, os.PathLike)) else path
+    beside = [os.path.abspath(os.fspath(each)) for each in graph_captures]  # noqa: PTH100 - any path
+    measured = None if counters is None else os.path.abspath(os.fspath(counters))  # noqa: PTH100 - as above
+    with settings.using(beside, measured), opened(workers, strict=True) as engine:
+        named = [os.fspath(each) for each in paths]
+        rows = map_reduce(named, summarise_frame, merge_frames, engine, override)
+        return _frame(rows.data)
+
+
+class FrameRows(NamedTuple):
+    """The rows of a capture, or of several, with the columns of `load`."""
+
+    data: pa.Table
+    counts: Counts
+
+
+def summarise_frame(source: Source) -> FrameRows:
+    """Make the columns of one capture."""
+    table = with_steps(source)
+    return FrameRows(as_arrow(table, numbered), counts(table))
+
+
+def merge_frames(a: FrameRows, b: FrameRows) -> FrameRows:
+    """Put rows under each other; numbers of rows and op calls run on."""
+    data = pa.concat_tables([a.data, a.counts.before(b.data)])
+    return FrameRows(data, a.counts.plus(b.counts))
+
+
+def as_arrow(
+    table: Table,
+    recorded: Callable[[Records, str], pa.Array] = Records.arrow,
+    column_values: Callable[[Column, Table], pa.Array] = Column.values,
+) -> pa.Table:
+    """Give the same columns as an Arrow table; `recorded` gives those that no option names.
+
+    `column_values` gives the others, perhaps with their texts as dictionaries.
+    """
+    _ = table.costs, table.judged, table.roofline  # what columns share, before they are made
+    with executor(_AT_ONCE) as pool:  # Arrow works outside Python's lock
+        columns = pool.map(lambda column: column_values(column, table), COLUMNS.values())
+        more = pool.map(partial(recorded, table.records), (key for key, _, _ in _MORE.values()))
+        return pa.table([*columns, *more], [*COLUMNS, *_MORE])
+
+
+def numbered(records: Records, name: str) -> pa.Array:
+    """Give a column of a record; of lists the distinct ones, and which of them each row has."""
+    kind = schema.PARQUET.field(name).type
+    if not pa.types.is_list(kind):
+        return records.arrow(name)
+    coded = records.coded(name)
+    return pa.DictionaryArray.from_arrays(coded.arrow_index(), pa.array(coded.values, kind))
+
+
+def _frame(rows: pa.Table) -> pd.DataFrame:
+    lists = [field.name for field in rows.schema if pa.types.is_dictionary(field.type)]
+    frame: pd.DataFrame = rows.drop_columns(lists).to_pandas(
+        types_mapper=_DTYPES.get, split_blocks=True
+    )
+    for name in lists:
+        frame.insert(rows.column_names.index(name), name, _objects(rows.column(name)))
+    return frame
+
+
+def _objects(column: pa.ChunkedArray) -> NDArray[np.object_]:
+    """Make arrays of lists as Arrow does, but one of each distinct list."""
+    coded = concat_coded([encode(chunk) for chunk in column.chunks])
+    with_null = [*coded.values, None]  # noqa: PD011 - no Series
+    arrays = pa.array(with_null, column.type.value_type).to_pandas().to_numpy()
+    return np.asarray(arrays[coded.index])  # null is the last
+
+
+class Meaning(NamedTuple):
+    """What a column of the frame holds."""
+
+    name: str
+    dtype: str
+    unit: str
+    help: str
+
+
+def meanings() -> Iterator[Meaning]:
+    """Describe the frame's columns, in their order."""
+    dtypes = {INT: "Int64", FLOAT: "Float64", TEXT: "string", NUMBERS: "string"}
+    for column in COLUMNS.values():
+        yield Meaning(column.name, dtypes[column.kind], column.unit, column.help)
+    for name, (_, dtype, text) in _MORE.items():
+        yield Meaning(name, dtype, "", text)

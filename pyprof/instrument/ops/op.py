@@ -1,0 +1,321 @@
+"""Who else has a say in a call of an op: tensor subclasses, modes, and torch's own tracers."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.overrides import _get_overloaded_args, handle_torch_function
+
+from pyprof.instrument.ops import process_groups
+from pyprof.instrument.ops.caller import caller, unseen
+from pyprof.instrument.ops.payload import op_head
+from pyprof.instrument.ranges.emit import EMITTER
+from pyprof.instrument.ranges.open_ranges import THREAD
+from pyprof.instrument.ranges.stack import find
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+_get_mode = torch._C._get_dispatch_mode  # noqa: SLF001 - no public way
+_TRACERS = tuple(
+    getattr(torch._C._TorchDispatchModeKey, name)  # noqa: SLF001 - as above
+    for name in ("FAKE", "PROXY", "FUNCTIONAL")
+)
+_DEFAULT = torch.Tensor.__torch_function__.__func__  # type: ignore[attr-defined]
+
+
+def tracing_modes() -> bool:
+    """Tell whether torch only pretends to run: fake tensors, make_fx, export, compilation.
+
+    No work is launched then, and asking for a symbolic size would fix it.
+    """
+    return any(_get_mode(key) is not None for key in _TRACERS)
+
+
+def overriding_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Give the arguments that may have a say, in order."""
+    return tuple(_flat((*args, *kwargs.values())))
+
+
+def _flat(values: Sequence[Any]) -> Iterator[Any]:
+    for value in values:
+        if type(value) in (list, tuple):
+            yield from (item for item in value if hasattr(type(item), "__torch_function__"))
+        elif hasattr(type(value), "__torch_function__"):
+            yield value
+
+
+def come_back(arguments: Sequence[Any]) -> bool:
+    """Tell whether the op will be called once more, so that its range need not open yet.
+
+    That is what `torch.Tensor.__torch_function__` does, which most subclasses inherit, and what
+    a mode does when it lets an op pass.
+    """
+    return all(
+        getattr(type(value).__torch_function__, "__func__", None) is _DEFAULT
+        for value in _get_overloaded_args(arguments)
+    )
+
+
+# A function of torch with a range around each call, otherwise indistinguishable from the original.
+#
+# An `Op` stands where the original stood, so it must pass for it: equal and of equal hash (tables
+# of torch and of its users are keyed by function, some filled before it came and some after), the
+# same for `inspect`, copied and pickled like it. For `torch.compile` it names the original as
+# what to trace instead, for `torch.jit` as what to compile.
+
+
+_is_tracing = torch._C._is_tracing  # noqa: SLF001 - torch.jit.is_tracing() costs three times this
+_dispatch_modes = torch._C._len_torch_dispatch_stack  # noqa: SLF001 - no public way
+_overridden = torch._C._has_torch_function  # noqa: SLF001 - as above
+
+_getframe = sys._getframe  # noqa: SLF001 - the cheap way
+
+_SEQUENCES = frozenset({list, tuple})
+
+WITH_STACK = [True]
+"""Whether trace markers are wanted. A list, to be changed in place."""
+
+
+def silent() -> bool:
+    """Tell whether no range may be opened now: nobody would take it, or torch records what runs
+    instead of running it, and then nothing may be asked.
+    """  # noqa: D205 - one sentence
+    recording = EMITTER.recording
+    return (
+        EMITTER.push is None
+        or (recording is not None and not recording())
+        or _is_tracing()
+        or (_dispatch_modes() > 0 and tracing_modes())
+    )
+
+
+class Op:
+    """A callable that calls the original inside its ranges."""
+
+    __slots__ = ("__call__", "__dict__", "__weakref__")
+    __call__: Callable[..., Any]
+    """A slot, since Python then calls what is in it with nothing in between."""
+
+    def __init__(
+        self, original: Callable[..., Any], home: object, name: str, mod: str, *, overridable: bool
+    ) -> None:
+        state = self.__dict__
+        state["__wrapped__"] = original
+        for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
+            state[attribute] = getattr(original, attribute, None)
+        state["_torchdynamo_inline"] = original
+        state["__prepare_scriptable__"] = lambda: original
+        state["_pyprof"] = (home, name)
+        state["_pyprof_head"] = op_head(mod, name)
+        state["_pyprof_text"] = process_groups.text_of(original, mod, name)
+        state["_pyprof_dispatches"] = overridable and isinstance(original, BuiltinFunctionType)
+        _CALL.__set__(self, _call_of(self))
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:  # noqa: ANN401 - what isinstance() shall believe
+        return type(self.__dict__["__wrapped__"])
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the original
+        return getattr(self.__dict__["__wrapped__"], name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(self.__wrapped__, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self.__wrapped__, name)
+
+    def __eq__(self, other: object) -> bool:
+        mine = self.__wrapped__
+        if isinstance_op(other):
+            return bool(mine == other.__wrapped__)  # type: ignore[attr-defined]
+        return bool(mine == other)
+
+    def __hash__(self) -> int:
+        return hash(self.__wrapped__)
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
+
+    def __copy__(self) -> Op:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Op:
+        return self
+
+    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
+        """Pickle as what the name stands for, which where it is read may be the original."""
+        home, name = self._pyprof
+        return getattr, (_ModuleName(home.__name__) if isinstance(home, ModuleType) else home, name)
+
+
+_CALL: Any = vars(Op)["__call__"]
+
+
+class BindingOp(Op):
+    """For originals that become methods when they are found on a class."""
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:  # noqa: ANN401 - a method
+        return self if instance is None else MethodType(self.__call__, instance)
+
+
+class _ModuleName:
+    """Stands for a module in a pickle, which cannot hold one."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return importlib.import_module, (self.name,)
+
+
+def _call_of(op: Op) -> Callable[..., Any]:
+    """Give what is run when an op is called."""
+    original = op.__dict__["__wrapped__"]
+    call = _around_python(op) if type(original) is FunctionType else _around_builtin(op)
+    vars(call)["_torchdynamo_inline"] = original  # methods of tensors are made of it
+    return functools.update_wrapper(call, original, updated=())
+
+
+def call_packed(op: Op) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+    """Give what calls an op, with its arguments as a tuple and a dict.
+
+    To be called by what the program calls, since the frame before the last is taken for its own.
+    """
+    packed = op.__dict__.get("_pyprof_packed")
+    if packed is not None:  # of what is written in Python
+        return packed  # type: ignore[no-any-return]
+    call = _CALL.__get__(op)
+    return unseen(lambda args, kwargs: call(*args, **kwargs))
+
+
+def _around_builtin(op: Op) -> Callable[..., Any]:
+    """Give a function that calls a builtin inside its ranges, as if the program's frame did."""
+    state = op.__dict__
+    original, head, text_of = state["__wrapped__"], state["_pyprof_head"], state["_pyprof_text"]
+    dispatches = state["_pyprof_dispatches"]
+
+    @unseen
+    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
+        push, recording = EMITTER.push, EMITTER.recording
+        if (  # what silent() says, without the call
+            push is None
+            or (recording is not None and not recording())
+            or _is_tracing()
+            or (_dispatch_modes() and tracing_modes())
+        ):
+            return caller(2)(original, args, kwargs)
+        function = original
+        if _taken_over(args, kwargs):
+            relevant = overriding_args(args, kwargs)
+            if dispatches:
+                function = functools.partial(handle_torch_function, op, relevant)
+            if come_back(relevant):
+                return caller(2)(function, args, kwargs)
+        here, pop = THREAD.here, EMITTER.pop
+        outer = here.trace
+        if WITH_STACK[0]:
+            stack = find(2, here.frame, here.within)
+            run, trace = stack.run, stack.text or outer
+        else:
+            run, trace = caller(2), outer
+        if trace is outer:  # a range around us says it already
+            push(text_of(head, args, kwargs))
+            try:
+                return run(function, args, kwargs)
+            finally:
+                pop()
+        push(trace)
+        here.trace = trace
+        try:
+            push(text_of(head, args, kwargs))
+            try:
+                return run(function, args, kwargs)
+            finally:
+                pop()
+        finally:
+            here.trace = outer
+            pop()
+
+    return call
+
+
+def _around_python(op: Op) -> Callable[..., Any]:
+    """Give a function that calls one written in Python inside its ranges."""
+    state = op.__dict__
+    function, head, text_of = state["__wrapped__"], state["_pyprof_head"], state["_pyprof_text"]
+
+    @unseen
+    def packed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 - as the original
+        push, recording = EMITTER.push, EMITTER.recording
+        if (
+            push is None
+            or (recording is not None and not recording())
+            or _is_tracing()
+            or (_dispatch_modes() and tracing_modes())
+            or (_taken_over(args, kwargs) and come_back(overriding_args(args, kwargs)))
+        ):
+            return function(*args, **kwargs)
+        here, pop = THREAD.here, EMITTER.pop
+        frame, within, outer = here.frame, here.within, here.trace
+        traced = named = False
+        try:
+            if WITH_STACK[0]:
+                stack = find(3, frame, within)
+                trace = stack.text
+                if trace is not outer and trace:
+                    push(trace)
+                    traced = True
+                    here.trace = trace
+                here.frame, here.within = _getframe(), stack  # it may call ops in its turn
+            push(text_of(head, args, kwargs))
+            named = True
+            return function(*args, **kwargs)
+        finally:
+            here.frame, here.within, here.trace = frame, within, outer
+            if named:
+                pop()
+            if traced:
+                pop()
+
+    @unseen
+    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
+        return packed(args, kwargs)
+
+    state["_pyprof_packed"] = packed
+    return call
+
+
+def _taken_over(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Tell whether arguments or a mode have a say in the call (`__torch_function__`).
+
+    They are handed the Op as the function called, since that is what they find under its name;
+    torch would hand them the original.
+    """
+    if _overridden(args) or (kwargs and _overridden(tuple(kwargs.values()))):
+        return True
+    for arg in args:  # noqa: SIM110 - any() costs twice this
+        if type(arg) in _SEQUENCES and arg and _overridden(arg):
+            return True
+    return False
+
+
+def isinstance_op(value: object) -> bool:
+    """Tell whether a value is one of ours; `isinstance` says otherwise."""
+    return issubclass(type(value), Op)
+
+
+def make_op(
+    original: Callable[..., Any], home: object, name: str, mod: str, *, overridable: bool = False
+) -> Op:
+    """Give the Op for a function that is found at `home.name`.
+
+    `mod` is how markers name its home; `overridable` says that torch lets arguments take it over.
+    """
+    binds = isinstance(original, FunctionType) or hasattr(type(original), "__get__")
+    return (BindingOp if binds else Op)(original, home, name, mod, overridable=overridable)

@@ -1,0 +1,177 @@
+"""Functions written in Python are wrapped from within: the function stays, its code changes.
+
+Models keep such functions (`self.act = F.relu`, defaults of torch's own transformer) and pickle
+them by name, which works only while the very same object is found under that name. So the object
+stays where it is and gets code that calls an Op, which calls a copy with the code it had.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+import torch.jit._builtins
+
+from pyprof.instrument.ops.caller import unseen_code
+from pyprof.instrument.ops.op import Op, call_packed, make_op
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pyprof.instrument.ops.targets import PatchTarget
+
+_PLACE = "what to run"
+_ADDED = ("__wrapped__", "__prepare_scriptable__", "_torchdynamo_inline")
+
+
+def can_swap(function: FunctionType) -> bool:
+    """Tell whether a function can be wrapped from within: no closure, and not wrapped yet."""
+    return function.__closure__ is None and not any(name in vars(function) for name in _ADDED)
+
+
+def swap(function: FunctionType, home: object, name: str, mod: str) -> Callable[[], None]:
+    """Wrap a function from within. Gives what undoes it."""
+    code = function.__code__
+    copy = _copy(function)
+    op = make_op(copy, home, name, mod)
+    state: dict[str, Any] = {"__wrapped__": copy, "__prepare_scriptable__": lambda: copy}
+    if f'"{function.__module__}.{function.__qualname__}"' not in _traced_as_they_are():
+        state["_torchdynamo_inline"] = copy  # would be traced into: into the copy, then
+    vars(function).update(state)
+    function.__code__ = _calling(call_packed(op), code)
+
+    def undo() -> None:
+        function.__code__ = code
+        for added in state:
+            vars(function).pop(added, None)
+
+    return undo
+
+
+def _copy(function: FunctionType) -> FunctionType:
+    copy = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    functools.update_wrapper(copy, function)
+    vars(copy).pop("__wrapped__")
+    return copy
+
+
+def _calling(run: object, like: CodeType) -> CodeType:
+    """Give code that hands on whatever it is given, and is named like other code."""
+    names = {"co_name": like.co_name, "co_filename": like.co_filename}
+    if hasattr(like, "co_qualname"):  # from Python 3.11 on
+        names["co_qualname"] = like.co_qualname
+    template = _template.__code__
+    constants = tuple(run if constant == _PLACE else constant for constant in template.co_consts)
+    code = template.replace(
+        co_consts=constants,
+        co_firstlineno=like.co_firstlineno,
+        **names,  # type: ignore[arg-type]
+    )
+    return unseen_code(code)
+
+
+def _template(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
+    run: Any = "what to run"
+    return run(args, kwargs)
+
+
+@functools.cache
+def _traced_as_they_are() -> str:
+    """Give the text that lists the functions which torch.compile puts into graphs by name.
+
+    Read as text: to import it takes a second, and most programs compile nothing.
+    """
+    rules = Path(torch.__file__).parent / "_dynamo" / "trace_rules.py"
+    return rules.read_text(encoding="utf-8") if rules.exists() else ""
+
+
+# Puts wrappers in the place of originals, and every original back.
+
+
+_scriptable: Any = torch.jit._builtins._get_builtin_table  # noqa: SLF001 - the only such register
+"""Gives the table of what torch.jit.script compiles functions to, by their ids."""
+
+
+class _Patched(NamedTuple):
+    home: object
+    name: str
+    put: object
+    original: object
+    own: bool
+    """Whether the home had the attribute itself; inherited ones are taken away, not put back."""
+
+
+class Patches:
+    """The attributes replaced so far."""
+
+    def __init__(self) -> None:
+        self._patched: list[_Patched] = []
+        self._scriptable: list[int] = []
+        self._undo: list[Callable[[], None]] = []
+
+    def replace(self, home: object, name: str, replacement: object) -> None:
+        """Set an attribute, remembering what was there."""
+        own = name in vars(home)
+        original = vars(home)[name] if own else getattr(home, name)
+        setattr(home, name, replacement)
+        self._patched.append(_Patched(home, name, replacement, original, own))
+
+    def wrap_all(self, targets: Iterable[PatchTarget]) -> None:
+        """Wrap each target; one that has several homes stays one object in all."""
+        ops: dict[int, Op] = {}
+        swapped: set[int] = set()
+        for target in targets:
+            if id(target.original) in swapped:
+                continue
+            if isinstance(target.original, FunctionType) and can_swap(target.original):
+                swapped.add(id(target.original))
+                self.swap(target.original, target.home, target.name, target.mod)
+                continue
+            op = ops.get(id(target.original))
+            if op is None:
+                op = ops[id(target.original)] = make_op(
+                    target.original,
+                    target.home,
+                    target.name,
+                    target.mod,
+                    overridable=target.overridable,
+                )
+            self.replace(target.home, target.name, op)
+        self._register(ops.values())
+
+    def swap(self, function: FunctionType, home: object, name: str, mod: str) -> None:
+        """Wrap a function from within, where it is."""
+        self._undo.append(swap(function, home, name, mod))
+
+    def _register(self, ops: Iterable[Op]) -> None:
+        """Let torch.jit.script compile a wrapper to what it would compile the original to."""
+        table = _scriptable()
+        for op in ops:
+            compiled = table.get(id(op.__wrapped__))
+            if compiled is not None:
+                table[id(op)] = compiled
+                self._scriptable.append(id(op))
+
+    def restore(self) -> None:
+        """Restore every original object, except where someone else replaced our wrapper."""
+        for home, name, put, original, own in reversed(self._patched):
+            if vars(home).get(name) is not put:
+                continue
+            if own:
+                setattr(home, name, original)
+            else:
+                delattr(home, name)
+        self._patched.clear()
+        for undo in reversed(self._undo):
+            undo()
+        self._undo.clear()
+        table = _scriptable()
+        for key in self._scriptable:
+            table.pop(key, None)
+        self._scriptable.clear()

@@ -1,0 +1,328 @@
+"""Process groups: their names and ranks, from torch on this host; other ranks are not asked."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
+
+import torch
+
+from pyprof.instrument.ops.payload import dtype_name, op_head, op_text
+from pyprof.marker import DDP
+
+if TYPE_CHECKING:
+    from torch.nn.parallel import DistributedDataParallel
+
+MAX_RANKS = 32
+"""More ranks of a group are written as a range or, where they are none, cut short."""
+
+REFUSALS = (RuntimeError, ValueError, LookupError, AttributeError, TypeError, AssertionError)
+"""What is raised where there is no such group, or no longer."""
+
+
+class DescribedGroup(NamedTuple):
+    """A process group, and what markers say of it."""
+
+    name: str
+    ranks: tuple[int, ...]
+    text: str
+
+
+_described: WeakKeyDictionary[Any, DescribedGroup] = WeakKeyDictionary()
+"""Each group is described once, and not kept alive by that."""
+
+
+def describe(group_argument: Any) -> DescribedGroup:  # noqa: ANN401 - whatever torch takes
+    """Describe the group that an argument stands for. Raises one of REFUSALS."""
+    c10d = torch.distributed.distributed_c10d
+    group = _resolved(group_argument)
+    known = _described.get(group)
+    if known is None:
+        ranks = tuple(c10d.get_process_group_ranks(group))
+        described = str(getattr(group, "group_desc", ""))  # torch 2.4 and newer
+        text = _written(group.group_name, ranks, "" if described in _UNSAID else described)
+        known = _described[group] = DescribedGroup(group.group_name, ranks, text)
+    return known
+
+
+_UNSAID = frozenset({"", "undefined", "default_pg"})
+"""What torch describes groups as that nobody described."""
+
+
+def members_of(group: DescribedGroup, peers: Sequence[int]) -> str:
+    """Give the text of a call in a group; with peers, of what this rank sends and receives.
+
+    That is among them alone: the others take no part in it, and count their collectives without it.
+    """
+    if not peers:
+        return group.text
+    return _written(group.name, tuple(sorted({*peers, torch.distributed.get_rank()})))
+
+
+def is_waiting(group_argument: Any) -> Sequence[Any]:  # noqa: ANN401 - as above
+    """Give the collectives of a group that torch keeps to run them as one. Raises as `describe`."""
+    world: Any = torch.distributed.distributed_c10d._world  # noqa: SLF001 - no public way
+    waiting: Sequence[Any] = world.pg_coalesce_state[_resolved(group_argument)]
+    return waiting
+
+
+def _resolved(group_argument: Any) -> Any:  # noqa: ANN401 - as above
+    """Give a process group, which functional collectives may get by name, or as a mesh."""
+    if group_argument is None:
+        return torch.distributed.distributed_c10d.GroupMember.WORLD
+    if isinstance(group_argument, str):
+        by_name: Any = torch._C._distributed_c10d._resolve_process_group  # noqa: SLF001 - no public way
+        return by_name(group_argument)
+    mesh, *dimension = group_argument if isinstance(group_argument, tuple) else (group_argument,)
+    return mesh.get_group(*dimension) if hasattr(mesh, "get_group") else mesh
+
+
+def _written(name: str, ranks: tuple[int, ...], description: str = "") -> str:
+    described = f", 'description': {description!r}" if description else ""
+    return f"'group': {name!r}{described}, 'ranks': {_spelled(ranks)!r}, 'size': {len(ranks)}"
+
+
+def _spelled(ranks: tuple[int, ...]) -> str:
+    """Write ranks as torch.profiler does; many evenly spaced ones as Python's range."""
+    if len(ranks) <= MAX_RANKS:
+        return str([*ranks])
+    even = range(ranks[0], ranks[-1] + 1, max(1, ranks[1] - ranks[0]))
+    if tuple(even) == ranks:
+        return str(even)
+    return f"{str([*ranks[: MAX_RANKS - 1]])[:-1]}, ..., {ranks[-1]}]"
+
+
+# What the marker of a collective says besides its arguments: among whom, and how much is moved.
+#
+# Its keys are those of `schema.COLLECTIVE`. Nothing is communicated, and nothing is waited for.
+
+
+HOME, FUNCTIONAL_HOME = "torch.distributed", "torch.distributed._functional_collectives"
+"""What markers call the homes of collectives."""
+
+Text: TypeAlias = Callable[[str, Sequence[Any], Mapping[str, Any]], str]
+_Counts: TypeAlias = "tuple[int | None, int | None]"
+_Rule: TypeAlias = Callable[[int, int, int], _Counts]
+
+
+def _same(x: int, _: int, __: int) -> _Counts:
+    return x, x
+
+
+def _output_first(x: int, y: int, _: int) -> _Counts:
+    return y, x
+
+
+def _times(x: int, _: int, n: int) -> _Counts:
+    return x, x * n
+
+
+def _of_all(x: int, _: int, n: int) -> _Counts:
+    return x * n, x
+
+
+def _part(x: int, _: int, n: int) -> _Counts:
+    return x, x // n
+
+
+def _unequal(x: int, _: int, __: int) -> _Counts:
+    return x, None
+
+
+_HOME: Mapping[_Rule, str] = {
+    _same: "all_reduce all_reduce_coalesced broadcast irecv isend recv reduce send",
+    _output_first: """
+        _all_gather_base _reduce_scatter_base all_gather all_gather_coalesced
+        all_gather_into_tensor all_gather_single all_to_all all_to_all_single reduce_scatter
+        reduce_scatter_single reduce_scatter_tensor
+        """,
+    _times: "gather gather_into_tensor gather_single",
+    _of_all: "scatter",
+}
+_FUNCTIONAL: Mapping[_Rule, str] = {
+    _same: "all_reduce all_reduce_coalesced broadcast",
+    _times: """
+        all_gather_into_tensor_coalesced all_gather_single all_gather_single_autograd
+        all_gather_single_coalesced all_gather_tensor all_gather_tensor_autograd
+        """,
+    _part: """
+        reduce_scatter_single reduce_scatter_single_autograd reduce_scatter_single_coalesced
+        reduce_scatter_tensor reduce_scatter_tensor_autograd reduce_scatter_tensor_coalesced
+        """,
+    _unequal: "all_to_all_single all_to_all_single_autograd",
+}
+_BATCH, _BARRIER = "batch_isend_irecv", "barrier"
+_RULES: Mapping[str, Mapping[str, _Rule]] = {
+    home: {name: rule for rule, names in rules.items() for name in names.split()}
+    for home, rules in ((HOME, _HOME), (FUNCTIONAL_HOME, _FUNCTIONAL))
+}
+"""How many elements a rank gives and gets, from those of the first two arguments and the group's
+size: as torch counts them for its own traces (ProcessGroupNCCL.cpp)."""
+
+_PEER = {
+    **dict.fromkeys(("isend", "send"), ("dst", "group_dst")),
+    **dict.fromkeys(("irecv", "recv"), ("src", "group_src")),
+}
+"""The arguments that say with whom: a rank, or a place in the group."""
+
+NAMES: Mapping[str, frozenset[str]] = {
+    HOME: frozenset({*_RULES[HOME], _BATCH, _BARRIER}),
+    FUNCTIONAL_HOME: frozenset(_RULES[FUNCTIONAL_HOME]),
+}
+"""The collectives of each home."""
+
+
+def text_of(function: Callable[..., Any], mod: str, name: str) -> Text:
+    """Choose what writes the markers of a function: those of collectives say more than others."""
+    if name not in NAMES.get(mod, ()):
+        return op_text
+    if name == _BATCH:
+        return _batch_text
+    names = tuple(inspect.signature(function).parameters)
+    place, rule = names.index("group"), _RULES[mod].get(name)
+
+    def text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+        plain = op_text(head, args, kwargs)
+        try:
+            group = describe(args[place] if len(args) > place else kwargs.get("group"))
+            if (cached := _texts.get((plain, group.text))) is not None:
+                return cached
+            arguments = {**dict(zip(names, args, strict=False)), **kwargs}
+            tensors = [arguments.get(name) for name in names[:2]] if rule else []
+            marker_text = _longer(plain, _collective_text(name, group, rule, tensors, arguments))
+        except REFUSALS:
+            return plain
+        if name not in _PEER and not any(map(_hides, tensors)):
+            if len(_texts) >= _MAX_TEXTS:
+                _texts.clear()
+            _texts[plain, group.text] = marker_text
+        return marker_text
+
+    return text
+
+
+_texts: dict[tuple[str, str], str] = {}
+_MAX_TEXTS = 1024
+"""Distinct markers remembered; then all are forgotten and written afresh."""
+_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
+
+
+def forget() -> None:
+    """Drop what was remembered."""
+    _texts.clear()
+    _modules.clear()
+
+
+def _hides(value: object) -> bool:
+    """Tell whether an argument may hold other tensors though its text is the same."""
+    return type(value) not in _PLAIN and issubclass(type(value), (torch.Tensor, list, tuple))
+
+
+def _longer(plain: str, collective_text: str) -> str:
+    return f"{plain[:-1]}, 'collective': {{{collective_text}}}}}"
+
+
+def _collective_text(
+    op: str,
+    group: DescribedGroup,
+    rule: _Rule | None,
+    values: Sequence[object],
+    arguments: Mapping[str, Any],
+) -> str:
+    """Describe a call by its arguments, of which the first two may be tensors, or lists of them."""
+    if rule is None:
+        return group.text
+    with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - else tensors' own code would run
+        first, second = ([*_tensors(value)] for value in values)
+        counts = rule(_elements(first), _elements(second), len(group.ranks))
+        amounts = _amounts([*first, *second], *counts)
+    return members_of(group, [*_peers(group, op, arguments)]) + amounts
+
+
+def _peers(group: DescribedGroup, op: str, arguments: Mapping[str, Any]) -> Iterator[int]:
+    """Give the rank with which a call sends or receives, where it is with one."""
+    rank, place = (arguments.get(name) for name in _PEER.get(op, ("", "")))
+    if place is not None:
+        yield group.ranks[place]
+    elif rank is not None:
+        yield rank
+
+
+def _batch_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """Write the marker of sends and receives that run as one."""
+    plain = op_text(head, args, kwargs)
+    try:
+        (batch,) = (*args, *kwargs.values())
+        sent, got = ([e.tensor for e in batch if e.op.__name__ == op] for op in ("isend", "irecv"))
+        among = members_of(describe(batch[0].group), [each.peer for each in batch])
+        with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - as above
+            amounts = _amounts([*sent, *got], _elements(sent), _elements(got))
+    except REFUSALS:
+        return plain
+    return _longer(plain, among + amounts)
+
+
+def coalesced_text(group: object) -> str:
+    """Give the marker of the collectives of a group that wait to be run as one; empty for none."""
+    try:
+        described = describe(group)
+        waiting = is_waiting(group)
+        op = f"{waiting[0].op.__name__}_coalesced"
+        inputs = [each.tensor for each in waiting]
+        outputs = [each.dst_tensor for each in waiting if each.dst_tensor is not None]
+        values = [outputs, inputs] if outputs else [inputs]
+        rule = _output_first if outputs else _same
+        collective_text = _collective_text(op, described, rule, [*values, None][:2], {})
+    except REFUSALS:  # none wait, or torch keeps them otherwise
+        return ""
+    return _longer(op_text(op_head(HOME, op), values, {}), collective_text)
+
+
+def ddp_text(module: DistributedDataParallel) -> str:
+    """Give the marker of a module whose gradients are reduced in C++, where no call is seen.
+
+    Empty where its process group is not known. Of what type they are is not said where a hook may
+    turn them into another.
+    """
+    if (cached := _modules.get(module)) is not None:
+        return cached
+    try:
+        group_text = describe(module.process_group).text
+    except REFUSALS:
+        return ""
+    dtypes = {each.dtype for each in module.parameters() if each.requires_grad}
+    changed = any(getattr(module, name, None) for name in ("mixed_precision", "_comm_hooks"))
+    if len(dtypes) == 1 and not changed:
+        group_text += f", 'dtype': {dtype_name(dtypes.pop())!r}"
+    marker_text = _modules[module] = _longer(f"{op_head(*DDP)}]}}", group_text)
+    return marker_text
+
+
+_modules: WeakKeyDictionary[DistributedDataParallel, str] = WeakKeyDictionary()
+
+
+def _tensors(value: object) -> Iterator[torch.Tensor]:
+    """Give a tensor, or those in a list, at any depth."""
+    if issubclass(type(value), torch.Tensor):
+        yield value  # type: ignore[misc] # not isinstance, as `__class__` may lie
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item)
+
+
+def _elements(tensors: Sequence[torch.Tensor]) -> int:
+    return sum(tensor.numel() for tensor in tensors)
+
+
+def _amounts(tensors: Sequence[torch.Tensor], sent: int | None, received: int | None) -> str:
+    """Write how many elements are given and got, and of what type, if it is but one."""
+    dtypes = {tensor.dtype for tensor in tensors}
+    if len(dtypes) != 1:
+        return ""
+    counts = {"in": sent, "out": received}
+    counts_text = "".join(
+        f", {key!r}: {count}" for key, count in counts.items() if type(count) is int
+    )
+    return f", 'dtype': {dtype_name(dtypes.pop())!r}{counts_text}"

@@ -1,0 +1,192 @@
+"""What is wrapped: found from torch itself, minus what has a reason not to be.
+
+torch lists the functions that a tensor subclass may override, which are its ops and some more.
+Added are what that list leaves out for taking no tensor (factories), its in-place twins, and
+families with a leading underscore that launch work (optimizers' multi-tensor kernels, scaled and
+grouped matrix products).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import re
+from importlib import import_module
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    MethodDescriptorType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+import torch.distributed
+import torch.nn.functional
+import torch.nn.utils
+from torch.overrides import get_overridable_functions
+from torch.utils._device import _device_constructors
+
+from pyprof.instrument.ops import process_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class PatchTarget(NamedTuple):
+    """An attribute to replace."""
+
+    home: object
+    name: str
+    original: Callable[..., object]
+    mod: str
+    """What markers call its home."""
+    overridable: bool
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NAMESPACES: tuple[tuple[object, str], ...] = (
+    (torch.nn.functional, "torch.nn.functional"),
+    (torch, "torch"),
+    (torch.functional, "torch"),
+    (torch.linalg, "torch.linalg"),
+    (torch.fft, "torch.fft"),
+    (torch.special, "torch.special"),
+    (torch.sparse, "torch.sparse"),
+    (torch.Tensor, "Tensor"),
+)
+"""Where ops are found, and how markers name the place. The first home of an object that has
+several is the one that is named: `F.conv2d` is `torch.conv2d`."""
+
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
+
+_FACTORIES = _words("""
+    arange as_tensor asarray bartlett_window blackman_window empty_like eye fft_fftfreq
+    fft_rfftfreq fftfreq fill from_numpy full hamming_window hann_window kaiser_window
+    linspace logspace normal ones rand rand_like randint randint_like randn randn_like
+    randperm range scalar_tensor sparse_bsc_tensor sparse_bsr_tensor
+    sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor
+    tril_indices triu_indices vander zeros
+    """)
+"""Fill, copy or draw; the list of overridable functions skips them, as they take no tensor."""
+
+_METHODS = _words("""
+    new_full new_ones new_tensor new_zeros to_padded_tensor to_sparse_bsc to_sparse_bsr
+    to_sparse_coo to_sparse_csc to_sparse_csr
+    """)
+
+_FUNCTIONAL = _words(
+    """
+    grouped_mm hardsigmoid hardswish scaled_grouped_mm scaled_mm sigmoid tanh upsample
+    """
+)
+
+_SPARSE = _words("addmm mm sampled_addmm softmax log_softmax sum spsolve")
+
+_ADDED = {
+    torch.Tensor: _METHODS,
+    torch.nn.functional: _FUNCTIONAL,
+    torch.sparse: _SPARSE,
+}
+
+_HIDDEN = re.compile(
+    r"_foreach_\w+|_fused_(?:adam|adamw|adagrad|sgd|rms_norm|dropout)\w*|_amp_\w+|_scaled_mm\w*"
+    r"|_scaled_grouped_mm\w*|_grouped_mm|_int_mm|_weight_int\dpack_mm\w*|_mixed_dtypes_linear"
+    r"|_addmm_activation|_weight_norm|_native_multi_head_attention|_transformer_encoder_layer_fwd"
+)
+
+_OPERATORS = re.compile(
+    r"__(?:[ri]?(?:add|sub|mul|truediv|div|floordiv|mod|pow|matmul|and|or|xor|lshift|rshift)"
+    r"|eq|ne|lt|le|gt|ge|neg|pos|abs|invert|getitem|setitem)__"
+)
+"""Dunders that are ops. All others are what Python or torch call by type: never wrapped."""
+
+_NO_WORK = _words("""
+    is_complex is_conj is_distributed is_floating_point is_inference is_neg is_same_size
+    is_signed is_coalesced is_contiguous is_pinned is_set_to is_shared get_device numel
+    nelement dim ndimension size stride storage_offset element_size dense_dim sparse_dim
+    dim_order data_ptr const_data_ptr storage storage_type untyped_storage qscheme q_scale
+    q_zero_point q_per_channel_axis q_per_channel_scales q_per_channel_zero_points indices
+    values crow_indices col_indices ccol_indices row_indices broadcast_shapes result_type
+    autocast sym_float sym_int sym_ite sym_max sym_min sym_not sym_sum backward
+    register_hook register_post_accumulate_grad_hook retain_grad requires_grad_
+    record_stream share_memory_ module_load apply_ map_ map2_ detach detach_ view view_as
+    view_copy_ alias t t_ adjoint transpose transpose_ permute squeeze squeeze_ unsqueeze
+    unsqueeze_ swapaxes swapaxes_ swapdims swapdims_ moveaxis movedim unflatten view_as_real
+    view_as_complex real imag conj resolve_conj_ as_strided as_strided_ set_ resize_as
+    resize resize_ resize_as_ atleast_1d atleast_2d atleast_3d has_torch_function
+    handle_torch_function boolean_dispatch assert_int_or_pair
+    """)
+"""Launch nothing, forward or backward: they ask about a tensor or look at it in another way.
+
+Also `backward`, whose nodes speak for themselves, and what calls back into Python per element.
+"""
+
+_UTILITIES = _words("""
+    clip_grad_norm_ clip_grad_value_ clip_grads_with_norm_ get_total_norm
+    parameters_to_vector vector_to_parameters
+    """)
+
+
+def find_targets() -> Iterator[PatchTarget]:
+    """Give every attribute of torch to be wrapped, in the order of naming."""
+    listed = {id(f) for functions in get_overridable_functions().values() for f in functions}
+    on_device = _device_constructors()
+    for home, mod in _NAMESPACES:
+        for name, value in _functions(home):
+            overridable = id(value) in listed
+            if _is_op(home, name, overridable=overridable):
+                yield PatchTarget(home, name, value, mod, overridable or value in on_device)
+    for mod, homes in _distributed_homes():
+        yield from _chosen(process_groups.NAMES[mod], mod, homes)
+    yield from _chosen(_UTILITIES, "torch.nn.utils", _utility_homes())
+
+
+def _functions(home: object) -> Iterator[tuple[str, Callable[..., object]]]:
+    """Give the callables found on a namespace that are functions, not classes or properties."""
+    for name in sorted(dir(home), key=lambda name: name.startswith("_")):  # `abs` before `__abs__`
+        value = inspect.getattr_static(home, name, None)
+        if isinstance(value, _FUNCTIONS):
+            yield name, value
+
+
+def _is_op(home: object, name: str, *, overridable: bool) -> bool:
+    if name in _NO_WORK:
+        return False
+    if name.startswith("__"):
+        return home is torch.Tensor and _OPERATORS.fullmatch(name) is not None
+    if name.startswith("_"):
+        return home is torch and _HIDDEN.fullmatch(name) is not None
+    return overridable or name in _ADDED.get(home, _FACTORIES) or _in_place_twin(home, name)
+
+
+def _in_place_twin(home: object, name: str) -> bool:
+    plain = name.removesuffix("_")
+    return plain != name and hasattr(home, plain) and plain not in _NO_WORK
+
+
+def _chosen(
+    names: frozenset[str], mod: str, homes: tuple[ModuleType, ...]
+) -> Iterator[PatchTarget]:
+    for home in homes:
+        for name in sorted(names):
+            value = getattr(home, name, None)
+            if isinstance(value, FunctionType):
+                yield PatchTarget(home, name, value, mod, overridable=False)
+
+
+def _distributed_homes() -> Iterator[tuple[str, tuple[ModuleType, ...]]]:
+    if not torch.distributed.is_available():
+        return
+    yield process_groups.HOME, (torch.distributed, torch.distributed.distributed_c10d)
+    with contextlib.suppress(ImportError):  # not public
+        yield process_groups.FUNCTIONAL_HOME, (import_module(process_groups.FUNCTIONAL_HOME),)
+
+
+def _utility_homes() -> tuple[ModuleType, ...]:
+    utils = torch.nn.utils
+    return utils, utils.clip_grad, utils.convert_parameters

@@ -1,0 +1,1 @@
+"""Ranges on each thread: opened, timed, and sent to the profiler."""

@@ -1,0 +1,91 @@
+"""Ranges that the user names: `pyprof.annotate`, as a context manager and as a decorator."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+
+from pyprof.instrument.ops import generators
+from pyprof.instrument.ops.caller import unseen
+from pyprof.instrument.ranges import open_ranges, timers
+from pyprof.instrument.ranges.emit import EMITTER
+from pyprof.marker import encode_layer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+
+class annotate:  # noqa: N801 - used as a function
+    """Name a part of the program: `with pyprof.annotate("attention"): ...`, or as a decorator.
+
+    The name becomes a layer of everything launched inside. With `timer=True`, or after
+    `init(timers=True)`, it is timed as well. Decorated coroutines and generators count only while
+    they run, not while they wait; a `with` block must not contain an `await` or `yield`. A
+    decorator without a name uses that of the function.
+    """
+
+    __slots__ = ("_open", "_timed", "_timer", "name")
+
+    def __init__(self, name: str = "", *, timer: bool | None = None) -> None:
+        self.name = name
+        self._timer = timer
+        self._open: list[object] = []
+        self._timed: list[timers.Running | None] = []
+
+    def __enter__(self) -> annotate:  # noqa: PYI034 - Self is newer than Python 3.10
+        if torch.compiler.is_compiling():
+            return self
+        timed = timers.ON[0] if self._timer is None else self._timer
+        opened = None
+        if EMITTER.push is not None:
+            opened = open_ranges.open_range(encode_layer(_printable(self.name)))
+        self._open.append(opened)
+        self._timed.append(timers.begin(self.name) if timed else None)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if torch.compiler.is_compiling():
+            return
+        running, opened = self._timed.pop(), self._open.pop()
+        if running is not None:
+            timers.end(running)
+        if opened is not None:
+            open_ranges.close_range(opened)
+
+    def __call__(self, function: Function) -> Function:
+        """Decorate a function, coroutine function, generator function or async generator."""
+        name = self.name or function.__qualname__
+
+        def scope() -> annotate:
+            return annotate(name, timer=self._timer)
+
+        if inspect.iscoroutinefunction(function):
+            wrapper = generators.coroutine_function(function, scope)
+        elif inspect.isasyncgenfunction(function):
+            wrapper = generators.async_generator_function(function, scope)
+        elif inspect.isgeneratorfunction(function):
+            wrapper = generators.generator_function(function, scope)
+        else:
+            wrapper = _plain(function, scope)
+        return functools.wraps(function)(wrapper)  # type: ignore[return-value]
+
+
+def _printable(name: str) -> str:
+    """Give a name that every tool can take: no control characters, nothing that is not UTF-8."""
+    if name.isprintable():
+        return name
+    return "".join(char if char.isprintable() else "?" for char in name)
+
+
+def _plain(function: Callable[..., Any], scope: Callable[[], annotate]) -> Callable[..., Any]:
+    @unseen
+    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
+        with scope():
+            return function(*args, **kwargs)
+
+    return call

@@ -1,0 +1,271 @@
+"""The trace marker of a call: `file:line` of the user's frames, built once for each distinct stack.
+
+To look at thirty frames costs more than everything else that a marker needs. So it ends at the
+call of an op or module that is not over, from where on outwards nothing moves meanwhile. And most
+calls come the way that the last one from the same instruction came: a stack is held against that
+one first, and looked for among all only where it differs.
+
+Nor does anything move outwards of a frame while that runs. So what was found there is noted on the
+frame itself, with the stacks that begin there, and as long as it runs is not looked at again. Where
+few frames are to be looked at, only the innermost is noted. The only room that a frame has for a
+note is its `f_trace`, which nobody reads but a debugger, and which is left alone where one is.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import runpy
+import sys
+from typing import TYPE_CHECKING
+
+import torch
+
+from pyprof.instrument import ipython
+from pyprof.instrument.ops.caller import STAND_IN, run_anywhere, run_as
+from pyprof.marker import encode_trace
+
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+    from typing import TypeAlias
+
+    from pyprof.instrument.ops.caller import Run
+
+    _Way: TypeAlias = "tuple[tuple[CodeType, int, Note | None], ...]"
+
+MAX_WALK = 192
+"""Frames looked at, from the innermost outwards: a bound for deep recursion."""
+MAX_FRAMES = 48
+"""Frames of the user written out: the innermost."""
+_FEW = 4
+"""Frames that are looked at as quickly as notes on them are written: those of a module's call."""
+_MAX_STACKS = 8192
+"""Distinct stacks remembered; then all are forgotten and looked up afresh."""
+
+_getframe = sys._getframe  # noqa: SLF001 - the cheap way
+
+_FOREIGN = (
+    os.path.dirname(os.path.abspath(torch.__file__)) + os.sep,  # noqa: PTH100, PTH120 - compared as text
+    os.path.dirname(os.path.abspath(__file__)) + os.sep,  # noqa: PTH100, PTH120
+    runpy.__file__,
+)
+
+
+class Note:
+    """A note on a frame: what is outwards of it. As a trace function, it traces nothing."""
+
+    __slots__ = ("code", "outer", "stacks")
+
+    def __init__(self, code: CodeType, outer: Note | Stack) -> None:
+        self.code = code
+        """Of the frame, kept so that its id stays its own."""
+        self.outer = outer
+        self.stacks: dict[int, Stack] = {}
+        """The stacks that begin at such a frame, by its last instruction."""
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
+        """Trace nothing, where a debugger comes after the note."""
+
+
+class Stack:
+    """Frames at an instruction each, up to where another stack goes on, and what they say."""
+
+    __slots__ = ("beyond", "inside", "notes", "places", "run", "siblings", "text", "way")
+
+    def __init__(
+        self,
+        steps: tuple[tuple[CodeType, int], ...],
+        beyond: Stack | None,
+        places: tuple[tuple[str, str], ...],
+        text: str,
+        run: Run = run_anywhere,
+    ) -> None:
+        notes = _notes_of(steps, beyond)
+        self.notes = notes if len(steps) > _FEW else notes[:1]
+        """The notes to be written, on the innermost frames first; None where the caller may
+        change. Of few frames, only the innermost gets one."""
+        self.way = _way(steps, notes)
+        """The code and the last instruction of each frame, and the note that ends the search."""
+        first = notes[0] if notes else None
+        self.siblings = first.stacks if first is not None else {}
+        """The stacks that differ in the last instruction alone."""
+        if steps:
+            self.siblings[steps[0][1]] = self
+        self.beyond = beyond
+        self.places = places
+        """`file:line` and function of the user's frames, outermost first, beyond included."""
+        self.text = text
+        """The trace marker, one object per distinct text; empty where no frame is the user's."""
+        self.run = run
+        """Calls a function as if the innermost frame did."""
+        self.inside: dict[int, Stack] = {}
+        """The stacks last seen that go on from this one, by a number made of their innermost
+        frame. That number may be another one's too: what is found here is a guess."""
+
+
+_notes: dict[tuple[int, int, int], Note] = {}
+"""Notes, by the ids of a frame's code and of what is outwards of it, and the instruction there; one
+object for all that say the same. They keep what these are ids of."""
+
+_MOVES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+"""Code whose frames go on where others called them: what is outwards of them changes."""
+
+
+def _notes_of(
+    steps: tuple[tuple[CodeType, int], ...], beyond: Stack | None
+) -> tuple[Note | None, ...]:
+    if beyond is None or len(steps) >= MAX_WALK:  # where it ends depends on where it began
+        return (None,) * len(steps)
+    notes: list[Note | None] = []
+    outer: Note | Stack = beyond
+    outer_at = 0
+    for code, at in reversed(steps):
+        note = _notes.get(key := (id(code), id(outer), outer_at))
+        if note is None:
+            note = _notes[key] = Note(code, outer)
+        notes.append(None if code.co_flags & _MOVES else note)
+        outer, outer_at = note, at
+    return tuple(reversed(notes))
+
+
+def _way(steps: tuple[tuple[CodeType, int], ...], notes: tuple[Note | None, ...]) -> _Way:
+    """Give the steps with the notes worth looking for: not on few frames, nor on the innermost."""
+    far = len(steps) > _FEW
+    return tuple(
+        (code, at, note if far and index else None)
+        for index, ((code, at), note) in enumerate(zip(steps, notes, strict=True))
+    )
+
+
+NOWHERE = Stack((), None, (), "")
+"""Beyond the outermost frame."""
+
+_stacks: dict[tuple[int, ...], Stack] = {}
+"""Stacks by the ids of code objects, instructions, and the stack beyond. They keep what these are
+ids of, so that none comes to mean another one."""
+
+_texts: dict[str, str] = {}
+
+_runners: set[CodeType] = set()
+"""Functions that run the user's script."""
+
+
+def find(depth: int, end: FrameType | None = None, beyond: Stack = NOWHERE) -> Stack:
+    """Give the stack that ends at a frame: 1 is that of the caller, 2 that of its caller.
+
+    `end` is a frame further out whose call is not over, and `beyond` the stack that led to it.
+    """
+    try:
+        frame = _getframe(depth)
+    except ValueError:  # a thread that calls nothing but this
+        return NOWHERE
+    note = frame.f_trace
+    if type(note) is Note:
+        stack = note.stacks.get(frame.f_lasti)
+        if stack is not None:
+            return stack
+    guess = beyond.inside.get(id(frame.f_code) + frame.f_lasti)
+    if guess is None:
+        return _look_up(frame, end, beyond)
+    here: FrameType | None = frame
+    for code, instruction, note in guess.way:
+        if here is None or here.f_code is not code or here.f_lasti != instruction:
+            return _look_up(frame, end, beyond)
+        if note is not None and here.f_trace is note:
+            break
+        here = here.f_back
+    else:
+        if here is not end and len(guess.way) != MAX_WALK:
+            return _look_up(frame, end, beyond)
+    if len(guess.way) <= _FEW or len(guess.siblings) > 1 or here is not frame.f_back:
+        _note(frame, guess.notes)
+    return guess
+
+
+def _note(frame: FrameType | None, notes: tuple[Note | None, ...]) -> None:
+    """Note on each frame what is outwards of it, up to one that says so already."""
+    if sys.gettrace() is not None:
+        return
+    for note in notes:
+        if frame is None or (note is not None and frame.f_trace is note):
+            return
+        if note is not None and (frame.f_trace is None or type(frame.f_trace) is Note):
+            frame.f_trace = note
+        frame = frame.f_back
+
+
+def begin_at(code: CodeType) -> None:
+    """Leave out the frames of this function and of what called it: it runs the user's script."""
+    _runners.add(code)
+
+
+def forget() -> None:
+    """Drop what was remembered."""
+    _stacks.clear()
+    for note in _notes.values():  # they may still be on frames
+        note.stacks.clear()
+    _notes.clear()
+    NOWHERE.inside.clear()
+    _texts.clear()
+
+
+def _look_up(frame: FrameType, end: FrameType | None, beyond: Stack) -> Stack:
+    steps, reached = _walk(frame, end)
+    if reached is not end:  # on another stack of this thread (greenlets), or too far away
+        beyond = NOWHERE
+    key = (id(beyond), *(number for code, at in steps for number in (id(code), at)))
+    stack = _stacks.get(key)
+    if stack is None:
+        if len(_stacks) >= _MAX_STACKS:
+            forget()
+        stack = _stacks[key] = _describe(frame, steps, beyond)
+    if len(beyond.inside) >= _MAX_STACKS:
+        beyond.inside.clear()
+    beyond.inside[id(frame.f_code) + frame.f_lasti] = stack
+    return stack
+
+
+def _walk(
+    frame: FrameType, end: FrameType | None
+) -> tuple[tuple[tuple[CodeType, int], ...], FrameType | None]:
+    """Note where each frame is; give that and the frame which was not looked at any more."""
+    steps: list[tuple[CodeType, int]] = []
+    here: FrameType | None = frame
+    while here is not None and here is not end and len(steps) < MAX_WALK:
+        steps.append((here.f_code, here.f_lasti))
+        here = here.f_back
+    return tuple(steps), here
+
+
+def _describe(
+    innermost: FrameType, steps: tuple[tuple[CodeType, int], ...], beyond: Stack
+) -> Stack:
+    places: list[tuple[str, str]] = []
+    outer, run = beyond, run_as(innermost)
+    frame: FrameType | None = innermost
+    for code, _ in steps:
+        if frame is None or code in _runners:
+            outer = NOWHERE
+            break
+        if code.co_name != STAND_IN and is_users(code.co_filename):
+            file = _encodable(ipython.file_name(code.co_filename))
+            places.append((f"{file}:{frame.f_lineno or 0}", code.co_name))
+        frame = frame.f_back
+    if not places:
+        return Stack(steps, beyond, outer.places, outer.text, run)
+    all_places = (*outer.places, *reversed(places))[-MAX_FRAMES:]
+    frames, functions = zip(*all_places, strict=True)
+    text = encode_trace(frames, functions)
+    return Stack(steps, beyond, all_places, _texts.setdefault(text, text), run)
+
+
+def is_users(filename: str) -> bool:
+    """Tell whether a frame of this file is the user's: not torch's, not made by torch.compile, not
+    ours, not the import system's.
+    """  # noqa: D205 - one sentence
+    return not filename.startswith((*_FOREIGN, "<frozen ")) and "torchinductor_" not in filename
+
+
+def _encodable(name: str) -> str:
+    """Give a file's name such that it can be written as UTF-8, which not every one can."""
+    return name.encode("utf-8", "replace").decode()

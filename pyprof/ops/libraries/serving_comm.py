@@ -1,0 +1,164 @@
+"""Communication of serving libraries, and of symmetric memory: vLLM's, SGLang's and aiter's ops.
+
+No FLOPs but those of a product that is fused with it; bytes and `params` as in `collectives`.
+"""
+
+from __future__ import annotations
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.registry import op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.torch.collectives import all_reduce, gathered, scattered
+from pyprof.ops.work import Args, Work, fresh, like, size
+
+FAMILY = "comm"
+
+_X, _ALL = Tensor((4, 6), "float32"), Tensor((16, 6), "float32")
+
+
+# 24 read and 24 written of 4 bytes
+@op(
+    *("vllm::all_reduce", "sglang::inplace_all_reduce", "sglang::outplace_all_reduce"),
+    *("vllm::inplace_all_reduce", "vllm::outplace_all_reduce", "sglang::all_reduce"),
+    *("symm_mem::multimem_all_reduce_", "symm_mem::multimem_one_shot_all_reduce"),
+    *("symm_mem::one_shot_all_reduce", "symm_mem::two_shot_all_reduce_"),
+    *("symm_mem::one_shot_all_reduce_out", "symm_mem::multimem_one_shot_all_reduce_out"),
+    *("_c10d_functional::all_reduce", "_c10d_functional::all_reduce_"),
+    *("vllm::all_reduce_symmetric_with_copy", "aiter::all_reduce_"),
+    signature="Tensor tensors, any op, any group",
+    example=Call("symm_mem", "multimem_all_reduce_", (_X, "sum", "0")),
+    flops=0,
+    bytes=192,
+)
+@op(
+    *("_C_custom_ar::all_reduce", "_C_custom_ar::qr_all_reduce", "sgl_kernel::all_reduce"),
+    *("_C_custom_ar::all_reduce_reg", "_C_custom_ar::all_reduce_unreg"),
+    *("sgl_kernel::mscclpp_allreduce", "sgl_kernel::all_reduce_reg"),
+    "sgl_kernel::all_reduce_unreg",
+    signature="any handle, Tensor tensors, Tensor out",
+    example=Call("_C_custom_ar", "all_reduce", (140, _X, _X, 0, 0)),
+    flops=0,
+    bytes=192,
+)
+@op(
+    *("aiter::all_reduce", "aiter::qr_all_reduce", "sgl_kernel::qr_all_reduce"),
+    # aiter's dispatcher puts a tensor before the arguments of ops that do not start with one;
+    # SGLang's has a profile behind the handle
+    signature="any handle, any profile, Tensor! tensors, Tensor out",
+    example=Call("sgl_kernel", "qr_all_reduce", (140, 1, _X, _X, False)),
+    flops=0,
+    bytes=192,
+)
+@op(
+    *("symm_mem::one_shot_all_reduce_copy", "symm_mem::one_shot_all_reduce_copy_out"),
+    signature="Tensor buffer, Tensor tensors",
+    example=Call("symm_mem", "one_shot_all_reduce_copy", (_X, _X, "sum", "0")),
+    flops=0,
+    bytes=192,
+)
+def reduced(a: Args) -> Work:
+    """Every rank ends with the sum of all."""
+    return all_reduce(a)
+
+
+# 24 read, four times as many written of 4 bytes
+@op(
+    *("vllm::all_gather", "vllm::all_gatherv"),
+    signature="Tensor input, int dim, int world_size",
+    example=Call("vllm", "all_gather", (_X, 0, 4, "tp")),
+    flops=0,
+    bytes=480,
+)
+@op(
+    "_c10d_functional::all_gather_into_tensor",
+    signature="Tensor input, int group_size",
+    example=Call("_c10d_functional", "all_gather_into_tensor", (_X, 4, "0")),
+    flops=0,
+    bytes=480,
+)
+def gather(a: Args) -> Work:
+    """Every rank gets a new tensor with the pieces of all."""
+    return gathered(a)
+
+
+# 96 read, a quarter written of 4 bytes
+@op(
+    "vllm::reduce_scatter",
+    signature="Tensor input, int dim, int world_size",
+    example=Call("vllm", "reduce_scatter", (_ALL, 0, 4, "tp")),
+    flops=0,
+    bytes=480,
+)
+@op(
+    "_c10d_functional::reduce_scatter_tensor",
+    signature="Tensor input, any op, int group_size",
+    example=Call("_c10d_functional", "reduce_scatter_tensor", (_ALL, "sum", 4, "0")),
+    flops=0,
+    bytes=480,
+)
+def scatter(a: Args) -> Work:
+    """Every rank gets a new tensor with its piece of the sum."""
+    return scattered(a)
+
+
+# 24 read, 96 written of 4 bytes
+@op(
+    "symm_mem::multimem_all_gather_out",
+    signature="Tensor input, any group, Tensor out",
+    example=Call("symm_mem", "multimem_all_gather_out", (_X, "0", _ALL)),
+    flops=0,
+    bytes=480,
+)
+@op(
+    *("sglang::reg_all_gather_into_tensor", "_C_custom_ar::all_gather"),
+    signature="Tensor out, Tensor input",
+    example=Call("sglang", "reg_all_gather_into_tensor", (_ALL, _X, "tp")),
+    flops=0,
+    bytes=480,
+)
+@op(
+    *("_C_custom_ar::custom_all_gather", "_C_custom_ar::mnnvl_lamport_all_gather"),
+    *("_C_custom_ar::custom_reduce_scatter", "_C_custom_ar::mnnvl_lamport_reduce_scatter"),
+    signature="any handle, Tensor input, Tensor out",
+    example=Call("_C_custom_ar", "custom_all_gather", (140, _X, _ALL, 0, 0)),
+    flops=0,
+    bytes=480,
+)
+# 96 read, 24 written of 4 bytes
+@op(
+    "sglang::reg_reduce_scatter_tensor",
+    signature="Tensor out, Tensor input",
+    example=Call("sglang", "reg_reduce_scatter_tensor", (_X, _ALL, "tp")),
+    flops=0,
+    bytes=480,
+)
+def gather_out(a: Args) -> Work:
+    """Every rank ends with the pieces of all, or with its piece of the sum."""
+    return Work(0, (a.tensor("input"),), (a.tensor("out"),))
+
+
+# 24 added to the residual's 24 and normed: 24 * (1 + 4); both and a scale of 6 of 4 bytes read, 24
+# and 24 written
+@op(
+    *(
+        "vllm::flashinfer_trtllm_fused_allreduce_norm",
+        "sglang::flashinfer_allreduce_residual_rmsnorm",
+        "vllm::rocm_aiter_fused_allreduce_rmsnorm",
+    ),
+    signature="Tensor input, Tensor residual, Tensor weight",
+    example=Call(
+        "vllm",
+        "flashinfer_trtllm_fused_allreduce_norm",
+        (_X, _X, Tensor((6,), "float32")),
+    ),
+    flops=120,
+    bytes=408,
+)
+def reduce_and_norm(a: Args) -> Work:
+    """A sum over all ranks, added to the residual, and its RMS norm; the sum is not counted."""
+    x, residual, weight = a.tensor("input"), a.tensor("residual"), a.tensor("weight")
+    if size(weight, -1) != size(x, -1):
+        raise Unknown("arguments do not fit the op")
+    return Work(
+        5 * x.numel, (x, residual, weight), (like(x), fresh(residual.shape, residual.dtype))
+    )

@@ -1,0 +1,340 @@
+"""Which tokens go to which experts: choosing, sorting by expert and back, of libraries.
+
+A softmax or sigmoid over the gates costs 24 an element, as in `serving_moe`; a place costs nothing.
+Bytes: rows read and written once, and where they go.
+"""
+
+from __future__ import annotations
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.torch.tensors.indexing import picked
+from pyprof.ops.work import Args, Work, fresh, like, size
+
+FAMILY = "moe"
+
+_X, _ROWS = Tensor((4, 6), "bfloat16"), Tensor((8, 6), "bfloat16")
+_GATES, _BIAS = Tensor((4, 8), "float32"), Tensor((8,), "float32")
+_CHOSEN, _IDS = Tensor((4, 2), "float32"), Tensor((4, 2), "int32")
+_PLACES, _STARTS = Tensor((8,), "int32"), Tensor((9,), "int64")
+_SOFTMAX = 24
+
+
+# softmax of 4 * 8, 24 each; 32 and a bias of 8 read, 8 weights and 8 numbers written of 4 bytes
+@op(
+    "_moe_C::grouped_topk",
+    signature=(
+        "Tensor gates, Tensor! biased, int groups, int top_groups, int chosen",
+        (
+            "Tensor gates, int groups, int top_groups, int chosen, bool renormalize, float factor,"
+            "Tensor bias"
+        ),
+    ),
+    example=Call("_moe_C", "grouped_topk", (_GATES, 2, 1, 2, True, 1.0, _BIAS, 1)),
+    flops=768,
+    bytes=224,
+)
+@op(
+    "vllm::rocm_aiter_fused_topk",
+    signature="Tensor input, Tensor gates, int chosen",
+    # no bias
+    example=Call("vllm", "rocm_aiter_fused_topk", (_X, _GATES, 2, True)),
+    flops=768,
+    bytes=192,
+)
+def grouped_top(a: Args) -> Work:
+    """The chosen experts of each token and their weights; the results are new."""
+    gates, chosen = a.tensor("gates"), a.integer("chosen", 1)
+    shape = (gates.numel // max(1, size(gates, -1)), chosen)
+    writes = (fresh(shape, "float32"), fresh(shape, "int32"))
+    return Work(_SOFTMAX * gates.numel, (gates, *a.present("bias", "biased")), writes)
+
+
+# as above, into tensors that are given
+@op(
+    "sglang::fused_topk_deepseek",
+    signature=(
+        "Tensor gates, Tensor bias, int groups, int top_groups, int chosen, float factor,"
+        "Tensor weights, Tensor experts"
+    ),
+    example=Call(
+        "sglang", "fused_topk_deepseek", (_GATES, _BIAS, 2, 1, 2, 1.0, _CHOSEN, _IDS, True)
+    ),
+    flops=768,
+    bytes=224,
+)
+@op(
+    "vllm::rocm_aiter_biased_grouped_topk",
+    signature="Tensor gates, Tensor bias, Tensor weights, Tensor experts",
+    example=Call("vllm", "rocm_aiter_biased_grouped_topk", (_GATES, _BIAS, _CHOSEN, _IDS)),
+    flops=768,
+    bytes=224,
+)
+@op(
+    "vllm::rocm_aiter_grouped_topk",
+    signature="Tensor gates, Tensor weights, Tensor experts",
+    example=Call("vllm", "rocm_aiter_grouped_topk", (_GATES, _CHOSEN, _IDS)),
+    flops=768,
+    bytes=192,
+)
+@op(
+    "vllm::rocm_aiter_topk_sigmoid",
+    signature="Tensor weights, Tensor experts, Tensor gates",
+    example=Call("vllm", "rocm_aiter_topk_sigmoid", (_CHOSEN, _IDS, _GATES)),
+    flops=768,
+    bytes=192,
+)
+@op(
+    "_moe_C::topk_softplus_sqrt",
+    signature="Tensor weights, Tensor experts, Tensor places, Tensor gates",
+    # 8 places of 4
+    example=Call("_moe_C", "topk_softplus_sqrt", (_CHOSEN, _IDS, _IDS, _GATES)),
+    flops=768,
+    bytes=224,
+)
+def top(a: Args) -> Work:
+    """Each token's weights of experts, and the largest of them."""
+    gates, writes = a.tensor("gates"), a.present("weights", "experts", "places")
+    return Work(_SOFTMAX * gates.numel, (gates, *a.present("bias")), writes)
+
+
+# 4 rows read and 8 written of 6 of 2 bytes, 8 choices read, 8 places and back written of 4, 9
+# starts of 8
+@op(
+    "_moe_C::moe_permute",
+    signature=(
+        (
+            "Tensor input, Tensor choices, Tensor tokens, Tensor? mapping, int count, int held,"
+            "int chosen, int align, Tensor out, Tensor starts, Tensor back, Tensor places,"
+            "Tensor rows"
+        ),
+        (
+            "Tensor input, Tensor choices, Tensor tokens, Tensor? mapping, int count, int held,"
+            "int chosen, Tensor! out, Tensor starts, Tensor back, Tensor places"
+        ),
+    ),
+    example=Call(
+        "_moe_C",
+        "moe_permute",
+        (_X, _IDS, _IDS, None, 8, 8, 2, _ROWS, _STARTS, _PLACES, _PLACES),
+    ),
+    flops=0,
+    bytes=312,
+)
+def permute(a: Args) -> Work:
+    """Tokens' rows, once for each choice, sorted by expert; padding between experts not counted."""
+    x, choices = a.tensor("input"), a.tensor("choices")
+    rows = fresh((choices.numel, size(x, -1)), x.dtype)
+    index = fresh((choices.numel,), "int32")
+    return Work(0, (x, choices), (rows, index, index, a.tensor("starts")))
+
+
+# 8 rows weighed and added to 4: 2 * 48; 48 and 24 of 2 bytes, 8 weights and 8 places of 4
+@op(
+    "_moe_C::moe_unpermute",
+    signature=(
+        "Tensor input, Tensor weights, Tensor places, Tensor? starts, int chosen, Tensor out"
+    ),
+    example=Call("_moe_C", "moe_unpermute", (_ROWS, _CHOSEN, _PLACES, _STARTS, 2, _X)),
+    flops=96,
+    bytes=208,
+)
+def unpermute(a: Args) -> Work:
+    """What a token's experts gave, weighed and added up."""
+    x, weights, out = a.tensor("input"), a.tensor("weights"), a.tensor("out")
+    rows = fresh((min(size(x, 0), weights.numel), size(x, -1)), x.dtype)
+    places = fresh((weights.numel,), "int32")
+    return Work(2 * rows.numel, (rows, weights, places), (out,))
+
+
+# 8 rows of 6 read and written of 2 bytes, 8 places of 4
+@op(
+    "_moe_C::shuffle_rows",
+    signature="Tensor input, Tensor places, Tensor out",
+    example=Call("_moe_C", "shuffle_rows", (_X, _PLACES, _ROWS)),
+    flops=0,
+    bytes=176,
+)
+def shuffle(a: Args) -> Work:
+    """Rows by place; a row that is read several times counts once."""
+    x, places, out = a.tensor("input"), a.tensor("places"), a.tensor("out")
+    return Work(0, (picked(x, out.numel), places), (out,))
+
+
+# 8 numbers of experts read, 8 places and 8 places back written, of 4 bytes
+@op(
+    *("_C::get_cutlass_moe_mm_data", "sgl_kernel::get_cutlass_w4a8_moe_mm_data"),
+    signature="Tensor experts, Tensor starts, Tensor first, Tensor second, Tensor places",
+    example=Call(
+        "_C", "get_cutlass_moe_mm_data", (_IDS, _STARTS, _IDS, _IDS, _PLACES, _PLACES, 8, 5, 6)
+    ),
+    flops=0,
+    bytes=96,
+)
+@op(
+    "sgl_kernel::prepare_moe_input",
+    signature=(
+        "Tensor experts, Tensor starts, Tensor? blocks, Tensor first, Tensor second, Tensor places"
+    ),
+    example=Call(
+        "sgl_kernel",
+        "prepare_moe_input",
+        (_IDS, _STARTS, None, _IDS, _IDS, _PLACES, _PLACES, 8, 5, 6),
+    ),
+    flops=0,
+    bytes=96,
+)
+def plan(a: Args) -> Work:
+    """Where each choice goes and comes from; the few numbers of each expert are not counted."""
+    experts = a.tensor("experts")
+    index = fresh((experts.numel,), "int32")
+    return Work(0, (experts,), (index, index))
+
+
+_MAP, _ROW_IDS = Tensor((4, 8), "bool"), Tensor((4, 17), "int32")
+
+
+# 4 rows of 6 read, 8 written of 2 bytes, a map of 4 * 8 of 1, and 4 * 17 places of 4 written
+@op(
+    "te_moe::permute_mask_map_fwd",
+    signature="Tensor input, Tensor map, int rows, Tensor? weights",
+    example=Call("te_moe", "permute_mask_map_fwd", (_X, _MAP, 8, None, None)),
+    flops=0,
+    bytes=448,
+)
+@op(
+    "te_moe::permute_index_map",
+    signature="Tensor input, Tensor map, int rows",
+    # 8 numbers of experts of 4 read, 8 places of 4 written
+    example=Call("te_moe", "permute_index_map", (_X, _IDS, 8, 4)),
+    flops=0,
+    bytes=208,
+)
+def te_permute(a: Args) -> Work:
+    """TransformerEngine's: rows of tokens, once for each choice, sorted by expert."""
+    x, chosen, rows = a.tensor("input"), a.tensor("map"), a.integer("rows", 0)
+    if rows <= 0:
+        raise Unknown("rows of the result not recorded")
+    by_mask = a.op == "permute_mask_map_fwd"
+    places = (size(chosen, 0), 2 * size(chosen, -1) + 1) if by_mask else (chosen.numel,)
+    weights = tuple(fresh((rows,), t.dtype) for t in a.present("weights"))
+    writes = (fresh((rows, size(x, -1)), x.dtype), fresh(places, "int32"), *weights)
+    return Work(0, (x, chosen, *a.present("weights")), writes)
+
+
+# 8 rows added to 4: 48; 48 and 24 of 2 bytes, 4 * 17 places of 4
+@op(
+    "te_moe::unpermute_mask_map_fwd",
+    signature="Tensor input, Tensor places, Tensor? weights, int tokens, int count, int hidden",
+    example=Call("te_moe", "unpermute_mask_map_fwd", (_ROWS, _ROW_IDS, None, 4, 8, 6, None)),
+    flops=48,
+    bytes=416,
+)
+@op(
+    "te_moe::permute_mask_map_bwd",
+    signature=(
+        "Tensor input, Tensor? weights, Tensor places, Tensor? padding, int tokens, int count,"
+        "int hidden"
+    ),
+    example=Call("te_moe", "permute_mask_map_bwd", (_ROWS, None, _ROW_IDS, None, 4, 8, 6)),
+    flops=48,
+    bytes=416,
+)
+def te_unpermute(a: Args) -> Work:
+    """TransformerEngine's: what a token's experts gave, weighed where weights are given, added."""
+    x, weights = a.tensor("input"), a.present("weights")
+    out = like(x, (a.integer("tokens", 0), a.integer("hidden", 0)))
+    each = 1 + bool(weights and a.op == "unpermute_mask_map_fwd")
+    return Work(each * x.numel, (x, a.tensor("places"), *weights), (out,))
+
+
+# 4 rows of 6 read, 8 written of 2 bytes, 4 * 17 places of 4 read
+@op(
+    "te_moe::unpermute_mask_map_bwd_no_probs",
+    signature=(
+        "Tensor input, Tensor places, Tensor? padding, int tokens, int count, int rows, int hidden"
+    ),
+    example=Call("te_moe", "unpermute_mask_map_bwd_no_probs", (_X, _ROW_IDS, None, 4, 8, 8, 6)),
+    flops=0,
+    bytes=416,
+)
+def te_unpermute_backward(a: Args) -> Work:
+    """The gradient of each token's row, once for each choice."""
+    x = a.tensor("input")
+    out = like(x, (a.integer("rows", 0), a.integer("hidden", 0)))
+    return Work(0, (x, a.tensor("places")), (out,))
+
+
+# TransformerEngine's functions of autograd, which it called these before they were ops. How the map
+# of places lies differs between versions: it is not counted.
+
+
+# 4 rows of 6 read, 8 written of 2 bytes, a map of 4 * 8 of 1
+@op(
+    *("_moe_permute_mask_map", "_moe_permute_index_map", "_moe_permute"),
+    signature="Tensor input, Tensor map, int rows",
+    example=Call("", "_moe_permute_mask_map", (_X, _MAP, 8, None)),
+    flops=0,
+    bytes=176,
+)
+def te_permute_function(a: Args) -> Work:
+    """Rows of tokens, once for each choice, sorted by expert."""
+    x, rows = a.tensor("input"), a.integer("rows", 0)
+    if rows <= 0:  # all of an index map's choices
+        rows = a.tensor("map").numel if "mask" not in a.op else 0
+    if not rows:
+        raise Unknown("rows of the result not recorded")
+    return Work(0, (x, a.tensor("map")), (like(x, (rows, size(x, -1))),))
+
+
+# 8 rows added to 4: 48; 48 read, 24 written of 2 bytes
+@op("_moe_permute_mask_map", direction=BPROP, flops=48, bytes=144)
+def te_permute_function_backward(a: Args) -> Work:
+    """The gradients of a token's rows, added up."""
+    work = te_permute_function(a)
+    (rows,), x = work.writes, a.tensor("input")
+    return Work(rows.numel, (rows,), (like(x),))
+
+
+# 8 rows added to 4: 48; 48 read and 24 written of 2 bytes, 8 * 4 places of 8
+@op(
+    "_moe_unpermute_mask_map",
+    signature="Tensor input, Tensor places, Tensor? weights",
+    example=Call("", "_moe_unpermute_mask_map", (_ROWS, Tensor((8, 4), "int64"), None)),
+    flops=48,
+    bytes=400,
+)
+# each weighed: 2 * 48; 8 places and 8 weights of 4
+@op(
+    *("_moe_unpermute_index_map", "_moe_unpermute"),
+    signature="Tensor input, Tensor places, Tensor? weights",
+    example=Call("", "_moe_unpermute", (_ROWS, _PLACES, _CHOSEN)),
+    flops=96,
+    bytes=208,
+)
+def te_unpermute_function(a: Args) -> Work:
+    """What a token's experts gave, weighed where weights are given, added up."""
+    x, places, weights = a.tensor("input"), a.tensor("places"), a.present("weights")
+    out = like(x, (_tokens(a, places), size(x, -1)))
+    return Work((1 + bool(weights)) * x.numel, (x, places, *weights), (out,))
+
+
+def _tokens(a: Args, places: Tensor) -> int:
+    """Give how many tokens there are: a map is [experts, tokens], later [tokens, places]."""
+    if weights := a.present("weights"):
+        return size(weights[0], 0)
+    if "mask" in a.op:
+        return size(places, -1 if places.dtype == "int64" else 0)
+    return size(places, 0)
+
+
+# 24 read, 48 written of 2 bytes and 8 * 4 places of 8
+@op("_moe_unpermute_mask_map", direction=BPROP, flops=0, bytes=400)
+def te_unpermute_function_backward(a: Args) -> Work:
+    """The gradient of each token's row, once for each choice; of weights, too, where given."""
+    work = te_unpermute_function(a)
+    (out,), x, weights = work.writes, a.tensor("input"), a.present("weights")
+    forward = (x, *weights) if weights else ()
+    reads = (out, a.tensor("places"), *forward)
+    return Work(3 * x.numel * bool(weights), reads, (like(x), *map(like, weights)))

@@ -1,0 +1,500 @@
+"""Autograd functions of libraries for training, as they call themselves in a trace.
+
+TransformerEngine, Liger, Megatron and FlashAttention launch kernels of their own inside a function
+of `torch.autograd`; its arguments are recorded, its texts (layouts, kinds of masks) are not. Each
+formula names its family; those of plain ops of the same meaning hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.torch.linalg.gemm import gradients, product
+from pyprof.ops.torch.nn.attention import Band, heads, packed
+from pyprof.ops.work import Args, Work, fresh, like, size, twice
+
+_X, _W = Tensor((4, 6), "bfloat16"), Tensor((5, 6), "bfloat16")
+_FLASH = Tensor((2, 8, 4, 16), "bfloat16")
+_TURN = 3
+"""Operations of an element that is turned by an angle."""
+_LOSS = 26
+"""Log-softmax 24, and the gradient that is left in the place of the logits 2."""
+
+
+def _tensors(a: Args) -> list[Tensor]:
+    return [value for value in a.listed("rest") if isinstance(value, Tensor)]
+
+
+def _causal(a: Args) -> bool:
+    """Tell a causal mask: the first truth value behind the tensors, in each version."""
+    flag = next((value for value in a.listed("rest") if isinstance(value, bool)), None)
+    if flag is None:
+        raise Unknown("causal not recorded")
+    return flag
+
+
+# 2 * 4 heads of 8 * 8 scores, half of them, times 2 * (16 + 16); q, k, v and the result of 1024 of
+# 2 bytes
+@op(
+    *("FlashAttnFunc", "aiter::_flash_attn_forward", "aiter::wrapper_fmha_v3_fwd"),
+    family="attention",
+    signature="Tensor query, Tensor key, Tensor value, Value[] rest",
+    example=Call("", "FlashAttnFunc", (_FLASH, _FLASH, _FLASH, 0.0, 0.25, True)),
+    flops=16384,
+    bytes=8192,
+)
+def flash(a: Args) -> Work:
+    """Flash attention, [batch, sequence, heads, head], in any of its versions."""
+    q, k, v = a.tensor("query"), a.tensor("key"), a.tensor("value")
+    out = like(q, (*q.shape[:-1], size(v, -1)))
+    try:
+        attention = heads(q, k, v, heads_at=-2)
+        band = Band(right=0 if _causal(a) else None, from_end=True)
+    except Unknown as unknown:
+        return Work(None, (q, k, v), (out,), no_flops=str(unknown))
+    seen = band.seen(attention.queries, attention.keys)
+    flops = attention.batch * attention.heads * seen * (attention.width + attention.value_width)
+    return Work(flops, (q, k, v), (out,), attention.params(q, band))
+
+
+# five products of half of 16384; go, q, k, v, out read, dq, dk, dv written
+@op("FlashAttnFunc", direction=BPROP, flops=40960, bytes=16384)
+def flash_backward(a: Args) -> Work:
+    """The gradients of queries, keys and values, the scores computed again."""
+    work = flash(a)
+    (out,), given = work.writes, work.reads
+    flops = None if work.flops is None else work.flops * 5 // 2
+    grads = tuple(map(like, given))
+    return Work(flops, (out, out, *given), grads, work.params, no_flops=work.no_flops)
+
+
+# q, k, v and the result of 1024 of 2 bytes; which mask it has, is a text
+@op(
+    "FusedAttnFunc",
+    family="attention",
+    signature="Value[] rest",
+    example=Call("", "FusedAttnFunc", (True, 8, 8, None, None, None, None, *(_FLASH,) * 3)),
+    bytes=8192,
+)
+def te_attention(a: Args) -> Work:
+    """TransformerEngine's: queries, keys and values are the first tensors with heads."""
+    given = [tensor for tensor in _tensors(a) if len(tensor.shape) > 2][:3]  # noqa: PLR2004
+    if len(given) != 3:  # noqa: PLR2004 - queries, keys, values
+        raise Unknown("arguments do not fit the op")
+    q, _, v = given
+    out = like(q, (*q.shape[:-1], size(v, -1)))
+    return Work(None, tuple(given), (out,), no_flops="kind of mask not recorded")
+
+
+# rows of 6 divided among two experts, each 5 by 6: 2 * 4 * 5 * 6; 24 + 60 + out 20 of 2 bytes
+@op(
+    "_GroupedLinear",
+    family="gemm",
+    signature="Tensor x, Value[] rest",
+    example=Call("", "_GroupedLinear", (_X, None, _W, _W)),
+    flops=240,
+    bytes=208,
+)
+def te_grouped(a: Args) -> Work:
+    """TransformerEngine's: each row times the weight of its group."""
+    x = a.tensor("x")
+    weights = [t for t in _tensors(a) if len(t.shape) == 2 and t.shape[1] == size(x, -1)]  # noqa: PLR2004
+    if not weights or len({t.shape for t in weights}) != 1:
+        raise Unknown("arguments do not fit the op")
+    n, k = weights[0].shape
+    rows = x.numel // max(1, k)
+    work = product(x, weights[0], fresh((*x.shape[:-1], n), x.dtype), rows, n, k)
+    return Work(work.flops, (x, *weights), work.writes, work.params)
+
+
+# twice as many; go 20, 24 and 60 read, 24 and 60 written of 2 bytes
+@op("_GroupedLinear", direction=BPROP, flops=480, bytes=376)
+def te_grouped_backward(a: Args) -> Work:
+    """The gradients of the rows and of each group's weight."""
+    return twice(te_grouped(a))
+
+
+# a first product 2 * 4 * 10 * 6 and, of half as wide what is gated, a second 2 * 4 * 6 * 5; 24, 6,
+# 60, 30 and the result's 24 of 2 bytes
+@op(
+    "_LayerNormMLP",
+    family="gemm",
+    signature="Tensor x, Tensor norm, Tensor? shift, Tensor up, Value[] rest",
+    example=Call(
+        "",
+        "_LayerNormMLP",
+        (
+            *(_X, Tensor((6,), "bfloat16"), None, Tensor((10, 6), "bfloat16"), None),
+            Tensor((6, 5), "bfloat16"),
+        ),
+    ),
+    flops=720,
+    bytes=288,
+)
+def te_mlp(a: Args) -> Work:
+    """TransformerEngine's norm and both layers; the norm and the activation are not counted."""
+    x, up = a.tensor("x"), a.tensor("up")
+    down = next((t for t in _tensors(a) if len(t.shape) == 2), None)  # noqa: PLR2004 - a matrix
+    if down is None or size(up, -1) != size(x, -1) or down.shape[0] != size(x, -1):
+        raise Unknown("arguments do not fit the op")
+    rows = x.numel // max(1, size(x, -1))
+    flops = 2 * rows * (up.numel + down.numel)
+    return Work(flops, (x, *a.present("norm", "shift"), up, down), (like(x),))
+
+
+# 2 * 1 * 4 heads of 8, half of each turned: 32 * 3; 64 read and written of 2 bytes, 2 angles of 4
+# of 4
+@op(
+    *("FusedRoPEFunc", "fused_rope"),
+    family="pointwise",
+    signature="Tensor x, Tensor angles",
+    example=Call(
+        "", "FusedRoPEFunc", (Tensor((2, 1, 4, 8), "bfloat16"), Tensor((2, 1, 1, 4), "float32"))
+    ),
+    flops=96,
+    bytes=288,
+)
+def fused_rope(a: Args) -> Work:
+    """The first part of each head turned by its position's angles, the rest copied."""
+    x, angles = a.tensor("x"), a.tensor("angles")
+    width, turns = size(x, -1), size(angles, -1)
+    if not 0 < turns <= width:
+        raise Unknown("arguments do not fit the op")
+    rows = fresh((min(angles.numel, x.numel // width * turns),), angles.dtype)
+    return Work(_TURN * (x.numel // width * turns), (x, rows), (like(x),))
+
+
+# 24 * 26; 24 read and written of 2 bytes, 4 targets of 8 read, 4 losses of 4 written
+@op(
+    *("CrossEntropyFunction", "LigerCrossEntropyFunction"),
+    family="loss",
+    signature="Tensor input, Tensor target",
+    example=Call("", "LigerCrossEntropyFunction", (_X, Tensor((4,), "int64"))),
+    flops=624,
+    bytes=144,
+)
+def cross_entropy(a: Args) -> Work:
+    """Cross entropy and, over the logits, its gradient, which the forward pass leaves there."""
+    x, target = a.tensor("input"), a.tensor("target")
+    rows = x.numel // max(1, size(x, -1))
+    if target.numel != rows:
+        raise Unknown("arguments do not fit the op")
+    loss = fresh((rows,), "float32")
+    return Work(_LOSS * x.numel, (x, target), (like(x), loss))
+
+
+# logits of 4 * 5, each 26; 20 read and written of 2 bytes, 4 targets of 8 read, 4 losses of 4
+# written: products are ops of their own
+@op(
+    "LigerFusedLinearCrossEntropyFunction",
+    family="loss",
+    signature="Tensor input, Tensor weight, Tensor target",
+    example=Call("", "LigerFusedLinearCrossEntropyFunction", (_X, _W, Tensor((4,), "int64"))),
+    flops=520,
+    bytes=128,
+)
+def linear_cross_entropy(a: Args) -> Work:
+    """Cross entropy of a product; the products of its chunks are ops inside."""
+    x, w, target = a.tensor("input"), a.tensor("weight"), a.tensor("target")
+    rows = x.numel // max(1, size(x, -1))
+    logits = fresh((rows, size(w, 0)), x.dtype)
+    return Work(_LOSS * logits.numel, (logits, target), (logits, fresh((rows,), "float32")))
+
+
+_SCORES = Tensor((2, 3, 4), "float16")
+
+
+# 24 * 25: softmax and a scale; 24 read and written of 2 bytes
+@op(
+    *("ScaledUpperTriangMaskedSoftmax", "ScaledSoftmax", "ScaledMaskedSoftmax"),
+    *("ScaledAlignedCausalMaskedSoftmax", "GenericScaledMaskedSoftmax"),
+    *("te_softmax::scaled_softmax_fwd", "te_softmax::scaled_masked_softmax_fwd"),
+    "te_softmax::scaled_upper_triang_masked_softmax_fwd",
+    "te_softmax::scaled_aligned_causal_masked_softmax_fwd",
+    family="softmax",
+    signature="Tensor input, Tensor? mask",
+    example=Call("", "ScaledSoftmax", (_SCORES, 0.5)),
+    flops=600,
+    bytes=96,
+)
+def scaled_softmax(a: Args) -> Work:
+    """Megatron's and Apex's softmax of scaled scores, masked or not."""
+    x, mask = a.tensor("input"), a.optional("mask")
+    masks = (mask,) if mask is not None and mask.shape else ()
+    return Work(25 * x.numel, (x, *masks), (like(x),))
+
+
+# 48 additions of a bias, 24 * 22 of the gated activation; 48 and 12 read, 24 written of 2 bytes
+@op(
+    *("SwiGLUFunction", "BiasSwiGLUFunction", "BiasGeGLUFunction"),
+    family="pointwise",
+    signature="Tensor input, Tensor? bias",
+    example=Call(
+        "", "BiasSwiGLUFunction", (Tensor((4, 12), "bfloat16"), Tensor((12,), "bfloat16"))
+    ),
+    flops=576,
+    bytes=168,
+)
+def megatron_gated(a: Args) -> Work:
+    """Megatron's gated activations, the bias of both halves added first."""
+    x, bias = a.tensor("input"), a.optional("bias")
+    biases = (bias,) if bias is not None and bias.shape else ()
+    if any(t.shape != x.shape[-1:] for t in biases):
+        raise Unknown("arguments do not fit the op")
+    out = like(x, (*x.shape[:-1], size(x, -1) // 2))
+    each = 25 if "Ge" in a.op else 22
+    return Work(each * out.numel + x.numel * bool(biases), (x, *biases), (out,))
+
+
+# 24 * 5: softmax's gradient and the scale; go, y read and 24 written of 2 bytes
+@op(
+    *("te_softmax::scaled_softmax_bwd", "te_softmax::scaled_masked_softmax_bwd"),
+    "te_softmax::scaled_upper_triang_masked_softmax_bwd",
+    "te_softmax::scaled_aligned_causal_masked_softmax_bwd",
+    family="softmax",
+    signature="Tensor grad_output, Tensor output",
+    example=Call("te_softmax", "scaled_softmax_bwd", (_SCORES, _SCORES, 0.5)),
+    flops=120,
+    bytes=144,
+)
+def scaled_softmax_backward(a: Args) -> Work:
+    """The gradient of scaled scores."""
+    go, y = a.tensor("grad_output"), a.tensor("output")
+    return Work(5 * go.numel, (go, y), (like(go),))
+
+
+# 2 * 4 * 5 * 6; 24 + 30 + 5 + out 20 of 2 bytes
+@op(
+    "LinearWithGradAccumulationAndAsyncCommunication",
+    family="gemm",
+    signature=(
+        "Tensor input, Tensor weight, Tensor? bias, any accumulates, any reduces, bool sequence"
+    ),
+    example=Call(
+        "",
+        "LinearWithGradAccumulationAndAsyncCommunication",
+        (_X, _W, Tensor((5,), "bfloat16"), True, False, False),
+    ),
+    flops=240,
+    bytes=158,
+)
+def megatron_linear(a: Args) -> Work:
+    """Megatron's linear layer; with sequence parallelism it gathers the rows of all ranks first."""
+    x, w = a.tensor("input"), a.tensor("weight")
+    if len(w.shape) != 2 or size(x, -1) != w.shape[1]:  # noqa: PLR2004 - a matrix
+        raise Unknown("arguments do not fit the op")
+    if not a.known("sequence") or a.flag("sequence", default=False):
+        raise Unknown("how many rows all ranks have is not recorded")
+    n, k = w.shape
+    out = like(x, (*x.shape[:-1], n))
+    work = product(x, w, out, x.numel // max(1, k), n, k)
+    return replace(work, reads=work.reads + a.present("bias"))
+
+
+# both gradients, 240 each; go 20 + w 30 + dx 24, go 20 + x 24 + dw 30 of 2 bytes
+@op("LinearWithGradAccumulationAndAsyncCommunication", direction=BPROP, flops=480, bytes=296)
+def megatron_linear_backward(a: Args) -> Work:
+    """Its gradients: that of the weight is a kernel of Apex's, which adds it to what is there."""
+    return gradients(megatron_linear(a), a.gemm_kernels)
+
+
+# 24 read and written of 2 bytes, 2 sizes of 8 and 2 numbers of 4
+@op(
+    *("te_moe::chunk_sort_fwd", "_moe_chunk_sort"),
+    family="moe",
+    signature="Tensor input, Tensor sizes, Tensor order, Tensor? weights",
+    example=Call(
+        "te_moe",
+        "chunk_sort_fwd",
+        (_X, Tensor((2,), "int64"), Tensor((2,), "int32"), None),
+    ),
+    flops=0,
+    bytes=120,
+)
+def te_sort_chunks(a: Args) -> Work:
+    """TransformerEngine's: chunks of rows in another order."""
+    x, sizes, order = a.tensor("input"), a.tensor("sizes"), a.tensor("order")
+    weights = a.present("weights")
+    return Work(0, (x, *weights, sizes, order), (like(x), *map(like, weights)))
+
+
+# 24 * (22 + 1); 48 and 4 weights read, 24 written of 2 bytes
+@op(
+    "WeightedSwiGLUFunction",
+    family="pointwise",
+    signature="Tensor input, Tensor weights",
+    example=Call(
+        "",
+        "WeightedSwiGLUFunction",
+        (Tensor((4, 12), "bfloat16"), Tensor((4, 1), "bfloat16"), False),
+    ),
+    flops=552,
+    bytes=152,
+)
+def megatron_weighed(a: Args) -> Work:
+    """Megatron's gated activation of experts, times each token's weight."""
+    x, weights = a.tensor("input"), a.tensor("weights")
+    out = like(x, (*x.shape[:-1], size(x, -1) // 2))
+    if weights.numel * size(out, -1) != out.numel:
+        raise Unknown("arguments do not fit the op")
+    return Work(23 * out.numel, (x, weights), (out,))
+
+
+_COSINES = Tensor((8, 1, 1, 4), "float32")
+
+
+# 2 tokens of 4 heads, 4 of each turned: 32 * 3; 32 read and written of 2 bytes, 2 rows of 4 of
+# cosines and sines of 4
+@op(
+    "ApplyMLARotaryEmbQ",
+    family="pointwise",
+    signature="Tensor query, Tensor cosine, Tensor sine",
+    example=Call(
+        "",
+        "ApplyMLARotaryEmbQ",
+        (Tensor((2, 1, 4, 12), "bfloat16"), _COSINES, _COSINES, 8, 4, None, False),
+    ),
+    flops=96,
+    bytes=192,
+)
+def mla_turned_queries(a: Args) -> Work:
+    """Megatron's: the last part of each head of latent attention's queries, turned in place."""
+    q, tables = a.tensor("query"), (a.tensor("cosine"), a.tensor("sine"))
+    turns, width = size(tables[0], -1), size(q, -1)
+    if not 0 < turns <= width or len(q.shape) < 3:  # noqa: PLR2004 - tokens, heads, head
+        raise Unknown("arguments do not fit the op")
+    turned = fresh((q.numel // width * turns,), q.dtype)
+    tokens = q.numel // (width * max(1, size(q, -2)))
+    rows = tuple(fresh((min(tokens * turns, t.numel),), t.dtype) for t in tables)
+    return Work(_TURN * turned.numel, (turned, *rows), (turned,))
+
+
+# the same, the other way round
+@op("ApplyMLARotaryEmbQ", direction=BPROP, flops=96, bytes=192)
+def mla_turned_queries_backward(a: Args) -> Work:
+    """Gradients turned back, in place."""
+    return mla_turned_queries(a)
+
+
+# 2 tokens: 4 of a key turned once: 8 * 3; 2 heads of 8 + 6 and 8 turned read of 2 bytes, 2 rows of
+# 4 of cosines and sines of 4; 2 heads of 12 and of 6 written of 2
+@op(
+    "ApplyMLARotaryEmbKV",
+    family="pointwise",
+    signature=(
+        "Tensor latent, Tensor turned, Tensor cosine, Tensor sine, int turns, int key, int value"
+    ),
+    example=Call(
+        "",
+        "ApplyMLARotaryEmbKV",
+        (
+            *(Tensor((2, 1, 2, 14), "bfloat16"), Tensor((2, 1, 1, 4), "bfloat16")),
+            *(_COSINES, _COSINES, 4, 8, 6, None, False),
+        ),
+    ),
+    flops=24,
+    bytes=336,
+)
+def mla_keys_and_values(a: Args) -> Work:
+    """Megatron's: keys with the turned part that all heads share, and values, side by side."""
+    kv, turned, tables = a.tensor("latent"), a.tensor("turned"), ("cosine", "sine")
+    turns, key, value = (a.integer(name, 0) for name in ("turns", "key", "value"))
+    if min(turns, key, value) <= 0 or size(kv, -1) != key + value or size(turned, -1) != turns:
+        raise Unknown("arguments do not fit the op")
+    rows = (
+        fresh((min(turned.numel, table.numel),), table.dtype) for table in map(a.tensor, tables)
+    )
+    writes = (like(kv, (*kv.shape[:-1], key + turns)), like(kv, (*kv.shape[:-1], value)))
+    return Work(_TURN * turned.numel, (kv, turned, *rows), writes)
+
+
+_PACKED, _STARTS = Tensor((16, 4, 16), "bfloat16"), Tensor((3,), "int32")
+
+
+# two sequences of 8, 4 heads of 8 * 8 scores each, half of them, times 2 * (16 + 16); q, k, v and
+# the result of 1024 of 2 bytes
+@op(
+    "FlashAttnVarlenFunc",
+    family="attention",
+    signature="Tensor query, Tensor key, Tensor value, Tensor cum_q, Tensor cum_k, Value[] rest",
+    example=Call(
+        "",
+        "FlashAttnVarlenFunc",
+        (_PACKED, _PACKED, _PACKED, _STARTS, _STARTS, 8, 8, 0.0, 0.25, True),
+    ),
+    flops=16384,
+    bytes=8192,
+)
+@op(
+    "FlashAttnVarlenQKVPackedFunc",
+    family="attention",
+    signature="Tensor packed, Tensor cum_q, Value[] rest",
+    example=Call(
+        "",
+        "FlashAttnVarlenQKVPackedFunc",
+        (Tensor((16, 3, 4, 16), "bfloat16"), _STARTS, 8, 0.0, 0.25, True),
+    ),
+    flops=16384,
+    bytes=8192,
+)
+def flash_varlen(a: Args) -> Work:
+    """Flash attention of sequences laid end to end; their lengths are known where all are equal."""
+    q, k, v = _of_packed(a)
+    longest = [value for value in a.listed("rest") if type(value) is int][:2]
+    attention = {"max_q": longest[0], "max_k": longest[-1]} if longest else {}
+    out = like(q, (*q.shape[:-1], size(v, -1)))
+    try:
+        _check_lengths(a)
+        lengths = packed(a.replaced(**attention), q, k, v, a.tensor("cum_q"))
+        band = Band(right=0 if _causal(a) else None, from_end=True)
+    except Unknown as unknown:
+        return Work(None, (q, k, v), (out,), no_flops=str(unknown))
+    seen = band.seen(lengths.queries, lengths.keys)
+    flops = lengths.batch * lengths.heads * seen * (lengths.width + lengths.value_width)
+    return Work(flops, (q, k, v), (out,), lengths.params(q, band))
+
+
+def _check_lengths(a: Args) -> None:
+    """Raise Unknown where whole numbers are given on the GPU: parts used, or pages of a cache."""
+    if any("int" in (tensor.dtype or "") for tensor in _tensors(a)):
+        raise Unknown("lengths of packed sequences depend on the data")
+
+
+def _of_packed(a: Args) -> tuple[Tensor, Tensor, Tensor]:
+    """Give queries, keys and values, which may be one tensor [tokens, 3, heads, head]."""
+    if (packed := a.optional("packed")) is None:
+        return a.tensor("query"), a.tensor("key"), a.tensor("value")
+    if len(packed.shape) != 4 or packed.shape[1] != 3:  # noqa: PLR2004 - tokens, three, heads, head
+        raise Unknown("arguments do not fit the op")
+    part = like(packed, (packed.shape[0], *packed.shape[2:]))
+    return part, part, part
+
+
+# five products of half of 16384; go, q, k, v, out read, dq, dk, dv written
+@op("FlashAttnVarlenFunc", direction=BPROP, flops=40960, bytes=16384)
+@op("FlashAttnVarlenQKVPackedFunc", direction=BPROP, flops=40960, bytes=16384)
+def flash_varlen_backward(a: Args) -> Work:
+    """The gradients of queries, keys and values, the scores computed again."""
+    work = flash_varlen(a)
+    (out,), given = work.writes, work.reads
+    flops = None if work.flops is None else work.flops * 5 // 2
+    grads = tuple(map(like, given))
+    return Work(flops, (out, out, *given), grads, work.params, no_flops=work.no_flops)
+
+
+# 24 * 24; 24 read and written of 2 bytes
+@op(
+    "LigerSoftmaxFunction",
+    family="softmax",
+    signature="Tensor input",
+    example=Call("", "LigerSoftmaxFunction", (_SCORES,)),
+    flops=576,
+    bytes=96,
+)
+def liger_softmax(a: Args) -> Work:
+    """Liger's softmax over the last dimension."""
+    x = a.tensor("input")
+    return Work(24 * x.numel, (x,), (like(x),))

@@ -1,0 +1,1 @@
+"""Costs of PyTorch's own ops."""

@@ -1,0 +1,316 @@
+"""Matrix products whose weight is packed: int8, int4, two of each four numbers kept.
+
+2 M N K as in `gemm`, of a dense product; the weight is read at its packed size, with its scales or
+with the places of what was kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyprof.marker import Call, Opaque, Tensor
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.torch.linalg.gemm import gradients, product
+from pyprof.ops.work import Args, Work, fresh, like, size
+
+FAMILY = "gemm"
+
+_TOKENS = Tensor((4, 6), "bfloat16")
+
+
+# weight of 5 rows of 6 bytes: 2 * 4 * 6 * 5; 24 of 2 bytes, 30 of 1, scales 5 of 2, out 20 of 2
+@op(
+    *("_weight_int8pack_mm",),
+    signature="Tensor input, Tensor mat2, Tensor scales",
+    example=Call(
+        "aten",
+        "_weight_int8pack_mm",
+        (Tensor((4, 6), "bfloat16"), Tensor((5, 6), "int8"), Tensor((5,), "bfloat16")),
+    ),
+    flops=240,
+    bytes=128,
+)
+def int8_weight_mm(a: Args) -> Work:
+    """Activations times an int8 weight that lies transposed."""
+    x, w = a.tensor("input"), a.tensor("mat2")
+    n, k = size(w, 0), size(w, 1)
+    out = like(x, (*x.shape[:-1], n))
+    work = product(x, w, out, x.numel // max(1, k), n, k)
+    return replace(work, reads=(*work.reads, a.tensor("scales")))
+
+
+# 2 * 16 * 64 * 8; x 1024 of 2 bytes, 8 * 64 weights of half a byte, 2 groups of 32 * 8 * 2 scales
+# and zeros of 2, out 128 of 2: 2048 + 256 + 64 + 256
+@op(
+    *("_weight_int4pack_mm", "_weight_int4pack_mm_for_cpu"),
+    signature="Tensor input, Tensor mat2, int group, Tensor scales",
+    example=Call(
+        "aten",
+        "_weight_int4pack_mm",
+        (
+            *(Tensor((16, 64), "bfloat16"), Tensor((1, 2, 32, 1), "int32"), 32),
+            Tensor((2, 8, 2), "bfloat16"),
+        ),
+    ),
+    flops=16384,
+    bytes=2624,
+)
+def int4_weight_mm(a: Args) -> Work:
+    """Activations times a packed int4 weight; the scales tell how many rows it has."""
+    x, w, scales = a.tensor("input"), a.tensor("mat2"), a.tensor("scales")
+    n, k = size(scales, -2), size(x, -1)
+    out = like(x, (*x.shape[:-1], n))
+    work = product(x, w, out, x.numel // max(1, k), n, k)
+    packed = fresh((n * k // 2,), "uint8")
+    return replace(work, reads=(x, packed, scales))
+
+
+# 2 * 4 * 6 * 5 as though dense; 24, a weight of 5 * 3 and the result's 20 of 2 bytes, and which two
+# of four the 15 are, 5 * 3 numbers of one
+@op(
+    "_sparse_semi_structured_linear",
+    signature="Tensor input, Tensor mat2, Tensor meta, *, Tensor? bias",
+    example=Call(
+        "aten",
+        "_sparse_semi_structured_linear",
+        (_TOKENS, Tensor((5, 3), "bfloat16"), Tensor((5, 3), "uint8")),
+    ),
+    flops=240,
+    bytes=133,
+)
+def sparse_linear(a: Args) -> Work:
+    """A weight of which two of each four are kept; the product counts as a dense one."""
+    x, w = a.tensor("input"), a.tensor("mat2")
+    n, k = size(w, 0), size(x, -1)
+    out = like(x, (*x.shape[:-1], n))
+    work = product(x, w, out, x.numel // max(1, k), n, k)
+    return replace(work, reads=(*work.reads, a.tensor("meta"), *a.present("bias")))
+
+
+# the sparse one first: 2 * 5 * 4 * 6; 15, 24 and 20 of 2 bytes and the 15 places
+@op(
+    "_sparse_semi_structured_mm",
+    signature="Tensor mat1, Tensor meta, Tensor mat2",
+    example=Call(
+        "aten",
+        "_sparse_semi_structured_mm",
+        (Tensor((5, 3), "bfloat16"), Tensor((5, 3), "uint8"), Tensor((6, 4), "bfloat16")),
+    ),
+    flops=240,
+    bytes=133,
+)
+# and 20 of 2 bytes added
+@op(
+    "_sparse_semi_structured_addmm",
+    signature="Tensor bias, Tensor mat1, Tensor meta, Tensor mat2",
+    example=Call(
+        "aten",
+        "_sparse_semi_structured_addmm",
+        (
+            *(Tensor((5, 4), "bfloat16"), Tensor((5, 3), "bfloat16"), Tensor((5, 3), "uint8")),
+            Tensor((6, 4), "bfloat16"),
+        ),
+    ),
+    flops=240,
+    bytes=173,
+)
+def sparse_mm(a: Args) -> Work:
+    """As above, as a matrix product."""
+    sparse, dense = a.tensor("mat1"), a.tensor("mat2")
+    m, k, n = size(sparse, 0), size(dense, 0), size(dense, -1)
+    work = product(sparse, dense, like(dense, (m, n)), m, n, k)
+    return replace(work, reads=(*work.reads, a.tensor("meta"), *a.present("bias")))
+
+
+# Matrix products of low precision and of groups (mixture of experts).
+#
+# 2 M N K as in `gemm`. Scales are read but their multiplications are not counted, as
+# torch.utils.flop_counter does not either.
+
+
+_A = Tensor((4, 6), "float8_e4m3fn")
+_B = Tensor((6, 5), "float8_e4m3fn")
+_ONE = Tensor((1,), "float32")
+_GEMM_SCALED_TOKENS = Tensor((8, 6), "bfloat16")
+_EXPERTS = Tensor((2, 6, 5), "bfloat16")
+_ENDS = Tensor((2,), "int32")
+_SCALED = (
+    "Tensor mat_a, Tensor mat_b, Tensor[] scale_a, any recipe_a, Tensor[] scale_b, any recipe_b,"
+    "any swizzle_a, any swizzle_b"
+)
+_MATRIX = 2
+
+
+def _factors(a: Args) -> tuple[Tensor, Tensor]:
+    """Give both matrices: `mat_a` and `mat_b` of torch.nn.functional, or ATen's."""
+    names = ("mat_a", "mat_b") if "mat_a" in a.values else ("input", "mat2")
+    return a.tensor(names[0]), a.tensor(names[1])
+
+
+def _out_dtype(a: Args, first: Tensor) -> str | None:
+    if "output_dtype" in a.values:
+        return (a.dtype("output_dtype") or "bfloat16") if a.known("output_dtype") else None
+    return (a.dtype("out_dtype") or first.dtype) if a.known("out_dtype") else None
+
+
+def read_tensors(a: Args, *names: str) -> tuple[Tensor, ...]:
+    """Give the tensors among these arguments, of which each is one, a list, or not there."""
+    operands: list[Tensor] = []
+    for name in names:
+        value = a.values.get(name)
+        operands += [
+            item
+            for item in (value if isinstance(value, tuple) else (value,))
+            if isinstance(item, Tensor)
+        ]
+    return tuple(operands)
+
+
+# 2 * 4 * 6 * 5 = 240; 24 + 30 of 1 byte, two scales of 4, out 20 of 2: 54 + 8 + 40
+@op(
+    "_scaled_mm",
+    signature=(
+        "Tensor input, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias,"
+        "Tensor? scale_result, dtype out_dtype, bool use_fast_accum"
+    ),
+    example=Call("aten", "_scaled_mm", (_A, _B, _ONE, _ONE, None, None, 15, False)),
+    flops=240,
+    bytes=102,
+)
+@op(
+    "_scaled_mm_v2",
+    signature=(
+        "Tensor input, Tensor mat2, Tensor[] scale_a, any recipe_a, any swizzle_a,"
+        "Tensor[] scale_b, any recipe_b, any swizzle_b, Tensor? bias, dtype out_dtype"
+    ),
+    example=Call(
+        "aten", "_scaled_mm_v2", (_A, _B, (_ONE,), (0,), (0,), (_ONE,), (0,), (0,), None, 15)
+    ),
+    flops=240,
+    bytes=102,
+)
+@op(
+    "torch.nn.functional.scaled_mm",
+    signature=f"{_SCALED}, Tensor? bias, dtype output_dtype",
+    example=Call(
+        "torch.nn.functional", "scaled_mm", (_A, _B, _ONE, Opaque("enum"), _ONE, Opaque("enum"))
+    ),
+    flops=240,
+    bytes=102,
+)
+def scaled_mm(a: Args) -> Work:
+    """A product of FP8 or FP4 matrices with their scales; FP4 packs two numbers in an element."""
+    first, second = _factors(a)
+    if len(first.shape) != _MATRIX or len(second.shape) != _MATRIX:
+        raise Unknown("arguments do not fit the op")
+    m, k, n = first.shape[0], first.shape[1], second.shape[1]
+    if second.shape[0] != k:
+        raise Unknown("arguments do not fit the op")
+    k *= 2 if first.dtype == "float4_e2m1fn_x2" else 1
+    out = fresh((m, n), _out_dtype(a, first))
+    work = product(first, second, out, m, n, k)
+    return replace(work, reads=work.reads + read_tensors(a, "scale_a", "scale_b", "bias"))
+
+
+# 8 tokens, each through one of two experts: 2 * 8 * 6 * 5 = 480; 48 + 60 + out 40 of 2 bytes,
+# ends 2 of 4
+@op(
+    *("_grouped_mm", "grouped_mm"),
+    signature="Tensor input, Tensor mat2, Tensor? offs, Tensor? bias, dtype out_dtype",
+    example=Call("torch", "_grouped_mm", (_GEMM_SCALED_TOKENS, _EXPERTS), {"offs": _ENDS}),
+    flops=480,
+    bytes=304,
+)
+@op(
+    *("_scaled_grouped_mm", "scaled_grouped_mm"),
+    signature=(
+        "Tensor input, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? offs, Tensor? bias,"
+        "Tensor? scale_result, dtype out_dtype"
+    ),
+    # the same with 48 + 60 of 1 byte, two scales of 4 and the result in 2 bytes: 204
+    example=Call(
+        "aten",
+        "_scaled_grouped_mm",
+        (
+            *(Tensor((8, 6), "float8_e4m3fn"), Tensor((2, 6, 5), "float8_e4m3fn")),
+            *(_ONE, _ONE, _ENDS, None, None, 15),
+        ),
+    ),
+    flops=480,
+    bytes=204,
+)
+@op(
+    "_scaled_grouped_mm_v2",
+    signature=(
+        "Tensor input, Tensor mat2, Tensor[] scale_a, any recipe_a, any swizzle_a,"
+        "Tensor[] scale_b, any recipe_b, any swizzle_b, Tensor? offs, Tensor? bias, dtype out_dtype"
+    ),
+    example=Call(
+        "aten",
+        "_scaled_grouped_mm_v2",
+        (
+            *(Tensor((8, 6), "float8_e4m3fn"), Tensor((2, 6, 5), "float8_e4m3fn")),
+            *((_ONE,), (0,), (0,), (_ONE,), (0,), (0,), _ENDS, None, 15),
+        ),
+    ),
+    flops=480,
+    bytes=204,
+)
+@op(
+    "torch.nn.functional.scaled_grouped_mm",
+    signature=f"{_SCALED}, Tensor? bias, Tensor? offs, dtype output_dtype",
+    example=Call(
+        "torch.nn.functional",
+        "scaled_grouped_mm",
+        (
+            *(Tensor((8, 6), "float8_e4m3fn"), Tensor((2, 6, 5), "float8_e4m3fn")),
+            *(_ONE, Opaque("enum"), _ONE, Opaque("enum")),
+        ),
+        {"offs": _ENDS},
+    ),
+    flops=480,
+    bytes=204,
+)
+@op(
+    "torch.nn.functional.grouped_mm",
+    signature="Tensor mat_a, Tensor mat_b, *, Tensor? offs, Tensor? bias, dtype out_dtype",
+    example=Call(
+        "torch.nn.functional",
+        "grouped_mm",
+        (),
+        {"mat_a": _GEMM_SCALED_TOKENS, "mat_b": _EXPERTS, "offs": _ENDS},
+    ),
+    flops=480,
+    bytes=304,
+)
+def grouped_mm(a: Args) -> Work:
+    """A product for each group; where the groups end does not change the sum of the work."""
+    first, second = _factors(a)
+    m, k, n = size(first, -2), size(first, -1), size(second, -1)
+    groups = 1
+    shape: tuple[int, ...] = (m, n)
+    if len(first.shape) == 3 and len(second.shape) == 3:  # noqa: PLR2004 - a plain batch
+        groups = first.shape[0]
+        shape = (groups, m, n)
+    elif len(first.shape) == 3:  # noqa: PLR2004 - columns are divided among the groups
+        shape = (m, n)
+    elif len(second.shape) == _MATRIX:  # the inner dimension is divided
+        offs = a.optional("offs")
+        if offs is None:
+            raise Unknown("arguments do not fit the op")
+        shape = (size(offs, 0), m, n)
+    if size(second, -2) != k:
+        raise Unknown("arguments do not fit the op")
+    work = product(first, second, fresh((m, n), None), m, n, k)
+    out = fresh(shape, _out_dtype(a, first))
+    extra = read_tensors(a, "scale_a", "scale_b", "offs", "bias")
+    return Work(groups * (work.flops or 0), work.reads + extra, (out,), work.params)
+
+
+# both factors' gradients, 480 each; go 40 + experts 60 + 48, go 40 + tokens 48 + 60: 296 of 2 bytes
+@op(*("_grouped_mm", "grouped_mm"), direction=BPROP, flops=960, bytes=592)
+@op("torch.nn.functional.grouped_mm", direction=BPROP, flops=960, bytes=592)
+def grouped_mm_backward(a: Args) -> Work:
+    """Both factors' gradients, each a product for each group."""
+    return gradients(grouped_mm(a), a.gemm_kernels)

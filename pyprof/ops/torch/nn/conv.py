@@ -1,0 +1,283 @@
+"""Convolutions, transposed ones, and their backward passes: dgrad, wgrad, bias.
+
+2 N K P Q C/g R S operations, as torch.utils.flop_counter counts: positions that lie in the
+padding are counted, a bias is not. For a transposed convolution the roles of input and output
+swap. Bytes: input, filter and bias read once, the output written once; dgrad and wgrad are two
+separate products that each read what they need.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.torch.linalg.gemm import multiply_adds
+from pyprof.ops.work import Args, Work, like
+
+FAMILY = "conv"
+
+_X = Tensor((2, 4, 8, 8), "float16")
+_W = Tensor((6, 4, 3, 3), "float16")
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Shapes of one convolution. `out` is what it makes; `window` the positions of the filter."""
+
+    x: Tensor
+    w: Tensor
+    out: Tensor
+    window: tuple[int, ...]
+    params: dict[str, object]
+
+    @property
+    def flops(self) -> int:
+        """Count: every filter element meets every position of the window in every sample."""
+        batch = self.x.shape[0] if len(self.x.shape) == len(self.w.shape) else 1
+        each = multiply_adds(self.x.dtype) * self.w.numel
+        return each * batch * math.prod(self.window)
+
+
+def geometry(a: Args, *, transposed: bool = False) -> Geometry:
+    """Read a convolution's arguments. Raises Unknown where its output is unknown."""
+    x, w = a.tensor("input"), a.tensor("weight")
+    rank = len(w.shape) - 2
+    if rank < 1 or len(x.shape) not in (rank + 1, rank + 2):
+        raise Unknown("arguments do not fit the op")
+    transposed = transposed or a.flag("transposed", default=False)
+    groups = _groups(a, x, w, rank, transposed=transposed)
+    channels = w.shape[1] * groups if transposed else w.shape[0]
+    inner = x.shape[-rank:]
+    outer = _known_output(a, x, rank) or _output(a, inner, w.shape[2:], transposed=transposed)
+    out = like(x, (*x.shape[: -rank - 1], channels, *outer))
+    window = inner if transposed else outer
+    return Geometry(x, w, out, window, _params(a, x, w, out, groups))
+
+
+def _groups(a: Args, x: Tensor, w: Tensor, rank: int, *, transposed: bool) -> int:
+    channels = x.shape[-rank - 1]
+    if transposed:
+        groups = a.integer("groups", 1)
+        fits = channels == w.shape[0]
+    else:
+        groups = channels // w.shape[1] if w.shape[1] else 0
+        fits = groups * w.shape[1] == channels and groups > 0
+    if not fits:
+        raise Unknown("arguments do not fit the op")
+    return groups
+
+
+def _known_output(a: Args, x: Tensor, rank: int) -> tuple[int, ...] | None:
+    grad = a.optional("grad_output")
+    shape = a.output if grad is None else grad.shape
+    if shape is None:
+        return None
+    if len(shape) != len(x.shape) or shape[: -rank - 1] != x.shape[: -rank - 1]:
+        raise Unknown("arguments do not fit the op")
+    return shape[-rank:]
+
+
+def _output(
+    a: Args, inner: tuple[int, ...], kernel: tuple[int, ...], *, transposed: bool
+) -> tuple[int, ...]:
+    rank = len(kernel)
+    stride = a.integers("stride", rank, 1)
+    dilation = a.integers("dilation", rank, 1)
+    reach = [d * (r - 1) for d, r in zip(dilation, kernel, strict=True)]
+    padding = a.value("padding", 0)
+    if padding == "same":
+        return inner
+    around = (0,) * rank if padding == "valid" else a.integers("padding", rank, 0)
+    if transposed:
+        extra = a.integers("output_padding", rank, 0)
+        return tuple(
+            (size - 1) * s - 2 * p + r + e + 1
+            for size, s, p, r, e in zip(inner, stride, around, reach, extra, strict=True)
+        )
+    sizes = tuple(
+        (size + 2 * p - r - 1) // s + 1
+        for size, s, p, r in zip(inner, stride, around, reach, strict=True)
+    )
+    if min(sizes) < 0:
+        raise Unknown("arguments do not fit the op")
+    return sizes
+
+
+def _params(a: Args, x: Tensor, w: Tensor, out: Tensor, groups: int) -> dict[str, object]:
+    rank = len(w.shape) - 2
+    names = {1: ("W", "Q", "S"), 2: ("HW", "PQ", "RS"), 3: ("DHW", "OPQ", "TRS")}.get(rank)
+    params: dict[str, object] = {"N": x.shape[0] if len(x.shape) == rank + 2 else 1}
+    params |= {"C": x.shape[-rank - 1], "K": out.shape[-rank - 1]}
+    if names is not None:
+        for letters, shape in zip(names, (x.shape, out.shape, w.shape), strict=True):
+            params |= dict(zip(letters, shape[-rank:], strict=True))
+    for name in ("padding", "stride", "dilation"):
+        if isinstance(value := a.values.get(name), (int, str, tuple)):
+            params[name] = value
+    params["g"] = groups
+    return params | ({"type": x.dtype} if x.dtype else {})
+
+
+def forward_work(g: Geometry, a: Args) -> Work:
+    """Give a forward convolution's work."""
+    bias = a.present("bias")
+    reads = (g.x, g.w, *bias, *a.present("z"))
+    return Work(g.flops, reads, (g.out,), g.params, added=(*bias, g.out) if bias else ())
+
+
+def backward_work(g: Geometry, *, dgrad: bool, wgrad: bool, bias: bool) -> Work:
+    """Give the work of the gradients asked for."""
+    work = Work(0, (), (), g.params)
+    if dgrad:
+        work += Work(g.flops, (g.out, g.w), (like(g.x),))
+    if wgrad:
+        work += Work(g.flops, (g.out, g.x), (like(g.w),))
+    if bias:
+        channels = g.out.shape[-(len(g.w.shape) - 2) - 1]
+        summed = like(g.w, (channels,))
+        work += Work(0, (g.out,), (summed,), added=(g.out, summed))
+    return work
+
+
+# Same padding: out 2,6,8,8. 2 * (6*4*3*3) * 2 * 8*8 = 55296 operations;
+# 512 + 216 + 768 = 1496 elements of 2 bytes = 2992
+@op(
+    *("conv1d", "conv2d", "conv3d"),
+    signature=(
+        "Tensor input, Tensor weight, Tensor? bias, int[] stride, any padding, int[] dilation,"
+        "int groups"
+    ),
+    example=Call("torch.nn.functional", "conv2d", (_X, _W, None, (1, 1), (1, 1), (1, 1), 1)),
+    flops=55296,
+    bytes=2992,
+    batch=("input",),
+)
+def conv(a: Args) -> Work:
+    """N K P Q outputs, each a sum over C/g R S products."""
+    return forward_work(geometry(a), a)
+
+
+# dgrad and wgrad: 2 * 55296; go 768 + w 216 + gx 512, go 768 + x 512 + gw 216 = 2992 * 2 bytes
+@op(*("conv1d", "conv2d", "conv3d"), direction=BPROP, flops=110592, bytes=5984, batch=("input",))
+def conv_backward(a: Args) -> Work:
+    """Input's, filter's and bias's gradients; the filter's alone where one kernel was launched."""
+    return _both(geometry(a), a)
+
+
+def _both(g: Geometry, a: Args) -> Work:
+    return backward_work(g, dgrad=a.gemm_kernels != 1, wgrad=True, bias=a.given("bias"))
+
+
+# in 2,4,8,8, filter 4,6,3,3: 2 * 216 * 2 * 64 = 55296; out (8-1)*1 + 2 + 1 = 10: 2*6*10*10 = 1200;
+# 512 + 216 + 1200 = 1928 elements of 2 bytes = 3856
+@op(
+    *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
+    signature=(
+        "Tensor input, Tensor weight, Tensor? bias, int[] stride, any padding,"
+        "int[] output_padding, int groups, int[] dilation"
+    ),
+    example=Call("torch.nn.functional", "conv_transpose2d", (_X, Tensor((4, 6, 3, 3), "float16"))),
+    flops=55296,
+    bytes=3856,
+    batch=("input",),
+)
+def conv_transpose(a: Args) -> Work:
+    """A convolution's dgrad as an op of its own: the window is the input's."""
+    return forward_work(geometry(a, transposed=True), a)
+
+
+# 2 * 55296; go 1200 + w 216 + gx 512, go 1200 + x 512 + gw 216 = 3856 * 2 bytes
+@op(
+    *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
+    direction=BPROP,
+    flops=110592,
+    bytes=7712,
+    batch=("input",),
+)
+def conv_transpose_backward(a: Args) -> Work:
+    """As for a convolution."""
+    return _both(geometry(a, transposed=True), a)
+
+
+@op(
+    *("convolution", "_convolution", "convolution_overrideable"),
+    signature=(
+        "Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation,"
+        "bool transposed, int[] output_padding, int groups"
+    ),
+    example=Call("aten", "convolution", (_X, _W, None, (1, 1), (1, 1), (1, 1), False, (0, 0), 1)),
+    flops=55296,  # as conv2d above
+    bytes=2992,
+    batch=("input",),
+)
+def convolution(a: Args) -> Work:
+    """Every convolution, transposed or not, as ATen calls it."""
+    return forward_work(geometry(_with_transposed(a)), a)
+
+
+@op(
+    *("convolution", "_convolution", "convolution_overrideable"),
+    direction=BPROP,
+    flops=110592,  # as conv2d's backward above
+    bytes=5984,
+    batch=("input",),
+)
+def convolution_bprop(a: Args) -> Work:
+    """Input's, filter's and bias's gradients."""
+    return _both(geometry(_with_transposed(a)), a)
+
+
+# output_mask asks for all three: 2 * 55296 operations; 2992 elements as above, and the bias's
+# sum: go 768 + 6 = 3766 elements of 2 bytes = 7532
+@op(
+    "aten::convolution_backward",
+    signature=(
+        "Tensor grad_output, Tensor input, Tensor weight, any bias_sizes, int[] stride,"
+        "int[] padding, int[] dilation, any transposed, int[] output_padding, int groups,"
+        "any output_mask"
+    ),
+    example=Call(
+        "aten",
+        "convolution_backward",
+        (
+            *(Tensor((2, 6, 8, 8), "float16"), _X, _W, (6,), (1, 1), (1, 1), (1, 1)),
+            *(False, (0, 0), 1, (True, True, True)),
+        ),
+    ),
+    flops=110592,
+    bytes=7532,
+    batch=("grad_output", "input"),
+)
+def convolution_backward(a: Args) -> Work:
+    """The gradients that the mask asks for; where it is not known, the bias's if its size is.
+
+    Whether it was transposed, where not recorded, follows from the shapes.
+    """
+    g = geometry(_with_transposed(a))
+    mask = a.values.get("output_mask")
+    if not isinstance(mask, tuple) or len(mask) != 3:  # noqa: PLR2004 - input, filter, bias
+        mask = (a.gemm_kernels != 1, True, isinstance(a.values.get("bias_sizes"), tuple))
+    return backward_work(g, dgrad=bool(mask[0]), wgrad=bool(mask[1]), bias=bool(mask[2]))
+
+
+def _with_transposed(a: Args) -> Args:
+    """Set `transposed` where it is not recorded but the output's shape tells it."""
+    grad = a.optional("grad_output")
+    out = a.output if grad is None else grad.shape
+    if a.known("transposed") or out is None:
+        return a
+    return a.replaced(transposed=_looks_transposed(out, a.tensor("input"), a.tensor("weight")))
+
+
+def _looks_transposed(out: tuple[int, ...], x: Tensor, w: Tensor) -> bool:
+    rank = len(w.shape) - 2
+    if rank < 1 or len(out) != len(x.shape) or len(x.shape) <= rank:
+        raise Unknown("arguments do not fit the op")
+    regular = out[-rank - 1] == w.shape[0]
+    swapped = x.shape[-rank - 1] == w.shape[0]
+    if regular and swapped and out[-1] > x.shape[-1]:
+        raise Unknown("transposed not recorded")
+    return swapped and not regular

@@ -1,0 +1,200 @@
+"""Embeddings and bags of them: rows of a table picked, or added up bag by bag.
+
+No arithmetic but the additions of bags and of gradients. Bytes: indices and offsets, the rows that
+are picked (at most the table), the result; backward the whole table's gradient, which is dense, or
+a row for each index, where that is asked to be sparse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.torch.tensors.indexing import picked
+from pyprof.ops.work import Args, Work, fresh, like, size
+
+FAMILY = "embedding"
+
+_TABLE = Tensor((100, 8), "float16")
+_IDS = Tensor((4, 5), "int64")
+_FLAT = Tensor((6,), "int64")
+_STARTS = Tensor((2,), "int64")
+
+
+# 20 ids of 8 bytes; 20 rows of 8 read and written of 2 bytes: 160 + 320 + 320
+@op(
+    "torch.nn.functional.embedding",
+    signature=(
+        "Index input, Tensor weight, int padding_idx, float max_norm, float norm_type, "
+        "bool scale_grad_by_freq, bool sparse"
+    ),
+    example=Call("torch.nn.functional", "embedding", (_IDS, _TABLE)),
+    flops=0,
+    bytes=800,
+    batch=("input",),
+)
+@op(
+    "embedding",
+    signature=("Tensor weight, Index input, int padding_idx, bool scale_grad_by_freq, bool sparse"),
+    example=Call("torch", "embedding", (_TABLE, _IDS, -1, False, False)),
+    flops=0,
+    bytes=800,
+)
+def embedding(a: Args) -> Work:
+    """A row of the table for each index."""
+    ids, table = a.tensor("input"), a.tensor("weight")
+    out = like(table, (*ids.shape, *table.shape[1:]))
+    return Work(0, (ids, picked(table, out.numel)), (out,))
+
+
+# 160 additions; 20 ids of 8 bytes, go 160 read, the table's gradient 800 written of 2 bytes
+@op("torch.nn.functional.embedding", direction=BPROP, flops=160, bytes=2080)
+@op("embedding", direction=BPROP, flops=160, bytes=2080)
+def embedding_backward(a: Args) -> Work:
+    """Each row's gradient is added to the table's, which is as large as the table."""
+    ids, table = a.tensor("input"), a.tensor("weight")
+    go = like(table, (*ids.shape, *table.shape[1:]))
+    if _asks_for_sparse(a):
+        return _sparse_gradient(a, go, ids)
+    return Work(go.numel, (ids, go), (like(table),))
+
+
+def _asks_for_sparse(a: Args) -> bool:
+    """Tell whether the gradient is sparse. Where that is not recorded it is not: kernels ran."""
+    return a.known("sparse") and a.flag("sparse", default=False)
+
+
+def _sparse_gradient(a: Args, go: Tensor, ids: Tensor) -> Work:
+    """A gradient that stores a row for each index: what comes in, but for that of padding."""
+    none = None if a.mod.endswith("functional") else -1  # there, -1 is the last row
+    if a.value("padding_idx", none) != none:
+        raise Unknown("result's size depends on the data")
+    return Work(0, (ids, go), (like(ids), like(go)))
+
+
+# 20 ids of 8 bytes and go's 160 of 2 bytes read, and both written
+@op(
+    "aten::embedding_sparse_backward",
+    signature="Tensor grad_output, Index indices, int num_weights, int padding_idx",
+    example=Call(
+        "aten", "embedding_sparse_backward", (Tensor((4, 5, 8), "float16"), _IDS, 100, -1, False)
+    ),
+    flops=0,
+    bytes=960,
+)
+def embedding_sparse_backward(a: Args) -> Work:
+    """The rows of the gradient and their places; nothing is added up."""
+    return _sparse_gradient(a, a.tensor("grad_output"), a.tensor("indices"))
+
+
+@op(
+    *("aten::embedding_dense_backward", "aten::embedding_backward"),
+    signature=(
+        "Tensor grad_output, Index indices, int num_weights, int padding_idx, "
+        "bool scale_grad_by_freq, bool sparse"
+    ),
+    example=Call(
+        "aten", "embedding_dense_backward", (Tensor((4, 5, 8), "float16"), _IDS, 100, -1, False)
+    ),
+    flops=160,  # as above
+    bytes=2080,
+)
+def embedding_dense_backward(a: Args) -> Work:
+    """The same as ATen's own op."""
+    go, ids = a.tensor("grad_output"), a.tensor("indices")
+    if a.op == "embedding_backward" and _asks_for_sparse(a):
+        return _sparse_gradient(a, go, ids)
+    flops = go.numel
+    if not a.known("num_weights"):
+        return Work(flops, (ids, go), extra_bytes=None, why="num_weights not recorded")
+    width = go.shape[-1] if go.shape else 1
+    return Work(flops, (ids, go), (like(go, (a.integer("num_weights", 0), width)),))
+
+
+# --- bags ----------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class _Bags:
+    """What a call of an embedding bag works on."""
+
+    table: Tensor
+    places: tuple[Tensor, ...]
+    """Which rows, and where bags begin."""
+    rows: Tensor
+    sums: Tensor
+
+
+def _bags(a: Args) -> _Bags:
+    ids, table, offsets = a.tensor("input"), a.tensor("weight"), a.optional("offsets")
+    width = size(table, -1)
+    count = size(ids if offsets is None else offsets, 0)
+    places = (ids,) if offsets is None else (ids, offsets)
+    return _Bags(table, places, like(table, (ids.numel, width)), like(table, (count, width)))
+
+
+# two bags of 3 rows of 8: 48 additions; 6 indices and 2 offsets of 8 bytes, 48 read, 16 written
+# of 2 bytes
+@op(
+    "torch.nn.functional.embedding_bag",
+    signature=(
+        "Index input, Tensor weight, Index? offsets, float max_norm, float norm_type, "
+        "bool scale_grad_by_freq, str mode, bool sparse"
+    ),
+    example=Call("torch.nn.functional", "embedding_bag", (_FLAT, _TABLE, _STARTS)),
+    flops=48,
+    bytes=192,
+)
+@op(
+    *("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"),
+    signature=(
+        "Tensor weight, Index input, Index? offsets, bool scale_grad_by_freq, int mode, bool sparse"
+    ),
+    example=Call("torch", "embedding_bag", (_TABLE, _FLAT, _STARTS)),
+    flops=48,
+    bytes=192,
+)
+def embedding_bag(a: Args) -> Work:
+    """The rows of each bag are added."""
+    bags = _bags(a)
+    rows = bags.rows.numel
+    return Work(rows, (*bags.places, picked(bags.table, rows)), (bags.sums,))
+
+
+# the rows' gradients: 48 additions; 6 indices and 2 offsets of 8 bytes, go 16 read, the table's
+# gradient 800 written of 2 bytes
+@op("torch.nn.functional.embedding_bag", direction=BPROP, flops=48, bytes=1696)
+@op(*("embedding_bag", "_embedding_bag"), direction=BPROP, flops=48, bytes=1696)
+def embedding_bag_backward(a: Args) -> Work:
+    """Each bag's gradient is added to the rows that were in it."""
+    bags = _bags(a)
+    if _asks_for_sparse(a):
+        return Work(0, (*bags.places, bags.sums), (like(a.tensor("input")), bags.rows))
+    return Work(bags.rows.numel, (*bags.places, bags.sums), (like(bags.table),))
+
+
+# the same, where each row's bag is known: 48 additions; 6 indices and 6 bags of 8 bytes, go 16
+# read, the table's gradient 800 written of 2 bytes
+@op(
+    "aten::_embedding_bag_dense_backward",
+    signature=(
+        "Tensor grad, Index indices, Index offset2bag, any bag_size, any maximum_indices,"
+        "int num_weights"
+    ),
+    example=Call(
+        "aten",
+        "_embedding_bag_dense_backward",
+        (Tensor((2, 8), "float16"), _FLAT, _FLAT, None, None, 100),
+    ),
+    flops=48,
+    bytes=1728,
+)
+def embedding_bag_dense_backward(a: Args) -> Work:
+    """The same as ATen's own op."""
+    go, ids = a.tensor("grad"), a.tensor("indices")
+    width = size(go, -1)
+    reads = (go, ids, a.tensor("offset2bag"))
+    if not a.known("num_weights"):
+        return Work(ids.numel * width, reads, extra_bytes=None, why="num_weights not recorded")
+    table = fresh((a.integer("num_weights", 0), width), go.dtype)
+    return Work(ids.numel * width, reads, (table,))

@@ -1,0 +1,128 @@
+"""Softmax and log-softmax, forward and backward.
+
+An element costs: the maximum 1, its subtraction 1, exp 20, the sum 1, the division (or, for
+log-softmax, the subtraction of the sum's logarithm) 1. Bytes: read once, written once, though
+kernels for long rows read twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
+from pyprof.ops.work import Args, Work, fresh, like
+
+if TYPE_CHECKING:
+    from pyprof.marker import Value
+
+FAMILY = "softmax"
+
+_X = Tensor((2, 3), "float16")
+_FORWARD = TRANSCENDENTAL + 4
+# softmax: y * (go - sum(go * y)): 4. log-softmax: go - exp(y) * sum(go): 3 and an exp.
+_BACKWARD = {"softmax": 4, "log_softmax": TRANSCENDENTAL + 3}
+_NAMES = ("softmax", "log_softmax", "softmin")
+
+
+def _out(x: Tensor, a: Args) -> Tensor:
+    wider: Value = a.values.get("half_to_float")
+    return fresh(x.shape, "float32" if wider is True else a.dtype() or x.dtype)
+
+
+# 2 * 3 elements of 24 operations; 6 read and 6 written of 2 bytes
+@op(
+    *_NAMES,
+    signature="Tensor input, int dim, int stacklevel, dtype dtype",
+    example=Call("torch.nn.functional", "softmax", (_X,), {"dim": -1}),
+    flops=144,
+    bytes=24,
+    batch=("input",),
+)
+@op(
+    *("aten::softmax", "aten::log_softmax"),
+    signature="Tensor input, int dim, dtype dtype",
+    example=Call("aten", "log_softmax", (_X, -1, None)),
+    flops=144,
+    bytes=24,
+    batch=("input",),
+)
+# half_to_float: 6 read of 2 bytes, 6 written of 4
+@op(
+    *("aten::_softmax", "aten::_log_softmax", "aten::_safe_softmax"),
+    signature="Tensor input, int dim, bool half_to_float",
+    example=Call("aten", "_softmax", (_X, -1, True)),
+    flops=144,
+    bytes=36,
+    batch=("input",),
+)
+def softmax(a: Args) -> Work:
+    """Every element is read, exponentiated and scaled by its row's sum."""
+    x = a.tensor("input")
+    negated = a.op == "softmin"
+    return Work((_FORWARD + negated) * x.numel, (x,), (_out(x, a),))
+
+
+# 6 * 4; go 6 + y 6 + gradient 6 = 18 elements of 2 bytes
+@op(*_NAMES, direction=BPROP, flops=24, bytes=36, batch=("input",))
+@op(
+    *("aten::_softmax", "aten::_log_softmax", "aten::softmax", "aten::log_softmax"),
+    direction=BPROP,
+    signature="Tensor input, int dim, bool half_to_float",
+    example=Call("aten", "_softmax", (_X, -1, False)),
+    flops=24,
+    bytes=36,
+    batch=("input",),
+)
+def softmax_backward(a: Args) -> Work:
+    """The incoming gradient and the result are read, the gradient is written."""
+    x = a.tensor("input")
+    y = _out(x, a)
+    name = "log_softmax" if "log" in a.op else "softmax"
+    return Work(_BACKWARD[name] * x.numel, (y, y), (like(x),))
+
+
+# As above: 6 * 23 for log-softmax, 18 elements of 2 bytes
+@op(
+    *("aten::_softmax_backward_data", "aten::_log_softmax_backward_data"),
+    signature="Tensor grad_output, Tensor output, int dim, dtype input_dtype",
+    example=Call("aten", "_log_softmax_backward_data", (_X, _X, -1, 5)),
+    flops=138,
+    bytes=36,
+    batch=("grad_output", "output"),
+)
+def softmax_backward_data(a: Args) -> Work:
+    """The same as ATen's own op."""
+    go, y = a.tensor("grad_output"), a.tensor("output")
+    name = "log_softmax" if "log" in a.op else "softmax"
+    dtype = a.dtype("input_dtype") if a.known("input_dtype") else go.dtype
+    return Work(_BACKWARD[name] * go.numel, (go, y), (fresh(go.shape, dtype or go.dtype),))
+
+
+# 6 * 24; 6 read, 6 written of 2 bytes and the mask's 6
+@op(
+    "aten::_masked_softmax",
+    signature="Tensor input, Mask mask, int dim",
+    example=Call("aten", "_masked_softmax", (_X, Tensor((2, 3), "bool"), -1)),
+    flops=144,
+    bytes=30,
+)
+def masked_softmax(a: Args) -> Work:
+    """As softmax, of what the mask leaves."""
+    x = a.tensor("input")
+    return Work(_FORWARD * x.numel, (x, a.tensor("mask")), (like(x),))
+
+
+# 6 * 4; go 6, y 6 read, 6 written of 2 bytes and the mask's 6
+@op(
+    "aten::_masked_softmax_backward",
+    signature="Tensor grad_output, Tensor output, Mask mask, int dim",
+    example=Call("aten", "_masked_softmax_backward", (_X, _X, Tensor((2, 3), "bool"), -1)),
+    flops=24,
+    bytes=42,
+)
+def masked_softmax_backward(a: Args) -> Work:
+    """As softmax's."""
+    go, y = a.tensor("grad_output"), a.tensor("output")
+    return Work(_BACKWARD["softmax"] * go.numel, (go, y, a.tensor("mask")), (like(go),))

@@ -1,0 +1,1 @@
+"""Pointwise ops, reductions, and ops that create, move or view elements."""

@@ -1,0 +1,192 @@
+"""Copies, casts, and the joining of tensors.
+
+No arithmetic: a conversion is not counted as an operation. Bytes: the source read once, the
+destination written once.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops import dtypes
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.torch.tensors.pointwise import promoted_dtype
+from pyprof.ops.work import Args, Work, fresh, like
+
+FAMILY = "copy"
+
+_X = Tensor((2, 3), "float16")
+_Y = Tensor((2, 3), "float32")
+
+_CASTS = {
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "float": "float32",
+    "double": "float64",
+    "bool": "bool",
+    "byte": "uint8",
+    "char": "int8",
+    "short": "int16",
+    "int": "int32",
+    "long": "int64",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+    "chalf": "complex32",
+    "_cast_Half": "float16",
+    "_cast_Float": "float32",
+    "_cast_Double": "float64",
+    "_cast_Byte": "uint8",
+    "_cast_Char": "int8",
+    "_cast_Short": "int16",
+    "_cast_Int": "int32",
+    "_cast_Long": "int64",
+}
+_WITHOUT_LAYOUT = 5
+"""What follows the tensor where ATen names no layout; one would be a number like a dtype's."""
+_SAME = (
+    "clone contiguous reshape flatten cuda cpu pin_memory roll fftshift ifftshift flip fliplr "
+    "flipud rot90 repeat tile tril triu reshape_as _reshape_copy _to_cpu channel_shuffle "
+    "native_channel_shuffle pixel_shuffle pixel_unshuffle"
+)
+
+
+# 6 read of 4 bytes, 6 written of 2
+@op(
+    *("copy", "copy_", "_foreach_copy_one", "aten::_copy_from", "aten::_copy_from_and_resize"),
+    signature="Tensor input, Tensor source, bool non_blocking",
+    example=Call("Tensor", "copy_", (_X, _Y, True)),
+    flops=0,
+    bytes=36,
+)
+def copy(a: Args) -> Work:
+    """The source, broadcast, is written over the destination."""
+    x, source = a.tensor("input"), a.tensor("source")
+    return Work(0, (source,), (x,))
+
+
+# 6 read and 6 written of 2 bytes
+@op(
+    *_SAME.split(),
+    signature="Tensor input, Value[] rest",
+    example=Call("Tensor", "contiguous", (_X,)),
+    flops=0,
+    bytes=24,
+)
+def duplicate(a: Args) -> Work:
+    """A copy in the same dtype; where none was needed, no kernel asks for its cost."""
+    x = a.tensor("input")
+    copies = math.prod(_repeats(a)) if a.op in ("repeat", "tile") else 1
+    return Work(0, (x,), (fresh((copies, *x.shape), x.dtype),))
+
+
+def _repeats(a: Args) -> tuple[int, ...]:
+    rest = a.listed("rest")
+    asked = rest[0] if rest and isinstance(rest[0], tuple) else rest
+    repeats = tuple(item for item in asked if isinstance(item, int))
+    if len(repeats) != len(asked):
+        raise Unknown("repeats not recorded")
+    return repeats
+
+
+# the copied gradient: 6 read, 6 written of 2 bytes
+@op(
+    *("clone", "contiguous", "roll", "fftshift", "ifftshift", "flip", "fliplr", "flipud", "rot90"),
+    *("tril", "triu", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"),
+    direction=BPROP,
+    flops=0,
+    bytes=24,
+)
+def duplicate_backward(a: Args) -> Work:
+    """As the forward."""
+    x = like(a.tensor("input"))
+    return Work(0, (x,), (x,))
+
+
+# (2, 3) repeated 4 times: 24 additions; 24 read, 6 written of 2 bytes
+@op(
+    *("repeat", "tile"),
+    direction=BPROP,
+    example=Call("Tensor", "repeat", (_X, 2, 2)),
+    flops=24,
+    bytes=60,
+)
+def repeat_backward(a: Args) -> Work:
+    """The copies' gradients are added."""
+    x = a.tensor("input")
+    go = fresh((math.prod(_repeats(a)), *x.shape), x.dtype)
+    return Work(go.numel, (go,), (like(x),))
+
+
+# 6 read of 2 bytes, 6 written of 4
+@op(
+    *_CASTS,
+    *("to", "type", "type_as", "_to_copy", "_autocast_to_reduced_precision"),
+    *("_autocast_to_full_precision",),
+    signature=("Tensor input, Tensor! other", "Tensor input, Value[] rest"),
+    example=Call("Tensor", "float", (_X,)),
+    flops=0,
+    bytes=36,
+)
+def cast(a: Args) -> Work:
+    """A copy in another dtype."""
+    x = a.tensor("input")
+    return Work(0, (x,), (fresh(x.shape, _cast_dtype(a, x)),))
+
+
+# the gradient goes back: 6 read of 4 bytes, 6 written of 2
+@op(*_CASTS, *("to", "type_as", "_to_copy"), direction=BPROP, flops=0, bytes=36)
+def cast_backward(a: Args) -> Work:
+    """The gradient is cast back."""
+    x = a.tensor("input")
+    return Work(0, (fresh(x.shape, _cast_dtype(a, x)),), (like(x),))
+
+
+def _cast_dtype(a: Args, x: Tensor) -> str | None:
+    if a.op in _CASTS:
+        return _CASTS[a.op]
+    other = a.optional("other")
+    if other is not None:
+        return other.dtype
+    asked, rest = a.values.get("dtype"), a.listed("rest")
+    if len(rest) > _WITHOUT_LAYOUT:
+        return x.dtype if rest[0] is None else dtypes.canonical(rest[0])
+    for value in (asked, *rest):
+        if isinstance(value, bool):
+            continue
+        if (name := dtypes.canonical(value)) is not None:
+            return name
+    return x.dtype if rest and not asked and a.op == "to" else None
+
+
+# --- joining ------------------------------------------------------------------------------------
+# 6 of 2 bytes and 6 of 4 read, 12 of 4 written
+@op(
+    *("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"),
+    *("row_stack", "_cat"),
+    signature="Tensor[] tensors, int dim",
+    example=Call("torch", "cat", (_X, _Y)),
+    flops=0,
+    bytes=84,
+)
+def cat(a: Args) -> Work:
+    """Every tensor is read and written at its place."""
+    tensors = a.tensors("tensors")
+    total = sum(tensor.numel for tensor in tensors)
+    return Work(0, tensors, (fresh((total,), promoted_dtype(tensors)),))
+
+
+# the pieces of the gradient are views of it
+@op(
+    *("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"),
+    *("row_stack", "_cat"),
+    direction=BPROP,
+    work=False,
+    flops=0,
+    bytes=0,
+)
+def cat_backward(a: Args) -> Work:
+    """Nothing: each gradient is a view of the incoming one."""
+    a.tensors("tensors")
+    return Work(0)

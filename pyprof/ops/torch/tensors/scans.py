@@ -1,0 +1,58 @@
+"""Running sums and extremes, forward and backward: one operation an element, read and written."""
+
+from __future__ import annotations
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
+from pyprof.ops.torch.tensors.reductions import result_dtype
+from pyprof.ops.work import Args, Work, fresh, like
+
+FAMILY = "scan"
+
+_X = Tensor((4, 6), "float16")
+
+
+# 24 additions; 24 read and 24 written of 2 bytes
+@op(
+    *("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"),
+    signature="Tensor input, int dim, *, dtype dtype",
+    example=Call("torch", "cumsum", (_X, 0)),
+    flops=24,
+    bytes=96,
+)
+def scan(a: Args) -> Work:
+    """A running sum: one operation an element."""
+    x = a.tensor("input")
+    out = fresh(x.shape, result_dtype(a, x))
+    each = 2 * TRANSCENDENTAL + 2 if a.op == "logcumsumexp" else 1
+    indices = (fresh(x.shape, "int64"),) if a.op in ("cummax", "cummin") else ()
+    return Work(each * x.numel, (x,), (out, *indices))
+
+
+# the incoming gradient summed from the other end: 24; 24 read, 24 written
+@op("cumsum", direction=BPROP, flops=24, bytes=96)
+def cumsum_backward(a: Args) -> Work:
+    """A running sum of the incoming gradient, the other way round."""
+    x = a.tensor("input")
+    return Work(x.numel, (like(x),), (like(x),))
+
+
+# put where the maximum was and added up: 24; go 24 of 2 bytes and 24 places of 8 read, 24 written
+@op(
+    *("cummax", "cummin"),
+    direction=BPROP,
+    signature="Tensor input, int dim",
+    example=Call("torch", "cummax", (_X, 0)),
+    flops=24,
+    bytes=288,
+)
+# times the result 1, summed from the other end 1, over the input 1: 24 * 3; go, result, input read,
+# 24 written of 2 bytes
+@op("cumprod", direction=BPROP, example=Call("torch", "cumprod", (_X, 0)), flops=72, bytes=192)
+def cumulative_backward(a: Args) -> Work:
+    """From the places, or from the result; an input without zeros, whose products torch divides."""
+    x = a.tensor("input")
+    if a.op == "cumprod":
+        return Work(3 * x.numel, (like(x), like(x), x), (like(x),))
+    return Work(x.numel, (like(x), fresh(x.shape, "int64")), (like(x),))

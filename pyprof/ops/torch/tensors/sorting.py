@@ -1,0 +1,175 @@
+"""Sorting, selecting the largest, searching and counting.
+
+Comparisons of an order that the data decide are not counted: 0 FLOPs. Bytes: the input read once,
+values and 64-bit indices written once; sorting kernels pass over the data several times.
+"""
+
+from __future__ import annotations
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops.registry import BPROP, op
+from pyprof.ops.signature import Unknown
+from pyprof.ops.torch.tensors.reductions import reduced
+from pyprof.ops.work import Args, Work, fresh, like
+
+FAMILY = "index"
+
+_X = Tensor((4, 6), "float16")
+
+
+# 24 read, 24 values of 2 bytes and 24 indices of 8 written
+@op(
+    *("sort", "msort"),
+    signature="Tensor input, int dim, bool descending",
+    example=Call("torch", "sort", (_X,)),
+    flops=0,
+    bytes=288,
+)
+def sort(a: Args) -> Work:
+    """Values and where they came from."""
+    x = a.tensor("input")
+    indices = () if a.op == "msort" else (fresh(x.shape, "int64"),)
+    return Work(0, (x,), (like(x), *indices))
+
+
+# 24 read of 2 bytes, 24 indices of 8 written
+@op(
+    "argsort",
+    signature="Tensor input, int dim, bool descending",
+    example=Call("torch", "argsort", (_X,)),
+    flops=0,
+    bytes=240,
+)
+def argsort(a: Args) -> Work:
+    """Where each value came from."""
+    x = a.tensor("input")
+    return Work(0, (x,), (fresh(x.shape, "int64"),))
+
+
+# 24 read, 2 of each of 4 rows written: 8 values of 2 bytes, 8 indices of 8
+@op(
+    *("topk", "kthvalue"),
+    signature="Tensor input, int k, int dim",
+    example=Call("torch", "topk", (_X, 2)),
+    flops=0,
+    bytes=128,
+)
+def topk(a: Args) -> Work:
+    """The k largest along a dimension, or the k-th."""
+    x = a.tensor("input")
+    along = a.axis(len(x.shape))
+    count = 1 if a.op == "kthvalue" else a.integer("k", 1)
+    out = fresh((count if at == along else n for at, n in enumerate(x.shape)), x.dtype)
+    return Work(0, (x,), (out, fresh(out.shape, "int64")))
+
+
+# go 8 of 2 bytes and indices 8 of 8 read, 24 written of 2
+@op(*("topk", "kthvalue"), direction=BPROP, flops=0, bytes=128)
+@op(
+    *("sort", "msort"),
+    direction=BPROP,
+    # go 24 of 2 bytes and indices 24 of 8 read, 24 written of 2
+    flops=0,
+    bytes=288,
+)
+def sort_backward(a: Args) -> Work:
+    """The incoming gradient is put where the values came from."""
+    x = a.tensor("input")
+    if a.op in ("topk", "kthvalue"):
+        return Work(0, topk(a).writes, (like(x),))
+    return Work(0, (like(x), fresh(x.shape, "int64")), (like(x),))
+
+
+# 5 values looked up among 8: 8 and 5 of 2 bytes read, 5 places of 8 written
+@op(
+    "searchsorted",
+    signature="Tensor sorted_sequence, Tensor input, bool out_int32",
+    example=Call("torch", "searchsorted", (Tensor((8,), "float16"), Tensor((5,), "float16"))),
+    flops=0,
+    bytes=66,
+)
+@op(
+    "bucketize",
+    signature="Tensor input, Tensor sorted_sequence, bool out_int32",
+    example=Call("torch", "bucketize", (Tensor((5,), "float16"), Tensor((8,), "float16"))),
+    flops=0,
+    bytes=66,
+)
+def searchsorted(a: Args) -> Work:
+    """A place for each value."""
+    x, among = a.tensor("input"), a.tensor("sorted_sequence")
+    narrow = a.values.get("out_int32") is True
+    return Work(0, (among, x), (fresh(x.shape, "int32" if narrow else "int64"),))
+
+
+# 24 read of 2 bytes, 10 counts of 2 written, 24 additions
+@op(
+    *("histc",),
+    signature="Tensor input, int bins",
+    example=Call("torch", "histc", (_X, 10)),
+    flops=24,
+    bytes=68,
+)
+def histogram(a: Args) -> Work:
+    """One addition for each value."""
+    x = a.tensor("input")
+    return Work(x.numel, (x,), (fresh((a.integer("bins", 100),), x.dtype),))
+
+
+# how many counts there are depends on the largest value
+@op(
+    "bincount",
+    signature="Tensor input, Tensor? weights, int minlength",
+    example=Call("torch", "bincount", (Tensor((8,), "int64"),)),
+    flops=8,
+)
+def bincount(a: Args) -> Work:
+    """One addition for each value."""
+    x = a.tensor("input")
+    return Work(x.numel, (x,), extra_bytes=None, why="result's size depends on the data")
+
+
+# 4 labels of 8 bytes read, 4 * 10 of 8 written
+@op(
+    "one_hot",
+    signature="Index input, int num_classes",
+    example=Call("torch.nn.functional", "one_hot", (Tensor((4,), "int64"), 10)),
+    flops=0,
+    bytes=352,
+)
+def one_hot(a: Args) -> Work:
+    """Zeros and a one for each label."""
+    x, classes = a.tensor("input"), a.integer("num_classes", -1)
+    if classes < 1:
+        raise Unknown("result's size depends on the data")
+    return Work(0, (x,), (fresh((*x.shape, classes), "int64"),))
+
+
+# 24 and 8 of 2 bytes read, 24 truth values written
+@op(
+    "isin",
+    signature="Tensor input, Number others",
+    example=Call("torch", "isin", (_X, Tensor((8,), "float16"))),
+    flops=0,
+    bytes=88,
+)
+def isin(a: Args) -> Work:
+    """Each element looked up among others, sorted or one by one as torch finds cheaper."""
+    x = a.tensor("input")
+    return Work(0, (x, *a.present("others")), (fresh(x.shape, "bool"),))
+
+
+# 24 sorted; two neighbours for each of 4 rows: difference, weight, sum; 24 read, 4 written
+@op(
+    *("quantile", "nanquantile"),
+    signature="Tensor input, Number q, int dim, bool keepdim",
+    example=Call("torch", "quantile", (Tensor((4, 6), "float32"), 0.5, 1)),
+    flops=12,
+    bytes=112,
+)
+def quantile(a: Args) -> Work:
+    """Between the two neighbours in the sorted order, for each fraction that is asked for."""
+    x, fractions = a.tensor("input"), a.optional("q")
+    left = reduced(a, x)
+    out = like(x, left if fractions is None else fractions.shape + left)
+    return Work(3 * out.numel, (x, *a.present("q")), (out,))

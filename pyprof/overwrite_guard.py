@@ -1,0 +1,225 @@
+"""What a command reads: no output replaces it, and messages name it as the user does."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pyprof.errors import CaptureError, PyprofError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+STDOUT = STDIN = "-"
+
+APPLICATION_ID = 0x50795066
+"""In the header of SQLite files that `pyprof capture` wrote, for which SQLite has this field."""
+
+SNAPSHOT = ".memory.pickle"
+"""What the name of a memory snapshot ends in, in place of the capture's own suffix."""
+_CAPTURES = (".pt.trace.json.gz", ".pt.trace.json", ".json.gz", ".json", ".sqlite", ".nsys-rep")
+
+_KEY = "pyprof.overwrite_guard"
+_BESIDE = ("-wal", "-shm", "-journal")
+"""What SQLite has beside a database, behind its name."""
+_ALIKE = (".sqlite", ".nsys-rep", ".qdrep")
+"""A report and its export, which stand for each other."""
+
+_END = r"(?![\w-]|\.\w)"
+"""Behind a path in a text; else it is the beginning of another."""
+
+_Inode = tuple[int, int]
+
+
+@dataclass
+class Guard:
+    """What is known of a command while it runs."""
+
+    force: bool = False
+    """Captures may be replaced."""
+    target: str | None = None
+    """Where the output is to go, when that has been decided."""
+    inputs: dict[_Inode, str] = field(default_factory=dict)
+    beside: dict[str, str] = field(default_factory=dict)
+    """By whole path, what belongs to an input, there or not."""
+    given: dict[str, str] = field(default_factory=dict)
+    """By the absolute path that an input is read by, how the user spells it."""
+    folders: set[str] = field(default_factory=set)
+    """Whose files have been looked at for such as are read with captures."""
+
+    def reads(self, places: Iterable[str]) -> None:
+        """Keep the files among these from being replaced; PyprofError where one is the output."""
+        for place in places:
+            status = _stdin() if place == STDIN else _stat(place)
+            if status is not None:
+                self.inputs[status.st_dev, status.st_ino] = place
+                self.beside |= dict.fromkeys(_belonging(place), place)
+                self._with_captures(place)
+        if self.target is not None:
+            self._no_input(self.target)
+
+    def spelt(self, place: str, source: str) -> None:
+        """Keep how the user spells a place, or the beginning of what is read (`FOLDER/`)."""
+        if place != source:
+            self.given[place] = source
+
+    def as_given(self, text: str) -> str:
+        """Name what is read as the user does, wherever a text has its absolute path."""
+        if not self.given:
+            return text
+        places = sorted(self.given, key=len, reverse=True)  # the nearest folder
+        spelt = "|".join(re.escape(place) + _END * (place[-1:] != "/") for place in places)
+        return re.sub(rf"(?<![\w./-])(?:{spelt})", lambda match: self.given[match[0]], text)
+
+    def _with_captures(self, place: str) -> None:
+        """Keep what is read of its own accord with a capture that is here."""
+        from pyprof.readers import sidecars as beside  # noqa: PLC0415 - few need it
+
+        folder = os.path.dirname(os.path.abspath(place))  # noqa: PTH100, PTH120 - texts
+        if place == STDIN or folder in self.folders:
+            return
+        self.folders.add(folder)
+        for path in beside.read_with_captures(Path(folder)):
+            if (status := _stat(str(path))) is not None:
+                self.inputs.setdefault((status.st_dev, status.st_ino), str(path))
+
+    def decide(self, target: str) -> None:
+        """Raise PyprofError where this must not be written."""
+        self.target = target
+        self._no_input(target)
+        if target != STDOUT:
+            self.no_capture(target)
+
+    def _no_input(self, target: str) -> None:
+        status = _stdout() if target == STDOUT else _stat(target)
+        if status is not None and (read := self.inputs.get((status.st_dev, status.st_ino))):
+            shown = "stdout" if target == STDOUT else target
+            what = "stdin" if read == STDIN else read
+            raise PyprofError(f"{shown}: is an input ({what}); choose another place with -o")
+        if target != STDOUT and (read := self.beside.get(os.path.realpath(target))):
+            raise PyprofError(f"{target}: belongs to the input {read}; choose another place")
+
+    def no_capture(self, target: str, own: Callable[[Path], bool] | None = None) -> None:
+        """Raise PyprofError where a capture is, unless it is of one's own, or `force` is given."""
+        path = Path(os.path.realpath(target))
+        if self.force or _stat(str(path)) is None or not _holds_capture(path):
+            return
+        if own is None or not own(path):
+            raise PyprofError(
+                f"{target}: is a capture, perhaps the only copy; choose another place with -o, "
+                "or replace it with --force"
+            )
+
+
+def current() -> Guard:
+    """Give the guard of the command that runs; one that knows nothing where none does."""
+    context = click.get_current_context(silent=True)
+    return Guard() if context is None else of_command(context)
+
+
+def of_command(context: click.Context) -> Guard:
+    """Give the guard of a command."""
+    guard: Guard = context.meta.setdefault(_KEY, Guard())
+    return guard
+
+
+def _stat(place: str) -> os.stat_result | None:
+    """Give what is known of a file; None where there is none, or it is something else."""
+    try:
+        status = os.stat(place)  # noqa: PTH116 - a URL is no path
+    except (OSError, ValueError):
+        return None
+    return status if stat.S_ISREG(status.st_mode) else None
+
+
+def _stdin() -> os.stat_result | None:
+    return _opened(0)
+
+
+def _stdout() -> os.stat_result | None:
+    return None if sys.stdout is None else _opened(1)
+
+
+def _opened(number: int) -> os.stat_result | None:
+    try:
+        status = os.fstat(number)
+    except OSError:
+        return None
+    return status if stat.S_ISREG(status.st_mode) else None
+
+
+def _belonging(place: str) -> list[str]:
+    """Name what belongs to a file, wherever links lead."""
+    if place == STDIN:
+        return []
+    real_path = os.path.realpath(place)
+    stem, suffix = os.path.splitext(real_path)  # noqa: PTH122 - texts
+    alike = [stem + other for other in _ALIKE if suffix in _ALIKE and other != suffix]
+    snapshot = snapshot_beside(Path(real_path))
+    return [*(real_path + end for end in _BESIDE), *alike, str(snapshot)]
+
+
+def snapshot_beside(capture: Path) -> Path:
+    """Name the memory snapshot that is recorded with a capture."""
+    stem = next((capture.name.removesuffix(end) for end in _CAPTURES if capture.name.endswith(end)),
+                capture.name)  # fmt: skip
+    return capture.with_name(stem + SNAPSHOT)
+
+
+# --- what a file holds ----------------------------------------------------------------------------
+
+_GZIP = b"\x1f\x8b"
+_RECORDS = (b"PAR1", b'{"kShortName"', b"{'kShortName'")
+_WRITER = b'"writer":"pyprof '
+_RECORDER = b'"pyprof_version"'
+_HEAD_BYTES = 1 << 16
+_SQLITE = b"SQLite format 3\0"
+_ID = slice(68, 72)
+
+
+def _holds_capture(path: Path) -> bool:
+    """Tell whether a file is what a profiler wrote: also where it is damaged, or cannot be read."""
+    from pyprof import readers  # noqa: PLC0415 - takes time to load
+
+    try:
+        head = _head(path)
+        if not head or head.startswith(_RECORDS) or _WRITER in head[:_FIRST]:
+            return False
+        return readers.is_memory_snapshot(head) or readers.is_capture(path)
+    except (CaptureError, OSError):
+        return True
+
+
+_FIRST = 256
+"""Bytes among which a timeline that pyprof exported says so."""
+
+
+def _head(path: Path) -> bytes:
+    """Give the first bytes of a file, or of what it holds packed."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if not head.startswith(_GZIP):
+        return head
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, _HEAD_BYTES)
+    except zlib.error:
+        return head
+
+
+def recorded(path: Path) -> bool:
+    """Tell whether a capture is what `pyprof capture` recorded."""
+    try:
+        head = _head(path)
+    except OSError:
+        return False
+    if head.startswith(_SQLITE):
+        return head[_ID] == APPLICATION_ID.to_bytes(4, "big")
+    return _RECORDER in head

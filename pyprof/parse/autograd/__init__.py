@@ -1,0 +1,1 @@
+"""Which forward op backward work belongs to."""

@@ -1,0 +1,198 @@
+"""Sequence numbers: which forward op a backward kernel belongs to, and PyProf's counting of both.
+
+A forward op and the autograd node it makes carry the same sequence number. Numbers count up per
+forward thread, so they repeat between threads and processes; ops that make no node show the
+number that the next node will get, so several forward ops can show one number, too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof import marker
+from pyprof.arrays import NONE, latest_before
+from pyprof.records.records import distinct, number_combinations
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Integers, Ints
+    from pyprof.parse.launches import Chains
+
+_NODE = re.compile(r"Backwards?\d*(?=(?:_copy)?$)")
+_CUSTOM = "torch::autograd::CppNode<"
+"""A function of a C++ extension: nothing records its forward under a name of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeqRanges:
+    """PyTorch's own ranges in sweep order (one entry per range of the sweep)."""
+
+    name: NDArray[np.int64]
+    """Code of the op's name, the same for an op and its backward node; NONE for no such range."""
+    backward: NDArray[np.bool_]
+    """A node of the backward pass."""
+    inside_backward: NDArray[np.bool_]
+    seq: Integers
+    start: Ints
+    thread: Integers
+    pid: Ints
+    window: Ints
+    """The window of the capture in which the range began."""
+    device: Ints
+    """The device on which the range's thread launches most; NONE if unknown."""
+    forward_thread: Ints
+    """For a backward node, the thread of its forward op where the tool says so; else NONE."""
+
+
+def is_node(template: str) -> bool:
+    """Tell whether a template is a backward node (not the engine's range around it)."""
+    name = template.split(", ", 1)[0]
+    return name.startswith(_CUSTOM) or (
+        _NODE.search(name) is not None and not name.startswith("autograd::engine")
+    )
+
+
+def is_engine(template: str) -> bool:
+    """Tell whether a template is the engine's range around a backward node."""
+    return template.startswith("autograd::engine::evaluate_function: ")
+
+
+def is_checkpoint(name: str) -> bool:
+    """Check for the node of reentrant checkpointing, which runs forward ops again inside it."""
+    return "CheckpointFunctionBackward" in name
+
+
+def has_number(template: str) -> bool:
+    """Check for a sequence number that means something.
+
+    In texts of the first PyTorch versions, which have no op_id, all ops have one.
+    """
+    return ", seq = " in template and ", op_id = " in template and not is_engine(template)
+
+
+def accumulates(template: str) -> bool:
+    """Tell whether a template is the node that adds to a parameter's gradient."""
+    return marker.decode_name(template).endswith("AccumulateGrad")
+
+
+def base_name(template: str) -> str:
+    """Give what an op and its backward node have in common: `addmm`, `nativelayernorm`.
+
+    torchgen names the node after the op: native_layer_norm -> NativeLayerNormBackward0.
+    """
+    name = marker.node_name(marker.decode_name(template)).rpartition("::")[2]
+    return _NODE.sub("", name).replace("_", "").lower()
+
+
+def forward_of(ranges: SeqRanges, nodes: Ints) -> Ints:
+    """Find the forward range of each backward node; NONE where the capture does not hold it.
+
+    Of the forward ops with the node's name and number, the last to start before it, which is the
+    one of this iteration. Where several threads have such an op: that of the thread that the tool
+    names, else of the node's own thread, else of a thread that works on the same device. Last,
+    an op of another name with that number, in the same window: the last op of a window may show
+    the number of one that ran after it, unrecorded. That one tells a place, not an op: it may be
+    an op that made no node, before one that shows no number.
+    """
+    usable = (ranges.name != NONE) & (ranges.seq >= 0) & ~ranges.backward & ~ranges.inside_backward
+    candidates = np.flatnonzero(usable)
+    forward = np.full(len(nodes), NONE)
+    threads = np.where(ranges.forward_thread != NONE, ranges.forward_thread, ranges.thread)
+    rungs = (
+        # key of a candidate, key of a node, what else both have in common, and whether only where
+        # all candidates are of one thread
+        (ranges.pid, ranges.pid, ranges.name, True),
+        (ranges.thread, threads, ranges.name, False),
+        (ranges.device, ranges.device, ranges.name, False),
+        (ranges.pid, ranges.pid, ranges.name, False),
+        (ranges.thread, threads, ranges.window, False),
+        (ranges.pid, ranges.pid, ranges.window, False),
+    )
+    for where, whose, name, one_thread in rungs:
+        left = np.flatnonzero(forward == NONE)
+        if not len(left) or not len(candidates):
+            break
+        node = nodes[left]
+        keys = number_combinations(
+            np.concatenate([where[candidates], whose[node]]),
+            np.concatenate([name[candidates], name[node]]),
+            np.concatenate([ranges.seq[candidates], ranges.seq[node]]),
+        )
+        ours, theirs = keys[: len(candidates)], keys[len(candidates) :]
+        hit = latest_before(ours, ranges.start[candidates], theirs, ranges.start[node])
+        if one_thread:
+            hit[np.isin(theirs, _shared(ours, ranges.thread[candidates]))] = NONE
+        forward[left] = np.where(hit == NONE, NONE, candidates[hit])
+    return forward
+
+
+def _shared(keys: Integers, thread: Integers) -> Ints:
+    """Give the keys that occur on more than one thread."""
+    first, number = distinct(keys)
+    return np.unique(keys[thread != thread[first[number]]])
+
+
+# --- PyProf's counting: seqId, altSeqId, subSeqId ------------------------------------------------
+
+
+def prune(names: Sequence[str], numbers: Sequence[int]) -> list[int]:
+    """Choose and order the ranges that the original listed, for texts without op_id.
+
+    By number, then by name; of neighbours with one number, one whose name is part of
+    the other's is left out. Returns positions.
+    """
+    order = sorted(range(len(names)), key=lambda i: (numbers[i], names[i]))
+    chosen: list[int] = []
+    for before, this in zip([None, *order], order, strict=False):
+        similar = before is not None and (
+            names[this] in names[before] or names[before] in names[this]
+        )
+        if not (similar and before is not None and numbers[this] == numbers[before]):
+            chosen.append(this)
+    return chosen
+
+
+def count_in_order(
+    numbers: Chains, rows: Ints, op: Integers, backward: NDArray[np.bool_]
+) -> tuple[Ints, Ints]:
+    """Give each kernel of one thread its current number, and its place among kernels of that.
+
+    A backward kernel's current number is its lowest. A forward kernel's is its first that is
+    above the one before, else the one before. `numbers` are ascending; each row has some.
+    """
+    low, high = numbers.offset[rows], numbers.offset[rows + 1]
+    lowest, highest = numbers.member[low], numbers.member[high - 1]
+    current = _running_maximum(lowest, backward)
+    before = np.concatenate([[NONE], current[:-1]])
+    if (~backward & (lowest <= before) & (before < highest)).any():
+        current = _one_by_one(
+            [numbers.member[a:b].tolist() for a, b in zip(low, high, strict=True)],
+            backward,
+        )
+    new = np.ones(len(current), bool)
+    new[1:] = (current[1:] != current[:-1]) | (op[1:] != op[:-1])
+    place = np.arange(len(current))
+    return current, place - np.maximum.accumulate(np.where(new, place, 0))
+
+
+def _running_maximum(lowest: Integers, backward: NDArray[np.bool_]) -> Ints:
+    """Give the running maximum, begun anew at every backward kernel."""
+    step = int(lowest.max(initial=0)) + 1
+    lift = np.cumsum(backward) * step
+    return np.asarray(np.maximum.accumulate(lowest + lift) - lift)
+
+
+def _one_by_one(numbers: Sequence[Sequence[int]], backward: NDArray[np.bool_]) -> Ints:
+    """Do the same where several numbers of a kernel are in play."""
+    chosen, current = [], NONE
+    for entry, is_backward in zip(numbers, backward.tolist(), strict=True):
+        current = entry[0] if is_backward else next((n for n in entry if n > current), current)
+        chosen.append(current)
+    return np.array(chosen, np.int64)

@@ -1,0 +1,126 @@
+"""Forward work that the backward pass runs again: gradient checkpointing, of either kind.
+
+Autograd runs a node with gradients off, so the ops that the node calls have no sequence number. An
+op with a number inside such a node ran under `torch.enable_grad()`: it is a forward op, run again.
+Without reentrant checkpointing that happens inside the first node that asks for a tensor that was
+not kept (`torch.utils.checkpoint.unpack_hook`), whichever op that node belongs to. Reentrant
+checkpointing has a node of its own, which also contains the backward pass of what it ran again.
+
+If all ops of a node have numbers, the script differentiates the backward pass (`create_graph`):
+they are the node's own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.arrays import NONE
+from pyprof.marker import Kind
+from pyprof.parse.autograd import backward_nodes
+from pyprof.parse.launches import nearest
+from pyprof.parse.ranges import texts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.parse.ranges.nesting import Nest
+    from pyprof.parse.ranges.range_stacks import Path
+    from pyprof.parse.ranges.texts import Texts
+
+ELSEWHERE, HERE = 1, 2
+"""Which nodes go back over what was run again: the original's, or its own, in the same node."""
+
+
+def begins(nest: Nest, read: Texts) -> NDArray[np.int8] | None:
+    """Find the ranges in which a backward node begins to run forward work again; None if none do.
+
+    0 for all others, else ELSEWHERE or HERE.
+    """
+    node = texts.tell_name(read, backward_nodes.is_node)
+    numbered = texts.tell(read, Kind.SEQ, backward_nodes.has_number) & (read.seq >= 0) & ~node
+    if not node.any() or not numbered.any():
+        return None
+    is_seq = texts.kinds(read) == Kind.SEQ
+    engine = texts.tell_name(read, backward_nodes.is_engine)
+    around = nearest(nest.parent, is_seq)
+    op = np.flatnonzero(is_seq & ~node & ~engine & _at(node, around))
+    owner = around.take(op)
+    with_number = numbered.take(op)
+    if not with_number.any():
+        return None
+    inside = np.flatnonzero((node | engine) & _at(node, around))
+    goes_back = _those(around.take(inside), len(node))
+    own_work = _those(owner[~with_number], len(node))
+    op, owner = _from_first_to_last(op, owner, with_number)
+    of_node = (own_work | goes_back).take(owner)
+    op, owner = op[of_node], owner[of_node]
+    if not len(op):
+        return None
+    begin_how = np.zeros(len(node), np.int8)
+    begin_how[op] = np.where(goes_back.take(owner), HERE, ELSEWHERE)
+    _spread_to_markers(begin_how, op, nest, is_seq)
+    return begin_how
+
+
+def _at(mask: Mask, ranges: Integers) -> Mask:
+    """Look ranges up in a mask; False for NONE."""
+    return np.append(mask, [False])[ranges]
+
+
+def _those(ranges: Integers, count: int) -> Mask:
+    mask = np.zeros(count, bool)
+    mask[ranges] = True
+    return mask
+
+
+def _from_first_to_last(op: Ints, owner: Integers, with_number: Mask) -> tuple[Ints, Integers]:
+    """Choose the numbered ops of each node, and those between them: the model may use no_grad."""
+    first, last = np.full(int(owner.max()) + 1, len(op)), np.full(int(owner.max()) + 1, NONE)
+    place = np.flatnonzero(with_number)
+    np.minimum.at(first, owner[place], place)
+    np.maximum.at(last, owner[place], place)
+    every = np.arange(len(op))
+    chosen = (every >= first[owner]) & (every <= last[owner])
+    return op[chosen], owner[chosen]
+
+
+def _spread_to_markers(begin_how: NDArray[np.int8], op: Ints, nest: Nest, is_seq: Mask) -> None:
+    """Let it begin in what stands between such an op and its node: markers, modules, lines."""
+    around = nest.parent.take(op)
+    while True:
+        left = np.flatnonzero((around != NONE) & ~_at(is_seq, around))
+        if not len(left):
+            return
+        op, around = op[left], around[left]
+        begin_how[around] = begin_how[op]
+        around = nest.parent.take(around)
+
+
+def full_layers(described: Sequence[Path]) -> list[tuple[str, ...]]:
+    """Return the layers of each path; of recomputed work, those that its forward pass was in.
+
+    Around a recomputed module there are not all modules that there were around it at first. If
+    exactly one forward path ends with the modules that are there, that is the path.
+    """
+    layers = [entry.layer for entry in described]
+    again = {entry.layer for entry in described if entry.again and entry.layer}
+    if not again:
+        return layers
+    innermost = {layer[-1] for layer in again}
+    candidates: dict[str, set[tuple[str, ...]]] = {}
+    for entry in described:
+        if not entry.backward and entry.layer and entry.layer[-1] in innermost:
+            candidates.setdefault(entry.layer[-1], set()).add(entry.layer)
+    full = {}
+    for layer in again:
+        ending = [path for path in candidates.get(layer[-1], ()) if path[-len(layer) :] == layer]
+        full[layer] = ending[0] if len(ending) == 1 else layer
+    return [
+        full.get(layer, layer) if entry.again else layer
+        for entry, layer in zip(described, layers, strict=True)
+    ]

@@ -1,0 +1,227 @@
+"""Per row: PyTorch's own ranges with their numbers, the ops they name, and PyProf's counting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from pyprof.arrays import NONE
+from pyprof.marker import Kind, templates
+from pyprof.parse import launches
+from pyprof.parse.autograd import backward_nodes
+from pyprof.parse.ranges import range_stacks, texts
+from pyprof.parse.ranges.nesting import by_value
+from pyprof.records.records import Coded, encode
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Integers, Ints
+    from pyprof.parse.launches import Chains
+    from pyprof.parse.ranges.sweep import DescribedSweep, Sweep
+    from pyprof.records.records import Column
+    from pyprof.schema import Capture
+
+
+class Numbered(NamedTuple):
+    """What the ranges around each row say of sequence numbers and calls, whatever their paths."""
+
+    numbers: Chains
+    """The distinct sequence numbers of each row, ascending."""
+    old_seqs: Chains | None
+    """PyTorch's own ranges, where texts are as they were before 2022."""
+    columns: dict[str, Column]
+
+
+def number(
+    capture: Capture, sweep: Sweep, chain: Chains, instance: Ints, *, raw: bool = True
+) -> Numbered:
+    """Take the ranges around each row apart; build the columns of their texts and calls.
+
+    Without `raw` texts are built without their numbers alone.
+    """
+    kind = sweep.texts.kind.take(sweep.texts.code.take(chain.member))
+    seqs, ops = chain.filter(kind == Kind.SEQ), chain.filter(kind == Kind.OP)
+    old = _old_texts(sweep)
+    calls = chain if _ops_first(chain, kind) else None
+    if old.any():
+        seqs, calls = _pruned(sweep, seqs, old), None
+    numbers = _distinct_numbers(sweep, seqs, old)
+    columns: dict[str, Column] = {
+        "opId": _op_ids(sweep, chain, ops, seqs, instance),
+        "callIds": _call_ids(calls or _together(ops, seqs), len(sweep.row), instance),
+        "seqTemplate": encode(seqs.lists(_templates(sweep.texts, seqs))),
+    }
+    if raw:
+        columns["seqMarker"] = seqs.lists(_texts(capture, sweep.row[seqs.member]))
+    return Numbered(numbers, seqs if old.any() else None, columns)
+
+
+def count(
+    sweep: DescribedSweep, numbered: Numbered, path: Integers, flow: Integers
+) -> dict[str, Column]:
+    """Build the columns that depend on sequence numbers, those of their texts included.
+
+    `path` has no NONE; `flow` numbers what counts for itself.
+    """
+    mods, names = _ops(sweep, path, numbered)
+    backward = np.array([entry.backward for entry in sweep.described])[path]
+    return {
+        "mod": mods,
+        "op": names,
+        **numbered.columns,
+        **_numbers(numbered.numbers, names.index, backward, flow),
+    }
+
+
+def _texts(capture: Capture, row: Integers) -> pa.StructArray:
+    """Give the texts of ranges, as they are kept until they are written."""
+    texts = capture.ranges.select([*templates.NAMES]).unify_dictionaries()
+    return templates.texts_of_table(texts.take(pa.array(row, pa.int32())))
+
+
+def _templates(read: texts.Texts, seqs: Chains) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(
+        pa.array(read.code.take(seqs.member)), pa.array(read.templates, pa.string())
+    )
+
+
+def _old_texts(sweep: Sweep) -> NDArray[np.bool_]:
+    """Tell which templates have a sequence number and, as before 2022, no op_id."""
+    return np.array(
+        [", seq = " in text and ", op_id = " not in text for text in sweep.texts.templates], bool
+    )
+
+
+def _pruned(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
+    """Choose and order the ranges of rows with old texts as the original did."""
+    code = sweep.texts.code[seqs.member]
+    affected = np.bincount(seqs.owner[old[code]], minlength=len(seqs.offset) - 1) > 0
+    members, codes = seqs.member.tolist(), code.tolist()
+    numbers = np.maximum(sweep.texts.seq[seqs.member], 0).tolist()
+    names = [text.split(",", 1)[0] for text in sweep.texts.templates]
+    pruned: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
+    chosen: list[int] = []
+    lengths, offset = np.diff(seqs.offset), seqs.offset.tolist()
+    bounds = zip(affected.tolist(), offset[:-1], offset[1:], strict=True)
+    for row, (is_old, low, high) in enumerate(bounds):
+        if is_old and high - low > 1:
+            key = (tuple(codes[low:high]), _ranks(numbers[low:high]))
+            if (positions := pruned.get(key)) is None:
+                positions = pruned[key] = backward_nodes.prune(
+                    [names[code] for code in key[0]], key[1]
+                )
+            lengths[row] = len(positions)
+            chosen.extend(members[low + place] for place in positions)
+        else:
+            chosen.extend(members[low:high])
+    return launches.Chains(launches.offsets(lengths), np.array(chosen, np.int64))
+
+
+def _ranks(numbers: list[int]) -> tuple[int, ...]:
+    """Give each number's place among the distinct ones: what matters of them, and repeats."""
+    place = {number: rank for rank, number in enumerate(sorted(set(numbers)))}
+    return tuple(place[number] for number in numbers)
+
+
+def _ops(sweep: DescribedSweep, path: Integers, numbered: Numbered) -> tuple[Coded, Coded]:
+    """Name each row's ops: by its path alone, but for old texts, where numbers decide the order."""
+    named_ops = [range_stacks.ops(entry.ops, entry.naming) for entry in sweep.described]
+    if numbered.old_seqs is not None:
+        path, named_ops = _ops_by_row(sweep, path, numbered.old_seqs)
+    distinct = {entry: place for place, entry in enumerate(dict.fromkeys(map(tuple, named_ops)))}
+    index = np.array([distinct[tuple(entry)] for entry in named_ops], np.int32).take(path)
+    named_ops = [list(entry) for entry in distinct]
+    return (
+        Coded(index, [[mod for mod, _ in entry] for entry in named_ops]),
+        Coded(index, [[op for _, op in entry] for entry in named_ops]),
+    )
+
+
+def _ops_by_row(
+    sweep: DescribedSweep, path: Integers, seqs: Chains
+) -> tuple[Ints, list[list[tuple[str, str]]]]:
+    places: dict[tuple[object, ...], int] = {}
+    rows: list[int] = []
+    named_ops: list[list[tuple[str, str]]] = []
+    templates = sweep.texts.templates
+    code = sweep.texts.code[seqs.member].tolist()
+    bounds = zip(path.tolist(), seqs.offset[:-1].tolist(), seqs.offset[1:].tolist(), strict=True)
+    for place, low, high in bounds:
+        key = (place, *code[low:high])
+        if key not in places:
+            places[key] = len(named_ops)
+            seen = [templates[template] for template in code[low:high]]
+            named_ops.append(range_stacks.ops(sweep.described[place].ops, seen))
+        rows.append(places[key])
+    return np.array(rows, np.int64), named_ops
+
+
+def _numbers(
+    numbers: Chains, op: Integers, backward: NDArray[np.bool_], flow: Integers
+) -> dict[str, Column]:
+    """Count as the original did: the current number, the others, the place within the op."""
+    current, sub = np.full(len(op), NONE), np.zeros(len(op), np.int64)
+    counted = np.flatnonzero(numbers.offset[1:] > numbers.offset[:-1])
+    for _, place in by_value(flow[counted]):
+        rows = counted[place]
+        current[rows], sub[rows] = backward_nodes.count_in_order(
+            numbers, rows, op[rows], backward[rows]
+        )
+    is_current = numbers.member == current.take(numbers.owner)
+    chosen, others = numbers.filter(is_current), numbers.filter(~is_current)
+    return {
+        "seqId": chosen.lists(pa.array(chosen.member)),
+        "altSeqId": others.lists(pa.array(others.member)),
+        "subSeqId": pa.array(sub),
+    }
+
+
+def _distinct_numbers(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
+    """Give the distinct sequence numbers of each row, ascending."""
+    seqs = seqs.filter(sweep.texts.seq.take(seqs.member) >= 0)
+    numbers = launches.Chains(seqs.offset, sweep.texts.seq.take(seqs.member))
+    if old.any():  # old texts say 0 for "none" once there is a number
+        some = np.bincount(numbers.owner[numbers.member > 0], minlength=len(seqs.offset) - 1) > 0
+        none = old[sweep.texts.code[seqs.member]] & (numbers.member == 0)
+        numbers = numbers.filter(~(none & some[numbers.owner]))
+    begins = numbers.begins
+    if ((numbers.member[1:] < numbers.member[:-1]) & ~begins[1:]).any():  # seldom
+        order = np.lexsort((numbers.member, numbers.owner))
+        numbers = launches.Chains(numbers.offset, numbers.member[order])
+    keep = begins
+    keep[1:] |= numbers.member[1:] != numbers.member[:-1]
+    return numbers.filter(keep)
+
+
+def _op_ids(sweep: Sweep, chain: Chains, ops: Chains, seqs: Chains, instance: Ints) -> pa.Array:
+    """Number the op call that each row belongs to; what was captured once, anew as it runs."""
+    op_id = launches.last(ops)
+    is_node = texts.tell_name(sweep.texts, backward_nodes.is_node)
+    for other in (launches.last(seqs, is_node), launches.first(chain)):
+        op_id = np.where(op_id == NONE, other, op_id)
+    return pa.array(op_id + instance * len(is_node), mask=op_id == NONE)
+
+
+def _call_ids(calls: Chains, ranges: int, instance: Ints) -> pa.Array:
+    """Number the op calls of each row's texts; what was captured once, anew as it runs."""
+    ids = calls.member
+    if instance.any():
+        ids = ids + (instance * ranges)[calls.owner]
+    return calls.lists(pa.array(ids))
+
+
+def _ops_first(chain: Chains, kind: NDArray[np.int8]) -> bool:
+    """Tell whether of each row's ranges ops come before PyTorch's own, as they nearly always do."""
+    behind = (kind[1:] == Kind.OP) & (kind[:-1] == Kind.SEQ)
+    return not (behind & ~chain.begins[1:]).any()
+
+
+def _together(ops: Chains, seqs: Chains) -> Chains:
+    """Give of each row first the members of one, then those of the other."""
+    both = np.empty(len(ops.member) + len(seqs.member), np.int32)
+    both[np.arange(len(ops.member)) + seqs.offset[ops.owner]] = ops.member
+    both[np.arange(len(seqs.member)) + ops.offset[1:][seqs.owner]] = seqs.member
+    return launches.Chains(ops.offset + seqs.offset, both)

@@ -1,0 +1,1 @@
+"""Sampled metrics, joined to the activities that ran meanwhile."""

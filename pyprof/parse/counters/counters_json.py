@@ -1,0 +1,62 @@
+"""What was measured of a row, as text: what was sampled and what was counted, put together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+from pyprof.arrays import NONE
+from pyprof.records.records import Coded, distinct, number_combinations
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+STATES = ("clock_hz", "power_w")
+"""What the device was like, of which only samples of this run tell."""
+_SAME = {"dram_pct": "dram_bytes"}
+"""Two counters of one thing."""
+
+
+def together(sampled: Coded, counted: Coded) -> Coded:
+    """Give each row what was counted of it, and of what was sampled the rest.
+
+    Clock and power are those that were sampled, for a kernel may have been counted in another run.
+    They have a standard error, by which they are known.
+    """
+    number = number_combinations(sampled.index, counted.index)
+    first, _ = distinct(number)
+    texts = [_both(_text(sampled, row), _text(counted, row)) for row in first.tolist()]
+    place = np.array([NONE if text is None else at for at, text in enumerate(texts)], np.int64)
+    return Coded(place[number], texts)
+
+
+def entry(text: object) -> Mapping[str, Any]:
+    """Read what was measured of a row; nothing where a file of records was damaged."""
+    try:
+        values = orjson.loads(text) if isinstance(text, str) else None
+    except orjson.JSONDecodeError:
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def _text(coded: Coded, row: int) -> str | None:
+    place = int(coded.index[row])
+    return None if place == NONE else coded.values[place]
+
+
+def _both(sampled: str | None, counted: str | None) -> str | None:
+    if sampled is None or counted is None:
+        return counted if sampled is None else sampled
+    ours, theirs = entry(sampled), entry(counted)
+    rest = {
+        key: value for key, value in ours.items() if _adds(key.removesuffix("_err"), ours, theirs)
+    }
+    return orjson.dumps({**theirs, **rest}).decode()
+
+
+def _adds(name: str, sampled: Mapping[str, Any], counted: Mapping[str, Any]) -> bool:
+    if name in STATES and f"{name}_err" in sampled:
+        return True
+    return not {name, _SAME.get(name)} & counted.keys()

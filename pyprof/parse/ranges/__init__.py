@@ -1,0 +1,1 @@
+"""The nested ranges of a capture: ops, layers and user ranges around each launch."""

@@ -1,0 +1,570 @@
+"""Source lines: which frames of a Python stack are the user's.
+
+A frame is a framework's where the file is in that framework's installed folder, wherever
+packages are installed; the project's own checkout of the same name is not. (torch.profiler writes
+paths relative to where packages are installed.) PyTorch also ships functions that are algorithms
+of their own, which a user calls by name and wants to see.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pyprof import marker
+from pyprof.arrays import NONE, Integers, Ints, numbered
+from pyprof.marker import Kind, Tensor
+from pyprof.parse.autograd.backward_nodes import is_checkpoint, is_engine
+from pyprof.parse.autograd.recomputation import ELSEWHERE, HERE
+from pyprof.parse.ranges import range_names
+from pyprof.parse.ranges.nesting import by_value
+from pyprof.records.records import Coded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.marker import Call, Value
+    from pyprof.parse.ranges.texts import Texts
+    from pyprof.records.records import Column
+
+_INSTALLED = r"[/\\](?:site-packages|dist-packages)[/\\]"
+_FRAMEWORK = re.compile(
+    rf"(?:{_INSTALLED}|^)(?:torch|apex|pyprof|functorch|nvtx)[/\\]|<frozen [\w.]+>|<eval_with_key>"
+    # code that Inductor wrote: in its own folder, or in any, under the hash that names it
+    r"|[/\\]torchinductor_[^/\\]+[/\\]|[/\\](?P<hash>[a-z2-7]{2})[/\\]c(?P=hash)[a-z2-7]{40,}\.py:"
+)
+_ALGORITHM = re.compile(
+    rf"(?:{_INSTALLED}|^)torch[/\\](?:nn[/\\]utils[/\\]|nn[/\\]init\.py|distributions[/\\])"
+)
+_CALLERS = (
+    r"(?:asyncio|concurrent|importlib|multiprocessing|unittest)[/\\]"
+    r"|(?:contextlib|functools|runpy|threading)\.py:"
+)
+"""What of Python's library calls the user's code: torch.profiler writes no folder before it."""
+_LIBRARY = re.compile(
+    rf"{_INSTALLED}|[/\\]lib[/\\]python\d\.\d+t?[/\\]|[/\\]python\d+\.zip[/\\]|<[\w .]+>"
+    rf"|(?:^|[/\\]Lib[/\\])(?:{_CALLERS})"
+)
+
+
+_TRACES = 1 << 18
+"""Stacks that are kept without the framework's frames."""
+_NAMES = 1 << 16
+"""Names of PyTorch's own ranges of which it is kept whether they are of a backward pass."""
+
+_INITIALISES = re.compile(r"(?:^|[/\\])torch[/\\]nn[/\\]init\.py:")
+_CLIPS = re.compile(r"(?:^|[/\\])torch[/\\]nn[/\\]utils[/\\]clip_grad\.py:")
+_OF_OPTIMIZERS = re.compile(
+    r"_foreach_(?!copy_)\w+$|_fused_(?:adam|sgd|adagrad)\w*$|_amp_(?:foreach|update_scale)\w*$"
+    r"|clip_grad\w+$|get_total_norm$"
+)
+"""Ops on the parameters or gradients of a whole model: only optimizers and their like call them."""
+
+
+def initialises(path: Path) -> bool:
+    """Whether work on this path fills parameters for the first time."""
+    return _of_frames(path.trace).initialises
+
+
+def updates(path: Path) -> bool:
+    """Whether work on this path is part of an update of parameters: clips, scales, averages."""
+    if path.ops:
+        named = any(_OF_OPTIMIZERS.match(op) for _, op in path.ops)
+    else:
+        named = any(map(_is_update, path.seqs))
+    return named or _of_frames(path.trace).clips
+
+
+class _OfFrames(NamedTuple):
+    """What PyTorch's own functions in a stack tell."""
+
+    initialises: bool
+    clips: bool
+
+
+@lru_cache(maxsize=_TRACES)
+def _of_frames(trace: tuple[str, ...]) -> _OfFrames:
+    return _OfFrames(*(any(map(file.search, trace)) for file in (_INITIALISES, _CLIPS)))
+
+
+@lru_cache(maxsize=_NAMES)
+def _is_update(text: str) -> bool:
+    name = marker.node_name(marker.decode_name(text))
+    return _OF_OPTIMIZERS.match(mod_and_op(name)[1]) is not None
+
+
+def without_gradients(path: Path) -> bool:
+    """Whether PyTorch's ranges say that no backward pass follows: ops with an id, and no number."""
+    numbers = [", seq = " in text for text in path.seqs]
+    return bool(numbers) and not any(numbers) and not path.ops and ", op_id = " in path.seqs[-1]
+
+
+def is_framework(frame: str) -> bool:
+    """Tell whether a `file:line` frame only carries a call through to where the work is."""
+    return _FRAMEWORK.search(frame) is not None and _ALGORITHM.search(frame) is None
+
+
+def user_trace(frames: tuple[str, ...]) -> tuple[str, ...]:
+    """Leave out the framework's frames."""
+    return tuple(frame for frame in frames if not is_framework(frame))
+
+
+def user_line(frames: tuple[str, ...]) -> str | None:
+    """Give the innermost frame that is in no installed library; None where there is none."""
+    return next((frame for frame in reversed(frames) if _LIBRARY.search(frame) is None), None)
+
+
+_PLACE = re.compile(r"(.+):([1-9]\d{0,6})", re.DOTALL | re.ASCII)
+
+
+def file_and_line(frame: str) -> tuple[str, int] | None:
+    """Take `file:line` apart; None for what names no line that a file can have."""
+    match = _PLACE.fullmatch(frame)
+    return (match[1], int(match[2])) if match else None
+
+
+# The chain of texts around a kernel, each distinct chain put into words once.
+#
+# A path is a parent path and one more template; paths are numbered, so that the million kernels
+# of a training run share some thousands of them.
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """What the ranges around a kernel say, outermost first."""
+
+    layer: tuple[str, ...] = ()
+    trace: tuple[str, ...] = ()
+    """`file:line` of the innermost trace marker, the framework's frames left out."""
+    modules: tuple[str, ...] = ()
+    """Raw module texts."""
+    markers: tuple[str, ...] = ()
+    """Raw op texts."""
+    ops: tuple[tuple[str, str], ...] = ()
+    """(mod, op) of each op text."""
+    seqs: tuple[str, ...] = ()
+    """Templates of PyTorch's own ranges."""
+    backward: bool = False
+    optimizer: bool = False
+    says: str = ""
+    """Direction that the name of the innermost user's range says."""
+    naming: tuple[str, ...] = ()
+    """Of `seqs`, those that may name the op: of recomputed work, what the node called again."""
+    again: bool = False
+    """Forward work that the backward pass does again: activation checkpointing."""
+    of_caller: tuple[bool, bool] = (False, False)
+    """In a backward pass, whether layer and trace are but those around it: where it was called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """All distinct paths, and the path of each range (itself included)."""
+
+    of_range: Integers
+    parent: Ints
+    """Always an earlier one."""
+    template: Ints
+    begins: NDArray[np.int8]
+    """0, or how it begins to run forward work again; see `recomputation.begins`."""
+
+    def backward(self, texts: Texts) -> NDArray[np.bool_]:
+        """Tell of each path whether it is one of the backward pass."""
+        begins = np.array(
+            [
+                kind == Kind.SEQ and _is_node(text)
+                for text, kind in zip(texts.templates, texts.kind.tolist(), strict=True)
+            ],
+            bool,
+        )
+        is_backward = begins[self.template].tolist() if len(begins) else []
+        for path, parent in enumerate(self.parent.tolist()):
+            is_backward[path] = is_backward[path] or (parent != NONE and is_backward[parent])
+        return np.array(is_backward, bool)
+
+    def again(self, texts: Texts, backward: NDArray[np.bool_]) -> NDArray[np.int8]:
+        """Find the paths of forward work that a backward pass runs again; `recomputation` says how.
+
+        It begins in a node of checkpointing, in a module that a node calls, or where an op says so;
+        another node inside ends it.
+        """
+        again = np.zeros(len(self.parent), np.int8)
+        if not backward.any():
+            return again
+        starts = np.zeros(len(texts.templates), np.int8)
+        starts[texts.kind == Kind.LAYER] = ELSEWHERE
+        ends = np.zeros(len(texts.templates), bool)
+        for place in np.flatnonzero(texts.kind == Kind.SEQ).tolist():
+            ends[place] = _is_node(texts.templates[place])
+            if ends[place] and _is_checkpoint_node(texts.templates[place]):
+                starts[place] = HERE
+        start = np.maximum(self.begins, starts[self.template] * backward)
+        columns = (self.parent, start, ends[self.template])
+        every = [0] * len(again)
+        for path, (parent, how, is_end) in enumerate(
+            zip(*(column.tolist() for column in columns), strict=True)
+        ):
+            outer = every[parent] if parent != NONE and not is_end else 0
+            every[path] = max(outer, how)
+        again[:] = every
+        return again
+
+    def describe(self, texts: Texts, wanted: Ints, most: int) -> list[Path]:
+        """Put some paths into words; of what is nested deeper, the innermost `most`.
+
+        All needed are walked once, however deep: what two share is not spelt out before it is
+        asked for.
+        """
+        below = self._below(wanted)
+        asked = set(wanted.tolist())
+        described: dict[int, Path] = {}
+        around = _Around(most)
+        again = self.again(texts, self.backward(texts)).tolist()
+        left = below.get(NONE, [])
+        while left:
+            path = left.pop()
+            if path < 0:
+                around.leave()
+                continue
+            template = int(self.template[path])
+            kind = Kind(int(texts.kind[template]))
+            around.enter(texts.templates[template], kind, again=again[path] > 0)
+            if path in asked:
+                described[path] = around.path()
+            left.append(~path)  # to leave it behind all that is below
+            left += below.get(path, [])
+        return [described[path] for path in wanted.tolist()]
+
+    def _below(self, wanted: Ints) -> dict[int, list[int]]:
+        """Give the paths below each, of those that lead to some wanted ones."""
+        needed = np.zeros(len(self.parent), bool)
+        active = np.unique(wanted)
+        while len(active):
+            needed[active] = True
+            above = np.unique(self.parent[active])
+            active = above[above != NONE]
+            active = active[~needed[active]]
+        below: dict[int, list[int]] = {}
+        rows = np.flatnonzero(needed)
+        for path, parent in zip(rows.tolist(), self.parent[rows].tolist(), strict=True):
+            below.setdefault(parent, []).append(path)
+        return below
+
+
+def intern(
+    parent: Integers,
+    depth: NDArray[np.int32],
+    code: NDArray[np.int32],
+    begins: NDArray[np.int8] | None = None,
+) -> Paths:
+    """Number the distinct chains of templates, level by level from the outside in.
+
+    `begins` is what `recomputation.begins` found.
+    """
+    if begins is not None:
+        code = code * np.int32(_WAYS) + begins
+    levels = [rows for _, rows in by_value(depth)]
+    of_range = np.full(len(parent) + 1, NONE, np.int32)  # the last is that of no parent
+    parents, templates, count = [], [], 0
+    most = int(code.max(initial=0)) + 1
+    for level in levels:
+        above = of_range.take(parent.take(level), mode="wrap").astype(np.int64)
+        pair, number = numbered((above + 1) * most + code.take(level))
+        of_range[level] = number + count
+        parents.append(pair // most - 1)
+        templates.append(pair % most)
+        count += len(pair)
+    empty = np.zeros(0, np.int64)
+    template = np.concatenate([empty, *templates])
+    how = np.zeros(len(template), np.int8)
+    if begins is not None:
+        template, how = template // _WAYS, (template % _WAYS).astype(np.int8)
+    return Paths(of_range[:-1], np.concatenate([empty, *parents]), template, how)
+
+
+_WAYS = 1 + max(ELSEWHERE, HERE)
+"""Values of `Paths.begins`."""
+
+
+class _Around:
+    """What the ranges say that a walk is inside of."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._layers: list[str] = []
+        self._modules: list[str] = []
+        self._markers: list[str] = []
+        self._ops: list[tuple[str, str]] = []
+        self._seqs: list[str] = []
+        self._state = _State()
+        self._before: list[tuple[tuple[int, ...], _State]] = []
+
+    @property
+    def _lists(self) -> tuple[list[Any], ...]:
+        return self._layers, self._modules, self._markers, self._ops, self._seqs
+
+    def enter(self, text: str, kind: Kind, *, again: bool) -> None:
+        """Go into a range; `again` if it is forward work that is run again."""
+        self._before.append((tuple(map(len, self._lists)), self._state))
+        if again != (self._state.again is not None):
+            outside = (len(self._ops), len(self._seqs)) if again else None
+            self._state = self._state._replace(again=outside)
+        if kind in range_names.NAMED:
+            self._enter_named(text, kind)
+        elif kind == Kind.TRACE:
+            self._state = self._state._replace(trace=_user_trace(text))
+        elif kind == Kind.MODULE:
+            self._modules.append(text)
+        elif kind == Kind.OP:
+            self._enter_op(text)
+        elif kind == Kind.SEQ:
+            self._enter_seq(text)
+        elif kind == Kind.OPTIMIZER:
+            self._state = self._state._replace(optimizer=text != marker.CLOSURE)
+
+    def leave(self) -> None:
+        """Go out of the range that was entered last."""
+        lengths, self._state = self._before.pop()
+        for listed, length in zip(self._lists, lengths, strict=True):
+            del listed[length:]
+
+    def path(self) -> Path:
+        """Say what is around."""
+        state = self._state
+        layer, modules, markers, ops, seqs = (tuple(x[-self._most :]) for x in self._lists)
+        naming, again = seqs, False
+        if state.again is not None:
+            inner_ops, inner_seqs = self._ops[state.again[0] :], self._seqs[state.again[1] :]
+            if inner_ops or inner_seqs:
+                ops, naming = (tuple(x[-self._most :]) for x in (inner_ops, inner_seqs))
+                again = True
+        layer = layer or state.step
+        same = (len(self._layers) == state.caller_layers, state.trace == state.caller_trace)
+        return Path(
+            layer,
+            state.trace[-self._most :],
+            modules,
+            markers,
+            ops,
+            seqs,
+            state.backward,
+            state.optimizer,
+            state.says,
+            naming,
+            again,
+            same if state.backward else (False, False),
+        )
+
+    def _enter_named(self, text: str, kind: Kind) -> None:
+        """Go into what has a name: a layer, or a step, whose name stands where no layer's does."""
+        name = range_names.name(text, kind)
+        if kind == Kind.STEP:
+            self._state = self._state._replace(step=(name,) if name else ())
+        else:
+            self._layers.append(name)
+        says = range_names.says(name, kind) or self._state.says
+        self._state = self._state._replace(says=says)
+
+    def _enter_op(self, text: str) -> None:
+        call = marker.decode_op(text)
+        if call is None or call.op in marker.NOT_OPS:
+            return
+        self._markers.append(text)
+        self._ops.append((call.mod, call.op))
+        if call.op == "step":
+            self._state = self._state._replace(optimizer=True)
+        if isinstance(frames := call.kwargs.get(marker.FRAMES), tuple):  # of compiled code
+            inside = user_trace(tuple(map(str, frames)))
+            self._state = self._state._replace(trace=(*self._state.trace, *inside))
+
+    def _enter_seq(self, text: str) -> None:
+        if not is_checkpoint(text):
+            self._seqs.append(text)
+        elif self._state.again is not None:
+            self._state = self._state._replace(again=(len(self._ops), len(self._seqs)))
+        if not self._state.backward and _is_node(text):
+            self._state = self._state._replace(
+                backward=True, caller_layers=len(self._layers), caller_trace=self._state.trace
+            )
+
+
+class _State(NamedTuple):
+    """What a range inside replaces, rather than adds to."""
+
+    trace: tuple[str, ...] = ()
+    backward: bool = False
+    optimizer: bool = False
+    caller_layers: int = 0
+    """Layers around the backward pass that it is in."""
+    step: tuple[str, ...] = ()
+    """Name of the innermost step around."""
+    says: str = ""
+    again: tuple[int, int] | None = None
+    """Ops, and texts of PyTorch's, around the place where forward work began to be run again."""
+    caller_trace: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=_TRACES)
+def _user_trace(text: str) -> tuple[str, ...]:
+    return user_trace(marker.decode_trace(text))
+
+
+def _is_checkpoint_node(text: str) -> bool:
+    return is_checkpoint(text) and not is_engine(text)
+
+
+def _is_node(text: str) -> bool:
+    return _is_node_name(marker.decode_name(text))
+
+
+_is_node_name = lru_cache(maxsize=_NAMES)(marker.is_backward)
+
+
+def counts(text: str) -> bool:
+    """Tell whether an op text puts an op into a path."""
+    call = marker.decode_op(text)
+    return call is not None and call.op not in marker.NOT_OPS
+
+
+# Words for a path: the ops that it names, and the sizes and dtypes of their tensors.
+
+
+NOWHERE = Path()
+"""The path of what was launched outside all ranges, or by nobody knows whom."""
+
+_OLD_NODE = re.compile(r"(?:Backward|_backward), seq = ")
+_NUMBER = re.compile(r", (?:seq|op_id) = (?:-?\d+)?")
+_HOLDERS = re.compile(
+    r"(?:^|: )(?:(?:CompiledFunction|torch::jit::.{0,99}?DifferentiableGraph)(?:Backward\d*)?"
+    r"|CheckpointFunction)(?:,|$)"
+)
+"""What torch.compile and TorchScript make of a whole graph, and what is checkpointed: they hold the
+ops called in it."""
+_TENSORLESS = frozenset({"device", "layout", "memory_format", "Generator"})
+_DECORATION = re.compile(r"torch|autograd|_backward|::|jit")
+
+
+def unnumbered(text: str) -> str:
+    """Leave out a text's sequence number and ids."""
+    return _NUMBER.sub("", text)
+
+
+def ops(named: Sequence[tuple[str, str]], seqs: Sequence[str]) -> list[tuple[str, str]]:
+    """Name the ops of a path as (mod, op): those of its op texts, else of PyTorch's own ranges.
+
+    In texts of the first PyTorch versions only the backward nodes count, without their suffix:
+    this is what the original wrote. From others, every range counts under its own name.
+    """
+    if named:
+        return list(named)
+    seqs = [text for text in seqs if not _HOLDERS.search(text)] or seqs
+    old_nodes = [text for text in seqs if _OLD_NODE.search(text) and not is_engine(text)]
+    if old_nodes:
+        return [("na", _without_backward(text)) for text in old_nodes]
+    nodes = [text for text in seqs if not is_engine(text)] or seqs
+    return [mod_and_op(marker.node_name(marker.decode_name(text))) for text in nodes]
+
+
+def forward_ops(path: Path) -> list[tuple[str, str]]:
+    """Name the ops of a forward path as `ops` does; none for a whole graph that was compiled."""
+    return [named_op for named_op in ops(path.ops, path.naming) if not _HOLDERS.match(named_op[1])]
+
+
+def _without_backward(text: str) -> str:
+    return _DECORATION.sub("", text.split(", ", 1)[0]).split("Backward")[0]
+
+
+def mod_and_op(name: str) -> tuple[str, str]:
+    """Take the name of one of PyTorch's own ranges apart; `na` where it has no module."""
+    plain, *template = name.partition("<")
+    mod, _, op = plain.rpartition("::")
+    return (mod or "na", "".join((op, *template)))
+
+
+def arguments(described: Sequence[Path], path: Integers, partner: Integers) -> dict[str, Column]:
+    """Give sizes and dtypes of the input tensors of each row's op, where some text tells them.
+
+    They are those of the innermost op text; else of the innermost range of PyTorch's that has
+    sizes, with the forward call's dtype; else those of the forward call.
+    """
+    tensors_of = [_tensors(entry) for entry in described]
+    width = len(described) + 1  # NONE is the last one
+    pairs, index = numbered((path % width).astype(np.int64) * width + partner % width)
+    tensors_of.append(None)
+    marked = [bool(entry.markers) for entry in described] + [False]
+    chosen = [
+        # What a marker does not tell is not what its forward op has.
+        None
+        if marked[pair // width] and tensors_of[pair // width] is None
+        else _choose(tensors_of[pair // width], tensors_of[pair % width])
+        for pair in pairs.tolist()
+    ]
+    places = np.array([NONE if x is None else place for place, x in enumerate(chosen)], np.int32)
+    index_of_row = places.take(index)
+    operands = [tensors or [] for tensors in chosen]
+    sizes = [[list(tensor.shape) for tensor in tensors] for tensors in operands]
+    return {
+        "sizes": Coded(index_of_row, sizes),
+        "dtypes": Coded(
+            index_of_row, [[tensor.dtype or "" for tensor in tensors] for tensors in operands]
+        ),
+    }
+
+
+def _choose(own: list[Tensor] | None, forward: list[Tensor] | None) -> list[Tensor] | None:
+    if not own or not forward:
+        return own or forward or own
+    dtypes = {tensor.dtype for tensor in forward}
+    if len(dtypes) == 1 and all(tensor.dtype is None for tensor in own):
+        (dtype,) = dtypes
+        return [Tensor(tensor.shape, dtype) for tensor in own]
+    return own
+
+
+def _tensors(path: Path) -> list[Tensor] | None:
+    """Give the tensors of a path's op; [] where it takes none, None where that is not known."""
+    calls = [call for text in reversed(path.markers) if (call := marker.decode_op(text))]
+    calls = [call for call in calls if call.args or call.kwargs]  # others tell no arguments
+    if calls:
+        return list(tensors(calls[0])) or (None if _hides(calls[0]) else [])
+    if path.markers:
+        return None  # what lies around it may be of something larger
+    for text in reversed(path.seqs):
+        call = marker.decode_seq(text).call
+        if call and (operands := list(tensors(call))):
+            return operands
+    return None
+
+
+def _hides(call: Call) -> bool:
+    """Tell whether a call without tensors may have some that its text does not tell."""
+    return not call.whole or any(map(_opaque, (*call.args, *call.kwargs.values())))
+
+
+def _opaque(value: Value) -> bool:
+    if isinstance(value, tuple):
+        return any(map(_opaque, value))
+    if isinstance(value, marker.Opaque):
+        return value.type not in _TENSORLESS
+    return isinstance(value, marker.Summary)
+
+
+def tensors(call: Call) -> Iterator[Tensor]:
+    """Give the tensors among a call's arguments, those in lists too."""
+    for value in (*call.args, *call.kwargs.values()):
+        yield from _tensors_in(value)
+
+
+def _tensors_in(value: Value) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _tensors_in(item)
+    elif isinstance(value, marker.Summary):
+        yield from _tensors_in(value.items)

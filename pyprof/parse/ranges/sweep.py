@@ -1,0 +1,135 @@
+"""The ranges of a capture, nested, and what their texts say: what the steps of parsing share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.arrays import NONE, ints, used
+from pyprof.marker import Kind
+from pyprof.parse import link_checks, recorded_collectives
+from pyprof.parse.autograd import recomputation
+from pyprof.parse.ranges import nesting, range_names, texts
+from pyprof.parse.ranges import range_stacks as paths
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Integers, Ints
+    from pyprof.parse.ranges.nesting import Nest
+    from pyprof.parse.ranges.range_stacks import Path
+    from pyprof.schema import Capture
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """The ranges that mean something, nested, in sweep order, and what their texts say."""
+
+    nest: Nest
+    texts: texts.Texts
+    paths: paths.Paths
+    backward: NDArray[np.bool_]
+    """Per path: one of the backward pass."""
+    again: NDArray[np.int8]
+    """Per path: forward work that the backward pass runs again, as `Paths.again` says."""
+    row: NDArray[np.int32]
+    """Row of each range in the capture."""
+    doubts: tuple[str, ...]
+    """What is wrong with ranges, in sentences for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedSweep:
+    """Ranges with the paths that some row needs put into words."""
+
+    texts: texts.Texts
+    paths: paths.Paths
+    row: NDArray[np.int32]
+    """Row of each range in the capture."""
+    described: list[Path]
+    """The last is that of what lies in no range."""
+    place: NDArray[np.int32]
+    """Per path: where it is described; NONE for those that no row needs."""
+
+    def path(self, ranges: Integers) -> NDArray[np.int32]:
+        """Give the described path of each of some ranges; NONE stays NONE."""
+        place = self.place.take(self.paths.of_range)
+        return np.append(place, np.int32(NONE)).take(ranges)
+
+
+def sweep_ranges(capture: Capture) -> Sweep:
+    """Nest the ranges of a capture, and number the paths to them."""
+    ranges = capture.ranges
+    read = texts.read_texts(ranges)
+    kind = texts.kinds(read)
+    if (of_library := range_names.of_library(ranges)).any():
+        kind[of_library] = Kind.CONTEXT
+    thread = np.asarray(pc.fill_null(ranges.column("thread"), NONE))
+    start, end = (ints(ranges.column(name)) for name in ("start", "end"))
+    if (still_open := end == NONE).any():
+        end = np.where(still_open, _last_ns(capture), end)
+    nested = np.asarray(pc.fill_null(ranges.column("style"), NONE)) == schema.NESTED
+    leaked = nesting.leaked(thread, start, kind, still_open)
+    endless = nesting.too_many(thread, kind, still_open & nested & ~leaked)
+    from_first = nested & (start == start.min(initial=_NEVER)) & (end > start)
+    startless = nesting.too_many(thread, kind, from_first)
+    wanted = (kind != Kind.CONTEXT) & nested & ~leaked & ~endless & ~startless
+    row = np.flatnonzero(wanted).astype(np.int32)
+    bounds = (thread, start, end) if wanted.all() else (thread[row], start[row], end[row])
+    nest = nesting.nest(*bounds, lambda: _tiebreaks(read, kind, row))
+    row = row[nest.order]
+    return _with_paths(
+        replace(nest, order=row),
+        texts.select(read, row),
+        tuple(link_checks.ranges(read, endless, startless)),
+    )
+
+
+_NEVER = np.iinfo(np.int64).max
+
+
+def _last_ns(capture: Capture) -> int:
+    frames = (capture.activities, capture.calls, capture.ranges)
+    ends = [pc.max(frame.column("end")).as_py() for frame in frames]
+    return max((end for end in ends if end is not None), default=0)
+
+
+_TIEBREAK = np.zeros(len(Kind), np.int64)
+for _place, _kind in enumerate(
+    (
+        *(Kind.STEP, Kind.USER, Kind.LAYER, Kind.OPTIMIZER, Kind.TRACE, Kind.MODULE, Kind.OP),
+        *(Kind.SEQ, Kind.CONTEXT),
+    )
+):
+    _TIEBREAK[_kind] = _place  # of ranges with equal bounds: which encloses which
+
+
+def _tiebreaks(read: texts.Texts, kind: NDArray[np.int8], row: Integers) -> Ints:
+    """Rank ranges by kind, then by text, so that the order of rows decides nothing."""
+    ranks = np.argsort(np.argsort(np.array(read.templates, dtype=object), kind="stable"))
+    return _TIEBREAK[kind[row]] * len(read.templates) + ranks[read.code[row]]
+
+
+def _with_paths(nest: Nest, read: texts.Texts, doubts: tuple[str, ...]) -> Sweep:
+    begins = recomputation.begins(nest, read)
+    interned = paths.intern(nest.parent, nest.depth, range_names.codes(read), begins)
+    backward = interned.backward(read)
+    again = interned.again(read, backward)
+    return Sweep(nest, read, interned, backward, again, nest.order, doubts)
+
+
+def describe_paths(sweep: Sweep, ranges: Sequence[Integers], max_names: int) -> DescribedSweep:
+    """Describe the paths of some ranges, and those in which DDP says what its group is."""
+    ddp = np.flatnonzero(texts.tell(sweep.texts, Kind.OP, recorded_collectives.is_ddp))
+    named = used([*ranges, ddp], len(sweep.paths.of_range))
+    wanted = used([sweep.paths.of_range[named]], len(sweep.paths.parent))
+    place = np.full(len(sweep.paths.parent), NONE, np.int32)
+    place[wanted] = np.arange(len(wanted))
+    described = [*sweep.paths.describe(sweep.texts, wanted, max_names), paths.NOWHERE]
+    return DescribedSweep(sweep.texts, sweep.paths, sweep.row, described, place)

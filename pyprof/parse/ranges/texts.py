@@ -1,0 +1,108 @@
+"""The texts of all ranges, each template looked at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import marker
+from pyprof.arrays import ints, small_if_possible
+from pyprof.marker import Kind
+from pyprof.records.records import first_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Integers
+
+NO_SEQ = -1
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Templates, and which of them each range has."""
+
+    code: NDArray[np.int32]
+    """Per range: its template."""
+    seq: Integers
+    """Per range: its sequence number; NO_SEQ where it has none. As narrow as they are."""
+    templates: list[str]
+    kind: NDArray[np.int8]
+    """Per template: what it is (`marker.Kind`)."""
+
+
+def read_texts(ranges: pa.Table) -> Texts:
+    """Look at the texts of a table of ranges."""
+    code, templates, kind = read_templates(ranges)
+    return Texts(code, ints(ranges.column("seq"), NO_SEQ), templates, kind)
+
+
+def read_templates(ranges: pa.Table) -> tuple[NDArray[np.int32], list[str], NDArray[np.int8]]:
+    """Look at the texts of a table of ranges; give all of `Texts` but the sequence numbers."""
+    text = ranges.column("text").unify_dictionaries()
+    templates = text.chunk(0).dictionary.to_pylist() if text.num_chunks else []
+    kind = answers([_head(template) for template in templates], marker.classify)
+    code = np.concatenate([np.zeros(0, np.int32), *(part.indices for part in text.chunks)])
+    return code, templates, np.array(kind, np.int8)
+
+
+def _head(template: str) -> str:
+    """Leave out an op's sizes, which do not matter for what it is."""
+    sizes = template.find(_SIZES)
+    head = template[: sizes + len(_SIZES)]
+    return template if sizes < 0 or _OP_ID not in head else head
+
+
+_OP_ID, _SIZES = ", op_id = ", ", sizes = "
+
+
+def answers(texts: Sequence[str], question: Callable[[str], T]) -> list[T]:
+    """Answer a question about texts that does not depend on which numbers stand in them.
+
+    It is asked once for all that differ in numbers alone, as the names of steps do.
+    """
+    words = pc.replace_substring_regex(pa.array(texts, pa.string()), r"\d+", "0")
+    number = words.dictionary_encode().indices.to_numpy()
+    answer = [question(texts[row]) for row in first_rows(number).tolist()]
+    return [answer[place] for place in number.tolist()]
+
+
+def where(text: pa.ChunkedArray, question: Callable[[pa.Array], pa.Array]) -> pa.ChunkedArray:
+    """Answer a question about each text of a table of ranges, by asking it of the templates."""
+    answers = [question(part.dictionary).take(part.indices) for part in text.chunks]
+    return pa.chunked_array(answers, pa.bool_())
+
+
+def select(texts: Texts, wanted: NDArray[np.bool_] | Integers) -> Texts:
+    """Keep some of the ranges."""
+    return Texts(
+        texts.code[wanted], small_if_possible(texts.seq[wanted]), texts.templates, texts.kind
+    )
+
+
+def kinds(texts: Texts) -> NDArray[np.int8]:
+    """Give the kind of each range."""
+    return texts.kind[texts.code] if len(texts.code) else np.zeros(0, np.int8)
+
+
+def tell(texts: Texts, kind: Kind, question: Callable[[str], bool]) -> NDArray[np.bool_]:
+    """Answer a question about each range: that of its template, False if of another kind."""
+    answers = np.zeros(len(texts.templates), bool)
+    for template in np.flatnonzero(texts.kind == kind).tolist():
+        answers[template] = question(texts.templates[template])
+    return answers[texts.code] if len(texts.code) else np.zeros(0, bool)
+
+
+def tell_name(texts: Texts, question: Callable[[str], bool]) -> NDArray[np.bool_]:
+    """Answer a question about each of PyTorch's own ranges by its name alone, which many share."""
+    answer = cache(question)
+    return tell(texts, Kind.SEQ, lambda text: answer(marker.decode_name(text)))

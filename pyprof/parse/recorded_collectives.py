@@ -1,0 +1,108 @@
+"""What is said of collectives: by the tool, else by the marker of the call that launched them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from pyprof import marker, schema
+from pyprof.parse.ranges.range_stacks import tensors
+from pyprof.records.records import Coded, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+
+    from pyprof.arrays import Integers, Ints
+    from pyprof.parse.ranges.range_stacks import Path
+
+_AMOUNTS = frozenset({"dtype", "in", "out"})
+"""What belongs together, and is said of a call, not of each of its kernels."""
+
+CollectiveFields: TypeAlias = "Mapping[str, str | int]"
+
+
+def collective_column(
+    by_tool: pa.ChunkedArray, described: Sequence[Path], index: Integers, call: Ints, comm: Ints
+) -> Coded:
+    """Give what is known of each row's collective, as JSON of `schema.COLLECTIVE`.
+
+    `by_tool` is what the tool says, whose word goes before the marker's; `index` the path of each
+    row, `call` its op call (negative for none), `comm` the rows that communicate.
+    """
+    column = encode(by_tool.combine_chunks())
+    ddp = _of_ddp(described)
+    marked = [_of_path(path) or _of_reducer(path, ddp) for path in described]
+    rows = comm[np.array([bool(entry) for entry in marked], bool)[index[comm]] & (call[comm] >= 0)]
+    _, which, kernels = np.unique(call[rows], return_inverse=True, return_counts=True)
+    keys = np.stack([column.index[rows], index[rows], kernels[which] > 1], axis=1)
+    distinct, place = np.unique(keys, axis=0, return_inverse=True)
+    values = [
+        _merged(column.values[tool] if tool >= 0 else "{}", marked[path], several=bool(several))
+        for tool, path, several in distinct.tolist()
+    ]
+    index_of_row = column.index.copy()
+    index_of_row[rows] = len(column.values) + place.reshape(-1)
+    return Coded(index_of_row, column.values + values)
+
+
+def _of_path(path: Path) -> CollectiveFields:
+    """Give what the innermost collective around says, under its name; nothing for none."""
+    for text in reversed(path.markers):
+        call = marker.decode_op(text)
+        if call is not None and call.collective:
+            fields = {
+                key: call.collective[key] for key in schema.COLLECTIVE if key in call.collective
+            }
+            return {"name": call.op, **fields}
+    return {}
+
+
+def is_ddp(text: str) -> bool:
+    """Tell whether an op text is DDP's, which says what its process group is."""
+    call = marker.decode_op(text)
+    return call is not None and (call.mod, call.op) == marker.DDP
+
+
+def _of_ddp(described: Sequence[Path]) -> CollectiveFields:
+    """Give what DDP says of its process group, where all that do in the capture say the same."""
+    groups = [
+        call.collective
+        for path in described
+        if path.ops[-1:] == (marker.DDP,) and (call := marker.decode_op(path.markers[-1]))
+    ]
+    return groups[0] if groups and all(each == groups[0] for each in groups) else {}
+
+
+def _of_reducer(path: Path, ddp: CollectiveFields) -> CollectiveFields:
+    """Give what is known of what DDP reduces and broadcasts in C++; nothing for any other work."""
+    for text in reversed(path.seqs if ddp else ()):
+        called = marker.decode_seq(text)
+        if called.name == _BROADCAST:  # of buffers of any type
+            return {"name": "broadcast"} | {key: ddp[key] for key in ddp if key != "dtype"}
+        if called.name == _REDUCED and path.backward and called.call is not None:
+            count = sum(tensor.numel for tensor in tensors(called.call))
+            return {"name": "allreduce", **ddp} | ({"in": count, "out": count} if count else {})
+    return {}
+
+
+_REDUCED, _BROADCAST = "c10d::allreduce_", "c10d::broadcast_"
+
+
+def _merged(tool_json: str, marked: CollectiveFields, *, several: bool) -> str:
+    """Put the tool's word and the marker's together; `several` kernels share what is moved."""
+    tool = json.loads(tool_json)
+    left_out = _AMOUNTS if several or not _AMOUNTS.isdisjoint(tool) else ()
+    return json.dumps({key: marked[key] for key in marked if key not in left_out} | tool)
+
+
+def decoded_fields(text: str) -> Mapping[str, Any]:
+    """Decode what is known of a collective; nothing of a text that somebody damaged."""
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return fields if isinstance(fields, dict) else {}

@@ -1,0 +1,1 @@
+"""The steps of a loop, and the windows in which a profiler recorded."""

@@ -1,0 +1,320 @@
+"""The steps of a loop that ranges mark: `pyprof.step()`, iterations, engines' steps, optimizers'.
+
+Steps are numbered from 0 in each process. A row is of the step in which the host launched it; a
+step is of one window of the capture: of one that the profiler's pause cuts, what comes after it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof.arrays import numbered
+from pyprof.marker import (
+    STEP_END,
+    STEP_OF,
+    STEP_PATTERN,
+    Kind,
+    classify,
+    plain_layer,
+    serving_step,
+    step_name,
+)
+from pyprof.parse.launches import launch_bounds
+from pyprof.parse.ranges.range_stacks import unnumbered
+from pyprof.parse.ranges.texts import answers, where
+from pyprof.parse.steps import optimizer_steps
+from pyprof.parse.steps.step_bounds import OUTSIDE, Bounds, placed
+from pyprof.records.records import Coded, Records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyprof.arrays import Ints
+    from pyprof.records.records import Column
+    from pyprof.schema import Capture
+
+
+_DIGITS = re.compile(r"\d+")
+
+
+def iterations(capture: Capture) -> Bounds | None:
+    """Find ranges that name iterations; of several sorts, the one that covers most time."""
+    ranges = capture.ranges
+    is_iteration = partial(pc.match_substring_regex, pattern=STEP_PATTERN)
+    texts = _chosen(ranges, is_iteration)
+    distinct = _spelt(texts.column("text").unique())
+    named: dict[str, list[str]] = {}
+    for text, loop in zip(distinct, answers(distinct, _loop_if_step), strict=True):
+        if loop is not None:
+            named.setdefault(loop, []).append(text)
+    best = max(
+        ((bool(serving_step(spelt[0])), bounds.total_ns, name, bounds)
+         for name, spelt in sorted(named.items())
+         for bounds in [_apart(_named(texts, spelt))]),
+        key=lambda candidate: candidate[:2],
+        default=None,
+    )  # fmt: skip
+    return None if best is None or not best[1] else replace(best[3], origin=f'ranges "{best[2]}"')
+
+
+def _loop_if_step(text: str) -> str | None:
+    return loop_of(text) if classify(text) in (Kind.STEP, Kind.LAYER) else None
+
+
+def loop_of(text: str) -> str:
+    """Name the loop that a step's range is of: its steps differ in numbers, in serving in more."""
+    if serving_step(text):
+        name = step_name(text).partition("[")[0]
+        return _ATOM if name in _ATOM_NAMES else name
+    return _DIGITS.sub("N", plain_layer(unnumbered(text)))
+
+
+_ATOM, _ATOM_NAMES = "prefill, decode", ("prefill", "decode", "eager_decode")
+"""One loop of the engine ATOM, whose steps have no name in common."""
+
+
+def engine_steps(capture: Capture) -> Bounds | None:
+    """Let a step begin where vLLM prepares or runs its model, and end where the next begins."""
+    for text, beside in _ENGINE:
+        bounds = _apart(_named(capture.ranges, [text]))
+        if len(bounds.start) > 1 and (not beside or len(_named(capture.ranges, [beside]))):
+            last = bounds.end[-1:]
+            return replace(bounds, origin=f'ranges "{text}"', end=np.append(bounds.start[1:], last))
+    return None
+
+
+_ENGINE = (
+    ("gpu_model_runner: preprocess", ""),
+    ("gpu_model_runner: forward", ""),
+    # in 2025 they were plain words, one of which nobody else uses
+    ("Preprocess", "Bookkeep"),
+    ("Forward", "Bookkeep"),
+)
+"""Ranges of vLLM around a part of each step, and one that must be there beside it."""
+
+
+def _named(ranges: pa.Table, texts: Sequence[str]) -> pa.Table:
+    return _chosen(ranges, partial(pc.is_in, value_set=pa.array(texts)))
+
+
+def _chosen(ranges: pa.Table, question: Callable[[pa.Array], pa.Array]) -> pa.Table:
+    """Give when and where those ranges are whose texts are what is asked for."""
+    bounds = ranges.select(["start", "end", "thread", "text"])
+    if not any(pc.any(question(part.dictionary)).as_py() for part in bounds["text"].chunks):
+        return bounds.slice(0, 0)  # nearly always for most questions
+    return bounds.filter(where(bounds["text"], question))
+
+
+def _apart(ranges: pa.Table) -> Bounds:
+    """Give the bounds of ranges that do not overlap: the longest thread's, the outermost."""
+    start, end, thread = (
+        np.asarray(pc.fill_null(ranges.column(name), -1)).astype(np.int64)
+        for name in ("start", "end", "thread")
+    )
+    closed = np.flatnonzero(end > start)
+    if not len(closed):
+        return Bounds("", start[:0], start[:0])
+    total = np.bincount(thread[closed], weights=(end - start)[closed].astype(float))
+    rows = closed[thread[closed] == int(total.argmax())]
+    rows = rows[np.lexsort((-end[rows], start[rows]))]
+    outermost = np.append([True], start[rows[1:]] >= np.maximum.accumulate(end[rows])[:-1])
+    rows = rows[outermost]
+    texts = _spelt(ranges.column("text").take(pa.array(rows)))
+    return Bounds("", start[rows], end[rows], tuple(texts))
+
+
+def _spelt(texts: pa.Array | pa.ChunkedArray) -> list[str]:
+    """Give texts of a dictionary as Python's: one by one they are slow to look up in it."""
+    return list(texts.cast(pa.string()).to_pylist())
+
+
+def step_ends(capture: Capture) -> Bounds | None:
+    """Let a step end where the script said so, by `pyprof.step()`; of threads, the busiest counts.
+
+    The first step begins with the capture: what is before the training loop is best not captured.
+    """
+    marks = _named(capture.ranges, [STEP_END])
+    thread, end = (np.asarray(pc.fill_null(marks.column(name), -1)) for name in ("thread", "end"))
+    if not len(end):
+        return None
+    threads, count = np.unique(thread, return_counts=True)
+    end = np.sort(end[thread == threads[count.argmax()]].astype(np.int64))
+    return Bounds("pyprof.step", np.append(_begin(capture), end[:-1]), end)
+
+
+def optimizer_ranges(capture: Capture) -> Bounds | None:
+    """Let a step end where the optimizer's does: of several the rarest, of those the last."""
+    is_step = partial(pc.starts_with, pattern=STEP_OF)
+    texts = _chosen(capture.ranges, is_step)
+    counts = texts.column("text").value_counts().to_pylist()
+    rarest = min((entry["counts"] for entry in counts), default=0)
+    ends = {
+        text: end
+        for text in sorted(entry["values"] for entry in counts if entry["counts"] == rarest)
+        if len(end := _apart(_named(texts, [text])).end)
+    }
+    if not ends:
+        return None
+    text = max(ends, key=lambda text: int(ends[text][-1]))
+    end = ends[text]
+    return Bounds(text.partition("#")[0], np.append(_begin(capture), end[:-1]), end)
+
+
+def _begin(capture: Capture) -> int:
+    """Give the first instant at which the host did something."""
+    firsts = (pc.min(frame.column("start")).as_py() for frame in (capture.calls, capture.ranges))
+    return min(int(first) for first in firsts if first is not None)
+
+
+_FINDERS = (step_ends, iterations, engine_steps, optimizer_ranges)
+"""The surest first."""
+
+
+def marked(capture: Capture, records: Records, launch_ns: Ints) -> tuple[Bounds, Ints] | None:
+    """Find the steps that ranges of a capture mark, and each row's, by the surest way that works.
+
+    Steps without any GPU work are none: a profiler opens a last one when it stops.
+    """
+    window = records.numpy("window", 0)
+    for find in _FINDERS:
+        if (bounds := find(capture)) is None:
+            continue
+        if find is optimizer_ranges:
+            bounds = optimizer_steps.whole_steps(bounds, records, launch_ns)
+        of_row, start = placed(bounds, launch_ns, window)
+        count = int(of_row.max(initial=OUTSIDE)) + 1
+        if count:
+            texts = bounds.texts[:count]
+            return Bounds(bounds.origin, start[:count], bounds.end[:count], texts), of_row
+    return None
+
+
+# --- which rows are in which --------------------------------------------------------------------
+
+
+def launched(records: Records) -> Ints:
+    """Give when the host launched each row; where that is not known, when the GPU began it."""
+    begin, _ = launch_bounds(records)
+    known = begin >= 0
+    return begin if known.all() else np.where(known, begin, records.numpy("start"))
+
+
+MOST = 256
+"""Processes whose steps are looked for, those with most rows; no machine trains with as many."""
+
+
+_NEEDED = (
+    *("kind", "dir", "kLongName", "start", "end", "pid", "device", "stream", "window", "replay"),
+    *("launch", "grid", "sizes", "trace", "step", "stepRange"),
+)
+
+
+def needed(records: Records) -> Records:
+    """Leave the columns by which steps are found."""
+    return Records(
+        records.rows, {name: records.columns[name] for name in _NEEDED if name in records.columns}
+    )
+
+
+def processes(records: Records) -> Ints:
+    """Give the process of each row; the busiest one's for a row of which it is not known."""
+    pid = records.numpy("pid")
+    is_known = pid >= 0
+    if is_known.all():
+        return pid
+    known_pids = pid[is_known]
+    if not len(known_pids):
+        return np.zeros_like(pid)
+    numbers, place = numbered(known_pids)
+    return np.where(is_known, pid, numbers[np.bincount(place).argmax()])
+
+
+def only(capture: Capture, pid: int) -> Capture:
+    """Leave of a capture what one process did on the host."""
+    of_thread = pc.fill_null(pc.equal(capture.threads.column("pid"), pid), fill_value=False)
+    mine = np.append(np.asarray(of_thread), np.False_)
+    ranges, calls = (
+        table.filter(pa.array(mine[np.asarray(pc.fill_null(table.column("thread"), -1))]))
+        for table in (capture.ranges, capture.calls)
+    )
+    return replace(capture, ranges=ranges, calls=calls)
+
+
+def columns(records: Records, capture: Capture) -> dict[str, Column]:
+    """Give the columns that tell each row's step and the text of its range; {} where none does."""
+    if "start" not in records.columns or not records.rows:
+        return {}
+    launch_ns = launched(records)
+    step, text = np.full(records.rows, OUTSIDE), np.full(records.rows, OUTSIDE, np.int32)
+    texts: dict[str, int] = {}
+    for process, rows in _busiest(processes(records)):
+        bounds_and_steps = (
+            marked(capture, records, launch_ns)
+            if process is None
+            else marked(only(capture, process), needed(records).take(rows), launch_ns[rows])
+        )
+        if bounds_and_steps is None:
+            continue
+        bounds, step[rows] = bounds_and_steps
+        every = bounds.texts or (bounds.origin,) * len(bounds.start)
+        number = np.array(
+            [*(texts.setdefault(one, len(texts)) for one in every), OUTSIDE], np.int32
+        )
+        text[rows] = number[step[rows]]
+    if not texts:
+        return {}
+    return {"step": pa.array(step, mask=step == OUTSIDE), "stepRange": Coded(text, [*texts])}
+
+
+def _busiest(pid: Ints) -> Iterator[tuple[int | None, Ints]]:
+    """Give the processes that have most rows, each with them; None for the only one."""
+    if pid.min() == pid.max():
+        yield None, np.arange(len(pid))
+        return
+    numbers, place = numbered(pid)
+    for process in np.argsort(-np.bincount(place), kind="stable")[:MOST].tolist():
+        yield int(numbers[process]), np.flatnonzero(place == process)
+
+
+_HIGHEST = 1 << 20
+"""Steps of records that were read: a damaged number must not ask for more than a file holds."""
+
+
+def of_records(records: Records, launch_ns: Ints) -> tuple[Bounds, Ints] | None:
+    """Give the steps that parse found, by their rows, and each row's; None where it found none.
+
+    A step begins and ends with the launches of its rows; one without is where the last ended.
+    """
+    if "step" not in records.columns:
+        return None
+    of_row = records.numpy("step", OUTSIDE)
+    of_row = np.where((of_row >= 0) & (of_row < max(_HIGHEST, records.rows)), of_row, OUTSIDE)
+    rows = np.flatnonzero(of_row != OUTSIDE)
+    if not len(rows):
+        return None
+    count = int(of_row[rows].max()) + 1
+    end = np.full(count, np.iinfo(np.int64).min)
+    np.maximum.at(end, of_row[rows], launch_ns[rows] + 1)
+    start = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(start, of_row[rows], launch_ns[rows])
+    end = np.maximum.accumulate(np.maximum(end, launch_ns[rows].min()))
+    start = np.where(start == np.iinfo(np.int64).max, end, start)
+    named = records.coded("stepRange")
+    texts = [""] * count
+    for number, text in zip(of_row[rows].tolist(), named.index[rows].tolist(), strict=True):
+        texts[number] = named.values[text] if text >= 0 else texts[number]
+    return Bounds(_origin(texts), start, end, tuple(texts)), of_row
+
+
+def _origin(texts: Sequence[str]) -> str:
+    """Say what marks steps, by the text of the last that has one."""
+    text = next(filter(None, reversed(texts)), "")
+    is_origin = text == STEP_END or text.startswith("Optimizer.")
+    return text if is_origin else f'ranges "{loop_of(text)}"'

@@ -1,0 +1,70 @@
+"""Several optimizers in one step of the loop, as a GAN has: how many of their steps make one.
+
+Every `.step()` ends a range, whichever optimizer it belongs to. Two optimizers of one class have
+the same range, but other parameters: their kernels differ in shape, or in the line that calls them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.parse.steps.step_bounds import OUTSIDE, Bounds, placed
+from pyprof.records.records import number_combinations
+
+if TYPE_CHECKING:
+    from pyprof.arrays import Ints
+    from pyprof.records.records import Coded, Records
+
+_MAX_OPTIMIZERS = 16
+_ALIKE = 0.9
+"""Share of the steps whose optimizer must be the one that stepped a round before."""
+_WHAT = ("kLongName", "grid", "sizes", "trace")
+"""What tells the kernels of one optimizer from those of another."""
+_BASE = 0x9E3779B97F4A7C15
+"""Odd, so that distinct codes have distinct products of 64 bits."""
+
+
+def whole_steps(bounds: Bounds, records: Records, launch_ns: Ints) -> Bounds:
+    """Join the steps of all optimizers that step in turn; those left over at the end are none."""
+    of_row, _ = placed(bounds, launch_ns, records.numpy("window", 0))
+    round_length = _round_length(_optimizers(records, of_row, len(bounds.start)))
+    if round_length == 1:
+        return bounds
+    last = np.arange(round_length - 1, len(bounds.start), round_length)
+    return Bounds(bounds.origin, bounds.start[last - round_length + 1], bounds.end[last])
+
+
+def _optimizers(records: Records, of_row: Ints, count: int) -> Ints:
+    """Identify the optimizer of each of `count` steps by all its kernels, in any order."""
+    direction = records.coded("dir")
+    is_optimizer = np.array([*(name == "optim" for name in direction.values), False])
+    rows = np.flatnonzero(is_optimizer.take(direction.index) & (of_row != OUTSIDE))
+    digest = np.zeros(count, np.uint64)
+    if len(rows):
+        code = number_combinations(*(_values(records.coded(name), rows) for name in _WHAT))
+        hashed = (code.astype(np.uint64) + np.uint64(1)) * np.uint64(_BASE)
+        hashed ^= hashed >> np.uint64(29)
+        np.add.at(digest, of_row[rows], hashed * hashed)
+    return digest.astype(np.int64)
+
+
+def _values(column: Coded, rows: Ints) -> Ints:
+    """Number the values of some rows; equal values may stand in a column several times."""
+    used, place = np.unique(column.index[rows], return_inverse=True)
+    numbers: dict[str, int] = {}
+    texts = (repr(column.values[index]) if index >= 0 else "" for index in used.tolist())
+    return np.array([numbers.setdefault(text, len(numbers)) for text in texts]).take(place)
+
+
+def _round_length(optimizers: Ints) -> int:
+    """Find after how many steps the same optimizer steps again; 1 if that is not clear."""
+    longest = min(_MAX_OPTIMIZERS, len(optimizers) // 2)
+    return next((n for n in range(1, longest + 1) if _repeats(optimizers, n)), 1)
+
+
+def _repeats(optimizers: Ints, length: int) -> bool:
+    """Check the second half: the first steps of an optimizer also create its state."""
+    same = optimizers[length:] == optimizers[:-length]
+    return bool(same[len(same) // 2 :].mean() >= _ALIKE)

@@ -1,0 +1,108 @@
+"""The three streams of a process, of which any may be closed, or end in a reader that went away."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import sys
+from typing import TYPE_CHECKING, BinaryIO, TextIO, cast
+
+import click
+
+from pyprof import sanitize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Buffer
+
+
+_STDERR = 2
+
+
+def prepare() -> None:
+    """Open what the shell closed (`2>&-`) on nothing, and give a process without stderr one.
+
+    Else the next file that is opened would be what libraries write their complaints to.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= _STDERR:  # it takes the lowest
+        os.set_inheritable(number, True)  # noqa: FBT003 - takes no name
+    os.close(number)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as long as the process
+
+
+def say(text: str) -> None:
+    """Tell the user something on stderr, in one line; that nobody reads it is no error."""
+    note(f"pyprof: {sanitize.message(text)}\n")
+
+
+def note(text: str) -> None:
+    """Write lines to stderr, if there is anybody to read them."""
+    on_stderr(lambda: click.echo(sanitize.multiline(sanitize.url(text)), nl=False, err=True))
+
+
+def on_stderr(write: Callable[[], object]) -> None:
+    """Write to stderr; where that fails, it and all that follows goes nowhere."""
+    try:
+        write()
+    except (OSError, ValueError):
+        silence(sys.stderr)
+
+
+def silence(stream: TextIO | None) -> None:
+    """Let a stream end in nothing: Python writes what it still holds as the process ends."""
+    try:
+        number = -1 if stream is None else stream.fileno()
+    except (OSError, ValueError):  # of a test, or closed
+        return
+    if number >= 0:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, number)
+        os.close(nothing)
+
+
+class Bar(io.TextIOBase):
+    """Stderr for a progress bar, which is not worth an error."""
+
+    def write(self, text: str) -> int:
+        """Write what the bar draws."""
+        on_stderr(lambda: sys.stderr.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Show it."""
+        on_stderr(sys.stderr.flush)
+
+    def isatty(self) -> bool:
+        """Tell whether there is anybody to see it."""
+        return terminal(sys.stderr)
+
+
+def terminal(stream: TextIO | None) -> bool:
+    """Tell whether a stream ends in a terminal."""
+    return stream is not None and not stream.closed and stream.isatty()
+
+
+def stdout() -> BinaryIO:
+    """Give stdout, which must be open, for bytes; a terminal gets none that would rule it."""
+    return cast("BinaryIO", _Terminal()) if terminal(sys.stdout) else sys.stdout.buffer
+
+
+class _Terminal(io.BufferedIOBase):
+    """Data on its way to a terminal, whatever its form."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Buffer) -> int:
+        text = self._decoder.decode(bytes(data))
+        sys.stdout.buffer.write(sanitize.multiline(text).encode())
+        return len(memoryview(data))
+
+    def flush(self) -> None:
+        sys.stdout.buffer.flush()

@@ -1,0 +1,1 @@
+"""Op calls: which one each kernel works for, and its operands."""

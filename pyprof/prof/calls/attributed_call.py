@@ -1,0 +1,79 @@
+"""The op call that kernels work for, and what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyprof import ops
+from pyprof.ops.registry import BPROP
+from pyprof.ops.work import NO_SETTING, Setting
+from pyprof.parse.ranges.range_stacks import tensors
+
+if TYPE_CHECKING:
+    from pyprof.marker import Call
+    from pyprof.ops import Cost
+    from pyprof.prof.kernels.name_hints import NameHints
+
+OWN = -1
+"""The position that stands for "no enclosing call": each kernel is a call of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenCall:
+    """The op call that kernels work for, and how to cost it."""
+
+    call: Call | None
+    """None where no text names an op; then `reason` says so."""
+    direction: str
+    dtype: str | None
+    """Stands for dtypes that the call's text does not hold."""
+    position: int
+    """Which of a row's `callIds` is the call's; OWN if none."""
+    reason: str = ""
+    output: tuple[int, ...] | None = None
+    """Shape of the call's output, where the texts tell it."""
+    setting: Setting = NO_SETTING
+
+    @property
+    def untyped(self) -> bool:
+        """Tell whether no text says of what type its tensors are."""
+        if self.call is None or self.dtype is not None:
+            return False
+        return not any(tensor.dtype for tensor in tensors(self.call))
+
+    @property
+    def gradient(self) -> bool:
+        """Tell whether it is part of a backward pass: a forward call's, or an op of its own."""
+        return self.direction == BPROP or (self.call is not None and "backward" in self.call.op)
+
+    @property
+    def shaped(self) -> bool:
+        """Tell whether the call's text holds the shape of a tensor."""
+        return self.call is not None and next(tensors(self.call), None) is not None
+
+    def cost(self, gemm_kernels: int | None = None, hints: NameHints | None = None) -> Cost:
+        """Cost the call; for a backward pass, given how many of its kernels do arithmetic.
+
+        `hints` are what the names of its kernels tell that no text does.
+        """
+        call = self.call
+        if call is None:
+            return ops.Cost(None, None, {}, self.reason)
+        dtype, setting = self.dtype, self.setting
+        if hints is not None:
+            dtype = dtype or hints.dtype
+            if hints.training is not None:
+                call = ops.with_argument(call, "training", hints.training)
+            if hints.sparse and not any(tensor.sparse for tensor in tensors(call)):
+                return ops.Cost(None, None, {}, ops.NOT_STORED)
+            setting = replace(setting, weights=hints.weights or "")
+        kernels = gemm_kernels if self.gradient else None
+        return ops.cost(
+            call,
+            self.direction,
+            gemm_kernels=kernels,
+            dtype=dtype,
+            output=self.output,
+            setting=setting,
+        )

@@ -1,0 +1,275 @@
+"""Which rows belong to one op call, by the ids of the ranges around them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.ops.registry import BPROP
+from pyprof.prof.apportion import UNKNOWN, apportion
+from pyprof.prof.calls.attributed_call import OWN, ChosenCall
+from pyprof.records.records import distinct, number_combinations
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.records.records import Records
+
+
+def number(
+    records: Records, works: list[ChosenCall], work_of: Integers, ids: Integers, computes: Mask
+) -> Integers:
+    """Number the op calls; rows of one call share its number.
+
+    `ids` are what `chosen` gives, `computes` the rows that may do their op's arithmetic.
+    """
+    if around(records) is None:
+        return _runs(records, work_of, computes)
+    own = -1 - np.arange(len(ids), dtype=np.int32)  # numbers that no id is
+    first, call = distinct(np.where(ids < 0, own, ids))
+    del own  # rows may be many
+    # Rows of one call in different surroundings work for the same: it is costed once.
+    number_of_work: dict[object, int] = {}
+    same = [
+        number_of_work.setdefault(
+            (w.call, w.direction, w.dtype, w.output, w.setting), len(number_of_work)
+        )
+        for w in works
+    ]
+    same_of_row = np.array(same, np.int64).take(work_of)
+    if (same_of_row == same_of_row[first][call]).all():
+        return call
+    return number_combinations(same_of_row, call)
+
+
+def chosen(records: Records, works: list[ChosenCall], work_of: Integers) -> Integers:
+    """Give the id of the call that each row works for; -1 for a row that is a call of its own."""
+    position = np.array([work.position for work in works], np.int32).take(work_of)
+    chosen_id = np.full(len(position), -1, np.int32)
+    if (ids := around(records)) is not None:
+        offsets, members = ids
+        chosen_id = chosen_id.astype(members.dtype, copy=False)
+        within = (position != OWN) & (position < np.diff(offsets))
+        chosen_id[within] = members[offsets[:-1][within] + position[within]]
+    return chosen_id
+
+
+def outermost(records: Records, call: Integers) -> Integers:
+    """Number the calls that rows get their op's name of: the outermost around each.
+
+    An optimizer's step is one, though each op inside is costed by itself. `call` numbers those,
+    and counts for rows in no call, and in files that do not tell which calls are around rows.
+    """
+    ids = around(records)
+    if ids is None:
+        return call
+    offsets, members = ids
+    inside = np.diff(offsets) > 0
+    number = -1 - call.astype(np.int64)  # which no id is
+    if inside.any():
+        number[inside] = np.minimum.reduceat(members, offsets[:-1][inside])
+    return distinct(number)[1]
+
+
+def around(records: Records) -> tuple[Integers, Integers] | None:
+    """Give offsets and ids of the calls around each row, ascending inward; None if unknown."""
+    column = records.held("callIds")
+    if column.null_count == len(column):
+        return None
+    return column.offsets.to_numpy(), column.values.to_numpy()
+
+
+# --- files that do not tell op calls ------------------------------------------------------------
+
+
+def _runs(records: Records, work_of: Integers, computes: NDArray[np.bool_]) -> Ints:
+    """Infer the op calls of the original's files, which do not tell them.
+
+    Kernels of one call follow each other, with the same texts and sequence numbers. Such a run is
+    one call where autograd has a node for it: each forward call takes a number of its own, and a
+    node runs once. Else calls take turns: where the names of kernels repeat, so do calls.
+    """
+    name, sequence = records.coded("kLongName").index, records.coded("seqId").index
+    parts = (records.numpy("rank"), records.numpy("tid"), sequence, records.coded("trace").index)
+    run = np.cumsum(np.any([np.diff(part, prepend=-2) for part in (work_of, *parts)], axis=0)) - 1
+    begins = np.diff(run, prepend=-1) > 0
+    first = np.flatnonzero(begins)
+    several = np.diff(first, append=len(run)) > 1
+    ends = np.append(first, len(run))[1:]
+    for start, end in np.stack([first, ends], axis=1)[several & ~_of_one_node(records)[first]]:
+        period = _period(name[start:end].tolist())
+        if 2 * period <= end - start and computes[start : start + period].any():
+            begins[start:end:period] = True
+    return np.cumsum(begins) - 1
+
+
+def _of_one_node(records: Records) -> NDArray[np.bool_]:
+    """Tell which rows belong to a node of autograd: a backward one, or the forward call it is for.
+
+    Ops that have no node write the number of the next op that has one: the last kernels of the
+    forward pass with a number are those of the op that took it.
+    """
+    sequence = records.coded("seqId")
+    has_seq = np.array([*(bool(value) for value in sequence.values), False]).take(sequence.index)
+    kind = records.coded("dir")
+    backward = np.array([*(value == BPROP for value in kind.values), False]).take(kind.index)
+    numbered = sequence.index + 1
+    has_node = np.zeros(len(sequence.values) + 1, bool)
+    has_node[numbered[backward & has_seq]] = True
+    work = number_combinations(numbered, records.coded("marker").index, records.templates().index)
+    last = np.full(len(has_node), -1)
+    forward = np.flatnonzero(has_seq & ~backward)
+    last[numbered[forward]] = work[forward]  # the last assignment stays
+    took = has_node[numbered] & (last[numbered] == work)
+    return np.asarray(has_seq & (backward | took))
+
+
+def _period(names: list[int]) -> int:
+    """Give after how many names they repeat, up to the last; how many there are if they do not."""
+    border = [0] * len(names)  # Knuth, Morris, Pratt: the longest start that is an end as well
+    for at in range(1, len(names)):
+        length = border[at - 1]
+        while length and names[at] != names[length]:
+            length = border[length - 1]
+        border[at] = length + (names[at] == names[length])
+    return len(names) - border[-1]
+
+
+# Products inside products: what an inner op call is charged, the call around it is not.
+#
+# `aten::cudnn_convolution_backward` of old torch computes both gradients, and the op that it calls
+# for one of them has a cost of its own; the kernels of the other fall to the outer call. Only
+# products are looked at: their arithmetic is that of the call around them, while a copy or a bias
+# inside a convolution comes on top of it.
+
+
+def nested_products(
+    offsets: Integers,
+    members: Integers,
+    chosen: Integers,
+    call: Integers,
+    product: NDArray[np.bool_],
+) -> Ints:
+    """Find (inner call, outer call) where both are charged products. Shape (n, 2).
+
+    `members[offsets[i]:offsets[i + 1]]` are the ids of the calls around row i, ascending inward;
+    `chosen` is the one that it works for, -1 if none; `call` its number.
+    """
+    charged = product & (chosen >= 0)
+    within = np.repeat(np.where(charged, chosen, -1), np.diff(offsets))
+    outer = np.flatnonzero(members < within)
+    del within  # which is as long as `members`
+    ids, first = np.unique(chosen[charged], return_index=True)
+    outer = outer[np.isin(members[outer], ids)]
+    if not len(outer):
+        return np.zeros((0, 2), np.int64)
+    number = call[np.flatnonzero(charged)[first]]
+    # The nearest outer one is the last of a row's: it is charged less by those around it in turn.
+    rows, around = np.searchsorted(offsets, outer, "right") - 1, members[outer]
+    nearest = np.append(rows[1:] != rows[:-1], [True])
+    pairs = np.stack([call[rows[nearest]], number[np.searchsorted(ids, around[nearest])]], axis=1)
+    return np.unique(pairs, axis=0)
+
+
+def without_inner(total: Ints, call: Integers, pairs: Ints) -> Ints:
+    """Take from each outer call's total those of the calls inside it; never below 0.
+
+    UNKNOWN where that of a call inside is not known: then how much is left is not known either.
+    """
+    if not len(pairs):
+        return total
+    total_of = _by_call(total, call)
+    inner, outer = pairs.T
+    less = np.zeros_like(total_of)
+    np.add.at(less, outer, np.maximum(total_of[inner], 0))
+    left = np.where(total == UNKNOWN, UNKNOWN, np.maximum(total - less[call], 0))
+    return np.where(unknown_inside(total, call, pairs) >= 0, UNKNOWN, left)
+
+
+def unknown_inside(total: Ints, call: Integers, pairs: Ints) -> Ints:
+    """Give, for each row, a call inside its own whose total is not known; -1 for none."""
+    total_of = _by_call(total, call)
+    inner, outer = pairs[total_of[pairs[:, 0]] == UNKNOWN].T
+    inner_call = np.full_like(total_of, -1)
+    inner_call[outer] = inner
+    return inner_call[call]
+
+
+def tell_inside(reason_of: Integers, total: Ints, call: Integers, pairs: Ints, offset: int) -> None:
+    """Point rows that are unknown for a call inside theirs to its reason, `offset` further on."""
+    inner = unknown_inside(total, call, pairs)
+    rows = (inner >= 0) & (total != UNKNOWN)
+    reason_of[rows] = offset + _by_call(reason_of, call)[inner[rows]] % offset
+
+
+def _by_call(total: Integers, call: Integers) -> Ints:
+    total_of = np.full(int(call.max(initial=-1)) + 1, UNKNOWN)
+    total_of[call] = total
+    return total_of
+
+
+# Parts of an op's bytes that another kernel than its own moves: charged to that, and once.
+#
+# The gradient of a loss or of an embedding is as large as its input. A fill or memset writes zeros
+# there, and the op's own kernel touches but a few elements: with the whole gradient it would seem
+# to be many times faster than memory.
+#
+# A product's bias may be copied into the result before, added to it behind, or its gradient summed
+# by a kernel of its own. That moves the bias and what it is added to or is the sum of.
+
+
+SPARSE = frozenset({"loss", "index", "embedding"})
+"""Families whose gradients' kernels may leave most of a result as a fill before them wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FillCosts:
+    """Rows that fill memory, and rows that may rely on it. All arrays: one a row."""
+
+    call: Integers
+    """Number of the op call that a row works for."""
+    part: Ints
+    """Bytes that a fill writes of the call's, or the kernel of its bias moves."""
+    weight: Ints
+    """A row's part in the cost of its call, where there can be such a kernel; else 0."""
+    own: Mask
+    """Memsets, and kernels of an op that fills: they have bytes of their own."""
+    helps: Ints
+    """Weight of the kernels that do so for such a call without an op of their own."""
+
+    def charge(
+        self, total: Ints, moved: Ints, chosen: Integers, ids: tuple[Integers, Integers] | None
+    ) -> Ints:
+        """Give `moved`, bytes a row, with each part charged once: to its fill, or bias's kernel.
+
+        `total` are the bytes of each row's call; `ids` the offsets and ids of the calls around
+        each row, ascending inward, of which it works for `chosen`, -1 for none.
+        """
+        filled_call, helped = np.zeros((2, int(self.call.max(initial=-1)) + 1), bool)
+        if ids is not None:
+            filled_call[self._filled(*ids, chosen, moved)] = True
+        helped[self.call[self.helps > 0]] = True
+        helped &= ~filled_call
+        rows = (self.weight > 0) & (filled_call | helped)[self.call] & (total != UNKNOWN)
+        if not rows.any():
+            return moved
+        part = np.minimum(self.part, np.maximum(total, 0))
+        rest = apportion(total - part, self.weight, self.call)
+        filled = apportion(part, self.helps, self.call)
+        moved = np.where(rows, rest, moved)
+        return np.where((self.helps > 0) & helped[self.call] & (total != UNKNOWN), filled, moved)
+
+    def _filled(self, offsets: Integers, members: Integers, chosen: Integers, moved: Ints) -> Ints:
+        """Give the numbers of the calls with a fill inside that is as large as their result."""
+        row = np.flatnonzero(self.weight > 0)
+        works, first = np.unique(chosen[row], return_index=True)
+        row = row[first]
+        around = np.flatnonzero(np.repeat(self.own & (chosen >= 0), np.diff(offsets)))
+        place = np.searchsorted(works, members[around])
+        is_work = np.append(works, UNKNOWN)[place] == members[around]
+        inside, outer = around[is_work], row[place[is_work]]
+        owner = np.searchsorted(offsets, inside, "right") - 1
+        return np.asarray(self.call[outer[self.part[outer] == moved[owner]]])

@@ -1,0 +1,237 @@
+"""Which op call a kernel works for: chosen once per distinct set of texts around kernels.
+
+It is the deepest enclosing call whose op has a formula that can say something. A kernel of the
+backward pass works for the op that PyTorch called there (`aten::mm` inside AddmmBackward0), else
+for the backward of its forward call.
+
+On the CPU it is the outermost such call: what is a kernel on the GPU is there an op inside of ops,
+so that a call and the ops that it is made of would both be charged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyprof import marker, ops
+from pyprof.marker import Kind, Tensor
+from pyprof.ops.registry import BPROP, FPROP
+from pyprof.parse.autograd.backward_nodes import is_node
+from pyprof.parse.ranges.range_stacks import tensors
+from pyprof.prof.calls import functorch
+from pyprof.prof.calls.attributed_call import OWN, ChosenCall
+from pyprof.prof.calls.operands import stored, with_itself, with_repeats, with_stored
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyprof.marker import Call
+    from pyprof.prof.kernels.kernel_context import KernelContext
+
+
+# --- choosing -----------------------------------------------------------------------------------
+
+
+class Considered(NamedTuple):
+    """An enclosing call that may be what kernels work for."""
+
+    work: ChosenCall
+    has_formula: bool
+    usable: bool
+    """Whether its formula can say something; the first such call is the choice."""
+    reason: str
+    """Why it cannot."""
+
+
+def consider(context: KernelContext) -> Iterator[Considered]:
+    """Go through the enclosing calls in the order of preference, up to the first usable one."""
+    for work in (_cpu_candidates if context.on_cpu else _gpu_candidates)(context):
+        if work.call is None or not ops.known(work.call):
+            reason = "its text contains no op" if work.call is None else "no formula"
+            yield Considered(work, has_formula=False, usable=False, reason=reason)
+            continue
+        cost = work.cost()
+        usable = cost.flops is not None or cost.bytes is not None
+        yield Considered(work, has_formula=True, usable=usable, reason=cost.reason)
+        if usable:
+            return
+
+
+def choose(context: KernelContext) -> ChosenCall:
+    """Choose the op call that kernels in this context work for."""
+    if stopped := _own_stopped(context):
+        return stopped
+    considered = [each for each in consider(context) if each.has_formula]
+    if not considered:
+        return _unknown(context)
+    if considered[-1].usable:
+        return considered[-1].work
+    return replace(considered[0].work, reason=considered[0].reason, output=None)
+
+
+def _unknown(context: KernelContext) -> ChosenCall:
+    for work in _candidates(context):
+        if work.call is not None and work.call.op:
+            return ChosenCall(
+                None, work.direction, None, work.position, f"unknown op {work.call.op}"
+            )
+    return ChosenCall(None, FPROP, None, OWN, _unmarked(context))
+
+
+def _unmarked(context: KernelContext) -> str:
+    """Say why nothing is known of work for which no op was recorded."""
+    if context.replayed:
+        return UNSEEN
+    return "only ranges, no op" if context.in_range else "no marker"
+
+
+UNSEEN = (
+    "in a CUDA graph, and no marker of its capture was recorded: call pyprof.init() and start "
+    "profiling before the graph is captured (nsys: with --cuda-graph-trace=node)"
+)
+"""Why nothing is known of what a graph replays."""
+
+
+def own_flops(context: KernelContext) -> int | None:
+    """Give the FLOPs of the innermost op alone, None where they are not known."""
+    work = None if _own_stopped(context) else next(_candidates(context), None)
+    if work is None or work.call is None or work.direction == BPROP or not ops.known(work.call):
+        return None
+    return work.cost().flops
+
+
+def _gpu_candidates(context: KernelContext) -> Iterator[ChosenCall]:
+    """Give the enclosing calls, the deepest first; in a backward pass, then the forward's."""
+    candidates = [*_candidates(context)]
+    own = [work.call for work in candidates if work.direction == FPROP]
+    if (functorch_call := functorch.innermost(own)) is not None and functorch_call[0] == 0:
+        yield replace(candidates.pop(0), call=functorch_call[1])
+    yield from candidates
+
+
+def _cpu_candidates(context: KernelContext) -> list[ChosenCall]:
+    """Give the enclosing calls, the outermost first; in a backward pass, then the forward's.
+
+    Of the forward's, that counts to which the node belongs, with what called it from Python: an op
+    around other ops may have several nodes.
+    """
+    candidates = list(_candidates(context))
+    own = [work for work in candidates if work.direction == FPROP]
+    back = (work for work in candidates if work.direction == BPROP)
+    nodes_own = islice(back, 1 if len(context.fwd_seqs) > 1 else 2)
+    return [*_outermost(own, context.texts), *nodes_own]
+
+
+STOPPED = "stopped: gradient checkpointing needed no more than what ran before it"
+
+
+def _outermost(calls: Sequence[ChosenCall], texts: Sequence[str]) -> list[ChosenCall]:
+    """Choose among the calls around a row, the deepest first, which stand at positions of `texts`.
+
+    Given back are those that may be charged, the outermost first. Not those that were left before
+    they ran to the end, nor those on a tensor of functorch: they hide the sizes of a batch, and may
+    stand for several ops. What it calls shows all.
+    """
+    ran = [*takewhile(lambda work: not _stopped(texts[work.position]), calls)]
+    functorch_call = functorch.innermost([work.call for work in ran])
+    if functorch_call is not None:
+        place, call = functorch_call
+        ran = [*ran[:place], replace(ran[place], call=call)]
+    return ran[::-1]
+
+
+def _stopped(text: str) -> bool:
+    """Tell whether a text is of an op that began and never ran to its end."""
+    return text.endswith(marker.STOPPED) and marker.decode_seq(text).stopped
+
+
+def _own_stopped(context: KernelContext) -> ChosenCall | None:
+    """Give what says that the op of a row on the CPU never ran; None where it did."""
+    texts = context.texts
+    place = (context.order or range(len(texts)))[-1] if texts else OWN
+    if not context.on_cpu or place == OWN or not _stopped(texts[place]):
+        return None
+    return ChosenCall(None, FPROP, None, place, STOPPED)
+
+
+def _candidates(context: KernelContext) -> Iterator[ChosenCall]:
+    """Give the enclosing calls, the deepest first; in a backward pass, then the forward's."""
+    dtype = _dtype(context)
+    texts = context.texts
+    order = context.order or tuple(range(len(texts)))
+    node = _node(texts, order)
+    inward = [None, *(texts[place] for place in order)]
+    sparse_tensors = stored(map(_call, context.markers))
+    for around, place in zip(reversed(inward[:-1]), reversed(order), strict=True):
+        if place == node:
+            break  # what is around a backward node is not what it computes
+        call = with_stored(_call(texts[place]), sparse_tensors)
+        if call is not None and node is not None:
+            call = with_repeats(call, marker.decode_seq(texts[node]))
+        if call is not None and around is not None:
+            call = with_itself(call, _call(around))
+        lacking = _lacking(call, dtype)
+        output = context.result if place == order[-1] else None
+        output = output or _told_around(call, around)
+        yield ChosenCall(call, FPROP, lacking, place, output=output, setting=context.setting)
+    if context.backward:
+        output = _node_sizes(texts[node]) if node is not None else None
+        position = node if node is not None else OWN
+        for text in (*reversed(context.fwd_seqs), *reversed(context.fwd_markers)):
+            call = _call(text)
+            lacking = _lacking(call, dtype)
+            yield ChosenCall(call, BPROP, lacking, position, output=output, setting=context.setting)
+
+
+def _lacking(call: Call | None, dtype: str | None) -> str | None:
+    """Give the dtype where a tensor of the call lacks one, or it has no tensors."""
+    dtypes = [tensor.dtype for tensor in tensors(call)] if call is not None else []
+    return None if dtypes and all(dtypes) else dtype
+
+
+def node_output(context: KernelContext) -> tuple[int, ...] | None:
+    """Give the shape of the forward's result, where the texts have the backward node's gradient."""
+    if not context.backward:
+        return None
+    texts = context.texts
+    node = _node(texts, context.order or tuple(range(len(texts))))
+    return _node_sizes(texts[node]) if node is not None else None
+
+
+def _node(texts: Sequence[str], order: Sequence[int]) -> int | None:
+    return next((place for place in reversed(order) if _is_node(texts[place])), None)
+
+
+def _told_around(call: Call | None, text: str | None) -> tuple[int, ...] | None:
+    """Give the shape of a call's result, where the text around the call tells it."""
+    around = _call(text) if call is not None and text is not None else None
+    return ops.result_shape(call, around) if call is not None and around is not None else None
+
+
+def _is_node(text: str) -> bool:
+    return marker.classify(text) == Kind.SEQ and is_node(text)
+
+
+def _node_sizes(text: str) -> tuple[int, ...] | None:
+    """Give the shape of a backward node's incoming gradient: that of the forward's output."""
+    call = marker.decode_seq(text).call
+    gradient = call.args[0] if call and len(call.args) == 1 else None
+    return gradient.shape if isinstance(gradient, Tensor) else None
+
+
+def _call(text: str) -> Call | None:
+    if marker.classify(text) == Kind.OP:
+        return marker.decode_op(text)
+    return marker.decode_seq(text).call
+
+
+def _dtype(context: KernelContext) -> str | None:
+    """Give the dtype of the op, where the texts around it agree on one."""
+    for texts in (context.markers, context.fwd_markers, context.seqs, context.fwd_seqs):
+        for text in reversed(texts):
+            call = _call(text)
+            dtypes = {tensor.dtype for tensor in tensors(call) if tensor.dtype} if call else set()
+            if dtypes:
+                return dtypes.pop() if len(dtypes) == 1 else None
+    return None

@@ -1,0 +1,1 @@
+"""The columns of a report, and how their values are made."""

@@ -1,0 +1,143 @@
+"""Values of columns as Arrow arrays, one a row: texts as dictionaries, null where unknown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof.parse.ranges import range_stacks
+from pyprof.prof.apportion import UNKNOWN
+from pyprof.prof.families import family
+from pyprof.prof.kernels.counters import rounded, with_counters
+from pyprof.prof.op_names import op_name
+from pyprof.records.records import Coded, combinations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyprof.arrays import Floats, Integers, Ints, Mask
+    from pyprof.prof.costs import Costs
+    from pyprof.prof.table import Table
+    from pyprof.records.records import Records
+
+# --- numbers ------------------------------------------------------------------------------------
+
+
+def row_numbers(records: Records) -> pa.Array:
+    """Number the rows from 1."""
+    return pa.array(np.arange(1, records.rows + 1))
+
+
+def integers(values: Integers) -> pa.Array:
+    """Give numbers, all of which are known."""
+    return pa.array(values.astype(np.int64, copy=False))
+
+
+def null_if_unknown(values: Ints) -> pa.Array:
+    """Give numbers with null for UNKNOWN."""
+    return pa.array(values, mask=values == UNKNOWN)
+
+
+def floats(values: Floats) -> pa.Array:
+    """Give numbers with null for what is not finite."""
+    return pa.array(values, mask=~np.isfinite(values))
+
+
+def rounded_integers(values: Floats) -> pa.Array:
+    """Give numbers, rounded, with null for what is not finite."""
+    return pa.array(rounded(values), mask=~np.isfinite(values))
+
+
+def or_else(values: Floats, others: Floats) -> Floats:
+    """Give the first numbers where they are finite, else the others."""
+    return np.where(np.isfinite(values), values, others)
+
+
+def standard_errors(table: Table, *counters: str) -> pa.Array:
+    """Give the standard error, in percent, of the first counter that has values, or the last."""
+    measured = (name for name in counters if np.isfinite(table.measured.values(name)).any())
+    name = next(measured, counters[-1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return floats(100 * table.measured.values(f"{name}_err") / table.measured.values(name))
+
+
+# --- texts --------------------------------------------------------------------------------------
+
+
+def spelt(coded: Coded, spell: Callable[..., str | None]) -> pa.Array:
+    """Spell each distinct value once; a null stays null."""
+    spelt = [spell(value) if value is not None else None for value in coded.values]
+    return Coded(coded.index, spelt).numbered()
+
+
+def spelt_lists(lists: pa.Array) -> pa.Array:
+    """Spell lists of numbers with commas; null for none."""
+    flat = lists.values.cast(pa.string())
+    spelt = pc.binary_join(pa.ListArray.from_arrays(lists.offsets, flat, mask=lists.is_null()), ",")
+    return pc.if_else(pc.equal(spelt, ""), None, spelt)
+
+
+def commas(numbers: Sequence[int]) -> str | None:
+    """Spell numbers with commas; None for none."""
+    return ",".join(map(str, numbers)) or None
+
+
+def outermost_module(names: Sequence[str]) -> str | None:
+    """Give the outermost module; records have `na` where there is none, as the original wrote."""
+    return names[0] if names and names[0] != "na" else None
+
+
+def user_line(frames: Sequence[str]) -> str | None:
+    """Give the innermost line of a stack that is the user's."""
+    return range_stacks.user_line(tuple(frames))
+
+
+_BIAS_FAMILIES = {"pointwise", "reduction"}
+
+
+def ops(table: Table) -> pa.Array:
+    """Name the op that was called; `bias` for the bias of a linear."""
+    mods, ops = table.own_or_forward("mod"), table.own_or_forward("op")
+    first, index = combinations(mods.index, ops.index)
+    pairs = ((mods.at(row), ops.at(row)) for row in first.tolist())
+    names = [op_name(mod[0] if mod else None, op[0]) if op else None for mod, op in pairs]
+    linear = np.array([name == "linear" for name in names], bool)[index]
+    index = np.where(linear & _is_bias(table), len(names), index)
+    return Coded(index, [*names, "bias"]).numbered()
+
+
+def _is_bias(table: Table) -> Mask:
+    """Tell which rows work for an element-wise op or a sum, inside whatever was called."""
+    costs = table.costs
+    bias = np.array([family(work) in _BIAS_FAMILIES for work in costs.work], bool)
+    return bias[costs.work_of]
+
+
+def params(costs: Costs) -> pa.Array:
+    """Spell what the cost of each row's op call was computed from."""
+    texts = ["".join(f"{key}={_compact(value)}," for key, value in params.items()) or None
+             for params in costs.params]  # fmt: skip
+    return Coded(costs.params_of, texts).numbered()
+
+
+def _compact(value: object) -> str:
+    return str(value).replace(" ", "")
+
+
+def tensor_cores(table: Table) -> pa.Array:
+    """Say whether each row used Tensor Cores, by the name of its kernel."""
+    number, judged = table.judged
+    return Coded(number, [entry.tc.value for entry in judged]).numbered()
+
+
+def via(table: Table) -> pa.Array:
+    """Say how each row's op was found."""
+    return with_counters(table.records.coded("via"), table.measured).numbered()
+
+
+def measured_by(table: Table) -> pa.Array:
+    """Say what measured each row."""
+    return Coded(table.measured.coded.index, table.measured.source[:-1]).numbered()

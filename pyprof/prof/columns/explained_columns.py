@@ -1,0 +1,202 @@
+"""Columns that explain others: idle time, queueing, peaks and reasons."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.gpu.eligible import FAMILIES, eligible
+from pyprof.prof.families import family
+from pyprof.records.records import Coded, combinations
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from pyprof.prof.calls.attributed_call import ChosenCall
+    from pyprof.prof.table import Judgement, Table
+    from pyprof.records.records import Records
+
+
+def idle_before(records: Records) -> pa.Array:
+    """Give how long each row's process had left its device idle before it, ns.
+
+    Null for the first row of a process on a device, in each window of the capture.
+    """
+    if "start" not in records.columns:
+        return pa.nulls(records.rows, pa.int64())
+    start, end = records.numpy("start"), records.numpy("end")
+    gap = np.full(records.rows, -1)
+    # Two processes may share a device or each call another one device 0: keep them apart.
+    keys = [records.numpy(name) for name in ("window", "device", "pid")]
+    order = np.lexsort((start, *keys))
+    changed = np.any([np.diff(key[order]) != 0 for key in keys], axis=0)
+    for rows in np.split(order, np.flatnonzero(changed) + 1):
+        busy_until = np.maximum.accumulate(end[rows])
+        gap[rows[1:]] = np.maximum(start[rows[1:]] - busy_until[:-1], 0)
+    return pa.array(gap, mask=(gap < 0) | np.asarray(records.arrow("start").is_null()))
+
+
+def queued(records: Records) -> pa.Array:
+    """Give the time from each row's launching call to its start, ns; null without a call."""
+    if "launch" not in records.columns:
+        return pa.nulls(records.rows, pa.int64())
+    launch = records.arrow("launch")
+    has_call = np.asarray(pc.fill_null(pc.list_value_length(launch), 0)) > 0
+    called = np.zeros(records.rows, np.int64)
+    called[has_call] = np.asarray(launch.values)[np.asarray(launch.offsets)[:-1][has_call]]
+    return pc.subtract(records.arrow("start"), pa.array(called, mask=~has_call))
+
+
+def peaks(table: Table) -> pa.Array:
+    """Name the peak of each row that limits it: of FLOP/s or of bandwidth."""
+    number, judged = table.judged
+    flops = [_label(entry.flops_peak) for entry in judged]
+    memory = [_label(entry.bandwidth_peak) for entry in judged]
+    nearer = np.where(table.roofline.compute, number, len(flops) + number)
+    placed = np.isfinite(table.roofline.share)
+    return Coded(np.where(placed, nearer, -1), [*flops, *memory]).numbered()
+
+
+def _label(rate: object) -> str | None:
+    return getattr(rate, "label", None)
+
+
+def reasons(table: Table) -> pa.Array:
+    """Say why a row's time or cost is not known; else how its Tensor Core use was decided.
+
+    Before it stands what is known of a row that ran faster than its device can.
+    """
+    costs, (number, judged) = table.costs, table.judged
+    reason = _first(
+        _where(~table.timed, _UNTIMED),
+        _where(costs.tried, _TRIED),
+        _where(costs.helper, "helper: serves the op's other kernels"),
+        Coded(costs.reason_of, costs.reason),
+        Coded(costs.params_of, costs.via),
+        _unused(table),
+        Coded(number, [_verdict(entry) for entry in judged]),
+    )
+    above = above_peak(table)
+    first, both = combinations(above.index, reason.index)
+    pairs = [(above.index[row], reason.index[row]) for row in first.tolist()]
+    spelt = ["; ".join(text for text in (_at(above, a), _at(reason, b)) if text) for a, b in pairs]
+    return Coded(both, [text or None for text in spelt]).numbered()
+
+
+def _at(column: Coded, place: int) -> str | None:
+    return column.values[place] if place >= 0 else None
+
+
+def _where(rows: NDArray[np.bool_], text: str) -> Coded:
+    return Coded(np.where(rows, 0, -1), [text])
+
+
+def _first(*columns: Coded) -> Coded:
+    """Give, for each row, the text of the first column that has one."""
+    index = np.full(len(columns[0]), -1)
+    values: list[str | None] = []
+    for column in reversed(columns):
+        says = np.array([*(bool(text) for text in column.values), False]).take(column.index)
+        index = np.where(says, len(values) + column.index, index)
+        values += column.values
+    return Coded(index, values)
+
+
+def above_peak(table: Table, share: float = 1) -> Coded:
+    """Say what may be wrong with rows above a share of their roof; null for the others."""
+    rates, kind = table.roofline, table.records.coded("kind")
+    fills = np.array([*(value == schema.KINDS[schema.MEMSET] for value in kind.values), False])
+    chosen = [fills[kind.index], rates.compute & _transformed(table), rates.compute]
+    cause = np.select(chosen, [0, 1, 2], 3)
+    return Coded(np.where(rates.share > share, cause, -1), [*_ABOVE])
+
+
+def _transformed(table: Table) -> NDArray[np.bool_]:
+    """Tell which rows belong to an op call that transforms its data to multiply less often."""
+    name, call = table.records.coded("kLongName"), table.costs.call
+    transforms = np.array([bool(_TRANSFORMS.search(text)) for text in name.values], bool)
+    return np.isin(call, call[transforms[name.index]])
+
+
+_TRANSFORMS = re.compile(r"winograd|Sp3AsmConv|fft\dd_|fft_[rc]2[rc]", re.IGNORECASE)
+
+_UNTIMED = "no time: its recorded start and end are impossible"
+_TRIED = "trial: cuDNN's benchmark tried it and chose another, which ran after it"
+
+ABOVE = "above peak: "
+_ABOVE = (
+    f"{ABOVE}fills can be compressed in memory, or go on after the recorded time",
+    f"{ABOVE}by Winograd or FFT, which needs fewer FLOPs than the counted definition",
+    f"{ABOVE}its FLOPs, its type or the clock is not what it seems",
+    f"{ABOVE}faster than DRAM: its data was in cache, or its cost is too high",
+)
+
+
+def _verdict(judgement: Judgement) -> str | None:
+    if judgement.over_link:
+        return "link: limited by PCIe or NVLink, whose speed is not in the capture"
+    return judgement.tc.rule if judgement.tc.value != "-" else None
+
+
+def _unused(table: Table) -> Coded:
+    """Say why matrix products ran without Tensor Cores, or slower than they could."""
+    costs, (number, judged) = table.costs, table.judged
+    first, index = combinations(costs.params_of, number)
+    gpu = table.records.coded("gpu")
+    names = [*gpu.values, None]
+    reasons = [
+        _eligible(
+            table,
+            costs.work[costs.work_of[row]],
+            costs.params_of[row],
+            judged[number[row]],
+            names[gpu.index[row]],
+        )
+        for row in first.tolist()
+    ]
+    return Coded(index, reasons)
+
+
+def _eligible(
+    table: Table, work: ChosenCall, params: int, judgement: Judgement, gpu: str | None
+) -> str | None:
+    kind = family(work)
+    if kind not in FAMILIES or judgement.tc.value == "-":
+        return None
+    sizes, groups = _product(kind, table.costs.params[params])
+    return eligible(
+        kind,
+        judgement.tc.value,
+        dtype=judgement.dtype,
+        cc=table.device_of(gpu).cuda_cc,
+        sizes=sizes,
+        groups=groups,
+    )
+
+
+_Sizes = tuple[int | None, int | None, int | None]
+
+
+def _product(kind: str, params: Mapping[str, object]) -> tuple[_Sizes, int]:
+    """Give M, N and K of the matrix product that an op is, and its groups; None for unknown.
+
+    A convolution's N is its batch, and its K the output channels: they mean other things here.
+    """
+    sizes = {name: value for name, value in params.items() if isinstance(value, int)}
+    if kind == "gemm":
+        return (sizes.get("M"), sizes.get("N"), sizes.get("K")), 1
+    if kind != "conv":
+        return (None, None, None), 1
+    groups = sizes.get("g", 1)
+    positions = [sizes[name] for name in "NOPQ" if name in sizes]
+    m = math.prod(positions) if "Q" in sizes and "N" in sizes else None
+    n, k = (sizes[name] // groups if name in sizes else None for name in "KC")
+    return (m, n, k), groups

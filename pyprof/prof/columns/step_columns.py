@@ -1,0 +1,36 @@
+"""Columns of steps: which one each row is of, and what part of the work that is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from pyprof.prof.step_rows import OUTSIDE, PARTS
+from pyprof.records.records import Coded
+
+if TYPE_CHECKING:
+    from pyprof.prof.table import Table
+
+
+def numbers(table: Table) -> pa.Array:
+    """Give the step of each row; null outside of all, and where steps were not looked for."""
+    if table.steps is None:
+        return pa.nulls(table.records.rows, pa.int64())
+    of_row = table.steps.of_row
+    return pa.array(of_row, mask=of_row == OUTSIDE)
+
+
+def phases(table: Table) -> Coded:
+    """Give the phase of the step that a row is in; else the part of a training step, if known."""
+    direction = table.records.coded("dir")
+    parts = [PARTS.get(name or "") for name in direction.values]
+    own = Coded(direction.index, parts)
+    if table.steps is None or not any(table.steps.phases):
+        return own
+    known = [phase or None for phase in table.steps.phases]
+    says = np.array([*(phase is not None for phase in known), False])
+    of_row = np.where(table.steps.of_row < len(known), table.steps.of_row, OUTSIDE)
+    index = np.where(says[of_row], len(parts) + of_row, own.index)
+    return Coded(index, [*parts, *known])

@@ -1,0 +1,1 @@
+"""What is known of each kernel: its family, occupancy and hardware counters."""

@@ -1,0 +1,93 @@
+"""cuDNN's benchmark: the kernels that a convolution's first call tries before it chooses.
+
+With torch.backends.cudnn.benchmark the first call of each shape runs every algorithm, and then the
+fastest once more for the result; later calls run that alone. By name the trials are convolutions
+like the chosen one, but they add nothing to the result, so that no FLOPs belong to them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.records.records import number_combinations
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.records.records import Records
+
+
+LEAST = 2
+"""Convolution kernels that a call must have beyond those of later calls: fewer may be help."""
+
+
+def autotuning_trials(
+    records: Records, work_of: Integers, call: Integers, conv: Mask, computes: Mask
+) -> Mask:
+    """Tell which rows were only tried.
+
+    `conv` are the kernels of convolutions, `computes` those that could do their arithmetic. A call
+    is a benchmark when the last call of the same op text on the same device runs fewer kernels,
+    all of which this one ran too, in this order, after at least LEAST others that could compute,
+    one of them by another name. Without a later call to compare with, nothing is a trial. Rows
+    are in the order in which they ran.
+    """
+    is_trial = np.zeros(len(call), bool)
+    name = records.coded("kLongName").index
+    for rows, model in _candidates(records, work_of, call, conv):
+        last_run = _last_run(name[rows].tolist(), name[model].tolist())
+        if last_run is None:
+            continue
+        rest = np.delete(rows, last_run)
+        able = rest[computes[rest]]
+        if len(able) >= LEAST and np.setdiff1d(name[able], name[model]).size:
+            is_trial[rest] = True
+    return is_trial
+
+
+def _candidates(
+    records: Records, work_of: Integers, call: Integers, conv: Mask
+) -> list[tuple[Ints, Ints]]:
+    """Give the rows of each call that runs more kernels than the last of its kind, with its."""
+    chosen = np.flatnonzero(conv)
+    if not len(chosen):
+        return []
+    chosen = chosen[np.argsort(call[chosen], kind="stable")]
+    first = np.flatnonzero(np.diff(call[chosen], prepend=-1))
+    count = np.diff(first, append=len(chosen))
+    begins = chosen[first]
+    kind = _kinds(records, work_of, begins)
+    order = np.lexsort((begins, kind))
+    last_of_kind = np.flatnonzero(np.diff(kind[order], append=-1))
+    last = order[last_of_kind[np.searchsorted(kind[order][last_of_kind], kind)]]
+    more = np.flatnonzero((count >= count[last] + LEAST) & (begins < begins[last]))
+    return [
+        (_rows(chosen, first, count, place), _rows(chosen, first, count, int(last[place])))
+        for place in more.tolist()
+    ]
+
+
+def _kinds(records: Records, work_of: Integers, rows: Ints) -> Integers:
+    """Number rows by op call text, process and device."""
+    return number_combinations(
+        work_of[rows], records.numpy("pid")[rows], records.numpy("device")[rows]
+    )
+
+
+def _rows(chosen: Ints, first: Ints, count: Ints, place: int) -> Ints:
+    return chosen[first[place] : first[place] + count[place]]
+
+
+def _last_run(names: Sequence[int], model: Sequence[int]) -> list[int] | None:
+    """Find the last places in `names` that hold `model` in its order; None where there are none."""
+    positions: list[int] = []
+    place = len(names)
+    for wanted in reversed(model):
+        place = next((at for at in range(place - 1, -1, -1) if names[at] == wanted), -1)
+        if place < 0:
+            return None
+        positions.append(place)
+    return positions

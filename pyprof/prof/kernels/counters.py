@@ -1,0 +1,120 @@
+"""What hardware counters measured of each row, as the source or `--counters` tells it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyprof import schema
+from pyprof.parse.counters.counters_json import entry
+from pyprof.records.records import Coded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.records.records import Records
+
+SAMPLES, NCU, ARGS = "samples", "ncu", "args"
+"""Sources whose clock is that of the capture: an isolated run joined to one is not."""
+
+_TEXT = "source"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Counters by row; NaN where one was not measured."""
+
+    coded: Coded
+    """Distinct texts of counters, as `schema.COUNTERS` has them."""
+
+    @cached_property
+    def _entries(self) -> list[Mapping[str, Any]]:
+        return [entry(text) for text in self.coded.values]
+
+    @property
+    def any(self) -> bool:
+        """Whether anything was measured."""
+        return any(self._entries)
+
+    @cached_property
+    def source(self) -> list[str | None]:
+        """The source of each distinct entry; None for no row's, which is last."""
+        sources = [entry.get(_TEXT) for entry in self._entries]
+        return [*(text if isinstance(text, str) else None for text in sources), None]
+
+    def from_sources(self, *sources: str) -> Mask:
+        """Tell which rows were measured by one of these."""
+        return np.array([source in sources for source in self.source], bool).take(self.coded.index)
+
+    def values(self, name: str) -> Floats:
+        """Give a counter of each row."""
+        if name.removesuffix("_err") not in schema.COUNTERS:
+            raise KeyError(name)
+        values = [_number(entry.get(name)) for entry in self._entries]
+        return np.array([*values, math.nan], np.float64).take(self.coded.index)
+
+    @cached_property
+    def tensor_cores(self) -> Floats:
+        """1 where Tensor Cores ran, 0 where they did not, NaN where counters do not tell.
+
+        Some GPUs count FMAs of pairs of halves with them: a warp's is one instruction, of at most
+        32 threads.
+        """
+        insts, halves, share = (
+            self.values(name) for name in ("tensor_insts", "half_fmas", "tensor_pct")
+        )
+        halves = np.nan_to_num(halves)
+        by_insts = np.select(
+            [insts == 0, insts > halves, insts == np.ceil(halves / 32)], [0.0, 1.0, 0.0], math.nan
+        )
+        by_share = np.select([share == 0, share >= _SURE_PCT], [0.0, 1.0], math.nan)
+        return np.where(np.isnan(insts), by_share, by_insts)
+
+
+_SURE_PCT = 1.0
+"""From this activity of Tensor Cores on, halves alone do not explain it."""
+
+
+def measured_of(records: Records) -> Measured:
+    """Give what was measured of some records."""
+    return Measured(records.coded("counters"))
+
+
+def _number(value: object) -> float:
+    """Give a value that a counter can have; NaN for any other."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return math.nan
+    return float(value) if 0 <= value < _MOST else math.nan
+
+
+_MOST = 1e18
+
+
+def rounded(values: Floats) -> Ints:
+    """Round to integers, with -1 for NaN."""
+    return np.rint(np.where(np.isfinite(values), values, -1)).astype(np.int64)
+
+
+def with_counters(via: Coded, measured: Measured) -> Coded:
+    """Say after how a row's op was found that, and how, it was measured."""
+    if not measured.any:
+        return via
+    how = [_VIA.get(source or "") for source in measured.source]
+    words = [*dict.fromkeys(how)]
+    place_of_word = np.array([words.index(word) for word in how]).take(measured.coded.index)
+    texts = [_joined(text, word) for text in (*via.values, None) for word in words]
+    place = np.where(via.index < 0, len(via.values), via.index)
+    return Coded(place * len(words) + place_of_word, texts)
+
+
+_VIA = {NCU: "measured", "joined": "measured", "repeated": "measured", ARGS: "measured",
+        SAMPLES: "sampled"}  # fmt: skip
+
+
+def _joined(*words: str | None) -> str | None:
+    return ", ".join(word for word in words if word) or None

@@ -1,0 +1,126 @@
+"""The texts around kernels: distinct ones are numbered, so that each is looked at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from pyprof import schema
+from pyprof.ops.registry import BPROP
+from pyprof.ops.work import NO_SETTING, Setting
+from pyprof.records.records import Coded, first_rows, number_combinations
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Integers
+    from pyprof.records.records import Records
+
+
+@dataclass(frozen=True, slots=True)
+class KernelContext:
+    """The texts around a kernel: its own, and those of its forward call."""
+
+    markers: tuple[str, ...]
+    seqs: tuple[str, ...]
+    """Templates: without their numbers."""
+    fwd_markers: tuple[str, ...] = ()
+    fwd_seqs: tuple[str, ...] = ()
+    backward: bool = False
+    order: tuple[int, ...] = ()
+    """Positions of markers and then seqs, outermost first."""
+    on_cpu: bool = False
+    in_range: bool = False
+    """No text is around it, but a named range."""
+    replayed: bool = False
+    """A CUDA graph launched it."""
+    result: tuple[int, ...] | None = None
+    """Size of what the innermost call gives, where it is recorded."""
+    setting: Setting = NO_SETTING
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts around it: of its positions."""
+        return (*self.markers, *self.seqs)
+
+
+def distinct_contexts(records: Records) -> tuple[Integers, list[KernelContext]]:
+    """Number the distinct contexts: the number of each row, and the contexts."""
+    parts = [
+        records.coded("marker"),
+        records.templates(),
+        records.coded("fwdMarker"),
+        records.coded("fwdSeqMarker"),
+        _is(records, "dir", BPROP),
+        _is(records, "kind", schema.KINDS[schema.CPU]),
+        _only_named(records),
+        _replayed(records),
+        records.coded("resultSize"),
+    ]
+    number, first = _combine(parts)
+    order = records.held("callIds").take(pa.array(first)).to_pylist()
+    own, seqs, forward, forward_seqs, backward, on_cpu, in_range, replayed, result = parts
+    contexts = [
+        KernelContext(
+            _texts(own, row),
+            _texts(seqs, row),
+            _texts(forward, row),
+            _texts(forward_seqs, row),
+            backward=bool(backward.index[row]),
+            order=_inward(ids),
+            on_cpu=bool(on_cpu.index[row]),
+            in_range=bool(in_range.index[row]),
+            replayed=bool(replayed.index[row]),
+            result=_sizes(result, row),
+        )
+        for row, ids in zip(first.tolist(), order, strict=True)
+    ]
+    return number, contexts
+
+
+def _combine(parts: Sequence[Coded]) -> tuple[Integers, NDArray[np.int64]]:
+    """Number distinct combinations: the number of each row, and the first row of each."""
+    number = number_combinations(*(part.index for part in parts))
+    return number, first_rows(number)
+
+
+def _only_named(records: Records) -> Coded:
+    """Tell which rows lie in a layer or a range of the user's, and in no op."""
+    layer, marker, seq = (
+        np.array([*(bool(value) for value in column.values), False]).take(column.index)
+        for column in (records.coded("layer"), records.coded("marker"), records.templates())
+    )
+    return Coded((layer & ~marker & ~seq).astype(np.int64), [False, True])
+
+
+def _texts(part: Coded, row: int) -> tuple[str, ...]:
+    place = part.index[row]
+    return tuple(part.values[place]) if place >= 0 else ()
+
+
+def _sizes(part: Coded, row: int) -> tuple[int, ...] | None:
+    place = part.index[row]
+    return tuple(part.values[place]) if place >= 0 else None
+
+
+def _inward(ids: Sequence[int] | None) -> tuple[int, ...]:
+    # Ids ascend inward; files without them list texts outermost first.
+    return tuple(np.argsort(ids, kind="stable").tolist()) if ids else ()
+
+
+def _replayed(records: Records) -> Coded:
+    """Tell which rows a CUDA graph launched."""
+    inside = records.numpy("replay") >= 0
+    return Coded(inside.astype(np.int64), [False, True])
+
+
+def _is(records: Records, name: str, wanted: str) -> Coded:
+    """Tell which rows have a value in a column."""
+    column = records.coded(name)
+    equal = np.array([*(value == wanted for value in column.values), False])
+    return Coded(equal.take(column.index).astype(np.int64), [False, True])

@@ -1,0 +1,91 @@
+"""What all rows of a group that say something agree on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+
+from pyprof.arrays import numbered
+from pyprof.gpu.kernel_dtypes import data_type, moved_type, weight_type
+from pyprof.gpu.kernel_roles import sparse_product, training
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.records.records import Coded
+
+
+def agreed_value(group: Integers, value: Integers) -> Integers:
+    """Give, for each row, the one value above 0 in its group; 0 where there is none, or several.
+
+    `group` numbers the groups from 0. Shapes (rows,).
+    """
+    says = value > 0
+    least = np.full(int(group.max(initial=-1)) + 1, np.iinfo(value.dtype).max, value.dtype)
+    most = np.zeros_like(least)
+    np.minimum.at(least, group[says], value[says])
+    np.maximum.at(most, group[says], value[says])
+    return np.asarray(np.where(least == most, most, 0)[group])
+
+
+# What kernels' names tell of their op where no text does: the type of its data, if it trains.
+#
+# emit_nvtx writes sizes, but no types and no flags: without this, many FLOPs would be known and no
+# bytes, and nothing of batch norm.
+
+
+_T = TypeVar("_T")
+
+
+class NameHints(NamedTuple):
+    """What the names of an op call's kernels agree on; None for nothing."""
+
+    dtype: str | None = None
+    """Type of the floating tensors, as torch names it."""
+    training: bool | None = None
+    sparse: bool | None = None
+    """Whether a factor of a product is sparse; never False."""
+    weights: str | None = None
+    """How the weights of a product are stored: `mxfp4`."""
+
+
+def by_name(
+    name: Coded, call: Integers, untyped: Mask, moving: Mask, kernel: Mask
+) -> tuple[Ints, list[NameHints]]:
+    """Number what is known of each row's call, and give what that is.
+
+    `untyped` are the rows that do the arithmetic of a call of unknown types, `moving` those of them
+    that do no more than move what they are given, `kernel` all kernels.
+    """
+    types, dtypes = _agreed_hint(name, call, untyped & ~moving, data_type)
+    moved, moved_dtypes = _agreed_hint(name, call, moving, _moved)
+    types, dtypes = np.where(moved > 0, len(dtypes) + moved, types), [*dtypes, *moved_dtypes]
+    flags, trains = _agreed_hint(name, call, kernel, training)
+    stored, sparse = _agreed_hint(name, call, kernel, sparse_product)
+    packed, weights = _agreed_hint(name, call, kernel, weight_type)
+    shape = (len(dtypes), len(trains), len(sparse), len(weights))
+    combined, number = numbered(np.ravel_multi_index((types, flags, stored, packed), shape))
+    codes = zip(*(places.tolist() for places in np.unravel_index(combined, shape)), strict=True)
+    hints = [NameHints(dtypes[at], trains[flag], sparse[few], weights[bits])
+             for at, flag, few, bits in codes]  # fmt: skip
+    return np.asarray(number), hints
+
+
+def _moved(name: str) -> str | None:
+    return moved_type(name) or data_type(name)
+
+
+def _agreed_hint(
+    name: Coded, call: Integers, rows: Mask, read: Callable[[str], _T | None]
+) -> tuple[Integers, list[_T | None]]:
+    read_values = [read(text) for text in name.values]
+    values: list[_T | None] = [
+        None,
+        *dict.fromkeys(value for value in read_values if value is not None),
+    ]
+    if len(values) == 1:
+        return np.zeros(len(call), np.int32), values
+    number = np.array([values.index(value) for value in read_values], np.int32).take(name.index)
+    return agreed_value(call, np.where(rows, number, np.int32(0))), values

@@ -1,0 +1,266 @@
+"""Events of a trace, read in compiled code: of each only what pyprof looks at.
+
+Values are as JSON has them: whoever takes them out of an event deals with foreign ones. What may
+be long and repeats, such as the shapes of an op's inputs, stays JSON until it is known whether it
+has been seen before.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+import numpy as np
+import orjson
+import pyarrow as pa
+from msgspec import UNSET, Raw, field
+from msgspec.structs import astuple
+
+from pyprof.readers.kineto.file.repair import repaired
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyprof.arrays import Ints
+
+NO_JSON = b"~"
+"""Stands for JSON that is not there; no JSON is spelt so."""
+ABSENT = Raw(NO_JSON)
+"""The one that fields have which are not there."""
+
+NO_NUMBER = -(2**63)
+"""Stands for a number that is not there, where null is something else."""
+
+NOTHING = Raw(b"{}")
+NULL = Raw(b"null")
+
+FAILURES = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class Event(msgspec.Struct, gc=False):
+    """An event of any kind."""
+
+    ph: Any = None
+    cat: Any = None
+    name: Any = ""
+    pid: Any = None
+    tid: Any = None
+    ts: Any = None
+    dur: Any = None
+    id: Any = None
+    args: Raw = NOTHING
+
+
+class LongTimed(Event, gc=False):
+    """An event whose time stays JSON: numbers of so many digits are read faster all at once."""
+
+    ts: Raw = NULL
+
+
+class OpArgs(msgspec.Struct, gc=False):
+    """What is said of an op or an annotation, in the order in which torch writes it."""
+
+    op_id: Any = field(name="External id", default=None)
+    seq: Any = field(name="Sequence number", default=NO_NUMBER)
+    forward: Any = field(name="Fwd thread id", default=None)
+    inputs: Raw = field(name="Concrete Inputs", default=ABSENT)
+    types: Raw = field(name="Input type", default=ABSENT)
+    strides: Raw = field(name="Input Strides", default=ABSENT)
+    dims: Raw = field(name="Input Dims", default=ABSENT)
+    old_dims: Raw = field(name="Input dims", default=ABSENT)
+    stack: Raw = field(name="Call stack", default=ABSENT)
+    modules: Raw = field(name="Module Hierarchy", default=ABSENT)
+    # of kernels that Inductor made
+    backend: Raw = field(name="kernel_backend", default=ABSENT)
+    file: Raw = field(name="kernel_file", default=ABSENT)
+    hash: Raw = field(name="kernel_hash", default=ABSENT)
+    kwargs: Raw = field(name="kernel_kwargs", default=ABSENT)
+    warps: Raw = field(name="num_warps", default=ABSENT)
+    stages: Raw = field(name="num_stages", default=ABSENT)
+    grid: Raw = ABSENT
+    # of collectives
+    collective: Raw = field(name="Collective name", default=ABSENT)
+    dtype: Raw = ABSENT
+    count_in: Raw = field(name="In msg nelems", default=ABSENT)
+    count_out: Raw = field(name="Out msg nelems", default=ABSENT)
+    size: Raw = field(name="Group size", default=ABSENT)
+    group: Raw = field(name="Process Group Name", default=ABSENT)
+    description: Raw = field(name="Process Group Description", default=ABSENT)
+    ranks: Raw = field(name="Process Group Ranks", default=ABSENT)
+    src: Raw = field(name="Src Rank", default=ABSENT)
+    dst: Raw = field(name="Dst Rank", default=ABSENT)
+
+
+class WorkArgs(msgspec.Struct, gc=False):
+    """What is said of work on a GPU."""
+
+    correlation: Any = None
+    device: Any = None
+    stream: Any = None
+    regs: Any = field(name="registers per thread", default=None)
+    smem: Any = field(name="shared memory", default=None)
+    grid: Raw = ABSENT
+    block: Raw = ABSENT
+    bytes: Any = UNSET
+    size: Any = UNSET
+    size_bytes: Any = field(name="sizeBytes", default=UNSET)
+    node_id: Any = field(name="graph node id", default=None)
+    graph_id: Any = field(name="graph id", default=None)
+    collective: Raw = field(name="Collective name", default=ABSENT)
+
+
+class CallArgs(msgspec.Struct, gc=False):
+    """What is said of a call of a GPU's runtime or driver."""
+
+    correlation: Any = None
+    kernel: Any = UNSET
+    smem: Any = field(name="shared memory", default=UNSET)
+    grid: Raw = ABSENT
+    block: Raw = ABSENT
+    bytes: Any = UNSET
+    size: Any = UNSET
+    size_bytes: Any = field(name="sizeBytes", default=UNSET)
+
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def joined(events: Sequence[Event]) -> bytes:
+    """Give what is said of events as one JSON list."""
+    return b"[%b]" % b",".join([event.args for event in events])
+
+
+class Args(Generic[T]):
+    """Reads what is said of events of one kind."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self._kind: type[T] = kind
+        self._all: msgspec.json.Decoder[list[T]] = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
+        self._one: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
+
+    def read(self, events: Sequence[Event], text: bytes | None = None) -> list[T]:
+        """Give what each event says; `text` is what `joined` gives of them."""
+        said: list[Any] = [event.args for event in events]
+        kinds = {*map(type, said)}
+        if kinds == {Raw}:
+            return self._read_raw(said, text)
+        if kinds == {self._kind}:
+            return said
+        raws = iter(self._read_raw([args for args in said if isinstance(args, Raw)]))
+        return [self._known(args, raws) for args in said]
+
+    def _known(self, args: object, raws: Iterator[T]) -> T:
+        if isinstance(args, Raw):
+            return next(raws)
+        return args if isinstance(args, self._kind) else self._kind()
+
+    def _read_raw(self, said: Sequence[Raw], text: bytes | None = None) -> list[T]:
+        try:
+            return self._all.decode(b"[%b]" % b",".join(said) if text is None else text)
+        except FAILURES:
+            return [self._read_one(raw) for raw in said]
+
+    def _read_one(self, raw: Raw) -> T:
+        try:
+            return self._one.decode(raw)
+        except FAILURES:
+            value = loads(raw)
+        return self._one.decode(orjson.dumps(value)) if isinstance(value, dict) else self._kind()
+
+
+OPS, WORK, CALLS = Args(OpArgs), Args(WorkArgs), Args(CallArgs)
+
+EVENTS = msgspec.json.Decoder(list[Event])
+LONG_TIMED: msgspec.json.Decoder[list[Event]] = msgspec.json.Decoder(list[LongTimed])
+_LONG_TIME = re.compile(rb'"ts"\s?:\s?\d{16}\.\d')
+"""Microseconds since 1970 with a fraction, as some versions of torch write them."""
+_PEEK_BYTES = 1 << 12
+_FIELDS = msgspec.json.Decoder(dict[str, Raw])
+
+
+def decode(text: bytes | Raw) -> list[Event] | None:
+    """Read a JSON list of events; None where it is none, or holds anything else."""
+    decoder = LONG_TIMED if is_long_timed(text) else EVENTS
+    try:
+        return decoder.decode(text)
+    except FAILURES:
+        return None
+
+
+def is_long_timed(text: bytes | Raw) -> bool:
+    """Tell whether the first events have times of many digits."""
+    return _LONG_TIME.search(text, 0, _PEEK_BYTES) is not None
+
+
+def fields(text: bytes) -> dict[str, Raw] | None:
+    """Take a JSON object apart; None where it is none."""
+    try:
+        return _FIELDS.decode(text)
+    except FAILURES:
+        return None
+
+
+def from_values(values: Iterable[object]) -> list[Event]:
+    """Make events of parsed JSON; what is no object is none."""
+    return [event for value in values if isinstance(value, dict) for event in [_event(value)]]
+
+
+def _event(value: dict[str, Any]) -> Event:
+    said = value.get("args")
+    try:
+        args = Raw(orjson.dumps(said)) if isinstance(said, dict) else NOTHING
+    except orjson.JSONEncodeError:  # lists in each other without end
+        args = NOTHING
+    return Event(**{name: value[name] for name in _PLAIN if name in value}, args=args)
+
+
+_PLAIN = tuple(name for name in Event.__struct_fields__ if name != "args")
+
+
+def loads(raw: bytes | Raw) -> Any:  # noqa: ANN401 - JSON can be anything
+    """Parse JSON, set right where need be; None for what still is none."""
+    text = bytes(raw)
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return orjson.loads(repaired(text))
+    except orjson.JSONDecodeError:
+        return None
+
+
+def all_loads(raws: Sequence[Raw]) -> list[Any]:
+    """Parse pieces of JSON as `loads` does each."""
+    try:
+        return orjson.loads(b"[%b]" % b",".join(raws))  # type: ignore[no-any-return]
+    except orjson.JSONDecodeError:
+        return [loads(raw) for raw in raws]
+
+
+def all_args(event: Event) -> dict[str, Any]:
+    """Give all that is said of an event, in plain values."""
+    args: Any = event.args
+    if isinstance(args, OpArgs):
+        return {
+            name: loads(value) if isinstance(value, Raw) else value
+            for (name, absent), value in zip(_OP_FIELDS, astuple(args), strict=True)
+            if value is not absent
+        }
+    values = None if args is None else loads(args)
+    return values if isinstance(values, dict) else {}
+
+
+_OP_FIELDS = [(field.encode_name, field.default) for field in msgspec.structs.fields(OpArgs)]
+
+
+def numbered(raws: list[Raw]) -> tuple[Ints, list[bytes]]:
+    """Number distinct pieces of JSON: the number of each, and the pieces by number."""
+    if raws and raws[0] is ABSENT and raws.count(ABSENT) == len(raws):
+        return np.zeros(len(raws), np.int64), [NO_JSON]
+    offsets = np.cumsum(np.fromiter(chain([0], map(len, raws)), np.int64, len(raws) + 1))
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(raws))]
+    pieces = pa.Array.from_buffers(pa.large_binary(), len(raws), buffers).dictionary_encode()
+    return pieces.indices.to_numpy().astype(np.int64), pieces.dictionary.to_pylist()

@@ -1,0 +1,286 @@
+"""The bytes of a trace file as lists of events: plain or gzip, whole, cut short or slightly broken.
+
+Knows JSON and the outer shape of a Chrome trace, nothing of what events mean. The file is never
+held whole: a block is cut where one event ends and the next begins, and parsed on its own.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from pyprof.errors import CaptureError
+from pyprof.process.threads import executor
+from pyprof.readers.encodings import utf8_blocks
+from pyprof.readers.kineto.file import events as decoding
+from pyprof.readers.kineto.file.decoding import EventDecoder
+from pyprof.readers.kineto.file.decoding import groups as grouped
+from pyprof.readers.kineto.file.repair import repaired
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from pathlib import Path
+
+    from pyprof.readers.kineto.file.decoding import Groups
+    from pyprof.readers.kineto.file.events import Event
+
+BLOCK_BYTES = 4 << 20
+"""Read at a time. Its parsed events take about six times as much memory."""
+
+_PIECE_BYTES = 1 << 18
+"""Decoded at a time: what is found there is of one sort more often."""
+
+_HEADER_BYTES = 64 << 20  # no trace has more than this before its events
+_EVENT_BYTES = 16 << 20  # nor this between where one event ends and the next begins
+_RATIO, _ANY_BYTES = 250, 256 << 20
+"""What gzip can make of a trace; more is no trace, but from so many bytes on only."""
+_PATIENCE = 4  # blocks to put together before giving up on a clean cut
+
+_NESTED_BYTES = 16 << 20
+"""Read in search of the outermost events, once others have been seen."""
+_ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
+# Two quotes that are not escaped stand in the pattern, so it cannot match inside a string. It
+# looks no further than writers indent: it is tried behind every brace.
+_BOUNDARY = re.compile(rb'\}\s{0,99},\s{0,99}(?=\{\s{0,99}"\w{1,99}"\s{0,99}:)')
+
+_END = re.compile(rb"\}\s*\].*", re.DOTALL)
+
+
+@dataclass(slots=True)
+class Trace:
+    """A trace file being read. What is known of it grows until `events` is exhausted."""
+
+    path: Path
+    header: dict[str, Any] = field(default_factory=dict)
+    """Top-level keys other than the events: those behind the events come last."""
+    cut: bool = False
+    """The file ends before its events do."""
+    lost: int = 0
+    """Events that could not be parsed."""
+
+    def events(self) -> Iterator[Groups]:
+        """Yield the events, some thousands at a time; raise CaptureError where there are none."""
+        blocks = self._blocks()
+        rest = self._open(blocks)
+        failures = 0
+        decoder = EventDecoder()
+        for block in blocks:
+            place = _last_boundary(block)
+            if place is None:  # it may begin in what was read before
+                rest, text = b"", rest + block
+                place = _last_boundary(text)
+            else:
+                text = block
+            if place is None:
+                rest = text
+                if len(rest) > _EVENT_BYTES:
+                    self.cut = True
+                    break
+                continue
+            groups = _read(decoder, rest, text, place.start() + 1)
+            if groups is None and failures < _PATIENCE:
+                failures += 1
+                rest += text
+                continue
+            if groups is None:
+                groups = grouped([self._salvage(rest + text[: place.start() + 1])])
+            yield groups
+            rest, failures = text[place.end() :], 0
+        yield grouped([self._close(rest.rstrip())])
+
+    def open(self) -> None:
+        """Read the header alone; raise CaptureError where no events follow it."""
+        with closing(self._blocks()) as blocks:
+            self._open(blocks)
+
+    def blocks(self) -> Generator[bytes, None, None]:
+        """Yield the file's text, unpacked, some megabytes at a time."""
+        return self._blocks()
+
+    def _blocks(self) -> Generator[bytes, None, None]:
+        with closing(self._unpacked()) as blocks:
+            yield from utf8_blocks(blocks)
+
+    def _unpacked(self) -> Generator[bytes, None, None]:
+        with self.path.open("rb") as file:
+            if file.peek(2)[:2] != b"\x1f\x8b":
+                while block := file.read(BLOCK_BYTES):
+                    yield block
+                return
+            packed = iter(lambda: file.read(BLOCK_BYTES // 8), b"")
+            with closing(_ahead(self._unzipped(packed))) as blocks:
+                yield from blocks
+
+    def _unzipped(self, blocks: Iterator[bytes]) -> Generator[bytes, None, None]:
+        unzip = zlib.decompressobj(wbits=31)
+        most = max(_ANY_BYTES, _RATIO * self.path.stat().st_size)
+        for block in blocks:
+            rest = block
+            while rest:
+                try:
+                    unzipped = unzip.decompress(rest, BLOCK_BYTES)
+                except zlib.error:
+                    self.cut = True  # what came before is good
+                    return
+                if (most := most - len(unzipped)) < 0:
+                    raise CaptureError(
+                        f"{self.path}: not a torch.profiler trace: "
+                        f"it unzips to more than {_RATIO} times its size"
+                    )
+                yield unzipped
+                rest = unzip.unused_data if unzip.eof else unzip.unconsumed_tail
+                if unzip.eof and rest:
+                    if rest.startswith(b"\0"):  # padding behind the last member
+                        return
+                    unzip = zlib.decompressobj(wbits=31)
+        self.cut = self.cut or not unzip.eof
+
+    def _open(self, blocks: Iterator[bytes]) -> bytes:
+        """Read up to the first event, keep the header; give what was read beyond."""
+        buffer = b""
+        first: re.Match[bytes] | None = None
+        for block in blocks:
+            buffer += block
+            if buffer.lstrip()[:1] == b"[":
+                return buffer.lstrip()[1:]
+            first = first or _ARRAY.search(buffer)
+            if first is not None:
+                opened = self._open_list(buffer, first)
+                if opened is not None:
+                    return opened
+            if len(buffer) > (_HEADER_BYTES if first is None else _NESTED_BYTES):
+                break
+        if first is not None:  # what stands before it is no JSON, and cannot be counted in
+            return buffer[first.end() :]
+        raise CaptureError(f"{self.path}: not a torch.profiler trace: no list of traceEvents")
+
+    def _open_list(self, buffer: bytes, first: re.Match[bytes]) -> bytes | None:
+        """Keep the header and return what follows the list's bracket; None if it is further on.
+
+        Only a key of the outermost object counts: metadata may hold a `traceEvents` of its own.
+        """
+        end: int | None = first.end()
+        header = _object(buffer[:end] + b"]}")
+        if header is None:
+            end = _outermost_list(buffer)
+            header = None if end is None else _object(buffer[:end] + b"]}")
+        if end is None:
+            return None
+        self.header = header or {}
+        self.header.pop("traceEvents", None)
+        return buffer[end:]
+
+    def _close(self, rest: bytes) -> list[Event]:
+        """Read the last events, and what of the header stands behind them."""
+        for text in (b'{"traceEvents":[' + rest, b'{"traceEvents":[' + rest + b"}"):
+            trace = decoding.fields(text)
+            events = decoding.decode(trace.pop("traceEvents")) if trace else None
+            if trace is not None and events is not None:
+                self.header |= {name: decoding.loads(value) for name, value in trace.items()}
+                return events
+        return self._close_odd(rest)
+
+    def _close_odd(self, rest: bytes) -> list[Event]:
+        trace = _object(b'{"traceEvents":[' + rest) or _object(b'{"traceEvents":[' + rest + b"}")
+        if trace is None:
+            self.cut = True
+            return self._salvage(rest)
+        events = trace.pop("traceEvents")
+        self.header |= trace
+        return decoding.from_values(events) if isinstance(events, list) else []
+
+    def _salvage(self, piece: bytes) -> list[Event]:
+        """Give the events that can be parsed one by one, and count the others."""
+        *parts, last = _BOUNDARY.split(repaired(piece).rstrip(b", \t\r\n"))
+        events = [_loads(part + b"}") for part in parts]
+        self.lost += sum(not isinstance(event, dict) for event in events)
+        ending = _END.sub(b"}", last)  # it may carry the end of the list, or be cut in the middle
+        endings = (_loads(text) for text in (last, last + b"}", ending))
+        events.append(next((event for event in endings if isinstance(event, dict)), None))
+        return decoding.from_values(events)
+
+
+def _outermost_list(text: bytes) -> int | None:
+    """Find where the events of an object begin that may hold other objects with events."""
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        match token[0]:
+            case b"{" | b"[":
+                depth += 1
+            case b"}" | b"]":
+                depth -= 1
+            case b'"traceEvents"' if depth == 1:
+                if match := _ARRAY.match(text, token.start()):
+                    return match.end()
+    return None
+
+
+def _ahead(blocks: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
+    """Unzip the next block while one is read, which needs no lock of Python's."""
+    with closing(blocks), executor(1) as pool:
+        future = pool.submit(next, blocks, None)
+        while (block := future.result()) is not None:  # one may be empty
+            future = pool.submit(next, blocks, None)
+            yield block
+
+
+def _read(decoder: EventDecoder, rest: bytes, text: bytes, end: int) -> Groups | None:
+    """Read the events in `rest` and before the end in the text; None where that is no JSON."""
+    long_timed = decoding.is_long_timed(text)
+    groups = decoder.decode(_lists(rest, text, end), long_timed=long_timed)
+    if groups is not None:
+        return groups
+    events = _array(b"[%b%b]" % (rest, text[:end]))
+    return None if events is None else grouped([events])
+
+
+def _lists(rest: bytes, text: bytes, end: int) -> Iterator[bytes]:
+    """Cut text where events end into JSON lists of events; the first begins with the `rest`."""
+    view = memoryview(text)
+    begin = 0
+    while begin < end:
+        cut = _BOUNDARY.search(text, begin + _PIECE_BYTES, end)
+        yield b"".join((b"[", rest, view[begin : cut.start() + 1 if cut else end], b"]"))
+        rest, begin = b"", cut.end() if cut else end
+
+
+def _last_boundary(buffer: bytes) -> re.Match[bytes] | None:
+    """Find the last place where one event ends and another begins."""
+    reach = 1 << 14
+    while True:
+        boundary = None
+        for boundary in _BOUNDARY.finditer(buffer, max(0, len(buffer) - reach)):  # noqa: B007 - the last
+            pass
+        if boundary is not None or reach >= len(buffer):
+            return boundary
+        reach *= 16
+
+
+def _array(text: bytes) -> list[Event] | None:
+    events = decoding.decode(text)
+    if events is not None:
+        return events
+    values = _loads(text)
+    if values is None:
+        values = _loads(repaired(text))
+    return decoding.from_values(values) if isinstance(values, list) else None
+
+
+def _object(piece: bytes) -> dict[str, Any] | None:
+    parsed = _loads(piece)
+    if parsed is None:
+        parsed = _loads(repaired(piece))
+    return parsed if isinstance(parsed, dict) else None
+
+
+def _loads(piece: bytes) -> Any:  # noqa: ANN401 - JSON can be anything
+    try:
+        return orjson.loads(piece)
+    except orjson.JSONDecodeError:
+        return None

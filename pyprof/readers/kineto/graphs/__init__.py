@@ -1,0 +1,1 @@
+"""CUDA graphs in traces: their nodes, and the recordings of their capture."""

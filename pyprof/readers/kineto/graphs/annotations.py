@@ -1,0 +1,274 @@
+"""Annotations of graph nodes that torch writes: where in the source each node was captured.
+
+A pickle `{node id: [dict]}` of what the user marked kernels with, or JSON, mostly gzip, of
+`{node id: "file:line:function\\n…"}`, the innermost frame first. They are joined by node id.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import zlib
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from pyprof import marker, schema
+from pyprof.arrays import NONE, ints
+from pyprof.errors import CaptureError
+from pyprof.marker import templates
+from pyprof.readers import sidecars as names
+from pyprof.readers.kineto import texts
+from pyprof.readers.kineto.columns import whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+_MOST_BYTES = 256 << 20
+"""No file of annotations holds more, unzipped."""
+_MOST_FRAMES, _MOST_MARKS = 512, 64
+_LONGEST = 4096
+"""Of a pickle everything is bounded: a few bytes can stand for the same text many times."""
+_GZIP = b"\x1f\x8b"
+_LOW_BITS = (1 << 32) - 1
+_STEP_NS = 4
+_VIA = schema.VIAS.index("graph node")
+
+_LABELS = ("annotation", "name", "label", "scope", "str")
+"""Keys under which a marked node has what the user calls it; the first that is there."""
+_STACKS = ("stack", "stack_trace", "trace", "frames")
+_NO_LABELS = frozenset({*_STACKS, "stream"})  # the stream is torch's own number
+
+
+class Annotation(NamedTuple):
+    """What is said of a node."""
+
+    frames: tuple[tuple[str, str], ...]
+    """(`file:line`, function), outermost first."""
+    labels: tuple[str, ...]
+    """What the user calls the place, outermost first."""
+
+
+def is_one(path: Path) -> bool:
+    """Tell a file of annotations, which a user names, from a trace, by its name."""
+    return "annotation" in path.name.lower() or path.suffix in names.PICKLES
+
+
+def beside(trace: Path, rank: int | None) -> list[Path]:
+    """Find the files of annotations of a trace: beside it or, as torch has them, a folder above.
+
+    Where a file's name says its rank it has to be the trace's, which may begin the trace's name.
+    """
+    ours = rank if rank is not None else _first_number(trace.name)
+    files = _listed(trace.parent)
+    files += [path for path in _listed(trace.parent.parent) if path.match(names.ANNOTATIONS_ABOVE)]
+    theirs = [_RANK.search(path.name) for path in files]
+    known = [int(match[1]) if match else None for match in theirs]
+    if ours is None and len({*known}) > 1:
+        return [path for path, number in zip(files, known, strict=True) if number is None]
+    return [p for p, n in zip(files, known, strict=True) if ours is None or n in {None, ours}]
+
+
+_RANK = re.compile(r"rank[_-]?(\d{1,9})(?!\d)")
+
+
+def _first_number(name: str) -> int | None:
+    match = re.match(r"(\d{1,9})(?!\d)", name)
+    return int(match[0]) if match else None
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return sorted(
+            path for path in folder.iterdir() if names.is_annotations(path) and path.is_file()
+        )
+    except OSError:
+        return []
+
+
+def read(path: Path) -> dict[int, Annotation]:
+    """Read a file of annotations; raise CaptureError where it is none."""
+    try:
+        with path.open("rb") as file:
+            raw = _unzipped(file, path)
+        decoded = orjson.loads(raw) if raw.lstrip()[:1] == b"{" else _unpickled(raw, path)
+    except OSError as error:
+        raise CaptureError(f"{path}: {error.strerror or error}; check its permissions") from None
+    except orjson.JSONDecodeError:
+        raise CaptureError(f"{path}: no annotations of graph nodes: damaged JSON") from None
+    if not isinstance(decoded, dict):
+        raise CaptureError(f"{path}: no annotations of graph nodes: keys are not node ids")
+    made = {whole_number(key): _annotation(value) for key, value in decoded.items()}
+    return {key: value for key, value in made.items() if key is not None and value != _NOTHING}
+
+
+_NOTHING = Annotation((), ())
+
+
+def _unzipped(file: BinaryIO, path: Path) -> bytes:
+    raw = file.read(_MOST_BYTES + 1)
+    if raw.startswith(_GZIP):
+        try:
+            raw = zlib.decompressobj(wbits=31).decompress(raw, _MOST_BYTES + 1)
+        except zlib.error:
+            raise CaptureError(f"{path}: no annotations of graph nodes: damaged gzip") from None
+    if len(raw) > _MOST_BYTES:
+        raise CaptureError(f"{path}: no annotations of graph nodes: over {_MOST_BYTES >> 20} MiB")
+    return raw
+
+
+class _PlainUnpickler(pickle._Unpickler):  # noqa: SLF001 - bounded where the C one is not
+    """Takes numbers, texts, lists and dicts; refuses every class and function.
+
+    And what asks for room before it has the bytes to fill it.
+    """
+
+    dispatch = {  # noqa: RUF012 - as inherited
+        code: load
+        for code, load in pickle._Unpickler.dispatch.items()  # noqa: SLF001 - as above
+        if code not in {pickle.BYTEARRAY8[0], pickle.NEXT_BUFFER[0]}
+    }
+
+    def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - as inherited
+        raise pickle.UnpicklingError(f"it contains {module}.{name}")
+
+    def persistent_load(self, pid: Any) -> Any:  # noqa: ANN401 - as inherited
+        del pid
+        raise pickle.UnpicklingError("it refers to external data")
+
+
+def _unpickled(raw: bytes, path: Path) -> object:
+    import io  # noqa: PLC0415 - rarely needed
+
+    try:
+        return _PlainUnpickler(io.BytesIO(raw)).load()
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged pickle raises anything
+        why = str(error) if isinstance(error, pickle.UnpicklingError) else "it is damaged"
+        raise CaptureError(f"{path}: no annotations of graph nodes: {why[:100]}") from None
+
+
+# --- what they say --------------------------------------------------------------------------------
+
+
+def _annotation(value: object) -> Annotation:
+    if isinstance(value, str):
+        return Annotation(_frames(value), ())
+    entries = value if isinstance(value, list) else [value]
+    marks = [_marked(entry) for entry in entries[:_MOST_MARKS]]
+    frames = next((entry.frames for entry in reversed(marks) if entry.frames), ())
+    return Annotation(frames, tuple(label for entry in marks for label in entry.labels))
+
+
+def _marked(entry: object) -> Annotation:
+    """Read what one mark says: a text, or a dict with a name and perhaps a stack."""
+    if isinstance(entry, str):
+        return Annotation((), (entry[:_LONGEST],) if entry.strip() else ())
+    if not isinstance(entry, dict):
+        return _NOTHING
+    stack = next((entry[key] for key in _STACKS if isinstance(entry.get(key), (str, list))), "")
+    lines = stack.splitlines() if isinstance(stack, str) else stack
+    text = "\n".join(s[:_LONGEST] for s in lines[:_MOST_FRAMES] if isinstance(s, str))
+    label = next((entry[key] for key in _LABELS if _is_label(entry.get(key))), None)
+    if label is None:
+        plain = [(k, v) for k, v in entry.items() if isinstance(k, str) and k not in _NO_LABELS]
+        scalars = [
+            (k, v) for k, v in plain if isinstance(v, (str, float)) or whole_number(v) is not None
+        ]
+        label = ", ".join(f"{k[:_LONGEST]}={str(v)[:_LONGEST]}" for k, v in scalars[:_MOST_MARKS])
+    return Annotation(_frames(text), (str(label)[:_LONGEST],) if label else ())
+
+
+def _is_label(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _frames(stack: str) -> tuple[tuple[str, str], ...]:
+    """Take apart `file:line:function` lines, the innermost first."""
+    frames = []
+    for line in stack.splitlines()[:_MOST_FRAMES]:
+        place, _, function = line.strip().rpartition(":")
+        file, _, number = place.rpartition(":")
+        if file and number.isascii() and number.isdecimal():
+            frames.append((place, function))
+    return tuple(reversed(frames))
+
+
+# --- joined with a capture ------------------------------------------------------------------------
+
+
+def nodes(
+    node_id: pa.ChunkedArray, annotation_of_id: Mapping[int, Annotation]
+) -> list[Annotation | None]:
+    """Give the annotation of each distinct node id; None where nothing is said of it.
+
+    Of ids without the number of their graph, on either side, only those count that are of one
+    graph.
+    """
+    low: dict[int, set[int]] = {}
+    for key in annotation_of_id:
+        low.setdefault(key & _LOW_BITS, set()).add(key)
+    used = node_id.unique().drop_null().to_pylist()
+    graphs = {number >> 32 for number in used}
+    annotation_of_node = []
+    for number in used:
+        keys = low.get(number & _LOW_BITS, set())
+        bare = number >> 32 == 0 or (len(graphs) == 1 and keys == {number & _LOW_BITS})
+        annotation_of_node.append(
+            annotation_of_id.get(number)
+            or (annotation_of_id[min(keys)] if bare and len(keys) == 1 else None)
+        )
+    return annotation_of_node
+
+
+def rows(
+    node_id: pa.ChunkedArray, annotation_of_id: Mapping[int, Annotation], thread: int
+) -> tuple[pa.Table, pa.Table, pa.Array] | None:
+    """Give ranges and graph nodes, on a thread of their own, and the node of each activity.
+
+    None where no node is annotated.
+    """
+    used = node_id.unique().drop_null()
+    said = nodes(node_id, annotation_of_id)
+    known = [entry for entry in said if entry is not None]
+    if not known:
+        return None
+    place = np.full(len(said) + 1, NONE)
+    place[[n for n, entry in enumerate(said) if entry is not None]] = np.arange(len(known))
+    index = pa.compute.index_in(node_id.combine_chunks(), value_set=used)
+    node = place[ints(index)]
+    times = np.arange(len(known)) * _STEP_NS
+    graph_nodes = schema.table(
+        schema.GRAPH_NODES,
+        {"thread": np.full(len(known), thread, np.int32), "time": times + 1,
+         "via": np.full(len(known), _VIA, np.int8)},
+    )  # fmt: skip
+    return _ranges(known, times, thread), graph_nodes, pa.array(node, mask=node == NONE)
+
+
+def _ranges(known: list[Annotation], times: np.ndarray[Any, Any], thread: int) -> pa.Table:
+    written = [(int(times[n]), text) for n, entry in enumerate(known) for text in _texts(entry)]
+    parts = pa.Table.from_struct_array(
+        templates.split(pa.array([text for _, text in written], pa.string()))
+    )
+    start = np.array([begun for begun, _ in written], np.int64)
+    return schema.table(
+        schema.RANGES,
+        {
+            "start": start,
+            "end": start + 2,
+            "thread": np.full(len(start), thread, np.int32),
+            "style": np.full(len(start), schema.NESTED, np.int8),
+            **{name: parts.column(name) for name in parts.column_names},
+        },
+    )
+
+
+def _texts(entry: Annotation) -> Iterator[str]:
+    yield from map(marker.encode_layer, entry.labels)
+    if entry.frames:
+        yield texts.trace(entry.frames)

@@ -1,0 +1,395 @@
+"""Traces of how graphs were captured, beside a trace of their replay, and what joins both.
+
+Serving frameworks write such traces into a folder `capture_traces`, one for each batch size, with
+`execution_details.json`: a list of `{"file", "batch_size", "mode"}`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.errors import CaptureError
+from pyprof.marker import graph_sizes, serving_step
+from pyprof.readers import settings
+from pyprof.readers.kineto.columns import whole_number
+from pyprof.readers.kineto.file.stream import Trace
+from pyprof.readers.kineto.graphs import annotations as graph_annotations
+from pyprof.readers.sidecars import is_annotations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pyprof.readers.kineto.gather import Recording
+    from pyprof.readers.kineto.graphs.nodes import Captured
+
+DETAILS = "execution_details.json"
+_TRACES = (".json", ".json.gz")
+_MOST_BYTES = 16 << 20
+"""No list of files is longer."""
+_LAUNCH = "GraphLaunch"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A trace of the capture of graphs, as far as is known before it is read."""
+
+    path: Path
+    batch_size: int | None = None
+    mode: str | None = None
+
+
+@dataclass(slots=True)
+class CaptureFiles:
+    """The traces there are, and what is wrong with others."""
+
+    files: list[File] = field(default_factory=list)
+    annotations: list[Path] = field(default_factory=list)
+    batch_sizes: set[int] = field(default_factory=set)
+    """All that were captured, whether or not the file is there."""
+    warnings: list[str] = field(default_factory=list)
+
+
+def attached(
+    capture: schema.Capture,
+    path: Path,
+    own: Captured,
+    read: Callable[[Path], tuple[Recording, Trace]],
+) -> schema.Capture:
+    """Add to a trace how its graphs were captured: in itself, and in others beside it.
+
+    `own` are the graphs that were captured in the trace itself.
+    Nothing is looked for where no graph was launched. A trace that cannot be used is a warning.
+    """
+    if not replays(capture):
+        return capture
+    built = _Built(capture)
+    if own.graphs:
+        built.add_own(path, own)
+    rank = _rank(capture)
+    capture_files = traces(path, rank)
+    for file in _needed(capture_files, capture.ranges):
+        _add(built, file, read, capture_files.warnings, rank)
+    numbered = capture.activities["node_id"].null_count < len(capture.activities)
+    for place in dict.fromkeys(capture_files.annotations if numbered else ()):
+        _annotate(built, place, capture_files.warnings)
+    if not built.recordings and not capture_files.warnings:
+        return capture
+    return built.capture(capture_files)
+
+
+def replays(capture: schema.Capture) -> bool:
+    """Tell whether some work of a capture was launched by a graph."""
+    names = capture.calls["name"].combine_chunks()
+    some = pc.any(pc.match_substring(names.dictionary, _LAUNCH)) if len(names) else None
+    nodes = capture.activities["node_id"]
+    return bool(some is not None and some.as_py()) or nodes.null_count < len(nodes)
+
+
+def _rank(capture: schema.Capture) -> int | None:
+    ranks = pc.unique(capture.activities["rank"]).drop_null()
+    return ranks[0].as_py() if len(ranks) == 1 else None
+
+
+# --- which files ----------------------------------------------------------------------------------
+
+
+def traces(path: Path, rank: int | None = None) -> CaptureFiles:
+    """Find the traces of the capture of a trace's graphs: those that the user names, or beside."""
+    named = settings.graph_captures()
+    folder = path.parent / settings.CAPTURE_TRACES
+    capture_files = CaptureFiles()
+    for place in [Path(name) for name in named] or [folder] * folder.is_dir():
+        _look(place, capture_files)
+    if not named:
+        capture_files.annotations += graph_annotations.beside(path, rank)
+    capture_files.files = [
+        file for file in dict.fromkeys(capture_files.files) if not _same(file.path, path)
+    ]
+    if not named:
+        capture_files.files = [
+            file for file in capture_files.files if not _is_anothers(file.path, path)
+        ]
+    return capture_files
+
+
+def _is_anothers(other: Path, path: Path) -> bool:
+    """Tell whether `pyprof capture` wrote it beside another trace of the folder."""
+    return f"{settings.OURS}." in other.name and other.name != settings.beside(path).name
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _look(place: Path, capture_files: CaptureFiles) -> None:
+    if place.is_dir():
+        inside = place / settings.CAPTURE_TRACES
+        _look_into(inside if inside.is_dir() else place, capture_files)
+    elif place.name == DETAILS:
+        _look_into(place.parent, capture_files)
+    elif place.is_file() and graph_annotations.is_one(place):
+        capture_files.annotations.append(place)
+    elif place.is_file():
+        file_of_name = {file.path.name: file for file in _told(place.parent, CaptureFiles())}
+        file = file_of_name.get(place.name, File(place))
+        capture_files.files.append(file)
+        capture_files.batch_sizes |= {file.batch_size} - {None}  # type: ignore[arg-type]
+    else:
+        raise CaptureError(f"{place}: no such file or folder; check --graph-captures")
+
+
+def _look_into(folder: Path, capture_files: CaptureFiles) -> None:
+    try:
+        _take(folder, capture_files)
+    except OSError as error:
+        capture_files.warnings.append(f"{folder}: {error.strerror or error}; check its permissions")
+
+
+def _take(folder: Path, capture_files: CaptureFiles) -> None:
+    listed = _told(folder, capture_files)
+    names = {file.path.name for file in listed}
+    for file in listed:
+        if file.batch_size is not None:
+            capture_files.batch_sizes.add(file.batch_size)
+        if file.path.is_file():
+            capture_files.files.append(file)
+        else:
+            size = f" of batch size {file.batch_size}" if file.batch_size is not None else ""
+            capture_files.warnings.append(
+                f"{file.path}: the trace of the capture{size} is missing: "
+                "kernels of its graphs have no op"
+            )
+    inside = sorted(folder.iterdir())
+    capture_files.annotations += [
+        path for path in inside if is_annotations(path) and path.is_file()
+    ]
+    capture_files.files += [
+        File(other)
+        for other in inside
+        if other.name.endswith(_TRACES)
+        and other.name not in {*names, DETAILS}
+        and other not in capture_files.annotations
+        and other.is_file()
+    ]
+
+
+def _told(folder: Path, capture_files: CaptureFiles) -> list[File]:
+    """Give the files that the list of a folder names; a list that is none is a warning."""
+    details = folder / DETAILS
+    if not details.is_file():
+        return []
+    try:
+        if details.stat().st_size > _MOST_BYTES:
+            raise ValueError  # noqa: TRY301 - as one that is no list
+        entries = orjson.loads(details.read_bytes())
+        return [file for entry in entries if (file := _entry(folder, entry))]
+    except (OSError, ValueError, TypeError):
+        capture_files.warnings.append(f"{details}: not a list of traces; it gives no batch sizes")
+        return []
+
+
+def _entry(folder: Path, entry: Any) -> File | None:  # noqa: ANN401 - JSON can be anything
+    name = entry.get("file") if isinstance(entry, dict) else None
+    if not isinstance(name, str) or not name or "\0" in name:
+        return None
+    mode = entry.get("mode")
+    return File(
+        folder / Path(name).name,  # a list from another machine may hold its paths
+        whole_number(entry.get("batch_size")),
+        mode if isinstance(mode, str) else None,
+    )
+
+
+def _needed(capture_files: CaptureFiles, ranges: pa.Table) -> list[File]:
+    """Leave out the traces of batch sizes that no step has."""
+    texts = ranges["text"].combine_chunks()
+    steps = (serving_step(text) for text in texts.dictionary.to_pylist())
+    sizes = {step.batch for step in steps if step and step.batch}
+    if not sizes or any(file.batch_size is None for file in capture_files.files):
+        return capture_files.files
+    known = tuple(capture_files.batch_sizes)
+    needed = {graph_sizes.chosen(size, known) for size in sizes}
+    return [file for file in capture_files.files if file.batch_size in needed]
+
+
+# --- reading them ---------------------------------------------------------------------------------
+
+
+def _add(
+    built: _Built,
+    file: File,
+    read: Callable[[Path], tuple[Recording, Trace]],
+    warnings: list[str],
+    rank: int | None,
+) -> None:
+    try:
+        if rank is not None and _rank_of(file.path) not in {None, rank}:
+            return  # another rank's
+        recording, trace = read(file.path)
+    except (
+        CaptureError,
+        OSError,
+        ValueError,
+        IndexError,
+        OverflowError,
+        pa.ArrowException,
+    ) as error:
+        why = " ".join(str(error).removeprefix(f"{file.path}: ").split())[:200]
+        warnings.append(f"{file.path}: cannot be used as the trace of a capture: {why}")
+        return
+    if trace.cut:
+        warnings.append(
+            f"{file.path}: is cut short, so launches may lack their ops: not used; capture it again"
+        )
+    elif not recording.captured.whole:
+        warnings.append(
+            f"{file.path}: the capture of a graph begins or ends outside this trace: not used; "
+            "capture it again, including the whole capture of all graphs"
+        )
+    elif not recording.captured.graphs:
+        warnings.append(f"{file.path}: no graph was captured in this trace: not used")
+    else:
+        built.add(_described(file, recording.ranges), recording)
+
+
+def _annotate(built: _Built, path: Path, warnings: list[str]) -> None:
+    try:
+        annotation_of_id = graph_annotations.read(path)
+    except CaptureError as error:
+        warnings.append(str(error))
+        return
+    built.annotate(path, annotation_of_id)
+
+
+def _rank_of(path: Path) -> int | None:
+    """Give the rank that stands before the events of a trace."""
+    from pyprof.readers.kineto.gather import rank  # noqa: PLC0415 - it needs this module
+
+    trace = Trace(path)
+    trace.open()
+    return rank(trace.header)
+
+
+def _described(file: File, ranges: pa.Table) -> File:
+    """Fill in the batch size that a range around the capture tells."""
+    if file.batch_size is not None:
+        return file
+    texts = ranges["text"].combine_chunks().dictionary.to_pylist()
+    sizes_and_modes = {
+        size_and_mode for text in texts if (size_and_mode := graph_sizes.captured(text))
+    }
+    if len(sizes_and_modes) != 1:
+        return file
+    size, mode = sizes_and_modes.pop()
+    return replace(file, batch_size=size, mode=file.mode or mode)
+
+
+class _Built:
+    """A capture to which recordings are added one by one."""
+
+    def __init__(self, capture: schema.Capture) -> None:
+        self._capture = capture
+        self._threads = [capture.threads]
+        self._count = len(capture.threads)
+        self._ids = capture.activities["node_id"]
+        self._node = capture.activities["graph_node"].combine_chunks()
+        self._nodes = capture.graph_nodes
+        self._launches: list[pa.Table] = []
+        self._ranges: list[pa.Table] = []
+        self._graphs: list[int] = []
+        self._first: list[int | None] = []
+        """The first thread of each recording."""
+        self.recordings: list[File] = []
+
+    def add_own(self, path: Path, captured: Captured) -> None:
+        """Add what was captured in the trace itself."""
+        self._add_launches(captured, 0)
+        self._first.append(None)
+        self.recordings.append(File(path))
+
+    def add(self, file: File, recording: Recording) -> None:
+        """Add another trace; its threads are not those of the trace, whatever they are called."""
+        self._add_launches(recording.captured, self._count)
+        self._ranges.append(_moved(recording.ranges, ("thread", "forward_thread"), self._count))
+        self._threads.append(recording.threads)
+        self._first.append(self._count)
+        self._count += len(recording.threads)
+        self.recordings.append(file)
+
+    def annotate(
+        self, path: Path, annotation_of_id: Mapping[int, graph_annotations.Annotation]
+    ) -> None:
+        """Add what is said of nodes by their ids; what an earlier file says of a node stands."""
+        if (rows := graph_annotations.rows(self._ids, annotation_of_id, self._count)) is None:
+            return
+        ranges, nodes, place = rows
+        before = self._nodes
+        self._node = pc.coalesce(self._node, pc.add(place, len(before)).cast(pa.int32()))
+        self._nodes = pa.concat_tables([before, nodes])
+        self._ranges.append(ranges)
+        self._threads.append(schema.table(schema.THREADS, {"pid": [None], "tid": [None]}))
+        self._first.append(self._count)
+        self._count += 1
+        self.recordings.append(File(path))
+
+    def _add_launches(self, captured: Captured, threads: int) -> None:
+        moved = _moved(captured.launches, ("thread",), threads)
+        self._launches.append(_moved(moved, ("graph",), len(self._graphs)))
+        self._graphs += [len(self.recordings)] * captured.graphs
+
+    def capture(self, capture_files: CaptureFiles) -> schema.Capture:
+        """Give the capture with all that was added."""
+        sizes = capture_files.batch_sizes | {
+            file.batch_size for file in self.recordings if file.batch_size is not None
+        }
+        graphs = schema.GraphCaptures(
+            launches=_joined(schema.CAPTURED_LAUNCHES, self._launches),
+            graphs=schema.table(schema.CAPTURED_GRAPHS, {"recording": self._graphs}),
+            recordings=schema.table(
+                schema.RECORDINGS,
+                {
+                    "file": [str(file.path) for file in self.recordings],
+                    "batch_size": [file.batch_size for file in self.recordings],
+                    "mode": [file.mode for file in self.recordings],
+                    "first_thread": self._first,
+                },
+            ),
+            ranges=_joined(schema.RANGES, self._ranges),
+            batch_sizes=tuple(sorted(sizes)),
+        )
+        return replace(
+            self._capture,
+            activities=_set(self._capture.activities, "graph_node", self._node),
+            graph_nodes=self._nodes.combine_chunks(),
+            threads=pa.concat_tables(self._threads).combine_chunks(),
+            graph_captures=graphs,
+            warnings=(*self._capture.warnings, *capture_files.warnings),
+        )
+
+
+def _moved(table: pa.Table, columns: Sequence[str], by: int) -> pa.Table:
+    """Add to indices into a table that others come before."""
+    for name in columns if by else ():
+        place = table.schema.get_field_index(name)
+        kind = table.schema.field(place)
+        table = table.set_column(place, kind, pc.add(table[name], by).cast(kind.type))
+    return table
+
+
+def _set(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
+    place = table.schema.get_field_index(name)
+    return table.set_column(place, table.schema.field(place), column)
+
+
+def _joined(kind: pa.Schema, parts: Iterable[pa.Table]) -> pa.Table:
+    return pa.concat_tables([kind.empty_table(), *parts]).unify_dictionaries().combine_chunks()

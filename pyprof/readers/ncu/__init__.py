@@ -1,0 +1,210 @@
+"""Nsight Compute's CSV (`ncu --csv --page details` or `raw`), 2021 to 2026: counters per kernel.
+
+ncu runs each kernel alone, several times, with cold caches and, unless asked otherwise, at the base
+clock. A time here is that of such a run; when it was is not recorded.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from pyprof import schema
+from pyprof.readers.encodings import utf8
+from pyprof.readers.ncu import tables
+from pyprof.readers.ncu.tables import Numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pyprof.arrays import Ints
+    from pyprof.readers.ncu.tables import Kernel, Profile
+
+_HEAD_BYTES = 16 << 20
+_SIGNS = (b"==PROF==", b"==WARNING==", b"==ERROR==")
+
+
+def sniff(path: Path, head: bytes) -> bool:
+    """Tell by the line that names the columns, which may follow many lines of the profiler."""
+    head = utf8(head)
+    if tables.HEADER.search(head):
+        return True
+    if not any(sign in head for sign in _SIGNS):
+        return False
+    with path.open("rb") as file:
+        start = utf8(file.read(_HEAD_BYTES))
+    return bool(tables.HEADER.search(start)) or b"ERR_NVGPUCTRPERM" in start
+
+
+def read(path: Path) -> schema.Capture:
+    """Read the kernels, one row each, with what was measured of them."""
+    from pyprof.readers.ncu.metrics import known_name, measured  # noqa: PLC0415 - loads Arrow
+
+    profile = tables.profile(path, known_name)
+    kernels = profile.kernels
+    numbers = Numbers(kernels)
+    values = [measured(kernel, numbers, _cc(kernel)[0]) for kernel in kernels]
+    shapes = [_shape(kernel, numbers) for kernel in kernels]
+    duration = pa.array([counters.pop("duration_ns", None) for counters in values], pa.float64())
+    device = np.array([_device(kernel) for kernel in kernels])
+    start, end = _in_a_row(duration, device)
+    columns = {
+        "kind": np.full(len(kernels), schema.KERNEL, np.int8),
+        "start": start,
+        "end": end,
+        "pid": pa.array([_whole(kernel.described.get("Process ID")) for kernel in kernels],
+                        pa.int64()),
+        "device": device.astype(np.int32),
+        "stream": pa.array([_whole(kernel.described.get("Stream")) for kernel in kernels],
+                           pa.int64()),
+        "corr": np.arange(len(kernels)),
+        "name": [kernel.described["Kernel Name"] for kernel in kernels],
+        "regs": pa.array([_int(c.pop("regs", None), 1 << 31) for c in values], pa.int32()),
+        "smem": pa.array([_int(c.pop("smem_bytes", None), 1 << 40) for c in values], pa.int64()),
+        **{f"{side}_{axis}": pa.array([shape[side][place] for shape in shapes], pa.int32())
+           for side in ("grid", "block") for place, axis in enumerate("xyz")},
+    }  # fmt: skip
+    devices = _devices(kernels, values)
+    texts = [orjson.dumps({"source": "ncu", **c}).decode() if c else None for c in values]
+    return schema.Capture(
+        "ncu",
+        None,
+        activities=schema.table(
+            schema.ACTIVITIES, {**columns, "counters": pa.array(texts, pa.string())}
+        ),
+        devices=devices,
+        warnings=tuple(_warnings(profile, duration)),
+    )
+
+
+TELLS_RANK = False
+
+
+def identity(path: Path) -> schema.Identity:
+    """Say nothing: whose work it is, the profiler does not tell."""
+    del path
+    return schema.Identity()
+
+
+_Times = tuple[pa.Array, pa.Array]
+
+
+def _in_a_row(duration: pa.Array, device: Ints) -> _Times:
+    """Let each kernel start when the one before it on its device ended: an order, and no more."""
+    if duration.null_count == len(duration):
+        nothing = pa.nulls(len(duration), pa.int64())
+        return nothing, nothing
+    lengths = np.rint(np.nan_to_num(duration.to_numpy(zero_copy_only=False))).astype(np.int64)
+    end = np.empty_like(lengths)
+    for number in np.unique(device):
+        own = device == number
+        end[own] = np.cumsum(lengths[own])
+    return pa.array(end - lengths), pa.array(end, mask=np.asarray(duration.is_null()))
+
+
+_Shape = dict[str, "list[int | None]"]
+_DIGITS = re.compile(r"\d+")
+_MOST = 1 << 31
+
+
+def _shape(kernel: Kernel, numbers: Numbers) -> _Shape:
+    return {side: _three(kernel, numbers, side) for side in ("grid", "block")}
+
+
+def _three(kernel: Kernel, numbers: Numbers, side: str) -> list[int | None]:
+    """Give x, y, z of a grid or block; where only their product is recorded, it stands for x."""
+    title = f"{side.capitalize()} Size"
+    sizes = [int(size[:10]) for size in _DIGITS.findall(kernel.described.get(title, ""))]
+    if len(sizes) != len("xyz"):
+        read = [numbers.read(kernel.metrics.get(f"launch__{side}_dim_{axis}")) for axis in "xyz"]
+        sizes = [int(size) for size in read if size is not None]
+    if len(sizes) != len("xyz"):
+        metrics = (kernel.metrics.get(name) for name in (f"launch__{side}_size", title))
+        total = numbers.read(next((metric for metric in metrics if metric), None))
+        sizes = [int(total), 1, 1] if total is not None else []
+    possible = len(sizes) == len("xyz") and all(0 < size < _MOST for size in sizes)
+    return [*sizes] if possible else [None, None, None]
+
+
+def _whole(text: str | None) -> int | None:
+    text = (text or "").strip()
+    return int(text) if text.isdecimal() and len(text) < len(str(1 << 62)) else None
+
+
+def _int(value: float | None, limit: int) -> int | None:
+    return int(value) if value is not None and 0 <= value < limit else None
+
+
+def _device(kernel: Kernel) -> int:
+    number = _whole(kernel.described.get("Device"))
+    return number if number is not None and number < _DEVICES else 0
+
+
+_DEVICES = 1 << 16
+
+
+def _devices(kernels: Sequence[Kernel], values: list[dict[str, float]]) -> pa.Table:
+    """Give the devices of which the compute capability or the number of SMs is recorded."""
+    described: dict[int, tuple[str | None, int | None, str]] = {}
+    for kernel, counters in zip(kernels, values, strict=True):
+        sms = _int(counters.pop("sm_count", None), 1 << 16)
+        name = kernel.metrics.get("device__attribute_display_name")
+        entry = (name.text if name else None, sms, kernel.described.get("CC", ""))
+        if any(entry):
+            described.setdefault(_device(kernel), entry)
+    cc = [_two_numbers(text) for _, _, text in described.values()]
+    return schema.table(
+        schema.DEVICES,
+        {
+            "device": pa.array([*described], pa.int32()),
+            "name": pa.array([name for name, _, _ in described.values()], pa.string()),
+            "sm_count": pa.array([sms for _, sms, _ in described.values()], pa.int32()),
+            "cc_major": pa.array([pair[0] for pair in cc], pa.int32()),
+            "cc_minor": pa.array([pair[1] for pair in cc], pa.int32()),
+        },
+    )
+
+
+_CC = re.compile(r"(\d{1,2})[.,](\d)")
+
+
+def _cc(kernel: Kernel) -> tuple[int | None, int | None]:
+    return _two_numbers(kernel.described.get("CC", ""))
+
+
+def _two_numbers(text: str) -> tuple[int | None, int | None]:
+    match = _CC.fullmatch(text.strip())
+    return (int(match[1]), int(match[2])) if match else (None, None)
+
+
+_TOTALS = frozenset({"Grid Size", "launch__grid_size"})
+TOTALS_ONLY = "this version of ncu wrote sizes of grids and blocks as totals: shown as N,1,1"
+"""Said of a file that does not tell the three sides of grids and blocks."""
+
+
+def _warnings(profile: Profile, duration: pa.Array) -> Iterator[str]:
+    kernels = profile.kernels
+    yield (
+        "ncu runs each kernel alone, with cold caches and, unless --clock-control none was given, "
+        "at the base clock: times are of such runs, laid end to end"
+    )
+    if duration.null_count:
+        yield (
+            f"{duration.null_count:,} of {len(duration):,} kernels have no time; "
+            "add gpu__time_duration.sum to ncu's --metrics"
+        )
+    sides = any("Grid Size" in k.described or "launch__grid_dim_x" in k.metrics for k in kernels)
+    if not sides and any(_TOTALS & k.metrics.keys() for k in kernels):
+        yield TOTALS_ONLY
+    if profile.summarised:
+        yield "a summary (--print-summary): each kernel has the averages over the calls of its kind"
+    if profile.lost_lines:
+        yield (
+            f"lines lost because a quotation mark is missing: {profile.lost_lines:,}; export the "
+            "CSV again"
+        )

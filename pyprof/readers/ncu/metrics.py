@@ -1,0 +1,211 @@
+"""What metrics of Nsight Compute mean, in the terms of `schema.COUNTERS`.
+
+Names of `--page raw` (`gpu__time_duration.sum`) are those of the hardware's counters; those of
+`--page details` (`Duration`) are the sections' words for the same.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from pyprof.gpu.tensorcore import SEVERAL_PIPES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyprof.readers.ncu.tables import Kernel, Numbers
+
+    Read = Callable[[str], "float | None"]
+
+_PLAIN: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "clock_hz": (
+            "sm__cycles_elapsed.avg.per_second",
+            "smsp__cycles_elapsed.avg.per_second",
+            "gpc__cycles_elapsed.avg.per_second",
+            "SM Frequency",
+        ),
+        "occupancy_pct": (
+            "sm__warps_active.avg.pct_of_peak_sustained_active",
+            "Achieved Occupancy",
+        ),
+        "theoretical_pct": ("sm__maximum_warps_per_active_cycle_pct", "Theoretical Occupancy"),
+        "waves": ("launch__waves_per_multiprocessor", "Waves Per SM"),
+        "l1_hit_pct": ("l1tex__t_sector_hit_rate.pct", "L1/TEX Hit Rate"),
+        "l2_hit_pct": ("lts__t_sector_hit_rate.pct", "L2 Hit Rate"),
+        "dram_pct": (
+            "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+            "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+            "DRAM Throughput",
+        ),
+        "regs": ("launch__registers_per_thread", "Registers Per Thread"),
+        "sm_count": (
+            "launch__sm_count",
+            "# SMs",
+            "device__attribute_multiprocessor_count",
+        ),
+    }
+)
+"""Counters that are one metric: the first of these names that the file has."""
+
+_SECONDS = ("gpu__time_duration.sum", "gpu__time_duration.avg", "gpu__time_duration.max",
+            "Duration")  # fmt: skip
+_CYCLES = ("sm__cycles_elapsed.avg", "sm__cycles_elapsed.max", "Elapsed Cycles")
+_TRAFFIC = "dram__bytes.sum"
+_TRAFFIC_PARTS = ("dram__bytes_read.sum", "dram__bytes_write.sum")
+_TRAFFIC_RATE = ("dram__bytes.sum.per_second", "Memory Throughput")
+_SHARED = (
+    ("launch__shared_mem_per_block_static", "launch__shared_mem_per_block_dynamic"),
+    ("Static Shared Memory Per Block", "Dynamic Shared Memory Per Block"),
+)
+_TENSOR = ("sm__inst_executed_pipe_tensor.sum", "smsp__inst_executed_pipe_tensor.sum")
+_TENSOR_MEMORY = ("sm__inst_executed_pipe_tc.sum", "smsp__inst_executed_pipe_tc.sum")
+"""Instructions of the Tensor Cores of a B200, which have a memory and a pipe of their own."""
+_TENSOR_PARTS = tuple(
+    re.compile(rf"sm(?:sp)?__inst_executed_pipe_tensor_{part}_[a-z0-9]+\.sum")
+    for part in ("op", "subpipe")
+)
+_TENSOR_PCT, _TENSOR_PART_PCT, _TENSOR_MEMORY_PCT = (
+    re.compile(
+        rf"sm(?:sp)?__(?:pipe_{pipe}_cycles_active(?:_v2)?|inst_executed_pipe_{pipe})"
+        r"\.(?:avg|sum)\.pct_of_peak_sustained_(?:active|elapsed)"
+    )
+    for pipe in ("tensor", r"tensor(?:_(?:op|subpipe)_[a-z0-9]+)+", "tc")
+)
+_ARITHMETIC = re.compile(
+    r"sm(?:sp)?__sass_thread_inst_executed_op_([fhd])(add|mul|fma)_pred_on\.sum"
+)
+_LAUNCH = re.compile(r"launch__(?:grid|block)_(?:dim_[xyz]|size)|(?:Grid|Block) Size")
+_NAME = "device__attribute_display_name"
+
+_NAMES = frozenset(
+    (
+        *(name for names in _PLAIN.values() for name in names),
+        *_SECONDS, *_CYCLES, _TRAFFIC, *_TRAFFIC_PARTS, *_TRAFFIC_RATE, *_TENSOR,
+        *_TENSOR_MEMORY, _NAME,
+        *(name for pair in _SHARED for name in pair),
+    )
+)  # fmt: skip
+_PATTERNS = (*_TENSOR_PARTS, _TENSOR_PCT, _TENSOR_PART_PCT, _TENSOR_MEMORY_PCT, _ARITHMETIC,
+             _LAUNCH)  # fmt: skip
+_COUNTER = re.compile(r"(?<![\w:])[a-z0-9]+__[\w.]+\w")
+"""A counter's name, which may stand beside its title (`--print-metric-name label-name`).
+
+Behind a colon it is another metric: `pmsampling:` of the same counter's course in time.
+"""
+
+
+@lru_cache(maxsize=1 << 16)
+def known_name(title: str) -> str | None:
+    """Give the name of a metric that means something here; None of any other."""
+    counter = _COUNTER.search(title)
+    names = (title, counter[0]) if counter else (title,)
+    return next((name for name in names if _is_known(name)), None)
+
+
+def _is_known(name: str) -> bool:
+    return name in _NAMES or any(pattern.fullmatch(name) for pattern in _PATTERNS)
+
+
+def measured(kernel: Kernel, numbers: Numbers, cc_major: int | None = None) -> dict[str, float]:
+    """Give the counters of a kernel; those that were not measured are missing.
+
+    `cc_major` is the compute capability of its device, where that is known.
+    """
+
+    def read(name: str) -> float | None:
+        return numbers.read(kernel.metrics.get(name))
+
+    values = {key: _first(names, read) for key, names in _PLAIN.items()}
+    duration_s = _seconds(read, values["clock_hz"])
+    values["duration_ns"] = None if duration_s is None else duration_s * 1e9
+    values["dram_bytes"] = _traffic(read, duration_s)
+    values["smem_bytes"] = next(
+        (size for pair in _SHARED if (size := _total(pair, read)) is not None), None
+    )
+    values["tensor_insts"] = _tensor_instructions(kernel, read, cc_major)
+    values["tensor_pct"] = _tensor_share(kernel, read, cc_major)
+    values |= _arithmetic(kernel, read)
+    return {key: value for key, value in values.items() if value is not None and value >= 0}
+
+
+def _first(names: tuple[str, ...], read: Read) -> float | None:
+    return next((value for name in names if (value := read(name)) is not None), None)
+
+
+def _seconds(read: Read, clock_hz: float | None) -> float | None:
+    """Give how long it ran, else its cycles at its clock."""
+    seconds, cycles = _first(_SECONDS, read), _first(_CYCLES, read)
+    if seconds is None and cycles is not None and clock_hz:
+        seconds = cycles / clock_hz
+    return seconds if seconds is not None and 0 <= seconds < _LONGEST_S else None
+
+
+_LONGEST_S = 86400.0
+
+
+def _traffic(read: Read, duration_s: float | None) -> float | None:
+    """Give the bytes between DRAM and the chip, else their rate over the time."""
+    total = read(_TRAFFIC)
+    if total is None:
+        total = _total(_TRAFFIC_PARTS, read)
+    rate = _first(_TRAFFIC_RATE, read) if total is None else None
+    return rate * duration_s if rate is not None and duration_s is not None else total
+
+
+def _total(names: tuple[str, ...], read: Read) -> float | None:
+    """Add up metrics, if all of them are there."""
+    values = [read(name) for name in names]
+    measured_values = [value for value in values if value is not None]
+    return sum(measured_values) if len(measured_values) == len(values) else None
+
+
+def _tensor_instructions(kernel: Kernel, read: Read, cc_major: int | None) -> float | None:
+    """Give the instructions of Tensor Cores; none in one of their pipes is none only of that."""
+    pipes = [_first(_TENSOR, read), _first(_TENSOR_MEMORY, read)]
+    parts = (sum(_values(kernel, pattern, read)) for pattern in _TENSOR_PARTS)
+    counted = sum(count for count in pipes if count is not None) or max(parts)
+    return counted or (0.0 if _is_complete(pipes, cc_major) else None)
+
+
+def _tensor_share(kernel: Kernel, read: Read, cc_major: int | None) -> float | None:
+    """Give how active they were, of their pipes that of the most active."""
+    pipes = [
+        max(_values(kernel, pattern, read), default=None)
+        for pattern in (_TENSOR_PCT, _TENSOR_MEMORY_PCT)
+    ]
+    parts = _values(kernel, _TENSOR_PART_PCT, read)
+    most = max((share for share in pipes if share is not None), default=0.0)
+    return most or max(parts, default=0.0) or (0.0 if _is_complete(pipes, cc_major) else None)
+
+
+def _is_complete(pipes: Sequence[float | None], cc_major: int | None) -> bool:
+    """Tell whether what was measured is all of the Tensor Cores."""
+    tensor, memory = (count is not None for count in pipes)
+    return tensor and (memory or cc_major not in SEVERAL_PIPES)
+
+
+def _values(kernel: Kernel, pattern: re.Pattern[str], read: Read) -> list[float]:
+    values = (read(name) for name in kernel.metrics if pattern.fullmatch(name))
+    return [value for value in values if value is not None]
+
+
+def _arithmetic(kernel: Kernel, read: Read) -> dict[str, float | None]:
+    """Give the FLOPs done outside of Tensor Cores, an FMA as 2, and the FMAs of pairs of halves.
+
+    Of types of which a count is missing nothing is known; without float32's there is no sum.
+    """
+    counts: dict[str, dict[str, float]] = {}
+    for name in kernel.metrics:
+        match = _ARITHMETIC.fullmatch(name)
+        if match and (value := read(name)) is not None:
+            counts.setdefault(match[1], {})[match[2]] = value
+    complete = {letter: c for letter, c in counts.items() if len(c) == len(("add", "mul", "fma"))}
+    flops = [c["add"] + c["mul"] + 2 * c["fma"] for c in complete.values()]
+    return {
+        "flops": sum(flops) if "f" in complete else None,
+        "half_fmas": counts.get("h", {}).get("fma"),
+    }

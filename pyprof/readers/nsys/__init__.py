@@ -1,0 +1,406 @@
+"""Nsight Systems' SQLite export, 2020.3 to 2026.2. The only module that knows its schema.
+
+Tables appear when they have rows, columns come and go between versions, so everything is
+addressed by name after probing. Facts about versions are beside the columns they explain.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.arrays import distinct_values, ints
+from pyprof.marker import templates
+from pyprof.process.threads import executor
+from pyprof.readers import cupti
+from pyprof.readers.nsys import graphs, info, metrics, payloads
+from pyprof.readers.order import in_order
+from pyprof.readers.sqlite import tables as _sqlite
+from pyprof.readers.sqlite.tables import MAGIC, Database, Numbered
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from pyprof.readers.sqlite.tables import Strings
+
+_CUPTI = "CUPTI_ACTIVITY_KIND_"
+_STRINGS = "StringIds"
+_SIGNS = (
+    "NVTX_EVENTS",
+    _CUPTI + "KERNEL",
+    _CUPTI + "RUNTIME",
+    "META_DATA_EXPORT",
+    "EXPORT_META_DATA",
+)
+
+_PUSH_POP, _START_END = (59, 70), (60, 71)
+"""NVTX_EVENTS.eventType of ranges; marks (34) and names (39) are none."""
+_DOMAIN = 75
+"""NVTX_EVENTS.eventType of what names a domain."""
+
+_DUPLICATE = 67
+"""RUNTIME.eventClass of a second row for the same call, written with --cudabacktrace."""
+
+_BASE = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphNodeId")
+_KERNEL = (
+    "demangledName",
+    "registersPerThread",
+    *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
+    *("staticSharedMemory", "dynamicSharedMemory"),
+)
+_NO_CORR = -1
+_LATEST = (1 << 63) - 1
+
+
+def sniff(path: Path, head: bytes) -> bool:
+    """Tell an nsys export by its tables."""
+    if not head.startswith(MAGIC):
+        return False
+    tables = Database(path).tables()
+    return _STRINGS in tables and any(_versioned(tables, sign) in tables for sign in _SIGNS)
+
+
+def read(path: Path) -> schema.Capture:
+    """Read the kernels, copies, API calls and ranges of an nsys export."""
+    db = Database(path)
+    # SQLite and Arrow work outside Python's lock: the ranges' texts are read beside the rest.
+    with executor(1) as pool:
+        reading = pool.submit(_read_events, db)
+        strings = _sqlite.read(db, _STRINGS, "id", "value")
+        runtime = _read_runtime(db)
+        pids = distinct_values(graphs.pids(ints(runtime.column("globalTid"), 0)))
+        origins = graphs.read(db, runtime, strings)
+        base = _Base(origins, int(pids[0]) if len(pids) == 1 else None)
+        # Sorted here, where it costs nothing: the texts take longer than all else.
+        activities = in_order(_activities(db, strings, runtime, base))
+        version, devices = info.version(db), info.devices(db)
+        began_ns, samples = info.began_ns(db), metrics.read(db)
+        events, domains = reading.result()
+    callers, markers = (ints(table.column("globalTid"), 0) for table in (runtime, events))
+    tids, (call_threads, range_threads, node_threads) = cupti.index_of(
+        [callers, markers, origins.global_tid]
+    )
+    return schema.Capture(
+        tool="nsys",
+        version=version,
+        activities=activities,
+        calls=_calls(runtime, call_threads, strings),
+        ranges=_ranges(events, range_threads, strings, _domains(domains, strings)),
+        threads=schema.table(schema.THREADS, {"pid": graphs.pids(tids), "tid": tids & 0xFFFFFF}),
+        devices=devices,
+        graph_nodes=origins.table(node_threads),
+        samples=samples,
+        warnings=tuple(info.warnings(db, activities, events)),
+        began_ns=began_ns,
+    )
+
+
+TELLS_RANK = False
+
+
+def identity(path: Path) -> schema.Identity:
+    """Give the processes with GPU work, in the order of the devices that they use first."""
+    db = Database(path)
+    first_device: dict[int, int] = {}
+    for kind in _WORK:
+        table = _versioned(db.tables(), _CUPTI + kind)
+        if "globalPid" not in db.columns(table):
+            continue
+        rows = db.read(table, {"globalPid": int, "deviceId": int}, piece=_distinct)
+        pids = graphs.pids(ints(rows.column("globalPid"), 0))
+        devices = ints(rows.column("deviceId"), _LAST)
+        for pid, device in zip(pids.tolist(), devices.tolist(), strict=True):
+            first_device[pid] = min(first_device.get(pid, _LAST), device)
+    return schema.Identity(
+        pids=tuple(sorted(first_device, key=lambda pid: (first_device[pid], pid)))
+    )
+
+
+def _distinct(rows: pa.Table) -> pa.Table:
+    return rows.group_by(rows.column_names, use_threads=False).aggregate([])
+
+
+_WORK = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
+_LAST = 1 << 31
+"""Behind every device: for work whose device is not recorded."""
+
+
+def _versioned(tables: frozenset[str], name: str) -> str:
+    """Give the table's name as this file has it: `NAME`, or the highest of `NAME_V2`, ..."""
+    later = [table for table in tables if table.startswith(f"{name}_V") and table[-1].isdigit()]
+    return max(later, default=name) if name not in tables else name
+
+
+# --- API calls ----------------------------------------------------------------------------------
+
+
+def _read_runtime(db: Database) -> pa.Table:
+    columns = ("start", "end", "eventClass", "globalTid", "correlationId", "nameId")
+    table = _versioned(db.tables(), _CUPTI + "RUNTIME")
+    db.require(table, "start", "end", "globalTid", "correlationId")
+    calls = db.read(table, dict.fromkeys(columns, int), piece=_narrowed)
+    if table in db.tables() and calls.column("start").null_count:
+        calls = calls.filter(pc.is_valid(calls.column("start")))
+    twins = _twins(calls)
+    return calls.filter(pa.array(~twins)) if twins.any() else calls
+
+
+def _twins(runtime: pa.Table) -> NDArray[np.bool_]:
+    """Mark the second rows of calls that were written twice."""
+    second = ints(runtime.column("eventClass"), 0) == _DUPLICATE
+    if not second.any():
+        return np.asarray(second)
+    key = _call_keys(runtime)
+    return np.asarray(second & np.isin(key, key[~second]))
+
+
+def _call_keys(runtime: pa.Table) -> NDArray[np.int64]:
+    pids = graphs.pids(ints(runtime.column("globalTid"), 0))
+    return (pids << 33) | (ints(runtime.column("correlationId"), _NO_CORR) & 0x1FFFFFFFF)
+
+
+def _calls(runtime: pa.Table, threads: NDArray[np.int32], strings: Strings) -> pa.Table:
+    start = runtime.column("start")
+    return schema.table(
+        schema.CALLS,
+        {
+            "start": start,
+            "end": pc.coalesce(runtime.column("end"), start),
+            "thread": threads,
+            "corr": runtime.column("correlationId"),
+            "name": strings.names(ints(runtime.column("nameId"), -1), "unknown call"),
+        },
+    )
+
+
+# --- ranges -------------------------------------------------------------------------------------
+
+
+class _Events(NamedTuple):
+    """NVTX events, by what they are."""
+
+    ranges: pa.Table
+    domains: pa.Table
+    """Those that name a domain."""
+
+
+def _read_events(db: Database) -> _Events:
+    table = _versioned(db.tables(), "NVTX_EVENTS")
+    columns = dict.fromkeys(("start", "end", "eventType", "globalTid", "textId", "domainId"), int)
+    db.require(table, "start", "end", "globalTid")
+    domains: list[pa.Table] = []
+
+    def ranges(events: pa.Table) -> pa.Table:
+        kind = events.column("eventType")
+        domains.append(events.filter(pc.equal(kind, _DOMAIN)))
+        is_range = pc.is_in(kind, value_set=_RANGES)
+        return _narrowed(events if pc.all(is_range).as_py() else events.filter(is_range))
+
+    def no_domains(events: pa.Table) -> pa.Table:
+        domains.append(events.slice(0, 0))
+        return events
+
+    kinds_told = "eventType" in db.columns(table)
+    events = db.read(
+        table, {**columns, "text": Numbered}, piece=ranges if kinds_told else no_domains
+    )
+    named = {"domainId", "globalTid", "text"} <= db.columns(table)
+    return _Events(events, pa.concat_tables(domains if named else domains[:1]))
+
+
+_RANGES = pa.array((*_PUSH_POP, *_START_END))
+
+
+def _domains(events: pa.Table, strings: Strings) -> Mapping[tuple[int, int], str]:
+    """Give the names of NVTX domains, by process and number, from the events that name them."""
+    registered = strings.names(ints(events.column("textId"), -1), "").to_pylist()
+    named = zip(
+        graphs.pids(ints(events.column("globalTid"), 0)).tolist(),
+        ints(events.column("domainId"), 0).tolist(),
+        templates.spell(templates.texts_of_table(events)).to_pylist(),
+        registered,
+        strict=True,
+    )
+    return {(pid, number): text or other for pid, number, text, other in named}
+
+
+def _domain_of(events: pa.Table, names: Mapping[tuple[int, int], str]) -> pa.DictionaryArray:
+    """Give the domain of each range; null for the default one, and for one without a name."""
+    pids = graphs.pids(ints(events.column("globalTid"), 0))
+    number = ints(events.column("domainId"), 0)
+    place = np.full(len(events), -1)
+    for row, (pid, domain) in enumerate(names):
+        place[(pids == pid) & (number == domain)] = row
+    distinct = pa.array([*names.values()], pa.string()).dictionary_encode()
+    index = distinct.indices.take(pa.array(place, mask=place < 0))
+    return pa.DictionaryArray.from_arrays(index.cast(pa.int32()), distinct.dictionary)
+
+
+def _ranges(
+    events: pa.Table,
+    threads: NDArray[np.int32],
+    strings: Strings,
+    domains: Mapping[tuple[int, int], str],
+) -> pa.Table:
+    free = np.isin(ints(events.column("eventType"), _PUSH_POP[0]), _START_END)
+    return schema.table(
+        schema.RANGES,
+        {
+            "start": events.column("start"),
+            "end": _closed_ends(events),
+            "thread": threads,
+            "style": np.where(free, schema.FREE, schema.NESTED).astype(np.int8),
+            "domain": _domain_of(events, domains),
+            **_texts(events, strings),
+        },
+    )
+
+
+def _closed_ends(events: pa.Table) -> pa.ChunkedArray:
+    """Give each range's end; null for those still open when profiling stopped.
+
+    nsys ends them all at its last instant, to the ns the same.
+    """
+    ends = events.column("end")
+    last, starts = pc.max(ends).as_py(), events.column("start")
+    at_last = pc.equal(ends, last)
+    alike = pc.sum(at_last).as_py() or 0
+    if alike < _OPEN_RANGES or last <= (pc.max(starts).as_py() or 0):
+        return ends
+    return pc.if_else(at_last, None, ends)
+
+
+_OPEN_RANGES = 3
+"""From so many ranges that end at the last instant on, it is no chance."""
+
+
+def _texts(events: pa.Table, strings: Strings) -> dict[str, pa.ChunkedArray]:
+    """Give each range's text: written in place, or registered once and referred to by id."""
+    texts, ids = events.select([*templates.NAMES]), events.column("textId")
+    if ids.null_count < len(ids):
+        number = ints(ids, -1)
+        rows = np.where(number < 0, np.arange(len(ids)), len(ids) + strings.rows(number))
+        texts = cupti.concat([texts, strings.texts]).combine_chunks().take(pa.array(rows))
+    texts = texts.unify_dictionaries().combine_chunks()
+    return dict(zip(texts.column_names, texts.columns, strict=True))
+
+
+# --- GPU work -----------------------------------------------------------------------------------
+
+
+def _activities(db: Database, strings: Strings, runtime: pa.Table, base: _Base) -> pa.Table:
+    parts = [
+        _kernels(db, strings, runtime, base),
+        _copies(db, base),
+        _sets(db, base),
+        _graphs(db, base),
+    ]
+    return cupti.concat([part for part in parts if part.num_rows] or parts[:1])
+
+
+def _read(db: Database, kind: str, *more: str) -> pa.Table:
+    table = _versioned(db.tables(), _CUPTI + kind)
+    db.require(table, "start", "end", "correlationId")
+    return db.read(table, dict.fromkeys((*_BASE, *more), int), piece=_narrowed)
+
+
+def _narrowed(rows: pa.Table) -> pa.Table:
+    """Hold small numbers in half the memory, where they are small."""
+    for place, name in enumerate(rows.column_names):
+        if name in _SMALL:
+            with suppress(pa.ArrowInvalid):
+                rows = rows.set_column(place, name, rows.column(name).cast(pa.int32()))
+    return rows
+
+
+_SMALL = frozenset(
+    {"deviceId", "streamId", *_KERNEL, "eventClass", "nameId", "eventType", "textId", "domainId"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """What all tables of GPU work are read with."""
+
+    origins: graphs.Origins
+    only_pid: int | None
+    """Of exports that do not tell the process, from one."""
+
+    def columns(self, rows: pa.Table, kind: int) -> dict[str, object]:
+        """Give what work of every kind has."""
+        columns: dict[str, object] = {
+            "kind": np.full(rows.num_rows, kind, np.int8),
+            "start": rows.column("start"),
+            "end": rows.column("end"),
+            "device": rows.column("deviceId"),
+            "stream": rows.column("streamId"),
+            "corr": rows.column("correlationId"),
+        }
+        if (pid := self._pid(rows)) is None:
+            return columns
+        columns["pid"] = pid
+        if (node := rows.column("graphNodeId")).null_count < rows.num_rows:
+            start = ints(rows.column("start"), _LATEST)
+            columns["graph_node"] = self.origins.of_nodes(pid, ints(node, 0), start)
+        return columns
+
+    def _pid(self, rows: pa.Table) -> NDArray[np.int64] | None:
+        if rows.column("globalPid").null_count < rows.num_rows:
+            return graphs.pids(ints(rows.column("globalPid"), 0))
+        known = self.only_pid is not None
+        return np.full(rows.num_rows, self.only_pid, np.int64) if known else None
+
+
+def _kernels(db: Database, strings: Strings, runtime: pa.Table, base: _Base) -> pa.Table:
+    rows = _read(db, "KERNEL", *_KERNEL)
+    name = strings.names(ints(rows.column("demangledName"), -1), "unknown kernel")
+    events = _versioned(db.tables(), "NVTX_EVENTS")
+    shared = pc.add(
+        pc.fill_null(rows.column("staticSharedMemory"), 0),
+        pc.fill_null(rows.column("dynamicSharedMemory"), 0),
+    )
+    return schema.table(
+        schema.ACTIVITIES,
+        {
+            **base.columns(rows, schema.KERNEL),
+            "name": name,
+            **{f"grid_{axis}": rows.column(f"grid{axis.upper()}") for axis in "xyz"},
+            **{f"block_{axis}": rows.column(f"block{axis.upper()}") for axis in "xyz"},
+            "regs": rows.column("registersPerThread"),
+            "smem": shared,
+            "collective": payloads.collectives(db, events, name, rows, runtime, strings),
+        },
+    )
+
+
+def _copies(db: Database, base: _Base) -> pa.Table:
+    rows = _read(db, "MEMCPY", "bytes", "copyKind")
+    names = cupti.copy_names(ints(rows.column("copyKind"), 0))
+    columns = {**base.columns(rows, schema.MEMCPY), "bytes": rows.column("bytes"), "name": names}
+    return schema.table(schema.ACTIVITIES, columns)
+
+
+def _sets(db: Database, base: _Base) -> pa.Table:
+    rows = _read(db, "MEMSET", "bytes")
+    columns = {**base.columns(rows, schema.MEMSET), "bytes": rows.column("bytes")}
+    return schema.table(
+        schema.ACTIVITIES, {**columns, "name": cupti.constant("[CUDA memset]", rows.num_rows)}
+    )
+
+
+def _graphs(db: Database, base: _Base) -> pa.Table:
+    rows = _read(db, "GRAPH_TRACE", "graphId")
+    names = pa.array(
+        [f"[CUDA graph {graph}]" for graph in ints(rows.column("graphId"), -1)], pa.string()
+    )
+    columns = {**base.columns(rows, schema.GRAPH), "name": names.dictionary_encode()}
+    return schema.table(schema.ACTIVITIES, columns)

@@ -1,0 +1,155 @@
+"""Where the nodes of CUDA graphs were captured: nsys's events of nodes, `--cuda-graph-trace=node`.
+
+An event says when and on which thread a node was made. A graph that is instantiated, cloned or
+put into another one has nodes of its own, each with the node that it was made of: the first of
+such a chain was captured, with the ranges of its op around it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.arrays import NONE, ints, latest_before
+
+if TYPE_CHECKING:
+    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.readers.sqlite.tables import Database, Strings
+
+_TABLES = ("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS")
+"""The second, of graphs, had the nodes' columns in exports of 2022."""
+_COLUMNS = ("start", "globalTid", "nameId", "graphNodeId", "originalGraphNodeId")
+
+_NO_NODE = 0
+"""As an id, stands for no node, as a missing value does."""
+
+_DESTRUCTION = r"(?i)destr|delet"
+"""In the name of an event: of the end of a node."""
+_COPYING = r"^(?:cuda|cu)Graph(?:Instantiate|Clone|AddChildGraph|ExecUpdate)"
+"""Calls that make nodes of other nodes, whose ops are elsewhere."""
+
+_VIA = schema.VIAS.index("graph node")
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """The nodes that were captured, and of which of them each node was made."""
+
+    global_tid: Ints
+    """Of each that was captured."""
+    time: Ints
+    _ids: Ints
+    """All ids of nodes, rising. In each process there may be one of them."""
+    _keys: Ints
+    """Of each event, process and id of the node as one number."""
+    _start: Ints
+    """Of each event; an id may come again after another, as when the profiler was paused."""
+    _origin: Ints
+    """Of each event, the row of what was captured; NONE where that is not known."""
+
+    def of_nodes(self, pid: Ints, node: Ints, time: Ints) -> pa.Array:
+        """Give the row of what was captured, for nodes that ran at some time; null if not known."""
+        wanted = _keys(self._ids, pid, node)
+        event = latest_before(self._keys, self._start, wanted, time)
+        row = np.append(self._origin, NONE)[np.where(wanted == NONE, NONE, event)]
+        return pa.array(row.astype(np.int32), mask=row == NONE)
+
+    def table(self, threads: Integers) -> pa.Table:
+        """Give the capture's table, with the row of `threads` of each."""
+        via = np.full(len(self.time), _VIA, np.int8)
+        return schema.table(schema.GRAPH_NODES, {"thread": threads, "time": self.time, "via": via})
+
+
+def read(db: Database, runtime: pa.Table, strings: Strings) -> Origins:
+    """Read the events of nodes, and follow each node to the one that was captured."""
+    events = _events(db, strings)
+    tid, start, node, made_of = (
+        ints(events.column(name), _NO_NODE)
+        for name in ("globalTid", "start", "graphNodeId", "originalGraphNodeId")
+    )
+    ids = np.unique(node)
+    keys = _keys(ids, pids(tid), node)
+    made = (made_of != _NO_NODE) & (made_of != node)
+    above = latest_before(keys, start, _keys(ids, pids(tid), made_of), start)
+    origin = _origins(made, above)
+    origin[_inside(_copying(runtime, strings), tid, start)[origin]] = NONE
+    used = np.unique(origin[origin != NONE])
+    row = np.where(origin == NONE, NONE, np.searchsorted(used, origin))
+    return Origins(tid[used], start[used], ids, keys, start, row)
+
+
+def pids(global_ids: Ints) -> Ints:
+    """Take the process out of serialised ids: they hold machine, process and thread (24 bits)."""
+    return (global_ids >> 24) & 0xFFFFFF
+
+
+def _events(db: Database, strings: Strings) -> pa.Table:
+    """Read when nodes were made."""
+    tables = [
+        db.read(table, dict.fromkeys(_COLUMNS, int))
+        for table in _TABLES
+        if {"start", "globalTid", "graphNodeId"} <= db.columns(table)
+    ]
+    if not tables:
+        return pa.table({name: pa.array([], pa.int64()) for name in _COLUMNS})
+    events = pa.concat_tables(tables)
+    identified = np.all([ints(events.column(name), _NO_NODE) != _NO_NODE
+                   for name in ("globalTid", "graphNodeId")], axis=0)  # fmt: skip
+    identified &= np.asarray(events.column("start").is_valid())
+    return events.filter(pa.array(identified & ~_named(events, strings, _DESTRUCTION)))
+
+
+def _named(rows: pa.Table, strings: Strings, pattern: str) -> Mask:
+    """Tell which rows have a name of this pattern."""
+    names = strings.names(ints(rows.column("nameId"), NONE), "")
+    matches = pc.match_substring_regex(names.dictionary, pattern)
+    return np.asarray(matches.take(names.indices))
+
+
+def _keys(ids: Ints, pid: Ints, node: Ints) -> Ints:
+    """Make one number of process and id of a node; NONE for an id that is no event's."""
+    if not len(ids):
+        return np.full(len(node), NONE)
+    place = np.minimum(np.searchsorted(ids, node), len(ids) - 1)
+    return np.where((ids[place] == node) & (pid >= 0), pid * len(ids) + place, NONE)
+
+
+def _origins(made: Mask, above: Ints) -> Ints:
+    """Follow each event that made a node of another to the one of a capture; NONE without one.
+
+    In each round all go twice as far as in the one before.
+    """
+    count = len(made)
+    made_of = np.where(above == NONE, count, above)  # the last is nowhere
+    place = np.append(np.where(made, made_of, np.arange(count)), count)
+    for _ in range(count.bit_length()):
+        further = place[place]
+        if np.array_equal(further, place):
+            break
+        place = further
+    captured = np.append(~made, [False])  # others go round in circles
+    return np.where(captured[place[:-1]], place[:-1], NONE)
+
+
+def _copying(runtime: pa.Table, strings: Strings) -> pa.Table:
+    """Choose the API calls that make nodes of others."""
+    return runtime.filter(pa.array(_named(runtime, strings, _COPYING)))
+
+
+def _inside(calls: pa.Table, tid: Ints, time: Ints) -> Mask:
+    """Tell which instants on threads lie inside some of these calls; the last entry: for none."""
+    inside = np.zeros(len(time) + 1, bool)
+    caller, start, end = (ints(calls.column(name), NONE) for name in ("globalTid", "start", "end"))
+    for thread in np.unique(caller).tolist():
+        ours = np.flatnonzero(caller == thread)
+        ours = ours[np.argsort(start[ours], kind="stable")]
+        rows = np.flatnonzero(tid == thread)
+        before = np.searchsorted(start[ours], time[rows], side="right")
+        until = np.append(np.maximum.accumulate(end[ours]), NONE)[before - 1]
+        inside[rows] = (before > 0) & (time[rows] <= until)
+    return inside

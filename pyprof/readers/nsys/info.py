@@ -1,0 +1,158 @@
+"""What an nsys export says of itself: version, GPUs, and what the user should know.
+
+Environment variables, host and user names are in these files too; they are never read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.arrays import ints
+from pyprof.readers.spans import LONGEST_NS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyprof.readers.sqlite.tables import Database
+
+_META = ("META_DATA_EXPORT", "EXPORT_META_DATA")  # from 2024.2 on; 2022.1 to 2023.4
+_SESSION = "TARGET_INFO_SESSION_START_TIME"  # from 2022.1 on
+_GPUS = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU")  # from 2021.2 on; 2020.3
+_CUDA_DEVICES = "TARGET_INFO_CUDA_DEVICE"
+_GPU_COLUMNS = {
+    # our name: theirs, newest first
+    "device": ("cuDevice", "id"),
+    "sm_count": ("smCount", "numMultiprocessors"),
+    "clock_hz": ("clockRate", "coreClockRate"),
+    "bandwidth": ("memoryBandwidth", "globalMemoryBandwidth"),
+    "cc_major": ("computeMajor", "computeCapabilityMajor"),
+    "cc_minor": ("computeMinor", "computeCapabilityMinor"),
+    "memory_bytes": ("totalMemory", "globalMemorySize"),
+}
+_LOSS = (
+    r"(?i)\b(?:lost|dropped|overflow\w*|discarded|exceeded|incomplete)\b"
+    r"|not all (?:CUDA|NVTX) .*(?:collected|recorded)"
+)
+_NS_PER_MS = 1e6
+
+
+def version(db: Database) -> str | None:
+    """Give the version of nsys that exported the file, where it says (2022.1 and later)."""
+    for table in _META:
+        if table in db.tables():
+            rows = db.read(table, {"name": str, "value": str})
+            said = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+            if "EXPORT_PRODUCT_VERSION" in said:
+                return str(said["EXPORT_PRODUCT_VERSION"])
+    return None
+
+
+def began_ns(db: Database) -> int | None:
+    """Give when the session began, ns since 1970, where the file says; its clock then showed 0."""
+    if _SESSION not in db.tables():
+        return None
+    began = ints(db.read(_SESSION, {"utcEpochNs": int}).column("utcEpochNs"))
+    return int(began[0]) if len(began) and began[0] > 0 else None
+
+
+def devices(db: Database) -> pa.Table:
+    """Read the GPUs by CUDA's numbers; what a row does not state is null.
+
+    `TARGET_INFO_GPU` lists what the system has: display adapters and integrated GPUs, too, which
+    all may have the number 0. `TARGET_INFO_CUDA_DEVICE` (from 2025.1 on) maps each process's CUDA
+    devices to them; without it, the rows with a compute capability are CUDA's.
+    """
+    gpus = _gpus(db)
+    capable = {gpu["device"] for gpu in gpus if gpu["cc_major"]}
+    gpus = [gpu for gpu in gpus if gpu["cc_major"] or gpu["device"] not in capable]
+    mapped = _mapped(db, {gpu["id"]: gpu for gpu in gpus})
+    rows = [*mapped.values(), *(gpu for gpu in gpus if gpu["device"] not in mapped)]
+    columns = {name: [row[name] for row in rows] for name in schema.DEVICES.names}
+    return schema.table(
+        schema.DEVICES,
+        {name: pa.array(columns[name], schema.DEVICES.field(name).type) for name in columns},
+    )
+
+
+def _gpus(db: Database) -> list[dict[str, Any]]:
+    """Read the rows of `DEVICES`, each with the `id` that other tables have for the GPU."""
+    table = next((name for name in _GPUS if name in db.tables()), _GPUS[0])
+    columns = {name: int for names in _GPU_COLUMNS.values() for name in names}
+    gpus = []
+    for place, row in enumerate(db.read(table, {"id": int, "name": str, **columns}).to_pylist()):
+        stated = {
+            ours: next((row[name] for name in names if row[name] is not None), None)
+            for ours, names in _GPU_COLUMNS.items()
+        }
+        gpu = {name: value for name, value in stated.items() if name in _MAY_BE_ZERO}
+        gpu |= {
+            name: value if value and value > 0 else None
+            for name, value in stated.items()
+            if name not in gpu
+        }
+        gpu["device"] = place if gpu["device"] is None else gpu["device"]
+        gpus.append({**gpu, "id": row["id"], "name": row["name"]})
+    return gpus
+
+
+def _mapped(db: Database, gpus: Mapping[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """Map CUDA's number of a device to its row, where the processes agree on what it is."""
+    mapped: dict[int, dict[str, Any]] = {}
+    for gpu, number in _pairs(db, _CUDA_DEVICES, "gpuId", "cudaId"):
+        if gpu not in gpus:
+            continue
+        device = {**gpus[gpu], "device": number, "id": None}
+        if mapped.setdefault(number, device) != device:  # another process's is of another kind
+            mapped[number] = {**dict.fromkeys(device), "device": number}
+    return mapped
+
+
+def cuda_numbers(db: Database) -> dict[int, int]:
+    """Map nsys's own numbers of GPUs to CUDA's, which kernels have."""
+    numbers = dict(_pairs(db, _GPUS[0], "id", "cuDevice"))
+    return {**numbers, **dict(_pairs(db, _CUDA_DEVICES, "gpuId", "cudaId"))}
+
+
+def _pairs(db: Database, table: str, one: str, other: str) -> list[tuple[int, int]]:
+    rows = db.read(table, {one: int, other: int}).drop_null()
+    return [(row[one], row[other]) for row in rows.to_pylist()]
+
+
+_MAY_BE_ZERO = ("device", "cc_minor")
+
+
+def warnings(db: Database, activities: pa.Table, events: pa.Table) -> Iterator[str]:
+    """Say what this capture hides, in sentences."""
+    kinds = ints(activities.column("kind"), 0)
+    if (graphs := kinds == schema.GRAPH).any():
+        yield _graph_warning(activities, graphs)
+    if not events.num_rows:
+        yield (
+            "the capture has no NVTX ranges, so kernels cannot be tied to ops; "
+            "call pyprof.init() in the script and capture with nsys profile -t cuda,nvtx"
+        )
+    yield from _lost_events(db)
+
+
+def _graph_warning(activities: pa.Table, graphs: np.ndarray) -> str:
+    starts, ends = (ints(activities.column(name), 0) for name in ("start", "end"))
+    lasted = np.clip(ends - starts, 0, LONGEST_NS)  # impossible times are reported elsewhere
+    hidden_ms = int(lasted[graphs].sum()) / _NS_PER_MS
+    shown_ms = int(lasted[~graphs].sum()) / _NS_PER_MS
+    return (
+        f"{int(graphs.sum())} CUDA graph launches contain {hidden_ms:,.2f} ms of GPU time "
+        f"whose kernels are not in the capture ({shown_ms:,.2f} ms is outside them); to see them, "
+        "capture again with nsys profile --cuda-graph-trace=node"
+    )
+
+
+def _lost_events(db: Database) -> Iterator[str]:
+    rows = db.read("DIAGNOSTIC_EVENT", {"text": str})
+    for text in dict.fromkeys(rows.column("text").to_pylist()):
+        if pc.match_substring_regex(text, _LOSS).as_py():
+            yield f"message from nsys: {' '.join(text.split())}"

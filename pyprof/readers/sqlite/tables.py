@@ -1,0 +1,394 @@
+"""SQLite tables as Arrow columns: read-only, by name, only the columns that are there."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections import deque
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof.arrays import ints
+from pyprof.errors import CaptureError, reason
+from pyprof.marker import templates
+from pyprof.process.threads import executor
+from pyprof.readers.sqlite import pages
+from pyprof.readers.sqlite.pages import NotPlainError, Pick
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from concurrent.futures import Future
+    from pathlib import Path
+
+    from pyprof.arrays import Ints
+
+MAGIC = b"SQLite format 3\0"
+
+_BATCH_ROWS = 1 << 14
+"""What SQLite hands over at once."""
+_AHEAD = 1
+"""Batches that reading may be ahead of what is made of them."""
+
+_ROW_BYTES = 4
+"""No row of a table takes less: its place in the page, its length, its number."""
+
+
+class Numbered:
+    """The kind of a column of texts that are taken apart as they are read."""
+
+
+def _all_of(rows: pa.Table) -> pa.Table:
+    return rows
+
+
+class _Column(NamedTuple):
+    """What the schema says of a column."""
+
+    name: str
+    place: int
+    hidden: int
+    """Not 0: it is computed, or of a virtual table."""
+    key: int
+    """Which of the columns of the primary key it is, from 1; 0: none."""
+    type: str
+
+
+class _Table(NamedTuple):
+    """Where a table begins in the file, and its columns by name."""
+
+    root: int
+    has_key_index: bool
+    """The primary key has an index of its own, so no column of it is the row id."""
+    columns: dict[str, _Column]
+
+    def picks(self, columns: Mapping[str, type]) -> list[Pick]:
+        """Say how pages hold some of the columns; NotPlainError where they do not hold all."""
+        if any(column.hidden for column in self.columns.values()):
+            raise NotPlainError
+        key_columns = sum(column.key > 0 for column in self.columns.values())
+        may_be_row_id = key_columns == 1 and not self.has_key_index
+        return [
+            Pick(place, _ARROW[kind], may_be_row_id and key > 0 and declared.upper() == "INTEGER")
+            for name, kind in columns.items()
+            for _, place, _, key, declared in [self.columns[name]]
+        ]
+
+
+class Database:
+    """One SQLite file, opened read-only. Raises CaptureError for anything that is wrong with it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path.resolve()  # a log lies beside the file itself, never beside a link to it
+        self._tables = self._probe()
+
+    def _probe(self) -> dict[str, _Table]:
+        # What is stored alone: a view, a virtual table or a generated column is a program, which
+        # may never end.
+        query = (
+            "SELECT m.name, CAST(m.rootpage AS INTEGER), "
+            "EXISTS (SELECT 1 FROM pragma_index_list(m.name) i WHERE i.origin = 'pk'), "
+            "c.name, c.cid, c.hidden, c.pk, c.type "
+            "FROM sqlite_master m, pragma_table_xinfo(m.name) c "
+            "WHERE m.type = 'table' AND m.rootpage > 0"
+        )
+        tables: dict[str, _Table] = {}
+        try:
+            with closing(_connect(self._file)) as db:
+                for name, root, has_key_index, *described in db.execute(query):
+                    column = _Column(*described)
+                    table = tables.setdefault(str(name), _Table(root, bool(has_key_index), {}))
+                    table.columns[column.name] = column
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise self._broken(error) from None
+        return tables
+
+    def tables(self) -> frozenset[str]:
+        """Name the tables that exist; tools leave out those without rows."""
+        return frozenset(self._tables)
+
+    def columns(self, table: str) -> frozenset[str]:
+        """Name the columns of a table; none where it does not exist."""
+        there = self._tables[table].columns if table in self._tables else {}
+        return frozenset(name for name, column in there.items() if not column.hidden)
+
+    def require(self, table: str, *columns: str) -> None:
+        """Raise CaptureError where a table has rows but not all of these columns."""
+        missing = [name for name in columns if name not in self.columns(table)]
+        if table in self.tables() and missing and self._has_rows(table):
+            raise CaptureError(
+                f"{self.path}: {table} has no column {missing[0]!r}, which is required; "
+                "the file was changed: export it again"
+            )
+
+    def _has_rows(self, table: str) -> bool:
+        try:
+            with closing(_connect(self._file)) as db:
+                first_row = db.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone()  # noqa: S608
+        except sqlite3.Error as error:
+            raise self._broken(error) from None
+        return first_row is not None
+
+    def read(
+        self,
+        table: str,
+        columns: Mapping[str, type],
+        piece: Callable[[pa.Table], pa.Table] = _all_of,
+    ) -> pa.Table:
+        """Read some columns of a table. A column or table that does not exist is all null.
+
+        `columns` maps each name to `int`, `str` or `bytes`, which become int64, string and binary,
+        or to `Numbered`: in its place stand the columns of `marker.numbered`. `piece` is given the
+        rows some at a time, in order, and gives those to keep.
+        """
+        there = {name: kind for name, kind in columns.items() if name in self.columns(table)}
+        if not there:
+            return piece(_shaped(None, columns))
+        with suppress(NotPlainError):
+            return _taken(self._pages(table, there), columns, piece)
+        return _taken(self._converted(table, there), columns, piece)
+
+    def _pages(self, table: str, columns: Mapping[str, type]) -> Iterator[pa.RecordBatch]:
+        """Read what exporters write."""
+        described = self._tables[table]
+        for arrays in pages.batches(self._file, described.root, described.picks(columns)):
+            yield pa.RecordBatch.from_arrays(arrays, [*columns])
+
+    def _converted(self, table: str, columns: Mapping[str, type]) -> Iterator[pa.RecordBatch]:
+        """Read whatever there is; SQLite makes of each value what is asked for, or NULL."""
+        select = ", ".join(_expression(name, kind) for name, kind in columns.items())
+        types = [_ARROW[kind] for kind in columns.values()]
+        rows = 0
+        try:
+            with closing(_connect(self._file)) as db:
+                db.text_factory = _decoded
+                cursor = db.execute(f'SELECT {select} FROM "{table}"')  # noqa: S608 - as probed
+                while batch := cursor.fetchmany(_BATCH_ROWS):
+                    rows += len(batch)
+                    if rows > self._most_rows:  # of pages that are part of each other
+                        raise sqlite3.DatabaseError("more rows than the file has room for")
+                    yield pa.RecordBatch.from_arrays(
+                        [*map(pa.array, zip(*batch, strict=True), types)], [*columns]
+                    )
+        except sqlite3.Error as error:
+            raise self._broken(error) from None
+
+    @property
+    def _most_rows(self) -> int:
+        """Rows that the file and its log have room for."""
+        stored_bytes = self._file.stat().st_size
+        with suppress(OSError):
+            stored_bytes += beside(self._file, WAL).stat().st_size
+        return stored_bytes // _ROW_BYTES
+
+    def _broken(self, error: Exception) -> CaptureError:
+        return CaptureError(
+            f"{self.path}: the SQLite file is damaged or truncated ({reason(error)}); export it "
+            f"again, e.g. nsys export --type sqlite --force-overwrite true REPORT.nsys-rep"
+        )
+
+
+def _connect(file: Path) -> sqlite3.Connection:
+    """Open a database, and write neither to it nor beside it."""
+    # as_uri quotes what a URI must quote ("?", "#", "%").
+    uri = f"{file.as_uri()}?mode=ro"
+    if not _has_log(file) or beside(file, INDEX).exists():  # SQLite writes nothing, or wrote it
+        return sqlite3.connect(uri, uri=True)
+    if not beside(file, WAL).exists():  # nobody writes to it, and no log has to be applied
+        return sqlite3.connect(f"{uri}&immutable=1", uri=True)
+    if os.name != "posix":
+        return sqlite3.connect(uri, uri=True)
+    # SQLite makes the index of a log beside it, and leaves it there, unless it holds the only
+    # lock: then the index is in memory. A lock needs a file that may be written to, or none.
+    base = sqlite3.connect(f"{uri}&vfs=unix-none", uri=True)
+    base.execute("PRAGMA locking_mode = exclusive")
+    return base
+
+
+WAL, INDEX, JOURNAL = "-wal", "-shm", "-journal"
+"""Endings of what SQLite keeps beside a database: the log, the index of the log, what to undo."""
+
+
+def beside(file: Path, ending: str) -> Path:
+    """Name one of the files that SQLite keeps beside a database; `file` is no link."""
+    return file.with_name(f"{file.name}{ending}")
+
+
+_WRITE_AHEAD = b"\2\2"
+_VERSIONS = slice(18, 20)
+"""In the header: how the file is written and read, 2 with a write-ahead log."""
+
+
+def _has_log(file: Path) -> bool:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(_VERSIONS.stop)[_VERSIONS] == _WRITE_AHEAD
+    except OSError:
+        return False
+
+
+def _decoded(text: bytes) -> str:
+    """Replace what is not UTF-8, which SQLite does not check."""
+    return text.decode(errors="replace")
+
+
+def _expression(name: str, kind: type) -> str:
+    """Select what is converted, whatever values there are."""
+    if kind is int and name in _STRICT:
+        return _WHOLE.format(name=name)
+    if kind is int:
+        return f'CAST("{name}" AS INTEGER)'
+    if kind is bytes:
+        return f"CAST(coalesce(\"{name}\", x'') AS BLOB)"
+    return f"CAST(coalesce(\"{name}\", '') AS TEXT)"
+
+
+_STRICT = frozenset({"start", "end", "timestamp", "correlationId"})
+"""Columns in which what is no number must not pass for 0, which SQLite makes of it."""
+_WHOLE = (
+    """CASE typeof("{name}") WHEN 'integer' THEN "{name}" """
+    """WHEN 'real' THEN iif(abs("{name}") < 9.2e18, CAST("{name}" AS INTEGER), NULL) """
+    """WHEN 'null' THEN NULL """
+    """ELSE iif(CAST(CAST("{name}" AS INTEGER) AS TEXT) = CAST("{name}" AS TEXT), """
+    """CAST("{name}" AS INTEGER), NULL) END"""
+)
+
+_ARROW = {int: pa.int64(), str: pa.string(), bytes: pa.binary(), Numbered: pa.string()}
+
+
+def _taken(
+    batches: Iterator[pa.RecordBatch],
+    columns: Mapping[str, type],
+    piece: Callable[[pa.Table], pa.Table],
+) -> pa.Table:
+    """Shape rows beside what reads them: both work outside Python's lock."""
+    tables = [piece(_shaped(None, columns))]
+    held, most = 0, _HELD_BYTES
+    with executor(1) as pool:
+        pending: deque[Future[pa.Table]] = deque()
+        for batch in chain(batches, [None] * _AHEAD):
+            if batch is not None:
+                pending.append(pool.submit(_shaped, batch, columns))
+            if pending and (batch is None or len(pending) > _AHEAD):  # so that memory stays bounded
+                tables.append(piece(pending.popleft().result()))
+                held += _text_bytes(tables[-1])
+            if held > most:  # pages of long texts hold few rows, and the same texts again
+                tables = [_combined(tables)]
+                held, most = 0, max(_HELD_BYTES, _TIMES * _text_bytes(tables[0]))
+    return _combined(tables)
+
+
+_HELD_BYTES = 1 << 26
+"""Texts of batches that are held before those alike are made one."""
+_TIMES = 2
+"""As many bytes as those that are left have to come before that is done again."""
+
+
+def _text_bytes(rows: pa.Table) -> int:
+    """Add up what the distinct texts of columns take."""
+    return sum(
+        chunk.dictionary.nbytes
+        for column in rows.columns
+        if pa.types.is_dictionary(column.type)
+        for chunk in column.chunks
+    )
+
+
+def _combined(tables: list[pa.Table]) -> pa.Table:
+    """Put tables under each other, each column in one piece; the tables are given up for that."""
+    table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
+    tables.clear()
+    combined: dict[str, pa.ChunkedArray] = {}
+    for name in table.column_names:  # one after the other, so that no two copies of all are held
+        combined[name] = pa.chunked_array([table.column(name).combine_chunks()])
+        table = table.drop_columns([name])
+    return pa.table(combined)
+
+
+def _shaped(batch: pa.RecordBatch | None, columns: Mapping[str, type]) -> pa.Table:
+    """Give all columns that are asked for; those that are not there are null."""
+    rows = batch.num_rows if batch is not None else 0
+    there = dict(zip(batch.schema.names, batch.columns, strict=True)) if batch is not None else {}
+    shaped: dict[str, pa.Array] = {}
+    for name, kind in columns.items():
+        column = there.get(name)
+        if kind is Numbered:
+            texts = pa.repeat("", rows) if column is None else _valid_text(column)
+            shaped |= dict(zip(templates.NAMES, templates.split(texts).flatten(), strict=True))
+        elif column is None:
+            shaped[name] = pa.nulls(rows, _ARROW[kind])
+        else:
+            shaped[name] = _valid_text(column) if kind is str else column
+    return pa.table(shaped)
+
+
+def _valid_text(column: pa.Array) -> pa.Array:
+    """Replace what is not UTF-8: SQLite does not check, Arrow's text functions rely on it."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = column.cast(pa.binary()).to_pylist()
+        return pa.array([text.decode(errors="replace") for text in raw], pa.string())
+    return column
+
+
+# A tool's table of strings, each of which other tables refer to by its id.
+
+
+@dataclass(frozen=True, slots=True)
+class Strings:
+    """All strings of a capture: names are spelt out when asked for, the texts of ranges never."""
+
+    texts: pa.Table
+    """The columns of `marker.numbered`; in the last row the empty text."""
+    _ids: Ints
+    """Rising, each once."""
+    _row: Ints
+    """Of each of the ids."""
+
+    def rows(self, ids: Ints) -> Ints:
+        """Give the row of `texts` of each id; the last for an id that is unknown."""
+        unknown = self.texts.num_rows - 1
+        if not len(self._ids):
+            return np.full(len(ids), unknown)
+        place = ids - self._ids[0]  # nearly always they count up, without gaps
+        if self._ids[-1] - self._ids[0] != len(self._ids) - 1:
+            place = np.searchsorted(self._ids, ids)
+        place = np.clip(place, 0, len(self._ids) - 1)
+        return np.asarray(np.where(self._ids[place] == ids, self._row[place], unknown))
+
+    def starting(self, prefix: str) -> Ints:
+        """Give the ids of the strings that begin so."""
+        text = self.texts.column("text").combine_chunks()
+        ours = pc.fill_null(pc.starts_with(text.dictionary, prefix), fill_value=False)
+        return np.asarray(self._ids[np.append(ours, [False])[text.indices][self._row]])
+
+    def names(self, ids: Ints, missing: str) -> pa.DictionaryArray:
+        """Look up names by ids, as a dictionary column; `missing` for an id that is unknown."""
+        row = self.rows(ids)
+        used = np.flatnonzero(np.bincount(row, minlength=self.texts.num_rows))
+        place = np.zeros(self.texts.num_rows, np.int32)
+        place[used] = np.arange(len(used))
+        names = templates.spell(
+            templates.texts_of_table(self.texts.take(pa.array(used)))
+        ).to_pylist()
+        if len(used) and used[-1] == self.texts.num_rows - 1:
+            names[-1] = missing
+        return pa.DictionaryArray.from_arrays(pa.array(place[row]), pa.array(names, pa.string()))
+
+
+def read(db: Database, table: str, key: str, value: str) -> Strings:
+    """Read a table of strings; one that does not exist holds none."""
+    rows = db.read(table, {key: int, value: Numbered})
+    keys = ints(rows.column(key), -1)
+    valid = np.flatnonzero(keys >= 0)[::-1]  # of several with one id the last counts
+    ids, place = np.unique(keys[valid], return_index=True)
+    nothing = pa.RecordBatch.from_struct_array(templates.split(pa.array([""])))
+    texts = pa.concat_tables([rows.drop_columns([key]), pa.Table.from_batches([nothing])])
+    return Strings(texts.unify_dictionaries().combine_chunks(), ids, valid[place])

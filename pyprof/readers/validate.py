@@ -1,0 +1,419 @@
+"""A capture without what cannot be: rows that are there twice, times that nothing has.
+
+Tools write neither; files that were cut, merged, edited or exported wrongly hold both. Nothing is
+guessed: of rows that are the same one is kept, a row whose time cannot be is kept without it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.arrays import ints
+from pyprof.errors import CaptureError
+from pyprof.process.threads import executor
+from pyprof.readers import spans as times
+from pyprof.readers.order import in_order
+from pyprof.readers.spans import LATEST_NS, LONGEST_NS, UNKNOWN, Spans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pyprof.arrays import Ints, Mask
+    from pyprof.schema import Capture
+
+ints_or_unknown = partial(ints, absent=UNKNOWN)
+"""Integer columns as int64; -1 is a value that a damaged file may hold, so null is UNKNOWN."""
+
+_STREAM = ("pid", "device", "stream")
+STREAMED = (schema.KERNEL, schema.MEMCPY, schema.MEMSET)
+"""Kinds of which a stream does one after the other."""
+
+_NAMELESS = 0.5
+"""From this share of rows without a name on, names were lost."""
+
+
+_ISOLATED = ("ncu",)
+"""Tools that run each kernel alone: when is not recorded, and perhaps not how long."""
+
+
+def plausible(capture: Capture, path: Path) -> Capture:
+    """Put activities in order, leave out what cannot be, and say so in the capture's warnings.
+
+    Raises CaptureError where no activity has a time that can be.
+    """
+    if capture.tool in _ISOLATED:
+        return replace(capture, activities=in_order(capture.activities))
+    with executor(1) as beside:  # NumPy and Arrow work outside Python's lock
+        sorting = [capture.activities]  # which makes room as it goes on
+        capture = replace(capture, activities=schema.ACTIVITIES.empty_table())
+        host = beside.submit(_host_side, capture)
+        activities, blank = _written(in_order(sorting.pop()))
+        doubled = 0
+        if not _merged(capture):
+            activities, doubled = once(activities, _ACTIVITY)
+        spans = _spans(activities)
+        wrong = _impossible(activities, spans, launch_times(capture))
+        calls, ranges, doubled_of_host, instants = host.result()
+    gone = any_of(wrong, activities.num_rows)
+    if activities.num_rows and gone.all():
+        raise CaptureError(none_left(path, wrong, activities.num_rows))
+    notes = (
+        *_nothing_in(blank),
+        *twice(doubled, "rows of GPU work"),
+        *twice(doubled_of_host[0], "API calls"),
+        *twice(doubled_of_host[1], "ranges"),
+        *timeless(wrong, activities.num_rows),
+        *_overtaken(capture, activities, spans, gone),
+        *_taken_as_instants(instants[0], "API calls"),
+        *_taken_as_instants(instants[1], "ranges"),
+        *_nameless(activities),
+    )
+    return replace(
+        capture,
+        activities=without_times(activities, wrong),
+        calls=calls,
+        ranges=ranges,
+        warnings=(*capture.warnings, *notes),
+    )
+
+
+def _host_side(capture: Capture) -> tuple[pa.Table, pa.Table, tuple[int, int], tuple[int, int]]:
+    """Give calls and ranges; of each, how many were there twice, and how many take no time."""
+    calls, doubled_calls = once(capture.calls, _CALL)
+    calls, backward = _possible_calls(calls)
+    ranges, misplaced = _possible_ranges(capture.ranges)
+    ranges, doubled_ranges = _ranges_once(ranges)
+    return calls, ranges, (doubled_calls, doubled_ranges), (backward, misplaced)
+
+
+# --- rows that are none ---------------------------------------------------------------------------
+
+_SAYING = ("start", "end", "device", "stream", "corr", "bytes", "grid_x", "regs", "collective")
+_NO_NAMES = ("", "unknown kernel", "[CUDA memcpy]", "[CUDA memset]")
+"""What readers call work of which a file does not tell the name."""
+
+
+def _written(activities: pa.Table) -> tuple[pa.Table, int]:
+    """Leave out rows that hold nothing, as blanked pages of a database have; count them.
+
+    A damaged page may have any number of them: they were no work.
+    """
+    if not all(activities.column(name).null_count for name in _SAYING):
+        return activities, 0
+    names = activities.column("name").combine_chunks()
+    nameless = np.flatnonzero(pc.is_in(names.dictionary, pa.array(_NO_NAMES)))
+    blank = np.isin(ints(names.indices, _NO_CODE), [*nameless, _NO_CODE])
+    for name in _SAYING:
+        blank &= np.asarray(activities.column(name).is_null())
+    count = int(blank.sum())
+    return (activities.filter(pa.array(~blank)) if count else activities), count
+
+
+_NO_CODE = -1
+
+
+def _nothing_in(count: int) -> Iterator[str]:
+    if count:
+        yield (
+            f"{count:,} rows of GPU work are empty (no time, stream or name) and are left out: "
+            "the file is damaged; export or capture again"
+        )
+
+
+# --- rows that are there twice --------------------------------------------------------------------
+
+_ACTIVITY = (
+    *("end", "device", "stream", "corr", "pid", "kind", "name", "grid_x", "bytes", "graph_node"),
+)
+_CALL = ("end", "thread", "corr", "name")
+_RANGE = ("end", "thread", "style", "text", "seq", "op_id")
+_TWICE = 0.25
+"""From this share of ranges that are there twice on, a table was; of fewer, it is chance."""
+
+
+def _merged(capture: Capture) -> bool:
+    """Tell whether a trace is of several ranks, whose work may be alike: it does not say whose."""
+    if capture.tool != "kineto" or not capture.calls.num_rows:
+        return False
+    used = pc.unique(capture.calls.column("thread"))
+    return len(pc.unique(capture.threads.column("pid").take(used))) > 1
+
+
+def once(table: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, int]:
+    """Keep one of the rows that agree in their start and in `columns`; give the number of others.
+
+    Rounded to microseconds, two short pieces of work in a row may begin and end alike: without
+    length they count as the same only where every row with length is there twice.
+    """
+    start, end = ints_or_unknown(table.column("start")), ints_or_unknown(table.column("end"))
+    repeated = _repeated(table, start, columns)
+    long = start != end
+    if 2 * int((repeated & long).sum()) < int(long.sum()) or not long.any():
+        repeated &= long
+    count = int(repeated.sum())
+    return (table.filter(pa.array(~repeated)) if count else table), count
+
+
+def _ranges_once(ranges: pa.Table) -> tuple[pa.Table, int]:
+    """Keep one of the ranges that are alike, where these are many; give the number of others.
+
+    By clocks of microseconds one may be as long as the one inside of it that has its name.
+    """
+    kept, count = once(ranges, _RANGE)
+    return (kept, count) if count >= _TWICE * ranges.num_rows else (ranges, 0)
+
+
+def _repeated(table: pa.Table, start: Ints, columns: Sequence[str]) -> Mask:
+    """Mark all but the first of rows that have the same values, their start being known."""
+    is_repeated = np.zeros(len(start), bool)
+    order = np.argsort(start, kind="stable") if (start[1:] < start[:-1]).any() else None
+    ordered = start if order is None else start[order]
+    same = (ordered[1:] == ordered[:-1]) & (ordered[1:] != UNKNOWN)
+    if not same.any():
+        return is_repeated
+    place = np.flatnonzero(np.append(same, [False]) | np.append([False], same))
+    rows = place if order is None else order[place]
+    keys = [start[rows], *(_codes(table.column(name), rows) for name in columns)]
+    by = np.lexsort(keys[::-1])  # stable: of the same, the first row comes first
+    equal = np.all([key[by][1:] == key[by][:-1] for key in keys], axis=0)
+    is_repeated[rows[by[1:][equal]]] = True
+    return is_repeated
+
+
+def _codes(column: pa.ChunkedArray, rows: Ints) -> Ints:
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries().combine_chunks().indices
+    taken = column.take(pa.array(rows))
+    if not pa.types.is_integer(taken.type):  # lists and texts, of which records may be made
+        taken = pa.array(map(repr, taken.to_pylist()), pa.string()).dictionary_encode().indices
+    return ints_or_unknown(taken)
+
+
+def twice(count: int, what: str) -> Iterator[str]:
+    """Report duplicate rows that were left out."""
+    if count:
+        yield (
+            f"{count:,} {what} are duplicates (same time, place and name): each counts once; "
+            "a table was written twice: export it again"
+        )
+
+
+# --- impossible times -----------------------------------------------------------------------------
+
+
+class LaunchTimes:
+    """When API calls began, by process and correlation id."""
+
+    def __init__(self, start: Ints, pid: Ints, corr: Ints) -> None:
+        self._start, self._pid, self._corr = start, pid, corr
+
+    def bounds(self) -> tuple[int, int] | None:
+        """Give when the first and the last began, of those within a day of most."""
+        if not len(self._start):
+            return None
+        first, last = int(self._start.min()), int(self._start.max())
+        if last - first < LONGEST_NS:  # nearly always
+            return first, last
+        middle = int(np.median(self._start))
+        near = self._start[np.abs(self._start - middle) < LONGEST_NS]
+        return int(near.min()), int(near.max())
+
+    def of_rows(self, pid: Ints, corr: Ints) -> Ints:
+        """Give when each of a few rows was launched; `UNKNOWN` where no call tells."""
+        launched = np.full(len(corr), UNKNOWN)
+        rows = np.flatnonzero(np.isin(self._corr, corr[corr != UNKNOWN]))
+        for row in rows.tolist():
+            launched[(corr == self._corr[row]) & (pid == self._pid[row])] = self._start[row]
+        return launched
+
+
+def launch_times(capture: Capture) -> LaunchTimes:
+    """Give those of a capture."""
+    pid = ints_or_unknown(capture.threads.column("pid"))[
+        ints_or_unknown(capture.calls.column("thread"))
+    ]
+    start, corr = (ints_or_unknown(capture.calls.column(name)) for name in ("start", "corr"))
+    return LaunchTimes(start, pid, corr)
+
+
+def _spans(activities: pa.Table) -> Spans:
+    start, end, corr, kind = (
+        ints_or_unknown(activities.column(name)) for name in ("start", "end", "corr", "kind")
+    )
+    stream = streams([activities.column(name) for name in _STREAM], len(start))
+    return Spans(start, end, stream, corr, np.isin(kind, STREAMED))
+
+
+def _impossible(activities: pa.Table, spans: Spans, launches: LaunchTimes) -> Mapping[str, Mask]:
+    """Give the activities whose time cannot be, by the reason."""
+    pid, corr = ints_or_unknown(activities.column("pid")), spans.launch
+    return times.impossible(
+        spans, launches.bounds(), lambda rows: launches.of_rows(pid[rows], corr[rows])
+    )
+
+
+def _overtaken(capture: Capture, activities: pa.Table, spans: Spans, gone: Mask) -> Iterator[str]:
+    """Tell of work that is too long for the next of its stream.
+
+    Traces may be of AMD's GPUs, whose copies are beside their stream.
+    """
+    if _merged(capture):  # streams of several ranks have one number
+        return
+    looked_at = ~gone & spans.streamed
+    if capture.tool == "kineto":
+        looked_at &= ints_or_unknown(activities.column("kind")) == schema.KERNEL
+    yield from overtaken(spans, looked_at)
+
+
+def overtaken(spans: Spans, looked_at: Mask) -> Iterator[str]:
+    """Tell of rows, of those that are looked at, that are too long for the next of their stream."""
+    if count := int(times.overtaken(spans, looked_at).sum()):
+        yield (
+            f"{count:,} of {int(looked_at.sum()):,} rows of GPU work end after the next in their "
+            "stream, which is impossible: they are listed as recorded, and sums are too "
+            "large; export or capture again"
+        )
+
+
+def streams(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> Ints:
+    """Number the streams of all devices and processes, from the columns that tell them apart."""
+    number = np.zeros(rows, np.int64)
+    for column in columns:
+        if _is_one(column):
+            continue
+        combined = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        codes = combined.dictionary_encode(null_encoding="encode")
+        number = number * len(codes.dictionary) + ints_or_unknown(codes.indices)
+    few = int(number.max(initial=0)) < np.iinfo(np.int16).max
+    return number.astype(np.int16) if few else number  # which sort quickly
+
+
+def _is_one(column: pa.Array | pa.ChunkedArray) -> bool:
+    """Tell whether all values are the same, or there are none."""
+    if column.null_count:
+        return bool(column.null_count == len(column))
+    bounds = pc.min_max(column)
+    return bool(bounds["min"].equals(bounds["max"]))
+
+
+def any_of(wrong: Mapping[str, Mask], rows: int) -> Mask:
+    """Mark the rows for which some reason holds."""
+    some_reason = np.zeros(rows, bool)
+    for some in wrong.values():
+        some_reason |= some
+    return some_reason
+
+
+def without_start(wrong: Mapping[str, Mask], rows: int) -> Mask:
+    """Mark the rows whose start is as doubtful as their end."""
+    return any_of({why: wrong[why] for why in times.START_IS_WRONG if why in wrong}, rows)
+
+
+def without_times(table: pa.Table, wrong: Mapping[str, Mask]) -> pa.Table:
+    """Take the end from rows whose time cannot be, and the start where that is as doubtful."""
+    if not wrong:
+        return table
+    both = without_start(wrong, table.num_rows), any_of(wrong, table.num_rows)
+    for name, gone in zip(("start", "end"), both, strict=True):
+        place = table.schema.get_field_index(name)
+        column = pc.if_else(pa.array(gone), pa.scalar(None, pa.int64()), table.column(name))
+        table = table.set_column(place, table.schema.field(place), column)
+    return in_order(table)
+
+
+def spelt(wrong: Mapping[str, Mask]) -> str:
+    """Say how many rows there are for each reason."""
+    return ", ".join(f"{int(rows.sum()):,} {why}" for why, rows in wrong.items())
+
+
+def none_left(path: object, wrong: Mapping[str, Mask], rows: int) -> str:
+    """Say that no row's time is known."""
+    return (
+        f"{path}: none of its {rows:,} rows of GPU work has a possible time ({spelt(wrong)}); "
+        "the file is damaged: export or capture it again"
+    )
+
+
+def timeless(wrong: Mapping[str, Mask], rows: int) -> Iterator[str]:
+    """Report rows with impossible times."""
+    if wrong:
+        count = int(any_of(wrong, rows).sum())
+        yield (
+            f"{count:,} of {rows:,} rows of GPU work have impossible times ({spelt(wrong)}): "
+            "they are listed without a time and left out of sums; export or capture again"
+        )
+
+
+def _taken_as_instants(count: int, what: str) -> Iterator[str]:
+    if count:
+        yield (
+            f"{count:,} {what} have impossible times: they have no duration and contain "
+            "nothing; export or capture again"
+        )
+
+
+def _possible_calls(calls: pa.Table) -> tuple[pa.Table, int]:
+    """Let calls that end before they begin, or a day later, take no time."""
+    start, end = ints_or_unknown(calls.column("start")), ints_or_unknown(calls.column("end"))
+    wrong = _backward_or_endless(start, end)
+    return _with_times(calls, wrong, start, start), int(wrong.sum())
+
+
+def _backward_or_endless(start: Ints, end: Ints) -> Mask:
+    if not len(start):
+        return np.zeros(0, bool)
+    if start.min() > -LATEST_NS and end.max() < LATEST_NS:  # nearly always: nothing overflows
+        length = end - start
+        if length.min() >= 0 and length.max() <= LONGEST_NS:
+            return np.zeros(len(start), bool)
+    beyond = (start == UNKNOWN) | (np.abs(start) >= LATEST_NS) | (np.abs(end) >= LATEST_NS)
+    return np.asarray(beyond | (end < start) | (np.where(beyond, 0, end - start) > LONGEST_NS))
+
+
+def _possible_ranges(ranges: pa.Table) -> tuple[pa.Table, int]:
+    """Let ranges that end before they begin, or a day later, or begin nowhere, hold nothing."""
+    start, end = ints_or_unknown(ranges.column("start")), ints_or_unknown(ranges.column("end"))
+    if ranges.column("end").null_count:
+        end = np.where(end == UNKNOWN, start, end)
+    wrong = _backward_or_endless(start, end)
+    if not wrong.any():
+        return ranges, 0
+    placed = (start != UNKNOWN) & (np.abs(start) < LATEST_NS)
+    place = np.where(placed, start, start[placed].min() if placed.any() else 0)
+    return _with_times(ranges, wrong, place, place), int(wrong.sum())
+
+
+def _with_times(table: pa.Table, rows: Mask, start: Ints, end: Ints) -> pa.Table:
+    """Give some rows of a table another start and end."""
+    if not rows.any():
+        return table
+    mask = pa.array(rows)
+    for name, times_ in (("start", start), ("end", end)):
+        place = table.schema.get_field_index(name)
+        column = pc.if_else(mask, pa.array(times_), table.column(name))
+        table = table.set_column(place, table.schema.field(place), column)
+    return table
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def _nameless(activities: pa.Table) -> Iterator[str]:
+    names = activities.column("name").combine_chunks()
+    empty = pc.is_in(names.dictionary, pa.array(["", "unknown kernel"])).to_numpy(
+        zero_copy_only=False
+    )
+    count = int(np.append(empty, [True])[ints_or_unknown(names.indices)].sum())
+    if count > _NAMELESS * activities.num_rows:
+        yield (
+            f"{count:,} of {activities.num_rows:,} rows of GPU work have no name (is the table of "
+            "strings missing?): what depends on names is unknown; export again"
+        )

@@ -1,0 +1,1 @@
+"""Records: one row per activity, and the files that hold them."""

@@ -1,0 +1,267 @@
+"""Dict lines: one record a line, at once a Python literal and a JSON object.
+
+JSON without null, true and false is Python. Lines are put together of pieces, thousands of rows at
+a time: each distinct value is spelt once, columns of few values together, and what stands in a line
+is copied once, to where it is written from.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema, string_concat
+from pyprof.marker import templates
+from pyprof.records.records import Coded, Records, distinct, one_chunk
+from pyprof.string_concat import Piece
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from concurrent.futures import Executor, Future
+    from typing import TypeAlias
+
+    from pyprof.arrays import Integers
+
+    Speller: TypeAlias = Callable[[int, int], Piece]
+    """Gives what is to be written for some rows: from which on, and how many."""
+
+_FIRST_ROWS, _ROWS = 1 << 10, 1 << 15
+"""Put together at once: at first, and at most."""
+_BYTES = 1 << 23
+"""What is put together at once, however long the texts are. The system clears memory for more."""
+_WORKERS = 2
+_FEW = 1 << 10
+"""Columns beside each other with as many values at most are spelt together."""
+_NARROW = np.int16
+"""What holds that many: arrays are as long as the records."""
+_MOST = np.iinfo(np.int32).max
+_DENSE = 4
+"""Numbers that there may be for each row, for a place for each of them not to take too long."""
+_GOLDEN = (5**0.5 - 1) / 2
+_ESCAPED = '["\\\\\x00-\x1f]'
+"""What JSON does not take as it is in a text."""
+
+
+def write(records: Records, file: BinaryIO, progress: Callable[[int], None] | None = None) -> None:
+    """Write all records; `progress` gets the number of rows after each batch."""
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        spellers = _spellers(records, pool)
+        pending: deque[tuple[int, Future[memoryview]]] = deque()
+        start, rows = 0, _FIRST_ROWS
+        while start < records.rows or pending:
+            if start < records.rows:
+                rows = min(rows, records.rows - start)
+                pending.append((rows, pool.submit(_lines, spellers, start, rows)))
+                start += rows
+            if len(pending) > _WORKERS or start == records.rows:  # so that memory stays bounded
+                written, future = pending.popleft()
+                text = future.result()
+                file.write(text)
+                rows = _rows(written, text.nbytes)
+                if progress:
+                    progress(written)
+
+
+def _rows(written: int, size: int) -> int:
+    """Choose how many rows to write next, after some of this size in bytes."""
+    return max(1, min(_ROWS, _BYTES * written // max(1, size)))
+
+
+def _lines(spellers: Sequence[Speller], start: int, rows: int) -> memoryview:
+    """Put together the lines of some rows."""
+    lines = string_concat.join([spell(start, rows) for spell in spellers])
+    return memoryview(lines.buffers()[2])[: string_concat.offsets(lines)[-1]]
+
+
+# --- of all columns -----------------------------------------------------------------------------
+
+
+def _spellers(records: Records, pool: Executor) -> list[Speller]:
+    """Give what spells the parts of a line, one after the other; those of few values together."""
+    there = [name for name in schema.RECORD.names if name in records.columns]
+    keys = [(", " if place else "{") + f'"{name}": ' for place, name in enumerate(there)]
+    columns = pool.map(lambda key, name: [*_column(key, records, name)], keys, there)
+    parts = [*chain.from_iterable(columns), string_concat.same("}\n", records.rows)]
+    grouped = [[*group] for _, group in groupby(parts, key=lambda part: isinstance(part, Piece))]
+    return [*chain.from_iterable(pool.map(_group, grouped))]
+
+
+def _group(parts: Sequence[Speller | Piece]) -> Sequence[Speller]:
+    """Make one speller of pieces beside each other."""
+    spellers = [part for part in parts if not isinstance(part, Piece)]
+    return spellers or [_together([part for part in parts if isinstance(part, Piece)])]
+
+
+def _together(parts: Sequence[Piece]) -> Speller:
+    """Give what spells parts beside each other, each combination of their texts once."""
+    first, number = _combinations(parts)
+    if len(first) <= _FEW:
+        texts, narrow = _joined(parts, first), number.astype(_NARROW)
+        return lambda start, rows: Piece(texts, narrow[start : start + rows])
+
+    def spell(start: int, rows: int) -> Piece:
+        some, index = distinct(number[start : start + rows])
+        return Piece(_joined(parts, start + some), index)
+
+    return spell
+
+
+def _joined(parts: Sequence[Piece], rows: Integers) -> pa.StringArray:
+    return pc.binary_join_element_wise(*(string_concat.chosen(part, rows) for part in parts), "")
+
+
+def _combinations(parts: Sequence[Piece]) -> tuple[Integers, Integers]:
+    """Number the combinations of texts: a row that has each, and the number of each row.
+
+    Columns that go together, of which there are many, count once.
+    """
+    number: Integers = np.zeros(len(parts[0].index), np.int32)
+    count = 1
+    counted: list[Integers] = []
+    for index in (part.index for part in parts):
+        low, high = int(index.min(initial=0)), int(index.max(initial=0))
+        if low == high or any(_equal(index, other) for other in counted):
+            continue
+        if count * (high - low + 1) > _MOST:
+            row, number = _renumbered(number, count)
+            number, count = number.astype(np.int64), len(row)
+        number *= high - low + 1
+        number += index - low if low else index
+        count *= high - low + 1
+        counted.append(index)
+    return _renumbered(number, count)
+
+
+def _renumbered(number: Integers, count: int) -> tuple[Integers, Integers]:
+    """Number the distinct ones of some numbers below a count: a row of each, and each row's."""
+    if count > _DENSE * len(number):
+        first, dense = distinct(number)
+        return first, dense.astype(np.int32)
+    row = np.full(count, -1, np.int32)
+    row[number] = np.arange(len(number), dtype=np.int32)
+    there = np.flatnonzero(row >= 0)
+    place = np.zeros(count, np.int32)
+    place[there] = np.arange(len(there), dtype=np.int32)
+    return row[there], place[number]
+
+
+def _equal(one: Integers, other: Integers) -> bool:
+    """Tell whether two arrays hold the same, mostly by their beginning."""
+    begin = slice(_FIRST_ROWS)
+    return np.array_equal(one[begin], other[begin]) and np.array_equal(one, other)
+
+
+# --- of a column --------------------------------------------------------------------------------
+
+
+def _column(key: str, records: Records, name: str) -> Iterator[Speller | Piece]:
+    """Give what spells a column: its key, and its values."""
+    column = records.columns[name]
+    if isinstance(column, Coded):
+        texts = [key + orjson.dumps(value).decode() for value in column.values]
+        piece = Piece(pa.array(texts, pa.string()), column.index)
+        yield piece if len(texts) <= _FEW else _together([piece])
+    elif (numbered := records.numbered(name)) is not None:
+        yield from _lists(key, '"', numbered, _texts)
+    elif pa.types.is_integer(column.type):
+        yield from _integers(key, one_chunk(column))
+    else:
+        values = records.arrow(name)
+        if values.type.equals(pa.list_(pa.int64())):
+            yield from _lists(key, "", values, _numbers)
+        else:
+            yield _others(key, values)
+
+
+def _integers(key: str, values: pa.Array) -> Iterator[Speller | Piece]:
+    if pc.count_distinct(_sample(values)).as_py() <= _FEW:
+        yield _few_integers(key, values)
+    else:
+        yield Piece(pa.array([key]), _valid(values) - 1)
+        yield lambda start, rows: _numbers(values.slice(start, rows))[0]
+
+
+def _valid(values: pa.Array) -> Integers:
+    """Give 1 where there is a value, 0 where there is none."""
+    if not values.null_count:
+        return np.ones(len(values), np.int8)
+    return np.asarray(values.is_valid().to_numpy(zero_copy_only=False)).astype(np.int8)
+
+
+def _sample(values: pa.Array) -> pa.Array:
+    """Choose some thousand values, spread so that no rhythm of steps goes with theirs."""
+    places = np.arange(_ROWS) * _GOLDEN % 1 * len(values)
+    return values.take(pa.array(places.astype(np.int64)))
+
+
+def _few_integers(key: str, values: pa.Array) -> Piece:
+    encoded = values.dictionary_encode()
+    texts = pc.binary_join_element_wise(key, encoded.dictionary.cast(pa.string()), "")
+    index = encoded.indices.fill_null(-1).to_numpy()
+    return Piece(texts, index.astype(_NARROW) if len(texts) <= _FEW else index)
+
+
+def _lists(
+    key: str, quote: str, values: pa.ListArray, spell_items: Callable[[pa.Array], list[Piece]]
+) -> Iterator[Speller | Piece]:
+    """Spell lists of which `spell_items` gives the pieces of each item, without quotes."""
+    begin = pa.array([f"{key}[]", f"{key}[{quote}"])
+    between = pa.array([f"{quote}, {quote}", f"{quote}]"])
+    length = pc.list_value_length(values).fill_null(-1).to_numpy()
+    yield Piece(begin, np.minimum(length, 1).astype(np.int8))
+
+    def spell(start: int, rows: int) -> Piece:
+        some = values.slice(start, rows)
+        length = pc.list_value_length(some).fill_null(0).to_numpy()
+        bounds = np.append(np.int32(0), np.cumsum(length, dtype=np.int32))
+        last = np.zeros(bounds[-1], np.int32)
+        last[bounds[1:][length > 0] - 1] = 1
+        items = string_concat.join([*spell_items(some.flatten()), Piece(between, last)])
+        return string_concat.every(string_concat.in_lists(items, bounds))
+
+    yield spell
+
+
+def _numbers(values: pa.Array) -> list[Piece]:
+    return [string_concat.every(values.cast(pa.string()))]
+
+
+def _texts(texts: pa.StructArray) -> list[Piece]:
+    return templates.pieces_of(texts, lambda text: orjson.dumps(text)[1:-1].decode())
+
+
+def _others(key: str, values: pa.Array) -> Speller:
+    """Spell a column of any kind."""
+    return lambda start, rows: string_concat.every(
+        pc.binary_join_element_wise(key, _spell(values.slice(start, rows)), "")
+    )
+
+
+def _spell(values: pa.Array) -> pa.Array:
+    """Spell numbers, texts and lists of them; null stays null."""
+    if pa.types.is_list(values.type):
+        flat = _spell(values.flatten())
+        lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+        offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
+        rows = pa.ListArray.from_arrays(pa.array(offsets), flat, mask=values.is_null())
+        return pc.binary_join_element_wise("[", pc.binary_join(rows, ", "), "]", "")
+    if pa.types.is_string(values.type):
+        return _spell_texts(values)
+    return values.cast(pa.string())
+
+
+def _spell_texts(values: pa.Array) -> pa.Array:
+    difficult = pc.match_substring_regex(values, _ESCAPED)
+    spelt = pc.binary_join_element_wise('"', values, '"', "")
+    if not pc.any(difficult).as_py():
+        return spelt
+    rows = np.flatnonzero(difficult.fill_null(False).to_numpy(zero_copy_only=False))  # noqa: FBT003
+    texts = [orjson.dumps(text).decode() for text in values.take(pa.array(rows)).to_pylist()]
+    return pc.replace_with_mask(spelt, difficult.fill_null(False), pa.array(texts, pa.string()))  # noqa: FBT003

@@ -1,0 +1,226 @@
+"""Records as Parquet: the same columns under the same names, lists as lists.
+
+Texts are written and read as dictionaries, so that neither side spells out what repeats.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyprof import schema
+from pyprof.errors import RecordsError, reason
+from pyprof.process.threads import executor
+from pyprof.records.records import Coded, Records, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+    from pathlib import Path
+
+    from pyprof.records.records import Column
+
+MAGIC = b"PAR1"
+
+_FIRST_ROWS, _ROWS = 1 << 14, 1 << 17
+"""Of the first row group, and the most of any: each has twice the rows of the one before, for the
+first is made while nothing can be written."""
+_TEXT_BYTES = 1 << 24
+"""Texts of a row group that are put together at once: long ones make groups of fewer rows."""
+_DEVICES = b"pyprof.devices"
+_RISE = frozenset(("seqId", "start", "end", "launch", "corrId", "opId", "callIds"))
+"""Columns of numbers of which each is a little above that of the row before: written as the
+difference, in a third of the time and less, and half the size, of what zstd makes of them."""
+_DIFFER = _RISE | {"kDuration", "seqMarker"}
+"""Columns that hardly repeat a value: a dictionary of them is slow to make, and larger."""
+_TRIPLES = frozenset(("grid", "block"))
+"""Columns of few numbers a row, which are compressed as fast as they are numbered."""
+_SOUGHT = ("kDuration", "start", "end", "device", "stream", "pid", "rank", "window", "step")
+"""Columns that a program may look for some rows by: their least and most is in the file."""
+_BATCH = 1 << 14
+"""Values that are encoded at once."""
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def write(records: Records, file: BinaryIO, columns: pa.Schema = schema.PARQUET) -> None:
+    """Write all records, row group by row group; the next is made while one is written.
+
+    `columns` are all or some of the schema's, with what else is to stand in the file's metadata.
+    """
+    slices = _slices(records, columns)
+    first = next(slices)
+    with (
+        pq.ParquetWriter(file, first.schema, **_encoding(columns)) as writer,
+        executor(1) as pool,
+    ):
+        devices = orjson.dumps(records.devices.to_pylist())
+        writer.add_key_value_metadata({**(columns.metadata or {}), _DEVICES: devices})
+        written = pool.submit(writer.write_table, first)
+        for table in slices:
+            written.result()
+            written = pool.submit(writer.write_table, table)
+        written.result()
+
+
+def _encoding(columns: pa.Schema) -> dict[str, Any]:
+    """Choose how columns are encoded: what repeats as dictionaries, and in no more time than pays.
+
+    Dictionaries are short, and so are the numbers in them: that Snappy makes them a little larger
+    than zstd would is made up for by what it does not take of the time.
+    """
+    leaves = {field.name: _leaf(field) for field in columns}
+    return {
+        "use_dictionary": [leaves[name] for name in leaves if name not in _DIFFER | _TRIPLES],
+        "column_encoding": {
+            leaves[name]: "DELTA_BINARY_PACKED" for name in leaves if name in _RISE
+        },
+        "compression": {
+            leaf: "zstd" if name in _DIFFER else "snappy" for name, leaf in leaves.items()
+        },
+        "write_statistics": [name for name in leaves if name in _SOUGHT],
+        "write_batch_size": _BATCH,
+        # A stored Arrow schema would make dictionaries of texts for every reader.
+        "store_schema": False,
+    }
+
+
+def _slices(records: Records, columns: pa.Schema) -> Iterator[pa.Table]:
+    """Give the rows of one row group after the other; one without rows where there are none."""
+    cut = {field.name: _sliced(records, field) for field in columns}
+    rows = max(1, min(_ROWS, _TEXT_BYTES * records.rows // max(1, records.text_bytes("seqMarker"))))
+    for start, length in _groups_of_rows(records.rows, rows):
+        yield pa.table({name: column(start, length) for name, column in cut.items()})
+
+
+def _groups_of_rows(rows: int, most: int) -> Iterator[tuple[int, int]]:
+    """Give the first row, and the rows, of each group; one of none where there are no rows."""
+    start, length = 0, min(_FIRST_ROWS, most, rows)
+    yield start, length
+    while (start := start + length) < rows:
+        length = min(2 * length, most, rows - start)
+        yield start, length
+
+
+def _sliced(records: Records, field: pa.Field) -> Callable[[int, int], pa.Array]:
+    """Give the function that gives a column's values of some rows, texts as dictionaries."""
+    column = records.columns.get(field.name)
+    if column is None:
+        return lambda _, length: pa.nulls(length, field.type)
+    if isinstance(column, Coded):
+        values = _with_dictionary(pa.array(column.values, field.type))
+        return lambda start, length: values.take(column.arrow_index(start, length))
+    return records.cut(field.name)
+
+
+def _with_dictionary(values: pa.Array) -> pa.Array:
+    """Number the distinct texts of a column of texts or lists of texts."""
+    if pa.types.is_string(values.type):
+        return values.dictionary_encode()
+    if values.type.equals(pa.list_(pa.string())):
+        numbered = values.values.dictionary_encode()
+        return pa.ListArray.from_arrays(values.offsets, numbered, mask=values.is_null())
+    return values
+
+
+def _repeats(field: pa.Field) -> bool:
+    """Tell whether a column is kept as its distinct values: texts, and lists that repeat."""
+    nested = pa.types.is_list(field.type) or pa.types.is_string(field.type)
+    return nested and field.name not in _DIFFER
+
+
+def _leaf(field: pa.Field) -> str:
+    """Name a column as Parquet does: by the path to the values of its lists."""
+    return str(field.name) + ".list.element" * str(field.type).count("list<")
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+_ROWS_A_BYTE, _RATIO, _ANY_BYTES = 16, 250, 1 << 28
+"""What a file of `write` can hold: rows differ in their times, and texts do not repeat endlessly.
+From so many bytes on only.
+"""
+
+
+def _check_size(path: Path, described: pq.FileMetaData) -> None:
+    """Raise ArrowInvalid where the footer tells of more than the file has room for."""
+    size = path.stat().st_size
+    groups = (described.row_group(place) for place in range(described.num_row_groups))
+    unpacked = sum(group.total_byte_size for group in groups)
+    if described.num_rows > _ROWS_A_BYTE * size or unpacked > max(_ANY_BYTES, _RATIO * size):
+        raise pa.ArrowInvalid(f"{described.num_rows:,} rows in {size:,} bytes")
+
+
+RAW = frozenset(("seqMarker", "reprMarkers"))
+"""Columns of texts from which others were made that tell as much."""
+
+
+def read(path: Path, *, raw: bool = True) -> Records:
+    """Read a file that `write` wrote; raise RecordsError for any other.
+
+    `raw=False` leaves out the texts that costs, columns and frames need not: `seqTemplate` stands
+    for them, where the file has it.
+    """
+    records = _read(path, frozenset() if raw else RAW)
+    return records if raw or "seqTemplate" in records.columns else _read(path, frozenset())
+
+
+def _read(path: Path, skip: Collection[str]) -> Records:
+    texts = [_leaf(field) for field in schema.PARQUET if _repeats(field)]
+    try:
+        described = pq.read_metadata(path)
+        _check_size(path, described)
+        present = set(described.schema.to_arrow_schema().names)
+        table = pq.read_table(
+            path,
+            columns=[name for name in schema.PARQUET.names if name in present and name not in skip],
+            read_dictionary=texts,
+            partitioning=None,  # "rank=0/" in a path is no column
+        )
+        devices = (described.metadata or {}).get(_DEVICES)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, MemoryError):
+            raise
+        raise RecordsError(
+            f"{path}: a damaged Parquet file ({reason(error)}); parse again"
+        ) from None
+    if missing := [name for name in schema.OLD_RECORD.names if name not in present]:
+        raise RecordsError(
+            f"{path}: a Parquet file without the columns {', '.join(missing[:3])}; "
+            "expected output of pyprof parse -o FILE.parquet"
+        )
+    try:
+        return _records(table, devices)
+    except (pa.ArrowException, ValueError, TypeError, AttributeError) as error:
+        if isinstance(error, MemoryError):
+            raise
+        raise RecordsError(
+            f"{path}: a Parquet file with unexpected column types ({reason(error)}); parse again"
+        ) from None
+
+
+def _records(table: pa.Table, devices: bytes | None) -> Records:
+    """Make records of a file's table, and of what its metadata say of devices."""
+    table = table.unify_dictionaries()
+    table.validate(full=True)
+    with executor() as pool:  # Arrow works outside Python's lock
+        columns = list(pool.map(_column, table.column_names, table.columns))
+    described = pa.Table.from_pylist(orjson.loads(devices or b"[]"), schema.DEVICES)
+    filled = {
+        name: column
+        for name, column, values in zip(table.column_names, columns, table.columns, strict=True)
+        if values.null_count < len(values) or not len(values)
+    }
+    return Records(table.num_rows, filled, described)
+
+
+def _column(name: str, values: pa.ChunkedArray) -> Column:
+    """Give a column its type; each distinct text, or list, of one that repeats them once."""
+    field = schema.PARQUET.field(name)
+    if values.type != _with_dictionary(pa.nulls(0, field.type)).type:
+        values = values.cast(field.type)
+    return encode(values.combine_chunks()) if _repeats(field) else values

@@ -1,0 +1,178 @@
+"""Records that were read, without what cannot be: as `readers.validate` does it for captures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.errors import RecordsError
+from pyprof.readers import spans, validate
+from pyprof.readers.spans import LONGEST_NS, UNKNOWN, Spans
+from pyprof.records.records import Coded, Records
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyprof.arrays import Ints, Mask
+
+
+_OTHER = "take another time than from start to end"
+_STREAM = ("rank", "pid", "device", "stream")
+_KEYS = ("end", "device", "stream", "corrId", "pid", "kind", "name", "rank", "bytes")
+
+
+def plausible_records(source: str, records: Records) -> Records:
+    """Leave out rows that are there twice and times that cannot be, and say so in the warnings.
+
+    Raises RecordsError where no row has a time that can be. Of kernels that ncu ran alone nothing
+    is looked at: it may have measured no times.
+    """
+    if _by_ncu(records) or _untimed(records):
+        return records
+    records, twice = _once(_combined(records))
+    ran = _spans(records)
+    wrong = _impossible(records, ran)
+    gone = validate.any_of(wrong, records.rows)
+    if records.rows and gone.all():
+        raise RecordsError(validate.none_left(source, wrong, records.rows))
+    warnings = (
+        *validate.twice(twice, "rows"),
+        *validate.timeless(wrong, records.rows),
+        *validate.overtaken(ran, ~gone & _of_kinds(records, (schema.KERNEL,))),
+    )
+    if not warnings:
+        return records
+    columns = _without_times(records, wrong, gone)
+    return Records(records.rows, columns, records.devices, (*records.warnings, *warnings))
+
+
+def _by_ncu(records: Records) -> bool:
+    """Tell whether ncu measured each of the rows in a run of its own, as the first says."""
+    first = records.slice(0, 1).coded("counters").at(0) if records.rows else None
+    return bool(first) and '"source":"ncu"' in str(first)
+
+
+def _untimed(records: Records) -> bool:
+    """Tell whether no row says anything of time, as where ncu measured none."""
+    times = (records.arrow(name) for name in ("start", "end", "kDuration"))
+    return records.rows > 0 and all(column.null_count == records.rows for column in times)
+
+
+def _combined(records: Records) -> Records:
+    """Let the columns that are looked at several times be in one piece."""
+    pieces = {
+        name: records.arrow(name)
+        for name in _SEVERAL_TIMES
+        if isinstance(records.columns.get(name), pa.ChunkedArray)
+    }
+    return replace(records, columns={**records.columns, **pieces})
+
+
+_SEVERAL_TIMES = ("start", "end", "kDuration", "pid", "device", "stream", "rank", "corrId")
+
+
+def _once(records: Records) -> tuple[Records, int]:
+    """Keep one of the rows that are the same; without a start, none can be said to be."""
+    if "start" not in records.columns:
+        return records, 0
+    keys = {name: _plain(records, name) for name in ("start", *_KEYS) if name != "name"}
+    table = pa.table({**keys, "name": records.coded("kLongName").index})
+    distinct_rows, twice = validate.once(
+        table.append_column("row", [np.arange(records.rows)]), _KEYS
+    )
+    return (records.take(np.asarray(distinct_rows.column("row"))) if twice else records), twice
+
+
+def _plain(records: Records, name: str) -> pa.Array:
+    column = records.columns.get(name)
+    return pa.array(column.index) if isinstance(column, Coded) else records.arrow(name)
+
+
+def _spans(records: Records) -> Spans:
+    """Give when work ran; of old files, and lines put together from several, how long alone."""
+    start, end, duration = (
+        validate.ints_or_unknown(records.arrow(name)) for name in ("start", "end", "kDuration")
+    )
+    timed = (start != UNKNOWN) & (end != UNKNOWN)
+    with_length = duration != UNKNOWN
+    return Spans(
+        np.where(timed | ~with_length, start, 1),
+        np.where(with_length, np.where(timed, end, _from_one(duration)), UNKNOWN),
+        _streams(records),
+        validate.ints_or_unknown(records.arrow("corrId")),
+        timed & _of_kinds(records, validate.STREAMED),
+    )
+
+
+def _impossible(records: Records, plain: Spans) -> Mapping[str, Mask]:
+    start, end, duration = (
+        validate.ints_or_unknown(records.arrow(name)) for name in ("start", "end", "kDuration")
+    )
+    known = (start != UNKNOWN) & (end != UNKNOWN) & (duration != UNKNOWN)
+    with np.errstate(over="ignore"):
+        other = known & (end - start != duration)
+    launched = _launched(records)
+    wrong = {**spans.impossible(plain, _bounds(launched), lambda rows: launched[rows])}
+    beyond = _written_unknown(records, "start") | _written_unknown(records, "end")
+    for why, rows in ((spans.TOO_LARGE, beyond), (_OTHER, other)):
+        new = rows & ~validate.any_of(wrong, records.rows)
+        if new.any():
+            wrong[why] = wrong.get(why, False) | new
+    return wrong
+
+
+def _written_unknown(records: Records, name: str) -> Mask:
+    """Find the times that are the number which stands for an unknown one, but are written down."""
+    times = records.arrow(name)
+    written: Mask = np.asarray(times.is_valid(), bool)
+    written &= validate.ints_or_unknown(times) == UNKNOWN
+    return written
+
+
+def _from_one(duration: Ints) -> Ints:
+    """Let work that has no start start at 1 ns."""
+    return np.minimum(duration, 2 * LONGEST_NS) + 1
+
+
+def _streams(records: Records) -> Ints:
+    return validate.streams([records.arrow(name) for name in _STREAM], records.rows)
+
+
+def _of_kinds(records: Records, kinds: Sequence[int]) -> Mask:
+    kind = records.coded("kind")
+    names = [schema.KINDS[number] for number in kinds]
+    return np.array([*(value in names for value in kind.values), False]).take(kind.index)
+
+
+def _launched(records: Records) -> Ints:
+    """Give when each row was launched; `UNKNOWN` where no call tells."""
+    launch = records.arrow("launch")  # pairs, or null
+    start = np.asarray(launch.flatten().to_numpy(zero_copy_only=False)[::2], np.int64)
+    if not launch.null_count:
+        return start
+    launch_start = np.full(records.rows, UNKNOWN)
+    launch_start[np.asarray(launch.is_valid())] = start
+    return launch_start
+
+
+def _bounds(launched: Ints) -> tuple[int, int] | None:
+    nothing = np.zeros(0, np.int64)
+    return validate.LaunchTimes(launched[launched != UNKNOWN], nothing, nothing).bounds()
+
+
+def _without_times(records: Records, wrong: Mapping[str, Mask], gone: Mask) -> dict[str, object]:
+    columns = {**records.columns, "kDuration": _blank(records, "kDuration", gone)}
+    if "end" in columns:
+        columns["end"] = _blank(records, "end", gone)
+    if "start" in columns:
+        columns["start"] = _blank(records, "start", validate.without_start(wrong, records.rows))
+    return columns
+
+
+def _blank(records: Records, name: str, gone: Mask) -> pa.Array:
+    return pc.if_else(pa.array(gone), pa.scalar(None, pa.int64()), records.arrow(name))

@@ -1,0 +1,176 @@
+"""What the report's page shows of a capture, small enough to send; that of several makes one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyprof.analysis.summary.overview import merge_briefs, overview, shortened
+from pyprof.inputs.source import each_once
+from pyprof.render import page
+from pyprof.render.page import parts, sections
+from pyprof.render.page.cross_filter import Selectable, chosen_facts, merge_facts, row_facts
+from pyprof.render.page.parts import Gathered, Page
+from pyprof.render.text.formatting import duration
+from pyprof.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from pyprof.analysis.summary.overview import Brief
+    from pyprof.inputs.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Sums over rows, and a drawing of some of them."""
+
+    brief: Brief
+    facts: pa.Table
+    """What can be selected; see `facts.KEYS`."""
+    parts: Mapping[str, Any]
+    """What each part of the page found, by its name."""
+    tools: tuple[str, ...]
+    """What recorded the captures."""
+    began_ns: tuple[int, ...]
+    """When the recordings began, ns since 1970, as far as captures say."""
+    warnings: tuple[str, ...]
+    """What the capture's reader warns of."""
+
+
+class Origin(NamedTuple):
+    """Where a page comes from, for its reader."""
+
+    label: str = ""
+    """Name of the file, or of what the files have in common."""
+    command: str = ""
+    """That made the page, without folders."""
+
+
+def summarise_page(
+    source: Source, chosen: str | None = None, snapshot: str | None = None
+) -> Content:
+    """Sum up a capture, or the steps of it that `chosen` (`3:`) names, with a memory snapshot.
+
+    Raises click.BadParameter where it names none.
+    """
+    table, brief = source.table, overview(source, chosen)
+    facts = row_facts(table, brief.rows)
+    return Content(
+        shortened(source, brief),
+        chosen_facts(facts),
+        parts.summarise(Gathered(source, brief, facts, snapshot)),
+        _tools(source),
+        _began_ns(source),
+        table.source.warnings,
+    )
+
+
+def _tools(source: Source) -> tuple[str, ...]:
+    capture = source.capture
+    return () if capture is None else (f"{capture.tool} {capture.version or ''}".strip(),)
+
+
+_OF_AN_EPOCH_NS = 10**18
+"""A clock that shows so much counts from 1970; the others count from boot, or the recording."""
+
+
+def _began_ns(source: Source) -> tuple[int, ...]:
+    """Give when the first row began, else when the recording did."""
+    capture, records = source.capture, source.table.records
+    if "start" not in records.columns or not records.rows:
+        return ()
+    first = int(records.numpy("start").min())
+    if capture is not None and capture.began_ns is not None:
+        return (capture.began_ns,)
+    return (first,) if first >= _OF_AN_EPOCH_NS else ()
+
+
+def merge_pages(a: Content, b: Content) -> Content:
+    """Sum up two sets of captures from what was found of each."""
+    return Content(
+        merge_briefs(a.brief, b.brief),
+        merge_facts(a.facts, b.facts),
+        parts.merge_parts(a.parts, b.parts),
+        each_once(a.tools, b.tools),
+        each_once(a.began_ns, b.began_ns),
+        each_once(a.warnings, b.warnings),
+    )
+
+
+# The report's page as a whole: everything aggregated first, so that it stays small.
+
+
+def html(content: Content, origin: Origin = Origin(), sources: Path | None = None) -> str:  # noqa: B008 - immutable
+    """Make the page; with the text of source lines where `sources` is their folder."""
+    brief, selectable = content.brief, Selectable(content.facts)
+    on = brief.coverage.processor
+    shown = [
+        {"id": name, "title": part.TITLE, **context}
+        for name, part in parts.parts().items()
+        if (context := _section(name, content, selectable, sources)) is not None
+    ]
+    return page.render(
+        "report.html.j2",
+        parts.templates(),
+        version=__version__,
+        title=f"{origin.label}: {on} profile" if origin.label else f"{on} profile",
+        processor=on,
+        parts=shown,
+        about=list(_about(content, origin)),
+        warnings=[sections.without_folders(text) for text in content.warnings],
+        facts=selectable.data(),
+    )
+
+
+def _section(
+    name: str, content: Content, selectable: Selectable, sources: Path | None
+) -> Mapping[str, Any] | None:
+    shown = Page(content.brief, selectable, content.parts.get(name), sources)
+    return parts.parts()[name].section(shown)
+
+
+def _about(content: Content, origin: Origin) -> Sequence[tuple[str, str]]:
+    """Say what was captured, and how it came here."""
+    brief = content.brief
+    facts = {
+        brief.coverage.processor: ", ".join(name or "a GPU without a name" for name in brief.gpus),
+        "relative to": ", ".join(brief.peaks) or _no_peaks(brief),
+        "steps": _steps(brief),
+        "recorded": _date(content.began_ns),
+        "profiler": ", ".join(content.tools),
+        "command": origin.command,
+    }
+    return [(name, text) for name, text in facts.items() if text]
+
+
+def _no_peaks(brief: Brief) -> str:
+    return "unknown peaks: name the device with --gpu" if set(brief.gpus) - {"cpu"} else ""
+
+
+def _date(began_ns: Sequence[int]) -> str:
+    """Spell when the first recording began; "" where that is not known, or cannot be."""
+    if not began_ns:
+        return ""
+    try:
+        began = datetime.fromtimestamp(min(began_ns) // 10**9, timezone.utc)
+    except (OverflowError, OSError, ValueError):
+        return ""
+    return f"{began:%Y-%m-%d %H:%M} UTC"
+
+
+def _steps(brief: Brief) -> str:
+    count = len(brief.steps)
+    if not count:
+        return "none found; pyprof.annotate('step') around each shows them"
+    if brief.chosen is not None:
+        first, last = brief.chosen
+        return f"{first} to {last - 1} of {count:,}, from {brief.steps.described_origin}"
+    after = " after warm-up" if brief.steps.warm_up else ""
+    shown = count > 1 and brief.averaged is not None
+    median = f", median {duration(brief.steps.median_ns)}{after}" if shown else ""
+    return f"{count:,} from {brief.steps.described_origin}{median}"

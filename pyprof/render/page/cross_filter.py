@@ -1,0 +1,170 @@
+"""What a selection on the page can ask for: GPU time by everything that a row is known by.
+
+One click on a line, a kernel, a point or a module leaves of every other part what shares time with
+it. The page finds that out itself, from the sums here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from pyprof.analysis.summary.layer_tree import NO_LAYER, steps
+from pyprof.analysis.summary.source_lines import user_lines
+from pyprof.prof.columns.column_values import spelt
+from pyprof.prof.group import add_up
+from pyprof.records.records import combinations, totals
+from pyprof.render.text.formatting import part_name, short_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyprof.arrays import Integers, Mask
+    from pyprof.prof.table import Table
+
+KEYS = ("op", "dir", "line", "stack", "layer", "kernel", "family", "tc", "bound")
+_SUMS = {"ns": "sum", "rows": "sum"}
+_MOST = 4000
+_FRAME = "\n"
+"""Between the lines of a stack, which no line holds."""
+_CUT = 160
+
+
+def _columns(table: Table) -> dict[str, pa.DictionaryArray]:
+    """Give the texts of each row that distinguish it from others."""
+    own = {name: table.numbered(name) for name in KEYS if name not in ("stack", "layer")}
+    stack = spelt(table.own_or_forward("trace"), _spelt_stack)
+    layer = spelt(table.own_or_forward("layer"), lambda names: ".".join(steps(names)) or None)
+    columns = {**own, "stack": stack, "layer": layer}
+    return {name: columns[name] for name in KEYS}
+
+
+def _spelt_stack(frames: Sequence[str]) -> str | None:
+    lines = dict.fromkeys(f"{path}:{number}" for path, number in user_lines(frames))
+    return _FRAME.join(line.replace(_FRAME, " ") for line in lines) or None
+
+
+@dataclass(frozen=True, slots=True)
+class RowFacts:
+    """The distinct combinations of a table's texts, and which of them each row has."""
+
+    combinations: pa.Table
+    """KEYS, and the time (`ns`) and number (`rows`) of the rows that were chosen."""
+    of_row: Integers
+
+
+def row_facts(table: Table, rows: Mask | None = None) -> RowFacts:
+    """Number the combinations of all rows; sum up all rows, or those chosen."""
+    columns = _columns(table)
+    first, of_row = combinations(
+        *(column.indices.fill_null(-1).to_numpy() for column in columns.values())
+    )
+    count = len(first)
+    texts = {
+        name: column.take(pa.array(first)).cast(pa.string()) for name, column in columns.items()
+    }
+    chosen = slice(None) if rows is None or rows.all() else rows
+    ns = totals(of_row[chosen], table.duration_ns[chosen], count)
+    number = np.bincount(of_row[chosen], minlength=count)
+    return RowFacts(pa.table({**texts, "ns": ns, "rows": number}), of_row)
+
+
+def chosen_facts(facts: RowFacts) -> pa.Table:
+    """Give the combinations that chosen rows have."""
+    return facts.combinations.filter(pa.array(np.asarray(facts.combinations.column("rows")) > 0))
+
+
+def merge_facts(a: pa.Table, b: pa.Table) -> pa.Table:
+    """Make the combinations of two captures those of both."""
+    return add_up(pa.concat_tables([a, b]), KEYS, _SUMS)
+
+
+class Selectable:
+    """The facts as a page holds them: each text once, as a number; a key names some of them."""
+
+    def __init__(self, facts: pa.Table) -> None:
+        order = [("ns", "descending"), *((name, "ascending") for name in KEYS)]
+        self._all = facts.sort_by(order)
+        self._facts = self._all.slice(0, _MOST)
+        self._numbers: dict[str, dict[str | None, int]] = {name: {None: -1} for name in KEYS}
+        self._columns = {name: self._numbered(name) for name in KEYS if name != "stack"}
+        self._lines_of = [self._frames(stack) for stack in self._facts.column("stack").to_pylist()]
+
+    def _numbered(self, name: str) -> list[int]:
+        numbers = self._numbers[name]
+        return [
+            numbers.setdefault(text, len(numbers) - 1)
+            for text in self._facts.column(name).to_pylist()
+        ]
+
+    def _frames(self, stack: str | None) -> list[int]:
+        numbers = self._numbers["line"]  # a line is the same, whether it calls or launches
+        lines = stack.split(_FRAME) if stack else []
+        return [numbers.setdefault(line, len(numbers) - 1) for line in lines]
+
+    def key(self, **texts: str | None) -> str | None:
+        """Write what a row of a table stands for: `op=3 dir=-1`; None where no fact can have it."""
+        numbers = {
+            name: self._numbers["line" if name == "stack" else name].get(text)
+            for name, text in texts.items()
+        }
+        if None in numbers.values():
+            return None
+        return " ".join(f"{name}={number}" for name, number in numbers.items())
+
+    @cached_property
+    def _place(self) -> Mapping[tuple[str | None, ...], int]:
+        columns = (self._facts.column(name).to_pylist() for name in KEYS)
+        return {key: place for place, key in enumerate(zip(*columns, strict=True))}
+
+    def fact(self, texts: tuple[str | None, ...]) -> int:
+        """Give the number of the fact with these texts, in the order of KEYS; -1 for none."""
+        return self._place.get(texts, -1)
+
+    def named_key(self, names: Mapping[str, str]) -> str | None:
+        """Write a key of names as people read them, among them those of what has no name."""
+        numbers = [f"{name}={self._spelt[name].get(text)}" for name, text in names.items()]
+        return None if any(number.endswith("None") for number in numbers) else " ".join(numbers)
+
+    @cached_property
+    def _spelt(self) -> Mapping[str, Mapping[str, int]]:
+        return {
+            name: {_spell(name, text): number for text, number in self._numbers[name].items()}
+            for name in KEYS
+        }
+
+    def layers(self) -> list[str]:
+        """Give the layers, numbered."""
+        return [text for text in self._numbers["layer"] if text is not None]
+
+    def data(self) -> Mapping[str, Any]:
+        """Give everything as JSON can hold it; without folders."""
+        whole_ns = sum(self._all.column("ns").to_pylist())
+        kept_ns = self._facts.column("ns").to_pylist()
+        return {
+            "columns": {**self._columns, "stack": self._lines_of},
+            "ns": kept_ns,
+            "rows": self._facts.column("rows").to_pylist(),
+            "texts": {name: self._texts(name) for name in KEYS if name != "stack"},
+            "total_ns": whole_ns,
+            "left_out": self._all.num_rows - self._facts.num_rows,
+            "left_out_ns": whole_ns - sum(kept_ns),
+        }
+
+    def _texts(self, name: str) -> list[str]:
+        texts = [text for text in self._numbers[name] if text is not None]
+        return [_spell(name, text)[:_CUT] for text in texts]
+
+
+def _spell(name: str, text: str | None) -> str:
+    """Spell a text as the page's tables do."""
+    return NO_TEXT.get(name, "") if text is None else _SPELT.get(name, str)(text)
+
+
+_SPELT = {"line": short_line, "dir": part_name}
+NO_TEXT = {"layer": NO_LAYER, "op": "(no op)", "line": "(no line)", "dir": "unknown"}
+"""What stands where a fact has no text."""

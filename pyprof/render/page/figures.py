@@ -1,0 +1,251 @@
+"""Figures of a page, each as the JSON from which `static/figures.js` draws it: no server.
+
+A figure has a `kind`, which names what draws it, and a `label`, which says in words what it shows.
+Colours are of the page's themes, not of the data: a figure names sorts, and the page colours them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyprof.analysis.summary.roofline_points import BOUNDS, UNKNOWN
+from pyprof.analysis.time.idle import MEANINGS as CAUSES_OF_IDLE
+from pyprof.render.page.lanes import PAUSED
+from pyprof.render.text.formatting import duration, number, percent, short_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyprof.analysis.summary.roofline_points import Point, Roof
+    from pyprof.analysis.summary.utilization import StepShares
+    from pyprof.render.page.cross_filter import Selectable
+    from pyprof.render.page.icicle import IcicleBox
+    from pyprof.render.page.lanes import DeviceLanes, Lane, Lanes
+    from pyprof.render.page.step_times import StepTimes
+    from pyprof.render.page.strips import Strip
+
+SORTS = {"compute": "#3b82c4", "communication": "#d9822b", "copy": "#8e6bbf"}
+IDLE = {
+    "host": "#c2514a", "launch": "#e0913a", "sync": "#c9a227", "copy": "#8e6bbf",
+    "alloc": "#c8649b", "load": "#7d8794", "queue": "#3f9fb0", "graph": "#7fa650",
+    "unknown": "#b9bfc6", PAUSED: "#dfe3e7",
+    "loading": "#5b8f87", "ops": "#a97c50", "dispatch": "#e0913a",
+}  # fmt: skip
+"""Colours of the causes of idle time."""
+SHARES = {"MFU": "#3b82c4", "HFU": "#d9822b", "MBU": "#3f9f6b"}
+MEANINGS = {**CAUSES_OF_IDLE, PAUSED: "the profiler was paused: what ran is not known"}
+SHARED_CLOCK = "first kernel"
+"""Figures that share it move and zoom together."""
+_MOST_LABELS = 5
+_TERA = 1e12
+
+
+def roofline(
+    points: Sequence[Point], roofs: Sequence[Roof], keys: Sequence[str | None] = ()
+) -> Mapping[str, Any]:
+    """Draw what ops achieve over their arithmetic intensity, below the roofs of their device.
+
+    The points of most time are labelled. Rings show ops by the DRAM traffic that was measured.
+    """
+    return {
+        "kind": "roofline",
+        "label": f"Roofline: {len(points)} ops under {len(roofs)} roofs",
+        "x": [point.intensity for point in points],
+        "y": [point.flops_per_s / _TERA for point in points],
+        "measured": [point.measured for point in points],
+        "share": [point.share for point in points],
+        "colour": [BOUNDS[point.bound or UNKNOWN] for point in points],
+        "name": [point.name for point in points],
+        "tip": [_tip(point) for point in points],
+        "key": list(keys) or [None] * len(points),
+        "labelled": _MOST_LABELS,
+        "roofs": [
+            {"flops": roof.flops_per_s / _TERA, "bytes": roof.bytes_per_s / _TERA,
+             "label": roof.label, "slope": f"{roof.bytes_per_s / 1e9:,.0f} GB/s"}
+            for roof in roofs
+        ],
+    }  # fmt: skip
+
+
+def _tip(point: Point) -> Sequence[tuple[str, str]]:
+    line = short_line(point.line)
+    others = f" and {point.lines - 1} more" if point.lines > 1 else ""
+    return [
+        ("op", point.name), ("line", f"{line}{others}"), ("kernel", point.kernel[:160]),
+        ("time", point.time), ("achieved", point.rate),
+        ("efficiency", UNKNOWN if point.efficiency is None else f"{percent(point.efficiency)} %"),
+        ("intensity", f"{number(point.intensity)} FLOP/byte"), ("bound", point.bound or UNKNOWN),
+        *([("by measured DRAM traffic", f"{number(point.measured)} FLOP/byte")]
+          if point.measured else []),
+    ]  # fmt: skip
+
+
+def icicle(
+    boxes: Sequence[IcicleBox], keys: Sequence[str | None], title: str, processor: str
+) -> Mapping[str, Any]:
+    """Draw a tree as boxes below their parents, as wide as their time."""
+    return {
+        "kind": "icicle",
+        "label": f"{title}: {len(boxes)} boxes, as wide as their {processor} time",
+        "axis": f"{processor} time",
+        "start": [box.start_ns for box in boxes],
+        "length": [box.total_ns for box in boxes],
+        "depth": [box.depth for box in boxes],
+        "colour": [box.colour for box in boxes],
+        "name": [box.name for box in boxes],
+        "path": [box.path for box in boxes],
+        "times": [box.times for box in boxes],
+        "key": list(keys),
+    }
+
+
+def strip(data: Strip) -> Mapping[str, Any]:
+    """Draw steps below each other, each bin as dark as it is busy; what stays empty is idle."""
+    return {
+        "kind": "strips",
+        "label": f"How busy the GPU was in {len(data.labels)} steps",
+        "names": data.labels,
+        "lengths": data.length_ns,
+        "row": data.row,
+        "left": np.rint(data.left_ns).astype(int),
+        "right": np.rint(data.right_ns).astype(int),
+        "busy": np.round(data.busy, 3),
+        "sort": data.sort,
+        "colours": SORTS,
+    }
+
+
+def timeline(lanes: Lanes, selectable: Selectable) -> Mapping[str, Any]:
+    """Draw each stream's kernels, coloured by family, op or layer, and why nothing ran."""
+    facts = np.array([selectable.fact(texts) for texts in lanes.texts], np.int64)
+    return {
+        "kind": "timeline",
+        "shares": SHARED_CLOCK,
+        "label": f"What ran when on {sum(len(each.lanes) for each in lanes.devices)} streams",
+        "length": lanes.length_ns,
+        "devices": [_device(device, facts) for device in lanes.devices],
+        "causes": {name: [colour, MEANINGS[name]] for name, colour in IDLE.items()},
+        "marks": [tuple(mark) for mark in lanes.marks] if lanes.captures == 1 else [],
+        "views": [
+            (f"{name} ({mark.name}, {duration(mark.length)})", mark.start, mark.length)
+            for name, mark in (("typical", lanes.typical), ("slowest", lanes.slowest))
+            if mark is not None and len(lanes.marks) > 1
+            if name == "typical" or mark != lanes.typical
+        ],
+    }
+
+
+def _device(device: DeviceLanes, facts: np.ndarray) -> Mapping[str, Any]:
+    return {
+        "name": device.name,
+        "gaps": {
+            name: [gap[place] for gap in device.gaps]
+            for place, name in enumerate(("start", "length", "cause"))
+        },
+        "lanes": [_lane(lane, facts) for lane in device.lanes],
+    }
+
+
+def _lane(lane: Lane, facts: np.ndarray) -> Mapping[str, Any]:
+    boxes = lane.boxes
+    return {
+        "name": lane.name,
+        "start": boxes.start,
+        "length": boxes.length,
+        "summed": np.where(boxes.rows == 1, -1, boxes.summed),  # -1: its length
+        "rows": boxes.rows,
+        "fact": facts[boxes.texts],
+        "parts": {
+            "box": boxes.parts.box,
+            "fact": facts[boxes.parts.texts],
+            "ns": boxes.parts.ns,
+        },
+    }
+
+
+_MOST_COLUMNS = 600
+
+
+def trend(
+    duration_ns: Sequence[int],
+    warm_up: int,
+    median_ns: float,
+    first: int,
+    shares: Callable[[int], StepShares] | None = None,
+) -> Mapping[str, Any]:
+    """Draw how long each step took; of very many, the longest of each few, with its own shares.
+
+    `shares` gives those of a step, by its place among all from `first` on.
+    """
+    values = np.asarray(duration_ns, float)
+    group = max(-(-len(values) // _MOST_COLUMNS), 1)
+    starts = range(0, len(values), group)
+    longest = [start + int(values[start : start + group].argmax()) for start in starts]
+    return {
+        "kind": "trend",
+        "label": f"Time of {len(values)} steps; the median is {duration(median_ns)}",
+        "longest": values[longest],
+        "step": [first + place for place in longest],
+        "group": group,
+        "first": first,
+        "warm_up": warm_up,
+        "median": median_ns,
+        "shares": _series([shares(place) for place in longest]) if shares else {},
+    }
+
+
+def _series(shares: Sequence[StepShares]) -> Mapping[str, list[float | None]]:
+    """Give MFU, HFU where it differs, and MBU, in percent; not what no step has."""
+    mfu = [each.mfu for each in shares]
+    hfu = [each.hfu for each in shares]
+    mbu = [each.mbu for each in shares]
+    series = {"MFU": mfu, "HFU": hfu if hfu != mfu else [], "MBU": mbu}
+    return {
+        name: [None if value is None else round(100 * value, 3) for value in values]
+        for name, values in series.items()
+        if any(value is not None for value in values)
+    }
+
+
+def shares_of_peak(trend: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Draw how near the same steps came to the peaks; None where no step tells."""
+    series = trend["shares"]
+    if not series:
+        return None
+    return {
+        "kind": "shares",
+        "label": f"{' and '.join(series)} of each step, percent of the peak",
+        **{name: trend[name] for name in ("step", "group", "first", "warm_up")},
+        "series": series,
+        "colours": {name: SHARES[name] for name in series},
+    }
+
+
+def heat_map(times: StepTimes, first: int, last: int) -> Mapping[str, Any]:
+    """Draw ranks below each other, each step coloured by its time relative to the median."""
+    group = -(-(last - first) // _MOST_COLUMNS)
+    measures = {"computing": times.computing_ns, "step": times.duration_ns}
+    return {
+        "kind": "heat",
+        "label": f"Time of {last - first} steps on each of {len(times.names)} GPUs",
+        "names": times.names,
+        "measures": {
+            name: [_longest(_padded(ns, times.steps)[first:last], group) for ns in durations]
+            for name, durations in measures.items()
+        },
+        "group": group,
+        "first": first,
+    }
+
+
+def _longest(duration_ns: np.ndarray, group: int) -> list[int | None]:
+    """Give the longest of each few steps; None where a rank has none of them."""
+    starts = np.arange(0, len(duration_ns), max(group, 1))
+    longest = np.fmax.reduceat(duration_ns, starts)
+    return [None if np.isnan(ns) else int(ns) for ns in longest.tolist()]
+
+
+def _padded(values: np.ndarray, length: int) -> np.ndarray:
+    return np.concatenate([values, np.full(length - len(values), np.nan)])

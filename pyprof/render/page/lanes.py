@@ -1,0 +1,416 @@
+"""Streams as lanes of boxes: each what ran when; and beside them why the GPU idled.
+
+A page holds some thousand boxes, a capture a million kernels. Kernels of a typical step and of the
+slowest one are boxes of their own, and so are the longest ones; the others join their neighbours
+on the stream, in boxes that know what most of their time was. Of gaps the
+longest are drawn, and those of these two steps.
+How many are not is stated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pyprof.analysis.time.steps import last_ends
+from pyprof.analysis.time.timeline import in_order, streams
+from pyprof.records.records import combinations, totals
+from pyprof.render.page.cross_filter import KEYS
+from pyprof.render.page.sections import device_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from pyprof.analysis.summary.overview import Overview
+    from pyprof.analysis.time.steps import Steps
+    from pyprof.analysis.time.timeline import DeviceTime, Stream
+    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.records.records import Records
+    from pyprof.render.page.parts import Gathered
+
+_MOST_SINGLE = 5000
+"""Kernels of a capture that are boxes of their own."""
+_BINS = 400
+"""Of the time of a capture: what begins in one joins, on its stream."""
+_VISIBLE = 0.1
+"""From this part of a bin on, a kernel stands apart from those beside it."""
+_MOST_GAPS = 2500
+"""Of a device."""
+_MOST_PARTS = 12
+"""Of a box that joins several kernels."""
+_MOST_LANES = 32
+_MOST_DEVICES = 8
+_MOST_MARKS = 2000
+
+Texts = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """What a lane draws, in the order of time. Times in ns from the capture's first."""
+
+    start: Ints
+    length: Ints
+    summed: Ints
+    """The time of its kernels; more than its length where they overlap, as a stream's may."""
+    rows: Ints
+    """How many kernels it stands for."""
+    texts: Ints
+    """The place in `Lanes.texts` of its longest kernel's."""
+    parts: Parts
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What boxes of several kernels are made of: of each, the sorts of most time."""
+
+    box: Ints
+    """The place of the box in its lane."""
+    texts: Ints
+    ns: Ints
+    """Summed time."""
+
+
+class Gap(NamedTuple):
+    """A time in which a device did nothing, for one reason."""
+
+    start: int
+    length: int
+    cause: str
+
+
+PAUSED = "paused"
+"""The profiler was: what ran is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One stream."""
+
+    name: str
+    boxes: Boxes
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLanes:
+    """One device as one process used it: why it idled, and its streams."""
+
+    name: str
+    gaps: tuple[Gap, ...]
+    gaps_left_out: int
+    left_out_ns: int
+    lanes: tuple[Lane, ...]
+
+
+class Mark(NamedTuple):
+    """A step."""
+
+    name: str
+    start: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """All devices, each capture on its own clock, from its first kernel on."""
+
+    devices: tuple[DeviceLanes, ...]
+    texts: tuple[Texts, ...]
+    """What boxes are known by: see `facts.KEYS`."""
+    marks: tuple[Mark, ...]
+    """The first steps of the first capture."""
+    marks_left_out: int
+    typical: Mark | None
+    """The step after warm-up that takes nearest to the median."""
+    slowest: Mark | None
+    length_ns: int
+    devices_left_out: int
+    streams_left_out: int
+    captures: int = 1
+
+    def plus(self, other: Lanes) -> Lanes:
+        """Put the devices of another capture below these, as many as are shown."""
+        devices = [*self.devices]
+        room = _MOST_LANES - sum(len(device.lanes) for device in devices)
+        texts, placed = [*self.texts], {key: place for place, key in enumerate(self.texts)}
+        left_out = self.devices_left_out + other.devices_left_out
+        for device in other.devices:
+            if len(devices) == _MOST_DEVICES or room < len(device.lanes):
+                left_out += 1
+                continue
+            room -= len(device.lanes)
+            devices.append(_renumbered(device, other.texts, placed, texts))
+        return replace(
+            self,
+            devices=tuple(devices),
+            texts=tuple(texts),
+            length_ns=max(self.length_ns, other.length_ns),
+            devices_left_out=left_out,
+            streams_left_out=self.streams_left_out + other.streams_left_out,
+            captures=self.captures + other.captures,
+        )
+
+
+def _renumbered(
+    device: DeviceLanes, own: Sequence[Texts], placed: dict[Texts, int], texts: list[Texts]
+) -> DeviceLanes:
+    """Let a device's boxes name their texts by their place in a common list, which grows."""
+    boxes = [lane.boxes for lane in device.lanes]
+    used = {
+        place for box in boxes for texts in (box.texts, box.parts.texts)
+        for place in np.unique(texts).tolist()
+    }  # fmt: skip
+    number = np.zeros(len(own), np.int64)
+    for place in sorted(used):
+        if own[place] not in placed:
+            placed[own[place]] = len(texts)
+            texts.append(own[place])
+        number[place] = placed[own[place]]
+    renumbered = (
+        replace(box, texts=number[box.texts],
+                parts=replace(box.parts, texts=number[box.parts.texts]))
+        for box in boxes
+    )  # fmt: skip
+    lanes = zip(device.lanes, renumbered, strict=True)
+    return replace(device, lanes=tuple(replace(lane, boxes=box) for lane, box in lanes))
+
+
+def lanes(gathered: Gathered) -> Lanes | None:
+    """Draw what was chosen of a capture; None where the records hold no times."""
+    overview, records = gathered.overview, gathered.source.table.records
+    if overview.timeline is None:
+        return None
+    rows = np.ones(records.rows, bool) if overview.rows is None else overview.rows
+    devices = overview.timeline.devices[:_MOST_DEVICES]
+    first, length = extent(devices)
+    shown, marks = _marks(records, overview, first)
+    typical, slowest = _examples(overview.steps, shown)
+    drawn, left_out = _chosen_streams(records, rows, devices)
+    examples = [marks(step) for step in (typical, slowest) if step is not None]
+    single = _single(gathered, rows, drawn, length, typical, slowest)
+    texts = _Texts(gathered)
+    drawn_devices = tuple(
+        _device(device, first, examples,
+                [_lane(records, stream, rows, single, first, length, texts)
+                 for stream in drawn if (stream.pid, stream.device) == _key(device)])
+        for device in devices
+    )  # fmt: skip
+    return Lanes(
+        drawn_devices,
+        texts.all(),
+        tuple(map(marks, shown[:_MOST_MARKS].tolist())),
+        len(shown[_MOST_MARKS:]),
+        None if typical is None else marks(typical),
+        None if slowest is None else marks(slowest),
+        length,
+        len(overview.timeline.devices) - len(devices) + overview.timeline.left_out,
+        left_out,
+    )
+
+
+def extent(devices: Sequence[DeviceTime]) -> tuple[int, int]:
+    """Give when the first kernel began, ns, and how long after that the last one ended."""
+    shown = devices[:_MOST_DEVICES]
+    first = min(device.start_ns for device in shown)
+    return first, max(device.end_ns for device in shown) - first
+
+
+def _key(device: DeviceTime) -> tuple[int | None, int | None]:
+    return (
+        None if device.pid < 0 else device.pid,
+        None if device.device < 0 else device.device,
+    )
+
+
+def _chosen_streams(
+    records: Records, rows: Mask, devices: Sequence[DeviceTime]
+) -> tuple[list[Stream], int]:
+    """Give the streams to draw, of many the busiest, in their order; count the rest."""
+    shown = {_key(device) for device in devices}
+    candidates = [
+        stream
+        for stream in streams(records)
+        if (stream.pid, stream.device) in shown and rows[stream.rows].any()
+    ]
+    time = records.numpy("kDuration")
+    busiest = sorted(candidates, key=lambda stream: -int(time[stream.rows].sum()))[:_MOST_LANES]
+    kept = {id(stream) for stream in busiest}
+    return [stream for stream in candidates if id(stream) in kept], len(candidates) - len(busiest)
+
+
+def _marks(records: Records, overview: Overview, first: int) -> tuple[Ints, Callable[[int], Mark]]:
+    """Give the steps on the GPU, and what marks each."""
+    steps = overview.steps
+    ended = last_ends(records, steps.of_row, len(steps))
+    low, high = overview.chosen or (0, len(steps))
+    shown = low + np.flatnonzero((ended[low:high] > 0) & (steps.duration_ns[low:high] > 0))
+    ended = np.maximum.accumulate(ended)
+
+    def mark(step: int) -> Mark:
+        duration = int(steps.duration_ns[step])
+        return Mark(f"step {step}", max(int(ended[step]) - duration - first, 0), duration)
+
+    return shown, mark
+
+
+def _examples(steps: Steps, shown: Ints) -> tuple[int | None, int | None]:
+    """Give the steps nearest to the median and the slowest one, none of them a warm-up."""
+    if not len(shown):
+        return None, None
+    steady = shown[shown >= steps.warm_up]
+    steady = steady if len(steady) else shown
+    duration = steps.duration_ns[steady]
+    nearest = np.argmin(np.abs(duration - np.median(duration)))
+    return int(steady[nearest]), int(steady[np.argmax(duration)])
+
+
+def _single(
+    gathered: Gathered, rows: Mask, drawn: Sequence[Stream], length: int, *examples: int | None
+) -> Mask:
+    """Find the rows that are boxes of their own: all of few, of many those worth a look.
+
+    These are the example steps' first, then the longest that stand apart from a bin's others.
+    """
+    records, steps = gathered.source.table.records, gathered.overview.steps
+    time = records.numpy("kDuration")
+    candidates = np.concatenate([stream.rows for stream in drawn] or [np.zeros(0, np.int64)])
+    candidates = candidates[rows[candidates]]
+    single = np.zeros(records.rows, bool)
+    left = _MOST_SINGLE
+    for step in dict.fromkeys(examples):
+        in_step = candidates[steps.of_row[candidates] == step] if step is not None else []
+        if len(in_step) <= left:
+            single[in_step] = True
+            left -= len(in_step)
+    others = candidates[~single[candidates]]
+    if len(candidates) > _MOST_SINGLE:
+        others = others[time[others] >= length / _BINS * _VISIBLE]
+    single[others[np.argsort(-time[others], kind="stable")[:left]]] = True
+    return single
+
+
+class _Texts:
+    """Numbers the facts of boxes as they come."""
+
+    def __init__(self, gathered: Gathered) -> None:
+        self._facts = gathered.facts
+        self._number = np.full(gathered.facts.combinations.num_rows, -1)
+        self._order: list[int] = []
+        self.of_row = gathered.facts.of_row
+
+    def places(self, facts: Integers) -> Ints:
+        """Number some facts."""
+        for fact in np.unique(facts[self._number[facts] < 0]).tolist():
+            self._number[fact] = len(self._order)
+            self._order.append(fact)
+        return np.asarray(self._number[facts])
+
+    def all(self) -> tuple[Texts, ...]:
+        """Give the texts of all that were numbered."""
+        used = self._facts.combinations.take(self._order)
+        return tuple(zip(*(used.column(name).to_pylist() for name in KEYS), strict=True))
+
+
+def _lane(
+    records: Records, stream: Stream, chosen: Mask, single: Mask, first: int, length: int,
+    texts: _Texts,
+) -> Lane:  # fmt: skip
+    rows = in_order(records, stream)
+    rows = rows[chosen[rows]]
+    start, end = records.numpy("start")[rows], records.numpy("end")[rows]
+    fact = texts.of_row[rows]
+    begin = _begins(start, single[rows], first, length)
+    begins = np.flatnonzero(begin)
+    count = np.diff(begins, append=len(rows))
+    del rows  # here and below: they may be many
+    time, last, start = end - start, np.maximum.reduceat(end, begins), start[begins]
+    del end
+    box = np.cumsum(begin, dtype=np.int32)
+    box -= 1
+    top = np.flatnonzero(time == np.maximum.reduceat(time, begins).take(box))
+    # of each box, the first of these
+    longest = top[np.flatnonzero(np.diff(box.take(top), prepend=np.int32(-1)))]
+    number = "" if stream.stream is None or stream.cpu else f"stream {stream.stream}"
+    return Lane(
+        number or stream.device_label,
+        Boxes(
+            start - first,
+            last - start,
+            np.add.reduceat(time, begins),
+            count,
+            texts.places(fact[longest]),
+            _parts(box, (count > 1).take(box), fact, time, texts),
+        ),
+    )
+
+
+def _parts(box: Integers, joined: Mask, fact: Integers, time: Ints, texts: _Texts) -> Parts:
+    """Add up what joined boxes are made of, and keep of each box the sorts of most time."""
+    box, fact = box[joined], fact[joined]
+    first, number = combinations(box, fact)
+    ns = totals(number, time[joined], len(first))
+    order = np.lexsort((-ns, box[first]))
+    first, ns = first[order], ns[order]
+    of_box = box[first].astype(np.int64)
+    kept = np.arange(len(of_box)) - np.searchsorted(of_box, of_box) < _MOST_PARTS
+    return Parts(of_box[kept], texts.places(fact[first[kept]]), ns[kept])
+
+
+def _begins(start: Ints, single: Mask, first: int, length: int) -> Mask:
+    """Tell with which rows a box begins: one is of one bin, and no single row between its rows."""
+    bins = (start - first) * _BINS // max(length, 1)
+    begins = single.copy()
+    begins[1:] |= single[:-1] | (np.diff(bins) != 0)
+    begins[:1] = True
+    return begins
+
+
+def _device(
+    device: DeviceTime, first: int, examples: Sequence[Mark], shown: Sequence[Lane]
+) -> DeviceLanes:
+    start, end, cause = (np.concatenate(part) for part in zip(*_idle(device), strict=True))
+    order = _drawn_first(start - first, end - first, examples)
+    kept, rest = order[:_MOST_GAPS], order[_MOST_GAPS:]
+    gaps = [
+        *_gaps(start[kept] - first, end[kept] - first, cause[kept]),
+        *_gaps(*_pauses(device, first)),
+    ]
+    left_out_ns = int((end[rest] - start[rest]).sum())
+    return DeviceLanes(
+        device_name(device), tuple(sorted(gaps)), len(rest), left_out_ns, tuple(shown)
+    )
+
+
+def _drawn_first(start: Ints, end: Ints, examples: Sequence[Mark]) -> Ints:
+    """Order gaps: for half of the room the longest, then those of the steps looked at."""
+    longest = np.argsort(start - end, kind="stable")
+    first, others = np.split(longest, [_MOST_GAPS // 2])
+    inside = _within(start[others], examples)
+    return np.concatenate([first, others[inside], others[~inside]])
+
+
+def _within(start: Ints, marks: Sequence[Mark]) -> Mask:
+    """Tell what begins in one of some steps."""
+    inside = np.zeros(len(start), bool)
+    for mark in marks:
+        inside |= (start >= mark.start) & (start < mark.start + mark.length)
+    return inside
+
+
+def _gaps(start: Ints, end: Ints, cause: NDArray[np.str_]) -> Iterator[Gap]:
+    columns = (start.tolist(), (end - start).tolist(), cause.tolist())
+    return map(Gap._make, zip(*columns, strict=True))
+
+
+def _pauses(device: DeviceTime, first: int) -> tuple[Ints, Ints, NDArray[np.str_]]:
+    start, end = device.paused.start[:_MOST_GAPS], device.paused.end[:_MOST_GAPS]
+    return start - first, end - first, np.full(len(start), PAUSED)
+
+
+def _idle(device: DeviceTime) -> Iterator[tuple[Ints, Ints, NDArray[np.str_]]]:
+    for cause, spans in device.idle.items():
+        yield spans.start, spans.end, np.full(len(spans), cause)

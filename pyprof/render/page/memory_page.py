@@ -1,0 +1,363 @@
+"""Memory as pictures: over time, coloured by category, and what the peak holds as a treemap.
+
+The report's page shows the device that peaks highest, `pyprof memory -o x.html` all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from pyprof.render.page import render
+from pyprof.render.page.figures import SHARED_CLOCK
+from pyprof.render.page.memory_flame import flame_graph
+from pyprof.render.page.sections import (
+    PATH,
+    Cell,
+    Heading,
+    Sortable,
+    number,
+    share,
+    text,
+    without_folders,
+)
+from pyprof.render.text import memory_text as words
+from pyprof.render.text.formatting import UNKNOWN, amount, count, duration, milliseconds, short_line
+from pyprof.render.text.formatting import number as spelt
+from pyprof.render.text.memory_text import size
+from pyprof.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pyprof.analysis.memory.held_memory import HeldBlock, HeldMemory
+    from pyprof.analysis.memory.peaks import DeviceMemory
+
+_COLOURS = {
+    "parameters": "#4e86c0", "gradients": "#d98b3a", "optimizer state": "#c9a93f",
+    "activations": "#59a14f", "temporaries": "#c76a7d", "workspace": "#a874b8",
+    "autocast copies": "#6fb0b8", "unknown": "#9aa0a6",
+}  # fmt: skip
+_MOST_ROWS = 200
+_TREE = (1000.0, 320.0)
+"""Width and height of the treemap, in which its parts are as square as can be."""
+
+Key: TypeAlias = "Callable[..., str | None]"
+"""Makes of a line, an op or a layer what a click on it selects; None where nothing can be."""
+
+
+def page_of(devices: Sequence[DeviceMemory]) -> str:
+    """Draw all devices on one page that needs nothing else."""
+    return render(
+        "memory.html.j2",
+        version=__version__,
+        title="Memory",
+        pictures=[picture(device) for device in devices],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The time that the timeline of the same page shows."""
+
+    start_ns: int
+    """On the clock of the recording."""
+    length_ns: int
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """The time in which a peak is shown there: the host allocates ahead of the kernels."""
+        return self.start_ns - self.length_ns // 2, self.start_ns + self.length_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What is shown of a device."""
+
+    head: str
+    sentences: tuple[str, ...]
+    course: Mapping[str, Any] | None
+    """The figure of memory over time; None without events."""
+    treemap: Mapping[str, Any] | None
+    """The figure of the peak; None where it holds nothing."""
+    flame: Mapping[str, Any] | None
+    """The figure of call stacks; None where no stack is known."""
+    categories: Sequence[tuple[str, str, str]]
+    """Name, colour, and bytes at the peak."""
+    tables: Sequence[tuple[str, Sortable]]
+    """What the peak holds, by line and by layer, where these are known."""
+    changes: Sequence[Sequence[str]]
+    checkpoints: Sequence[Sequence[str]]
+
+
+def _no_key(**_: str | None) -> None:
+    """Stand for pages on which nothing can be selected."""
+
+
+def picture(
+    device: DeviceMemory,
+    clock: Clock | None = None,
+    key: Key = _no_key,
+) -> Picture:
+    """Draw a device; beside a timeline, if the peak is in its time. `key` is what selects."""
+    return Picture(
+        words.device_name(device),
+        tuple(map(without_folders, words.sentences(device))),
+        _course(device, clock),
+        _treemap(device, key),
+        flame_graph(device.stacks),
+        list(_categories(device)),
+        [
+            (by, table)
+            for by in ("line", "layer")
+            if (table := _table(by, device.by.get(by, ()), device.peak_bytes, key)) is not None
+        ],
+        [(each.change, *words.change_cells(device, each), each.assumes) for each in device.changes],
+        [
+            (
+                words.layer_name(each),
+                size(each.held_bytes),
+                size(each.peak_bytes),
+                f"-{size(each.saved_bytes)}",
+                amount(each.recomputed_flops, "FLOP"),
+                milliseconds(each.recomputed_ns),
+            )
+            for each in device.checkpoints
+        ],
+    )
+
+
+def _categories(device: DeviceMemory) -> Iterator[tuple[str, str, str]]:
+    """Give the categories that hold anything at any time."""
+    at_peak = {group.name or "unknown": group.bytes for group in device.by["category"]}
+    for name in device.categories:
+        if name in at_peak:
+            yield name, _COLOURS[name], size(at_peak[name])
+
+
+# --- over time ------------------------------------------------------------------------------------
+
+
+def _course(device: DeviceMemory, clock: Clock | None) -> Mapping[str, Any] | None:
+    """Draw categories upon each other; the marked peak is as high as all of them."""
+    points = device.timeline
+    if not points:
+        return None
+    times = [point.event_id if point.time_ns is None else point.time_ns for point in points]
+    peak = device.peak_event_id if device.peak_time_ns is None else device.peak_time_ns
+    zero = _zero(device, clock)
+    x = [time - (zero or 0) for time in times]
+    marked = peak - (zero or 0)
+    used = [place for place in range(len(device.categories))
+            if any(point.category_bytes[place] for point in points)]  # fmt: skip
+    names = [device.categories[place] for place in used]
+    return {
+        "kind": "memory",
+        "label": f"Memory of {words.device_name(device)} over time: peak {size(device.peak_bytes)}",
+        "shares": None if zero is None else SHARED_CLOCK,
+        "axis": _axis(device, shared=zero is not None),
+        "timed": device.span_ns is not None,
+        "domain": [x[0], x[-1]]
+        if zero is None or clock is None
+        else [min(marked, 0), clock.length_ns],
+        "x": x,
+        "names": names,
+        "colours": [_COLOURS[name] for name in names],
+        "bytes": [[point.category_bytes[place] for point in points] for place in used],
+        "total": [point.bytes for point in points],
+        "reserved": [point.reserved_bytes for point in points],
+        "peak": None if device.peak_event_id < 0 else marked,
+        "peak_bytes": device.peak_bytes,
+        "peak_label": f"peak {size(device.peak_bytes)}",
+    }
+
+
+def _axis(device: DeviceMemory, *, shared: bool) -> str:
+    if device.span_ns is None:
+        return "events of memory"
+    return "since the first kernel" if shared else "since the first event of memory"
+
+
+def _zero(device: DeviceMemory, clock: Clock | None) -> int | None:
+    """Give when the timeline begins, ns from the first event; None where it is of another time."""
+    if clock is None or device.began_ns is None or device.peak_time_ns is None:
+        return None
+    first, last = clock.window
+    shown = first <= device.began_ns + device.peak_time_ns <= last
+    return clock.start_ns - device.began_ns if shown else None
+
+
+# --- the treemap ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def _treemap(device: DeviceMemory, key: Key) -> Mapping[str, Any] | None:
+    """Divide the peak by category, and each by its blocks; what is not listed is one part."""
+    groups = [group for group in device.by["category"] if group.bytes]
+    if not groups:
+        return None
+    frames = divided([group.bytes for group in groups], _Frame(0, 0, *_TREE))
+    parts = [
+        part
+        for group, frame in zip(groups, frames, strict=True)
+        for part in _parts(device, group, frame, key)
+    ]
+    width, height = _TREE
+    return {
+        "kind": "treemap",
+        "label": f"What the peak holds: {len(parts)} parts, as large as their bytes",
+        "x": [part.frame.x / width for part in parts],
+        "y": [part.frame.y / height for part in parts],
+        "width": [part.frame.width / width for part in parts],
+        "height": [part.frame.height / height for part in parts],
+        "colour": [part.colour for part in parts],
+        "name": [part.name for part in parts],
+        "size": [part.size for part in parts],
+        "tip": [part.tip for part in parts],
+        "key": [part.key for part in parts],
+    }
+
+
+class _Part(NamedTuple):
+    frame: _Frame
+    colour: str
+    name: str
+    size: str
+    tip: Sequence[tuple[str, str]]
+    key: str | None
+
+
+def _parts(device: DeviceMemory, group: HeldMemory, frame: _Frame, key: Key) -> Iterator[_Part]:
+    category = group.name or "unknown"
+    colour = _COLOURS[category]
+    blocks = [block for block in device.largest if block.category == group.name]
+    rest = group.bytes - sum(block.bytes for block in blocks)
+    sizes = [*(block.bytes for block in blocks), *([rest] if rest > 0 else [])]
+    frames = divided(sizes, frame)
+    for part, block in zip(frames, blocks, strict=False):
+        tip = _tip(category, block)
+        name = _name(block) or category
+        yield _Part(part, colour, name, size(block.bytes), tip, _key(block, key))
+    if rest > 0:
+        tip = [("category", category), ("size", f"{size(rest)} in smaller blocks")]
+        yield _Part(frames[-1], colour, f"{category}, smaller blocks", size(rest), tip, None)
+
+
+def _key(block: HeldBlock, key: Key) -> str | None:
+    """Select what shares the block's line, else what shares its op."""
+    by_line = None if block.line is None else key(stack=block.line)
+    return by_line if by_line or block.op is None else key(op=block.op)
+
+
+def _name(block: HeldBlock) -> str:
+    line = "" if block.line is None else short_line(block.line)
+    return " ".join(filter(None, (block.op, line)))
+
+
+def _tip(category: str, block: HeldBlock) -> list[tuple[str, str]]:
+    age = None if block.age_ns is None else f"{duration(block.age_ns)} before the peak"
+    line = None if block.line is None else short_line(block.line)
+    named = {
+        "category": category, "size": size(block.bytes), "op": block.op, "layer": block.layer,
+        "line": line, "because": block.evidence, "allocated": age or "before the recording",
+    }  # fmt: skip
+    return [(name, value) for name, value in named.items() if value]
+
+
+def divided(sizes: Sequence[float], frame: _Frame) -> list[_Frame]:
+    """Divide a frame by sizes, the largest first, into parts that are as square as can be.
+
+    Row by row along the shorter side: a row takes another part as long as its worst gets no worse.
+    """
+    parts: list[_Frame] = []
+    total = sum(sizes)
+    place = 0
+    while place < len(sizes) and total > 0:
+        short = min(frame.width, frame.height)
+        area = frame.width * frame.height / total
+        end = place + 1
+        while end < len(sizes) and _worst(sizes[place : end + 1], area, short) <= _worst(
+            sizes[place:end], area, short
+        ):
+            end += 1
+        row = sizes[place:end]
+        laid, frame = _row(row, sum(row) / total, frame)
+        parts += laid
+        total -= sum(row)
+        place = end
+    return parts
+
+
+def _worst(row: Sequence[float], area: float, short: float) -> float:
+    """Give the largest ratio of sides in a row."""
+    total = sum(row) * area
+    if not total or not short:
+        return float("inf")
+    ratios = [size_ * area * short**2 / total**2 for size_ in row if size_]
+    return max(max(ratio, 1 / ratio) for ratio in ratios)
+
+
+def _row(row: Sequence[float], share: float, frame: _Frame) -> tuple[list[_Frame], _Frame]:
+    """Lay a row along the shorter side; give its parts, and the frame that is left."""
+    total, at = sum(row), 0.0
+    parts = []
+    if frame.width >= frame.height:
+        thick = frame.width * share
+        for size_ in row:
+            length = frame.height * size_ / total
+            parts.append(_Frame(frame.x, frame.y + at, thick, length))
+            at += length
+        return parts, _Frame(frame.x + thick, frame.y, frame.width - thick, frame.height)
+    thick = frame.height * share
+    for size_ in row:
+        length = frame.width * size_ / total
+        parts.append(_Frame(frame.x + at, frame.y, length, thick))
+        at += length
+    return parts, _Frame(frame.x, frame.y + thick, frame.width, frame.height - thick)
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def _table(by: str, groups: Sequence[HeldMemory], peak_bytes: int, key: Key) -> Sortable | None:
+    """Tabulate what the peak holds by line or layer, most first; None where no name is known."""
+    held = [group for group in groups if group.bytes]
+    if not any(group.name for group in held):
+        return None
+    columns = [
+        Heading(by, is_text=True),
+        Heading("held", is_text=False, unit="bytes"),
+        Heading("share", is_text=False, unit="%"),
+        Heading("blocks", is_text=False),
+        Heading("allocated in all", is_text=False, name="alloc", unit="bytes"),
+        Heading("GB\N{MULTIPLICATION SIGN}ms held", is_text=False, name="gb_ms"),
+    ]
+    rows = [[_name_cell(by, group.name), *_cells(group, peak_bytes)] for group in held[:_MOST_ROWS]]
+    names = [group.name for group in held[:_MOST_ROWS]]
+    keys = [name and key(**{"stack" if by == "line" else by: name}) for name in names]
+    left_out = len(held[_MOST_ROWS:])
+    return Sortable(columns, rows, left_out, keys=[each or None for each in keys], less="smaller")
+
+
+def _name_cell(by: str, name: str | None) -> Cell:
+    if name is None:
+        return text("(unknown)")
+    return text(short_line(name) if by == "line" else name, sort=PATH)
+
+
+def _cells(group: HeldMemory, peak_bytes: int) -> list[Cell]:
+    gb_ms = None if group.byte_ns is None else group.byte_ns / 1e15
+    return [
+        number(group.bytes, size(group.bytes)),
+        share(group.bytes / peak_bytes if peak_bytes else None),
+        number(group.block_count, count(group.block_count)),
+        number(group.allocated_bytes, size(group.allocated_bytes)),
+        number(gb_ms, UNKNOWN if gb_ms is None else spelt(gb_ms)),
+    ]

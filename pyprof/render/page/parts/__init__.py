@@ -1,0 +1,112 @@
+"""The parts of the report's page. Each module here is a part, found automatically.
+
+Each has a TITLE, an ORDER (the smallest comes first) and `section(page)`, which gives what its
+template shows as `part`, or None where a capture has nothing for it. The template is the file
+`templates/parts/NAME.html.j2`, or the text TEMPLATE. A part that needs more than the brief and the
+facts has `summarise` and `merge_data`, too: what they give is `page.data` in the end.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from pyprof.process.threads import executor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pyprof.analysis.summary.overview import Brief, Overview
+    from pyprof.inputs.source import Source
+    from pyprof.render.page.cross_filter import RowFacts, Selectable
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """One capture, for the parts to sum up."""
+
+    source: Source
+    overview: Overview
+    facts: RowFacts
+    snapshot: str | None = None
+    """A memory snapshot of the same run, where the user names one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a part is made from."""
+
+    brief: Brief
+    selectable: Selectable
+    data: Any
+    """What the part's own `summarise` gave, merged; None where it has none."""
+    sources: Path | None
+    """The folder of the user's source, where its text may be shown."""
+
+    @property
+    def on(self) -> str:
+        """Say whose time it is."""
+        return self.brief.coverage.processor
+
+
+class Part(Protocol):
+    """What a module of this package provides."""
+
+    TITLE: str
+    ORDER: int
+    TEMPLATE: str
+    """If no file is its template."""
+
+    def section(self, page: Page) -> Mapping[str, Any] | None:
+        """Give what the part's template shows; None where there is nothing to show."""
+
+    def summarise(self, gathered: Gathered) -> Any:  # noqa: ANN401 - the part's own
+        """Sum up a capture, small enough to send."""
+
+    def merge_data(self, a: Any, b: Any) -> Any:  # noqa: ANN401 - as above
+        """Merge the sums of two captures."""
+
+
+@cache
+def parts() -> Mapping[str, Part]:
+    """Load the parts, in their order on the page."""
+    modules = {
+        module.name: cast("Part", import_module(f"{__name__}.{module.name}"))
+        for module in pkgutil.iter_modules(__path__)
+    }
+    return dict(sorted(modules.items(), key=lambda entry: (entry[1].ORDER, entry[0])))
+
+
+def summarise(gathered: Gathered) -> dict[str, Any]:
+    """Sum up a capture for each part that asks for it."""
+    with executor(2) as pool:  # NumPy and Arrow work outside Python's lock
+        sums = {
+            name: pool.submit(part.summarise, gathered)
+            for name, part in parts().items()
+            if _has_data(part)
+        }
+        return {name: each.result() for name, each in sums.items()}
+
+
+def merge_parts(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge the sums that each part made of two captures."""
+    return {
+        name: part.merge_data(a[name], b[name]) for name, part in parts().items() if _has_data(part)
+    }
+
+
+def templates() -> dict[str, str]:
+    """Give the templates that are not files, by the names that files would have."""
+    return {
+        f"parts/{name}.html.j2": part.TEMPLATE
+        for name, part in parts().items()
+        if hasattr(part, "TEMPLATE")
+    }
+
+
+def _has_data(part: Part) -> bool:
+    return hasattr(part, "summarise")

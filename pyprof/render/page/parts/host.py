@@ -1,0 +1,56 @@
+"""What the host spends in each op."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyprof.analysis.summary.host_ops import by_op
+from pyprof.render.page.sections import Cell, Heading, Sortable, number, share, text
+from pyprof.render.text.formatting import duration, short_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyprof.render.page.parts import Page
+
+TITLE, ORDER = "Host", 115
+_MOST_ROWS = 200
+
+
+def section(page: Page) -> Mapping[str, Any] | None:
+    """Give the ops by their own time on the host; None if no capture shows it."""
+    host = page.brief.host
+    if host is None or not host.num_rows:
+        return None
+    every = by_op(host).sort_by([("cpu_self", "descending"), ("op", "ascending")]).to_pylist()
+    total_ns = sum(op["cpu_self"] for op in every) or 1
+    columns = [
+        Heading("op", is_text=True),
+        Heading("own time", is_text=False, name="self", unit="ns"),
+        Heading("share", is_text=False, unit="%"),
+        Heading("with ops inside", is_text=False, name="total", unit="ns"),
+        Heading("calls", is_text=False),
+        Heading("mean", is_text=False, unit="ns"),
+        Heading("line", is_text=True),
+    ]
+    rest = every[_MOST_ROWS:]
+    rows = [
+        [
+            text(op["op"]),
+            number(op["cpu_self"], duration(op["cpu_self"])),
+            share(op["cpu_self"] / total_ns),
+            number(op["cpu_total"], duration(op["cpu_total"])),
+            number(op["cpu_calls"], f"{op['cpu_calls']:,}"),
+            _mean(op["cpu_total"], op["cpu_calls"]),
+            text(short_line(op["line"])),
+        ]
+        for op in every[:_MOST_ROWS]
+    ]
+    left_out_ns = sum(op["cpu_self"] for op in rest)
+    keys = [page.selectable.key(op=op["op"]) for op in every[:_MOST_ROWS]]
+    return {"host": Sortable(columns, rows, len(rest), left_out_ns, keys)}
+
+
+def _mean(total_ns: int, calls: int) -> Cell:
+    mean_ns = total_ns / calls if calls else None
+    return number(mean_ns, duration(mean_ns))

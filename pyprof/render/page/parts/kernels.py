@@ -1,0 +1,44 @@
+"""The kernels and copies that take most time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyprof.analysis.summary import op_totals
+from pyprof.render.page import sections
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from pyprof.render.page.parts import Gathered, Page
+
+TITLE, ORDER = "Kernels", 110
+
+
+class Kernels(NamedTuple):
+    """What the table is made from."""
+
+    sums: pa.Table
+    """`op_totals.sums` by `sections.KERNELS`."""
+    full_names: Mapping[str, str]
+    """By the short name of a kernel."""
+
+
+def summarise(gathered: Gathered) -> Kernels:
+    """Sum up the chosen rows by kernel."""
+    table = gathered.source.table
+    sums = op_totals.sums(table, sections.KERNELS, gathered.overview.rows)
+    return Kernels(sums, sections.full_names(table))
+
+
+def merge_data(a: Kernels, b: Kernels) -> Kernels:
+    """Add up two captures'."""
+    return Kernels(op_totals.merge_totals(a.sums, b.sums), {**b.full_names, **a.full_names})
+
+
+def section(page: Page) -> Mapping[str, Any]:
+    """Give the table."""
+    kernels: Kernels = page.data
+    return {"kernels": sections.kernels(kernels.sums, kernels.full_names, page.selectable)}

@@ -1,0 +1,41 @@
+"""The user's source lines, those with most time of their own first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyprof.analysis.summary import source_lines
+from pyprof.analysis.summary.source_lines import SourceLines, merge_line_times
+from pyprof.render.page import sections
+from pyprof.render.source import Sources
+from pyprof.render.text.formatting import duration, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyprof.render.page.parts import Gathered, Page
+
+TITLE, ORDER = "Lines", 30
+
+merge_data = merge_line_times
+
+
+def summarise(gathered: Gathered) -> SourceLines:
+    """Sum up the chosen rows by line."""
+    return source_lines.source_lines(gathered.source.table, gathered.overview.rows)
+
+
+def section(page: Page) -> Mapping[str, Any] | None:
+    """Give the lines that launched work themselves, and apart from them those that only call."""
+    lines: SourceLines = page.data
+    if not lines.files:
+        return None
+    code = sections.Code(Sources(page.sources)) if page.sources is not None else None
+    return {
+        "lines": sections.line_table(lines, page.selectable, code),
+        "callers": sections.caller_table(lines, page.selectable, code),
+        "excerpts": sections.excerpts(lines, code) if code is not None else [],
+        "with_source": code is not None,
+        "unknown": duration(lines.unknown_ns) if lines.unknown_ns else None,
+        "unknown_percent": percent(lines.unknown_ns / max(lines.total_ns, 1)),
+    }

@@ -1,0 +1,139 @@
+"""What filled the memory, under the timeline: the level by category, and what the peak holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pyprof.analysis.memory.peaks import highest_first
+from pyprof.inputs.memory_recordings import beside, recordings
+from pyprof.render.page.lanes import extent
+from pyprof.render.page.memory_page import Clock, picture
+from pyprof.render.page.sections import Cell, Heading, Sortable, number, text
+from pyprof.render.text.formatting import UNKNOWN
+from pyprof.render.text.memory_text import size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyprof.analysis.memory.peaks import DeviceMemory
+    from pyprof.memory.read import Recorded
+    from pyprof.render.page.cross_filter import Selectable
+    from pyprof.render.page.parts import Gathered, Page
+
+TITLE, ORDER = "Memory", 45
+_MOST_ROWS = 200
+_MOST_GROUPS = 500
+_SHOWN = ("category", "line", "layer")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryData:
+    """The device that peaks highest, and how high all do."""
+
+    highest: DeviceMemory
+    clock: Clock | None
+    """When its capture's timeline begins; None where there is none."""
+    peaks: tuple[Peak, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """How high a device peaks."""
+
+    device: str
+    rank: int | None
+    peak_bytes: int
+    peak_reserved_bytes: int | None
+    end_bytes: int
+
+
+def summarise(gathered: Gathered) -> MemoryData | None:
+    """Analyse what was recorded with a capture; None where nothing was."""
+    clock = _clock(gathered)
+    window = None if clock is None else clock.window
+    devices = highest_first(_recorded(gathered), gathered.source, window)
+    if not devices:
+        return None
+    highest = replace(
+        devices[0],
+        by={by: groups[:_MOST_GROUPS] for by, groups in devices[0].by.items() if by in _SHOWN},
+        beside_time=None,
+    )
+    return MemoryData(highest, clock, tuple(map(_peak, devices)))
+
+
+def _clock(gathered: Gathered) -> Clock | None:
+    timeline = gathered.overview.timeline
+    return None if timeline is None else Clock(*extent(timeline.devices))
+
+
+def _recorded(gathered: Gathered) -> Iterator[Recorded]:
+    """Read the snapshot that was named, which belongs to the capture, or what lies beside it."""
+    source = gathered.source
+    if gathered.snapshot is not None:
+        return recordings([gathered.snapshot], source.capture)
+    return beside([] if source.origin is None else [source.origin])
+
+
+def _peak(device: DeviceMemory) -> Peak:
+    return Peak(
+        device.device,
+        device.rank,
+        device.peak_bytes,
+        device.peak_reserved_bytes,
+        device.end_bytes,
+    )
+
+
+def merge_data(a: MemoryData | None, b: MemoryData | None) -> MemoryData | None:
+    """Keep the device that peaks highest, and the peaks of all, the highest first."""
+    if a is None or b is None:
+        return a or b
+    highest = max(a, b, key=lambda each: each.highest.peak_bytes)
+    peaks = sorted((*a.peaks, *b.peaks), key=lambda each: -each.peak_bytes)
+    return replace(highest, peaks=tuple(peaks))
+
+
+def section(page: Page) -> Mapping[str, Any] | None:
+    """Draw the device that peaks highest; None where no memory was recorded."""
+    data: MemoryData | None = page.data
+    if data is None:
+        return None
+    return {
+        "picture": picture(data.highest, data.clock, partial(_key, page.selectable)),
+        "peaks": _peaks(data.peaks) if len(data.peaks) > 1 else None,
+        "chosen": page.brief.chosen is not None,
+    }
+
+
+def _key(selectable: Selectable, **texts: str | None) -> str | None:
+    """Write the key of a line, an op, or a layer, of which memory knows the innermost name."""
+    layer = texts.get("layer")
+    if layer is None:
+        return selectable.key(**texts)
+    numbers = [
+        str(number)
+        for number, path in enumerate(selectable.layers())
+        if path == layer or path.endswith(f".{layer}")
+    ]
+    return f"layer={','.join(numbers)}" if numbers else None
+
+
+def _peaks(peaks: Sequence[Peak]) -> Sortable:
+    columns = [
+        Heading("device", is_text=True),
+        Heading("rank", is_text=False),
+        *(Heading(title, is_text=False, unit="bytes") for title in ("peak", "reserved", "end")),
+    ]
+    rows = [
+        [
+            text(each.device),
+            Cell(UNKNOWN) if each.rank is None else number(each.rank, str(each.rank)),
+            *(number(value, size(value))
+              for value in (each.peak_bytes, each.peak_reserved_bytes, each.end_bytes)),
+        ]
+        for each in peaks[:_MOST_ROWS]
+    ]  # fmt: skip
+    return Sortable(columns, rows, len(peaks[_MOST_ROWS:]), less="smaller")

@@ -1,0 +1,47 @@
+"""What ops achieve, below the roofs of their device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyprof.analysis.summary import roofline_points
+from pyprof.analysis.summary.roofline_points import Achieved, achieved
+from pyprof.render.page import figures
+from pyprof.render.text.formatting import percent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyprof.render.page.parts import Gathered, Page
+
+TITLE, ORDER = "Roofline", 80
+
+_MOST_POINTS = 400
+_MOST_ROOFS = 4
+
+
+def summarise(gathered: Gathered) -> Achieved:
+    """Sum up the chosen rows."""
+    return achieved(gathered.source.table, gathered.overview.rows)
+
+
+def merge_data(a: Achieved, b: Achieved) -> Achieved:
+    """Add up two captures'."""
+    return a.plus(b)
+
+
+def section(page: Page) -> Mapping[str, Any]:
+    """Give the figure, and how much of the time its points stand for."""
+    work: Achieved = page.data
+    points = roofline_points.points(work, _MOST_POINTS)
+    roofs = roofline_points.roofs(work, _MOST_ROOFS)
+    keys = [
+        page.selectable.key(op=point.op, dir=point.dir, kernel=point.kernel, bound=point.bound)
+        for point in points
+    ]
+    return {
+        "roofline": figures.roofline(points, roofs, keys) if points else None,
+        "roofs": bool(roofs),
+        "shown_percent": percent(sum(point.share for point in points)),
+        "bound_colours": roofline_points.colours(points),
+    }

@@ -1,0 +1,77 @@
+"""How long steps took: one after the other, by rank, and what the GPU did in some of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyprof.render.page import figures
+from pyprof.render.page.step_times import StepTimes, step_times
+from pyprof.render.page.strips import Strips, strips
+from pyprof.render.text.formatting import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyprof.analysis.summary.utilization import StepShares
+    from pyprof.render.page.parts import Gathered, Page
+
+TITLE, ORDER = "Steps", 50
+
+
+class StepData(NamedTuple):
+    """What the figures are drawn from."""
+
+    times: StepTimes
+    strips: Strips | None
+    """None where the records hold no times."""
+
+
+def summarise(gathered: Gathered) -> StepData:
+    """Measure the steps of a capture."""
+    return StepData(step_times(gathered), strips(gathered.source, gathered.overview))
+
+
+def merge_data(a: StepData, b: StepData) -> StepData:
+    """Put the GPUs of two captures below each other."""
+    both = a.strips.plus(b.strips) if a.strips and b.strips else a.strips or b.strips
+    return StepData(a.times.plus(b.times), both)
+
+
+def section(page: Page) -> Mapping[str, Any] | None:
+    """Give the figures of steps, and of ranks; None where there are not several steps."""
+    steps, data = page.brief.steps, page.data
+    shown = data.strips.strip(steps) if data.strips else None
+    first, last = page.brief.chosen or (0, len(steps))
+    count = last - first
+    if shown is None or page.brief.averaged is None or count <= 1:  # the timeline shows as much
+        return None
+    several = len(data.times.names) > 1
+    trend = _trend(page, first, last)
+    shares = figures.shares_of_peak(trend)
+    return {
+        "count": count,
+        "origin": steps.described_origin,
+        "warm_up": steps.warm_up if not page.brief.chosen else 0,
+        "median": duration(steps.median_ns),
+        "trend": trend,
+        "shares": shares,
+        "share_colours": shares["colours"] if shares else {},
+        "peak": page.brief.utilization.peak_flops_label,
+        "heat": figures.heat_map(data.times, first, last) if several else None,
+        "ranks_left_out": data.times.left_out,
+        "strip": figures.strip(shown),
+        "strip_left_out": shown.steps_left_out,
+        "devices_left_out": data.strips.devices_left_out,
+        "colours": figures.SORTS,
+    }
+
+
+def _trend(page: Page, first: int, last: int) -> Mapping[str, Any]:
+    steps = page.brief.steps
+    warm_up = max(steps.warm_up - first, 0)
+    every = steps.duration_ns.tolist()
+
+    def shares(place: int) -> StepShares:
+        return page.brief.utilization.of_step(first + place, every[first + place])
+
+    return figures.trend(every[first:last], warm_up, steps.median_ns or 0, first, shares)

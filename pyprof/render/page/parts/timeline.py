@@ -1,0 +1,49 @@
+"""What ran when on each stream, and why a GPU idled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyprof.render.page import figures
+from pyprof.render.page.lanes import Lanes, lanes
+from pyprof.render.text.formatting import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyprof.render.page.parts import Gathered, Page
+
+TITLE, ORDER = "Timeline", 40
+
+
+def summarise(gathered: Gathered) -> Lanes | None:
+    """Draw the chosen rows; None where the records hold no times."""
+    return lanes(gathered)
+
+
+def merge_data(a: Lanes | None, b: Lanes | None) -> Lanes | None:
+    """Draw two captures below each other."""
+    return a.plus(b) if a and b else a or b
+
+
+def section(page: Page) -> Mapping[str, Any] | None:
+    """Give the figure, and what is not drawn."""
+    drawn: Lanes | None = page.data
+    if drawn is None:
+        return None
+    boxes = [lane.boxes for device in drawn.devices for lane in device.lanes]
+    gaps = sum(device.gaps_left_out for device in drawn.devices)
+    used = {gap.cause for device in drawn.devices for gap in device.gaps}
+    return {
+        "timeline": figures.timeline(drawn, page.selectable),
+        "joined": sum(int(box.rows[box.rows > 1].sum()) for box in boxes),
+        "single": sum(int((box.rows == 1).sum()) for box in boxes),
+        "gaps_left_out": gaps,
+        "gaps_time": duration(sum(device.left_out_ns for device in drawn.devices)),
+        "devices_left_out": drawn.devices_left_out,
+        "streams_left_out": drawn.streams_left_out,
+        "marks_left_out": drawn.marks_left_out if drawn.captures == 1 else 0,
+        "captures": drawn.captures,
+        "causes": [(name, colour, figures.MEANINGS[name])
+                   for name, colour in figures.IDLE.items() if name in used],
+    }  # fmt: skip

@@ -1,0 +1,487 @@
+"""Tables of a page: cells with the number that they sort by."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from pyprof.analysis.summary.op_totals import totals
+from pyprof.analysis.time.idle import MEANINGS
+from pyprof.prof.processor import CPU
+from pyprof.records.records import distinct
+from pyprof.render.remedies import explained
+from pyprof.render.source import read
+from pyprof.render.text.formatting import UNKNOWN, count, duration, part_name, percent, short_line
+from pyprof.render.text.formatting import number as spelt
+from pyprof.render.text.summary_text import USUAL_VIAS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from pyprof.analysis.summary.op_totals import OpTotals
+    from pyprof.analysis.summary.overview import Brief, DeviceTotals
+    from pyprof.analysis.summary.source_lines import LineTime, SourceLines
+    from pyprof.analysis.summary.utilization import Utilization
+    from pyprof.analysis.time.timeline import DeviceTime
+    from pyprof.prof.coverage import Coverage
+    from pyprof.prof.table import Table
+    from pyprof.render.page.cross_filter import Selectable
+    from pyprof.render.source import Sources
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell. A text has neither number nor part."""
+
+    text: str
+    number: float | None = None
+    """What it sorts by; None for a text, and for a number that is not known."""
+    part: str | None = None
+    """Length of a bar behind it, in %."""
+    note: str = ""
+    """Shown while the pointer rests on it."""
+    sort: str = ""
+    """Class of a text, for its colour or where it is cut."""
+    value: str = ""
+    """What filters and CSV take it for, where that is not the text."""
+
+
+class Heading(NamedTuple):
+    """Over a column."""
+
+    title: str
+    is_text: bool
+    name: str = ""
+    """In filters (`tc=0`) and CSV; "" for the title."""
+    unit: str = ""
+    """Of the numbers: `ns`, `%`."""
+
+    @property
+    def csv(self) -> str:
+        """Name the column, with its unit, as CSV has it."""
+        name = self.name or self.title
+        return f"{name}_{self.unit}" if self.unit.isalpha() else name
+
+
+def _texts(title: str, name: str = "") -> Heading:
+    return Heading(title, is_text=True, name=name)
+
+
+def _numbers(title: str, name: str = "", unit: str = "") -> Heading:
+    return Heading(title, is_text=False, name=name, unit=unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Sortable:
+    """A table."""
+
+    columns: Sequence[Heading]
+    rows: Sequence[Sequence[Cell]]
+    left_out: int = 0
+    """Rows that the page leaves out to stay small."""
+    left_out_ns: int = 0
+    """Their time."""
+    keys: Sequence[str | None] = ()
+    """What each row stands for in a selection; () where none can be selected."""
+    less: str = "shorter"
+    """What the rows that are left out are."""
+
+    @property
+    def keyed(self) -> Iterator[tuple[Sequence[Cell], str | None]]:
+        """Give each row with its key."""
+        return zip(self.rows, self.keys or [None] * len(self.rows), strict=True)
+
+    @property
+    def left_out_time(self) -> str:
+        """Spell the time of the rows that are left out."""
+        return duration(self.left_out_ns)
+
+
+_CUT = 300
+PATH = "path"
+"""Class of texts that are cut at their beginning, for their end tells more."""
+_WORD = "word"
+"""Class of texts that are never cut nor broken: each is one of a few words."""
+
+
+def text(value: str | None, note: str = "", sort: str = "") -> Cell:
+    """Make a cell of text; very long names are cut, and shown to be."""
+    shown = UNKNOWN if value is None else value
+    return Cell(shown if len(shown) <= _CUT else f"{shown[:_CUT]}...", note=note[:_CUT], sort=sort)
+
+
+def number(value: float | None, spelt: str) -> Cell:
+    """Make a cell of a number as it is spelt."""
+    return Cell(spelt, value)
+
+
+def share(fraction: float | None) -> Cell:
+    """Make a cell of a share with a bar behind it."""
+    if fraction is None:
+        return Cell(UNKNOWN)
+    percent = 100 * fraction
+    return Cell(f"{percent:.1f} %", percent, f"{min(percent, 100):.1f}")
+
+
+# What the report's page says in words and tables, made from what was summed up.
+
+
+_MOST_ROWS = 500
+_FOLDERS = re.compile(r"(?<![^\\/\s'\"(])[^\\/\s'\"(]*(?:[\\/][^\\/\s'\"]+)+[\\/]")
+
+
+def without_folders(sentence: str) -> str:
+    """Leave folders out of the paths in a sentence: they may tell who captured it, and where."""
+    return _FOLDERS.sub("", sentence)
+
+
+def cards(brief: Brief) -> Iterator[tuple[str, str, str]]:
+    """Give title, value and note of each headline number."""
+    on = brief.coverage.processor
+    rows = f"{brief.layers.rows:,} {'ops' if on == CPU else 'kernels and copies'}"
+    yield f"{on} time", duration(brief.coverage.total_ns), rows
+    if (timed := brief.times) is not None:
+        span = sum(device.span_ns for device in timed.devices)
+        busy = sum(device.busy_ns for device in timed.devices)
+        exposed = sum(device.exposed_communication_ns for device in timed.devices)
+        yield (
+            f"{on} busy",
+            f"{percent(busy / span if span else None)} %",
+            f"{duration(busy)} of {duration(span)}",
+        )
+        yield f"{on} idle", duration(span - busy), "no stream had work"
+        if any(device.communication_ns for device in timed.devices):
+            yield "communication exposed", duration(exposed), "while nothing was computed"
+    if brief.averaged is not None:
+        warm = brief.steps.warm_up
+        several = f"mean of {brief.step_count:,} of {len(brief.steps):,} steps"
+        note = several if len(brief.steps) > 1 else "the only one"
+        note += f", {warm} are warm-up" if warm and not brief.chosen else ""
+        step = duration(brief.steps.mean_ns(brief.averaged))
+        yield "a step", step, f"{note}; from {brief.steps.described_origin}"
+    yield from _utilization(brief.utilization)
+    known = f"of {on} time has a FLOP and byte count{brief.coverage.without_copies}"
+    yield "cost known", f"{brief.coverage.percent:.1f} %", known
+
+
+def _utilization(usage: Utilization) -> Iterator[tuple[str, str, str]]:
+    if usage.why:
+        yield "MFU", "unknown", usage.why
+    else:
+        yield "MFU", f"{percent(usage.mfu)} %", f"of {usage.peak_flops_label}"
+        yield "HFU", f"{percent(usage.hfu)} %", "also counts recomputed work"
+    if usage.mbu is not None:
+        yield "MBU", f"{percent(usage.mbu)} %", "of memory bandwidth, in decode steps"
+
+
+def families(brief: Brief) -> list[tuple[str, str, float]]:
+    """Give name, time and share of each family of ops, the longest first."""
+    total_ns = max(sum(brief.families.values()), 1)
+    return [(name, duration(ns), ns / total_ns) for name, ns in brief.families.items()]
+
+
+def vias(brief: Brief) -> list[tuple[str, str, float]]:
+    """Give how ops were found, with time and share; [] if all by a launch or the forward op."""
+    if not set(brief.vias) - {*USUAL_VIAS, ""}:
+        return []
+    total_ns = sum(brief.vias.values()) or 1
+    return [(name or "not found", duration(ns), ns / total_ns) for name, ns in brief.vias.items()]
+
+
+def causes(brief: Brief) -> list[tuple[str, str, str, float]]:
+    """Give name, meaning, time and share of each cause of idle time, the longest first."""
+    if brief.times is None:
+        return []
+    total: dict[str, int] = {}
+    for device in brief.times.devices:
+        for cause, ns in device.idle.items():
+            total[cause] = total.get(cause, 0) + ns
+    total_ns = max(sum(total.values()), 1)
+    ordered = sorted(total.items(), key=lambda entry: -entry[1])
+    return [
+        (cause, MEANINGS.get(cause, cause), duration(ns), ns / total_ns)
+        for cause, ns in ordered
+        if ns
+    ]
+
+
+def phases(brief: Brief) -> list[tuple[str, str, float, str | None]]:
+    """Give name, time and share of each part of a step, and its MFU where that is known."""
+    total_ns = max(sum(brief.phases.values()), 1)
+    peak = brief.utilization.peak_flops
+    shares = {name: brief.phase_work[name].mfu(peak) for name in brief.phases}
+    return [
+        (part_name(name), duration(ns), ns / total_ns, percent(mfu) if mfu is not None else None)
+        for (name, ns), mfu in zip(brief.phases.items(), shares.values(), strict=True)
+    ]
+
+
+def advice(brief: Brief) -> list[dict[str, Any]]:
+    """Give the advice with its evidence, in its order."""
+    return [
+        {
+            "title": without_folders(entry.title),
+            "action": without_folders(entry.action),
+            "detailed": any(proof.detail for proof in entry.evidence),
+            "gain": None if entry.gain_ns is None else duration(entry.gain_ns),
+            "evidence": [
+                (proof.what, short_line(proof.line), count(proof.count), duration(proof.total_ns),
+                 without_folders(proof.detail))
+                for proof in entry.evidence
+            ],
+        }
+        for entry in brief.advice
+    ]  # fmt: skip
+
+
+_TIME = (_numbers("time", "time", "ns"), _numbers("share", "share", "%"))
+_RATES = (_numbers("TFLOP/s", "tflops"), _numbers("GB/s", "gbs"))
+_TENSOR_CORES = _texts("Tensor Cores", "tc")
+
+
+def ops(brief: Brief, selectable: Selectable) -> Sortable:
+    """Tabulate the ops that take most time."""
+    columns = [_texts("op"), _texts("direction", "dir"), _texts("line"),
+               *_TIME, _numbers("calls"), _numbers("kernels"), *_RATES,
+               _numbers("efficiency", "eff", "%"), _texts("bound"),
+               _TENSOR_CORES]  # fmt: skip
+    shown, rest = brief.ops[:_MOST_ROWS], brief.ops[_MOST_ROWS:]
+    rows = [
+        [
+            text(op.op or op.kernel),
+            text(part_name(op.dir), sort=_WORD),
+            text(short_line(op.line), sort=PATH),
+            number(op.total_ns, duration(op.total_ns)),
+            share(op.share),
+            number(op.calls, count(op.calls)),
+            number(op.kernels, count(op.kernels)),
+            _rate(op.flops_per_s, 1e12),
+            _rate(op.bytes_per_s, 1e9),
+            share(op.efficiency),
+            text(op.bound, sort=_WORD),
+            _tensor_cores(op.tc),
+        ]
+        for op in shown
+    ]
+    keys = [selectable.key(**_op_key(op)) for op in shown]
+    return Sortable(columns, rows, len(rest), sum(op.total_ns for op in rest), keys)
+
+
+def _op_key(op: OpTotals) -> dict[str, str | None]:
+    unnamed = {"kernel": op.unnamed} if op.op is None else {}
+    return {"op": op.op, "dir": op.dir, "line": op.line, **unnamed}
+
+
+def _tensor_cores(used: str | None) -> Cell:
+    spelt = {"1": "used", "0": "not used", "?": "unknown"}.get(used or "")
+    return replace(text(spelt, sort=_WORD), value=used or UNKNOWN)
+
+
+KERNELS = ("kernel", "op", "tc")
+"""What the sums that `kernels` takes are by."""
+
+
+def kernels(sums: pa.Table, full: Mapping[str, str], selectable: Selectable) -> Sortable:
+    """Tabulate the kernels that take most time; the full name shows under the pointer."""
+    columns = [_texts("kernel"), _texts("op"), *_TIME, _numbers("calls"),
+               _numbers("mean", "mean", "ns"), *_RATES, _TENSOR_CORES]  # fmt: skip
+    groups = totals(sums)
+    shown, rest = groups[:_MOST_ROWS], groups[_MOST_ROWS:]
+    rows = [
+        [
+            text(group.key[0], note=full.get(group.key[0] or "", "")),
+            text(group.key[1]),
+            number(group.time_ns, duration(group.time_ns)),
+            share(group.share),
+            number(group.calls, count(group.calls)),
+            number(group.time_ns / group.calls, duration(group.time_ns / group.calls)),
+            _rate(group.flops_per_s, 1e12),
+            _rate(group.bytes_per_s, 1e9),
+            _tensor_cores(group.key[2]),
+        ]
+        for group in shown
+    ]
+    keys = [selectable.key(**dict(zip(KERNELS, group.key, strict=True))) for group in shown]
+    return Sortable(columns, rows, len(rest), sum(group.time_ns for group in rest), keys)
+
+
+def full_names(table: Table) -> dict[str, str]:
+    """Give a full name for each short one."""
+    full, short = (table.records.coded(name) for name in ("kLongName", "kShortName"))
+    rows, _ = distinct(short.index)
+    pairs = zip(short.index[rows].tolist(), full.index[rows].tolist(), strict=True)
+    return {
+        short.values[place].replace(" ", "_"): full.values[name]
+        for place, name in sorted(pairs)
+        if place >= 0 and name >= 0
+    }
+
+
+_Lines: TypeAlias = "Sequence[tuple[str, LineTime]]"
+
+
+def line_table(totalled: SourceLines, selectable: Selectable, code: Code | None = None) -> Sortable:
+    """Tabulate the source lines that launched work themselves, the slowest first."""
+    return _line_table(totalled, _slowest(totalled), selectable, code)
+
+
+def caller_table(
+    totalled: SourceLines, selectable: Selectable, code: Code | None = None
+) -> Sortable:
+    """Tabulate the lines that only call others, which have the time."""
+    lines = [(file.path, line) for file in totalled.files for line in file.lines if not line.own_ns]
+    lines.sort(key=lambda entry: -entry[1].total_ns)
+    return _line_table(totalled, lines, selectable, code)
+
+
+def _slowest(totalled: SourceLines) -> _Lines:
+    lines = [(file.path, line) for file in totalled.files for line in file.lines if line.own_ns]
+    return sorted(lines, key=lambda entry: -entry[1].own_ns)
+
+
+def _line_table(
+    totalled: SourceLines, lines: _Lines, selectable: Selectable, code: Code | None
+) -> Sortable:
+    columns = [_texts("line"), *([_texts("source")] if code else []),
+               _numbers("own time", "time", "ns"), _numbers("share", "share", "%"),
+               _numbers("with callees", "total", "ns"),
+               _numbers("op calls", "calls")]  # fmt: skip
+    total_ns = max(totalled.total_ns, 1)
+    shown, rest = lines[:_MOST_ROWS], lines[_MOST_ROWS:]
+    rows: list[list[Cell]] = [
+        [
+            text(f"{short_line(path)}:{line.number}", sort=PATH),
+            *([text(code.line(path, line.number))] if code else []),
+            number(line.own_ns, duration(line.own_ns)),
+            share(line.own_ns / total_ns),
+            number(line.total_ns, duration(line.total_ns)),
+            number(line.calls, count(line.calls)),
+        ]
+        for path, line in shown
+    ]
+    keys = [selectable.key(stack=f"{path}:{line.number}") for path, line in shown]
+    return Sortable(columns, rows, len(rest), sum(line.own_ns for _, line in rest), keys)
+
+
+class Code:
+    """The text of source lines, each file read once."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._file = cache(self._read)
+
+    def line(self, path: str, number: int) -> str:
+        """Give a line without its indent; "" where it is not found."""
+        return "".join(code for _, code in self.around(path, number, 0)).strip()
+
+    def around(self, path: str, number: int, lines: int) -> list[tuple[int, str]]:
+        """Give a line with as many before and after it, numbered; none where it is not found."""
+        source = self._file(path)
+        if not 0 < number <= len(source):
+            return []
+        first = max(number - lines, 1)
+        return [*enumerate(source[first - 1 : number + lines], first)]
+
+    def _read(self, path: str) -> list[str]:
+        file = self._sources.find(path)
+        return (read(file) if file is not None else None) or []
+
+
+_EXCERPTS, _CONTEXT_LINES = 5, 3
+
+
+class Excerpt(NamedTuple):
+    """Some lines of a file."""
+
+    file: str
+    lines: list[tuple[int, str, str]]
+    """Number, own time ("" of a line that is not among the slowest) and text."""
+
+
+def excerpts(totalled: SourceLines, code: Code) -> list[Excerpt]:
+    """Give the surroundings of the slowest lines whose source is found; what touches is one."""
+    slowest = _slowest(totalled)[:_EXCERPTS]
+    times = {(path, line.number): duration(line.own_ns) for path, line in slowest}
+    shown: list[Excerpt] = []
+    for path in dict.fromkeys(path for path, _ in slowest):
+        around = {
+            number: text
+            for own, line in slowest
+            if own == path
+            for number, text in code.around(path, line.number, _CONTEXT_LINES)
+        }
+        shown += [
+            Excerpt(short_line(path), [
+                (number, times.get((path, number), ""), around[number][:_CUT]) for number in run
+            ])
+            for run in _runs(sorted(around))
+        ]  # fmt: skip
+    return shown
+
+
+def _runs(numbers: Sequence[int]) -> list[list[int]]:
+    """Split ascending numbers where one is left out."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if not runs or number != runs[-1][-1] + 1:
+            runs.append([])
+        runs[-1].append(number)
+    return runs
+
+
+def unknown(coverage: Coverage) -> list[tuple[str, str, str, str, str]]:
+    """Give reason, time, share, rows and remedy of each unknown, those of most time first."""
+    ordered = sorted(coverage.unknown.items(), key=lambda entry: (-entry[1][0], entry[0]))
+    shown, rest = ordered[:_MOST_REASONS], ordered[_MOST_REASONS:]
+    if rest:
+        other = tuple(sum(sums[place] for _, sums in rest) for place in range(2))
+        shown.append((f"{len(rest)} other reasons", (other[0], other[1])))
+    return [
+        (without_folders(why), duration(ns), percent(ns / max(coverage.total_ns, 1)),
+         count(rows), remedy)
+        for reason, (ns, rows) in shown
+        for why, remedy in (explained(reason),)
+    ]  # fmt: skip
+
+
+_MOST_REASONS = 12
+
+
+def devices(brief: Brief) -> list[tuple[str, list[str]]]:
+    """Give for each GPU its name, and the values under the headings of the template."""
+    if brief.times is None:
+        return []
+    return [
+        (device_name(device), [
+            duration(device.span_ns),
+            f"{percent(device.busy_ns / device.span_ns if device.span_ns else None)} %",
+            *(duration(ns) for ns in (device.busy_ns, device.idle_ns, device.compute_ns,
+              device.communication_ns, device.exposed_communication_ns, device.copy_ns)),
+            cause_of(device.idle),
+        ])
+        for device in brief.times.devices[:_MOST_DEVICES]
+    ]  # fmt: skip
+
+
+_MOST_DEVICES = 64
+
+
+def device_name(device: DeviceTotals | DeviceTime) -> str:
+    """Name a GPU, and the rank, or process, that used it."""
+    owner = f"process {device.pid}" if device.rank is None else f"rank {device.rank}"
+    return f"{'CPU' if device.on_cpu else f'GPU {device.device}'}, {owner}"
+
+
+def cause_of(idle: Mapping[str, int]) -> str:
+    """Name the cause of most idle time."""
+    cause = max(idle, key=lambda name: idle[name], default=None)
+    return f"{cause} {duration(idle[cause])}" if cause is not None and idle[cause] else UNKNOWN
+
+
+def _rate(value: float | None, unit: float) -> Cell:
+    scaled = None if value is None else value / unit
+    return number(scaled, spelt(scaled))

@@ -1,0 +1,98 @@
+"""How long each step took on each GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.analysis.time.steps import bounds_on_gpu, on_gpu
+from pyprof.records.records import Records
+from pyprof.render.page.sections import device_name
+
+if TYPE_CHECKING:
+    from pyprof.analysis.summary.overview import Overview
+    from pyprof.analysis.time.timeline import DeviceTime
+    from pyprof.arrays import Floats, Ints
+    from pyprof.render.page.parts import Gathered
+
+_MOST_RANKS = 64
+_NEEDED = ("pid", "device", "window", "start", "end")
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """Steps by GPU: in each step, from the GPU's end of the one before to its own."""
+
+    kind: str
+    """Of `steps.Steps`; steps of another kind are not those of the same number."""
+    names: tuple[str, ...]
+    """Of the GPUs."""
+    duration_ns: tuple[Floats, ...]
+    """One array for each GPU; NaN for a step in which it did nothing."""
+    computing_ns: tuple[Floats, ...]
+    """The same, of the time in which it computed: ranks that wait for each other take as long."""
+    left_out: int = 0
+
+    def plus(self, other: StepTimes) -> StepTimes:
+        """Put the GPUs of another capture below these."""
+        if other.kind != self.kind:
+            kept, rest = (self, other) if self.names else (other, self)
+            return replace(kept, left_out=kept.left_out + len(rest.names) + rest.left_out)
+        names = (*self.names, *other.names)
+        left_out = self.left_out + other.left_out + len(names[_MOST_RANKS:])
+        durations = (*self.duration_ns, *other.duration_ns)
+        computing = (*self.computing_ns, *other.computing_ns)
+        return StepTimes(
+            self.kind,
+            names[:_MOST_RANKS],
+            durations[:_MOST_RANKS],
+            computing[:_MOST_RANKS],
+            left_out,
+        )
+
+    @property
+    def steps(self) -> int:
+        """How many there are."""
+        return max((len(duration) for duration in self.duration_ns), default=0)
+
+
+def step_times(gathered: Gathered) -> StepTimes:
+    """Measure every step on every GPU; no GPU where no steps are known."""
+    overview, records = gathered.overview, gathered.source.table.records
+    nothing = StepTimes(overview.steps.kind, (), (), ())
+    if not len(overview.steps) or overview.timeline is None:
+        return nothing
+    pid, device = records.numpy("pid"), records.numpy("device")
+    devices = overview.timeline.devices
+    times = [
+        _times(records, overview, each, np.flatnonzero((pid == each.pid) & (device == each.device)))
+        for each in devices[:_MOST_RANKS]
+    ]
+    return replace(
+        nothing,
+        names=tuple(device_name(each) for each in devices[:_MOST_RANKS]),
+        duration_ns=tuple(duration for duration, _ in times),
+        computing_ns=tuple(computing for _, computing in times),
+        left_out=len(devices[_MOST_RANKS:]),
+    )
+
+
+def _times(
+    records: Records, overview: Overview, device: DeviceTime, rows: Ints
+) -> tuple[Floats, Floats]:
+    """Measure a GPU's steps; NaN for those in which it did nothing, or that were not chosen."""
+    steps, own, of_row = overview.steps, records, overview.steps.of_row
+    if len(rows) < records.rows:
+        columns = {name: records.columns[name] for name in _NEEDED if name in records.columns}
+        own, of_row = Records(records.rows, columns).take(rows), of_row[rows]
+    first, last = overview.chosen or (0, len(steps))
+    shown = np.zeros(len(steps), bool)
+    shown[of_row[(of_row >= first) & (of_row < last)]] = True
+    bounds = bounds_on_gpu(own, of_row, len(steps))
+    if bounds is None:
+        return np.full(len(steps), np.nan), np.full(len(steps), np.nan)
+    duration = on_gpu(own, of_row, steps.start_ns, steps.end_ns)
+    computing = device.compute.length_within(bounds[:-1], bounds[1:])
+    return np.where(shown, duration, np.nan), np.where(shown, computing, np.nan)

@@ -1,0 +1,250 @@
+"""Steps as strips of time: how busy the GPU is in each short bin, and with what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pyprof.analysis.time.intervals import complement
+from pyprof.analysis.time.steps import last_ends
+from pyprof.render.page.sections import device_name
+from pyprof.render.text.formatting import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyprof.analysis.summary.overview import Overview
+    from pyprof.analysis.time.intervals import Intervals
+    from pyprof.analysis.time.steps import Steps
+    from pyprof.analysis.time.timeline import DeviceTime
+    from pyprof.arrays import Floats, Ints
+    from pyprof.inputs.source import Source
+
+
+_BINS = 600
+_MOST_ROWS = 24
+_MOST_STEPS = 12
+_MOST_DEVICES = 8
+_SLOWEST = 3
+_SHADES = 10
+_SORTS = ("compute", "communication", "copy")
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Rows of bins; bins in which nothing ran are not there."""
+
+    labels: list[str]
+    length_ns: list[int]
+    row: list[int]
+    left_ns: Floats
+    """From the row's start."""
+    right_ns: Floats
+    busy: Floats
+    """Share of the bin, 0 to 1."""
+    sort: list[str]
+    """What most of the busy time was."""
+    steps_left_out: int
+
+    @property
+    def longest_ns(self) -> int:
+        """The longest row."""
+        return max(self.length_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """What one device did in one step, or in one recording."""
+
+    name: str
+    length_ns: int
+    bins: tuple[Floats, Floats, Floats, Floats]
+    """Left and right ns from the row's start, share busy, number of the sort of work."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRows:
+    """The rows of a device that may be shown."""
+
+    name: str
+    step_kind: str
+    """Of `steps.Steps`; steps of another kind are not those of the same number."""
+    by_step: Mapping[int, TimelineRow]
+    recordings: list[TimelineRow]
+    """What was recorded without a pause, to be shown where no steps are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strips:
+    """What a strip is cut from, small enough to send. Each capture is on its own clock."""
+
+    devices: tuple[DeviceRows, ...]
+    """At most _MOST_DEVICES."""
+    steps: tuple[int, ...]
+    """Those in which a device worked."""
+    devices_left_out: int
+
+    def plus(self, other: Strips) -> Strips:
+        """Put the devices of another capture after these, as far as they would be shown."""
+        devices = (*self.devices, *other.devices)
+        left_out = self.devices_left_out + other.devices_left_out + len(devices[_MOST_DEVICES:])
+        steps = sorted({*self.steps, *other.steps})
+        return Strips(devices[:_MOST_DEVICES], tuple(steps), left_out)
+
+    def strip(self, capture_steps: Steps) -> Strip:
+        """Choose the rows to show; `capture_steps` are the steps of all captures.
+
+        A step that is chosen for being slow in one may not be there of another.
+        """
+        count = len(capture_steps)
+        steps = [step for step in self.steps if step < count]
+        chosen = _some(steps, capture_steps.duration_ns, _most(len(self.devices)))
+        several = len(self.devices) > 1
+        labels, rows = [], []
+        for device, name in zip(self.devices, self._names(), strict=True):
+            alike = device.by_step if device.step_kind == capture_steps.kind else {}
+            shown = [alike[step] for step in chosen if step in alike] or device.recordings
+            labels += [f"{name}: {row.name}" if several else row.name for row in shown]
+            rows += shown
+        row_of = np.repeat(np.arange(len(rows)), [len(row.bins[0]) for row in rows])
+        left, right, busy, sort = (
+            np.concatenate([row.bins[place] for row in rows]) for place in range(4)
+        )
+        return Strip(
+            labels, [row.length_ns for row in rows], row_of.tolist(), left, right, busy,
+            [_SORTS[place] for place in sort.astype(int).tolist()], len(steps) - len(chosen),
+        )  # fmt: skip
+
+    def _names(self) -> Iterator[str]:
+        """Name the devices; of some alike, as two processes of one rank are, count the others."""
+        times: Counter[str] = Counter()
+        for device in self.devices:
+            times[device.name] += 1
+            count = times[device.name]
+            yield device.name if count == 1 else f"{device.name} ({count})"
+
+
+def strips(source: Source, overview: Overview) -> Strips | None:
+    """Cut what may be shown of a capture into bins; None where the records hold no times."""
+    if overview.timeline is None:
+        return None
+    devices = overview.timeline.devices[:_MOST_DEVICES]
+    left_out = len(overview.timeline.devices[_MOST_DEVICES:])
+    steps, windows = _shown_steps(source, overview, len(devices))
+    return Strips(
+        tuple(
+            DeviceRows(
+                device_name(device),
+                overview.steps.kind,
+                {step: _row(worked, *window) for step, window in windows.items()},
+                [_row(worked, *recording) for recording in _recordings(device)],
+            )
+            for device in devices
+            for worked in [_Worked(device.busy, device.compute, device.communication, device.copy)]
+        ),
+        steps,
+        left_out,
+    )
+
+
+def _most(devices: int) -> int:
+    """Tell how many steps are shown of each of some devices."""
+    return min(_MOST_STEPS, _MOST_ROWS // devices)
+
+
+class _Worked(NamedTuple):
+    """When a device did anything, and what sort of work, in the order of _SORTS."""
+
+    busy: Intervals
+    compute: Intervals
+    communication: Intervals
+    copy: Intervals
+
+
+def _row(worked: _Worked, name: str, start: int, end: int) -> TimelineRow:
+    return TimelineRow(name, end - start, _bins(worked, start, end))
+
+
+def _recordings(device: DeviceTime) -> list[tuple[str, int, int]]:
+    recorded = complement(device.paused, device.start_ns, device.end_ns)
+    bounds = list(zip(recorded.start.tolist(), recorded.end.tolist(), strict=True))
+    if device.windows == 1:
+        return [("all", device.start_ns, device.end_ns)]
+    return [(f"window {place}", *pair) for place, pair in enumerate(bounds[:_MOST_STEPS])]
+
+
+def _shown_steps(
+    source: Source, overview: Overview, devices: int
+) -> tuple[tuple[int, ...], dict[int, tuple[str, int, int]]]:
+    """Give the steps with work; of those that may be shown, beside other captures, the GPU time.
+
+    These are the first, the slowest, and others evenly apart.
+    """
+    steps = overview.steps
+    first, last = overview.chosen or (0, len(steps))
+    ended = last_ends(source.table.records, steps.of_row, len(steps))
+    worked = (ended[first:last] > 0) & (steps.duration_ns[first:last] > 0)
+    all_steps = (first + np.flatnonzero(worked)).tolist()
+    ended = np.maximum.accumulate(ended)
+    begun = ended - steps.duration_ns  # so that waiting for the first kernel is the step's own
+    counts = {_most(count) for count in range(devices, _MOST_DEVICES + 1)}
+    chosen = {step for most in counts for step in _some(all_steps, steps.duration_ns, most)}
+    return tuple(all_steps), {
+        step: (f"step {step} ({_spelt(steps, step)})", int(begun[step]), int(ended[step]))
+        for step in sorted(chosen)
+    }
+
+
+def _spelt(steps: Steps, step: int) -> str:
+    return duration(int(steps.duration_ns[step]))
+
+
+def _some(steps: list[int], duration_ns: Ints, most: int) -> list[int]:
+    if len(steps) <= most:
+        return steps
+    order = np.argsort(-duration_ns[steps], kind="stable")[: min(_SLOWEST, most - 1)]
+    slowest = [steps[place] for place in order.tolist()]
+    apart = np.linspace(0, len(steps) - 1, most - len(slowest)).astype(int)
+    return sorted({*slowest, *(steps[place] for place in apart.tolist())})
+
+
+def _bins(worked: _Worked, start: int, end: int) -> tuple[Floats, Floats, Floats, Floats]:
+    edges = np.linspace(start, end, _BINS + 1)
+    in_bins, *parts = (np.diff(_elapsed(each.near(start, end), edges)) for each in worked)
+    busy = in_bins / np.maximum(np.diff(edges), 1e-9)
+    sort = np.argmax(parts, axis=0).astype(float)
+    left, right = edges[:-1] - start, edges[1:] - start
+    is_busy = busy > 0
+    return _merged(left[is_busy], right[is_busy], np.minimum(busy[is_busy], 1.0), sort[is_busy])
+
+
+def _merged(
+    left: Floats, right: Floats, busy: Floats, sort: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Join neighbours that look alike; how long they are busy in all stays."""
+    if not len(left):
+        return left, right, busy, sort
+    shade = np.round(busy * _SHADES)
+    apart = (left[1:] != right[:-1]) | (np.diff(shade) != 0) | (np.diff(sort) != 0)
+    first = np.concatenate([[0], np.flatnonzero(apart) + 1])
+    last = np.concatenate([first[1:], [len(left)]]) - 1
+    length = right[last] - left[first]
+    return (
+        left[first],
+        right[last],
+        np.add.reduceat(busy * (right - left), first) / length,
+        sort[first],
+    )
+
+
+def _elapsed(busy: Intervals, at: Floats) -> Floats:
+    """Give how much of a set of time lies before each instant."""
+    if not len(busy):
+        return np.zeros(len(at))
+    before = np.concatenate([[0], np.cumsum(busy.end - busy.start)])
+    bounds = np.stack([busy.start, busy.end], axis=1).reshape(-1).astype(float)
+    amounts = np.stack([before[:-1], before[1:]], axis=1).reshape(-1).astype(float)
+    return np.asarray(np.interp(at, bounds, amounts))

@@ -1,0 +1,1 @@
+"""Text for the terminal: numbers, tables and reports."""

@@ -1,0 +1,273 @@
+"""A comparison as texts, alike in every output."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+from pyprof import sanitize
+from pyprof.analysis.diff.compare import GONE, SAME_BELOW, held_text
+from pyprof.analysis.diff.noise import LEVEL
+from pyprof.analysis.diff.waterfall import waterfall
+from pyprof.render.text import formatting as markdown
+from pyprof.render.text.formatting import (
+    UNKNOWN,
+    amount,
+    change,
+    count,
+    cut_in_middle,
+    cut_left,
+    duration,
+    fitted,
+    heading,
+    number,
+    percent,
+    wrapped,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyprof.analysis.diff.compare import Change, Comparison, Metric
+    from pyprof.analysis.diff.waterfall import Stage
+
+LABELS = {
+    "time": "{} time, summed",
+    "busy": "{} busy",
+    "idle": "{} idle",
+    "step": "median step",
+    "kernels": "kernels and copies",
+    "flops": "FLOPs, where known",
+    "bytes": "bytes needed, where known",
+    "dram": "DRAM traffic, measured",
+    "energy": "energy while kernels ran",
+    "clock": "SM clock, measured",
+    "tensor": "Tensor Cores active (%)",
+}
+NOTHING = f"no op changed by more than {100 * SAME_BELOW:g} %"
+"""Stands for a list of changes without any."""
+METRIC_HEADER = ("", "A", "B", "change", "change (%)", "± (%)", "")
+_NOT_SIGNIFICANT = "no significant change"
+_NEARLY_ALL = 0.995
+"""Steps with less of the time leave out something, as a warm-up."""
+
+
+def basis(comparison: Comparison) -> str:
+    """Say what the numbers are of."""
+    if comparison.per_step is None:
+        return f"totals of both captures ({comparison.why_totals})"
+    a, b = comparison.per_step
+    held = comparison.held
+    part = f"; they hold {held_text(held)}" if held and min(held) < _NEARLY_ALL else ""
+    return f"per step: A has {a:,}, B {b:,}{part}"
+
+
+def certainty(comparison: Comparison) -> str:
+    """Say what intervals rest on, or why there are none."""
+    basis = comparison.noise
+    if basis.unit is None:
+        return f"noise is unknown: {basis.why}; changes may be chance"
+    return f"±: {100 * LEVEL:g} % interval, by the spread over {basis.unit} (between runs: unknown)"
+
+
+def metrics(comparison: Comparison) -> Iterator[tuple[str, ...]]:
+    """Give a row for each metric that is known in one of them."""
+    for metric in comparison.metrics.values():
+        if metric.a is None and metric.b is None:
+            continue
+        a, b, delta = (_spelt(value, metric.unit) for value in (metric.a, metric.b, metric.delta))
+        yield (
+            LABELS[metric.name].format(comparison.processor),
+            a,
+            b,
+            _signed(delta, metric.delta),
+            change(metric.relative),
+            *_interval(metric),
+        )
+
+
+def _interval(metric: Metric) -> tuple[str, str]:
+    """Spell how sure a metric's change is."""
+    if metric.interval is None or metric.delta is None:
+        return "", ""
+    half = percent(metric.interval.half / metric.a) if metric.a else ""
+    return half, "" if metric.interval.significant or not metric.interval.half else _NOT_SIGNIFICANT
+
+
+def _spelt(value: float | None, unit: str) -> str:
+    if unit == "ns":
+        return duration(value)
+    if unit == "%":
+        return number(value)
+    return amount(value, _UNITS[unit]) if unit else count(value)
+
+
+_UNITS = {"flop": "FLOP", "bytes": "B", "j": "J", "hz": "Hz"}
+
+
+def _signed(text: str, value: float | None) -> str:
+    return f"+{text}" if value is not None and value > 0 else text
+
+
+def header(comparison: Comparison) -> tuple[str, ...]:
+    """Name the columns of `changes`."""
+    titles = ("", "A", "B", "change", "change (%)", "± (%)", "calls A", "calls B")
+    return (*comparison.keys, *titles)
+
+
+def changes(comparison: Comparison, limit: int | None) -> Iterator[tuple[str, ...]]:
+    """Give a row for each op that changed, the largest difference first."""
+    for entry in comparison.differing[:limit]:
+        yield (*_names(entry.key), *change_cells(entry))
+
+
+def _names(key: Sequence[str | None]) -> Iterator[str]:
+    for part in key:
+        yield UNKNOWN if part is None else part
+
+
+def change_cells(entry: Change) -> tuple[str, ...]:
+    """Spell one change."""
+    return (
+        entry.status,
+        duration(entry.a_ns) if entry.a else UNKNOWN,
+        duration(entry.b_ns) if entry.b else UNKNOWN,
+        _signed(duration(entry.delta_ns), entry.delta_ns),
+        change(entry.relative) if entry.b else UNKNOWN,
+        percent(half_of(entry)),
+        *(count(side.calls) if side else UNKNOWN for side in (entry.a, entry.b)),
+    )
+
+
+def half_of(entry: Change) -> float | None:
+    """Give the half-width of the interval as a fraction of A; None where either is unknown."""
+    matched = entry.a and entry.b and entry.a_ns
+    return entry.interval.half / entry.a_ns if matched and entry.interval else None
+
+
+# A comparison's changes as CSV: all of them, times in ns, unknown empty.
+
+
+_NUMBERS = ("status", "a_ns", "b_ns", "change_ns", "change", "a_calls", "b_calls",
+            "a_rows", "b_rows", "interval_ns", "p", "causes")  # fmt: skip
+
+
+def csv_text(comparison: Comparison, *, raw: bool = False) -> str:
+    """Write RFC 4180; `change` is a fraction of A, calls and rows are totals.
+
+    `raw`: texts that spreadsheets take for formulas stay as they are.
+    """
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow([*comparison.keys, *_NUMBERS])
+    for entry in comparison.changes:
+        sides = (entry.a, entry.b)
+        writer.writerow(
+            [
+                *(entry.key if raw else map(sanitize.field, entry.key)),
+                entry.status,
+                entry.a_ns if entry.a else None,
+                entry.b_ns if entry.b else None,
+                entry.delta_ns,
+                entry.relative,
+                *(side.calls if side else None for side in sides),
+                *(side.rows if side else None for side in sides),
+                entry.interval.half if entry.interval else None,
+                entry.interval.p if entry.interval else None,
+                "; ".join(entry.causes if raw else map(str, map(sanitize.field, entry.causes))),
+            ]
+        )
+    return file.getvalue()
+
+
+# A comparison as tables on the terminal.
+
+
+_KEY_WIDTH = 32
+
+
+def comparison_lines(comparison: Comparison, limit: int | None) -> Iterator[str]:
+    """Give the totals, then the largest changes."""
+    yield heading(basis(comparison))
+    yield from wrapped(certainty(comparison))
+    for cause in comparison.causes:
+        yield from wrapped(cause)
+    yield from fitted([*metrics(comparison)], METRIC_HEADER, (0, 6))
+    yield ""
+    if stages := waterfall(comparison):
+        yield heading(f"from A to B, {comparison.processor} time")
+        yield from fitted([*stage_rows(stages)], STAGE_HEADER, (0,))
+        yield ""
+    yield heading("largest changes")
+    keys = len(comparison.keys)
+    rows = [
+        (
+            *(
+                _cutter(key)(text, _KEY_WIDTH)
+                for key, text in zip(comparison.keys, row, strict=False)
+            ),
+            *row[keys:],
+        )
+        for row in changes(comparison, limit)
+    ]
+    if rows:
+        cuts = {place: _cutter(key) for place, key in enumerate(comparison.keys)}
+        yield from fitted(rows, header(comparison), range(keys + 1), cuts)
+    else:
+        yield NOTHING if not comparison.unclear else _NOT_SIGNIFICANT
+    for note in notes(comparison, limit):
+        yield from wrapped(note)
+    if limit is not None and (more := len(comparison.differing) - limit) > 0:
+        yield f"... and {more:,} more; --top shows them"
+
+
+STAGE_HEADER = ("", "change", "then")
+
+
+def stage_rows(stages: Sequence[Stage]) -> Iterator[tuple[str, ...]]:
+    """Give a row for each stage from A's time to B's."""
+    yield "A", "", duration(stages[0].from_ns)
+    for stage in stages:
+        alone = stage.ops == 1
+        name = cut_in_middle(stage.name or UNKNOWN, _KEY_WIDTH) if alone else f"{stage.ops} others"
+        yield name, _signed(duration(stage.delta_ns), stage.delta_ns), duration(stage.to_ns)
+    yield "B", "", duration(stages[-1].to_ns)
+
+
+def notes(comparison: Comparison, limit: int | None) -> Iterator[str]:
+    """Say what is behind the listed changes, and how many are not listed: they may be chance."""
+    said = tuple(f"other {name}:" for name in comparison.common)
+    for entry in comparison.differing[:limit]:
+        name = " ".join(cut_in_middle(part, _KEY_WIDTH) for part in entry.key if part) or UNKNOWN
+        for cause in () if entry.status == GONE else entry.causes:  # as of what is new
+            if not cause.startswith(said):
+                yield f"{name}: {cause}"
+    if unclear := len(comparison.unclear):
+        yield f"{unclear:,} changed by over {100 * SAME_BELOW:g} %, but not significantly"
+
+
+def _cutter(key: str) -> Callable[[str, int], str]:
+    return cut_left if key == "line" else cut_in_middle
+
+
+# A comparison as Markdown, for a pull request.
+
+
+def markdown_text(comparison: Comparison, limit: int | None, broken: Sequence[str] = ()) -> str:
+    """Write the limits that were broken, the totals, and the largest changes."""
+    parts = [f"# {comparison.processor} time compared\n"]
+    if broken:
+        parts += [*(f"- **failed** {markdown.escape(sentence)}" for sentence in broken), ""]
+    parts += [
+        f"{markdown.escape(basis(comparison))}\n",
+        f"{markdown.escape(certainty(comparison))}\n",
+        *(f"{markdown.escape(cause)}\n" for cause in comparison.causes),
+        markdown.markdown_table(METRIC_HEADER, list(metrics(comparison))),
+    ]
+    rows = list(changes(comparison, limit))
+    nothing = NOTHING if not comparison.unclear else _NOT_SIGNIFICANT
+    listed = markdown.markdown_table(header(comparison), rows) if rows else f"{nothing}\n"
+    parts += ["## Largest changes\n", listed]
+    parts += [f"{markdown.escape(note)}\n" for note in notes(comparison, limit)]
+    return "\n".join(parts)

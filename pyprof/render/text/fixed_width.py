@@ -1,0 +1,285 @@
+"""How wide each column of a fixed-width table is, and which find no room. No number is ever cut.
+
+Numbers that do not fit are given their room, then a prefix; then texts are shortened; what still
+finds no room is left out from the right end, and said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from pyprof import sanitize
+from pyprof.errors import PyprofError
+from pyprof.prof.columns.standard import FLOAT, INT, NUMBERS, Column
+from pyprof.render.text.numbers import rounded, rounded_width, scaled
+from pyprof.render.text.text_width import MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    Render = Callable[[Sequence[Column], Iterable[pa.Table], BinaryIO], None]
+
+_SCALABLE = ("ns", "FLOP", "byte")
+_SHORTEST = 12
+"""Characters that a shortened text keeps, where its column had as many."""
+_SCALED, _NO_PREFIX = len("1.234k"), len("999")
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What one column needs."""
+
+    column: Column
+    whole: int
+    """For every number as it is; 0 for texts."""
+    least: int
+    """The same, with lists of numbers cut behind the first."""
+    scaled: int
+    """For numbers with prefixes."""
+
+    @property
+    def is_text(self) -> bool:
+        """Tell whether it has no numbers."""
+        return self.column.kind not in (INT, FLOAT, NUMBERS)
+
+    @property
+    def shrinks(self) -> bool:
+        """Tell whether it may be shortened."""
+        return self.column.kind not in (INT, FLOAT)
+
+    @property
+    def header(self) -> int:
+        """Give what the header takes; those that tell a unit are never cut."""
+        return min(len(self.column.header), self.column.width or len(self.column.header))
+
+    def plus(self, other: Room) -> Room:
+        """Take in more rows."""
+        pairs = ((self.whole, other.whole), (self.least, other.least), (self.scaled, other.scaled))
+        return Room(self.column, *map(max, pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns that are shown, and how wide."""
+
+    columns: tuple[Column, ...]
+    widths: tuple[int, ...]
+    scaled: bool
+    """Whether numbers that can have a prefix have one."""
+    dropped: tuple[str, ...]
+
+    def scales(self, column: Column) -> bool:
+        """Tell whether a column's numbers have a prefix."""
+        return self.scaled and scalable(column)
+
+
+def scalable(column: Column) -> bool:
+    """Tell whether a prefix leaves enough: amounts have one, not what tells rows apart."""
+    return column.kind in (INT, FLOAT) and column.unit in _SCALABLE and not column.exact
+
+
+def header(column: Column, *, scaled: bool) -> str:
+    """Give the header; numbers with a prefix say themselves that they are times."""
+    return column.header.removesuffix("(ns)") if scaled else column.header
+
+
+def room(column: Column, values: pa.Array | pa.ChunkedArray) -> Room:
+    """Measure some rows of a column."""
+    if column.kind == NUMBERS:
+        full_width = pc.utf8_length(values)
+        first = pc.utf8_length(pc.replace_substring_regex(values, ",.*$", f",{MARK}"))
+        return Room(
+            column,
+            _most(full_width),
+            _most(pc.min_element_wise(full_width, first)),
+            _most(full_width),
+        )
+    if column.kind not in (INT, FLOAT):
+        return Room(column, 0, 0, 0)
+    full_width = rounded_width(values) if column.kind == FLOAT else _int_width(values)
+    with_prefix = _scaled_width(column, values, full_width) if scalable(column) else full_width
+    return Room(column, full_width, full_width, with_prefix)
+
+
+def _most(lengths: pa.Array) -> int:
+    return pc.max(lengths).as_py() or 1
+
+
+def _int_width(values: pa.Array | pa.ChunkedArray) -> int:
+    ends = pc.min_max(values).as_py()
+    return max(len(str(end)) for end in ends.values()) if ends["min"] is not None else 1
+
+
+def _scaled_width(column: Column, values: pa.Array | pa.ChunkedArray, full_width: int) -> int:
+    """Give the most that a number can take; beyond the last prefix extremes have more digits."""
+    unit = len("ms") - 1 if column.unit == "ns" else 0
+    if column.kind == INT and full_width <= _NO_PREFIX:
+        return full_width + 2 * unit
+    ends = [end for end in pc.min_max(values).as_py().values() if end is not None]
+    sign = any(end < 0 for end in ends)
+    texts = scaled(pa.array(ends, values.type), column.unit)
+    return max(_SCALED + sign + unit, _most(pc.utf8_length(texts)))
+
+
+def layout(columns: Sequence[Column], batches: Sequence[pa.Table], width: int) -> Layout:
+    """Fit columns into `width` characters; those at the right end that find no room are dropped.
+
+    Raises PyprofError where not even the first fits.
+    """
+    rooms = [Room(column, 0, 0, 0) for column in columns]
+    for batch in batches:
+        parts = (batch.column(place) for place in range(len(columns)))
+        rooms = [
+            measured_room.plus(room(measured_room.column, part))
+            for measured_room, part in zip(rooms, parts, strict=True)
+        ]
+    for count in range(len(rooms), 0, -1):
+        for widths, with_prefixes in _tries(rooms[:count]):
+            if (left := width - sum(widths) - count + 1) >= 0:
+                dropped = tuple(column.header for column in columns[count:])
+                grown = _grown(rooms[:count], widths, left)
+                return Layout(tuple(columns[:count]), tuple(grown), with_prefixes, dropped)
+    least = min(widths[0] for widths, _ in _tries(rooms[:1]))
+    raise PyprofError(f"the first of these columns needs a width of at least {least}; increase -w")
+
+
+def _tries(rooms: Sequence[Room]) -> Iterator[tuple[list[int], bool]]:
+    """Give the widths of the columns, and whether numbers have prefixes, from wide to narrow."""
+    yield [max(one.column.width or one.header, one.whole) for one in rooms], False
+    yield [_text(one) or max(one.header, one.whole) for one in rooms], False
+    yield [_text(one) or _with_prefix(one) for one in rooms], True
+    yield [min(_text(one), _SHORTEST) or _with_prefix(one) for one in rooms], True
+
+
+def _text(room: Room) -> int:
+    return (room.column.width or room.header) if room.is_text else 0
+
+
+def _with_prefix(room: Room) -> int:
+    column = room.column
+    if column.kind == NUMBERS:
+        return max(room.header, room.least)
+    if not scalable(column):
+        return max(room.header, room.whole)
+    return max(len(header(column, scaled=True)), room.scaled)
+
+
+def _grown(rooms: Sequence[Room], widths: Sequence[int], left: int) -> Iterator[int]:
+    """Share what is left: shortened texts get their usual width, those without one the rest."""
+    flexible = sum(not one.column.width for one in rooms)
+    grown = []
+    for one, width in zip(rooms, widths, strict=True):
+        more = min(left, max(one.column.width - width, 0)) if one.shrinks else 0
+        left -= more
+        grown.append(width + more)
+    share = left // flexible if flexible else 0
+    return (w + (0 if one.column.width else share) for one, w in zip(rooms, grown, strict=True))
+
+
+# Rows as text: CSV, fixed-width columns, or separated by blanks. Whole columns at a time.
+
+
+UNKNOWN = "-"
+
+
+def write_csv(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
+    """Write RFC 4180 with every field in quotes; what is not known is empty."""
+    header = ",".join(f'"{column.header}"' for column in columns)
+    file.write(f"{header}\n".encode())
+    options = csv.WriteOptions(include_header=False, quoting_style="all_valid")
+    for batch in batches:
+        texts = [
+            pc.fill_null(_render_text(batch.column(place)), "") for place in range(len(columns))
+        ]
+        csv.write_csv(pa.table(texts, [column.name for column in columns]), file, options)
+
+
+def as_text(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
+    """Write fields separated by blanks; what is not known is `-`."""
+    file.write((" ".join(column.header for column in columns) + "\n").encode())
+    for batch in batches:
+        texts = [spelt(batch.column(place)) for place in range(len(columns))]
+        _write_lines(file, pc.binary_join_element_wise(*texts, " "))
+
+
+def in_width(width: int, say: Callable[[str], object]) -> Render:
+    """Give a writer of fixed-width columns, `width` characters in all.
+
+    It tells `say` which columns found no room.
+    """
+
+    def render(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
+        rows = list(batches)
+        fitted = layout(columns, rows, width)
+        for texts in (_headers(fitted), *(_cells(fitted, batch) for batch in rows)):
+            _write_lines(file, pc.utf8_rtrim_whitespace(pc.binary_join_element_wise(*texts, " ")))
+        if fitted.dropped:
+            say(f"no room for {', '.join(fitted.dropped)}; increase -w")
+
+    return render
+
+
+def _headers(fitted: Layout) -> Iterator[pa.Array]:
+    for column, size in zip(fitted.columns, fitted.widths, strict=True):
+        text = header(column, scaled=fitted.scales(column))[:size]
+        yield pa.array([text.rjust(size) if column.kind in (INT, FLOAT) else text.ljust(size)])
+
+
+def _cells(fitted: Layout, batch: pa.Table) -> Iterator[pa.Array]:
+    for place, (column, size) in enumerate(zip(fitted.columns, fitted.widths, strict=True)):
+        values = batch.column(place)
+        if column.kind in (INT, FLOAT):
+            scales = fitted.scales(column)
+            texts = pc.fill_null(scaled(values, column.unit), UNKNOWN) if scales else spelt(values)
+            yield pc.utf8_lpad(texts, size)
+        else:
+            yield pc.utf8_rpad(_shortened(column, spelt(values), size), size)
+
+
+_PATHS = ("layer", "trace", "line", "module")
+"""Texts whose end tells more than their beginning."""
+
+
+def _shortened(column: Column, texts: pa.Array, size: int) -> pa.Array:
+    """Shorten texts to a width, and mark those that were; of numbers in a list keep whole ones."""
+    if column.name in ("trace", "line"):
+        texts = without_folders(texts)
+    room = max(size - len(MARK), 0)
+    if column.name in _PATHS:
+        cut = pc.binary_join_element_wise(MARK, pc.utf8_slice_codeunits(texts, -room), "")
+    else:
+        beginning = pc.utf8_slice_codeunits(texts, 0, room)
+        if column.kind == NUMBERS:
+            beginning = pc.replace_substring_regex(beginning, r"[^,]*$", "")
+        cut = pc.binary_join_element_wise(beginning, MARK, "")
+    return pc.if_else(pc.greater(pc.utf8_length(texts), size), cut, texts)
+
+
+def without_folders(texts: pa.Array) -> pa.Array:
+    """Leave of `folder/file.py:12`, or a stack of them, `file.py:12` of the innermost."""
+    return pc.replace_substring_regex(texts, r"^.*[/\\,]", "")
+
+
+def spelt(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Make texts of values, of one line each: a user's layer may have any name."""
+    if pa.types.is_string(values.type):
+        values = pc.replace_substring_regex(values, sanitize.UNSAFE, " ")
+    if pa.types.is_floating(values.type):
+        values = rounded(values)
+    return pc.fill_null(_render_text(values), UNKNOWN)
+
+
+def _render_text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    return values if values.type == pa.string() else values.cast(pa.string())
+
+
+def _write_lines(file: BinaryIO, lines: pa.Array) -> None:
+    if len(lines):
+        file.write(("\n".join(lines.to_pylist()) + "\n").encode())

@@ -1,0 +1,258 @@
+"""Numbers and tables for people: units, shares, aligned columns, colour where it is wanted."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import textwrap
+from typing import TYPE_CHECKING
+
+import click
+
+from pyprof import cli, sanitize
+from pyprof.process import stdio
+from pyprof.prof.step_rows import PARTS
+from pyprof.render.text.text_width import cells, cut_end, cut_middle, cut_start, filled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+UNKNOWN = "-"
+_END = "\n"
+WIDTH = 100
+"""Characters of a line that people read without scrolling."""
+_GAP, _ELLIPSIS = "  ", "..."
+
+_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
+_FOLDERS = re.compile(r"^.*[/\\]")
+
+
+def duration(ns: float | None) -> str:
+    """Spell a time with three digits after the point, in the largest unit that keeps it above 1."""
+    if ns is None:
+        return UNKNOWN
+    size, unit = next((entry for entry in _UNITS if abs(ns) >= entry[0]), (1, "ns"))
+    return f"{ns / size:,.3f} {unit}" if size > 1 else f"{number(ns)} ns"
+
+
+def milliseconds(ns: float | None) -> str:
+    """Spell a time in ms, so that a column of them compares."""
+    return UNKNOWN if ns is None else f"{ns / 1e6:,.3f}"
+
+
+def percent(share: float | None) -> str:
+    """Spell a share of 1 in %."""
+    return UNKNOWN if share is None else f"{100 * share:.1f}"
+
+
+def number(value: float | None) -> str:
+    """Spell a rate with three digits that matter."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits
+
+
+def short_line(line: str | None) -> str:
+    """Leave the folders out of `folder/file.py:12`."""
+    return _FOLDERS.sub("", line) if line else UNKNOWN
+
+
+def cut(text: str, width: int) -> str:
+    """Cut a long text, and show that it was."""
+    return cut_end(text, width, _ELLIPSIS)
+
+
+def cut_in_middle(text: str, width: int) -> str:
+    """Cut a long name in its middle, where both ends tell names apart."""
+    return cut_middle(text, width, _ELLIPSIS)
+
+
+def cut_left(text: str, width: int) -> str:
+    """Cut a long path at its beginning: its end tells more."""
+    return cut_start(text, width, _ELLIPSIS)
+
+
+def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
+    """Break a sentence into lines of `WIDTH` at most.
+
+    `first` stands before it, `rest` before what goes on below.
+
+    Control characters, of a captured name, become blanks.
+    """
+    indent = " " * len(first) if rest is None else rest
+    lines = textwrap.wrap(sanitize.cell(text), WIDTH - len(indent), break_on_hyphens=False)
+    return [f"{indent if place else first}{line}" for place, line in enumerate(lines or [""])]
+
+
+def widths(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[int]:
+    """Give how wide each column is, in cells of a terminal."""
+    return [max(map(cells, column)) for column in zip(header, *rows, strict=True)]
+
+
+def folded(rows: Sequence[Sequence[str]], header: Sequence[str], left: Sequence[int]) -> list[str]:
+    """Align cells as `table` does; columns beyond `WIDTH` go on below, indented."""
+    wide = widths(rows, header)
+    parts: list[list[int]] = []
+    used = WIDTH
+    for place in range(1, len(wide)):
+        if used + len(_GAP) + wide[place] > WIDTH:
+            used = wide[0] + len(_GAP) * bool(parts)
+            parts.append([])
+        parts[-1].append(place)
+        used += len(_GAP) + wide[place]
+    lines: list[str] = []
+    for part in parts:
+        first = _GAP * bool(lines)
+        shown = [[first + row[0], *(row[place] for place in part)] for row in rows]
+        to_left = [at for at, place in enumerate([0, *part]) if place in left]
+        head = [first + header[0], *(header[place] for place in part)]
+        lines += [""] * bool(lines) + table(shown, head, to_left)
+    return lines
+
+
+def table(
+    rows: Iterable[Sequence[str]], header: Sequence[str], left: Sequence[int], gap: str = _GAP
+) -> list[str]:
+    """Align cells under their header; columns to the right, but those of `left`."""
+    lines = [tuple(header), *(tuple(row) for row in rows)]
+    wide = widths(lines[1:], header)
+    return [
+        gap.join(
+            filled(cell, width, left=place in left)
+            for place, (cell, width) in enumerate(zip(row, wide, strict=True))
+        ).rstrip()
+        for row in lines
+    ]
+
+
+def fitted(
+    rows: Sequence[Sequence[str]],
+    header: Sequence[str],
+    left: Sequence[int],
+    cuts: Mapping[int, Callable[[str, int], str]] | None = None,
+) -> Iterator[str]:
+    """Align cells as `table` does, in lines of `WIDTH` at most, with the header marked.
+
+    What is too wide has its columns closer together; then headers stand on two lines; then the
+    texts of `cuts` are cut, each as it says; then columns go on below. No number is cut.
+    """
+    cutters = cuts or {}
+    for heads, gap in (([header], _GAP), ([header], " "), (_stacked(header), " ")):
+        wide = [max(map(cells, column)) for column in zip(*heads, *rows, strict=True)]
+        over = sum(wide) + len(gap) * (len(wide) - 1) - WIDTH
+        if over <= 0:
+            break
+    sizes = _shrunk(wide, heads, max(over, 0), cutters)
+    if sizes is None:
+        least = [_LEAST_TEXT if place in cutters else WIDTH for place in range(len(header))]
+        yield from folded([_cut_cells(row, least, cutters) for row in rows], header, left)
+        return
+    shown = [_cut_cells(row, sizes, cutters) for row in rows]
+    lines = table([*heads[1:], *shown], heads[0], left, gap)
+    yield from map(heading, lines[: len(heads)])
+    yield from lines[len(heads) :]
+
+
+_LEAST_TEXT = 16
+"""Cells that a text keeps, where it has as many."""
+
+
+def _stacked(header: Sequence[str]) -> list[list[str]]:
+    """Put the last word of each header below the others; a word alone stands below."""
+    parts = [name.rpartition(" ") for name in header]
+    firsts = [first for first, _, _ in parts]
+    return [*([firsts] if any(firsts) else []), [last for *_, last in parts]]
+
+
+def _shrunk(
+    wide: Sequence[int], heads: Sequence[Sequence[str]], over: int, cutters: Mapping[int, object]
+) -> list[int] | None:
+    """Make the widest of some columns narrower, until that is enough; None where it cannot be."""
+    sizes = [*wide]
+    least = [
+        max(_LEAST_TEXT, *(cells(head[place]) for head in heads)) for place in range(len(wide))
+    ]
+    for _ in range(over):
+        widest = max(cutters, key=lambda place: sizes[place] - least[place], default=None)
+        if widest is None or sizes[widest] <= least[widest]:
+            return None
+        sizes[widest] -= 1
+    return sizes
+
+
+def _cut_cells(
+    row: Sequence[str], sizes: Sequence[int], cutters: Mapping[int, Callable[[str, int], str]]
+) -> list[str]:
+    return [
+        cutters[place](cell, sizes[place]) if place in cutters else cell
+        for place, cell in enumerate(row)
+    ]
+
+
+def colours(target: str) -> bool:
+    """Tell whether output to `target` may be coloured: a terminal that does not refuse it."""
+    return target == cli.STDOUT and stdio.terminal(sys.stdout) and not os.environ.get("NO_COLOR")
+
+
+def heading(text: str) -> str:
+    """Mark a line as a heading; `plain` takes the mark away."""
+    return click.style(text, bold=True)
+
+
+def finish(lines: Iterable[str], *, coloured: bool) -> bytes:
+    """Make bytes of lines; without colours unless they are wanted.
+
+    Whatever a captured name holds that would break lines, or rule a terminal, becomes blanks.
+    """
+    text = "".join(f"{sanitize.multiline(line.replace(_END, ' '))}\n" for line in lines)
+    return (text if coloured else click.unstyle(text)).encode()
+
+
+# Counts, amounts, changes and names for people; what `text` spells is not repeated here.
+
+
+_SIZES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def count(value: float | None) -> str:
+    """Spell a count with its thousands apart; one that is no whole number to three digits."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.0f}" if float(value).is_integer() else number(value)
+
+
+def amount(value: float | None, unit: str) -> str:
+    """Spell FLOPs or bytes with a decimal prefix: `1.5 GB`."""
+    if value is None:
+        return UNKNOWN
+    size, prefix = next((entry for entry in _SIZES if abs(value) >= entry[0]), (1, ""))
+    return f"{number(value / size)} {prefix}{unit}"
+
+
+def change(fraction: float | None) -> str:
+    """Spell a relative change with its sign: `+3.2 %`."""
+    return UNKNOWN if fraction is None else f"{100 * fraction:+.1f} %"
+
+
+def part_name(direction: str | None) -> str:
+    """Name a part of the step, which records have as `fprop` and so on."""
+    return PARTS.get(direction or "", direction or "unknown")
+
+
+# Markdown that shows any text as it is.
+
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#!|~$&])")
+
+
+def escape(text: str) -> str:
+    """Quote what Markdown, or HTML in it, would take for its own; line ends become blanks."""
+    return _SPECIAL.sub(r"\\\1", " ".join(sanitize.cell(text).split()))
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Write a table; the first column is text, the others are numbers."""
+    rule = ["---", *["---:"] * (len(header) - 1)]
+    lines = [header, rule, *([escape(cell) for cell in row] for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -1,0 +1,98 @@
+"""Memory in other reports: the peak in a summary, and two recordings side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyprof.render.text import formatting
+from pyprof.render.text.memory_text import name_of, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyprof.analysis.memory.memory_diff import HeldChange, MemoryComparison
+    from pyprof.analysis.memory.peaks import DeviceMemory
+
+_MOST = {"category": 7, "line": 3}
+_KEYS = ("category", "layer", "line", "op")
+
+
+def section(analysed: Sequence[DeviceMemory]) -> Iterator[str]:
+    """Give the section of a summary: the highest peak, and what made it up. Nothing for none."""
+    if not analysed:
+        return
+    device = analysed[0]
+    rank = "" if device.rank is None else f" of rank {device.rank}"
+    yield ""
+    yield formatting.heading("Memory")
+    reserved = device.peak_reserved_bytes
+    kept = "" if reserved is None else f" of {size(reserved)} reserved"
+    yield f"Peak on {device.device}{rank}: {size(device.peak_bytes)}{kept}"
+    for title, key in (("For", "category"), ("By", "line")):
+        groups = [group for group in device.by[key] if group.bytes]
+        if any(group.name is not None for group in groups):
+            parts = (
+                f"{_brief(key, each.name)} {size(each.bytes)}" for each in groups[: _MOST[key]]
+            )
+            yield from formatting.wrapped(", ".join(parts), f"{title}: ")
+    if device.growth is not None and device.growth.leaks:
+        leak = device.growth.leaks[0]
+        where = leak.line or "an unknown line"
+        yield f"Grows by {size(leak.bytes_per_step)} a step at {formatting.short_line(where)}"
+    yield "pyprof memory shows more"
+
+
+def _brief(key: str, name: str | None) -> str:
+    if name is None:
+        return "unknown"
+    return formatting.short_line(name) if key == "line" else name
+
+
+def comparison(compared: MemoryComparison, top: int) -> Iterator[str]:
+    """Show what holds more, or less, at the peak of B than at that of A."""
+    for place, pair in enumerate(compared.pairs):
+        if place:
+            yield ""
+        yield formatting.heading(f"Memory of {pair.b.device}, A and B")
+        rows = [
+            (title, size(a), size(b), _change(a, b))
+            for title, a, b in (
+                ("Peak", pair.a.peak_bytes, pair.b.peak_bytes),
+                ("Reserved at the peak", pair.a.peak_reserved_bytes, pair.b.peak_reserved_bytes),
+                ("At the start", pair.a.start_bytes, pair.b.start_bytes),
+                ("At the end", pair.a.end_bytes, pair.b.end_bytes),
+            )
+        ]
+        yield from formatting.fitted(rows, ("", "A", "B", "Change"), (0,))
+        for key in _KEYS:
+            if changes := pair.by(key):
+                yield ""
+                yield from _changes(key, changes, top)
+
+    for name, devices in (("A", compared.only_a), ("B", compared.only_b)):
+        if devices:
+            yield ""
+            yield from formatting.wrapped(f"Only in {name}: {', '.join(devices)}")
+
+
+def _changes(key: str, changes: Sequence[HeldChange], top: int) -> Iterator[str]:
+    yield formatting.heading(f"At the peaks by {key}")
+    rows = [
+        (
+            name_of(key, each.name),
+            size(each.a_bytes),
+            size(each.b_bytes),
+            _change(each.a_bytes, each.b_bytes),
+            f"{each.b_block_count - each.a_block_count:+,}",
+        )
+        for each in changes[:top]
+    ]
+    yield from formatting.fitted(
+        rows, (key.capitalize(), "A", "B", "Change", "Blocks"), (0,), {0: formatting.cut_left}
+    )
+
+
+def _change(a: int | None, b: int | None) -> str:
+    if a is None or b is None:
+        return formatting.UNKNOWN
+    return f"{'+' if b > a else ''}{size(b - a)}"

@@ -1,0 +1,407 @@
+"""What filled the memory of devices, as text for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyprof.render.text import formatting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyprof.analysis.memory.held_memory import HeldBlock, HeldMemory, HeldStack
+    from pyprof.analysis.memory.memory_changes import CheckpointedLayer, PossibleChange
+    from pyprof.analysis.memory.memory_time import TimedMemory
+    from pyprof.analysis.memory.peaks import DeviceMemory, HeldAt, OutOfMemory, StepGrowth
+
+_UNKNOWN = "(unknown)"
+_LINE_CHARACTERS = 60
+_FRAME_CHARACTERS = 98
+_MOST_LEAKS = 5
+_CUTS = {0: formatting.cut_left}
+_TITLES = {
+    "category": "Category",
+    "layer": "Layer",
+    "line": "Line",
+    "op": "Op",
+    "function": "Function",
+    "direction": "Direction",
+    "size": "Block size",
+    "evidence": "Evidence of the category",
+}
+
+
+def devices(analysed: Sequence[DeviceMemory], by: Sequence[str], top: int) -> Iterator[str]:
+    """Show the memory of devices, the one that peaks highest first; of others only the peak."""
+    yield from _report(analysed[0], by, top)
+    if len(analysed) > 1:
+        yield ""
+        yield from peaks(analysed, len(analysed))
+
+
+def peaks(analysed: Sequence[DeviceMemory], top: int) -> Iterator[str]:
+    """Tabulate how high devices peak; nothing for none."""
+    if not analysed:
+        return
+    yield formatting.heading("Peaks of memory, the highest first")
+    rows = [
+        (
+            formatting.UNKNOWN if each.rank is None else str(each.rank),
+            each.device,
+            size(each.peak_bytes),
+            size(each.peak_reserved_bytes),
+            size(each.end_bytes),
+        )
+        for each in analysed[:top]
+    ]
+    yield from formatting.fitted(rows, ("Rank", "Device", "Peak", "Reserved", "At the end"), (1,))
+    if rest := len(analysed) - len(rows):
+        yield f"... and {rest} more (--top {len(analysed)})"
+
+
+def _report(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
+    yield from _head(device)
+    yield from _held_then(device, by, top)
+    for key, rows in (device.beside_time or {}).items():
+        yield ""
+        yield from _beside_time(key, rows, top)
+    if device.changes:
+        yield ""
+        yield from _changes(device)
+    if device.checkpoints:
+        yield ""
+        yield from _checkpoints(device, top)
+    if device.growth is not None:
+        yield ""
+        yield from _growth(device.growth)
+    for oom in device.out_of_memory:
+        yield ""
+        yield from _oom(oom)
+    for note in device.notes:
+        yield ""
+        yield from formatting.wrapped(f"Note: {note}.")
+
+
+def _held_then(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
+    """Show what is held at the peak, or at the chosen moment."""
+    held = device if device.at is None else device.at
+    total = device.peak_bytes if device.at is None else device.at.bytes
+    when = "At the peak" if device.at is None else "Then"
+    if device.at is not None:
+        yield ""
+        yield from formatting.wrapped(_moment(device.at))
+    for key in by:
+        if key == "stack":
+            yield ""
+            yield from _stacks(held.stacks, total, when, top)
+        groups = [group for group in held.by.get(key, ()) if group.bytes]
+        if groups and not (key == "layer" and groups[0].name is None and len(groups) == 1):
+            yield ""
+            yield from _groups(key, groups, total, when, top)
+    if held.largest:
+        yield ""
+        yield formatting.heading(f"Largest blocks {'at the peak' if device.at is None else 'then'}")
+        yield from _blocks(held.largest[:top])
+
+
+def device_name(device: DeviceMemory) -> str:
+    """Name a device, with its rank where that is known."""
+    return device.device if device.rank is None else f"rank {device.rank}, {device.device}"
+
+
+def sentences(device: DeviceMemory) -> Iterator[str]:
+    """Say in sentences what the peak was, what grows, and why a request could not be met."""
+    yield f"{_peak(device)}."
+    yield from (f"{maximum}." for maximum in _maxima(device))
+    if device.start_bytes:
+        yield f"{_start(device)}."
+    for leak in () if device.growth is None else device.growth.leaks[:_MOST_LEAKS]:
+        where = leak.line or "An unknown line"
+        steps = len(device.growth.held_bytes) if device.growth is not None else 0
+        yield (
+            f"{where} holds more and more: {size(leak.bytes_per_step)} per step after the first of "
+            f"{steps:,}, {size(leak.bytes)} in all."
+        )
+    for oom in device.out_of_memory:
+        yield f"{_out_of_memory(oom)}: {_asked(oom)}. {_held(oom)}."
+    yield from (f"Note: {note}." for note in device.notes)
+
+
+def _head(device: DeviceMemory) -> Iterator[str]:
+    span = "" if device.span_ns is None else f" in {formatting.duration(device.span_ns)}"
+    named = device_name(device)
+    yield formatting.heading(f"Memory of {named}: {_counted(device.event_count, 'event')}{span}")
+    yield from formatting.wrapped(_peak(device))
+    for maximum in _maxima(device):
+        yield from formatting.wrapped(maximum)
+    if device.start_bytes:
+        yield _start(device)
+    rounded = device.end_allocated_bytes
+    more = "" if rounded is None else f", with rounding {size(rounded)}"
+    reserved = device.end_reserved_bytes
+    kept = "" if reserved is None else f"; {size(reserved)} reserved"
+    yield f"After the last: {size(device.end_bytes)}{more}{kept}"
+
+
+def _start(device: DeviceMemory) -> str:
+    blocks = _counted(device.start_block_count, "block")
+    return (
+        f"Before the first event: {size(device.start_bytes)} in {blocks}, "
+        f"which count{'s' if device.start_block_count == 1 else ''} at the peak if still live then"
+    )
+
+
+def _peak(device: DeviceMemory) -> str:
+    when = _when(device.peak_event_id, device.peak_time_ns)
+    waiting = device.peak_active_bytes - device.peak_bytes
+    pending = f", {size(waiting)} more waits for other streams" if waiting else ""
+    return f"Peak: {size(device.peak_bytes)} allocated {when}{pending}{_reserved(device)}"
+
+
+def _maxima(device: DeviceMemory) -> Iterator[str]:
+    """Say where more was in use, or reserved, than at the peak of what the program held."""
+    if device.max_active_bytes > device.peak_active_bytes:
+        when = _when(device.max_active_event_id, device.max_active_time_ns)
+        most = size(device.max_active_bytes)
+        yield f"Most in use, with what waits for other streams: {most} {when}"
+    most_reserved, at = device.max_reserved_bytes, device.max_reserved_event_id
+    if most_reserved is None or at is None or most_reserved == device.peak_reserved_bytes:
+        return
+    yield f"Most reserved: {size(most_reserved)} {_when(at, device.max_reserved_time_ns)}"
+
+
+def _when(event: int, time_ns: int | None) -> str:
+    if event < 0:
+        return "before the first event"
+    if time_ns is None:
+        return f"at event {event:,}"
+    return f"{formatting.duration(time_ns)} after the first event (event {event:,})"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _reserved(device: DeviceMemory) -> str:
+    reserved, free = device.peak_reserved_bytes, device.peak_free_bytes
+    if reserved is None:
+        return ""
+    rest = reserved - device.peak_active_bytes
+    if rest < 0:  # events are missing, which a note says
+        return f"; {size(reserved)} reserved"
+    unused = rest if free is None else min(free, rest)
+    share = f"{formatting.percent(unused / reserved)} %" if reserved else "0 %"
+    pieces = ""
+    if unused and device.peak_largest_free_bytes is not None:
+        pieces = (
+            f" in {_counted(device.peak_free_piece_count or 0, 'piece')}, the largest "
+            f"{size(device.peak_largest_free_bytes)}"
+        )
+    rounding = device.peak_rounding_bytes
+    rounded = f"; blocks are rounded up by {size(rounding)}" if rounding else ""
+    return f"; {size(reserved)} reserved, {size(unused)} of it ({share}) unused{pieces}{rounded}"
+
+
+def size(value: float | None) -> str:
+    """Spell bytes with a decimal prefix."""
+    return formatting.amount(value, "B")
+
+
+def _moment(at: HeldAt) -> str:
+    when = _when(at.event_id, at.time_ns)
+    waiting = at.active_bytes - at.bytes
+    pending = f", {size(waiting)} more waits for other streams" if waiting else ""
+    reserved = "" if at.reserved_bytes is None else f"; {size(at.reserved_bytes)} reserved"
+    return f"Chosen: {size(at.bytes)} allocated {when}{pending}{reserved}"
+
+
+def _groups(
+    key: str, groups: Sequence[HeldMemory], peak: int, when: str, top: int
+) -> Iterator[str]:
+    yield formatting.heading(f"{when} by {key}")
+    rows = [
+        (
+            name_of(key, group.name),
+            size(group.bytes),
+            formatting.percent(group.bytes / peak) if peak else formatting.UNKNOWN,
+            formatting.count(group.block_count),
+            size(group.allocated_bytes),
+            formatting.UNKNOWN
+            if group.byte_ns is None
+            else formatting.number(group.byte_ns / 1e15),
+        )
+        for group in groups[:top]
+    ]
+    header = (_TITLES[key], "Held", "%", "Blocks", "Allocated in all", "GB*ms held")
+    yield from formatting.fitted(rows, header, (0,), _CUTS)
+    if len(groups) > top:
+        rest = groups[top:]
+        held = size(sum(group.bytes for group in rest))
+        yield f"... and {len(rest):,} more with {held}; --top shows more"
+
+
+def _stacks(stacks: Sequence[HeldStack], total: int, when: str, top: int) -> Iterator[str]:
+    """List call stacks with what they hold, the outermost frame first."""
+    yield formatting.heading(f"{when} by call stack")
+    for stack in stacks[:top]:
+        share = formatting.percent(stack.bytes / total) if total else formatting.UNKNOWN
+        yield f"{size(stack.bytes)}, {share} %, {_counted(stack.block_count, 'block')}"
+        for frame in stack.frames or ("(no stack)",):
+            yield f"  {formatting.cut_left(frame, _FRAME_CHARACTERS)}"
+    if rest := stacks[top:]:
+        held = size(sum(stack.bytes for stack in rest))
+        yield f"... and {len(rest):,} more with {held}; --top shows more"
+
+
+def name_of(key: str, name: str | None) -> str:
+    """Spell what memory is grouped by."""
+    if name is None:
+        return _UNKNOWN
+    if key == "size":
+        return size(int(name))
+    return formatting.cut_left(name, _LINE_CHARACTERS)
+
+
+def _blocks(blocks: Sequence[HeldBlock]) -> Iterator[str]:
+    rows = [
+        (
+            size(block.bytes),
+            block.category or _UNKNOWN,
+            block.op or formatting.UNKNOWN,
+            formatting.cut_left(block.line or block.layer or formatting.UNKNOWN, _LINE_CHARACTERS),
+            block.evidence or formatting.UNKNOWN,
+        )
+        for block in blocks
+    ]
+    header = ("Size", "Category", "Op", "Line", "Evidence")
+    cuts = {2: formatting.cut_in_middle, 3: formatting.cut_left, 4: formatting.cut}
+    yield from formatting.fitted(rows, header, (1, 2, 3, 4), cuts)
+
+
+def _beside_time(key: str, timed: Sequence[TimedMemory], top: int) -> Iterator[str]:
+    yield formatting.heading(f"Memory and time by {key}")
+    chosen = [each for each in timed if each.bytes or each.allocated_bytes or each.rows][:top]
+    rows = [
+        (
+            name_of(key, each.name),
+            size(each.bytes),
+            size(each.allocated_bytes),
+            formatting.UNKNOWN if each.byte_ns is None else formatting.number(each.byte_ns / 1e15),
+            formatting.milliseconds(each.time_ns),
+            formatting.count(each.rows),
+        )
+        for each in chosen
+    ]
+    header = (_TITLES[key], "Held", "Allocated in all", "GB*ms held", "Time ms", "Rows")
+    yield from formatting.fitted(rows, header, (0,), _CUTS)
+
+
+def _changes(device: DeviceMemory) -> Iterator[str]:
+    yield formatting.heading("What would change the peak")
+    rows = [(each.change, *change_cells(device, each), each.assumes) for each in device.changes]
+    yield from formatting.fitted(rows, ("Change", "Peak", "", "If"), (0, 3))
+
+
+def change_cells(device: DeviceMemory, change: PossibleChange) -> tuple[str, str]:
+    """Format the peak after a change, and how much that differs; with both ends of an interval."""
+    if change.low_bytes is None or change.high_bytes is None:
+        return size(change.peak_bytes), signed(-change.saved_bytes)
+    ends = (change.low_bytes, change.high_bytes)
+    peak, difference = (
+        " to ".join(map(form, values))
+        for form, values in (
+            (size, ends),
+            (signed, [end - device.peak_bytes for end in ends]),
+        )
+    )
+    return peak, difference
+
+
+def signed(value: int) -> str:
+    """Format a difference in bytes with its sign."""
+    return f"{'-' if value < 0 else '+'}{size(abs(value))}"
+
+
+def _checkpoints(device: DeviceMemory, top: int) -> Iterator[str]:
+    yield formatting.heading("Checkpointing a layer")
+    rows = [
+        (
+            formatting.cut_left(layer_name(each), _LINE_CHARACTERS),
+            size(each.held_bytes),
+            size(each.peak_bytes),
+            f"-{size(each.saved_bytes)}",
+            formatting.amount(each.recomputed_flops, "FLOP"),
+            formatting.milliseconds(each.recomputed_ns),
+        )
+        for each in device.checkpoints[:top]
+    ]
+    header = ("Layer", "Held", "Peak", "", "Again per step", "ms per step")
+    yield from formatting.fitted(rows, header, (0,), _CUTS)
+    yield from formatting.wrapped(
+        "Held: its activations at the peak but its output, which the next layer takes. While the "
+        "layer's own passes run, nothing is saved."
+    )
+
+
+def layer_name(checkpointed: CheckpointedLayer) -> str:
+    """Name a layer, or all blocks of a list, with how many they are."""
+    count = checkpointed.block_count
+    return checkpointed.layer if count == 1 else f"{checkpointed.layer} (all {count:,})"
+
+
+def _growth(growth: StepGrowth) -> Iterator[str]:
+    held = growth.held_bytes
+    yield formatting.heading(f"From step to step ({len(held):,} ends, by {growth.marked_by})")
+    yield (
+        f"Held at the end of the first {size(held[0])}, the second {size(held[1])}, "
+        f"the last {size(held[-1])}"
+    )
+    if not growth.leaks:
+        yield "No line holds more and more"
+        return
+    rows = [
+        (
+            leak.line or _UNKNOWN,
+            size(leak.bytes),
+            size(leak.bytes_per_step),
+            formatting.count(leak.block_count),
+        )
+        for leak in growth.leaks
+    ]
+    yield "Lines that hold more and more:"
+    yield from formatting.fitted(rows, ("Line", "Growth", "Per step", "Blocks"), (0,), _CUTS)
+
+
+def _oom(oom: OutOfMemory) -> Iterator[str]:
+    yield formatting.heading(_out_of_memory(oom))
+    yield from formatting.wrapped(_asked(oom))
+    yield from formatting.wrapped(_held(oom))
+
+
+def _out_of_memory(oom: OutOfMemory) -> str:
+    when = (
+        "" if oom.time_ns is None else f" {formatting.duration(oom.time_ns)} after the first event"
+    )
+    return f"Out of memory{when}"
+
+
+def _asked(oom: OutOfMemory) -> str:
+    where = f" by {oom.line}" if oom.line else ""
+    free = (
+        ""
+        if oom.device_free_bytes is None
+        else f"; the device had {size(oom.device_free_bytes)} free"
+    )
+    return f"{size(oom.asked_bytes)} were asked for{where}{free}"
+
+
+def _held(oom: OutOfMemory) -> str:
+    held = f"Allocated {size(oom.allocated_bytes)}"
+    if oom.reserved_bytes is not None:
+        held += f" of {size(oom.reserved_bytes)} reserved"
+    if oom.free_bytes is not None:
+        held += (
+            f"; {size(oom.free_bytes)} reserved but free, in pieces up to "
+            f"{size(oom.largest_free_bytes)}"
+        )
+    return held

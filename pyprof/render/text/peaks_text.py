@@ -1,0 +1,163 @@
+"""What `pyprof peaks` writes: all cards in a table, one with its sources, or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyprof import sanitize
+from pyprof.cli_types import meant
+from pyprof.errors import PyprofError
+from pyprof.gpu.peaks import GIGA, RATE_KEYS, TERA, card_names, find_card, list_peaks
+from pyprof.render.text.formatting import UNKNOWN, heading, number, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pyprof.gpu.microbenchmark import Ceilings
+
+DATASHEET, MEASURED = "datasheet", "measured"
+
+
+@dataclass(frozen=True, slots=True)
+class PeaksRow:
+    """The peaks of one device."""
+
+    gpu: str
+    basis: str
+    """DATASHEET or MEASURED."""
+    rates: Mapping[str, float]
+    """TFLOP/s by the keys of the table of cards."""
+    gb_s: float
+    cc: str = ""
+    sms: int | None = None
+    sources: tuple[str, ...] = field(default=())
+    doubts: tuple[str, ...] = field(default=())
+
+
+def card_rows() -> list[PeaksRow]:
+    """Give the table of cards."""
+    return [
+        PeaksRow(
+            gpu=str(card["gpu"]),
+            basis=DATASHEET,
+            rates={key: float(str(card[key])) for key in RATE_KEYS if card[key] is not None},
+            gb_s=float(str(card["gb_s"])),
+            cc=str(card["cc"]),
+            sms=int(str(card["sms"])),
+            sources=_texts(card["sources"]),
+            doubts=_texts(card["doubts"]),
+        )
+        for card in list_peaks()
+    ]
+
+
+def measured_rows(ceilings: Iterable[Ceilings]) -> list[PeaksRow]:
+    """Give what was measured, in the units of the table."""
+    return [
+        PeaksRow(
+            gpu=ceiling.device,
+            basis=MEASURED,
+            rates={key: rate / TERA for key, rate in ceiling.flops.items()},
+            gb_s=ceiling.bandwidth / GIGA,
+        )
+        for ceiling in ceilings
+    ]
+
+
+def find(name: str | None, measured: Sequence[PeaksRow]) -> list[PeaksRow]:
+    """Give the rows of a device's name, or of a part of one; all rows for None.
+
+    Raises PyprofError where there is none.
+    """
+    rows = [*card_rows(), *measured]
+    if name is None:
+        return rows
+    card = find_card(name)
+    exact = [row for row in rows if row.gpu == name or (card and find_card(row.gpu) is card)]
+    words = name.lower().split()
+    matching = exact or [row for row in rows if all(word in row.gpu.lower() for word in words)]
+    if not matching:
+        hint = meant(name, [*card_names(), *(row.gpu for row in measured)]) or ":"
+        raise PyprofError(
+            f"no peaks known for {name!r}{hint} pyprof peaks lists all cards; for others, "
+            "use --peak-flops and --peak-bandwidth of pyprof prof"
+        )
+    return matching
+
+
+_SHOWN = {
+    # header: keys of rates, the first that the device has
+    "FP64": ("float64",),
+    "FP64 TC": ("float64 tensor",),
+    "FP32": ("float32",),
+    "FP16": ("float16",),
+    "TF32 TC": ("tf32 tensor",),
+    "FP16 TC": ("float16 tensor", "half tensor"),
+    "FP16 sum": ("float16 tensor, float16 sum", "half tensor, float16 sum"),
+    "BF16 TC": ("bfloat16 tensor", "half tensor"),
+    "FP8 TC": ("float8 tensor",),
+    "FP4 TC": ("float4 tensor",),
+    "INT8 TC": ("int8 tensor",),
+}
+
+
+def overview(rows: Sequence[PeaksRow]) -> Iterator[str]:
+    """Show a device a line, and what is doubtful below."""
+    for basis in (DATASHEET, MEASURED):
+        chosen = [row for row in rows if row.basis == basis]
+        if not chosen:
+            continue
+        yield heading(f"Dense TFLOP/s and GB/s, {basis}; TC: Tensor Cores or matrix cores")
+        header = ("GPU", "CC", "SMs", *_SHOWN, "GB/s")
+        yield from table((_cells(row) for row in chosen), header, left=(0,))
+        yield ""
+    doubts = dict.fromkeys(doubt for row in rows for doubt in row.doubts)
+    if doubts:
+        yield "* Sources disagree:"
+        yield from (f"  {doubt}" for doubt in doubts)
+
+
+def _cells(row: PeaksRow) -> tuple[str, ...]:
+    rates = [
+        number(next((row.rates[key] for key in keys if key in row.rates), None))
+        for keys in _SHOWN.values()
+    ]
+    sms = UNKNOWN if row.sms is None else str(row.sms)
+    mark = "*" if row.doubts else ""
+    return (f"{row.gpu}{mark}", row.cc or UNKNOWN, sms, *rates, number(row.gb_s))
+
+
+def each(rows: Sequence[PeaksRow]) -> Iterator[str]:
+    """Show each device with every rate that is known, its sources and doubts."""
+    for row in rows:
+        details = [f"compute capability {row.cc}"] if row.cc else []
+        details += [f"{row.sms} SMs"] if row.sms else []
+        yield heading(", ".join([f"{row.gpu} ({row.basis})", *details]))
+        rates = [(f"  {key}", number(rate), "TFLOP/s") for key, rate in row.rates.items()]
+        yield from table(
+            [*rates, ("  memory", number(row.gb_s), "GB/s")], ("", "", ""), left=(0, 2)
+        )[1:]
+        yield from (f"  source: {source}" for source in row.sources)
+        yield from (f"  doubt: {doubt}" for doubt in row.doubts)
+
+
+def as_csv(rows: Sequence[PeaksRow], *, raw: bool = False) -> bytes:
+    """Write every figure, quoted; empty where there is none. `raw`: formulas as they are."""
+    file = io.StringIO()
+    writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    keys = list(dict.fromkeys([*RATE_KEYS, *(key for row in rows for key in row.rates)]))
+    writer.writerow(["gpu", "basis", "cc", "sms", *keys, "gb_s", "sources", "doubts"])
+    for row in rows:
+        rates = [row.rates.get(key, "") for key in keys]
+        sms = "" if row.sms is None else row.sms
+        texts = ("; ".join(row.sources), "; ".join(row.doubts))
+        cells = (row.gpu, row.basis, row.cc, sms, *rates, row.gb_s, *texts)
+        writer.writerow(cells if raw else map(sanitize.field, cells))
+    return file.getvalue().encode()
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()

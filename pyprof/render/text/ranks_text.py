@@ -1,0 +1,375 @@
+"""The straggler and the slow link in words, each with what it rests on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.analysis.ranks.findings import head
+from pyprof.analysis.ranks.group_speeds import join_alike
+from pyprof.analysis.ranks.match import spans
+from pyprof.analysis.summary.layer_tree import NO_LAYER
+from pyprof.render.text import formatting
+from pyprof.render.text.formatting import (
+    UNKNOWN,
+    amount,
+    count,
+    duration,
+    milliseconds,
+    number,
+    percent,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyprof.analysis.ranks.collective_kinds import Sort
+    from pyprof.analysis.ranks.findings import Across, RankTime
+    from pyprof.analysis.ranks.group_speeds import Link, SlowLink
+    from pyprof.analysis.ranks.parallelism import AxisUse
+    from pyprof.analysis.ranks.stragglers import StragglerCost
+
+_LEAST = 0.005
+"""A straggler costs at least this share of a step; less is no news."""
+_SHOWN = 3
+_UNEVEN = 1.1
+_BUBBLE = 0.05
+"""From this share of a rank's time on, a bubble is worth a word."""
+_NOTHING = "No rank, link or layer stands out."
+_ALONE = "Only one rank: nothing to compare; name the captures of the other ranks, too."
+
+
+def in_words(job: Across) -> Iterator[str]:
+    """Name the straggler and the slow links, most expensive first, and the uneven layer.
+
+    Says so where there are none.
+    """
+    findings = sorted([*_stragglers(job), *_slow(job)], key=lambda entry: -entry[0])
+    lines = [*(line for _, lines in findings for line in lines), *_layer(job), *_roles(job)]
+    lines += _waiting_for_absent(job)
+    yield from lines or [_ALONE if len(job.rank_numbers) == 1 else _NOTHING]
+
+
+def stragglers(job: Across) -> list[StragglerCost]:
+    """Choose the ranks whose own work takes longest; where steps are not known, who costs most.
+
+    Others come late because they waited for one of these elsewhere: a rank's own time tells. Those
+    count that have half of what the first has more than the others.
+    """
+    step = float(np.median([one.step_ns for one in job.ranks if one.step_ns] or [0]))
+    if not step:
+        unclear = {*job.waiting_for_absent}
+        costly = [one for one in job.stragglers if one.cost_ns and one.rank not in unclear]
+        return costly[:1]
+    most = max((one.excess_ns or 0 for one in job.stragglers), default=0)
+    if most <= _LEAST * step:
+        return []
+    slow = [one for one in job.stragglers if (one.excess_ns or 0) >= most / 2]
+    return sorted(slow, key=lambda one: (-(one.excess_ns or 0), one.rank))
+
+
+def _stragglers(job: Across) -> Iterator[tuple[float, list[str]]]:
+    """Give what the stragglers cost in all, and the words."""
+    if not (slow := stragglers(job)):
+        return
+    first = slow[0]
+    source = next(rank.source for rank in job.ranks if rank.rank == first.rank)
+    # Who takes longest, but comes last less often than any rank would by chance, delays nobody.
+    is_last = not first.of or first.last * len(job.rank_numbers) >= first.of
+    role = "is the straggler" if is_last else "works longest, but the others seldom wait for it"
+    sentence = f"Rank {first.rank} {role}: {'; '.join(_evidence(job, first))}."
+    cost = (first.excess_ns or 0) * job.step_count or first.cost_ns / _peers(job)
+    yield (
+        cost,
+        [
+            _several(job, slow) if len(slow) > 1 else sentence,
+            f"  Compare pyprof summary {source} with that of another rank, or use pyprof diff.",
+        ],
+    )
+
+
+def _waiting_for_absent(job: Across) -> Iterator[str]:
+    """Say who came last, but may have waited for a rank that has no capture."""
+    unclear = {*job.waiting_for_absent}
+    late = sorted(one.rank for one in job.stragglers if one.last and one.rank in unclear)
+    if late:
+        ranks = spans(late)
+        yield (
+            f"{ranks[0].upper()}{ranks[1:]} may come last only because of waiting for"
+            f" {spans(list(job.absent))}, of which there is no capture: name it, too."
+        )
+
+
+def _peers(job: Across) -> int:
+    return max(len(job.rank_numbers) - 1, 1)
+
+
+def _evidence(job: Across, one: StragglerCost) -> Iterator[str]:
+    steps = job.step_count
+    each = one.cost_ns / (steps or 1) / _peers(job)
+    if one.of:
+        yield f"it arrived last at {count(one.last)} of {count(one.of)} collectives"
+    pair = _peers(job) == 1
+    if one.cost_ns:
+        unit = " per step" if steps else ""
+        in_all = duration(one.cost_ns)
+        others = "other" if pair else "others"
+        yield (f"the {others} waited {duration(each)}{unit}{'' if pair else ' each'} for it,"
+               f" {in_all} in total")  # fmt: skip
+    if one.excess_ns is not None:
+        others = "the other's" if pair else "the median of the others"
+        yield (f"without communication its step takes {duration(one.own_ns)},"
+               f" {duration(one.excess_ns)} more than {others}")  # fmt: skip
+        if one.of and each < one.excess_ns / 2:
+            yield "others arrive as late or later, which hides most of it"
+
+
+def _several(job: Across, slow: list[StragglerCost]) -> str:
+    cost = sum(one.cost_ns for one in slow)
+    ranks = spans(sorted(one.rank for one in slow))
+    nobody_waits = any(one.of for one in slow) and not cost + job.unclear_ns
+    role = (
+        "work longest, but the others do not wait for them" if nobody_waits else "delay the others"
+    )
+    return (
+        f"{ranks[0].upper()}{ranks[1:]} {role}: without communication, their steps take"
+        f" up to {duration(slow[0].own_ns)}, {duration(slow[0].excess_ns)} more than the median of"
+        f" the others; the others waited {duration(cost)} for one of them,"
+        f" {duration(job.unclear_ns)} for several at once."
+    )
+
+
+def _slow(job: Across) -> Iterator[tuple[float, list[str]]]:
+    """Give what the slow links cost in all, and the words."""
+    for slow in job.slow[:_SHOWN]:
+        yield slow.lost_ns, [_link(slow)]
+    if (more := len(job.slow) - _SHOWN) > 0:
+        yield 0, [f"{more} more groups are slower than similar groups (--csv --table groups)."]
+
+
+def _link(slow: SlowLink) -> str:
+    link = slow.link
+    rate = "" if link.bus_rate is None else f" (bus {number(link.bus_rate / 1e9)} GB/s)"
+    return (
+        f"The link between {slow.label} is slow: {spelled(link.sort)} transfers data for"
+        f" {duration(link.transfer_ns)}{rate}, {number(slow.times)} times the"
+        f" {duration(slow.usual_ns)} of {slow.like} similar groups;"
+        f" {duration(slow.lost_ns)} in {count(link.calls)} calls."
+    )
+
+
+def spelled(sort: Sort) -> str:
+    """Spell a sort of collective for a sentence."""
+    about = "about " if sort.mixed else ""
+    size = "" if sort.bytes is None else f" of {about}{amount(sort.bytes, 'B')}"
+    return f"{sort.kind or 'collective'}{size}"
+
+
+def _roles(comparison: Across) -> Iterator[str]:
+    """Name the stage with the largest bubble, and the rank whose experts get most."""
+    staged = [one for one in comparison.ranks if one.bubble_ns is not None and one.span_ns]
+    worst = max(staged, key=lambda one: (one.bubble_ns or 0) / one.span_ns, default=None)
+    if worst is not None and (share := (worst.bubble_ns or 0) / worst.span_ns) > _BUBBLE:
+        yield (f"Rank {worst.rank} spends {percent(share)} % of its time in pipeline bubbles,"
+               " waiting for other stages; more micro-batches reduce that.")  # fmt: skip
+    for axis in comparison.axes:
+        if axis.imbalance is not None and axis.imbalance > _UNEVEN:
+            yield (f"Experts are unevenly used: rank {axis.busiest} receives"
+                   f" {axis.imbalance:.2f} times the mean of its ranks.")  # fmt: skip
+
+
+def _layer(job: Across) -> Iterator[str]:
+    layers = [one for one in job.layers if one.ranks > 1 and one.layer != NO_LAYER]
+    uneven = [one for one in layers if (one.imbalance or 1) > _UNEVEN]
+    for one in uneven[:1]:
+        over = (one.imbalance or 1) - 1
+        yield (f"Layer {one.layer} is uneven: rank {one.rank} spends {duration(one.most_ns)} in it,"
+               f" {percent(over)} % more than the mean of {one.ranks} ranks.")  # fmt: skip
+
+
+# What was found across ranks as text: clocks, ranks, stragglers, collectives, layers, in words.
+
+
+_LAYER_WIDTH = 48
+_NEWS = 0.01
+"""Stragglers are listed if they cost at least this share of the most expensive one."""
+
+
+def report_lines(job: Across, top: int) -> Iterator[str]:
+    """Give the sections, with an empty line between them; each lists `top` rows at most."""
+    yield from head(job)
+    for section in (ranks, straggler_lines, parallelism, collectives, layers):
+        if shown := list(section(job, top)):
+            yield ""
+            yield from shown
+    yield ""
+    yield formatting.heading("In words")
+    for sentence in in_words(job):
+        yield from formatting.wrapped(
+            sentence.lstrip(), " " * (len(sentence) - len(sentence.lstrip())), "  "
+        )
+
+
+def ranks(job: Across, top: int) -> Iterator[str]:
+    """Tabulate time per rank; of many, the first ones and the stragglers."""
+    costly = {one.rank for one in stragglers(job)}
+    shown = [
+        one for place, one in enumerate(job.ranks)
+        if place < top or one.rank in costly
+    ]  # fmt: skip
+    waited = {one.rank: one for one in job.stragglers}
+    header = ("Rank", "GPU", "Span ms", "Step ms", "Busy%", "Compute%", "Comm%", "Exposed%",
+              *(["Bubble%"] if _staged(job) else []), "Idle%", "Own ms/step", "Waited ms",
+              "Clock us", "Residual us")  # fmt: skip
+    yield from _table([_rank(job, one, waited[one.rank]) for one in shown], header, ())
+    if rest := len(job.ranks) - len(shown):
+        yield f"... and {rest} more (--top {len(job.ranks)})"
+
+
+def _staged(comparison: Across) -> bool:
+    """Tell whether any rank is a stage of a pipeline."""
+    return any(one.bubble_ns is not None for one in comparison.ranks)
+
+
+def _rank(job: Across, one: RankTime, waited: StragglerCost) -> list[str]:
+    clock = job.clocks.get(one.rank)
+    bubble = [one.bubble_ns] if _staged(job) else []
+    shares = [one.busy_ns, one.compute_ns, one.communication_ns, one.exposed_ns, *bubble,
+              one.idle_ns]  # fmt: skip
+    return [
+        str(one.rank),
+        str(one.device),
+        milliseconds(one.span_ns),
+        milliseconds(one.step_ns),
+        *(percent(ns / one.span_ns if one.span_ns and ns is not None else None) for ns in shares),
+        milliseconds(waited.own_ns),
+        milliseconds(waited.waited_ns if clock else None),
+        UNKNOWN if clock is None else f"{clock.offset_ns / 1e3:+,.1f}",
+        UNKNOWN if clock is None else f"{clock.residual_ns / 1e3:,.1f}",
+    ]
+
+
+def straggler_lines(job: Across, top: int) -> Iterator[str]:
+    """Tabulate the ranks that others waited for."""
+    costly = [one for one in job.stragglers if one.cost_ns]
+    if not costly:
+        return
+    top = min(top, sum(one.cost_ns >= _NEWS * costly[0].cost_ns for one in costly))
+    steps = job.step_count or 1
+    peers = max(len(job.rank_numbers) - 1, 1)
+    worst, mostly = _worst_steps(job), _mostly_at(job)
+    header = ("Straggler", "Last at", "of", "Others waited ms", "ms/step", "each ms/step",
+              "Own over others' ms/step", "Worst step", "Mostly at")  # fmt: skip
+    rows = [
+        [
+            f"rank {one.rank}",
+            count(one.last),
+            count(one.of),
+            milliseconds(one.cost_ns),
+            milliseconds(one.cost_ns / steps),
+            milliseconds(one.cost_ns / steps / peers),
+            milliseconds(one.excess_ns),
+            worst.get(one.rank, UNKNOWN),
+            mostly.get(one.rank, UNKNOWN),
+        ]
+        for one in costly[:top]
+    ]
+    yield from _table(rows, header, (0, len(header) - 1))
+    if rest := costly[top:]:
+        yield f"... and {len(rest)} more, {milliseconds(sum(one.cost_ns for one in rest))} ms"
+    for several in job.together[:1]:
+        yield (
+            f"{milliseconds(job.unclear_ns)} ms more waiting for several ranks that arrived last"
+            f" together, mostly {spans(list(several.ranks))}: {milliseconds(several.cost_ns)} ms"
+        )
+
+
+def _worst_steps(job: Across) -> dict[int, str]:
+    most: dict[int, tuple[int, int]] = {}
+    for one in job.step_waits:
+        most[one.rank] = max(most.get(one.rank, (0, 0)), (one.cost_ns, -one.step))
+    return {rank: f"{-step}: {milliseconds(ns)} ms" for rank, (ns, step) in most.items()}
+
+
+def _mostly_at(job: Across) -> dict[int, str]:
+    """Name the sort of collective at which each rank cost most: the most expensive come first."""
+    named: dict[int, str] = {}
+    for one in job.late:
+        named.setdefault(one.rank, f"{spelled(one.sort)}, {len(one.group.ranks)} ranks")
+    return named
+
+
+def parallelism(comparison: Across, top: int) -> Iterator[str]:
+    """Tabulate what process groups are for, where anything tells of one."""
+    if not any(axis.role for axis in comparison.axes):
+        return
+    header = ("Parallelism", "Known by", "Groups", "Ranks", "Calls", "Communication ms",
+              "Exposed ms", "Hidden%", "Imbalance")  # fmt: skip
+    yield from _table([_axis(axis) for axis in comparison.axes[:top]], header, (0, 1))
+    yield "Calls and times are means per rank. Exposed: while nothing was computed."
+
+
+def _axis(axis: AxisUse) -> list[str]:
+    hidden = 1 - axis.exposed_ns / axis.communication_ns if axis.communication_ns else None
+    return [
+        axis.role or UNKNOWN,
+        axis.evidence or UNKNOWN,
+        str(axis.groups),
+        str(axis.ranks),
+        count(axis.calls),
+        milliseconds(axis.communication_ns),
+        milliseconds(axis.exposed_ns),
+        percent(hidden),
+        UNKNOWN if axis.imbalance is None else f"{axis.imbalance:.2f}x, rank {axis.busiest}",
+    ]
+
+
+def collectives(job: Across, top: int) -> Iterator[str]:
+    """Tabulate collectives by kind, algorithm, size and number of ranks."""
+    joined = join_alike(job.links)
+    if not joined:
+        return
+    header = ("Collective", "Algorithm", "Ranks", "Groups", "Calls", "Size", "Wait ms",
+              "Transfer ms", "Alg GB/s", "Bus GB/s")  # fmt: skip
+    yield from _table([_as_text_link(one) for one in joined[:top]], header, (0, 1))
+    if len(joined) > top:
+        yield f"... and {len(joined) - top} more (--top {len(joined)})"
+    yield "Wait: mean time until the last rank arrives. Transfer: median time from then on."
+    if any(one.sort.mixed and one.sort.bytes for one in joined[:top]):
+        yield "~: mean of sizes that differ among ranks or calls."
+
+
+def _as_text_link(one: Link) -> list[str]:
+    return [
+        one.sort.kind or UNKNOWN,
+        one.sort.algorithm or UNKNOWN,
+        str(len(one.groups[0].ranks)),
+        str(len(one.groups)),
+        count(one.calls),
+        f"{'~' if one.sort.mixed and one.sort.bytes else ''}{amount(one.sort.bytes, 'B')}",
+        milliseconds(one.wait_ns),
+        milliseconds(one.transfer_ns),
+        formatting.number(one.algorithm_rate and one.algorithm_rate / 1e9),
+        formatting.number(one.bus_rate and one.bus_rate / 1e9),
+    ]
+
+
+def layers(job: Across, top: int) -> Iterator[str]:
+    """Tabulate the layers whose time differs most between ranks."""
+    uneven = [one for one in job.layers if one.ranks > 1]
+    if all(one.layer == NO_LAYER for one in uneven):
+        return
+    header = ("Layer", "Ranks", "Mean ms", "Most ms", "Most/mean", "On rank")
+    rows = [
+        [formatting.cut_left(one.layer, _LAYER_WIDTH), str(one.ranks), milliseconds(one.mean_ns),
+         milliseconds(one.most_ns), formatting.number(one.imbalance), str(one.rank)]
+        for one in uneven[:top]
+    ]  # fmt: skip
+    yield from _table(rows, header, (0,))
+    if len(uneven) > top:
+        yield f"... and {len(uneven) - top} more (--top {len(uneven)})"
+
+
+def _table(rows: list[list[str]], header: tuple[str, ...], left: tuple[int, ...]) -> Iterator[str]:
+    return formatting.fitted(rows, header, left, dict.fromkeys(left, formatting.cut_in_middle))

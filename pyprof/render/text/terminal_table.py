@@ -1,0 +1,181 @@
+"""A table as wide as the terminal: units scaled, long names cut in the middle, no number cut.
+
+Columns that find no room even when names are short are left out, the least telling first, and said.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof.prof.columns.standard import FLOAT, INT, TEXT, Column
+from pyprof.render.text.fixed_width import UNKNOWN, header, scalable, spelt, without_folders
+from pyprof.render.text.formatting import WIDTH, heading
+from pyprof.render.text.numbers import scaled
+from pyprof.render.text.text_width import cells, cut_end, cut_middle, filled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pyprof.render.text.fixed_width import Render
+
+SCREEN = ("op", "line", "kernel", "sil", "tc", "flops", "eff", "bound", "why")
+"""What answers which op is slow, where, and why."""
+FULL = (
+    *("idx", "dir", "module", "op", "line", "kernel", "params", "sil", "tc", "flops", "bytes"),
+    *("tflops", "gbs", "ai", "eff", "bound", "family", "via", "why"),
+)
+"""What `--full` shows."""
+
+_TELLING = ("sil", "op", "eff", "bound", "tc", "line", "kernel", "flops", "why")
+"""The columns of `SCREEN`, the last of which to find room first."""
+_EXTREMES = ("min", "max", "tflops_min", "tflops_max")
+"""The columns of groups that are left out first; then the last ones."""
+_SHORTEST = 12
+"""Cells that a shortened text keeps, where it had as many."""
+_NARROW = 4
+"""The same where nothing but the op and its time find room."""
+_SENTENCES = ("why", "params", "peak")
+"""Texts whose beginning tells more than their end."""
+
+
+def width() -> int:
+    """Give the cells of a line: what COLUMNS says, else the terminal; `WIDTH` where neither."""
+    return shutil.get_terminal_size((WIDTH, 24)).columns or WIDTH
+
+
+class _Shown:
+    """A column with its values as texts: the distinct ones, and the place of each row's."""
+
+    def __init__(self, column: Column, batches: Sequence[pa.Array], *, full: bool) -> None:
+        scales = not full and scalable(column)
+        if column.name == "sil" and scales:
+            column = replace(column, header="Time")
+        self.column = column
+        self.header = header(column, scaled=scales)
+        self.numeric = column.kind in (INT, FLOAT)
+        texts = [_texts(column, values, scales=scales, full=full) for values in batches]
+        coded = pa.chunked_array(texts, pa.string()).dictionary_encode().combine_chunks()
+        coded = coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
+        self.index, self.values = coded.indices, coded.dictionary.to_pylist()
+        self.natural = max([cells(self.header), *map(cells, self.values)])
+
+    @property
+    def least(self) -> int:
+        """Cells that it needs; texts of names and sentences may be cut to fewer than they have."""
+        return min(self.natural, _SHORTEST) if self.cuts else self.natural
+
+    @property
+    def cuts(self) -> bool:
+        """Tell whether its texts may be cut: no number is, nor a word of few."""
+        return self.column.kind == TEXT and self.column.name not in ("tc", "bound", "dir", "kind")
+
+    def lines(self, room: int) -> pa.Array:
+        """Give the text of each row, filled up to `room` cells."""
+        cut = cut_end if self.column.name in _SENTENCES else cut_middle
+        texts = [cut(text, room) if self.cuts else text for text in self.values]
+        return pa.array([self._filled(text, room) for text in texts], pa.string()).take(self.index)
+
+    def title(self, room: int) -> str:
+        """Give the header, filled up to `room` cells."""
+        return self._filled(self.header[: max(room, 1)] if self.cuts else self.header, room)
+
+    def _filled(self, text: str, room: int) -> str:
+        return filled(text, room, left=not self.numeric)
+
+
+def _texts(column: Column, values: pa.Array, *, scales: bool, full: bool) -> pa.Array:
+    if scales:
+        return pc.fill_null(scaled(values, column.unit), UNKNOWN)
+    texts = spelt(values)
+    return texts if full or column.name not in ("trace", "line") else without_folders(texts)
+
+
+def in_terminal(room: int, say: Callable[[str], object], *, coloured: bool) -> Render:
+    """Give a writer of a table that is `room` cells wide; it tells `say` what found no room."""
+
+    def render(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
+        shown = _read(columns, batches, full=False)
+        kept = _kept(shown, room)
+        _write(kept, _widths(kept, room), _gap(kept, room), file, coloured=coloured)
+        dropped = [one.header for one in shown if one not in kept]
+        if dropped:
+            say(f"no room for {', '.join(dropped)}; widen the terminal, or use --full")
+
+    return render
+
+
+def in_full(*, coloured: bool) -> Render:
+    """Give a writer of a table that is as wide as its texts and exact numbers."""
+
+    def render(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
+        shown = _read(columns, batches, full=True)
+        _write(shown, {id(one): one.natural for one in shown}, 2, file, coloured=coloured)
+
+    return render
+
+
+def _read(columns: Sequence[Column], batches: Iterable[pa.Table], *, full: bool) -> list[_Shown]:
+    rows = list(batches)
+    return [
+        _Shown(column, [_flat(batch.column(place)) for batch in rows], full=full)
+        for place, column in enumerate(columns)
+    ]
+
+
+def _flat(values: pa.ChunkedArray) -> pa.Array:
+    flat = values.combine_chunks()
+    return pa.concat_arrays(flat.chunks) if isinstance(flat, pa.ChunkedArray) else flat
+
+
+def _kept(shown: Sequence[_Shown], room: int) -> list[_Shown]:
+    """Leave out columns until the others find room; two stay in any case."""
+    kept = [*shown]
+    while len(kept) > 2 and sum(one.least + 1 for one in kept) - 1 > room:  # noqa: PLR2004 - a name and its time
+        kept.remove(max(kept, key=lambda one: _rank(one, kept)))
+    return kept
+
+
+def _rank(one: _Shown, among: Sequence[_Shown]) -> int:
+    name = one.column.name
+    if name in _TELLING and _of_rows(among):
+        return _TELLING.index(name)
+    return among.index(one) + len(among) * (name in _EXTREMES)
+
+
+def _of_rows(shown: Sequence[_Shown]) -> bool:
+    return any(one.column.name == "sil" for one in shown)
+
+
+def _gap(kept: Sequence[_Shown], room: int) -> int:
+    return 2 if sum(one.natural + 2 for one in kept) - 2 <= room else 1
+
+
+def _widths(kept: Sequence[_Shown], room: int) -> Mapping[int, int]:
+    """Share what is left among the texts that were cut, as evenly as they need it."""
+    widths = {id(one): one.least for one in kept}
+    left = room - sum(widths.values()) - len(kept) + 1
+    if left < 0:  # two columns in very little room
+        return {id(one): min(one.least, _NARROW) if one.cuts else one.least for one in kept}
+    cut = sorted((one for one in kept if one.cuts), key=lambda one: one.natural - one.least)
+    for place, one in enumerate(cut):
+        more = min(one.natural - one.least, left // (len(cut) - place))
+        widths[id(one)] += more
+        left -= more
+    return widths
+
+
+def _write(
+    shown: Sequence[_Shown], widths: Mapping[int, int], gap: int, file: BinaryIO, *, coloured: bool
+) -> None:
+    titles = [one.title(widths[id(one)]) for one in shown]
+    title = (" " * gap).join(titles).rstrip()
+    file.write(f"{heading(title) if coloured else title}\n".encode())
+    texts = [one.lines(widths[id(one)]) for one in shown]
+    lines = pc.utf8_rtrim_whitespace(pc.binary_join_element_wise(*texts, " " * gap))
+    if len(lines):
+        file.write(("\n".join(lines.to_pylist()) + "\n").encode())

@@ -1,1 +1,0 @@
-"""Outputs beyond rows: one file each, whose `command` is `pyprof NAME`; found by being here."""

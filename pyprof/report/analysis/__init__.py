@@ -1,1 +1,0 @@
-"""Numbers about a capture that several outputs show."""

@@ -1,0 +1,114 @@
+"""What happens once is told apart from what each step could gain."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from pyprof.analysis.advice import advise, merge_advice
+from pyprof.analysis.advice.finding import Advice
+from pyprof.analysis.time.steps import find_steps
+from pyprof.analysis.time.timeline import timeline
+from pyprof.parse import parse
+from pyprof.prof.table import Table
+from tests.analysis.captures import ADD, NCCL, US, Range, Work, capture, copy
+
+LOOP = 100_000 * US
+"""When the loop begins."""
+STEP = 1000 * US
+
+
+def _advice(work: Sequence[Work], ranges: Sequence[Range]) -> list[Advice]:
+    net = capture(work, ranges=ranges)
+    table = Table(parse(net))
+    steps = find_steps(table.records, net)
+    return advise(table, timeline(table.records, net), net, steps=steps)
+
+
+def _held(begin: int, length: int) -> Work:
+    """Return a copy that holds the host up, of so many us."""
+    at = begin + 10 * US, begin + (10 + length) * US
+    return copy(at, (begin, at[1] + US), 1 << 30)
+
+
+def _steps(
+    names: Sequence[str], count: int = 6, begin: int = LOOP
+) -> tuple[list[Work], list[Range]]:
+    """Return steps of 1 ms: kernels that fill a quarter of the SMs, launched in time."""
+    work, ranges = [], []
+    for step in range(count):
+        start = begin + step * STEP
+        ranges.append(Range(f"step {step}", (start, start + STEP)))
+        for place, name in enumerate(names):
+            at = start + place * 300 * US
+            call = at + (place + 1) * US, at + (place + 2) * US
+            work.append(Work((at + 10 * US, at + 310 * US), call, name, grid=(27, 1, 1)))
+    return work, ranges
+
+
+NAMES = (ADD, "kernel_of_mine", "other_kernel")
+
+
+def _told(entries: Sequence[Advice]) -> list[tuple[str, bool]]:
+    return [(entry.rule, entry.once) for entry in entries]
+
+
+@pytest.mark.parametrize("marked", [True, False], ids=["marked steps", "guessed steps"])
+def test_copies_before_the_loop_are_told_apart(marked: bool) -> None:  # noqa: FBT001
+    """They come last, however long they took, and the loop's gain has nothing of them."""
+    work, ranges = _steps(NAMES)
+    entries = _advice([_held(0, 80_000), *work], ranges if marked else [])
+    assert _told(entries)[0] == ("low_occupancy", False)
+    once = {entry.rule: entry for entry in entries if entry.once}
+    assert once["pageable_copies"].gain_ns == 80_000 * US
+    assert once["pageable_copies"].title.startswith("once, not in every step: ")
+    assert "DataLoader" not in once["pageable_copies"].action
+    assert not any(entry.rule == "pageable_copies" for entry in entries if not entry.once)
+
+
+def test_copies_in_every_step_are_the_loops() -> None:
+    """What recurs is steady work, between the kernels of a step or between its steps."""
+    work, ranges = _steps(NAMES[:2])
+    work += [_held(LOOP + step * STEP + 620 * US, 300) for step in range(6)]
+    entries = _advice(work, ranges)
+    assert ("pageable_copies", False) in _told(entries)
+    assert not any(entry.once for entry in entries)
+
+
+def test_a_guess_that_is_a_small_part_says_nothing_of_once() -> None:
+    """Kernels that repeat for a moment are not the loop if most kernels are others."""
+    work, _ = _steps(NAMES, begin=0)
+    single = [Work((LOOP, LOOP + 50_000 * US), (LOOP - 5 * US, LOOP - US), "single_kernel",
+                   grid=(27, 1, 1))]  # fmt: skip
+    entries = _advice([*work, *single], [])
+    assert ("low_occupancy", False) in _told(entries)
+    assert not any(entry.once for entry in entries)
+
+
+def test_an_interrupted_series_of_guessed_steps_is_one_loop() -> None:
+    """Steps are the longest series alone, but the same kernels before it are no start-up."""
+    work, _ = _steps(NAMES)
+    other = Work((LOOP - 4000 * US, LOOP - 3000 * US), (LOOP - 4005 * US, LOOP - 4004 * US), "x")
+    before, _ = _steps(NAMES, 4, LOOP - 9000 * US)
+    entries = _advice([*before, other, *work], [])
+    shown = next(entry for entry in entries if entry.rule == "low_occupancy")
+    assert len(shown.rows) == len(work) + len(before)
+
+
+def test_communication_before_the_loop_is_no_gain_of_the_loop() -> None:
+    """An exposed broadcast of parameters happens once."""
+    work, ranges = _steps(NAMES)
+    broadcast = Work((10 * US, 50_000 * US), (0, 5 * US), NCCL, stream=20)
+    told = {entry.rule: entry for entry in _advice([broadcast, *work], ranges)}
+    assert told["communication"].once
+    assert told["communication"].gain_ns == 49_990 * US
+
+
+def test_the_same_rule_of_several_captures_stays_apart() -> None:
+    """Merging adds once to once and steady to steady."""
+    work, ranges = _steps(NAMES[:2])
+    work += [_held(LOOP + step * STEP + 620 * US, 300) for step in range(6)]
+    entries = _advice([_held(0, 80_000), *work], ranges)
+    copies = [entry for entry in merge_advice(entries, entries) if entry.rule == "pageable_copies"]
+    assert [entry.once for entry in copies] == [False, True]
+    assert merge_advice(entries, [replace(copies[1], gain_ns=0)])[-1].once

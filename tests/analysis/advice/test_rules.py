@@ -1,0 +1,633 @@
+"""Each rule speaks where there is evidence, says what could be won, and is silent elsewhere."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+
+from pyprof import schema
+from pyprof.analysis.advice import advise
+from pyprof.analysis.advice.finding import Advice
+from pyprof.analysis.advice.registry import refutations, rules
+from pyprof.analysis.time.timeline import timeline
+from pyprof.marker import Tensor, encode_layer, encode_seq
+from pyprof.parse import parse
+from pyprof.prof.table import Override, Table
+from tests.analysis.captures import ADD, NCCL, US, Api, Range, Work, capture, copy, op, trace
+
+TC_GEMM = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn"
+CUDA_CORES = "ampere_sgemm_128x64_tn"
+HALF_CUDA_CORES = "ampere_hgemm_128x128_tn"
+LAYOUT = "void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true, (cudnnKernelDataType_t)2>(cudnn::ops::nchw2nhwc_params_t<float>, float const*, float*)"  # fmt: skip # noqa: E501
+
+
+@dataclass(frozen=True)
+class Story:
+    """What happened: evidence for one rule, or the same without it."""
+
+    work: list[Work]
+    ranges: list[Range] = field(default_factory=list)
+    api: list[Api] = field(default_factory=list)
+    gpu: dict[str, object] = field(default_factory=dict)
+    """What differs from an A100."""
+    override: Override = field(default_factory=Override)
+
+
+def _advice(story: Story) -> dict[str, Advice]:
+    net = capture(story.work, story.api, story.ranges)
+    devices = net.devices.to_pylist()
+    columns = {key: [{**row, **story.gpu}[key] for row in devices] for key in devices[0]}
+    net = replace(net, devices=schema.table(schema.DEVICES, columns))
+    table = Table(parse(net), story.override)
+    found = advise(table, timeline(table.records, net), net)
+    return {advice.rule: advice for advice in found}
+
+
+def _busy(length: int = 100, name: str = TC_GEMM, begin: int = 0, grid: int = 256) -> Work:
+    at = begin * US
+    return Work((at + 10 * US, at + (10 + length) * US), (at, at + 5 * US), name,
+                grid=(grid, 1, 1))  # fmt: skip
+
+
+def _called(name: str, work: Work, *tensors: Tensor) -> list[Range]:
+    begin, end = work.call or (0, 0)
+    bounds = (begin - US // 2, end + US // 2)
+    return [trace((bounds[0] - 100, bounds[1] + 100), "/src/net.py:5"), op(name, bounds, *tensors)]
+
+
+def _later(work: Work, by: int) -> Work:
+    """Begin a kernel some us later, launched as before."""
+    return Work((work.at[0] + by * US, work.at[1] + by * US), work.call, work.name, work.kind,
+                grid=work.grid)  # fmt: skip
+
+
+def _tensor(*shape: int, dtype: str = "float32") -> Tensor:
+    return Tensor(shape, dtype)
+
+
+BIG = (_tensor(4096, 4096), _tensor(4096, 4096))
+HALF = (_tensor(4096, 4096, dtype="float16"), _tensor(4096, 4096, dtype="float16"))
+ROW = _tensor(1 << 22)
+
+
+def _matmul(name: str, tensors: tuple[Tensor, ...], length: int) -> Story:
+    work = _busy(length, name, begin=10)
+    return Story([work], _called("matmul", work, *tensors))
+
+
+def _chain(*sizes: int, part: str = "", names: tuple[str, ...] = ("add", "mul")) -> Story:
+    """Run element-wise ops by turns, one kernel after the other, launched well before."""
+    ranges, work = [], []
+    for place, size in enumerate(sizes):
+        call = ((10 + 10 * place) * US, (12 + 10 * place) * US)
+        at = (100 + 20 * place) * US
+        work.append(Work((at, at + 20 * US), call, ADD))
+        ranges += _called(names[place % len(names)], work[-1], _tensor(size), _tensor(size))
+    if part:
+        ranges.append(Range(part, (5 * US, 99 * US)))
+    return Story(work, ranges)
+
+
+def _clipped(story: Story) -> Story:
+    """Call everything from `clip_grad_norm_`."""
+    ranges = [replace(each, text=CLIPS) if "traceMarker" in each.text else each
+              for each in story.ranges]  # fmt: skip
+    return Story(story.work, ranges)
+
+
+def _gap(begin: int, *api: Api, text: str | None = None) -> Story:
+    """Idle from 110 us until work is launched at `begin` us."""
+    ranges = [Range(text, (111 * US, (begin - 1) * US))] if text else []
+    return Story([_busy(), _busy(begin=begin)], ranges, list(api))
+
+
+def _conv(*names: str) -> Story:
+    x, w = _tensor(32, 64, 56, 56, dtype="float16"), _tensor(64, 64, 3, 3, dtype="float16")
+    work = [
+        Work((100 * US + place * 50 * US, 150 * US + place * 50 * US),
+             ((10 + place) * US, (10 + place) * US + 500), name)
+        for place, name in enumerate(names)
+    ]  # fmt: skip
+    return Story(work, [op("conv2d", (9 * US, 20 * US), x, w, mod="torch.nn.functional")])
+
+
+def _backward(name: str, *inner: Range) -> Story:
+    node = encode_seq(f"autograd::engine::evaluate_function: {name}", seq=3)
+    inside = encode_seq(name, seq=3)
+    work = _busy(begin=10)
+    return Story([work], [Range(node, (US, 90 * US)), Range(inside, (2 * US, 80 * US)), *inner])
+
+
+def _copied(call_us: int) -> Story:
+    held = copy((20 * US, 120 * US), (10 * US, (10 + call_us) * US))
+    return Story([_busy(5), held])
+
+
+STEP = "Optimizer.step#Adam.step"
+CLIPS = str({"traceMarker": ["/src/train.py:3", "/site-packages/torch/nn/utils/clip_grad.py:3"]})
+INIT = Range(encode_layer("net"), (3 * US, 70 * US))
+CALLED = op("matmul", (8 * US, 18 * US), *HALF)
+
+
+def _waves(
+    blocks: int, name: str = TC_GEMM, tensors: tuple[Tensor, ...] = HALF, length: int = 5000
+) -> Story:
+    """Run a product in so many blocks, of which 16 fit on each of 108 SMs."""
+    work = replace(_busy(length, name, begin=10, grid=blocks), regs=32, smem=1024)
+    return Story([work], _called("matmul", work, *tensors))
+
+
+def _moved(times: float, tensors: tuple[Tensor, ...] = (ROW, ROW)) -> Story:
+    """Add two vectors, with so many times the least traffic by counters."""
+    counters = f'{{"source":"ncu","dram_bytes":{times * 3 * 4 * (1 << 22)}}}'
+    work = replace(_busy(60, ADD, begin=10), counters=counters)
+    return Story([work], _called("add", work, *tensors))
+
+
+def _sized(*grids: int, name: str = "kernel_of_mine") -> Story:
+    """Run a kernel over ever larger tensors, with these grids."""
+    work, ranges = [], []
+    for place, grid in enumerate(grids):
+        work.append(_busy(name=name, begin=150 * place, grid=grid))
+        ranges += _called("cumsum", work[-1], _tensor(1 << (16 + place)))
+    return Story(work, ranges)
+
+
+def _cpu(
+    *at_us: tuple[int, int], name: str = "mm", tensors: tuple[Tensor, ...] = (), between: str = ""
+) -> Story:
+    """Run ops on the CPU, each of one row; `between` names a range from the first to the second."""
+    bounds = [(begin * US, end * US) for begin, end in at_us]
+    work = [Work(at, at, f"aten::{name}", schema.CPU, grid=None) for at in bounds]
+    ranges = [
+        each
+        for begin, end in bounds
+        for each in (
+            trace((begin - 2, end + 2), "/src/net.py:5"), op(name, (begin - 1, end + 1), *tensors)
+        )
+    ]  # fmt: skip
+    if between:
+        ranges.append(Range(between, (bounds[0][1] + 2, bounds[1][0] - 10)))
+    return Story(work, ranges)
+
+
+def _unrecorded(begin: int, end: int, *rows: Work) -> Story:
+    """Let torch.tensor() run between two ops on the CPU, with or without rows of its own."""
+    story = _cpu((0, 100), (2000, 2100))
+    call = [
+        trace((begin * US - 1, end * US + 1), "/src/net.py:9"),
+        op("tensor", (begin * US, end * US)),
+    ]
+    return Story([*story.work, *rows], [*story.ranges, *call])
+
+
+SHORT = [(at, at + 10) for at in range(0, 1000, 50)]
+DOUBLE = (_tensor(512, 512, dtype="float64"), _tensor(512, 512, dtype="float64"))
+FILLED = Work((101 * US, 1990 * US), (101 * US, 1990 * US), "aten::fill_", schema.CPU, grid=None)
+
+
+CASES: dict[str, tuple[str, Story, Story]] = {
+    "float32 off Tensor Cores": (
+        "tf32", _matmul(CUDA_CORES, BIG, 8000), _matmul(TC_GEMM, HALF, 600)),
+    "float16 off Tensor Cores": (
+        "half_precision", _matmul(HALF_CUDA_CORES, HALF, 4000), _matmul(TC_GEMM, HALF, 600)),
+    "layouts changed around convolutions": (
+        "channels_last", _conv(LAYOUT, "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc"),
+        _conv("sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc")),
+    "kernels launched too slowly": (
+        "launch_bound", _gap(150), Story([_busy(), _busy(begin=20)])),
+    "chains of element-wise kernels": (
+        "unfused_pointwise", _chain(1 << 20, 1 << 20, 1 << 20), _chain(1 << 20, 1 << 10, 1 << 18)),
+    "an optimizer's chains": (
+        "unfused_optimizer", _chain(1 << 20, 1 << 20, part=STEP), _chain(1 << 20, 1 << 20)),
+    "waiting for the GPU": (
+        "synchronisation", _gap(160, Api("cudaStreamSynchronize", (20 * US, 130 * US))),
+        _gap(160, Api("cudaEventQuery", (20 * US, 130 * US)))),
+    "allocating": (
+        "allocation", _gap(160, Api("cudaMalloc", (111 * US, 155 * US))),
+        _gap(160, Api("cudaMalloc", (10 * US, 90 * US)))),
+    "loading kernels": (
+        "kernel_loading",
+        Story([_busy(), Work((3000 * US, 3010 * US), (120 * US, 2900 * US))]), _gap(150)),
+    "the host elsewhere": ("host_work", _gap(2000), _gap(150)),
+    "copies that hold up the host": ("pageable_copies", _copied(90), _copied(5)),
+    "waiting for data": (
+        "data_loading", _gap(2000, text="enumerate(DataLoader)#_Iter.__next__"),
+        _gap(2000, text="{'traceMarker': ['/src/dataloader.py:3']}")),
+    "communication alone": (
+        "communication", Story([_busy(), _busy(name=NCCL, begin=200)]),
+        Story([_busy(500), Work((20 * US, 90 * US), (6 * US, 8 * US), NCCL, stream=20)])),
+    "copies that nothing hides": ("exposed_copies", _copied(5), _copied(90)),
+    "too few blocks, of ever larger tensors": (
+        "low_occupancy", _sized(16, 32, 64), _sized(64, 64, 64)),
+    "too few blocks": ("low_occupancy", Story([_busy(grid=27)]), Story([_busy(grid=108)])),
+    "far under the roof": (
+        "under_roof", _matmul(TC_GEMM, HALF, 20_000), _matmul(TC_GEMM, HALF, 600)),
+    "computed again, by the checkpoint's node": (
+        "recomputation", _backward("CheckpointFunctionBackward", CALLED),
+        _backward("CheckpointFunctionBackward")),
+    "a last wave of few blocks": ("tail", _waves(1900), _waves(3400)),
+    "more traffic than needed": ("excess_traffic", _moved(2.5), _moved(1.1)),
+    "Python between short ops on a CPU": (
+        "short_ops", _cpu(*SHORT), _cpu((0, 100), (101, 200), (201, 300))),
+    "Python at something else": (
+        "python_work", _cpu((0, 100), (2000, 2100)), _cpu((0, 100), (101, 200))),
+    "tensors of lists": (
+        "python_values", _unrecorded(101, 1999), _unrecorded(100, 1999, FILLED)),
+    "float64 on a CPU": (
+        "double_precision", _cpu((0, 100), (101, 200), tensors=DOUBLE),
+        _cpu((0, 100), (101, 200), tensors=BIG)),
+    "data loaded on a CPU": (
+        "data_loading", _cpu((0, 100), (2000, 2100), between="enumerate(DataLoader)#__next__"),
+        _cpu((0, 100), (2000, 2100), between="forward")),
+    "computed again, by hooks": (
+        "recomputation", _backward("MulBackward0", INIT, CALLED),
+        _backward("MulBackward0", CALLED)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "evident", "silent"), CASES.values(), ids=CASES.keys())
+def test_a_rule_speaks_of_evidence_and_is_silent_without(
+    rule: str, evident: Story, silent: Story
+) -> None:
+    """With evidence there is one advice with rows or ranges and a gain; without, there is none."""
+    found = _advice(evident)[rule]
+    assert found.evidence
+    assert found.gain_ns is None or found.gain_ns > 0
+    assert sum(entry.count for entry in found.evidence) >= max(len(found.rows), 1)
+    assert rule not in _advice(silent)
+
+
+def _on(gpu: dict[str, object], story: Story, override: Override | None = None) -> Story:
+    return replace(story, gpu=gpu, override=override or Override())
+
+
+def _transforms(*names: str) -> Story:
+    gemm = "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc"
+    return _conv(*(name for each in names for name in (each, gemm)))
+
+
+def _replay(*api: Api) -> Story:
+    """Idle until a graph is launched anew: two kernels by one call."""
+    story = _gap(150, *api)
+    first, late = story.work
+    late = replace(late, api="cudaGraphLaunch", call=(130 * US, 155 * US))
+    after = replace(late, at=(late.at[1] + US, late.at[1] + 50 * US))
+    return Story([first, late, after], api=story.api)
+
+
+def _one(name: str, at: tuple[int, int], call: tuple[int, int], *ranges: Range) -> Story:
+    work = Work((at[0] * US, at[1] * US), (call[0] * US, call[1] * US), name)
+    return Story([_busy(), work], list(ranges))
+
+
+def _while_busy(story: Story, until: int = 3000) -> Story:
+    """Let another stream work all the while."""
+    return replace(story, work=[*story.work, Work((US, until * US), (0, 500), stream=9)])
+
+
+LOADING = "enumerate(DataLoader)#_Iter.__next__"
+T4 = {"name": "Tesla T4", "cc_major": 7, "cc_minor": 5, "sm_count": 40}
+VOLTA = {"name": "Tesla V100-SXM2-16GB", "cc_major": 7, "cc_minor": 0, "sm_count": 80}
+VECTOR = (_tensor(1, 4096, dtype="float16"), _tensor(4096, 4096, dtype="float16"))
+WINOGRAD = (
+    "void cudnn::winograd_nonfused::winogradForwardData4x4<float, float>(cudnn::P<float, float>)",
+    "void fft2d_r2c_32x32<float, false, 1u, false>(float2*, float const*, int, int)",
+    "void cudnn::cnn::im2col4d_kernel<float, long>(cudnn::cnn::im2col4d_params)",
+    "void flip_filter<float, float>(float*, float const*, int, int, int, int)",
+)
+FOLDED = "void foldedNhwcToNhwcKernel<float, float, float, true, (cudnnKernelDataType_t)0>(int)"
+NVJET = "nvjet_hsh_128x256_64x4_2x1_v_bz_coopA_NTN"
+GEMV = "void gemv2T_kernel_val<int, int, float, float, float, float, 128, 16, 4, 4, false>(float)"
+STREAM_K = "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT256x256x64_MI16x16x1_SK3_SVW4_TLDS1"
+FOREACH = "void at::native::multi_tensor_apply_kernel<at::native::TensorListMetadata<2>>(int)"
+
+
+REFUTED: dict[str, dict[str, list[Story]]] = {
+    "allocation": {
+        "the GPU had work meanwhile": [
+            _while_busy(_gap(160, Api("cudaMalloc", (111 * US, 155 * US))))],
+    },
+    "channels_last": {
+        "transforms of cuDNN's algorithm: Winograd, FFT, im2col, flipped filters": [
+            _transforms(*WINOGRAD)],
+        "few channels padded within channels-last: folded NHWC": [_transforms(FOLDED)],
+    },
+    "communication": {
+        "something is computed meanwhile": [
+            _while_busy(Story([_busy(), _busy(name=NCCL, begin=200)]))],
+    },
+    "data_loading": {
+        "the GPU had work meanwhile": [_while_busy(_gap(2000, text=LOADING))],
+        "a file or an op is called so, not a range": [
+            _gap(2000, text="{'traceMarker': ['/src/dataloader.py:3']}"),
+            _gap(2000, text="{'mod': 'data', 'op': 'get_batch', 'args': []}")],
+    },
+    "half_precision": {
+        "a vector as operand: memory limits it": [_matmul(HALF_CUDA_CORES, VECTOR, 4000)],
+        "the GPU has no Tensor Cores": [
+            _on({"name": "Tesla P40", "cc_major": 6, "cc_minor": 1},
+                _matmul(HALF_CUDA_CORES, HALF, 4000))],
+    },
+    "host_work": {
+        "the host was loading data, which data_loading tells": [_gap(2000, text=LOADING)],
+        "the host was launching": [_gap(150)],
+    },
+    "kernel_loading": {
+        "the GPU had work meanwhile: the launch waited for room in its queue": [
+            Story([_busy(2900), _one("late", (3000, 3010), (120, 2900)).work[1]])],
+        "a copy, a fill or a graph took long, not a kernel's launch": [
+            Story([_busy(), copy((2000 * US, 3010 * US), (120 * US, 2990 * US))]),
+            _gap(3000, Api("cudaMemcpyAsync", (120 * US, 2990 * US))),
+            _gap(3000, Api("cudaMemsetAsync", (120 * US, 2990 * US))),
+            Story([_busy(), replace(_busy(begin=3000), call=(120 * US, 2990 * US),
+                                    api="cudaGraphLaunch")])],
+    },
+    "launch_bound": {
+        "what came late is the replay of a CUDA graph": [
+            _replay(), _replay(Api("cudaGraphLaunch", (130 * US, 155 * US)))],
+        "the host was loading data": [
+            replace(_gap(150), ranges=[Range(LOADING, (105 * US, 161 * US))])],
+    },
+    "low_occupancy": {
+        "a collective, whose blocks are its channels": [Story([_busy(name=NCCL, grid=24)])],
+        "a persistent kernel, which takes the SMs that it wants, by its name or by a fixed grid": [
+            Story([_busy(name=name, grid=64)]) for name in (NVJET, STREAM_K)] + [
+            _sized(64, 64, 64)],
+        "all but a few SMs have a block": [Story([_busy(grid=104)])],
+    },
+    "pageable_copies": {
+        "the call returns at once, as with pinned memory": [_copied(5)],
+        "a few bytes, as of .item()": [
+            Story([_busy(5), copy((20 * US, 120 * US), (10 * US, 100 * US), 4, "DtoH")])],
+    },
+    "recomputation": {
+        "an op that a backward node calls for itself, in no module's forward": [
+            _backward("MulBackward0", CALLED)],
+    },
+    "exposed_copies": {
+        "the call blocks the host, which pageable_copies tells, or is unknown": [
+            _copied(90), Story([_busy(5), copy((20 * US, 120 * US), None)])],
+        "something is computed meanwhile": [_while_busy(_copied(5))],
+        "it took no time worth hiding, as a few bytes of .item()": [
+            Story([_busy(5), copy((20 * US, 120 * US), (10 * US, 15 * US), 4, "DtoH")])],
+    },
+    "short_ops": {
+        "a GPU does the work: what launches cost it, launch_bound tells": [_gap(150)],
+        "single pauses are long, which python_work tells": [_cpu((0, 100), (2000, 2100))],
+        "a small part of the time: every script has some": [_cpu((0, 100), (103, 200))],
+    },
+    "python_work": {
+        "a GPU does the work: how long it waits, host_work tells": [_gap(2000)],
+        "pauses are short, which short_ops tells": [_cpu(*SHORT)],
+        "the time is in ranges of data loading, which data_loading tells": [
+            _cpu((0, 100), (2000, 2100), between="enumerate(DataLoader)#__next__")],
+        "a small part of the time: every script has some": [_cpu((0, 5000), (5200, 10_000))],
+    },
+    "python_values": {
+        "the op computes, and so has rows of its own": [_unrecorded(100, 1999, FILLED)],
+        "a small part of the time: every script has some": [_unrecorded(101, 120)],
+    },
+    "double_precision": {
+        "a few numbers, as a loss, a learning rate or a scalar beside a large input": [
+            _cpu((0, 100), name="where", tensors=(_tensor(512, 512, dtype="bool"),
+                                                  _tensor(dtype="float64"), BIG[0])),
+            _cpu((0, 100), tensors=(_tensor(10, dtype="float64"),))],
+        "another type: float32 and less, integers": [
+            _cpu((0, 100), tensors=(_tensor(512, 512, dtype=name),))
+            for name in ("float32", "bfloat16", "int64")],
+        "a copy or a conversion, whose type says nothing of what is computed": [
+            _cpu((0, 100), name="clone", tensors=DOUBLE[:1]),
+            Story(_copied(90).work, _called("to", _copied(90).work[1], *DOUBLE[:1]))],
+    },
+    "excess_traffic": {
+        "arithmetic limits it": [
+            Story([replace(_matmul(TC_GEMM, HALF, 600).work[0],
+                           counters='{"source":"ncu","dram_bytes":1e9}')],
+                  _matmul(TC_GEMM, HALF, 600).ranges)],
+        "nothing was measured": [
+            Story([replace(_moved(3).work[0], counters=None)], _moved(3).ranges)],
+    },
+    "tail": {
+        "a persistent kernel, whose blocks take tiles as they come": [_waves(1900, NVJET)],
+        "memory limits it: fewer blocks then share the same bandwidth": [
+            _waves(1900, tensors=(_tensor(1, 1 << 13, dtype="float16"),
+                                  _tensor(1 << 13, 1 << 13, dtype="float16")), length=100)],
+        "a single wave, which low_occupancy tells, or so many that the last hardly matters": [
+            _waves(900), _waves(1728 * 6 + 10)],
+        "the kernel is nearer to its peak than such a tail allows": [_waves(1900, length=600)],
+    },
+    "synchronisation": {
+        "more work was queued when the wait ended": [
+            Story([_busy(), _busy(begin=6, length=300)],
+                  api=[Api("cudaStreamSynchronize", (20 * US, 130 * US))])],
+    },
+    "tf32": {
+        "the GPU has no TF32: Volta, Turing": [
+            _on(VOLTA, _matmul(CUDA_CORES, BIG, 8000)),
+            _on(VOLTA, _matmul(CUDA_CORES, BIG, 8000), Override(peak_flops=15e12)),
+            _on({"name": "GPU", "cc_major": None, "cc_minor": None},
+                _matmul(CUDA_CORES, BIG, 8000), Override(peak_flops=15e12))],
+        "the kernel used Tensor Cores": [
+            _matmul("ampere_tf32_s1688gemm_fp32_128x128_ldg8", BIG, 8000)],
+        "no op is known, and by its name the kernel multiplies by a vector, or is not float32": [
+            Story([_busy(8000, name)]) for name in (GEMV, "ampere_dgemm_64x64_tn")],
+    },
+    "under_roof": {
+        "too short: a launch and its drain take the time": [_matmul(TC_GEMM, HALF[:1], 4)],
+        "too few blocks, which low_occupancy tells": [
+            Story([_busy(20_000, TC_GEMM, begin=10, grid=9)],
+                  _matmul(TC_GEMM, HALF, 20_000).ranges)],
+    },
+    "unfused_optimizer": {
+        "one kernel takes many parameters: foreach, fused": [
+            Story([replace(each, name=FOREACH) for each in _chain(1 << 20, 1 << 20).work],
+                  _chain(1 << 20, 1 << 20, part=STEP).ranges)],
+        "gradients are clipped, which no constructor of an optimizer changes": [
+            _clipped(_chain(1 << 20, 1 << 20, part=STEP))],
+    },
+    "unfused_pointwise": {
+        "one op after another on different tensors: a loop, AccumulateGrad, foreach, DDP": [
+            _chain(1 << 20, 1 << 20, 1 << 20, names=(name,))
+            for name in ("add", "_foreach_add_", "AccumulateGrad")],
+        "tensors of different sizes": [_chain(1 << 20, 1 << 10, 1 << 18)],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "refutation", "story"), [
+    pytest.param(rule, refutation, story, id=f"{rule}: {refutation} {place}")
+    for rule, told in REFUTED.items()
+    for refutation, stories in told.items()
+    for place, story in enumerate(stories)
+])  # fmt: skip
+def test_what_refutes_a_rule(rule: str, refutation: str, story: Story) -> None:
+    """Where what the rule names as its refutation is the case, it is silent."""
+    assert refutation in refutations()[rule]
+    assert rule not in _advice(story)
+
+
+def test_every_refutation_is_stated_and_tested() -> None:
+    """A rule states what would refute it, and for each there is a capture that does."""
+    assert all(refutations().values())
+    assert {rule: set(told) for rule, told in REFUTED.items()} == {
+        rule: set(told) for rule, told in refutations().items()
+    }
+
+
+def test_a_wait_is_told_once() -> None:
+    """Of a gap in which data were loaded, loading is told; the rest of it is the host's."""
+    story = _gap(4000, text=LOADING)
+    story.ranges[0] = Range(LOADING, (111 * US, 2000 * US))
+    found = _advice(story)
+    loading, host = (found[name].gain_ns or 0 for name in ("data_loading", "host_work"))
+    assert loading == (2000 - 111) * US
+    assert host == (111 - 110 + 4000 - 2000) * US
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_advice_is_of_the_chosen_rows_alone(case: str) -> None:
+    """As `--where` leaves them, without times between them; of no rows there is none."""
+    rule, story, _ = CASES[case]
+    net = capture(story.work, story.api, story.ranges)
+    table = Table(parse(net), story.override)
+    for place in range(table.records.rows + 1):
+        rows = np.arange(table.records.rows) == place
+        for advice in advise(table, None, net, rows):
+            assert set(advice.rows) <= {place}, rule
+            assert (advice.gain_ns or 0) <= table.duration_ns[rows].sum()
+
+
+def test_data_loading_counts_the_loads_that_the_gpu_waited_for() -> None:
+    """Not those of other steps, or those that work hid."""
+    story = _gap(4000, text=LOADING)
+    story.ranges.append(Range(LOADING, (20 * US, 100 * US)))  # while the first kernel ran
+    (evidence,) = _advice(story)["data_loading"].evidence
+    assert evidence.count == 1
+
+
+def test_chains_of_unmarked_kernels() -> None:
+    """Without ops, different kernels make a chain; one kernel again and again does not."""
+    other = ADD.replace("CUDAFunctor_add", "CUDAFunctor_mul")
+    story = _chain(1 << 20, 1 << 20, 1 << 20)
+    bare = Story(story.work)
+    assert "unfused_pointwise" not in _advice(bare)
+    bare.work[1] = replace(bare.work[1], name=other)
+    assert "unfused_pointwise" in _advice(bare)
+
+
+def test_every_rule_has_a_case() -> None:
+    """A rule without a story of its evidence, and of its absence, is not tested."""
+    assert {rule for rule, *_ in CASES.values()} == set(rules())
+
+
+def _read_back() -> Story:
+    """Compute, copy a number to the host and wait for it, and go on late: `.item()`."""
+    number = copy((112 * US, 114 * US), (12 * US, 16 * US), 4, "DtoH")
+    waiting = Api("cudaStreamSynchronize", (18 * US, 130 * US))
+    return Story([_busy(), number, _busy(begin=160)], _called("item", number, ROW), [waiting])
+
+
+def _copied_by(name: str) -> Story:
+    story = _copied(90)
+    return Story(story.work, _called(name, story.work[1], _tensor(1 << 18)))
+
+
+SGEMM_CONV = _busy(8000, CUDA_CORES, begin=10)
+IMAGES = (_tensor(64, 256, 56, 56), _tensor(256, 256, 3, 3))
+EVIDENCE = {
+    "a float32 product": ("tf32", _matmul(CUDA_CORES, BIG, 8000), "matmul", ""),
+    "a float32 convolution": (
+        "tf32", Story([SGEMM_CONV], _called("conv2d", SGEMM_CONV, *IMAGES)), "conv2d", ""),
+    "a half-precision product, with the reason": (
+        "half_precision", _matmul(HALF_CUDA_CORES, HALF, 4000), "matmul", "library: "),
+    "chains": ("unfused_pointwise", _chain(1 << 20, 1 << 20, 1 << 20), "add", ""),
+    "a number read back": ("synchronisation", _read_back(), "item", ""),
+    "a copy from pageable memory": ("pageable_copies", _copied_by("to"), "to", ""),
+    "what came after a pause on a CPU": (
+        "python_work", _cpu((0, 100), (2000, 2100)), "mm", ""),
+    "what followed pauses on a CPU": ("short_ops", _cpu(*SHORT), "mm", ""),
+    "a product far under its roof": ("under_roof", _matmul(TC_GEMM, HALF, 20_000), "matmul", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rule", "story", "what", "reason"), EVIDENCE.values(), ids=EVIDENCE.keys()
+)
+def test_evidence_is_what_the_user_wrote(rule: str, story: Story, what: str, reason: str) -> None:
+    """It names the op and its line, not the kernel alone."""
+    evidence = _advice(story)[rule].evidence
+    assert (evidence[0].what, evidence[0].line) == (what, "/src/net.py:5")
+    assert evidence[0].detail.startswith(reason)
+    assert bool(evidence[0].detail) == bool(reason)
+
+
+GAINS = {
+    "tf32: 2 * 4096^3 FLOPs at 156 instead of 19.5 TFLOP/s": (
+        "tf32", _matmul(CUDA_CORES, BIG, 8000), 8000 * (1 - 19.5 / 156)),
+    "a layout kernel: all of it": (
+        "channels_last", CASES["layouts changed around convolutions"][1], 50),
+    "the others of a chain": ("unfused_pointwise", _chain(1 << 20, 1 << 20, 1 << 20), 40),
+    "idle time after a wait": (
+        "synchronisation", _gap(160, Api("cudaStreamSynchronize", (20 * US, 130 * US))), 50),
+    "a launch until it returned, not until its kernel began": (
+        "launch_bound", _one("late", (603, 610), (105, 115)), 5),
+    "idle blocks": ("low_occupancy", Story([_busy(grid=27)]), 75),
+    "float16 by the kernel's name alone, at 78 instead of 312 TFLOP/s": (
+        "half_precision", Story([_busy(4000, HALF_CUDA_CORES)]), 4000 * (1 - 78 / 312)),
+    "a layout kernel without a known op": ("channels_last", Story([_busy(50, LAYOUT)]), 50),
+    "tf32 by the kernel's name alone, at the same share of the higher peak": (
+        "tf32", Story([_busy(8000, CUDA_CORES)]), 8000 * (1 - 19.5 / 156)),
+    "data": ("data_loading", _gap(2000, text="enumerate(DataLoader)"), 1888),
+    "communication": ("communication", Story([_busy(), _busy(name=NCCL, begin=200)]), 100),
+    "float64 by the kernel's name, on an A100 at half the rate of float32": (
+        "double_precision", Story([_busy(8000, "ampere_dgemm_64x64_tn")]), 4000),
+    "float64 by the kernel's name, on a T4 at a 32nd of the rate": (
+        "double_precision", _on(T4, Story([_busy(8000, "volta_dgemm_64x64_tn")])), 8000 * 31 / 32),
+    "float64 on a CPU: half of the bytes": (
+        "double_precision", _cpu((0, 100), (101, 200), tensors=DOUBLE), 199 / 2),
+    "data loaded on a CPU, with ops in the loader: all of it": (
+        "data_loading", replace(_cpu((0, 100), (900, 950), (2000, 2100)), ranges=[
+            Range("enumerate(DataLoader)#__next__", (100 * US, 2000 * US))]), 1900),
+    "pauses of 40 us between 20 ops": ("short_ops", _cpu(*SHORT), 19 * 40),
+    "a pause of 1.9 ms": ("python_work", _cpu((0, 100), (2000, 2100)), 1900),
+    "a tensor of a list": ("python_values", _unrecorded(101, 1999), 1898),
+    "a copy that does not block": ("exposed_copies", _copied(5), 100),
+    "a copy": ("pageable_copies", _copied(90), 100),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "story", "expected_us"), GAINS.values(), ids=GAINS.keys())
+def test_what_could_be_won(rule: str, story: Story, expected_us: float) -> None:
+    """The gain in us, by hand."""
+    gain = _advice(story)[rule].gain_ns
+    assert gain is not None
+    assert gain / US == pytest.approx(expected_us, rel=0.01)
+
+
+def test_the_most_comes_first() -> None:
+    """Advice is ranked by what could be won."""
+    story = _gap(2000, Api("cudaStreamSynchronize", (20 * US, 130 * US)), text="next_batch")
+    gains = [advice.gain_ns or 0 for advice in _advice(story).values()]
+    assert gains == sorted(gains, reverse=True)
+    assert len(gains) > 1
+
+
+def test_gpus_side_by_side_win_once() -> None:
+    """What each of two GPUs could win shortens the step by the larger of them."""
+    work = [_busy(grid=27), Work((10 * US, 60 * US), (6 * US, 7 * US), grid=(27, 1, 1), device=1)]
+    assert _advice(Story(work))["low_occupancy"].gain_ns == 75 * US
+
+
+def test_chosen_rows_alone_are_looked_at() -> None:
+    """A mask of rows leaves out the evidence of others."""
+    table = Table(parse(capture([_busy(grid=27), _busy(begin=200)])))
+    assert [advice.rule for advice in advise(table)] == ["low_occupancy"]
+    assert advise(table, rows=np.array([False, True])) == []
+
+
+def test_a_quiet_capture_needs_no_advice() -> None:
+    """One kernel at the roof that was queued in time."""
+    story = _matmul(TC_GEMM, HALF, 600)
+    assert _advice(Story([*story.work, _later(story.work[0], 600)], story.ranges)) == {}
+    assert schema.KINDS[story.work[0].kind] == "kernel"

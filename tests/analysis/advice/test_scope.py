@@ -1,0 +1,93 @@
+"""Advice says what it looked at, and what it could not judge for want of what."""
+
+from dataclasses import replace
+
+import pytest
+
+from pyprof import schema
+from pyprof.analysis.advice import review
+from pyprof.analysis.advice.registry import subjects
+from pyprof.analysis.advice.scope import Scope
+from pyprof.analysis.time.timeline import timeline
+from pyprof.parse import parse
+from pyprof.prof.table import Table
+from pyprof.render.text.summary_text import advice as shown
+from pyprof.schema import Capture
+from tests.analysis.captures import US, Range, Work, capture, op, training
+
+
+def _scope(net: Capture, *, timed: bool = True) -> Scope:
+    table = Table(parse(net))
+    return review(table, timeline(table.records, net) if timed else None, net).scope
+
+
+def _not_looked_at(scope: Scope) -> set[str]:
+    return {subject for subjects in scope.missing.values() for subject in subjects}
+
+
+def test_all_is_looked_at_where_all_is_known() -> None:
+    """Ops, shapes, times and peaks are recorded; what a CPU alone has is not spoken of."""
+    scope = _scope(training())
+    assert scope.missing == {}
+    assert {"idle time", "Tensor Cores", "copies", "distance from the peaks"} <= {*scope.looked_at}
+    assert "time between ops" not in scope.looked_at
+
+
+def test_kernels_without_ops_are_not_judged_by_them() -> None:
+    """It is said for how much of the time no op is known, and idle time is looked at."""
+    work = [
+        Work((0, 300 * US), (0, US), "kernel_of_mine"),
+        Work((300 * US, 400 * US), (US, 2 * US)),
+    ]
+    net = capture(work, ranges=[op("matmul", (US, 2 * US))])
+    ((reason, missing),) = _scope(net).missing.items()
+    assert reason == "the op is unknown for 75 % of kernel time"
+    assert "distance from the peaks" in missing
+    assert "idle time" in _scope(net).looked_at
+
+
+def test_a_gpu_without_peaks_is_named() -> None:
+    devices = schema.table(schema.DEVICES, {"device": [0], "name": ["GPU"]})
+    net = replace(training(), devices=devices)
+    assert any("--gpu" in reason for reason in _scope(net).missing)
+
+
+def test_chosen_rows_have_no_idle_time_to_look_at() -> None:
+    """Without a timeline for `--where`, idle time is neither looked at nor missing."""
+    scope = _scope(training(), timed=False)
+    assert "idle time" not in {*scope.looked_at, *_not_looked_at(scope)}
+
+
+def test_a_cpu_is_looked_at_for_what_a_cpu_can_have() -> None:
+    """No word of Tensor Cores or launches; of fusion, that it is not judged."""
+    at = 0, 100 * US
+    work = [Work(at, at, "aten::mm", schema.CPU, grid=None)]
+    scope = _scope(capture(work, ranges=[op("mm", at), Range("x", at)]))
+    assert {"data loading", "float64", "time between ops"} <= {*scope.looked_at}
+    assert not {"Tensor Cores", "idle time"} & {*scope.looked_at, *_not_looked_at(scope)}
+    assert "fusion" in scope.missing["judged on a GPU only"]
+
+
+def test_what_one_capture_shows_is_not_missing_in_two() -> None:
+    """Of several captures, a subject was looked at if one of them allowed it."""
+    one = Scope(("copies",), {"no times": ("idle time",), "no ops": ("fusion",)})
+    other = Scope(("idle time",), {"no ops": ("fusion", "copies")})
+    assert one.plus(other) == Scope(("copies", "idle time"), {"no ops": ("fusion",)})
+
+
+@pytest.mark.parametrize(("scope", "text"), [
+    (Scope(("copies", "float64")),
+     ["No advice: nothing stands out in what was looked at: copies, float64."]),
+    (Scope(("copies",), {"the file has no times": ("idle time",)}),
+     ["No advice: nothing stands out in what was looked at: copies.",
+      "Not looked at: idle time: the file has no times."]),
+    (Scope(), ["No advice: nothing could be looked at."]),
+])  # fmt: skip
+def test_no_advice_says_what_it_is_of(scope: Scope, text: list[str]) -> None:
+    """What was looked at is named, then what is missing."""
+    assert list(shown([], scope)) == text
+
+
+def test_every_rule_says_what_it_looks_at() -> None:
+    """Subjects are words for people."""
+    assert all(about for about, _ in subjects().values())

@@ -1,0 +1,181 @@
+"""What else is different where time changed is named, and the way from A to B adds up."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyprof.marker import Call, Tensor, encode_op
+from tests.analysis.captured import capture, op
+from tests.analysis.diff.noisy import noisy, times
+from tests.answers.checked import ask
+from tests.builders import Range, Work, nsys_db
+from tests.commands import run
+from tests.prof.kernels.test_autotuning import CHOSEN, TRIALS
+
+
+def _causes(a: Path, b: Path, *options: str) -> dict[str, list[str]]:
+    changes = ask("diff", a, b, *options)["changes"]
+    return {change["key"]["op"]: change["causes"] for change in changes if change["causes"]}
+
+
+def test_another_kernel(tmp_path: Path) -> None:
+    """Of the op that changed, and of no other."""
+    a = noisy(tmp_path / "a.sqlite", times(1, 5, 0.01))
+    b = noisy(tmp_path / "b.sqlite", times(2, 5, 0.01, gelu=2), {"gelu": "slow_gelu"})
+    assert _causes(a, b) == {"gelu": ["other kernel: gelu_kernel in A, slow_gelu in B"]}
+    assert "gelu 64x64 float32 step: other kernel: gelu_kernel in A, slow_gelu in B" in (
+        run("diff", a, b).stdout
+    )
+
+
+@pytest.mark.parametrize("suffix", ["md", "html"])
+def test_causes_are_in_every_form(suffix: str, tmp_path: Path) -> None:
+    """And the way from A to B, on the page."""
+    names = [f"op{n}" for n in range(8)]
+    taken = [{name: [factor * 1000] * 4 for name in names} for factor in (100, 108)]
+    a, b = (noisy(tmp_path / f"{n}.sqlite", one) for n, one in enumerate(taken))
+    assert run("diff", a, b, "-o", tmp_path / f"x.{suffix}").code == 0
+    text = (tmp_path / f"x.{suffix}").read_text()
+    assert "another clock" in text
+    assert ("From A to B" in text) is (suffix == "html")
+
+
+def test_another_shape(tmp_path: Path) -> None:
+    """Matched by shape, what is gone and what is new belong together; else it is one change."""
+    a = noisy(tmp_path / "a.sqlite", times(1, 5, 0.01))
+    b = noisy(tmp_path / "b.sqlite", times(2, 5, 0.01, gelu=2), None, {"gelu": (128, 64)})
+    cause = "other shape: 64x64 in A, 128x64 in B"
+    assert _causes(a, b) == {"gelu": [cause]}
+    assert _causes(a, b, "--by", "op") == {"gelu": [cause]}
+
+
+def test_shapes_that_have_most_in_common_belong_together(tmp_path: Path) -> None:
+    """Two shapes of one op are others, in another order; and one is new."""
+    before, after = [(64, 10), (7, 300)], [(7, 320), (9, 9), (64, 11)]
+    files = []
+    for side, shapes in enumerate((before, after)):
+        ranges = [
+            Range(op("relu", *shape), (100 * n, 100 * n + 50)) for n, shape in enumerate(shapes)
+        ]
+        work = [
+            Work("relu_kernel", (1000 + 200 * n, 1100 + 200 * n + n), (100 * n + 1, 100 * n + 5))
+            for n in range(len(shapes))
+        ]
+        files.append(nsys_db(tmp_path / f"{side}.sqlite", work, ranges))
+    changes = ask("diff", *files)["changes"]
+    causes = {change["key"]["shape"]: change["causes"] for change in changes}
+    assert causes["64x11"] == causes["64x10"] == ["other shape: 64x10 in A, 64x11 in B"]
+    assert causes["7x320"] == causes["7x300"] == ["other shape: 7x300 in A, 7x320 in B"]
+    assert causes["9x9"] == []
+    assert run("diff", *files).stdout.count("other shape") == 2
+
+
+def test_nothing_else_is_different(tmp_path: Path) -> None:
+    """A change without a cause names none."""
+    a = noisy(tmp_path / "a.sqlite", times(1, 5, 0.01))
+    b = noisy(tmp_path / "b.sqlite", times(2, 5, 0.01, gelu=2))
+    answer = ask("diff", a, b)
+    assert answer["causes"] == []
+    assert _causes(a, b) == {}
+
+
+def test_all_ops_by_one_factor(tmp_path: Path) -> None:
+    """As at another clock: it is inferred, and said so."""
+    names = [f"op{n}" for n in range(8)]
+    taken = [{name: [factor * 1000] * 4 for name in names} for factor in (100, 108)]
+    a, b = (noisy(tmp_path / f"{n}.sqlite", one) for n, one in enumerate(taken))
+    (cause,) = ask("diff", a, b)["causes"]
+    assert cause.startswith("nearly all ops take +8.0 % by the same kernels: another clock")
+    assert cause.endswith("(inferred)")
+
+
+def _everywhere(path: Path, *, batch: int = 8, dtype: str = "float32", kernel: str = "gemm",
+                rates: tuple[float, ...] = (1,) * 6) -> Path:  # fmt: skip
+    """Write a product of another shape in each of six layers."""
+    ranges, work, at = [], [], 10_000
+    for number, rate in enumerate(rates):
+        called, ns = 100 * number, int(10_000 * rate * (number + 1))
+        ranges.append(Range(op("mm", batch, 100 + number, dtype=dtype), (called, called + 50)))
+        work.append(Work(f"{kernel}_{number}", (at, at + ns), (called + 10, called + 20)))
+        at += ns
+    return nsys_db(path, work, ranges)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"dtype": "bfloat16"}, "other dtypes for 100 % of A's time: float32 in A, bfloat16 in B"),
+        ({"batch": 16}, "other shapes for 100 % of A's time: 8 in A, 16 in B, as of another batch"),
+        ({"kernel": "cutlass", "rates": (2, 1, 3, 2, 2, 2)},
+         "other kernels for 90 % of A's time: another library version"),
+        ({"rates": (1.25, 1.29, 1.27, 1.3, 1.31, 1.28)}, "nearly all ops take +29.0 %"),
+    ],
+)  # fmt: skip
+def test_a_change_of_most_ops_is_one_sentence(
+    changed: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    a = _everywhere(tmp_path / "a.sqlite")
+    b = _everywhere(tmp_path / "b.sqlite", **changed)
+    (cause,) = ask("diff", a, b)["causes"]
+    assert cause.startswith(said), cause
+    assert " ".join(run("diff", a, b).stdout.split()).count("other ") == cause.count("other ")
+
+
+def test_changes_of_a_few_ops_are_no_common_one(tmp_path: Path) -> None:
+    """Nor do factors that differ much have one cause."""
+    a = _everywhere(tmp_path / "a.sqlite")
+    b = _everywhere(tmp_path / "b.sqlite", rates=(2, 1, 1.5, 1, 1.1, 1.2))
+    assert ask("diff", a, b)["causes"] == []
+
+
+def test_another_gpu_and_another_clock(captures: Path) -> None:
+    a = captures / "nsys2025.3-t4-registered-strings" / "net.sqlite"
+    b = captures / "nsys2024.6-h100-nvfuser" / "net.sqlite"
+    causes = ask("diff", a, b, "-q")["causes"]
+    assert causes[0].startswith("different GPUs: A ran on Tesla T4, B on NVIDIA H100")
+
+
+def test_autotuning(tmp_path: Path) -> None:
+    """Kernels that a convolution only tried, in one of the captures."""
+    conv = encode_op(
+        Call("torch.nn.functional", "conv2d",
+             (Tensor((8, 64, 32, 32), "float32"), Tensor((64, 64, 3, 3), "float32")))
+    )  # fmt: skip
+    files = []
+    for side, first in enumerate(((*TRIALS, CHOSEN), (CHOSEN,))):
+        ranges = [Range(conv, (1000 * n, 1000 * n + 900)) for n in range(3)]
+        work = [
+            Work(name, (10**6 + 1000 * n + 100 * place, 10**6 + 1000 * n + 100 * place + 80),
+                 (1000 * n + 10 * place + 1, 1000 * n + 10 * place + 5))
+            for n, names in enumerate((first, (CHOSEN,), (CHOSEN,)))
+            for place, name in enumerate(names)
+        ]  # fmt: skip
+        files.append(nsys_db(tmp_path / f"{side}.sqlite", work, ranges))
+    assert _causes(files[0], files[1]) == {"conv2d": ["autotuning: kernels are tried in A only"]}
+
+
+@pytest.mark.parametrize("by", ["op,shape,dtype,layer", "layer", "kernel"])
+def test_the_way_from_a_to_b_adds_up(by: str, tmp_path: Path) -> None:
+    """It begins at A's time, ends at B's, and each stage goes on where the last ended."""
+    a = capture(tmp_path / "a.sqlite", steps=3)
+    b = capture(tmp_path / "b.sqlite", steps=3, slower=1.7)
+    answer = ask("diff", a, b, "--by", by)
+    stages = answer["waterfall"]
+    assert stages[0]["from_ns"] == answer["metrics"]["time_ns"]["a"]
+    assert stages[-1]["to_ns"] == pytest.approx(answer["metrics"]["time_ns"]["b"])
+    for before, after in itertools.pairwise(stages):
+        assert before["to_ns"] == after["from_ns"]
+    assert all(stage["from_ns"] + stage["change_ns"] == stage["to_ns"] for stage in stages)
+
+
+def test_many_small_changes_are_one_stage(tmp_path: Path) -> None:
+    """So that the way is short, and complete."""
+    names = [f"op{n}" for n in range(12)]
+    a = noisy(tmp_path / "a.sqlite", {name: [1000, 1000] for name in names})
+    b = noisy(tmp_path / "b.sqlite", {n: [1000 + 10 * k] * 2 for k, n in enumerate(names)})
+    stages = ask("diff", a, b)["waterfall"]
+    assert [stage["op_count"] for stage in stages] == [1] * 8 + [3]
+    assert [stage["change_ns"] for stage in stages[:2]] == [110, 100]
+    assert "3 others" in run("diff", a, b).stdout

@@ -1,0 +1,103 @@
+"""A side of a comparison: made of its captures' sums, or of all their rows, it is the same."""
+
+import itertools
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+
+import pytest
+
+from pyprof.analysis.diff.side import Side, Sums, matched, merge_sides, summarise_side
+from pyprof.inputs import source
+from tests.analysis.captured import capture
+from tests.analysis.together import together
+
+REAL = (
+    "kineto-h100-vit-inference/trace.json.gz",
+    "kineto-v100-resnet-ddp/trace.json.gz",
+    "nsys2024.2-a100-pyprof-markers/net.sqlite",
+    "nsys2026.2-h100x2-fsdp/net.sqlite",
+    "nvprof-v100-apex/net.sql",
+)
+PERHAPS = ("shape", "dtype", "layer", "line")
+"""Keys that a capture may know of no row."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("always", [("op",), ("op", "kernel")], ids=str)
+def test_keys_that_are_left_out_change_no_sum(
+    captures: Path, name: str, always: tuple[str, ...]
+) -> None:
+    """Sums by all keys, added up by some, are the sums by those.
+
+    Calls may be more: one that holds ops of several shapes is a call of each of them.
+    """
+    table = source.load(str(captures / name)).table
+    found = matched(table, (*always, *PERHAPS), None)
+    for count in range(len(PERHAPS)):
+        for some in itertools.combinations(PERHAPS, count):
+            names = (*always, *some)
+            added, direct = found.by(names), matched(table, names, None).by(names)
+            assert added.keys() == direct.keys(), names
+            for key, expected in direct.items():
+                assert replace(added[key], calls=expected.calls) == expected, names
+                assert added[key].calls >= expected.calls, names
+
+
+SUMS = ("time_ns", "busy_ns", "idle_ns", "rows")
+
+
+def check(files: list[str], steps: str | None = None) -> tuple[Side, Side]:
+    """Compare what was merged with what was found of all rows at once; give both."""
+    names = ("op", *PERHAPS)
+    sources = [source.load(file) for file in files]
+    merged = reduce(merge_sides, [summarise_side(one, names, steps) for one in sources])
+    whole = summarise_side(together(sources), names, steps)
+    for name in ("chosen", "warnings", "step_count"):
+        assert getattr(merged, name) == getattr(whole, name), name
+    assert {*merged.gpus} == {*whole.gpus}
+    assert merged.steps.median_ns == whole.steps.median_ns
+    alike(merged.whole, whole.whole, names)
+    return merged, whole
+
+
+def alike(merged: Sums, whole: Sums, names: tuple[str, ...]) -> None:
+    """Compare sums over the same rows."""
+    for name in SUMS:
+        assert getattr(merged, name) == getattr(whole, name), name
+    assert (merged.flops, merged.bytes) == pytest.approx((whole.flops, whole.bytes), rel=1e-12)
+    assert merged.matched.known == whole.matched.known
+    assert merged.matched.by(names) == whole.matched.by(names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pair", [*itertools.combinations(REAL[1:], 2)], ids=str)
+def test_sides_of_real_captures_add_up(pair: tuple[str, str], captures: Path) -> None:
+    """Captures of different tools and machines."""
+    check([str(captures / file) for file in pair])
+
+
+@pytest.mark.parametrize("steps", [None, "1:3"])
+def test_ranks_of_a_training_add_up(steps: str | None, tmp_path: Path) -> None:
+    """Three ranks, one of them slower, whose steps are the same."""
+    merged, whole = check(
+        [
+            str(capture(tmp_path / f"rank{rank}.sqlite", slower=slower, steps=4))
+            for rank, slower in enumerate((1, 2, 1))
+        ],
+        steps,
+    )
+    assert merged.inside is not None
+    assert whole.inside is not None
+    alike(merged.inside, whole.inside, ("op", *PERHAPS))
+
+
+def test_steps_of_another_kind_do_not_count(tmp_path: Path) -> None:
+    """An evaluation beside the training: what it runs is no part of the training's steps."""
+    found = summarise_side(source.load(str(capture(tmp_path / "net.sqlite", steps=4))), ("op",))
+    other = replace(found, steps=replace(found.steps, origin="Optimizer.step"))
+    merged = merge_sides(found, other)
+    assert merged.steps.kind == found.steps.kind
+    assert merged.inside is found.inside
+    assert merged.whole.rows == 2 * found.whole.rows

@@ -1,0 +1,91 @@
+"""Memory beside time in `prof --by`, where it was recorded with the capture."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.analysis.captured import capture
+from tests.analysis.test_memory_page import timed_trace
+from tests.commands import run
+from tests.memory import built
+from tests.render.text.test_memory_brief import trace_of_memory
+
+
+@pytest.mark.parametrize("key", ["op", "line", "layer"])
+def test_groups_have_their_memory(tmp_path: Path, key: str) -> None:
+    """As `pyprof memory` says by the same key."""
+    path = trace_of_memory(tmp_path / "net.json", recorded=True)
+    rows = [*csv.DictReader(run("prof", "--by", key, "--csv", path).stdout.splitlines())]
+    devices = json.loads(run("memory", path, "--json").stdout)["devices"]
+    held = {group["name"]: group for group in devices[0]["by"][key]}
+    column = {"op": "Op", "line": "Line", "layer": "Layer"}[key]
+    for row in rows:
+        group = held.get(row[column].rpartition(":")[2] if key == "layer" else row[column] or None)
+        assert int(row["Alloc(B)"]) == (group["allocated_bytes"] if group else 0)
+        share = 100 * group["bytes"] / devices[0]["peak_bytes"] if group else 0
+        assert float(row["Peak(%)"]) == pytest.approx(share)
+    assert rows
+
+
+def test_other_tables_are_as_ever(tmp_path: Path) -> None:
+    """Without memory, and by other keys."""
+    net = capture(tmp_path / "net.sqlite")
+    before = run("prof", "--by", "dir", net).stdout
+    assert "Alloc" not in run("prof", "--by", "op", net).stdout
+    built.write(tmp_path / "net.memory.pickle", built.training())
+    assert run("prof", "--by", "dir", net).stdout == before
+    assert "Alloc" in run("prof", "--by", "op", net).stdout
+
+
+def test_a_layer_that_groups_share_is_unknown(tmp_path: Path) -> None:
+    """Memory knows the innermost alone."""
+    net = capture(tmp_path / "net.sqlite")
+    listed = run("prof", "--by", "layer", "--csv", net).stdout.splitlines()
+    layers = [row["Layer"] for row in csv.DictReader(listed)]
+    device = built.Device()
+    for layer in layers:
+        device.range(f"layer:{layer.rpartition(':')[2]}", begins=True)
+        device.alloc(100)
+        device.range(f"layer:{layer.rpartition(':')[2]}", begins=False)
+    built.write(tmp_path / "net.memory.pickle", device)
+    rows = [*csv.DictReader(run("prof", "--by", "layer", "--csv", net).stdout.splitlines())]
+    inner = [row["Layer"].rpartition(":")[2] for row in rows]
+    for row, name in zip(rows, inner, strict=True):
+        assert (row["Alloc(B)"] == "") == (inner.count(name) > 1)
+
+
+def test_columns_of_memory_are_chosen_and_sorted_by(tmp_path: Path) -> None:
+    """Like any others: the largest first, in text, CSV and JSON."""
+    path = timed_trace(tmp_path / "net.json", (2, 500), (30, 1000), (90, -500))
+    asked = ("prof", "--by", "op", "-c", "op,alloc,peak_share", "--sort", "alloc", path)
+    rows = [*csv.DictReader(run(*asked, "--csv").stdout.splitlines())]
+    assert [*rows[0]] == ["Op", "Alloc(B)", "Peak(%)"]
+    sizes = [int(row["Alloc(B)"]) for row in rows]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] == 1500
+    answer = json.loads(run(*asked, "--json").stdout)
+    assert [column["column"] for column in answer["columns"]] == ["op", "alloc", "peak_share"]
+    assert [row["alloc_bytes"] for row in answer["rows"]] == sizes
+    (first,) = json.loads(run(*asked, "--json", "--top", "1").stdout)["rows"]
+    assert first == answer["rows"][0]
+
+
+def test_memory_that_was_not_recorded_is_unknown(tmp_path: Path) -> None:
+    """Columns that are asked for by name are empty, and why is said; of single rows there are none.
+
+    What is chosen with --where has no memory of its own.
+    """
+    net = capture(tmp_path / "net.sqlite")
+    done = run("prof", "--by", "op", "-c", "op,alloc", "--csv", net)
+    assert done.code == 0
+    assert {row["Alloc(B)"] for row in csv.DictReader(done.stdout.splitlines())} == {""}
+    assert "no memory was recorded with the capture" in done.stderr
+    assert run("prof", "--by", "op", "--sort", "peak_share", net).code == 0
+    assert run("prof", "-c", "alloc", net).code == 2
+    assert run("prof", "--by", "dir", "-c", "alloc", net).code == 2
+    built.write(tmp_path / "net.memory.pickle", built.training())
+    chosen = ("prof", "--by", "op", "--where", "dir=fprop", net)
+    assert run(*chosen, "-c", "alloc").code == 2
+    assert "Alloc" not in run(*chosen).stdout

@@ -1,0 +1,318 @@
+"""Real captures: two ranks of one host in one file, whose clock is one; a single rank."""
+
+import csv
+import io
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pyprof import marker
+from pyprof.analysis.ranks.findings import Across, across
+from pyprof.analysis.ranks.output_tables import TABLES
+from pyprof.analysis.ranks.rank_tables import measure_ranks
+from pyprof.analysis.ranks.tables import merge_facts
+from pyprof.analysis.time.intervals import union_of
+from pyprof.commands.ranks import _TABLES
+from pyprof.inputs.executor import InProcess
+from pyprof.inputs.ranks import ranked_captures
+from tests.builders import CAPTURES, Range, Work, nsys_db
+from tests.commands import run
+from tests.programs import pyprof
+from tests.readers.kineto_json import kernel, launch, text
+
+H100 = CAPTURES / "nsys2026.2-h100x2-fsdp" / "net.sqlite"
+V100 = CAPTURES / "kineto-v100-resnet-ddp" / "trace.json.gz"
+NCCL = "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def _across(*paths: Path) -> Across:
+    engine = InProcess()
+    handles = engine.map(measure_ranks, ranked_captures([str(path) for path in paths], engine), "")
+    return across(engine.reduce(merge_facts, handles))
+
+
+@pytest.fixture(scope="module")
+def h100() -> Across:
+    if not H100.exists():
+        pytest.skip("no real captures here")
+    return _across(H100)
+
+
+def test_all_collectives_of_both_ranks_pair_up(h100: Across) -> None:
+    """33 of each, in order, as SQL counts them."""
+    with closing(sqlite3.connect(H100)) as db:
+        query = (
+            "SELECT deviceId, count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds"
+            " ON id = demangledName WHERE value LIKE 'nccl%' GROUP BY 1"
+        )
+        counted = dict(db.execute(query).fetchall())
+    assert [one.of for one in h100.stragglers] == [counted[0], counted[1]] == [33, 33]
+    assert not h100.unmatched
+    assert {link.sort.kind for link in h100.links} == {"all_to_all", "send_recv"}
+
+
+def test_steps_that_are_guessed_are_said_to_be(h100: Across) -> None:
+    assert h100.origins == ("repetition of 119 kernels (guessed: may be layers of a step)",)
+
+
+def test_a_guess_that_explains_little_is_no_step(tmp_path: Path) -> None:
+    """Ranks are not compared by what repeats in a tenth of the time; else the guess is said."""
+    said = []
+    for long_ns in (100, 90_000):
+        work = [
+            Work(f"k{place % 4}", (at + 50, at + 90), call=(at, at + 10))
+            for place, at in enumerate(range(0, 4000, 100))
+        ]
+        work.append(Work("long", (5000, 5000 + long_ns), call=(4100, 4110)))
+        path = nsys_db(tmp_path / f"net{long_ns}.rank0.sqlite", work)
+        found = _across(path)
+        said.append((found.step_count, found.origins))
+    assert said == [(10, ("repetition of 4 kernels (guessed: may be layers of a step)",)), (0, ())]
+
+
+def test_one_capture_has_one_clock(h100: Across) -> None:
+    """Ranks leave up to 27 us apart there, and yet nothing is moved."""
+    assert [(one.offset_ns, one.drift, one.residual_ns) for one in h100.clocks.values()] == [
+        (0, 0.0, 0), (0, 0.0, 0),
+    ]  # fmt: skip
+    assert h100.impossible == 0  # nobody leaves before the other has come
+
+
+def test_waiting_is_no_longer_than_communication(h100: Across) -> None:
+    """Waits lie inside of the collectives' kernels."""
+    time = {one.rank: one.communication_ns for one in h100.ranks}
+    assert all(0 < one.waited_ns < time[one.rank] for one in h100.stragglers)
+    assert sum(one.last for one in h100.stragglers) <= 33
+
+
+def test_the_times_of_a_rank_are_those_of_the_summary(h100: Across) -> None:
+    """Busy time by SQL, a union of intervals."""
+    for one in h100.ranks:
+        with closing(sqlite3.connect(H100)) as db:
+            rows = [
+                row
+                for kind in ("KERNEL", "MEMCPY", "MEMSET")
+                for row in db.execute(
+                    f"SELECT start, end FROM CUPTI_ACTIVITY_KIND_{kind} WHERE deviceId = ?",  # noqa: S608 - the three
+                    (one.device,),
+                )
+            ]
+        start, end = zip(*rows, strict=True)
+        assert one.busy_ns == union_of(np.array(start), np.array(end)).total
+        assert one.rows == len(rows)
+        assert one.busy_ns + one.idle_ns == one.span_ns
+
+
+def test_one_rank_alone_has_nobody_to_wait_for() -> None:
+    """Its own times are told, the rest is said to be unknown."""
+    if not V100.exists():
+        pytest.skip("no real captures here")
+    done = pyprof("ranks", str(V100))
+    assert done.returncode == 0
+    assert "cannot be aligned: no two ranks share collectives" in done.stdout
+    assert "Only one rank: nothing to compare" in done.stdout
+
+
+def _pair(folder: Path) -> list[str]:
+    """Write two ranks: the second comes 300 us later to each of two collectives."""
+    paths = []
+    for rank, late in enumerate((0, 300_000)):
+        work = [
+            Work(NCCL, (at + late, at + 900_000), call=(at + late - 9000, at + late - 5000))
+            for at in (1_000_000, 5_000_000)
+        ]
+        path = folder / f"net.rank{rank}.sqlite"
+        ranges = [Range("layer:net", (900_000, 9_000_000))]
+        paths.append(str(nsys_db(path, work, ranges)))
+    return paths
+
+
+def _plan(rank: int) -> Iterator[tuple[tuple[int, int], dict[str, str | int]]]:
+    """Give when one of four ranks gathers in its pair and reduces with all, us, and what is said.
+
+    The third comes late to each, and each one's clock is off.
+    """
+    pair = f"[{rank // 2 * 2}, {rank // 2 * 2 + 1}]"
+    for number in range(4):
+        at = rank * 1000 + 10_000 * number + 700 * number**2
+        for place, (name, group, ranks, size, count) in enumerate((
+            ("all_gather", str(1 + rank // 2), pair, 2, 1 << 19),
+            ("all_reduce", "0", "[0, 1, 2, 3]", 4, 1 << 20),
+        )):  # fmt: skip
+            start = at + 2000 * place
+            yield (
+                (start + (300 if rank == 2 else 0), start + 1300),
+                {"name": name, "group": group, "ranks": ranks, "size": size, "in": count},
+            )
+
+
+def _trace(folder: Path, rank: int) -> Path:
+    events = []
+    for corr, ((start, end), said) in enumerate(_plan(rank), 1):
+        event = kernel(corr, start, end - start, name=NCCL)
+        event["args"] |= {
+            "Collective name": said["name"], "Process Group Name": said["group"],
+            "Process Group Ranks": said["ranks"], "Group size": said["size"], "dtype": "BFloat16",
+            "In msg nelems": said["in"], "Out msg nelems": 1 << 20,
+        }  # fmt: skip
+        events += [launch(corr, start - 50), event]
+    path = folder / f"{rank}.json"
+    path.write_text(text(events, distributedInfo={"backend": "nccl", "rank": rank}))
+    return path
+
+
+def _nsys(folder: Path, rank: int) -> Path:
+    """Write an export of nsys with markers, and without payloads of NCCL."""
+    work, ranges = [], []
+    for (start, end), said in _plan(rank):
+        call = (1000 * (start - 50), 1000 * (start - 45))
+        said |= {"dtype": "bfloat16", "out": 1 << 20}
+        called = marker.Call("torch.distributed", str(said.pop("name")), collective=said)
+        ranges.append(Range(marker.encode_op(called), (call[0] - 9, call[1] + 9)))
+        work.append(Work(NCCL, (1000 * start, 1000 * end), call=call))
+    return nsys_db(folder / f"net.rank{rank}.sqlite", work, ranges)
+
+
+@pytest.mark.parametrize("write", [_trace, _nsys])
+def test_captures_tell_groups_and_sizes(write: Callable[[Path, int], Path], tmp_path: Path) -> None:
+    """Bus bandwidth by hand: 2 MiB in 1 ms, times 2 (n - 1) / n of four, (n - 1) / n of two."""
+    found = _across(*(write(tmp_path, rank) for rank in range(4)))
+    told = {(link.sort.kind, *link.groups[0].ranks.tolist()): link.bus_rate for link in found.links}
+    size = 2 << 20
+    assert told == {
+        ("all_reduce", 0, 1, 2, 3): pytest.approx(size * 2 * 3 / 4 / 1e-3),
+        ("all_gather", 2, 3): pytest.approx(size / 2 / 1e-3),
+        ("all_gather", 0, 1): pytest.approx(size / 2 / 1.3e-3),  # rank 2 is late, they are not
+    }
+    assert [one.offset_ns for one in found.clocks.values()] == [0, 10**6, 2 * 10**6, 3 * 10**6]
+    assert found.stragglers[0].rank == 2
+    assert found.stragglers[0].cost_ns == 4 * (3 + 1) * 300_000
+
+
+@pytest.mark.slow
+def test_tables_are_written_for_programs(tmp_path: Path) -> None:
+    """CSV of one, JSON of all; times in ns."""
+    done = pyprof("ranks", "-q", *_pair(tmp_path), "--csv", "--table", "stragglers")
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [(row["rank"], row["last"], row["cost_ns"]) for row in rows] == [
+        ("1", "2", "600000"), ("0", "0", "0"),
+    ]  # fmt: skip
+    done = pyprof("ranks", "-q", *_pair(tmp_path), "--json")
+    tables = json.loads(done.stdout)
+    assert [row["exposed_ns"] for row in tables["ranks"]] == [1_800_000, 1_200_000]
+    assert [row["transfer_ns"] for row in tables["groups"]] == [600_000]
+    assert tables["groups"][0]["bus_bytes_per_s"] is None
+    assert tables["left_out"] == []
+
+
+@pytest.mark.slow
+def test_records_are_compared_as_captures_are(tmp_path: Path) -> None:
+    """What parse wrote tells the same of waiting."""
+    captures = _pair(tmp_path)
+    for path in captures:
+        assert pyprof("parse", "-q", path, "-o", f"{path}.parquet").returncode == 0
+    found = [
+        json.loads(pyprof("ranks", "-q", *paths, "--json").stdout)["stragglers"]
+        for paths in (captures, [f"{path}.parquet" for path in captures])
+    ]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("table", _TABLES)
+def test_a_table_without_rows_has_its_columns(table: str, tmp_path: Path) -> None:
+    """Of ranks that never speak; and the same columns as one with rows."""
+    quiet = nsys_db(tmp_path / "net.sqlite", [Work("gemm", (0, 9))])
+    names = [
+        run("ranks", "-q", *captures, "--csv", "--table", table).stdout.splitlines()
+        for captures in ([str(quiet)], _pair(tmp_path))
+    ]
+    assert names[0][0] == names[1][0]
+    assert {"late", "together", "steps", "groups", "parallelism", "unmatched"} & {table} == {
+        table for rows in names[:1] if len(rows) == 1
+    }
+
+
+@pytest.mark.parametrize("form", ["sqlite", "parquet", "parts"])
+def test_ranks_of_one_capture_have_one_clock(form: str, tmp_path: Path) -> None:
+    """Also in the file that was parsed from it, and in a dataset's of each rank.
+
+    The second comes 300 us later and always leaves 40 us earlier, which no offset explains.
+    """
+    work = [
+        Work(NCCL, (at + late, at + 900_000 - early), call=(at + late - 9000, at + late - 5000),
+             pid=pid, device=pid - 1)
+        for pid, late, early in ((1, 0, 0), (2, 300_000, 40_000))
+        for at in range(1_000_000, 50_000_000, 5_000_000)
+    ]  # fmt: skip
+    capture = nsys_db(tmp_path / "net.sqlite", work, [Range("layer:net", (900_000, 9_000_000))])
+    parsed = {"sqlite": capture, "parquet": tmp_path / "net.parquet", "parts": tmp_path / "parts/"}
+    if form != "sqlite":
+        assert (
+            run("parse", "-q", capture, "-o", f"{parsed[form]}{'/' * (form == 'parts')}").code == 0
+        )
+    found = json.loads(run("ranks", "-q", parsed[form], "--json").stdout)
+    clocks = [
+        (row["clock"], row["clock_offset_ns"], row["clock_residual_ns"]) for row in found["ranks"]
+    ]
+    assert clocks == [(0, 0, 0), (0, 0, 0)]
+    assert [(row["rank"], row["cost_ns"]) for row in found["stragglers"]] == [
+        (1, 3_000_000),
+        (0, 0),
+    ]
+    assert [row["transfer_ns"] for row in found["groups"]] == [580_000]  # to the middle of the ends
+    assert "one clock: the 2 ranks are in one capture" in run("ranks", "-q", parsed[form]).stdout
+
+
+def test_a_pause_between_windows_changes_nothing(tmp_path: Path) -> None:
+    """Two windows of six collectives, recorded a microsecond or seconds apart, on two hosts."""
+    tables = []
+    for pause in (1_000, 3_000_000_000):
+        paths = []
+        for rank, (late, offset) in enumerate(((0, 0), (200_000, 7_000_000_000))):
+            work = [
+                Work(NCCL, (at + late, at + 700_000), call=(at + late - 9000, at + late - 5000))
+                for number in range(12)
+                for at in [offset + 1_000_000 * (number + 1) + (number >= 6) * pause]
+            ]
+            between = offset + 6_900_000
+            for call, at in (("Stop", between), ("Start", between + 1 + pause)):
+                api = f"cudaProfiler{call}_v4000"
+                work.append(Work(kind="none", api=api, call=(at, at + 1)))
+            ranges = [Range("layer:net", (offset + 900_000, offset + 990_000_000))]
+            folder = tmp_path / str(pause)
+            folder.mkdir(exist_ok=True)
+            paths.append(nsys_db(folder / f"net.rank{rank}.sqlite", work, ranges))
+        found = json.loads(run("ranks", "-q", *paths, "--json").stdout)
+        for row in found["ranks"]:
+            del row["source"]
+        tables.append(found)
+    assert tables[0] == tables[1]
+    assert [row["calls"] for row in tables[0]["groups"]] == [12]
+    assert tables[0]["stragglers"][0]["cost_ns"] == 12 * 200_000
+    assert tables[0]["ranks"][1]["clock_offset_ns"] == 7_000_000_000
+
+
+def test_every_table_can_be_asked_for() -> None:
+    """The command lists them without loading what makes them."""
+    assert tuple(TABLES) == _TABLES
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--csv", "--json"], 2, "exclude each other"),
+        (["missing.sqlite"], 1, "no such file"),
+        ([], 2, "Missing argument"),
+    ],
+)
+def test_wrong_use_is_told(options: list[str], code: int, said: str, tmp_path: Path) -> None:
+    """In a line, with nothing on stdout."""
+    given = [*_pair(tmp_path), *options] if "--csv" in options else options
+    done = pyprof("ranks", *given, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert said in done.stderr

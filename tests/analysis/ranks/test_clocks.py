@@ -1,0 +1,143 @@
+"""Clocks are put right by what all ranks leave at once; what is left over is told."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.analysis.ranks.clocks import Clock, clocks
+from pyprof.analysis.ranks.match import match
+from tests.analysis.ranks.literal import Collective, collectives
+
+_NOW_NS = 1_712_195_495_520_871_001
+_OFFSETS = st.lists(st.integers(-(10**15), 10**15), min_size=2, max_size=6)
+
+
+def _clocks(
+    rows: Iterable[Collective], numbers: Mapping[int, int] | None = None
+) -> Mapping[int, Clock]:
+    columns = collectives(rows)
+    own = {rank: rank for rank in columns.rank.tolist()}
+    return clocks(columns, match(columns).grids, own if numbers is None else numbers)
+
+
+def _ends(count: int) -> list[int]:
+    return [
+        _NOW_NS + 1_000_000 * number + 37_000 * number**2 % 600_000
+        for number in range(1, count + 1)
+    ]
+
+
+@given(_OFFSETS, st.integers(1, 20))
+def test_offsets_are_found_to_the_ns(offsets: list[int], count: int) -> None:
+    """Of ranks that leave together; the first one's clock is the one that counts."""
+    found = _clocks(
+        Collective(rank, (end + offset - 10, end + offset))
+        for rank, offset in enumerate(offsets) for end in _ends(count)
+    )  # fmt: skip
+    assert {rank: clock.offset_ns for rank, clock in found.items()} == {
+        rank: offset - offsets[0] for rank, offset in enumerate(offsets)
+    }
+    residual = 0 if count >= 5 else 25_000  # of a few, the offset takes all
+    assert {(clock.residual_ns, clock.drift) for clock in found.values()} == {(residual, 0.0)}
+
+
+def test_a_rank_is_aligned_through_others() -> None:
+    """0 shares a group with 1, and 1 with 2."""
+    rows = [
+        Collective(rank, (end + offset - 10, end + offset), group=group)
+        for group, members in (("a", ((0, 0), (1, 500))), ("b", ((1, 500), (2, -900))))
+        for rank, offset in members
+        for end in _ends(5)
+    ]
+    found = _clocks(rows)
+    assert {rank: clock.offset_ns for rank, clock in found.items()} == {0: 0, 1: 500, 2: -900}
+
+
+def test_a_few_that_are_far_off_move_nothing() -> None:
+    """Medians: two of twenty ends are 0.2 ms late."""
+    ends = _ends(20)
+    late = [end + 42 + (200_000 if place in (3, 11) else 0) for place, end in enumerate(ends)]
+    found = _clocks(
+        Collective(rank, (end - 10, end)) for rank, all_ in enumerate((ends, late)) for end in all_
+    )
+    assert found[1].offset_ns == 42
+    assert found[1].residual_ns > 90_000  # ... but are not hidden
+
+
+def test_the_residual_is_what_ranks_leave_apart() -> None:
+    """Rank 1 leaves now 10 us early, now 10 us late: 20 us of the other's are half each."""
+    ends = _ends(30)
+    shaken = [end + (-10_000, 10_000)[place % 2] for place, end in enumerate(ends)]
+    found = _clocks(
+        Collective(rank, (end - 10, end))
+        for rank, all_ in enumerate((ends, shaken))
+        for end in all_
+    )
+    assert abs(found[1].offset_ns) <= 10_000
+    assert found[0].residual_ns + found[1].residual_ns == pytest.approx(10_000, rel=0.01)
+
+
+def test_a_drift_is_taken_away() -> None:
+    """40 us a second over ten seconds."""
+    ends = [100_000_000 * number + 31_000_000 * number**2 % 50_000_000 for number in range(1, 101)]
+    found = _clocks(
+        Collective(rank, (end - 10, end))
+        for rank, drift in enumerate((0.0, 40e-6))
+        for end in (round(end * (1 + drift)) + 777 * rank for end in ends)
+    )
+    assert found[1].drift == pytest.approx(40e-6, rel=1e-3)
+    assert found[1].residual_ns < 100
+
+
+def test_a_clock_that_bends_is_not_hidden() -> None:
+    """One straight line leaves what it leaves, and the residual says so."""
+    ends = [100_000_000 * number + 31_000_000 * number**2 % 50_000_000 for number in range(1, 101)]
+    late = [end + round(200_000 * (end / ends[-1] - 0.5) ** 2) for end in ends]  # 50 us at its ends
+    found = _clocks(
+        Collective(rank, (end - 10, end)) for rank, all_ in enumerate((ends, late)) for end in all_
+    )
+    error = sorted(np.abs(found[1].align(np.array(late)) - ends).tolist())
+    assert 10_000 < error[94] <= found[0].residual_ns + found[1].residual_ns < 50_000
+
+
+def test_ranks_that_share_nothing_are_not_aligned() -> None:
+    """Pairs are aligned by themselves; nothing is claimed of who has no partner."""
+    found = _clocks(
+        Collective(rank, (end - 10, end + 7 * rank), group="abc"[rank // 2])
+        for rank in range(5) for end in _ends(5)
+    )  # fmt: skip
+    assert {rank: (clock.against, clock.offset_ns) for rank, clock in found.items()} == {
+        0: (0, 0), 1: (0, 7), 2: (2, 0), 3: (2, 7),
+    }  # fmt: skip
+
+
+def test_ranks_of_one_capture_have_one_clock() -> None:
+    """Whatever they leave apart; another host's is moved as a whole, by all of its ranks."""
+    late = (0, -22_000, 10**9, 10**9 - 22_000)
+    rows = [Collective(rank, (end - 10, end + late[rank])) for rank in range(4) for end in _ends(9)]
+    found = _clocks(rows[:18], {0: 5, 1: 5})
+    assert {(one.offset_ns, one.residual_ns, one.number) for one in found.values()} == {(0, 0, 5)}
+    found = _clocks(rows, {0: 5, 1: 5, 2: 6, 3: 6})
+    assert [one.offset_ns for one in found.values()] == [0, 0, 10**9, 10**9]
+    assert all(one.residual_ns == 11_000 for one in found.values())  # of each, to the middle
+
+
+def test_ranks_of_one_capture_are_on_one_clock_without_collectives() -> None:
+    assert sorted(_clocks([], {0: 0, 1: 0, 2: 1})) == [0, 1]
+
+
+def test_what_a_rank_leaves_early_aligns_no_clock() -> None:
+    """A broadcast's root does not wait for the others; all-reduces of the same ranks count."""
+    rows = [
+        Collective(rank, (end - 10, end + 300_000 * rank), kind="broadcast", group="1")
+        for rank in range(2) for end in _ends(9)
+    ]  # fmt: skip
+    found = _clocks([*rows, *(
+        Collective(rank, (end - 10, end + 5 * rank)) for rank in range(2) for end in _ends(3)
+    )])  # fmt: skip
+    assert (found[1].offset_ns, found[1].collectives, found[1].sure) == (5, 3, True)
+    alone = _clocks(rows)
+    assert (alone[1].offset_ns, alone[1].sure) == (300_000, False)  # wrong, and said to be

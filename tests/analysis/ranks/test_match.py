@@ -1,0 +1,201 @@
+"""Collectives of ranks find each other by process group and order, else by when they are left."""
+
+from collections.abc import Iterable
+from itertools import accumulate
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.analysis.ranks.match import Grid, Group, match, spans
+from tests.analysis.ranks.literal import Collective, collectives
+
+ENDS = (1_000_000, 1_900_000, 3_500_000, 4_100_000, 6_000_000, 6_700_000)
+
+
+def _rank(rank: int, *, ends: tuple[int, ...] = ENDS, **same: object) -> list[Collective]:
+    return [Collective(rank, (end - 50_000, end), **same) for end in ends]  # type: ignore[arg-type]
+
+
+def _groups(rows: Iterable[Collective]) -> list[Group]:
+    return [grid.group for grid in match(collectives(rows)).grids]
+
+
+def _shape(grid: Grid) -> tuple[list[int], list[list[bool]]]:
+    return grid.group.ranks.tolist(), (grid.rows >= 0).tolist()
+
+
+def test_groups_of_one_name_and_the_same_ranks_belong_together() -> None:
+    """Names may come again on other ranks."""
+    found = match(collectives([
+        *_rank(0, members="[0, 1]"), *_rank(1, members="[0, 1]"),
+        *_rank(2, members="[2, 3]"), *_rank(3, members="[2, 3]"),
+        *_rank(0, group="1"), *_rank(2, group="1"),
+    ]))  # fmt: skip
+    assert [(one.group.name, one.group.ranks.tolist()) for one in found.grids] == [
+        ("0", [0, 1]), ("1", [0, 2]), ("0", [2, 3]),
+    ]  # fmt: skip
+    assert not found.unmatched
+
+
+def test_every_collective_is_in_one_place() -> None:
+    """Rows point at the table; the n-th of one rank stands beside the n-th of another."""
+    columns = collectives([*_rank(0), *_rank(1)])
+    (grid,) = match(columns).grids
+    assert grid.rows.tolist() == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]
+    assert grid.group.complete
+
+
+def test_a_capture_that_begins_later_is_moved_along() -> None:
+    """Told by the times between ends, whatever its clock shows."""
+    late = tuple(end + 10**15 for end in ENDS[2:])
+    found = match(collectives([*_rank(0), *_rank(1, ends=late)]))
+    (grid,) = found.grids
+    assert _shape(grid) == ([0, 1], [[True] * 6, [False] * 2 + [True] * 4])
+    (alone,) = found.unmatched
+    assert (alone.rank, alone.count) == (0, 2)
+
+
+def test_a_capture_that_begins_earlier_is_moved_along() -> None:
+    """The first rank's order counts, but not where it begins."""
+    found = match(collectives([*_rank(0, ends=ENDS[1:]), *_rank(1)]))
+    (grid,) = found.grids
+    assert _shape(grid) == ([0, 1], [[False] + [True] * 5, [True] * 6])
+
+
+def test_another_order_is_no_match() -> None:
+    """It is said which rank, and why."""
+    found = match(collectives([*_rank(0), *_rank(1), *_rank(2, kind="all_gather")]))
+    (grid,) = found.grids
+    assert grid.group.ranks.tolist() == [0, 1]
+    (alone,) = found.unmatched
+    assert (alone.rank, alone.count) == (2, 6)
+    assert "than on rank 0" in alone.why
+
+
+def test_streams_stand_for_groups_that_have_no_name() -> None:
+    """Ranks of one communicator leave after the same times; here 0 with 3 and 1 with 2."""
+    other = tuple(end + step * 170_000 for step, end in enumerate(ENDS))
+    clocks = (0, 10**12, -(10**9), 77)
+    found = match(
+        collectives(
+            one
+            for rank, ends in enumerate((ENDS, other, other, ENDS))
+            for one in _rank(
+                rank, group=None, stream=7 + rank, ends=tuple(e + clocks[rank] for e in ends)
+            )
+        )
+    )
+    assert [one.group.ranks.tolist() for one in found.grids] == [[0, 3], [1, 2]]
+    assert all(one.group.size is None for one in found.grids)
+
+
+def test_two_streams_of_a_rank_are_two_groups() -> None:
+    rows = [*_rank(0, group=None), *_rank(0, group=None, stream=21)]
+    found = match(collectives([*rows, *_rank(1, group=None)]))
+    assert [one.group.ranks.tolist() for one in found.grids] == [[0, 1]]
+    assert [(one.rank, one.count) for one in found.unmatched] == [(0, 6)]
+
+
+def test_a_group_that_is_not_whole_is_known_as_such() -> None:
+    """A rank's capture is missing."""
+    (group,) = _groups([*_rank(0, size=3), *_rank(1, size=3)])
+    assert (group.size, group.complete) == (3, False)
+
+
+def test_a_group_of_one_rank_waits_for_nobody() -> None:
+    """And is told from one whose other captures are missing."""
+    found = match(collectives([*_rank(0, size=1), *_rank(0, size=2, group="1")]))
+    assert not found.grids
+    assert [one.why for one in found.unmatched] == [
+        "a group of one rank", "no other rank in the set has this process group",
+    ]  # fmt: skip
+
+
+def test_no_collectives_no_groups() -> None:
+    """A set of ranks that never speak."""
+    assert match(collectives([])).grids == ()
+
+
+def test_ranks_are_spelled_short() -> None:
+    sets = ([3], [0, 4], [2, 3, 4], [0, 8, 16], list(range(0, 40, 2)))
+    assert [spans(ranks) for ranks in sets] == [
+        "rank 3", "ranks 0 and 4", "ranks 2 to 4", "ranks 0 8 16", "ranks 0 2 4 6 8 10 12 14 ...",
+    ]  # fmt: skip
+
+
+@given(
+    st.integers(0, 2**32),
+    st.integers(20, 400),
+    st.lists(st.tuples(st.floats(0, 0.25), st.floats(0, 0.25)), min_size=3, max_size=3),
+    st.sampled_from(["0", None]),
+)
+def test_what_stands_side_by_side_is_one_collective(
+    seed: int, count: int, cut: list[tuple[float, float]], group: str | None
+) -> None:
+    """Captures begin late and end early, on any clocks: one that crashed, one that came later."""
+    dice = Random(seed)  # noqa: S311 - repeatable, not secret
+    ends = list(accumulate(dice.randrange(50_000, 2_000_000) for _ in range(count)))
+    rows: list[Collective] = []
+    true: list[int] = []
+    for rank, (late, early) in enumerate(cut):
+        kept = range(round(late * count), count - round(early * count))
+        offset = dice.randrange(10**15)
+        true += kept
+        rows += [
+            Collective(rank, (end, end + 9), group=group)
+            for end in (ends[number] + offset + dice.randrange(3000) for number in kept)
+        ]
+    for grid in match(collectives(rows)).grids:
+        for column in grid.rows.T.tolist():
+            assert len({true[row] for row in column if row >= 0}) == 1
+    if group:
+        (grid,) = match(collectives(rows)).grids
+        assert grid.group.ranks.tolist() == [0, 1, 2]
+
+
+def test_sizes_that_differ_among_ranks_are_no_other_collectives() -> None:
+    rows = [
+        Collective(rank, (end - 9, end), kind, group=kind, bytes=1000 * rank + number)
+        for kind in ("all_to_all", "all_reduce")
+        for rank in range(2)
+        for number, end in enumerate(ENDS)
+    ]
+    found = match(collectives(rows))
+    assert [grid.group.name for grid in found.grids] == ["all_to_all"]
+    assert {one.group for one in found.unmatched} == {"all_reduce"}
+
+
+def test_the_first_rank_may_be_the_exception() -> None:
+    (group,) = _groups([*_rank(0, kind="all_gather"), *_rank(1), *_rank(2)])
+    assert group.ranks.tolist() == [1, 2]
+
+
+def _exchanges(ends: Iterable[int], rank: int, **same: object) -> list[Collective]:
+    return _rank(rank, ends=tuple(ends), kind="send_recv", **same)
+
+
+def test_sends_among_several_are_no_collectives_of_all() -> None:
+    """Stages of a pipeline: the first sends to the second, that to the third."""
+    back = [end + 777_777 * place for place, end in enumerate(ENDS)]
+    sent = [
+        *_exchanges(ENDS, 0, size=3),
+        *_exchanges(sorted([*ENDS, *back]), 1, size=3),
+        *_exchanges(back, 2, size=3),
+    ]
+    found = match(collectives([*sent, *(one for rank in range(3) for one in _rank(rank, size=3))]))
+    (grid,) = found.grids
+    assert grid.group.ranks.tolist() == [0, 1, 2]
+    assert grid.rows.shape == (3, len(ENDS))
+    assert [one.why for one in found.unmatched] == [
+        "no other rank leaves such collectives at such times"
+    ] * 3
+
+
+@pytest.mark.parametrize("told", [{"size": 2}, {"size": 4, "members": "[0, 1]"}, {}])
+def test_sends_between_two_go_by_their_order(told: dict[str, object]) -> None:
+    """Though a sender leaves as soon as its data is in the receiver's buffer."""
+    late = [end + place**2 * 40_000 for place, end in enumerate(ENDS)]
+    (group,) = _groups([*_exchanges(ENDS, 0, **told), *_exchanges(late, 1, **told)])
+    assert (group.ranks.tolist(), group.complete) == ([0, 1], True)

@@ -1,0 +1,222 @@
+"""A run of 32 ranks of which all is known: what was planted comes out, on any engine alike."""
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from pyprof import answers
+from pyprof.analysis.ranks.findings import Across, across
+from pyprof.analysis.ranks.rank_tables import measure_ranks
+from pyprof.analysis.ranks.stream_alignment import TOGETHER_NS
+from pyprof.analysis.ranks.tables import merge_facts
+from pyprof.answers.ranks_answer import ranks as ranks_answer
+from pyprof.inputs.executor import InProcess
+from pyprof.inputs.ranks import ranked_captures
+from pyprof.render.text import ranks_text
+from tests import commands
+from tests.inputs.cluster import cluster
+from tests.programs import TOP, python
+
+RANKS = 32
+CORRUPT = 26
+SLOW_PAIR = 20
+
+
+@dataclass(frozen=True)
+class Run:
+    folder: Path
+    truth: dict[str, Any]
+    found: Across
+
+
+def _generate(folder: Path, *options: str) -> dict[str, Any]:
+    done = python(str(TOP / "benchmarks" / "generate_ranks.py"), str(folder), *options)
+    assert not done.returncode, done.stderr
+    truth: dict[str, Any] = json.loads(done.stdout)
+    return truth
+
+
+def _measured(folder: Path) -> Across:
+    engine = InProcess()
+    handles = engine.map(measure_ranks, ranked_captures([str(folder)], engine), "")
+    return across(engine.reduce(merge_facts, handles))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("ranks")
+    numbers = {"ranks": RANKS, "kernels": 60, "corrupt": CORRUPT, "slow-pair": SLOW_PAIR}
+    options = [word for name, value in numbers.items() for word in (f"--{name}", str(value))]
+    truth = _generate(folder, *options)
+    return Run(folder, truth, _measured(folder))
+
+
+def test_the_straggler_is_found_and_what_it_costs(run: Run) -> None:
+    """1 ms a step more than the others, which is what all others wait each."""
+    (found,) = ranks_text.stragglers(run.found)
+    planted = run.truth["straggler_ns_per_step"]
+    assert found.rank == run.truth["straggler"] == run.found.stragglers[0].rank
+    assert found.excess_ns == pytest.approx(planted, rel=0.02)
+    each = found.cost_ns / run.truth["steps"] / (RANKS - 2)
+    assert each == pytest.approx(planted, rel=0.1)  # what it computes last, nobody waits for
+    assert found.last == found.of == run.truth["collectives"]
+
+
+def test_the_slow_link_is_found_and_how_slow_it_is(run: Run) -> None:
+    """Of 16 pairs one takes three times as long; nothing else is called slow."""
+    (slow,) = run.found.slow
+    assert slow.link.groups[0].ranks.tolist() == run.truth["slow_pair"]
+    assert slow.like == RANKS // 2 - 2  # itself, and the one whose file is cut short
+    assert slow.link.transfer_ns == pytest.approx(
+        run.truth["slow_transfer_ns"], abs=run.truth["leave_ns"]
+    )
+    assert slow.usual_ns == pytest.approx(run.truth["transfer_ns"], abs=run.truth["leave_ns"])
+
+
+def test_clocks_are_right_within_the_residual(run: Run) -> None:
+    """Hosts are up to a second apart; ranks leave within microseconds."""
+    for rank, clock in run.found.clocks.items():
+        assert abs(clock.offset_ns - run.truth["offsets_ns"][rank]) <= run.truth["leave_ns"]
+        few = rank == CORRUPT + 1  # it has no partner, and shares but a step's last collective
+        assert 0 < clock.residual_ns <= (TOGETHER_NS if few else run.truth["leave_ns"])
+    assert sorted(run.found.clocks) == [rank for rank in range(RANKS) if rank != CORRUPT]
+
+
+@pytest.mark.slow
+def test_bandwidths_are_those_of_what_was_sent(run: Run) -> None:
+    """An all-reduce among two: algorithm bytes and bus bytes are the same, 2 (n - 1) / n = 1."""
+    pairs = [link for link in run.found.links if link.ranks == 2]
+    rate = run.truth["pair_bytes"] / run.truth["transfer_ns"] * 1e9
+    assert median(link.bus_rate or 0 for link in pairs) == pytest.approx(rate, rel=0.05)
+    assert all(link.bus_rate == link.algorithm_rate for link in pairs)
+
+
+def test_waiting_is_that_of_the_files_and_the_true_clocks(run: Run) -> None:
+    """Read with sqlite3 and added up in lists, on clocks that are known."""
+    came: dict[tuple[Any, int], dict[int, int]] = defaultdict(dict)
+    for rank in run.found.rank_numbers:
+        for group, number, start in _collectives(run.folder / f"net.rank{rank}.sqlite", rank):
+            came[group, number][rank] = start - run.truth["offsets_ns"][rank]
+    waited: dict[int, int] = defaultdict(int)
+    for ranks in came.values():
+        for rank, start in ranks.items():
+            waited[rank] += max(ranks.values()) - start
+    least = 4 * run.truth["leave_ns"] * run.truth["collectives"]
+    for one in run.found.stragglers:
+        assert one.waited_ns == pytest.approx(waited[one.rank], abs=least)
+
+
+def _collectives(path: Path, rank: int) -> Sequence[tuple[Any, int, int]]:
+    with closing(sqlite3.connect(path)) as db:
+        rows = db.execute(
+            "SELECT streamId, start FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds"
+            " ON id = demangledName WHERE value LIKE 'nccl%' ORDER BY start"
+        ).fetchall()
+    streams = defaultdict(list)
+    for stream, start in rows:
+        streams[stream].append(start)
+    big = max(streams, key=lambda stream: -len(streams[stream]))
+    return [
+        ("world" if stream == big else ("pair", rank // 2), number, start)
+        for stream, starts in streams.items()
+        for number, start in enumerate(starts)
+    ]
+
+
+@pytest.mark.slow
+def test_of_two_culprits_the_dearer_stands_first(tmp_path: Path) -> None:
+    """Many blocks: the slow pair costs more than the straggler, which it hides."""
+    truth = _generate(tmp_path / "ranks", "--ranks", "16", "--slow-pair", "4", "--blocks", "8")
+    found = _measured(tmp_path / "ranks")
+    link, straggler, *_ = ranks_text.in_words(found)
+    assert link.startswith("The link between ranks 4 and 5 is slow")
+    assert straggler.startswith(f"Rank {truth['straggler']} is the straggler")
+    assert "hides most of it" in straggler
+    late = [one.ranks for one in found.together] + [(one.rank,) for one in found.late]
+    assert {rank for ranks in late[:1] for rank in ranks} <= {4, 5}
+
+
+@pytest.mark.slow
+def test_a_file_that_is_cut_short_is_named(run: Run) -> None:
+    """On stderr and in the report; its partner's collectives are told to be alone."""
+    done = commands.run("ranks", str(run.folder), "--top", "2")
+    assert done.code == 0
+    assert run.truth["corrupt"] in done.stderr
+    assert "1 of 32 captures could not be read" in done.stderr
+    assert f"Left out  {run.truth['corrupt']}" in done.stdout
+    assert [one.rank for one in run.found.unmatched] == [CORRUPT + 1]
+    assert f"Rank {run.truth['straggler']} is the straggler" in done.stdout
+    assert "The link between ranks 20 and 21 is slow" in done.stdout
+
+
+@pytest.mark.slow
+def test_strict_stops_at_it(run: Run) -> None:
+    """One line, nothing written."""
+    done = commands.run("ranks", str(run.folder), "--strict")
+    assert (done.code, done.stdout) == (1, "")
+    assert run.truth["corrupt"] in done.stderr
+
+
+@pytest.mark.slow
+def test_every_number_of_workers_finds_the_same(run: Run, tmp_path: Path) -> None:
+    written = []
+    for workers in (1, 2):
+        target = tmp_path / f"{workers}.json"
+        done = commands.run(
+            "ranks", "-q", str(run.folder), "--workers", str(workers), "-o", str(target)
+        )
+        assert done.code == 0, done.stderr
+        written.append(target.read_bytes())
+    assert written[0] == written[1]
+
+
+@pytest.mark.slow
+def test_a_cluster_finds_the_same(run: Run, tmp_path: Path) -> None:
+    """To the bit, though the comparison is made by one of its two workers."""
+    pytest.importorskip("distributed")
+    target = tmp_path / "found.json"
+    with cluster(workers=2) as address:
+        done = commands.run("ranks", "-q", str(run.folder), "--dask", address, "-o", str(target))
+    assert done.code == 0, done.stderr
+    here = replace(run.found, missing=(run.truth["corrupt"],))
+    assert target.read_bytes() == answers.document(ranks_answer(here), here.warnings)
+
+
+def _links(found: Across) -> list[tuple[object, ...]]:
+    return sorted(
+        (link.groups[0].ranks.tolist(), *astuple(link.sort), link.ranks, link.calls, link.bus_rate)
+        for link in found.links
+    )
+
+
+@pytest.mark.slow
+def test_markers_tell_groups_as_nccl_does(tmp_path: Path) -> None:
+    """Without a word of NCCL's the very same comes out, bus bandwidth too."""
+    found = []
+    for told in ("payloads", "markers"):
+        _generate(tmp_path / told, "--ranks", "16", "--slow-pair", "4", "--told", told)
+        found.append(_measured(tmp_path / told))
+    one, other = found
+    assert _links(one) == _links(other)
+    assert all(link.bus_rate for link in other.links)
+    assert (one.stragglers, one.clocks) == (other.stragglers, other.clocks)
+    assert {group.name for group in other.groups} == {*map(str, range(9))}
+
+
+@pytest.mark.slow
+def test_without_names_of_groups_the_same_stands_out(tmp_path: Path) -> None:
+    """As most captures of nsys are: communicators are told by who leaves together."""
+    truth = _generate(tmp_path / "ranks", "--ranks", "16", "--slow-pair", "4", "--told", "nowhere")
+    found = _measured(tmp_path / "ranks")
+    (straggler,) = ranks_text.stragglers(found)
+    assert straggler.rank == truth["straggler"]
+    assert found.slow[0].link.groups[0].ranks.tolist() == truth["slow_pair"]
+    assert all(link.bus_rate is None for link in found.links)  # of how many ranks is not told

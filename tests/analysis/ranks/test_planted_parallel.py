@@ -1,0 +1,129 @@
+"""Tensor, data and pipeline parallel ranks whose true times are known, on clocks that are not.
+
+Eight ranks are in three groups of two each, all with the same names, and in one of all. One comes
+four hundred collectives later, one crashes, and clocks go wrong by up to 30 us a second.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+
+import pytest
+
+from pyprof.analysis.ranks.findings import Across, across
+from tests.analysis.ranks.literal import Collective, gathered
+
+_RANKS = range(8)
+_LATE, _CRASHED = 5, 2
+_LEAVE_NS = 2_000
+_FACTORS: Mapping[str, Callable[[int], float]] = {  # doc/PERFORMANCE.md of nccl-tests
+    "all_reduce": lambda n: 2 * (n - 1) / n,
+    "reduce_scatter": lambda n: (n - 1) / n,
+    "all_to_all": lambda n: (n - 1) / n,
+    "send_recv": lambda _: 1,
+}
+_KINDS = {"tensor": "all_reduce", "data": "reduce_scatter", "pipeline": "send_recv",
+          "world": "all_to_all"}  # fmt: skip
+_TRANSFERS_NS = {"tensor": 40_000, "data": 90_000, "pipeline": 60_000, "world": 150_000}
+
+
+def _members(name: str, rank: int) -> tuple[int, ...]:
+    if name == "world":
+        return tuple(_RANKS)
+    bit = {"tensor": 1, "data": 2, "pipeline": 4}[name]
+    return tuple(sorted((rank, rank ^ bit)))
+
+
+@dataclass(frozen=True)
+class Run:
+    found: Across
+    waited_ns: Mapping[int, int]
+    of: Mapping[int, int]
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Let the ranks work for a second or two, in lockstep with whom they speak to."""
+    dice = Random(request.param)  # noqa: S311 - repeatable, not secret
+    now = dict.fromkeys(_RANKS, 0)
+    clocks = {rank: (dice.randrange(10**15), dice.uniform(-3e-5, 3e-5)) for rank in _RANKS}
+    seen: dict[int, int] = defaultdict(int)
+    rows: list[Collective] = []
+    waited: dict[int, int] = defaultdict(int)
+    of: dict[int, int] = defaultdict(int)
+    for number in range(3000):
+        name = dice.choice(["tensor", "tensor", "data", "pipeline", "world"])
+        members = _members(name, dice.randrange(8))
+        start = {rank: now[rank] + dice.randrange(20_000, 400_000) for rank in members}
+        last = max(start.values())
+        there = []
+        for rank in members:
+            now[rank] = last + _TRANSFERS_NS[name] + dice.randrange(_LEAVE_NS)
+            seen[rank] += 1
+            if (rank == _LATE and seen[rank] <= 400) or (rank == _CRASHED and number > 1900):
+                continue
+            there.append(rank)
+            offset, drift = clocks[rank]
+            came, left = (round(t * (1 + drift)) + offset for t in (start[rank], now[rank]))
+            size = 1000 * (1 + rank) if name == "world" else 1 << 16
+            rows.append(
+                Collective(
+                    rank,
+                    (came, left),
+                    _KINDS[name],
+                    name,
+                    str(members),
+                    size=len(members),
+                    bytes=size,
+                )
+            )
+        if len(there) > 1:
+            latest = max(start[rank] for rank in there)
+            for rank in there:
+                of[rank] += 1
+                waited[rank] += latest - start[rank]
+    return Run(across(gathered(rows)), waited, of)
+
+
+def test_groups_of_one_size_are_kept_apart(run: Run) -> None:
+    """Four pairs of each sort, and all."""
+    told = [(group.name, tuple(group.ranks.tolist())) for group in run.found.groups]
+    assert sorted(told) == sorted(
+        {(name, _members(name, rank)) for name in _KINDS for rank in _RANKS}
+    )
+
+
+def test_waiting_is_that_of_true_times(run: Run) -> None:
+    """Whoever came when, within what ranks leave apart."""
+    assert {one.rank: one.of for one in run.found.stragglers} == dict(run.of)
+    for one in run.found.stragglers:
+        assert one.waited_ns == pytest.approx(run.waited_ns[one.rank], abs=run.of[one.rank] * 1000)
+    assert run.found.impossible == 0
+
+
+def test_drifts_are_taken_away(run: Run) -> None:
+    """What is left is what ranks leave apart; they drift by up to 60 us a second."""
+    assert all(one.residual_ns <= _LEAVE_NS for one in run.found.clocks.values())
+    assert sum(one.drift != 0 for one in run.found.clocks.values()) >= len(_RANKS) - 2
+
+
+def test_transfers_and_bandwidths_are_those_of_what_was_sent(run: Run) -> None:
+    """Of an all-to-all of other sizes on each rank, the mean."""
+    for link in run.found.links:
+        name, ranks = link.groups[0].name, len(link.groups[0].ranks)
+        transfer = _TRANSFERS_NS[name]
+        assert link.transfer_ns == pytest.approx(transfer, abs=2 * _LEAVE_NS)
+        mixed = name == "world"
+        size = 4500 if mixed else 1 << 16
+        assert (link.sort.kind, link.sort.mixed) == (_KINDS[name], mixed)
+        factor = _FACTORS[_KINDS[name]](ranks)
+        assert link.bus_rate == pytest.approx(factor * size / transfer * 1e9, rel=0.06)
+        assert link.bus_rate == pytest.approx((link.algorithm_rate or 0) * factor)
+
+
+def test_who_crashed_or_came_later_is_told(run: Run) -> None:
+    """Nothing of theirs is lost; what the partner did alone is unmatched."""
+    alone = {one.rank for one in run.found.unmatched}
+    assert {_CRASHED ^ 1, _LATE ^ 1} <= alone
+    assert all("before the other captures begin" in one.why for one in run.found.unmatched)

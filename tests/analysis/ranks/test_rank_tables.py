@@ -1,0 +1,42 @@
+"""What is measured of one rank."""
+
+from pathlib import Path
+
+import pytest
+
+from pyprof.analysis.ranks.rank_tables import measure_ranks
+from pyprof.inputs.executor import InProcess
+from pyprof.inputs.ranks import ranked_captures
+from tests.analysis.captures import GEMM, NCCL
+from tests.builders import Range, Work, nsys_db
+from tests.commands import run
+
+
+@pytest.mark.parametrize(("pause", "second"), [(0, 200), (1_000_000, 170)])
+def test_exposed_communication_of_a_step_behind_a_pause(
+    pause: int, second: int, tmp_path: Path
+) -> None:
+    """Two steps, 20 and 70 ns of which only communicate; a window begins with its first kernel."""
+    again = 1000 + pause
+    work = [
+        Work(GEMM, (500, 580), call=(110, 120)),
+        Work(NCCL, (570, 600), call=(130, 140)),
+        Work(kind="none", api="cudaProfilerStop_v4000", call=(590, 600)),
+        Work(kind="none", api="cudaProfilerStart_v4000", call=(600 + pause, 601 + pause)),
+        Work(GEMM, (again - 370, again - 270), call=(again - 390, again - 380)),
+        Work(NCCL, (again - 270, again - 200), call=(again - 375, again - 371)),
+    ]
+    ranges = [Range("step 0", (100, 200)), Range("step 1", (again - 395, again - 300))]
+    engine = InProcess()
+    (member,) = ranked_captures([str(nsys_db(tmp_path / "net.sqlite", work, ranges))], engine)
+    steps = measure_ranks(member).steps
+    assert steps.column("duration_ns").to_pylist() == [100, second]
+    assert steps.column("exposed_ns").to_pylist() == [20, 70]
+
+
+def test_what_captures_have_in_common_is_said_once(tmp_path: Path) -> None:
+    for rank in range(3):
+        nsys_db(tmp_path / f"net.rank{rank}.sqlite", [Work()], [])
+    said = [line for line in run("ranks", tmp_path).stderr.splitlines() if "NVTX" in line]
+    assert len(said) == 1
+    assert "net.rank0.sqlite and 2 more: " in said[0]

@@ -1,0 +1,336 @@
+"""What the host spent in ops: as torch.profiler adds it up, and beside what the GPU did."""
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.analysis.summary.host_ops import by_op, host_ops, merge_host_ops
+from pyprof.analysis.summary.overview import summarise_brief
+from pyprof.inputs.source import Source, load
+from pyprof.marker import Call, Tensor, encode_op
+from pyprof.prof.table import Table
+from pyprof.render.text import formatting
+from pyprof.render.text.summary_text import host_table
+from tests.analysis import captures as built
+from tests.builders import Range, Work, nsys_db
+from tests.capture_files.ncu import METRICS, Profiled, ncu_csv
+from tests.commands import run
+
+COLUMNS = "op,calls,total,cpu_calls,cpu_self,cpu_total,cpu_mean"
+
+
+def ops(source: Source, within: tuple[int, int] | None = None) -> dict[str, tuple[int, int, int]]:
+    """Give calls, own time and whole time of each op."""
+    found = host_ops(source, within)
+    assert found is not None
+    return {
+        row["op"]: (row["cpu_calls"], row["cpu_self"], row["cpu_total"])
+        for row in by_op(found).to_pylist()
+    }
+
+
+# --- against torch.profiler's own table -------------------------------------------------------
+
+
+def _forward_and_backward(torch: Any) -> None:  # noqa: ANN401 - torch
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.BatchNorm2d(4), torch.nn.Flatten(),
+        torch.nn.Linear(144, 10),
+    )  # fmt: skip
+    optimizer = torch.optim.Adam(net.parameters())
+    for _ in range(2):
+        with torch.profiler.record_function("forward of mine"):
+            out = net(torch.randn(2, 3, 8, 8))
+            total = torch.einsum("ij,jk->ik", out, out.T).sum().sum()
+        loss = torch.nn.functional.cross_entropy(out, torch.tensor([1, 2])) + 0 * total
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def _threads_and_recursion(torch: Any) -> None:  # noqa: ANN401 - torch
+    class Mine(torch.autograd.Function):  # type: ignore[misc] # torch's own is untyped
+        @staticmethod
+        def forward(context: Any, x: Any) -> Any:  # noqa: ANN401 - torch's
+            context.save_for_backward(x)
+            return x.clamp(0, 1).to(torch.float64).to(torch.float32)
+
+        @staticmethod
+        def backward(context: Any, gradient: Any) -> Any:  # noqa: ANN401 - torch's
+            with torch.profiler.record_function("inside an op"):
+                return gradient * context.saved_tensors[0].mean()
+
+    x = torch.randn(8, 8, requires_grad=True)
+    for _ in range(3):
+        torch.linalg.norm(Mine.apply(x) @ x).backward()
+    torch.fft.rfft(x.detach()).abs().var(unbiased=False).sqrt().item()
+
+
+@pytest.mark.parametrize("run_ops", [_forward_and_backward, _threads_and_recursion])
+def test_key_averages(run_ops: Any, tmp_path: Path) -> None:  # noqa: ANN401 - a function
+    """Count, self_cpu_time_total and cpu_time_total of every op of a run on the CPU, to the ns."""
+    torch = pytest.importorskip("torch")
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+        run_ops(torch)
+    trace = tmp_path / "trace.json"
+    profiler.export_chrome_trace(str(trace))
+    names = {event.key for event in profiler.key_averages()}
+    expected: dict[str, tuple[int, int, int]] = {}
+    for event in profiler.key_averages():
+        engine, _, name = event.key.rpartition("evaluate_function: ")
+        name = name.rpartition("#")[2]  # of an optimizer
+        name = f"{'evaluate_function: ' if engine else ''}{name.rpartition('::')[2]}"
+        count, own, whole = expected.get(name, (0, 0, 0))
+        # `aten::detach` has a range of its own inside, `detach`: the same call.
+        again = f"aten::{event.key}" in names
+        own += round(event.self_cpu_time_total * 1000)
+        whole += 0 if again else round(event.cpu_time_total * 1000)
+        expected[name] = (count + (0 if again else event.count), own, whole)
+    for name in ("forward of mine", "inside an op"):
+        expected.pop(name, None)
+    assert (run_ops is _forward_and_backward) == ("Adam.step" in expected)
+    assert len(expected) > 25
+    assert ops(load(str(trace))) == expected
+
+
+# --- what lies in what ------------------------------------------------------------------------
+
+
+def _source(*ranges: built.Range, work: tuple[built.Work, ...] = ()) -> Source:
+    captured = built.capture(work or (built.Work((900, 950), (901, 902)),), ranges=ranges)
+    return Source(Table(built.records(captured)), captured)
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 60), st.sampled_from("abc")),
+                min_size=1, max_size=12))  # fmt: skip
+def test_own_times_add_up_to_the_time_in_ops(parts: list[tuple[int, int, str]]) -> None:
+    """A ns belongs to the innermost op: checked ns by ns, for ranges in each other."""
+    nested: list[tuple[int, int, str]] = []
+    for start, length, name in parts:
+        end = start + length
+        apart = all(e <= start or end <= s or (s < start and end < e) or (start < s and e < end)
+                    for s, e, _ in nested)  # fmt: skip
+        if apart:
+            nested.append((start, end, name))
+    source = _source(*(built.Range(f"aten::{name}, op_id = {at}", (start, end))
+                       for at, (start, end, name) in enumerate(nested)))  # fmt: skip
+    own = dict.fromkeys("abc", 0)
+    for ns in range(130):
+        inside = [(start, name) for start, end, name in nested if start <= ns < end]
+        if inside:
+            own[max(inside)[1]] += 1
+    assert {name: row[1] for name, row in ops(source).items()} == {
+        name: count for name, count in own.items() if count
+    }
+
+
+def test_a_marker_and_pytorch_s_own_range_are_one_call() -> None:
+    """`torch.add` is marked, and emit_nvtx numbers the same call again."""
+    source = _source(
+        built.op("add", (10, 50), Tensor((2,), "float32")),
+        built.Range("aten::add, seq = 3, op_id = 7", (20, 45)),
+        built.Range("aten::empty, op_id = 8", (22, 25)),
+        built.Range("aten::add, seq = 4, op_id = 9", (60, 70)),
+    )
+    assert ops(source) == {"add": (2, 47, 50), "empty": (1, 3, 3)}
+
+
+def test_the_step_of_an_optimizer_is_an_op() -> None:
+    """One call with PyTorch's own range in our marker; a closure is none, nor is its time lost."""
+    source = _source(
+        built.Range(encode_op(Call("SGD", "step", ())), (0, 60)),
+        built.Range("Optimizer.step#SGD.step", (5, 55)),
+        built.Range("aten::add_, op_id = 1", (10, 30)),
+        built.Range("Optimizer.step#LBFGS.step", (100, 160)),
+        built.Range("Optimizer.closure#", (110, 150)),
+        built.Range("aten::mm, op_id = 2", (120, 140)),
+        built.Range("Optimizer.zero_grad#SGD.zero_grad", (200, 210)),
+    )
+    assert ops(source) == {
+        "SGD.step": (1, 40, 60),
+        "add_": (1, 20, 20),
+        "LBFGS.step": (1, 20, 60),
+        "mm": (1, 20, 20),
+        "SGD.zero_grad": (1, 10, 10),
+    }
+
+
+def test_lines_of_host_time() -> None:
+    """Each call's is that of the innermost stack around it; an op's, of most of its own time."""
+    source = _source(
+        built.trace((0, 50), "/src/net.py:7"),
+        built.Range("aten::tensor, op_id = 1", (1, 49)),
+        built.trace((50, 100), "/src/net.py:8"),
+        built.Range("aten::linear, op_id = 2", (51, 90)),
+        built.trace(
+            (60, 80),
+            "/src/layer.py:3",
+            "/venv/lib/python3/site-packages/torch/a.py:1",
+            "torch/nn/modules/linear.py:113",
+        ),
+        built.Range("aten::tensor, op_id = 3", (61, 71)),
+        built.Range("aten::mm, op_id = 4", (200, 210)),
+    )
+    found = host_ops(source)
+    assert found is not None
+    assert [[row[name] for name in ("op", "line", "cpu_self")] for row in found.to_pylist()] == [
+        ["tensor", "/src/net.py:7", 48],
+        ["linear", "/src/net.py:8", 29],
+        ["tensor", "/src/layer.py:3", 10],
+        ["mm", None, 10],
+    ]
+    total = {row["op"]: row for row in by_op(merge_host_ops(found, found)).to_pylist()}
+    assert (total["tensor"]["line"], total["tensor"]["cpu_self"]) == ("/src/net.py:7", 116)
+
+
+def test_what_is_no_op_has_no_row() -> None:
+    """Steps, layers, the user's ranges and those of libraries; ops inside count."""
+    source = _source(
+        built.Range("step 0", (0, 100)),
+        built.Range("layer:net", (1, 99)),
+        built.Range("mine", (2, 98)),
+        built.Range("aten::mm, op_id = 1", (10, 30)),
+        built.Range("ncclAllReduce", (12, 20)),
+    )
+    assert ops(source) == {"mm": (1, 20, 20)}
+
+
+def test_calls_of_a_span_of_time() -> None:
+    """Those that began in it, as `--steps` asks."""
+    ranges = [built.Range(f"aten::mm, op_id = {at}", (at, at + 5)) for at in (10, 20, 30)]
+    assert ops(_source(*ranges), (15, 30)) == {"mm": (1, 5, 5)}
+
+
+def test_records_tell_no_host_time() -> None:
+    assert host_ops(Source(_source().table, None)) is None
+
+
+# --- beside GPU time --------------------------------------------------------------------------
+
+MM = encode_op(Call("torch", "mm", (Tensor((8, 8), "float32"), Tensor((8, 8), "float32"))))
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """Give a capture of two products, of a view that launches nothing, and a kernel of nobody."""
+    work = [
+        Work("volta_sgemm_128x64_nn", (1000, 1500), call=(120, 130)),
+        Work("volta_sgemm_128x64_nn", (2000, 2700), call=(320, 330)),
+        Work("of_nobody", (3000, 3100), call=(900, 910)),
+    ]
+    ranges = [
+        *(Range(MM, (at, at + 100)) for at in (100, 300)),
+        *(Range("aten::addmm, op_id = 1", (at + 10, at + 60)) for at in (100, 300)),
+        Range("aten::view, op_id = 5", (500, 520)),
+    ]
+    return nsys_db(tmp_path / "net.sqlite", work, ranges)
+
+
+def rows(*arguments: object) -> list[dict[str, str]]:
+    """Run `prof --by op` for these columns; give its rows."""
+    done = run("prof", "--csv", "--raw", "--by", "op", "-c", COLUMNS, *map(str, arguments))
+    assert done.code == 0
+    header, *lines = csv.reader(done.stdout.splitlines())
+    return [dict(zip(header, line, strict=True)) for line in lines]
+
+
+def test_ops_without_kernels_are_groups_too(net: Path) -> None:
+    """0 of the GPU for what launched nothing; unknown, where its kernels count for an op around."""
+    shown = [list(row.values()) for row in rows(net)]
+    assert shown == [
+        ["mm", "2", "1200", "2", "100", "200", "100"],
+        ["", "1", "100", "", "", "", ""],
+        ["view", "0", "0", "1", "20", "20", "20"],
+        ["addmm", "0", "", "2", "100", "100", "50"],
+    ]
+
+
+def test_nothing_is_lost_or_counted_twice(net: Path, tmp_path: Path) -> None:
+    """Rows and GPU time are those of the table without the host's; ranks add up."""
+    plain = run("prof", "--csv", "--by", "op", net).stdout.splitlines()[1:]
+    assert sum(int(line.split('"')[3]) for line in plain) == sum(int(r["Calls"]) for r in rows(net))
+    (tmp_path / "ranks").mkdir()
+    for rank in range(2):
+        (tmp_path / "ranks" / f"rank{rank}.sqlite").write_bytes(net.read_bytes())
+    one, both = rows(net), rows(tmp_path / "ranks")
+    for name in ("Calls", "Total(ns)", "CPUCalls", "CPUSelf(ns)", "CPUTotal(ns)"):
+        assert [r[name] and str(2 * int(r[name])) for r in one] == [r[name] for r in both]
+
+
+def test_a_sum_of_which_a_part_is_unknown_is_unknown(net: Path) -> None:
+    """A capture and what parse wrote of another rank, which has no host times."""
+    known = host_ops(load(str(net)))
+    assert merge_host_ops(known, None) is None
+    assert merge_host_ops(None, known) is None
+    assert merge_host_ops(known, known) is not None
+
+
+def test_what_parse_wrote_tells_no_host_time(net: Path, tmp_path: Path) -> None:
+    """Empty, never 0, and said."""
+    assert run("parse", net, "-o", tmp_path / "net.dict").code == 0
+    done = run("prof", "--csv", "--by", "op", "-c", "op,cpu_self", tmp_path / "net.dict")
+    assert done.stdout == '"Op","CPUSelf(ns)"\n"mm",""\n"",""\n'
+    assert "what the host spent in ops is unknown: only captures with ranges of ops" in done.stderr
+
+
+def test_a_capture_without_ranges_tells_no_host_time(tmp_path: Path) -> None:
+    """Neither the calls of the driver, nor another profiler's kernels, say of which op they are."""
+    no_ranges = nsys_db(tmp_path / "a.sqlite", [Work("gemm", (20, 30), (5, 9))])
+    for path in (no_ranges, ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=METRICS)])):
+        answer = json.loads(run("summary", "--json", path).stdout)
+        assert answer["host_ops"] is None
+        assert "only captures with ranges of ops tell it" in answer["host_ops_why"]
+        assert "Host time by op is unknown" in run("summary", "--by", "host", path).stdout
+        done = run("prof", "--csv", "--by", "op", "-c", "cpu_calls", path)
+        assert (done.stdout, "is unknown: only captures with" in done.stderr) == (
+            '"CPUCalls"\n""\n', True
+        )  # fmt: skip
+
+
+def test_waits_are_not_missed_where_nothing_is_idle(tmp_path: Path) -> None:
+    """A note of what idle time counts as says nothing of kernels laid end to end."""
+    path = ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=METRICS)] * 2)
+    assert "lacks waits" not in run("summary", path).stdout
+
+
+def test_columns_of_groups_are_chosen_and_sorted_by(net: Path) -> None:
+    """-c with any --by; host columns with ops alone, and not of chosen rows."""
+    done = run("prof", "--by", "op", "-c", "cpu_total,op", "--sort", "cpu_self-", net)
+    assert done.stdout.splitlines()[1:] == ["20 view", "200 mm", "100 addmm", "- -"]
+    assert run("prof", "--by", "dir", "-c", "dir,total", "-q", net).stdout.split()[:2] == [
+        "Direction", "Total(ns)"
+    ]  # fmt: skip
+    wrong = run("prof", "--by", "dir", "-c", "cpu_self", net)
+    assert (wrong.code, "columns are dir, calls, total" in " ".join(wrong.stderr.split())) == (
+        2,
+        True,
+    )
+    assert run("prof", "--by", "op", "-c", "cpu_self", "--where", "tc=0", net).code == 2
+
+
+def test_the_host_s_table_is_100_columns_wide(net: Path) -> None:
+    """With times of 1e15 ns and long names, too."""
+    brief = summarise_brief(load(str(net)))
+    large = {"cpu_calls": 10**9, "cpu_self": 10**15, "cpu_total": 10**15 + 1, "launches": 0}
+    host = pa.Table.from_pylist([{"op": "a_long_name" * 9, "line": "/a" * 90 + ".py:7", **large}])
+    lines = formatting.finish(host_table(replace(brief, host=host), 5), coloured=False).decode()
+    assert max(map(len, lines.splitlines())) <= 100
+    assert lines.count("1,000,000,000.000") == 2
+
+
+def test_a_summary_shows_the_host_beside_the_gpu(net: Path, tmp_path: Path) -> None:
+    """The ops that take most of the host's time; all of them with --by host."""
+    assert "Host time by op  Calls  Self ms     %" in run("summary", net).stdout
+    shown = run("summary", "--by", "host", "--top", "2", net).stdout
+    assert "addmm                2    0.000  45.5     0.000     0.05       -  -" in shown
+    assert "... and 1 more, 9.1 % of host time in ops (--top 3)" in shown
+    assert run("parse", net, "-o", tmp_path / "net.dict").code == 0
+    done = run("summary", "--by", "host", tmp_path / "net.dict").stdout
+    assert "Host time by op is unknown: only captures with ranges of ops" in done

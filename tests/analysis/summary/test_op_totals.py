@@ -1,0 +1,160 @@
+"""Totals by op: they add up to all rows."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pyprof import schema
+from pyprof.analysis.summary.op_totals import top_ops
+from pyprof.analysis.summary.overview import summarise_brief
+from pyprof.inputs import source
+from pyprof.marker import Call, Tensor, encode_op
+from pyprof.prof.columns.standard import COLUMNS
+from pyprof.render.text import summary_text
+from tests.analysis.captures import (
+    ADD,
+    SGEMM_A100,
+    US,
+    Range,
+    Work,
+    capture,
+    copy,
+    op,
+    table,
+    training,
+)
+
+
+def test_ops_are_totalled_by_direction_and_line() -> None:
+    """A line per op, direction and source line, the longest first."""
+    found = top_ops(table(training(2)))
+    named = [(op.op, op.dir, op.line, op.calls, op.kernels, op.total_ns // US) for op in found]
+    assert named == [
+        ("matmul", "fprop", "/src/net.py:5", 2, 2, 120),
+        ("matmul", "fprop", "/src/net.py:6", 2, 2, 100),
+        ("add", "fprop", "/src/train.py:20", 2, 2, 20),
+        (None, "copy", "/src/train.py:20", 2, 2, 4),
+    ]
+
+
+def test_calls_are_those_of_the_op_that_rows_are_named_by() -> None:
+    """An optimizer's step is one call, though each op in it is costed by itself."""
+    x = Tensor((4,), "float32")
+    step = encode_op(Call("AdamW", "step", ()))
+    ranges = [Range(step, (at, at + 90 * US)) for at in (0, 100 * US)]
+    launches = [at + inner for at in (0, 100 * US) for inner in (10 * US, 20 * US, 30 * US)]
+    ranges += [op("add_", (at, at + 5 * US), x, x) for at in launches]
+    work = [Work((at + 6 * US, at + 7 * US), (at + US, at + 2 * US), "add") for at in launches]
+    captured = table(capture([*work, Work((300 * US, 301 * US))], ranges=ranges))
+    assert len(np.unique(captured.costs.call)) == 7
+    assert [(found.op, found.calls, found.kernels) for found in top_ops(captured)] == [
+        ("AdamW.step", 2, 6), (None, 1, 1),
+    ]  # fmt: skip
+
+
+def test_rates_are_over_the_time_of_known_rows() -> None:
+    """2 * 512^3 FLOPs in 60 us; an unnamed op is named by its kernel."""
+    matmul, *_, moved = top_ops(table(training(1)))
+    assert matmul.flops_per_s == pytest.approx(2 * 512**3 / 60e-6)
+    assert matmul.bytes_per_s == pytest.approx(3 * 512 * 512 * 4 / 60e-6)
+    assert matmul.efficiency == pytest.approx(2 * 512**3 / 60e-6 / 19.5e12, rel=0.01)
+    assert (matmul.bound, matmul.tc) == ("compute", "0")
+    assert (moved.kernel, moved.efficiency, moved.bound, moved.tc) == (
+        "[CUDA_memcpy_DtoH]", None, None, None,
+    )  # fmt: skip
+
+
+def test_the_time_of_an_ops_helpers_is_the_ops() -> None:
+    """A product of 60 us and the sum of its parts, 20 us: all rates are over 80 us."""
+    x = Tensor((512, 512), "float32")
+    work = [
+        Work((20 * US, 80 * US), (1 * US, 2 * US), SGEMM_A100),
+        Work((80 * US, 100 * US), (3 * US, 4 * US), "cublasLt::splitKreduce_kernel<32, float>"),
+    ]
+    (found,) = top_ops(table(capture(work, ranges=[op("mm", (0, 10 * US), x, x)])))
+    assert found.flops_per_s == pytest.approx(2 * 512**3 / 80e-6)
+    assert found.bytes_per_s == pytest.approx(3 * 512 * 512 * 4 / 80e-6)
+    assert found.efficiency == pytest.approx(2 * 512**3 / 80e-6 / 19.5e12, rel=0.01)
+
+
+@pytest.mark.parametrize(("took_us", "share"), [(1, 3.2), (3, 1.08)], ids=["far", "a little"])
+def test_a_rate_far_above_the_peak_is_remarked_on(took_us: int, share: float) -> None:
+    """6.3 MB in a microsecond are 4 times what the memory moves; a little more may be its clock."""
+    x = Tensor((512, 1024), "float32")
+    work = [Work((20 * US, 20 * US + took_us * 1300), (1 * US, 2 * US), ADD)]
+    net = capture(work, ranges=[op("add", (0, 10 * US), x, x)])
+    (found,) = top_ops(table(net))
+    assert found.efficiency == pytest.approx(share, rel=0.1)
+    brief = summarise_brief(source.Source(table(net), net))
+    remark = (
+        "Above the peak: add: faster than DRAM: its data was in cache, or its cost is too high."
+    )
+    assert (remark in [*summary_text.ops(brief, 15)]) == (share > 2)
+    assert (found.above_peak is not None) == (share > 2)
+
+
+def test_fills_far_above_the_peak_are_remarked_on() -> None:
+    """By all that they do: one of a gigabyte in no time, beside some that take most of theirs."""
+    work = [
+        Work((at, at + 2 * US), (at - 9, at - 5), "[CUDA memset]", schema.MEMSET, bytes=size)
+        for at, size in ((10 * US, 1 << 30), (20 * US, 64), (30 * US, 64), (40 * US, 64))
+    ]
+    (found,) = top_ops(table(capture(work)))
+    assert found.efficiency is None
+    assert found.above_peak == "fills can be compressed in memory, or go on after the recorded time"
+
+
+def test_unknown_stays_unknown() -> None:
+    """A kernel without a marker has no rates."""
+    (found,) = top_ops(table(capture([Work((0, 10))])))
+    rates = (found.op, found.line, found.flops_per_s, found.bytes_per_s, found.efficiency)
+    assert rates == (None,) * 5
+
+
+def test_chosen_rows_alone_are_totalled() -> None:
+    """A mask chooses rows; the shares are of theirs."""
+    whole = table(capture([Work((0, 10)), copy((20, 30), None)]))
+    (found,) = top_ops(whole, np.array([False, True]))
+    assert (found.dir, found.share) == ("copy", 1.0)
+
+
+def test_a_call_counts_for_each_group_that_it_has_rows_in() -> None:
+    """A product and the sum of its bias's gradient are of one call, and two ops; copies are two."""
+    x = Tensor((512, 512), "float32")
+    bias = "void at::native::reduce_kernel<128, 4, at::native::ReduceOp<float> >(float)"
+    work = [
+        Work((20 * US, 80 * US), (1 * US, 2 * US), SGEMM_A100),
+        Work((80 * US, 100 * US), (3 * US, 4 * US), bias),
+        *(copy((at * US, (at + 5) * US), None) for at in (100, 110)),
+    ]
+    net = table(capture(work, ranges=[op("mm", (0, 10 * US), x, x)]))
+    rows = zip(
+        COLUMNS["op"].values(net).to_pylist(), COLUMNS["dir"].values(net).to_pylist(),
+        COLUMNS["line"].values(net).to_pylist(), COLUMNS["kernel"].values(net).to_pylist(),
+        net.costs.call.tolist(), net.duration_ns.tolist(), strict=True,
+    )  # fmt: skip
+    calls: dict[tuple[str | None, ...], set[int]] = {}
+    kernel_ns: dict[tuple[str | None, ...], dict[str, int]] = {}
+    for name, part, line, kernel, call, ns in rows:
+        key = (name, part, line, None if name else kernel)
+        calls.setdefault(key, set()).add(call)
+        times = kernel_ns.setdefault(key, {})
+        times[kernel] = times.get(kernel, 0) + ns
+    found = {(each.op, each.dir, each.line, each.unnamed): each for each in top_ops(net)}
+    assert {key: each.calls for key, each in found.items()} == {
+        key: len(numbers) for key, numbers in calls.items()
+    }
+    assert {key: each.time_by["kernel"] for key, each in found.items()} == kernel_ns
+
+
+@pytest.mark.parametrize(
+    "file", ["nvprof-v100-apex/net.sql", "nvprof-v100-apex/net.dict",
+             "nsys2026.2-h100x2-fsdp/net.sqlite"],
+)  # fmt: skip
+def test_shares_and_times_of_real_captures_add_up(file: str, captures: Path) -> None:
+    whole = source.load(str(captures / file)).table
+    found = top_ops(whole)
+    assert sum(op.total_ns for op in found) == int(whole.duration_ns.sum())
+    assert sum(op.share for op in found) == pytest.approx(1)
+    assert sum(op.kernels for op in found) == whole.records.rows

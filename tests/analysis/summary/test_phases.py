@@ -1,0 +1,163 @@
+"""Phases of a serving engine's steps, and what they make of rows."""
+
+import pyarrow as pa
+
+from pyprof.analysis.summary.phases import PhaseTotals, by_phase, with_steps
+from pyprof.analysis.time.steps import find_steps
+from pyprof.inputs.source import Source
+from pyprof.parse import parse
+from pyprof.prof import group
+from pyprof.prof.columns import step_columns
+from pyprof.prof.table import Table
+from tests.analysis.captures import US, Range, Work, capture, op, training
+
+TEXTS = (
+    "execute_16_context_1(sq16sk16sqsq256sqsk256)_generation_0(sq0sk0sqsq0sqsk0)",
+    "step[DECODE bs=3]",
+    "step[DECODE]",
+    "step[DECODE bs=5]",
+)
+
+
+def _serving(*texts: str) -> Source:
+    """Write a step of 100 us, with one kernel of 50 us, for each text."""
+    work = [
+        Work(((100 * n + 20) * US, (100 * n + 70) * US), ((100 * n + 10) * US, (100 * n + 12) * US))
+        for n in range(len(texts))
+    ]
+    ranges = [Range(text, (100 * n * US, (100 * n + 90) * US)) for n, text in enumerate(texts)]
+    net = capture(work, ranges=ranges)
+    return Source(Table(parse(net)), net)
+
+
+def test_steps_are_summed_up_by_phase() -> None:
+    """With the tokens that all of them tell, and the rate at which these were worked on."""
+    of = _serving(TEXTS[0], TEXTS[0])
+    assert by_phase(find_steps(of.table.records, of.capture)) == [
+        PhaseTotals("prefill", 2, 150 * US, 32, 32)
+    ]
+    of = _serving(*TEXTS[1:])
+    found = find_steps(of.table.records, of.capture)
+    assert by_phase(found) == [PhaseTotals("decode", 3, 250 * US, None)]
+    (last,) = by_phase(found, (2, 3))
+    assert last == PhaseTotals("decode", 1, 100 * US, 5)
+    assert last.tokens_per_s == 50_000
+
+
+def test_padding_of_graphs_is_the_tokens_that_nobody_asked_for() -> None:
+    """Of two steps whose graphs compute 256 tokens each, for 192 and for 64."""
+    text = "execute_256_context_0(sq0sk0sqsq0sqsk0)_generation_{0}(sq{0}sk9sqsq{0}sqsk9)"
+    source = _serving(text.format(192), text.format(64))
+    (total,) = by_phase(find_steps(source.table.records, source.capture))
+    assert (total.tokens, total.padded, total.padding) == (256, 512, 0.5)
+    source = _serving(TEXTS[1], TEXTS[3])  # which do not say how large their graphs are
+    (total,) = by_phase(find_steps(source.table.records, source.capture))
+    assert total.padding is None
+
+
+def test_rows_of_a_serving_step_are_of_its_phase() -> None:
+    """Whatever their direction."""
+    table = with_steps(_serving(TEXTS[1], TEXTS[3]))
+    phases = step_columns.phases(table)
+    assert [phases.at(row) for row in range(2)] == ["decode", "decode"]
+    assert step_columns.numbers(table).to_pylist() == [0, 1]
+
+
+PREFILL = "step[EXTEND bs=1 toks=16]"
+
+
+def _grouped(source: Source, by: str) -> pa.Table:
+    return group.group(with_steps(source), by)
+
+
+def _rows(groups: pa.Table, by: str, *named: str) -> list[tuple[object, ...]]:
+    columns, data = group.measured(groups, by, named=named)
+    shown = [column.name for column in columns if column.name in (by, *group.PER_STEP)]
+    return [tuple(row[name] for name in shown) for row in data.sort_by(by).to_pylist()]
+
+
+def test_groups_by_step_have_the_tokens_that_its_range_states() -> None:
+    """And the rate, over the step's whole time; unknown where a range states none."""
+    groups = _grouped(_serving(PREFILL, *TEXTS[1:]), "step")
+    # a step lasts from one kernel's end to the next one's: 100 us, the first only its kernel's 50
+    assert _rows(groups, "step") == [
+        (0, 50_000, 16, 16 / 50e-6),
+        (1, 100_000, 3, 3 / 100e-6),
+        (2, 100_000, None, None),
+        (3, 100_000, 5, 5 / 100e-6),
+    ]
+
+
+def test_groups_by_phase_have_the_tokens_of_all_their_steps() -> None:
+    """As the summary has them; unknown where one of the steps states none."""
+    source = _serving(PREFILL, TEXTS[1], TEXTS[3])
+    of_summary = by_phase(find_steps(source.table.records, source.capture))
+    rows = _rows(_grouped(source, "phase"), "phase")
+    assert rows == [("decode", 200_000, 8, 8 / 200e-6), ("prefill", 50_000, 16, 16 / 50e-6)]
+    assert rows == sorted(
+        (one.phase, one.duration_ns, one.tokens, one.tokens_per_s) for one in of_summary
+    )
+    assert _rows(_grouped(_serving(PREFILL, *TEXTS[1:]), "phase"), "phase")[0] == (
+        "decode",
+        300_000,
+        None,
+        None,
+    )
+
+
+def test_tokens_of_processes_are_those_of_the_step_where_all_state_the_same() -> None:
+    """Ranks of tensor parallelism work on the same ones, until the slowest is done."""
+    alike = group.merge_groups(*(_grouped(_serving(PREFILL, TEXTS[1]), "step") for _ in range(2)))
+    assert _rows(alike, "step") == [(0, 50_000, 16, 16 / 50e-6), (1, 100_000, 3, 3 / 100e-6)]
+    unlike = group.merge_groups(
+        _grouped(_serving(TEXTS[1]), "step"), _grouped(_serving(TEXTS[3]), "step")
+    )
+    assert _rows(unlike, "step", "tokens") == [(0, 50_000, None)]
+
+
+def test_groups_have_no_columns_of_tokens_without_a_serving_engine() -> None:
+    """Unless they are asked for by name; steps last, whatever the program."""
+    source = Source(Table(parse(net := training(2))), net)
+    took = find_steps(source.table.records, net).duration_ns.tolist()
+    assert _rows(_grouped(source, "step"), "step") == [*enumerate(took)]
+    assert {len(row) for row in _rows(_grouped(source, "phase"), "phase")} == {1}
+    for by in group.BY_STEPS:
+        named = _rows(_grouped(source, by), by, *group.PER_STEP)
+        assert {row[-2:] for row in named} == {(None, None)}
+
+
+def test_rows_of_training_are_of_their_direction() -> None:
+    """As they are where no steps are looked for, and outside of all."""
+    net = training(2)
+    table = Table(parse(net))
+    assert step_columns.numbers(table).null_count == table.records.rows
+    for _ in range(2):
+        phases = step_columns.phases(table)
+        assert [phases.at(row) for row in range(4)] == ["forward"] * 3 + ["copy"]
+        table = with_steps(Source(table, net))
+    assert step_columns.numbers(table).to_pylist() == [0] * 4 + [1] * 4
+
+
+def test_rows_are_in_no_step_that_is_guessed() -> None:
+    work = [Work((10 * n, 10 * n + 5), (10 * n - 5, 10 * n - 3), f"k{n % 3}") for n in range(1, 31)]
+    net = capture(work)
+    assert find_steps(parse(net), net).guessed
+    assert step_columns.numbers(with_steps(Source(Table(parse(net)), net))).null_count == 30
+
+
+def test_there_are_no_phases_without_a_serving_engine() -> None:
+    """Nor where one's ranges do not say any."""
+    net = training(3)
+    assert by_phase(find_steps(parse(net), net)) == []
+    of = _serving("step[IDLE]", "step[IDLE]")
+    assert by_phase(find_steps(of.table.records, of.capture)) == []
+    lone = capture([Work((5, 9), (1, 2))], ranges=[op("mm", (0, 3))])
+    assert by_phase(find_steps(parse(lone), lone)) == []
+
+
+def test_a_step_with_an_impossible_number_hides_no_other() -> None:
+    """Texts that differ in numbers alone are looked at together; too long ones say nothing."""
+    impossible = TEXTS[1].replace("3", "3" * 19)
+    source = _serving(impossible, TEXTS[1])
+    (total,) = by_phase(find_steps(source.table.records, source.capture))
+    assert (total.phase, total.steps, total.tokens) == ("decode", 1, 3)

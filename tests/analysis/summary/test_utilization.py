@@ -1,0 +1,212 @@
+"""MFU, HFU and MBU against figures worked out by hand."""
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from pyprof import schema
+from pyprof.analysis.summary.overview import overview
+from pyprof.analysis.summary.utilization import StepShares, Utilization, utilization
+from pyprof.analysis.time.steps import find_steps
+from pyprof.analysis.time.timeline import timeline
+from pyprof.gpu.peaks import Rate
+from pyprof.inputs.source import Source
+from pyprof.marker import Tensor, encode_seq
+from pyprof.parse import parse
+from pyprof.prof.table import Override, Table
+from tests.analysis.captures import NCCL, SGEMM_A100, US, Range, Work, capture, copy, op
+
+_SIDE = 512
+_X = Tensor((_SIDE, _SIDE), "float32")
+_FLOPS, _BYTES = 2 * _SIDE**3, 3 * 4 * _SIDE**2
+_PEAK = Override(peak_flops=10e12, peak_bandwidth=1e12)
+
+
+def _calls(
+    count: int, *more: Range, busy_us: int = 50, unknown: int = 0, name: str = SGEMM_A100
+) -> schema.Capture:
+    """Write products, 100 us after each other, the last of them without an op."""
+    return capture(_work(count, busy_us, name), ranges=[*more, *_products(count - unknown)])
+
+
+def _work(count: int, busy_us: int = 50, name: str = SGEMM_A100) -> list[Work]:
+    return [
+        Work((at + 20 * US, at + (20 + busy_us) * US), (at + 10 * US, at + 12 * US), name)
+        for at in range(0, 100 * count * US, 100 * US)
+    ]
+
+
+def _products(count: int) -> list[Range]:
+    return [
+        op("matmul", (at + 8 * US, at + 15 * US), _X, _X)
+        for at in range(0, 100 * count * US, 100 * US)
+    ]
+
+
+def _of(net: schema.Capture, override: Override = _PEAK) -> Utilization:
+    table = Table(parse(net), override)
+    found = find_steps(table.records, net)
+    return utilization(table, found, None, timeline(table.records, net))
+
+
+def test_flops_over_time_and_peak() -> None:
+    """Of the whole span where no steps are known, from the first kernel to the last."""
+    found = _of(_calls(2))
+    assert found.wall_ns == 150 * US
+    assert found.mfu == found.hfu == pytest.approx(2 * _FLOPS / 150e-6 / 10e12)
+    assert (found.known, found.why, found.mbu) == (1.0, "", None)
+
+
+def test_of_steps_only_the_time_in_them_counts() -> None:
+    marks = [Range(f"step {n}", (100 * n * US, (100 * n + 90) * US)) for n in (1, 2)]
+    found = _of(_calls(3, *marks))
+    assert found.wall_ns == 150 * US
+    assert found.hardware_flops == 2 * _FLOPS
+
+
+def test_each_step_has_its_share() -> None:
+    """Of its own time; None where the FLOPs of much of its time are not known."""
+    marks = [Range(f"step {n}", (100 * n * US, (100 * n + 90) * US)) for n in (0, 1, 2)]
+    net = _calls(3, *marks, unknown=1)
+    usage = _of(net)
+    loop_steps = find_steps(Table(parse(net), _PEAK).records, net)
+    took = loop_steps.duration_ns.tolist()
+    shares = [usage.of_step(step, took[step]) for step in (0, 1, 2)]
+    assert [each.mfu for each in shares[:2]] == [
+        pytest.approx(_FLOPS / (ns / 1e9) / 10e12) for ns in took[:2]
+    ]
+    assert shares[2] == StepShares()
+    two_gpus = usage.plus(usage)
+    assert two_gpus.of_step(0, took[0]).mfu == pytest.approx(shares[0].mfu)
+    assert usage.of_step(7, took[0]) == StepShares()
+    assert replace(usage, flops_by_peak={}).of_step(0, took[0]) == StepShares()
+
+
+def _node() -> list[Range]:
+    """Return a node of autograd, as its engine calls it, with work of its own: without a number."""
+    name = "AddBackward0, seq = 3, op_id = 7"
+    return [
+        Range(f"autograd::engine::evaluate_function: {name}", (100 * US, 190 * US)),
+        Range(name, (101 * US, 189 * US)),
+        Range("aten::detach, op_id = 10", (181 * US, 185 * US)),
+    ]
+
+
+def test_what_a_step_computes_again_counts_in_its_hfu_alone() -> None:
+    again = _node()
+    inner = Range(encode_seq("aten::matmul", seq=9, op_id=8), (105 * US, 180 * US))
+    marks = [Range(f"step {n}", (100 * n * US, (100 * n + 95) * US)) for n in (0, 1)]
+    usage = _of(_calls(2, *marks, *again, inner))
+    first, second = usage.of_step(0, 50 * US), usage.of_step(1, 100 * US)
+    assert first.mfu == first.hfu == pytest.approx(_FLOPS / 50e-6 / 10e12)
+    assert second.mfu == 0
+    assert second.hfu == pytest.approx(_FLOPS / 100e-6 / 10e12)
+
+
+def test_each_decode_step_has_its_share_of_the_bandwidth() -> None:
+    """A prefill step has none; the mean of decode steps is the whole's."""
+    texts = ["step[EXTEND bs=1 toks=64]", *["step[DECODE bs=3]"] * 2]
+    marks = [Range(text, (100 * n * US, (100 * n + 90) * US)) for n, text in enumerate(texts)]
+    usage = _of(_calls(3, *marks))
+    shares = [usage.of_step(0, 50 * US), *(usage.of_step(n, 100 * US) for n in (1, 2))]
+    assert [each.mbu for each in shares] == [None, *[pytest.approx(_BYTES / 100e-6 / 1e12)] * 2]
+    assert usage.mbu == pytest.approx(shares[1].mbu)
+
+
+def test_what_is_computed_again_is_no_work_of_the_model() -> None:
+    """MFU leaves it out, HFU does not."""
+    node = _node()
+    inner = Range(encode_seq("aten::matmul", seq=9, op_id=8), (105 * US, 180 * US))
+    found = _of(_calls(2, *node, inner))
+    assert found.hardware_flops == 2 * _FLOPS
+    assert found.model_flops == _FLOPS
+    assert found.mfu == pytest.approx((found.hfu or 0) / 2)
+
+
+@pytest.mark.parametrize(
+    ("net", "override", "why"),
+    [
+        (_calls(2, unknown=1), _PEAK, "FLOPs of only 50.0 % of compute time are known"),
+        (_calls(2), Override(gpu=None), ""),
+        (capture([Work((5, 9), (1, 2), "[CUDA memcpy HtoD]", 1, bytes=4)]), _PEAK,
+         "no FLOPs were executed"),
+        (capture([copy((5, 995), (1, 2)), Work((1000, 1010), (996, 999), "unknown")]), _PEAK,
+         "FLOPs of only 0.0 % of compute time are known"),
+        (capture([Work((5, 15), (1, 2), NCCL), Work((20, 21), (16, 19), "unknown")]), _PEAK,
+         "FLOPs of only 0.0 % of compute time are known"),
+    ],
+)  # fmt: skip
+def test_what_is_not_known_is_said(net: schema.Capture, override: Override, why: str) -> None:
+    found = _of(net, override)
+    assert found.why == why
+    assert (found.mfu is None) == (found.hfu is None) == bool(why)
+
+
+def test_steps_that_are_guessed_are_measured_if_they_are_chosen() -> None:
+    """As all else that is said of chosen steps; without a choice, everything is."""
+    rounds = [replace(work, name=f"{SGEMM_A100}_{n % 3}") for n, work in enumerate(_work(12))]
+    net = capture(rounds, ranges=_products(12))
+    table = Table(parse(net), _PEAK)
+    whole, chosen = (overview(Source(table, net), text) for text in (None, "1:3"))
+    assert whole.steps.guessed
+    assert (whole.utilization.hardware_flops, chosen.utilization.hardware_flops) == (
+        12 * _FLOPS,
+        6 * _FLOPS,
+    )
+    assert chosen.utilization.wall_ns == 600 * US
+    assert chosen.utilization.of_step(1, 300 * US) == StepShares()  # it may be a layer
+
+
+def test_a_device_without_a_peak_has_no_share() -> None:
+    net = _calls(2)
+    nameless = replace(net, devices=net.devices.slice(0, 0))
+    assert _of(nameless, Override()).why == "the device's peak is unknown"
+
+
+def test_the_peak_is_that_of_the_units_that_were_used() -> None:
+    """Float32 products without Tensor Cores: those of an A100 do 19.5 TFLOP/s."""
+    found = _of(_calls(2), Override())
+    assert found.peak_flops == pytest.approx(19.5e12, rel=0.01)
+    assert "fp32" in found.peak_flops_label
+
+
+def test_decode_steps_are_measured_against_the_memory() -> None:
+    """Only they: a prefill has more to compute than to move."""
+    marks = [
+        Range(text, (100 * n * US, (100 * n + 90) * US))
+        for n, text in enumerate(["step[EXTEND bs=1 toks=64]", *["step[DECODE bs=3]"] * 2])
+    ]
+    found = _of(_calls(3, *marks))
+    assert found.mbu == pytest.approx(2 * _BYTES / 200e-6 / 1e12)
+    assert _of(_calls(3, marks[0])).mbu is None
+
+
+def test_those_of_several_gpus_add_up() -> None:
+    """Twice the FLOPs in twice the time of one GPU."""
+    one = _of(_calls(2))
+    both = one.plus(one)
+    assert both.mfu == pytest.approx(one.mfu)
+    assert both.wall_ns == 2 * one.wall_ns
+
+
+def test_each_part_of_the_step_has_its_share() -> None:
+    """Of the GPU's time in it; none where FLOPs of much of that are not known."""
+    net = _calls(
+        4, Range("forward", (0, 195 * US)), Range("backward", (200 * US, 399 * US)), unknown=2
+    )
+    found = overview(Source(Table(parse(net), _PEAK), net))
+    assert found.phase_work["forward"].mfu(10e12) == pytest.approx(2 * _FLOPS / 100e-6 / 10e12)
+    assert found.phase_work["backward"].mfu(10e12) is None
+    assert found.phase_work["forward"].mfu(None) is None
+
+
+def test_the_peak_of_several_captures_is_that_of_most_flops_in_any_order() -> None:
+    """Of 10, 6 and 6 TFLOP, the latter on one device, not that of the single largest part."""
+    first, second = Rate(1.0, "first"), Rate(2.0, "second")
+    parts = [
+        Utilization(hardware_flops=flops, flops_by_peak={rate: flops})
+        for flops, rate in ((10, first), (6, second), (6, second))
+    ]
+    for a, b, c in itertools.permutations(parts):
+        assert a.plus(b).plus(c).peak_flops_label == a.plus(b.plus(c)).peak_flops_label == "second"

@@ -1,0 +1,145 @@
+"""Communication: every part of a report finds the same kernels to be it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pyprof.analysis.ranks.collective_kinds import collectives
+from pyprof.analysis.summary.overview import overview
+from pyprof.analysis.time.intervals import EMPTY
+from pyprof.gpu.kernel_roles import communicates
+from pyprof.inputs.source import Source
+from pyprof.parse import parse, record_file
+from pyprof.prof.columns.standard import COLUMNS
+from pyprof.prof.table import Table
+from pyprof.records import dict_lines
+from pyprof.records.records import Coded, Records
+from pyprof.render.page import sections
+from pyprof.render.page.content import summarise_page
+from tests.analysis.captures import ADD, NCCL, Range, Work, capture
+from tests.commands import run
+
+MULTIMEM = (
+    "void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>"
+    "(c10::BFloat16*, unsigned long, unsigned int**, unsigned long, unsigned long)"
+)
+COMBINE = "void deep_ep::intranode::combine<__nv_bfloat16, (int)8, (int)768, (int)4096>(T1 *)"
+FUSED = (
+    "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport"
+    "<(flashinfer::trtllm_allreduce_fusion::AllReduceFusionPattern)1, __nv_bfloat16, 2, true, true>"
+    "(flashinfer::trtllm_allreduce_fusion::AllReduceFusionParams<__nv_bfloat16>)"
+)
+OURS = (MULTIMEM, COMBINE, FUSED, NCCL)
+"""Kernels that communicate, of libraries that each have their own names."""
+
+
+def _capture() -> list[Work]:
+    """Between a product and a sum, which each collective half overlaps, one after the other."""
+    return [
+        work
+        for place, name in enumerate(OURS)
+        for at in (10_000 * place,)
+        for work in (
+            Work((at + 1000, at + 3000), (at, at + 100)),
+            Work((at + 2000, at + 5000), (at + 200, at + 300), name, stream=9),
+            Work((at + 6000, at + 7000), (at + 400, at + 500), ADD),
+        )
+    ]
+
+
+RANGES = [
+    Range(text, (10_000 * place + 150, 10_000 * place + 350))
+    for place in range(len(OURS))
+    for text in ("symm_mem::multimem_all_reduce_, seq = 1",)
+]
+
+
+@pytest.fixture
+def records() -> Records:
+    """Give records of a capture in which every kernel lies inside a library's op."""
+    return parse(capture(_capture(), ranges=RANGES))
+
+
+def _communicating(records: Records) -> set[str]:
+    name = records.arrow("kLongName").to_pylist()
+    said = COLUMNS["dir"].values(Table(records)).to_pylist()
+    return {text for text, part in zip(name, said, strict=True) if part == "comm"}
+
+
+def test_part_timeline_and_ranks_agree(records: Records) -> None:
+    """By part, by interval and by rank: the same kernels, the same time."""
+    found = overview(Source(Table(records), None))
+    assert found.timeline is not None
+    (device,) = found.timeline.devices
+    assert _communicating(records) == set(OURS)
+    assert found.phases["communication"] == device.communication.total == 3000 * len(OURS)
+    assert device.exposed_communication_ns == 2000 * len(OURS)
+    sorts, rows, _ = collectives(records, 0, np.zeros(records.rows, np.int64), EMPTY)
+    kinds = sorts.column("kind").take(rows.column("signature")).to_pylist()
+    assert kinds == ["all_reduce", None, "all_reduce", "all_reduce"]
+
+
+def test_page_and_summary_agree(records: Records, tmp_path: Path) -> None:
+    """Both say the same time by part and by interval; of an older version's file, too."""
+    old = Records(
+        records.rows,
+        {**records.columns, "dir": Coded(np.zeros(records.rows, np.int64), ["fprop"])},
+        records.devices,
+    )
+    path = tmp_path / "old.dict"
+    with path.open("wb") as file:
+        dict_lines.write(old, file)
+    assert _communicating(record_file.load(str(path))) == set(OURS)
+    page = summarise_page(Source(Table(record_file.load(str(path))), None)).brief
+    assert ("communication", "12.000 us") in [row[:2] for row in sections.phases(page)]
+    assert ("communication exposed", "8.000 us") in [card[:2] for card in sections.cards(page)]
+    lines = run("summary", path).stdout.splitlines()
+    told = [line.split()[1] for line in lines if line.split()[:1] == ["communication"]]
+    assert told == ["0.012", "0.012"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (MULTIMEM, True),
+        (COMBINE, True),
+        (FUSED, True),
+        ("void deep_ep::internode_ll::dispatch<true, 3, 7168>(void*)", True),
+        ("void deep_ep::internode::notify_dispatch<false, 16>(int const*)", True),
+        ("void deep_ep::layout::get_dispatch_layout<256, 32, 8>(long const*)", False),
+        ("hybrid_ep::device_sync_kernel(hybrid_ep::params)", True),
+        ("void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*)", True),
+        ("two_shot_all_reduce_kernel_inplace", True),
+        ("twoshotAllreduceKernel", True),
+        ("void nvshmemi_transfer_rma_p2p<1>(void*)", True),
+        ("mscclKernel_Sum_half_Simple_false(ncclDevComm*)", True),
+        ("void quickreduce::allreduce_prototype_twoshot<int>(int)", True),
+        ("kuserbuffers_pushsend(int*)", True),
+        ("mori::moe::EpDispatchIntraNodeKernel", True),
+        ("c10d::allreduce_", True),
+        ("_c10d_functional::wait_tensor", True),
+        ("symm_mem::multimem_all_reduce_", True),
+        ("gloo:all_reduce", True),
+        ("record_param_comms", True),
+        ("fsdp::all_gather_copy_in", False),
+        ("void c10d::checkForNaN<float>(float*, unsigned long)", False),
+        ("triton_poi_fused_all_gather_into_tensor_cat_wait_tensor_0", False),
+        ("void softmax<BlockAllReduce<float>>(float*)", False),
+        ("void layer_norm::warpAllReduce<float>(float*)", False),
+        ("void flux::gemm_reduce_scatter<cutlass::half_t>(int)", False),
+        ("aten::scatter_reduce", False),
+        (ADD, False),
+    ],
+)
+def test_names_that_communicate(name: str, expected: bool) -> None:  # noqa: FBT001 - a parameter
+    """Real names of each library; what only prepares, copies or is called like it does not."""
+    assert communicates(name) == expected
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_rules_take_the_same_kernels(name: str) -> None:
+    """No rule about what computes looks at a kernel that waits for others."""
+    work = [Work((1000, 900_000), (0, 100), name, grid=(1, 1, 1))]
+    found = overview(Source(Table(parse(capture(work))), None))
+    assert {advice.rule for advice in found.advice} <= {"communication"}

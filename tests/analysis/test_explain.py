@@ -1,0 +1,84 @@
+"""`pyprof prof --explain ROW` says what the columns say, and how it came to be."""
+
+from pathlib import Path
+
+import pytest
+
+from pyprof.analysis.explain import SECTIONS
+from pyprof.inputs.source import load
+from tests.builders import Range, Work, nsys_db
+from tests.commands import run
+
+MM = (
+    "{'mod': 'torch', 'op': 'mm', 'args': ["
+    "{'name': '', 'type': 'tensor', 'shape': (64, 32), 'dtype': 'float32'}, "
+    "{'name': '', 'type': 'tensor', 'shape': (32, 16), 'dtype': 'float32'}]}"
+)
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    """Give a product of two kernels, and a kernel outside all ranges."""
+    path = tmp_path / "net.sqlite"
+    nsys_db(
+        path,
+        [Work("ampere_sgemm_64x32_nn", (1000, 1100), (110, 120)),
+         Work("splitKreduce_kernel", (1200, 1300), (130, 140)),
+         Work("mine", (1400, 1500), (400, 410))],
+        [Range(MM, (100, 200))],
+    )  # fmt: skip
+    return path
+
+
+def test_every_stage_speaks(capture: Path) -> None:
+    """In the order of the stages, with the figures of the columns."""
+    done = run("prof", "--explain", "1", capture)
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if not line.startswith(" ")] == [*SECTIONS]
+    assert "  torch.mm(float32[64, 32], float32[32, 16]): usable" in lines
+    assert "  the whole op call: 65,536 FLOPs, 14,336 bytes" in lines
+    assert [line.split(",")[-1] for line in lines if ": ampere" in line or ": splitK" in line] == [
+        " does the arithmetic",
+        " auxiliary",
+    ]
+    assert "  this row: 65,536 FLOPs, 14,336 bytes" in lines
+
+
+def test_a_kernel_outside_all_ranges(capture: Path) -> None:
+    """Nothing is chosen, and that is said."""
+    lines = run("prof", "--explain", "3", capture).stdout.splitlines()
+    assert "  chosen: none (no marker)" in lines
+    assert "  this row: unknown FLOPs, unknown bytes" in lines
+
+
+def test_it_agrees_with_the_columns_on_every_row(capture: Path) -> None:
+    """The shares of the last stage are what `-c flops,bytes` prints."""
+    costs = load(str(capture)).table.costs
+    for row, (flops, moved) in enumerate(zip(costs.flops, costs.bytes, strict=True), 1):
+        line = f"  this row: {_spelt(flops)} FLOPs, {_spelt(moved)} bytes"
+        assert line in run("prof", "--explain", str(row), capture).stdout.splitlines()
+
+
+def _spelt(value: int) -> str:
+    return "unknown" if value < 0 else f"{value:,}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "error"),
+    [(["--explain", "4"], 1, "no row 4: rows are numbered from 1 to 3"),
+     (["--explain", "0"], 2, "0 is not in the range x>=1"),
+     (["--explain", "1", "--by", "op"], 2, "--explain does not take")],
+)  # fmt: skip
+def test_a_row_that_is_not_there(
+    arguments: list[str], code: int, error: str, capture: Path
+) -> None:
+    """One line that says which rows there are."""
+    done = run("prof", *arguments, capture)
+    assert (done.code, done.stdout) == (code, "")
+    assert error in done.stderr
+
+
+def test_several_files_are_misuse(capture: Path) -> None:
+    """Of which of them the row would be is not clear."""
+    done = run("prof", "--explain", "1", capture, capture)
+    assert (done.code, "--explain takes one file" in done.stderr) == (2, True)

@@ -1,0 +1,74 @@
+"""Memory does not grow with the texts of ranges."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.programs import generate, python
+
+PEAK_BYTES = """
+import io, sys, tracemalloc
+from pathlib import Path
+import pyarrow as pa
+from pyprof.marker import templates
+from pyprof.records import dict_lines, parquet
+from pyprof.parse import parse_file
+from pyprof.readers.sqlite import pages, tables
+from pyprof.inputs import source
+from pyprof.export import write
+from pyprof.export import as_parquet
+
+class Nowhere(io.BytesIO):
+    def write(self, data):
+        return memoryview(data).nbytes
+
+# What is in work at once is as small against the capture as it is against a large one.
+pages._CHUNK_BYTES, tables._HELD_BYTES, templates._AT_ONCE = 1 << 14, 1 << 16, 128
+parquet._TEXT_BYTES = dict_lines._BYTES = write._TEXT_BYTES = 1 << 18
+dict_lines._FIRST_ROWS, dict_lines._WORKERS = 16, 1  # else what is in work depends on the time
+tracemalloc.start()
+path, form = sys.argv[1:]
+if form == "export":
+    as_parquet.write(write.tables(source.load(path).table), Nowhere())
+else:
+    {"parquet": parquet, "dict": dict_lines}[form].write(parse_file(Path(path)), Nowhere())
+print(pa.default_memory_pool().max_memory() + tracemalloc.get_traced_memory()[1])
+"""
+
+
+def _captures(folder: Path, kernels: int) -> list[Path]:
+    """Write two captures that differ in the length of their texts alone."""
+    paths = [folder / f"{times}.sqlite" for times in (1, 10)]
+    truths = [generate(path, "--kernels", str(kernels), "--long", path.stem) for path in paths]
+    assert truths[0] == truths[1]
+    return paths
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return _captures(tmp_path_factory.mktemp("small"), 4000)
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return _captures(tmp_path_factory.mktemp("captures"), 20_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "form",
+    ["parquet", *(pytest.param(form, marks=pytest.mark.slow) for form in ("dict", "export"))],
+)
+def test_of_few_kernels_too(small: list[Path], form: str) -> None:
+    """What is in work at once is a small part of these, too."""
+    test_texts_ten_times_as_long_take_no_more_memory(small, form)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["parquet", "dict", "export"])
+def test_texts_ten_times_as_long_take_no_more_memory(captures: list[Path], form: str) -> None:
+    """From SQLite to the written file; Arrow's memory and NumPy's."""
+    found = [python("-c", PEAK_BYTES, str(path), form) for path in captures]
+    assert [run.stderr for run in found] == ["", ""]
+    short, long = (int(run.stdout) for run in found)
+    assert long < 1.25 * short

@@ -1,0 +1,234 @@
+"""Sets of captures as input of every report: what one process finds, any number of them finds."""
+
+import csv
+import io
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import pyprof
+from pyprof.analysis.summary.overview import DeviceTotals, Times
+from pyprof.analysis.time.idle import CAUSES
+from pyprof.prof.columns.standard import COLUMNS
+from pyprof.render.text import summary_text
+from tests.analysis.captured import capture
+from tests.commands import run
+from tests.conftest import few
+
+RANKS = 3
+pytestmark = pytest.mark.usefixtures("two_workers")
+
+
+@pytest.fixture
+def ranks(tmp_path: Path) -> Path:
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    for rank in range(RANKS):
+        capture(folder / f"net-rank{rank}.sqlite", slower=1 + rank % 2, steps=4)
+    return folder
+
+
+def rows(*arguments: str | Path) -> list[dict[str, str]]:
+    """Run prof --csv and read what it wrote."""
+    done = run("prof", "--csv", *arguments)
+    assert done.code == 0, done.stderr
+    return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+def test_rows_of_all_ranks_follow_each_other(ranks: Path) -> None:
+    """Every row of every file comes out once, with its rank, and else as it does alone."""
+    names = ",".join(name for name in COLUMNS if name not in ("rank", "eff", "idx", "opid"))
+    alone = [rows("-c", names, file) for file in sorted(ranks.iterdir())]
+    assert rows("-c", names, ranks) == [row for part in alone for row in part]
+    found = [row["Rank"] for row in rows("-c", "rank", ranks)]
+    assert found == [str(rank) for rank in range(RANKS) for _ in alone[rank]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["capture", "parsed", "original"])
+def test_numbers_run_on_alike_in_prof_load_and_export(
+    form: str, ranks: Path, tmp_path: Path
+) -> None:
+    """One number is one row, one op call of one rank; those of the first rank are as alone."""
+    for file in sorted(ranks.iterdir()) if form != "capture" else ():
+        lines = file.with_suffix(".dict")
+        run("parse", file, "-o", lines)
+        file.unlink()
+        if form == "original":  # which does not tell op calls
+            lines.write_text(re.sub(r"""(["'])callIds\1: ?\[[^]]*\], ?""", "", lines.read_text()))
+            assert "callIds" not in lines.read_text()
+    source = ranks if form == "capture" else ranks / "*.dict"
+    whole = pyprof.load(source)
+    assert whole["idx"].tolist() == [*range(1, len(whole) + 1)]
+    assert whole.groupby("opid")["rank"].nunique().max() == 1
+    first = min(ranks.iterdir())
+    alone = pyprof.load(first)
+    for rank, part in whole.groupby("rank"):
+        before = whole[whole["rank"].lt(rank)]["opid"].max() + 1 if rank else 0
+        assert (part["opid"] - before).tolist() == alone["opid"].tolist()
+    run("export", source, "-o", tmp_path / "all.csv")
+    exported = pd.read_csv(tmp_path / "all.csv")
+    for name in ("idx", "opid", "pid", "rank"):
+        assert exported[name].tolist() == whole[name].tolist(), name
+    printed = [(int(row["Idx"]), int(row["OpId"])) for row in rows("-c", "idx,opid", source)]
+    assert printed == [*zip(whole["idx"], whole["opid"], strict=True)]
+    last = rows("-c", "opid", "--sort", "idx", "--top", "2", source)
+    assert [int(row["OpId"]) for row in last] == whole["opid"].tolist()[:-3:-1]
+
+
+def test_an_op_call_that_is_guessed_ends_with_its_rank(tmp_path: Path) -> None:
+    """The original's files do not tell calls: copies in a row are one, but never of two ranks."""
+    line = "{'kShortName': 'memcpy', 'kDuration': 9, 'kLongName': 'memcpy', 'kind': 'memcpy'}\n"
+    for rank in range(2):
+        (tmp_path / f"rank{rank}.dict").write_text(line * 2)
+    run("export", tmp_path / "*.dict", "-o", tmp_path / "all.csv")
+    assert pd.read_csv(tmp_path / "all.csv")["opid"].tolist() == [0, 0, 1, 1]
+    assert pyprof.load(tmp_path / "*.dict")["opid"].tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("key", ["op", "layer", "kernel", "rank"])
+def test_groups_are_of_all_ranks(key: str, ranks: Path) -> None:
+    """Counts, sums and extremes, beside those of the rows themselves."""
+    whole = rows("-c", f"{key},sil,flops", ranks)
+    found = rows("--by", key, ranks)
+    header = COLUMNS[key].header
+    assert {row[header] for row in found} == {row[header] for row in whole}
+    for group in found:
+        durations = [int(row["Sil(ns)"]) for row in whole if row[header] == group[header]]
+        assert int(group["Calls"]) == len(durations)
+        assert int(group["Total(ns)"]) == sum(durations)
+        assert (int(group["Min(ns)"]), int(group["Max(ns)"])) == (min(durations), max(durations))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    few(["prof --csv -c rank,idx,op,sil,flops,eff", "prof --csv --by op",
+         "prof --csv -c rank,sil --sort flops --top 5", "summary", "summary --by layer",
+         "summary --steps 1:3"], "prof --csv --by op", "summary"),
+)  # fmt: skip
+def test_the_number_of_workers_changes_nothing(arguments: str, ranks: Path) -> None:
+    """Not a bit of what is written, nor what is said."""
+    words = arguments.split()
+    here, two = run(*words, ranks), run(*words, "--workers", "2", ranks)
+    assert (two.code, two.stdout, two.stderr) == (0, here.stdout, here.stderr)
+
+
+def test_sorting_and_the_first_rows_are_of_the_whole_set(ranks: Path) -> None:
+    """As if all rows had been in one file."""
+    durations = sorted((int(row["Sil(ns)"]) for row in rows("-c", "sil", ranks)), reverse=True)
+    found = rows("-c", "sil,rank", "--sort", "sil", "--top", "5", ranks)
+    assert [int(row["Sil(ns)"]) for row in found] == durations[:5]
+
+
+def test_the_summary_has_each_rank_and_the_slowest_steps(ranks: Path) -> None:
+    """Three GPUs beside each other."""
+    done = run("summary", ranks)
+    assert (done.code, done.stderr) == (0, "")
+    for rank in range(RANKS):
+        assert f"rank {rank}, GPU 0" in done.stdout
+
+
+def test_more_gpus_than_columns_have_a_line_each(ranks: Path) -> None:
+    """Twelve ranks make a table of twelve lines."""
+    for rank in range(RANKS, 12):
+        shutil.copy(ranks / "net-rank0.sqlite", ranks / f"net-rank{rank}.sqlite")
+    lines = run("summary", ranks).stdout.splitlines()
+    assert [line.split(",")[0] for line in lines if line.startswith("rank ")] == [
+        f"rank {rank}" for rank in range(12)
+    ]
+
+
+def test_of_very_many_gpus_the_least_busy_are_listed() -> None:
+    """64 of 70; the one that works least is among them, wherever it stands."""
+    device = DeviceTotals(
+        0, 0, on_cpu=False, span_ns=100, busy_ns=90, compute_ns=90, communication_ns=0,
+        exposed_communication_ns=0, copy_ns=0, exposed_copy_ns=0, overlap_ns=0, idle_ns=10,
+        windows=1, paused_ns=0, idle=dict.fromkeys(CAUSES, 0),
+    )  # fmt: skip
+    devices = [replace(device, rank=rank, busy_ns=90 - rank % 7) for rank in range(70)]
+    devices[69] = replace(device, rank=69, busy_ns=5)
+    lines = [*summary_text.times(Times(tuple(devices), api_known=True, blocking=False))]
+    assert lines[-1] == "... and 6 busier ones; pyprof ranks lists all"
+    listed = [line.split(",")[0] for line in lines if line.startswith("rank ")]
+    assert len(listed) == 64
+    assert "rank 69" in listed
+
+
+WRITTEN = {"report": "page.html", "roofline": "roof.html", "lines": "lines.txt"}
+
+
+def _unnamed(page: str) -> str:
+    """Leave out what a page says of how its captures were named."""
+    return re.sub(r"<(title|h1)>.*?</\1>|<dt>command</dt><dd>.*?</dd>", "", page)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", WRITTEN)
+def test_files_are_the_same_on_any_number_of_workers(command: str, ranks: Path) -> None:
+    """Of a folder, or of several files, to the byte; and no other file is left."""
+    target = ranks.parent / WRITTEN[command]
+    written = []
+    for arguments in ([ranks], ["--workers", "2", *sorted(ranks.iterdir())]):
+        done = run(command, *arguments, "-o", target)
+        assert (done.code, done.stdout) == (0, ""), done.stderr
+        written.append((_unnamed(target.read_text()), done.stderr))
+        target.unlink()
+    assert written[0] == written[1]
+    assert [*ranks.parent.iterdir()] == [ranks]
+
+
+@pytest.mark.parametrize(
+    "form", ["csv", *(pytest.param(form, marks=pytest.mark.slow) for form in ("md", "html"))]
+)
+def test_a_comparison_is_the_same_on_any_number_of_workers(form: str, ranks: Path) -> None:
+    target, few = ranks.parent / f"diff.{form}", ranks / "*[01].sqlite"
+    written = []
+    for options in ([], ["--workers", "2"]):
+        done = run("diff", *options, few, ranks, "-o", target)
+        assert (done.code, done.stdout, done.stderr) == (0, "", "")
+        written.append(target.read_bytes())
+    assert written[0] == written[1]
+
+
+def test_two_sets_are_compared(ranks: Path) -> None:
+    """A run against itself has changed nothing; against one of its ranks, it has more of all."""
+    done = run("diff", "--fail-if", "time>+1%", ranks, ranks)
+    assert (done.code, done.stderr) == (0, "")
+    done = run("diff", "--fail-if", "kernels>+1%", ranks / "net-rank0.sqlite", ranks)
+    assert done.code == 3
+
+
+def test_a_frame_holds_all_ranks(ranks: Path) -> None:
+    """By folder, glob, or paths, on any number of workers."""
+    whole = pyprof.load(ranks)
+    assert whole["rank"].value_counts().to_dict() == dict.fromkeys(range(RANKS), len(whole) / RANKS)
+    for other in (
+        pyprof.load(str(ranks / "*.sqlite")),
+        pyprof.load(sorted(ranks.iterdir())),
+        pyprof.load(ranks, workers=2),
+    ):
+        pd.testing.assert_frame_equal(other, whole)
+
+
+def test_a_corrupt_capture_is_told_and_left_out(ranks: Path) -> None:
+    """The others are reported; with --strict, none is."""
+    (ranks / "net-rank1.sqlite").write_bytes(b"SQLite format 3\0" + bytes(50))
+    done = run("summary", ranks)
+    assert done.code == 0
+    assert "net-rank1.sqlite" in done.stderr
+    assert "rank 2, GPU 0" in done.stdout
+    assert "rank 1" not in done.stdout
+    strict = run("summary", "--strict", ranks)
+    assert (strict.code, strict.stdout) == (1, "")
+    assert len(strict.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["prof", "summary", "lines", "report", "roofline"])
+def test_an_empty_folder_is_one_clear_line(command: str, tmp_path: Path) -> None:
+    """And exit code 1."""
+    done = run(command, tmp_path)
+    assert (done.code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)

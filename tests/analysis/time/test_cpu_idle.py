@@ -1,0 +1,71 @@
+"""Time in which no op works on a CPU: each instant has one cause."""
+
+import pytest
+
+from pyprof import schema
+from pyprof.analysis.time.idle import CAUSES, CPU_CAUSES
+from pyprof.analysis.time.timeline import DeviceTime, timeline
+from pyprof.parse import parse
+from tests.analysis.captures import US, Range, Work, capture, op
+
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+
+
+def _device(ranges: list[Range], *, with_capture: bool = True) -> DeviceTime:
+    """Analyse ops that work from 0 to 100 us and from 1000 to 1100 us."""
+    bounds = [(0, 100 * US), (1000 * US, 1100 * US)]
+    work = [Work(at, at, "aten::mm", schema.CPU, grid=None) for at in bounds]
+    net = capture(work, ranges=[*(op("mm", at) for at in bounds), *ranges])
+    found = timeline(parse(net), net if with_capture else None)
+    assert found is not None
+    return found.devices[0]
+
+
+def _at(begin: int, end: int) -> tuple[int, int]:
+    return begin * US, end * US
+
+
+STORIES = {
+    "nothing": ([], {"host": 900}),
+    "a loader": ([Range(LOADER, _at(150, 950))], {"loading": 800, "dispatch": 100}),
+    "a tensor of a list": ([op("tensor", _at(110, 990))], {"ops": 880, "dispatch": 20}),
+    "a view in a long pause": (
+        [op("view", _at(500, 510))], {"ops": 10, "host": 890}),
+    "a view in a loader": (
+        [Range(LOADER, _at(110, 990)), op("view", _at(500, 510))],
+        {"loading": 880, "dispatch": 20}),
+    "an op in an op": (
+        [op("stack", _at(110, 990)), op("view", _at(500, 510))], {"ops": 880, "dispatch": 20}),
+    "ops one after the other": (
+        [op("view", _at(begin, begin + 10)) for begin in range(110, 1000, 20)],
+        {"ops": 450, "dispatch": 450}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("ranges", "expected_us"), STORIES.values(), ids=STORIES.keys())
+def test_idle_time_on_a_cpu_by_cause(ranges: list[Range], expected_us: dict[str, int]) -> None:
+    """What is not 0, in us; together they are the idle time."""
+    device = _device(ranges)
+    found = {cause: time.total // US for cause, time in device.idle.items() if time.total}
+    assert found == expected_us
+    assert sum(time.total for time in device.idle.values()) == device.idle_ns
+
+
+def test_time_inside_an_op_around_its_work() -> None:
+    """Short pauses are its dispatch, long ones are time in an op without work."""
+    device = _device([op("linear", _at(850, 1150))])
+    assert device.idle["dispatch"].total == 0
+    assert device.idle["ops"].total == 150 * US
+    device = _device([op("linear", _at(950, 1150))])
+    assert device.idle["dispatch"].total == 50 * US
+
+
+def test_without_a_capture_only_lengths_tell() -> None:
+    """Records have no ranges: a pause is short or long."""
+    device = _device([Range(LOADER, _at(150, 950))], with_capture=False)
+    assert device.idle["host"].total == device.idle_ns == 900 * US
+
+
+def test_causes_of_a_gpu_stay_0_on_a_cpu() -> None:
+    """All causes are there, so that devices can be compared."""
+    assert set(_device([]).idle) == {*CAUSES, *CPU_CAUSES}

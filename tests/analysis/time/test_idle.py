@@ -1,0 +1,123 @@
+"""Why the GPU idled: each cause where there is evidence of it, for as long as there is."""
+
+import pytest
+
+from pyprof import schema
+from pyprof.analysis.time.timeline import timeline
+from tests.analysis.captures import US, Api, Work, capture, records
+
+BEFORE = Work((0, 100 * US), (0, 5 * US))
+"""Work after which the GPU idles."""
+
+
+def _idle(late: Work, *api: Api) -> dict[str, int]:
+    net = capture([BEFORE, late], api)
+    found = timeline(records(net), net)
+    assert found is not None
+    (device,) = found.devices
+    return {cause: held.total // US for cause, held in device.idle.items() if held.total}
+
+
+def _late(begin: int, length: int = 5) -> Work:
+    """Launch work `begin` us after the start; it runs 10 us after its call began."""
+    called = begin * US
+    return Work((called + 10 * US, called + 20 * US), (called, called + length * US))
+
+
+CASES: dict[str, tuple[list[Work | Api], dict[str, int]]] = {
+    "queued before the gap: the GPU's own delay": (
+        [Work((130 * US, 140 * US), (50 * US, 60 * US))],
+        {"queue": 30},
+    ),
+    "launched late, after a short pause: launches too slow": (
+        [_late(150), Api("cudaLaunchKernel", (95 * US, 99 * US))],
+        {"launch": 55, "queue": 5},
+    ),
+    "launched late, after a long pause: the host did something else": (
+        [_late(500)],
+        {"host": 400, "launch": 5, "queue": 5},
+    ),
+    "while the host waited, and until it had caught up": (
+        [_late(160), Api("cudaStreamSynchronize", (20 * US, 130 * US))],
+        {"sync": 60, "launch": 5, "queue": 5},
+    ),
+    "while the host copied": (
+        [_late(160), Api("cudaMemcpy", (20 * US, 155 * US))],
+        {"copy": 55, "launch": 10, "queue": 5},
+    ),
+    "while the host allocated": (
+        [_late(160), Api("cudaMalloc", (101 * US, 159 * US))],
+        {"alloc": 58, "launch": 7, "queue": 5},
+    ),
+    "while the host loaded kernels": (
+        [Work((3000 * US, 3010 * US), (101 * US, 2990 * US))],
+        {"load": 2889, "launch": 1, "queue": 10},
+    ),
+    "launched in time, and began late: the GPU's own delay": (
+        [Work((600 * US, 610 * US), (101 * US, 106 * US))],
+        {"launch": 6, "queue": 494},
+    ),
+    "held up in the copy that ended the gap: no kernel is loaded": (
+        [
+            Work(
+                (2000 * US, 3010 * US),
+                (101 * US, 3000 * US),
+                kind=schema.MEMCPY,
+                api="cudaMemcpyAsync",
+            )
+        ],
+        {"copy": 1899, "launch": 1},
+    ),
+    "held up in a copy before": (
+        [_late(3000), Api("cudaMemcpyAsync", (101 * US, 2995 * US))],
+        {"copy": 2894, "launch": 11, "queue": 5},
+    ),
+    "a graph's launch took long: its kernels were loaded before": (
+        [Work((1710 * US, 1720 * US), (101 * US, 1701 * US), api="cudaGraphLaunch")],
+        {"launch": 1601, "queue": 9},
+    ),
+    "another graph's launch took long": (
+        [_late(2000), Api("cudaGraphLaunch", (101 * US, 1995 * US))],
+        {"launch": 1905, "queue": 5},
+    ),
+    "a launch that waited for its own kernel, which is long": (
+        [Work((110 * US, 4990 * US), (101 * US, 5000 * US))],
+        {"launch": 10},
+    ),
+    "a fill's launch took long": (
+        [
+            Work(
+                (1710 * US, 1720 * US),
+                (101 * US, 1701 * US),
+                kind=schema.MEMSET,
+                api="cudaMemsetAsync",
+            )
+        ],
+        {"launch": 1601, "queue": 9},
+    ),
+    "a launch that is not in the capture": ([Work((130 * US, 140 * US))], {"unknown": 30}),
+    "a launch that seems later than its work: clocks differ": (
+        [Work((130 * US, 140 * US), (135 * US, 138 * US))],
+        {"launch": 30},
+    ),
+}
+
+
+@pytest.mark.parametrize(("events", "expected"), CASES.values(), ids=CASES.keys())
+def test_cause(events: list[Work | Api], expected: dict[str, int]) -> None:
+    """A gap of known length has the causes, in us, that the host's calls tell."""
+    (late,) = (event for event in events if isinstance(event, Work))
+    assert _idle(late, *(event for event in events if isinstance(event, Api))) == expected
+
+
+@pytest.mark.parametrize(
+    ("late", "expected"),
+    [(work[0], expected) for work, expected in CASES.values() if len(work) == 1],
+    ids=[name for name, (work, _) in CASES.items() if len(work) == 1],
+)
+def test_records_alone_tell_the_same_of_the_last_call(late: Work, expected: dict[str, int]) -> None:
+    """Without the capture only the calls that launched work are known, and these suffice here."""
+    found = timeline(records(capture([BEFORE, late])))
+    assert found is not None
+    idle = found.devices[0].idle
+    assert {cause: held.total // US for cause, held in idle.items() if held.total} == expected

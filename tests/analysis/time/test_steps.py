@@ -1,0 +1,461 @@
+"""Steps: from ranges, from the optimizer, from repetition; warm-up; choosing."""
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pyprof import schema
+from pyprof.analysis.summary.overview import summarise_brief
+from pyprof.analysis.time.steps import Steps, choose, find_steps
+from pyprof.inputs.source import Source, load
+from pyprof.marker import encode_layer
+from pyprof.parse import parse
+from pyprof.parse.steps.step_bounds import OUTSIDE
+from pyprof.prof.table import Table
+from pyprof.records.records import Records
+from pyprof.render.text import summary_text
+from tests.analysis.captures import (  # fmt: skip
+    ADD,
+    GEMM,
+    US,
+    Api,
+    Range,
+    Work,
+    capture,
+    copy,
+    one_step,
+    records,
+    training,
+)
+
+
+def _loop(periods: int, kernels: int = 5, pause: int = 50) -> list[Work]:
+    """Launch kernels of different names 10 us apart, with a pause before each round, in us."""
+    length = 10 * kernels + pause
+    begins = [(period * length + 10 * k) * US for period in range(periods) for k in range(kernels)]
+    return [
+        Work((at + 5 * US, at + 9 * US), (at, at + 2 * US), f"{GEMM}_{place % kernels}")
+        for place, at in enumerate(begins)
+    ]
+
+
+def test_ranges_that_name_iterations_are_steps() -> None:
+    """A row belongs to the step in which it was launched; the outermost ranges count."""
+    net = training(4)
+    found = find_steps(parse(net), net)
+    assert (found.origin, len(found)) == ('ranges "step N"', 4)
+    assert found.of_row.tolist() == [0] * 4 + [1] * 4 + [2] * 4 + [3] * 4
+    assert found.duration_ns.tolist() == [222 * US, 400 * US, 400 * US, 400 * US]
+
+
+def test_pyprof_step_ends_a_step() -> None:
+    """The script's own word goes before ranges of frameworks; the first step begins with all."""
+    launches = [0, 10, 20, 30, 40, 50]
+    work = [Work((at * US, (at + 5) * US), (at * US, (at + 1) * US), GEMM) for at in launches]
+    ends = [Range("pyprof.step", (at * US - 10, at * US)) for at in (15, 35)]
+    net = capture(work, ranges=[*ends, Range("step 0", (0, 60 * US))])
+    found = find_steps(parse(net), net)
+    assert (found.origin, found.of_row.tolist()) == ("pyprof.step", [0, 0, 1, 1, -1, -1])
+
+
+def _paused(stop: int, start: int) -> list[Api]:
+    """Stop the profiler and start it again, at times in us."""
+    return [
+        Api("cudaProfilerStop", (stop * US, (stop + 1) * US)),
+        Api("cudaProfilerStart", (start * US, (start + 1) * US)),
+    ]
+
+
+def test_a_pause_of_the_profiler_is_no_part_of_a_step() -> None:
+    """Stopped after step 0, started again 9 ms later: that is measured as the first one is."""
+    first, second = one_step(0, "step 0"), one_step(10_000 * US, "step 1")
+    api = [*first[1], *_paused(300, 9_400), *second[1]]
+    net = capture(first[0] + second[0], api, first[2] + second[2])
+    assert find_steps(parse(net), net).duration_ns.tolist() == [222 * US] * 2
+
+
+def test_a_step_does_not_reach_over_a_pause() -> None:
+    """What was launched before it, after the last optimizer's step, belongs to none."""
+    ranges = [Range("Optimizer.step#Adam.step", (at, at + 10)) for at in (100, 900)]
+    work = [Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 120, 820, 906)]
+    net = capture(work, [Api("cudaProfilerStop", (190, 200)), Api("cudaProfilerStart", (800, 801))],
+                  ranges)  # fmt: skip
+    found = find_steps(parse(net), net)
+    assert found.of_row.tolist() == [0, 0, OUTSIDE, 1, 1]
+    assert found.start_ns.tolist() == [15, 815]
+    assert found.duration_ns.tolist() == [95, 95]
+
+
+def _moved(work: Work, by: int, pid: int = 1) -> Work:
+    return replace(
+        work,
+        at=(work.at[0] + by, work.at[1] + by),
+        call=work.call and (work.call[0] + by, work.call[1] + by),
+        pid=pid,
+    )
+
+
+@pytest.mark.parametrize("other", [[], _loop(9)], ids=["alone", "beside a process without pause"])
+def test_a_round_with_a_pause_in_it_is_no_step(other: list[Work]) -> None:
+    """Of seven rounds of 100 us the profiler pauses in the third, after two of its kernels."""
+    work = _loop(7)
+    work = [*work[:12], *(_moved(late, 9_000 * US) for late in work[12:])]
+    beside = [_moved(more, 20_000 * US, pid=2) for more in other]
+    net = capture([*work, *beside], _paused(219, 9_205), pids=2)
+    found = find_steps(records(net))
+    assert found.of_row[:35].tolist() == [n for n in (0, 1, OUTSIDE, 2, 3, 4, 5) for _ in range(5)]
+    if not other:
+        assert found.duration_ns.tolist() == [44 * US, 100 * US, 44 * US, *[100 * US] * 3]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["step 3", "Iteration 12", "iter_7", "ProfilerStep#4", "batch=3", "train_step 5", "layer:step",
+     "training step: 9", "batch"],
+)  # fmt: skip
+def test_names_of_iterations(text: str) -> None:
+    """What people and tools call the ranges around an iteration."""
+    net = capture([Work((20, 30), (12, 14))], ranges=[Range(text, (10, 20))])
+    assert len(find_steps(parse(net), net)) == 1
+
+
+def test_steps_by_annotations_with_a_colon() -> None:
+    """They are named as the user did."""
+    net = capture([Work((20, 30), (12, 14))], ranges=[Range(encode_layer("step: 3"), (10, 20))])
+    assert find_steps(parse(net), net).origin == 'ranges "layer:step: N"'
+
+
+@pytest.mark.parametrize(
+    "text", ["stepper motor", "epoch 3", "batch_norm, seq = 4", "aten::batch_norm", "iterate", "x"]
+)
+def test_names_of_other_things(text: str) -> None:
+    """An op called batch_norm is no batch."""
+    net = capture([Work((20, 30), (12, 14))], ranges=[Range(text, (10, 20))])
+    assert len(find_steps(parse(net), net)) == 0
+
+
+def test_a_number_that_emit_nvtx_adds_is_no_part_of_a_name() -> None:
+    """It numbers the user's ranges, too."""
+    net = capture([Work((20, 30), (12, 14))], ranges=[Range("step 3, op_id = 17", (10, 20))])
+    assert find_steps(parse(net), net).origin == 'ranges "step N"'
+
+
+def test_optimizer_steps_end_steps() -> None:
+    """Without iteration ranges, a step ends with the optimizer's; the rarest optimizer counts."""
+    ranges = [Range("Optimizer.step#Adam.step", (at, at + 10)) for at in (100, 200, 300)]
+    ranges += [Range("Optimizer.step#SGD.step", (at, at + 5)) for at in range(50, 350, 20)]
+    work = [Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 120, 250, 320)]
+    net = capture(work, ranges=ranges)
+    found = find_steps(parse(net), net)
+    assert (found.origin, found.end_ns.tolist()) == ("Optimizer.step", [110, 210, 310])
+    assert found.of_row.tolist() == [0, 0, 1, 2, OUTSIDE]
+
+
+@pytest.mark.parametrize("names", [("Adam", "SGD"), ("SGD", "Adam")])
+def test_of_optimizers_that_step_as_often_the_last_ends_the_step(names: tuple[str, str]) -> None:
+    """Whatever they are called: what both do is in it."""
+    ranges = [
+        Range(f"Optimizer.step#{name}.step", (at + 50 * place, at + 50 * place + 10))
+        for at in (100, 200, 300) for place, name in enumerate(names)
+    ]  # fmt: skip
+    work = [Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 156, 206, 256, 306, 356)]
+    net = capture(work, ranges=ranges)
+    assert find_steps(parse(net), net).of_row.tolist() == [0, 0, 0, 1, 1, 2, 2]
+
+
+def test_optimizer_rows_tell_steps_where_only_records_are_there() -> None:
+    """Each run of the optimizer's kernels ends a step."""
+    ranges = [Range("Optimizer.step#Adam.step", (at, at + 20)) for at in (100, 200, 300)]
+    work = [Work((at, at + 9), (at - 5, at - 2)) for at in (50, 110, 115, 150, 215, 250, 315)]
+    found = find_steps(parse(capture(work, ranges=ranges)))
+    assert found.origin == "Optimizer.step"
+    assert found.of_row.tolist() == [0, 0, 0, 1, 1, 2, 2]
+
+
+def test_updates_without_a_backward_pass_between_them_are_of_one_step() -> None:
+    """Gradients are clipped, then other work is launched, then the optimizer updates."""
+    ranges, work = [], []
+    for at in (100, 200, 300):
+        ranges += [
+            Range("MulBackward0, seq = 1", (at, at + 9)),
+            Range("aten::_foreach_norm, op_id = 4", (at + 10, at + 19)),
+            Range("aten::stack, op_id = 5", (at + 20, at + 29)),
+            Range("Optimizer.step#Adam.step", (at + 30, at + 39)),
+        ]
+        launches = [at + 2, at + 12, at + 22, at + 32]
+        work += [Work((start + 2, start + 3), (start, start + 1)) for start in launches]
+    found = find_steps(parse(capture(work, ranges=ranges)))
+    assert (found.origin, found.of_row.tolist()) == ("Optimizer.step", [0] * 4 + [1] * 4 + [2] * 4)
+
+
+@pytest.mark.parametrize("periods", [4, 7])
+def test_repetition_is_steps(periods: int) -> None:
+    """Kernels that repeat are steps, each begins after the longest pause."""
+    found = find_steps(records(capture(_loop(periods))))
+    assert (found.origin, len(found)) == ("repetition of 5 kernels", periods)
+    assert found.of_row.tolist() == [n for n in range(periods) for _ in range(5)]
+
+
+def test_what_comes_before_the_loop_is_outside() -> None:
+    """Initialisation repeats nothing."""
+    before = [Work((n * US, n * US + 500), (n * US, n * US + 100), f"init_{n}") for n in range(7)]
+    moved = [
+        Work((w.at[0] + 20 * US, w.at[1] + 20 * US), (w.call[0] + 20 * US, w.call[1] + 20 * US),
+             w.name)
+        for w in _loop(6) if w.call
+    ]  # fmt: skip
+    found = find_steps(records(capture([*before, *moved])))
+    assert found.of_row.tolist() == [OUTSIDE] * 7 + [n for n in range(6) for _ in range(5)]
+
+
+def _beside_much_else(length: int) -> list[Work]:
+    """Write six rounds, 120 us of work, behind three other kernels of some us each."""
+    before = [
+        Work((n * length * US, (n + 1) * length * US), (n * US, n * US + 100), f"other_{n}")
+        for n in range(3)
+    ]
+    return [*before, *(_moved(work, 3 * length * US) for work in _loop(6))]
+
+
+def test_guessed_steps_with_little_of_the_time_are_averaged_over_by_nothing() -> None:
+    """Nearly all work would take 0 ms a step: times are totals, and that is said."""
+    net = capture(_beside_much_else(500))
+    table = Table(parse(net))
+    brief = summarise_brief(Source(table, net))
+    assert (len(brief.steps), brief.averaged) == (6, None)
+    assert brief.steps.covered == pytest.approx(120 / 1620)
+    assert [op.step_ns for op in brief.ops] == [op.total_ns for op in brief.ops]
+    text = "\n".join([*summary_text.head(brief), *summary_text.ops(brief, 15)])
+    assert "guessed: may be layers of a step; 7.4 % of the time), so times are totals" in " ".join(
+        text.split()
+    )
+    assert "ms/step" not in text
+    assert "Trend" not in text
+    chosen = summarise_brief(Source(table, net), "1:3")
+    assert chosen.averaged == (1, 3)
+
+
+def test_guessed_steps_with_most_of_the_time_are_averaged_over() -> None:
+    """Three other kernels, 27 us beside 120, do not void them."""
+    found = find_steps(records(capture(_beside_much_else(9))))
+    assert found.averaged == found.steady == (0, 6)
+    assert found.described_origin.endswith("(guessed: may be layers of a step)")
+
+
+def test_a_graph_that_is_launched_once_a_round_is_part_of_it() -> None:
+    """Recorded as one row, it may be nearly all of a step: the last round has one, too."""
+    work = []
+    for step in range(5):
+        at = step * 1000 * US
+        graph = Work((at, at + 900 * US), (at, at + 2 * US), "[CUDA graph 4]", schema.GRAPH)
+        queued = [replace(w, call=(at + 3 * US, at + 4 * US)) for w in _loop(1, kernels=3)]
+        work += [graph, *(replace(w, at=_moved(w, at + 900 * US).at) for w in queued)]
+    found = find_steps(records(capture(work)))
+    assert len(found) == 5
+    assert np.bincount(found.of_row).tolist() == [4] * 5
+    assert found.duration_ns.min() > 900 * US
+
+
+def test_a_last_step_without_work_is_none() -> None:
+    """A profiler opens one when it stops; one in between is kept, as it was a round of the loop."""
+    marks = [Range(f"ProfilerStep#{n}", (100 * n * US, (100 * n + 99) * US)) for n in range(5)]
+    work = [
+        Work(((at + 20) * US, (at + 70) * US), ((at + 10) * US, (at + 12) * US), GEMM)
+        for at in (0, 100, 300)
+    ]
+    net = capture(work, ranges=marks)
+    for found in (find_steps(parse(net), net), find_steps(parse(net))):
+        assert found.duration_ns.tolist() == [50 * US, 100 * US, 0, 200 * US]
+
+
+def test_steps_in_which_nothing_was_launched_are_none() -> None:
+    """Those of a loop that only loads data: the optimizer's steps tell then."""
+    ranges = [Range(f"step {n}", (at, at + 9)) for n, at in enumerate((0, 200, 400))]
+    ranges += [Range("Optimizer.step#Adam.step", (at, at + 10)) for at in (100, 300)]
+    net = capture([Work((at, at + 9), (at - 5, at - 2)) for at in (20, 106, 306)], ranges=ranges)
+    found = find_steps(parse(net), net)
+    assert (found.origin, found.of_row.tolist()) == ("Optimizer.step", [0, 0, 1])
+
+
+def test_layers_within_a_step_are_no_steps() -> None:
+    """Of two periods, the one that fits wholly counts: 12 layers and a head, five times."""
+    names = [*[f"{GEMM}_{k}" for _ in range(6) for k in range(3)], "head_a", "head_b", "head_c"]
+    work = [
+        Work((at + 500, at + 900), (at, at + 100), names[place % len(names)])
+        for place, at in enumerate(range(0, 5 * len(names) * US, US))
+    ]
+    found = find_steps(records(capture(work)))
+    assert found.origin == f"repetition of {len(names)} kernels"
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        [Work((0, 10), (0, 5))],
+        [Work((n, n + 1), (n, n + 1), f"k{n % 7}_{n * n % 11}") for n in range(30)],
+        [Work((n, n + 1), (n, n + 1), ADD) for n in range(30)],
+        [copy((n, n + 1), (n, n + 1)) for n in range(30)],
+    ],
+    ids=["one kernel", "no period", "one kernel again and again", "copies only"],
+)
+def test_no_steps(work: list[Work]) -> None:
+    found = find_steps(records(capture(work)))
+    assert (found.origin, len(found), found.median_ns, found.warm_up) == ("", 0, None, 0)
+
+
+def test_records_without_times_have_no_steps() -> None:
+    """The original's files hold durations alone."""
+    whole = records(capture(_loop(4)))
+    columns = {name: column for name, column in whole.columns.items() if name != "start"}
+    assert len(find_steps(Records(whole.rows, columns))) == 0
+
+
+def _with_first(first: int) -> Steps:
+    ranges = [Range("step 0", (0, first))]
+    ranges += [Range(f"step {n}", (first + 100 * (n - 1), first + 100 * n)) for n in range(1, 6)]
+    work = [Work((0, first), (0, 1))]
+    work += [Work((first + 100 * n, first + 100 * n + 100), (first + 100 * n, first + 100 * n + 1))
+             for n in range(5)]  # fmt: skip
+    net = capture(work, ranges=ranges)
+    return find_steps(parse(net), net)
+
+
+def test_slow_leading_steps_are_warm_up() -> None:
+    """A first step of more than 1.5 times the median is left out of the median."""
+    assert (_with_first(1000).warm_up, _with_first(1000).median_ns) == (1, 100)
+    assert (_with_first(120).warm_up, _with_first(120).median_ns) == (0, 100)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("3:", (3, 10)), ("3:7", (3, 7)), (":7", (0, 7)), ("3", (3, 4)), ("-2:", (8, 10)),
+     ("-1", (9, 10)), (":", (0, 10)), ("8:99", (8, 10))],
+)  # fmt: skip
+def test_choose(text: str, expected: tuple[int, int]) -> None:
+    """Ranges of steps are read as Python's slices, a single number as one step."""
+    assert choose(text, 10) == expected
+
+
+@pytest.mark.parametrize("text", ["10:", "10", "-11", "5:5", "7:3", "x", "1:y", "1.5", "", "2:3:4"])
+def test_choose_nothing(text: str) -> None:
+    """A range that names no step, or is none, raises and says what there is."""
+    with pytest.raises(ValueError, match=r"there are 10|write 3:"):
+        choose(text, 10)
+
+
+def test_choose_where_there_are_no_steps() -> None:
+    """Nothing can be named: how to have some is said."""
+    with pytest.raises(ValueError, match=r"pyprof\.annotate"):
+        choose("0:", 0)
+
+
+def test_each_process_steps_on_its_own_clock() -> None:
+    """Two ranks whose hosts' clocks differ: the nth step is that of both, as long as the slower."""
+    skew, slower = 10_000_000 * US, 3
+    first, second = (
+        [
+            Work(
+                tuple(at * times + begin for at in w.at),  # type: ignore[arg-type]
+                tuple(at * times + begin for at in w.call or ()),  # type: ignore[arg-type]
+                w.name,
+                pid=pid,
+            )
+            for w in _loop(5)
+        ]
+        for pid, begin, times in ((1, 0, 1), (2, skew, slower))
+    )
+    alone = [find_steps(records(capture(work, pids=2))) for work in (first, second)]
+    both = find_steps(records(capture([*first, *second], pids=2)))
+    assert both.origin == alone[0].origin
+    assert both.of_row.tolist() == alone[0].of_row.tolist() + alone[1].of_row.tolist()
+    assert both.duration_ns.tolist() == alone[1].duration_ns.tolist()
+
+
+_VLLM = (
+    "execute_16_context_1(sq16sk16sqsq256sqsk256)_generation_0(sq0sk0sqsq0sqsk0)",
+    "execute_4_context_0(sq0sk0sqsq0sqsk0)_generation_3(sq3sk51sqsq3sqsk51)",
+    "execute_32_context_1(sq16sk16sqsq256sqsk256)_generation_4(sq4sk71sqsq4sqsk71)",
+)
+_SGLANG = ("step[EXTEND bs=2 toks=16]", "step[DECODE bs=3]", "step[DECODE bs=4]")
+
+
+_ATOM = ("prefill[bs=2 tok=16 ctx=[9, 7]]", "decode[bs=3/4 tok=3 d=3]", "eager_decode[bs=2 tok=2]")
+
+
+_TRTLLM = tuple(
+    f"[Executor] _forward_step {n}: {n % 2} ctx reqs, {90 * (n % 2)} ctx tokens, 8 gen reqs"
+    for n in (7, 8, 9)
+)
+
+
+@pytest.mark.parametrize("texts", [_VLLM, _SGLANG, _ATOM, _TRTLLM])
+def test_executions_of_a_serving_engine_are_steps(texts: tuple[str, ...]) -> None:
+    """Prefill and decode alike; layers that repeat in them are none, nor a longer range around."""
+    work = _loop(30)
+    ends = [0, 1000 * US, 2000 * US, 3000 * US]
+    ranges = [Range(text, pair) for text, pair in zip(texts, pairwise(ends), strict=True)]
+    net = capture(work, ranges=[Range("ProfilerStep#1", (0, 3000 * US)), *ranges])
+    found = find_steps(parse(net), net)
+    assert (len(found), found.kind, found.guessed) == (3, "ranges", False)
+    assert found.texts == texts
+    assert sorted({*found.of_row.tolist()}) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[pl][profile]run_training_batch", "training_step", "train_iter"),
+        "DeepSpeedEngine.train_batch",
+    ],
+)
+def test_ranges_of_training_frameworks_are_steps(text: str) -> None:
+    """Lightning's, Hugging Face's and DeepSpeed's have no number."""
+    ranges = [Range(text, (at * 1000 * US, (at + 1) * 1000 * US)) for at in range(3)]
+    net = capture(_loop(30), ranges=ranges)
+    assert len(find_steps(parse(net), net)) == 3
+
+
+def test_a_step_of_vllm_lasts_until_its_next_model_run() -> None:
+    """Its ranges are around parts of the step."""
+    parts = [("preprocess", 0), ("forward", 100), ("sample", 700)]
+    ranges = [
+        Range(f"gpu_model_runner: {name}", ((at + 1000 * n) * US, (at + 90 + 1000 * n) * US))
+        for n in range(3)
+        for name, at in parts
+    ]
+    net = capture(_loop(29), ranges=ranges)
+    found = find_steps(parse(net), net)
+    assert found.origin == 'ranges "gpu_model_runner: preprocess"'
+    assert found.start_ns.tolist() == [0, 1000 * US, 2000 * US]
+
+
+@pytest.mark.parametrize("bookkeeping", [True, False])
+def test_vllm_once_called_the_parts_of_a_step_by_plain_words(*, bookkeeping: bool) -> None:
+    """Only where the one is among them that nobody else uses."""
+    parts = [("Preprocess", 0), ("Forward", 100), ("Bookkeep" if bookkeeping else "Sample", 700)]
+    ranges = [
+        Range(name, ((at + 1000 * n) * US, (at + 90 + 1000 * n) * US))
+        for n in range(3)
+        for name, at in parts
+    ]
+    net = capture(_loop(29), ranges=ranges)
+    found = find_steps(parse(net), net)
+    assert (found.origin == 'ranges "Preprocess"') == bookkeeping
+    assert (found.start_ns.tolist() == [0, 1000 * US, 2000 * US]) == bookkeeping
+
+
+def test_what_repeats_within_one_graph_launch_is_no_step() -> None:
+    """These are layers: the host launched them at one instant."""
+    work = [replace(w, call=(0, 2 * US), api="cudaGraphLaunch") for w in _loop(8)]
+    net = capture(work)
+    assert not len(find_steps(parse(net), net))
+
+
+@pytest.mark.parametrize("name", ["sglang-decode", "vllm-piecewise"])
+def test_real_serving_engines_have_one_step(captures: Path, name: str) -> None:
+    """In captures of one execution each, of 36 and of 24 layers."""
+    found = load(str(captures / f"kineto-mi300x-{name}-graph" / "replay.pt.trace.json.gz"))
+    assert len(find_steps(found.table.records, found.capture)) == 1

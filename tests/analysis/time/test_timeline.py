@@ -1,0 +1,274 @@
+"""Busy, idle, overlap: lengths of time that agree with counting nanoseconds."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.analysis.advice import advise
+from pyprof.analysis.time.timeline import (
+    COMMUNICATION,
+    COMPUTE,
+    COPY,
+    DeviceTime,
+    sorts,
+    streams,
+    timeline,
+)
+from pyprof.parse import parse
+from pyprof.prof.columns.explained_columns import idle_before
+from pyprof.prof.table import Table
+from pyprof.readers import read
+from pyprof.records.records import Records
+from pyprof.schema import CPU
+from tests.analysis.captures import ADD, GEMM, NCCL, Api, Work, capture, copy, records
+
+_LAST = 60
+_WORK = st.lists(
+    st.builds(
+        lambda start, length, name, stream, lead: (
+            copy((start, start + length), (max(start - lead, 0), max(start - lead, 0) + 3))
+            if name == "copy"
+            else Work((start, start + length), (max(start - lead, 0), max(start - lead, 0) + 3),
+                      name, stream=stream)
+        ),
+        st.integers(0, _LAST), st.integers(1, 12), st.sampled_from([GEMM, ADD, NCCL, "copy"]),
+        st.integers(1, 3), st.integers(0, 9),
+    ),
+    min_size=1,
+    max_size=10,
+)  # fmt: skip
+
+
+_KEY = st.tuples(*[st.none() | st.integers(0, 300)] * 3)
+
+
+@given(st.lists(_KEY, max_size=20))
+def test_streams_come_in_order_each_with_its_rows(
+    keys: list[tuple[int | None, int | None, int | None]],
+) -> None:
+    """By process, device and number, unknown ones first; as sorting them one by one says."""
+    columns = zip(*keys, strict=True) if keys else ((), (), ())
+    names = ("pid", "device", "stream")
+    held = {name: pa.array(values, pa.int64()) for name, values in zip(names, columns, strict=True)}
+    found = streams(Records(len(keys), held))
+    expected = sorted(set(keys), key=lambda key: [-1 if part is None else part for part in key])
+    assert [(each.pid, each.device, each.stream) for each in found] == expected
+    for each, key in zip(found, expected, strict=True):
+        assert each.rows.tolist() == [row for row, other in enumerate(keys) if other == key]
+
+
+def _only(work: list[Work]) -> DeviceTime:
+    found = timeline(records(capture(work)))
+    assert found is not None
+    (device,) = found.devices
+    return device
+
+
+def _instants(work: list[Work], sort: int) -> set[int]:
+    chosen = {COPY: "[CUDA", COMMUNICATION: "nccl"}.get(sort)
+    rest = ("[CUDA", "nccl")
+    return {
+        instant
+        for w in work
+        if (w.name.startswith(chosen) if chosen else not w.name.startswith(rest))
+        for instant in range(*w.at)
+    }
+
+
+@given(_WORK)
+def test_lengths_agree_with_counted_nanoseconds(work: list[Work]) -> None:
+    """Busy time, each sort of work, what is exposed and what overlaps, by brute force."""
+    device = _only(work)
+    compute, comm, moved = (_instants(work, sort) for sort in (COMPUTE, COMMUNICATION, COPY))
+    assert device.busy_ns == len(compute | comm | moved)
+    assert device.compute.total == len(compute)
+    assert device.exposed_communication_ns == len(comm - compute)
+    assert device.exposed_copy_ns == len(moved - comm - compute)
+    twice = (compute & comm) | (compute & moved) | (comm & moved)
+    assert device.overlap_ns == len(twice)
+
+
+@given(_WORK)
+def test_busy_and_idle_time_are_the_span(work: list[Work]) -> None:
+    """Nothing is lost: busy + idle = span, causes = idle, parts of busy time = busy time."""
+    device = _only(work)
+    assert device.busy_ns + device.idle_ns == device.span_ns
+    assert sum(cause.total for cause in device.idle.values()) == device.idle_ns
+    parts = device.compute.total + device.exposed_communication_ns + device.exposed_copy_ns
+    assert parts == device.busy_ns
+
+
+@given(st.lists(_WORK, min_size=2, max_size=3))
+def test_the_pause_between_two_windows_is_no_idle_time(parts: list[list[Work]]) -> None:
+    """Each window lasts from its first instant of work to its last, whatever the capture tells."""
+    windows = [[_moved(w, 1000 * place) for w in part] for place, part in enumerate(parts)]
+    stops = [Api("cudaProfilerStop", (at + 78, at + 80)) for at in range(0, 2000, 1000)]
+    again = [Api("cudaProfilerStart_v4000", (at - 10, at - 8)) for at in range(1000, 3000, 1000)]
+    both = capture([work for part in windows for work in part], [*stops, *again])
+    found = records(both)
+    busy = [{instant for work in part for instant in range(*work.at)} for part in windows]
+    span = sum(max(part) + 1 - min(part) for part in busy)
+    for host in (both, None):
+        when = timeline(found, host)
+        assert when is not None
+        (device,) = when.devices
+        assert (device.busy_ns, device.span_ns) == (sum(map(len, busy)), span)
+        assert device.end_ns - device.start_ns == device.span_ns + device.paused.total
+        assert device.busy_ns + device.idle_ns == device.span_ns
+        assert sum(cause.total for cause in device.idle.values()) == device.idle_ns
+        assert (device.windows, len(device.paused)) == (len(parts), len(parts) - 1)
+    gaps = idle_before(found)
+    assert (sum(gaps.drop_null().to_pylist()), gaps.null_count) == (device.idle_ns, len(parts))
+
+
+def _moved(work: Work, by: int) -> Work:
+    begin, end = work.call or (0, 0)
+    return replace(work, at=(work.at[0] + by, work.at[1] + by), call=(begin + by, end + by))
+
+
+def test_work_that_ran_on_leaves_no_pause() -> None:
+    """Launched before the stop at 50, it ends after the start at 100."""
+    work = [Work((10, 110), (5, 8)), Work((130, 140), (105, 108))]
+    net = capture(work, [Api("cudaProfilerStop", (40, 50)), Api("cudaProfilerStart", (100, 101))])
+    found = timeline(records(net))
+    assert found is not None
+    (device,) = found.devices
+    assert (device.windows, device.span_ns, device.idle_ns) == (2, 110, 0)
+
+
+def test_each_device_of_each_process_has_its_own_time() -> None:
+    """Ranks that both call their GPU 0 are told apart."""
+    found = timeline(
+        records(capture([Work((0, 10)), Work((5, 30), pid=2), Work((90, 95), pid=2)], pids=2))
+    )
+    assert found is not None
+    assert [(d.pid, d.device, d.span_ns, d.busy_ns) for d in found.devices] == [
+        (1, 0, 10, 10),
+        (2, 0, 90, 30),
+    ]
+
+
+def test_the_span_of_chosen_rows_begins_where_earlier_work_ended() -> None:
+    """Waiting for the first row of a step belongs to that step."""
+    rows = np.array([False, True, True])
+    found = timeline(records(capture([Work((0, 10)), Work((50, 60)), Work((70, 80))])), rows=rows)
+    assert found is not None
+    assert (found.devices[0].start_ns, found.devices[0].span_ns, found.devices[0].busy_ns) == (
+        10,
+        70,
+        20,
+    )
+
+
+def test_blocking_launches_are_recognised() -> None:
+    """Where nearly every kernel ends inside its launching call, launches blocked."""
+    blocked = [Work((10 * n + 2, 10 * n + 6), (10 * n, 10 * n + 8)) for n in range(20)]
+    free = [Work((10 * n + 2, 10 * n + 6), (10 * n, 10 * n + 3)) for n in range(20)]
+    for work, expected in ((blocked, True), (free, False)):
+        found = timeline(records(capture(work)))
+        assert found is not None
+        assert found.blocking is expected
+
+
+def test_records_without_times_have_no_timeline() -> None:
+    """The original's files hold durations alone."""
+    whole = records(capture([Work((0, 10))]))
+    columns = {name: column for name, column in whole.columns.items() if name != "start"}
+    assert timeline(Records(whole.rows, columns)) is None
+
+
+def test_two_real_ranks_agree_with_brute_force(captures: Path) -> None:
+    """On two H100s: time of each sort and of overlaps, from a walk over all instants of change."""
+    net = read(captures / "nsys2026.2-h100x2-fsdp" / "net.sqlite")
+    whole = parse(net)
+    found = timeline(whole, net)
+    assert found is not None
+    assert len(found.devices) == 2
+    for device in found.devices:
+        mine = whole.numpy("device") == device.device
+        expected = _walk(whole, mine)
+        assert {
+            "busy": device.busy_ns,
+            "compute": device.compute.total,
+            "communication": device.communication.total,
+            "copy": device.copy.total,
+            "exposed communication": device.exposed_communication_ns,
+            "exposed copies": device.exposed_copy_ns,
+            "overlap": device.overlap_ns,
+        } == expected
+        assert expected["communication"] > 8_000_000
+
+
+def _walk(whole: Records, mine: np.ndarray) -> dict[str, int]:
+    """Walk over all starts and ends, counting what runs between one and the next."""
+    sort = sorts(whole)
+    events = sorted(
+        [(int(whole.numpy("start")[row]), 1, int(sort[row])) for row in np.flatnonzero(mine)]
+        + [(int(whole.numpy("end")[row]), -1, int(sort[row])) for row in np.flatnonzero(mine)]
+    )
+    names = {COMPUTE: "compute", COMMUNICATION: "communication", COPY: "copy"}
+    total = dict.fromkeys(
+        ["busy", *names.values(), "exposed communication", "exposed copies", "overlap"], 0
+    )
+    running, before = [0, 0, 0], events[0][0]
+    for instant, step, which in events:
+        length, now = instant - before, [place for place in range(3) if running[place]]
+        total["busy"] += length if now else 0
+        for place in now:
+            total[names[place]] += length
+        alone = COMMUNICATION in now and COMPUTE not in now
+        total["exposed communication"] += length if alone else 0
+        total["exposed copies"] += length if now == [COPY] else 0
+        total["overlap"] += length if len(now) > 1 else 0
+        running[which] += step
+        before = instant
+    return total
+
+
+@pytest.mark.parametrize("folder", ["nsys2024.2-a100-pyprof-markers", "nsys2024.6-a100-cudagraph"])
+def test_idle_causes_of_real_captures_add_up(folder: str, captures: Path) -> None:
+    """Every instant of idle time has one cause."""
+    net = read(captures / folder / "net.sqlite")
+    found = timeline(parse(net), net)
+    assert found is not None
+    for device in found.devices:
+        assert sum(cause.total for cause in device.idle.values()) == device.idle_ns
+
+
+def test_a_real_trace_agrees_with_another_tool(captures: Path) -> None:
+    """TraceLens's own figures for a torch.profiler trace, to 2 ns: busy, idle, copies."""
+    folder = captures / "kineto-h100-vit-inference"
+    net = read(folder / "trace.json.gz")
+    found = timeline(parse(net), net)
+    assert found is not None
+    (device,) = found.devices
+    text = (folder / "tracelens_gpu_timeline.csv").read_text()
+    theirs = {line.split(",")[0]: float(line.split(",")[1]) for line in text.splitlines()[1:]}
+    ours = {
+        "computation_time": device.compute.total,
+        "exposed_comm_time": device.exposed_communication_ns,
+        "exposed_memcpy_time": device.exposed_copy_ns,
+        "busy_time": device.busy_ns,
+        "idle_time": device.idle_ns,
+        "total_time": device.span_ns,
+        "total_comm_time": device.communication.total,
+        "total_memcpy_time": device.copy.total,
+    }
+    assert {key: ns / 1e6 for key, ns in ours.items()} == pytest.approx(theirs, abs=2e-6)
+
+
+def test_ops_timed_on_the_cpu_are_no_gpu() -> None:
+    """A capture without a GPU has busy time, no blocking launches, and advice of a CPU alone."""
+    work = [Work((n * 100, n * 100 + 50), (n * 100, n * 100 + 50), "aten::mm", CPU, grid=None)
+            for n in range(9)]  # fmt: skip
+    net = capture(work)
+    whole = Table(parse(net))
+    found = timeline(whole.records, net)
+    assert found is not None
+    assert (found.devices[0].on_cpu, found.devices[0].busy_ns, found.blocking) == (True, 450, False)
+    assert [entry.rule for entry in advise(whole, found, net)] == ["short_ops"]

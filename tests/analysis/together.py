@@ -1,0 +1,169 @@
+"""Captures under each other as if one had held all their rows: what sums of each must equal."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.inputs.source import Source
+from pyprof.prof.table import Table
+from pyprof.records.records import Coded, Column, Records, concat_coded
+from pyprof.schema import Capture
+
+_NUMBERED = ("opId", "callIds")
+"""Columns whose numbers mean something within one capture only."""
+
+
+def together(sources: Sequence[Source]) -> Source:
+    """Make several files one source, their rows under each other.
+
+    Each keeps its own clock: what is compared in time belongs to one process. Where one of them
+    holds no API calls, none count.
+    """
+    if len(sources) == 1:
+        return sources[0]
+    parts = [source.table.source for source in sources]
+    numbers = process_numbers([_processes(source) for source in sources])
+    captures = [source.capture for source in sources if source.capture is not None]
+    whole = len(captures) == len(sources)
+    return Source(
+        Table(join(parts, numbers), sources[0].table.override),
+        _joined(captures, numbers) if whole else None,
+    )
+
+
+def _processes(source: Source) -> list[int]:
+    found = {*pids(source.table.source)}
+    if source.capture is not None:
+        found.update(source.capture.threads.column("pid").drop_null().to_pylist())
+    return sorted(found)
+
+
+def _joined(captures: Sequence[Capture], numbers: Sequence[Mapping[int, int]]) -> Capture:
+    threads, ranges, calls = [], [], []
+    first = 0
+    for capture, number in zip(captures, numbers, strict=True):
+        pid = [number.get(pid, pid) for pid in capture.threads.column("pid").to_pylist()]
+        threads.append(_with(capture.threads, "pid", pa.array(pid, pa.int64())))
+        ranges.append(_after(_after(capture.ranges, "thread", first), "forward_thread", first))
+        calls.append(_after(capture.calls, "thread", first))
+        first += capture.threads.num_rows
+    return schema.Capture(
+        captures[0].tool,
+        captures[0].version,
+        activities=schema.ACTIVITIES.empty_table(),
+        calls=pa.concat_tables(calls).unify_dictionaries(),
+        ranges=pa.concat_tables(ranges),
+        threads=pa.concat_tables(threads),
+        devices=pa.concat_tables([capture.devices for capture in captures]),
+    )
+
+
+def _after(table: pa.Table, name: str, first: int) -> pa.Table:
+    moved = pc.add(table.column(name), pa.scalar(first, pa.int32()))
+    return _with(table, name, moved)
+
+
+def _with(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, column)
+
+
+def process_numbers(pids: Sequence[Sequence[int]]) -> list[dict[int, int]]:
+    """Give the processes of each capture numbers that no other capture's have.
+
+    Hosts number their processes alike; a number that is free stays as it is.
+    """
+    taken: set[int] = set()
+    found = []
+    for theirs in pids:
+        numbers = {}
+        for pid in theirs:
+            number = pid
+            while number in taken:
+                number += _APART
+            numbers[pid] = number
+        taken.update(numbers.values())
+        found.append(numbers)
+    return found
+
+
+_APART = 1 << 32
+"""More than any process number is."""
+
+
+def recorded(pid: pa.Array) -> pa.Array:
+    return pc.bit_wise_and(pid, _APART - 1)
+
+
+def pids(records: Records) -> list[int]:
+    return [int(pid) for pid in np.unique(records.numpy("pid")) if pid >= 0]
+
+
+def join(parts: Sequence[Records], numbers: Sequence[dict[int, int]] | None = None) -> Records:
+    """Put records under each other as if one capture had held them all.
+
+    `numbers` are those of `process_numbers`, where something else is to share them.
+    """
+    if len(parts) == 1 and numbers is None:
+        return parts[0]
+    renumbered = numbers or process_numbers([pids(part) for part in parts])
+    columns = {
+        name: _under_each_other(name, parts)
+        for name in schema.PARQUET.names
+        if _known(name, [name in part.columns for part in parts])
+    }
+    columns |= _numbered_on(parts, [name for name in _NUMBERED if name in columns])
+    if "pid" in columns:
+        columns["pid"] = pa.concat_arrays(
+            [_renumbered(part, new) for part, new in zip(parts, renumbered, strict=True)]
+        )
+    devices = pa.concat_tables([part.devices for part in parts])
+    warnings = dict.fromkeys(text for part in parts for text in part.warnings)
+    return Records(sum(part.rows for part in parts), columns, devices, tuple(warnings))
+
+
+def _known(name: str, there: Sequence[bool]) -> bool:
+    return any(there) if name in schema.RECORD.names else all(there)
+
+
+def _under_each_other(name: str, parts: Sequence[Records]) -> Column:
+    if any(isinstance(part.columns.get(name), Coded) for part in parts):
+        return concat_coded([part.coded(name) for part in parts])
+    return pa.chunked_array([part.arrow(name) for part in parts])
+
+
+def _numbered_on(parts: Sequence[Records], names: Sequence[str]) -> dict[str, Column]:
+    """Let each capture's numbers begin after those of the one before."""
+    chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
+    first = 0
+    for part in parts:
+        moved = {name: _plus(part.arrow(name), first) for name in names}
+        for name, array in moved.items():
+            chunks[name].append(array)
+        highest = [pc.max(_flat(array)).as_py() for array in moved.values()]
+        first = max([first, *(number + 1 for number in highest if number is not None)])
+    return {name: pa.chunked_array(arrays) for name, arrays in chunks.items()}
+
+
+def _plus(array: pa.Array, first: int) -> pa.Array:
+    if not pa.types.is_list(array.type):
+        return pc.add(array, first)
+    return pa.ListArray.from_arrays(
+        array.offsets, pc.add(array.values, first), mask=array.is_null()
+    )
+
+
+def _flat(array: pa.Array) -> pa.Array:
+    return array.flatten() if pa.types.is_list(array.type) else array
+
+
+def _renumbered(part: Records, new: dict[int, int]) -> pa.Array:
+    pid = part.numpy("pid")
+    if all(pid == number for pid, number in new.items()):
+        return part.arrow("pid")
+    old = np.array(sorted(new))
+    number = np.array([new[pid] for pid in sorted(new)])
+    found = number[np.clip(np.searchsorted(old, pid), 0, len(old) - 1)]
+    return pa.array(np.where(pid >= 0, found, -1), mask=pid < 0)

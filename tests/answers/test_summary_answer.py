@@ -1,0 +1,159 @@
+"""`pyprof summary --json`: what the table says, for programs."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from tests.analysis.captured import HOSTILE, capture, op
+from tests.answers.checked import ask, checked
+from tests.builders import Range, Work, nsys_db
+from tests.capture_files.ncu import METRICS, Profiled, ncu_csv
+from tests.commands import run
+from tests.memory import built
+
+
+def _few_blocks(path: Path) -> Path:
+    """Write a capture of which one kernel has fewer blocks than the GPU has SMs."""
+    work = [
+        Work("relu_kernel", (1000 * n, 1000 * n + 900), (1000 * n - 90, 1000 * n - 80),
+             grid=(1, 1, 1), block=(256, 1, 1))
+        for n in range(1, 4)
+    ]  # fmt: skip
+    work[1] = Work("long_kernel", (2000, 62_000), (1910, 1920), grid=(1, 1, 1), block=(256, 1, 1))
+    return nsys_db(path, work, [Range(op("relu", 4), (900, 3000))])
+
+
+def test_times_add_up(tmp_path: Path) -> None:
+    """Every row's time is in one op, one line, one part, one family, and in the root layer."""
+    answer = ask("summary", capture(tmp_path / "a.sqlite", steps=3))
+    total_ns = answer["known_cost"]["total_ns"]
+    assert total_ns == 3 * 750
+    assert sum(op["time_ns"] for op in answer["ops"]) == total_ns
+    assert sum(line["time_ns"] for line in answer["lines"]) == total_ns
+    assert sum(part["time_ns"] for part in answer["parts"]) == total_ns
+    assert sum(answer["families_ns"].values()) == total_ns
+    assert answer["layers"][0]["path"] == []
+    assert answer["layers"][0]["time_ns"] == total_ns
+    assert sum(layer["own_ns"] for layer in answer["layers"]) == total_ns
+    (device,) = answer["devices"]
+    assert device["busy_ns"] + device["idle_ns"] == device["span_ns"]
+    assert sum(device["idle_by_cause_ns"].values()) == device["idle_ns"]
+
+
+def test_layers_have_their_paths(tmp_path: Path) -> None:
+    """Names from the root; --depth leaves out what is deeper."""
+    a = capture(tmp_path / "a.sqlite")
+    paths = [layer["path"] for layer in ask("summary", a)["layers"]]
+    assert ["net", "first"] in paths
+    assert ["net", "second"] in paths
+    shallow = [layer["path"] for layer in ask("summary", a, "--depth", "1")["layers"]]
+    assert shallow == [path for path in paths if len(path) < 2]
+
+
+def test_the_highest_peak_of_memory(tmp_path: Path) -> None:
+    """What `pyprof memory` says of it; null where none was recorded."""
+    net = capture(tmp_path / "net.sqlite")
+    assert ask("summary", net)["memory"] is None
+    device = built.training(5, leak=1000)
+    snapshot = built.write(tmp_path / "net.memory.pickle", device, built.Device(number=1))
+    peak, highest = ask("summary", net)["memory"], ask("memory", snapshot)["devices"][0]
+    for name in ("device", "rank", "peak_bytes", "peak_time_ns", "peak_reserved_bytes"):
+        assert peak[name] == highest[name]
+    assert sum(peak["categories_bytes"].values()) == peak["peak_bytes"]
+    assert sum(peak["lines_bytes"].values()) == peak["peak_bytes"]
+    assert peak["growing_line"] == "/home/user/train.py:11"
+    assert peak["growth_bytes_per_step"] == 1000
+    assert len(ask("summary", net, "--top", "1")["memory"]["lines_bytes"]) == 1
+
+
+def test_what_is_unknown_says_why(tmp_path: Path) -> None:
+    """Without steps nothing is said of a step; an op of unknown cost has its reason."""
+    answer = ask("summary", capture(tmp_path / "a.sqlite"))
+    assert answer["steps"]["count"] == 0
+    assert answer["steps"]["mean_ns"] is None
+    (nobody,) = [op for op in answer["ops"] if op["op"] is None and op["kernel"] in HOSTILE]
+    assert nobody["step_ns"] is None
+    assert (nobody["flops_per_s"], nobody["why"]) == (None, "no marker")
+    (relu,) = [op for op in answer["ops"] if op["op"] == "relu"]
+    assert relu["why"] is None
+    assert relu["flops_per_s"] > 0
+
+
+def test_steps_are_numbered(tmp_path: Path) -> None:
+    """All of them, and which the means are of."""
+    a = capture(tmp_path / "a.sqlite", steps=4)
+    steps = ask("summary", a, "--steps", "1:3")["steps"]
+    assert (steps["count"], steps["first"], steps["last"]) == (4, 1, 2)
+    assert len(steps["duration_ns"]) == 4
+
+
+def test_top_leaves_out(tmp_path: Path) -> None:
+    """As many ops and lines are listed, and how many more there are is said."""
+    a = capture(tmp_path / "a.sqlite")
+    every, few = ask("summary", a), ask("summary", a, "--top", "1")
+    for name in ("ops", "lines"):
+        assert few[name] == every[name][:1]
+        assert few[f"{name}_left_out"] == len(every[name]) - 1
+
+
+def test_advice_leads_to_rows(tmp_path: Path) -> None:
+    """`row_ids` are `idx` of prof, the row of most time first; in a set they run on."""
+    a, b = (_few_blocks(tmp_path / f"net.rank{n}.sqlite") for n in (0, 1))
+    for files in ([a], [a, b]):
+        answer = ask("summary", *files)
+        (few,) = [entry for entry in answer["advice"] if entry["rule"] == "low_occupancy"]
+        (evidence,) = few["evidence"]
+        text = run("prof", *files, "--csv", "-q", "-c", "idx,kernel").stdout
+        kernels = {int(row["Idx"]): row["Kernel"] for row in csv.DictReader(io.StringIO(text))}
+        assert [kernels[idx] for idx in evidence["row_ids"]] == ["long_kernel"] * len(files)
+        assert evidence["count"] == len(files)
+
+
+def test_a_file_holds_the_same(tmp_path: Path) -> None:
+    """`-o x.json` is --json; what goes to a file of another kind is refused."""
+    a = capture(tmp_path / "a.sqlite")
+    assert run("summary", a, "-o", tmp_path / "x.json").code == 0
+    assert checked((tmp_path / "x.json").read_bytes()) == ask("summary", a)
+    assert run("summary", a, "--json", "-o", tmp_path / "x.csv").code == 2
+
+
+def test_errors_leave_stdout_empty(tmp_path: Path) -> None:
+    """One line on stderr, exit code 1, as without --json."""
+    (tmp_path / "none.sqlite").write_bytes(b"none")
+    done = run("summary", tmp_path / "none.sqlite", "--json")
+    assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+
+
+@pytest.mark.slow
+def test_real_captures(captures: Path) -> None:
+    """With a serving engine's phases, and with two ranks in one file."""
+    served = ask("summary", captures / "kineto-mi300x-sglang-decode-graph", "-q")
+    assert served["serving"][0]["phase"] == "decode"
+    two = ask("summary", captures / "nsys2026.2-h100x2-fsdp", "-q")
+    assert len(two["devices"]) == 2
+
+
+def test_what_the_host_spent_is_that_of_the_table(tmp_path: Path) -> None:
+    """Op by op; of parsed records nobody knows."""
+    path = capture(tmp_path / "a.sqlite", steps=3)
+    names = ("op", "cpu_calls", "cpu_self", "cpu_total")
+    table = csv.reader(
+        io.StringIO(run("prof", "--by", "op", "-c", ",".join(names), "--csv", path).stdout)
+    )
+    rows = {tuple(row) for row in [*table][1:] if row[1]}
+    answer = ask("summary", path)
+    keys = ("calls", "self_ns", "total_ns")
+    assert {(each["op"], *(str(each[key]) for key in keys)) for each in answer["host_ops"]} == rows
+    assert run("parse", path, "-o", tmp_path / "a.dict").code == 0
+    assert ask("summary", tmp_path / "a.dict")["host_ops"] is None
+
+
+def test_what_counters_measured(tmp_path: Path) -> None:
+    """Sums and means of what they tell; null without counters."""
+    counted = ask("summary", ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=METRICS)]))["measured"]
+    assert (counted["kernel_count"], [*counted["sources_ns"]]) == (1, ["ncu"])
+    assert counted["dram_bytes"] > 0
+    assert counted["clock_hz"] > 1e8
+    assert ask("summary", capture(tmp_path / "a.sqlite"))["measured"] is None

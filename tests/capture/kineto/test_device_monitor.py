@@ -1,0 +1,146 @@
+"""Power and clocks beside a trace of torch.profiler, by a stand-in for the driver's library."""
+
+import ctypes
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pyprof.capture.kineto import device_monitor, torch_profiler
+from pyprof.capture.kineto.device_monitor import DeviceMonitor, Nvml, Reading
+from pyprof.capture.request import Request
+from pyprof.capture.script import Target
+from pyprof.readers import read
+
+
+class _Device:
+    def read(self) -> Sequence[Reading]:
+        return [Reading(321.5, 1395, None, 0x20)]
+
+
+SCRIPT = "import torch\nfor _ in range(3):\n    torch.ones(64, 64) @ torch.ones(64, 64)\n"
+
+
+def _captured(folder: Path) -> Path:
+    script = folder / "train.py"
+    script.write_text(SCRIPT)
+    outcome = torch_profiler.run(Request(Target(str(script)), str(folder / "net"), metrics=True))
+    assert outcome.path is not None
+    return folder / outcome.path.name
+
+
+def test_readings_are_counters_of_the_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the trace's own clock, within what was recorded; what is not known is not there."""
+    monkeypatch.setattr(device_monitor, "nvml", _Device)
+    capture = read(_captured(tmp_path))
+    samples = capture.samples.to_pylist()
+    assert {row["metric"] for row in samples} == {"power_w", "clock_hz", "clock_reasons"}
+    assert {row["value"] for row in samples} == {321.5, 1.395e9, 0x20}
+    starts = capture.ranges.column("start").to_pylist()
+    assert min(starts) - 1e9 < samples[0]["time"] < max(starts) + 1e9
+
+
+def test_without_the_library_the_rest_is_captured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line says what is missing."""
+
+    def missing() -> None:
+        raise OSError("the driver's library NVML was not found")
+
+    monkeypatch.setattr(device_monitor, "nvml", missing)
+    trace = json.loads(gzip.decompress(_captured(tmp_path).read_bytes()))
+    assert not [event for event in trace["traceEvents"] if event.get("ph") == "C"]
+    assert "no power or clocks are sampled: the driver's library" in capsys.readouterr().err
+
+
+class _Library:
+    """NVML with one device, 5, that does not tell its temperature."""
+
+    def __init__(self, fails: int = 0) -> None:
+        self._fails = fails
+
+    def nvmlInit_v2(self) -> int:  # noqa: N802 - NVML's name
+        return self._fails
+
+    def nvmlDeviceGetHandleByIndex_v2(self, number: int, handle: Any) -> int:  # noqa: ANN401, N802 - as above
+        handle._obj.value = number
+        return int(number != 5)
+
+    def nvmlDeviceGetPowerUsage(self, handle: ctypes.c_void_p, value: Any) -> int:  # noqa: ANN401, N802 - as above
+        value._obj.value = 250_500 if handle.value == 5 else 0
+        return 0
+
+    def nvmlDeviceGetClockInfo(self, handle: object, kind: int, value: Any) -> int:  # noqa: ANN401, N802 - as above
+        del handle
+        value._obj.value = {1: 1410}[kind]
+        return 0
+
+    def nvmlDeviceGetTemperature(self, *_: object) -> int:  # noqa: N802 - as above
+        return 3
+
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, handle: object, value: Any) -> int:  # noqa: ANN401, N802 - as above
+        del handle
+        value._obj.value = 4
+        return 0
+
+
+def test_the_drivers_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Milliwatts become watts; what fails is not known."""
+    monkeypatch.setattr(device_monitor, "_library", _Library)
+    assert Nvml([5]).read() == [Reading(250.5, 1410, None, 4)]
+    with pytest.raises(OSError, match="no device 4"):
+        Nvml([4])
+    monkeypatch.setattr(device_monitor, "_library", lambda: _Library(fails=9))
+    with pytest.raises(OSError, match="initialised"):
+        Nvml([5])
+
+
+def test_it_reads_at_both_ends() -> None:
+    """However short a recording is, it has two readings; stopping twice does no harm."""
+    monitor = DeviceMonitor(_Device(), interval_s=60)
+    monitor.start()
+    monitor.start()
+    monitor.stop()
+    monitor.stop()
+    events = json.loads(b"[0" + monitor.events(b'"baseTimeNanoseconds": 1000,') + b"]")[1:]
+    assert len([event for event in events if event["name"] == "Power (W)"]) == 2
+    assert all(event["pid"] == 0 for event in events)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("MIG"), AttributeError("nvmlInit_v2"), KeyError(0)])
+def test_whatever_the_driver_says_the_rest_is_captured(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Torch has no number of a part of a GPU, and old drivers lack functions."""
+
+    def refuses() -> None:
+        raise error
+
+    monkeypatch.setattr(device_monitor, "nvml", refuses)
+    assert read(_captured(tmp_path)).samples.num_rows == 0
+    assert "no power or clocks are sampled" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_device_that_goes_away_ends_the_readings_alone() -> None:
+    """What was read before stays."""
+
+    class Gone:
+        readings = iter([[Reading(100, None, None)]])
+
+        def read(self) -> Sequence[Reading]:
+            return next(self.readings)
+
+    monitor = DeviceMonitor(Gone(), interval_s=0)
+    monitor.start()
+    monitor.stop()
+    assert monitor.events(b"").count(b"Power") == 1

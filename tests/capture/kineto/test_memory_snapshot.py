@@ -1,0 +1,202 @@
+"""`pyprof capture --memory`: memory events in the trace, and torch's snapshot beside it."""
+
+import json
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pyprof.capture.kineto import memory_snapshot, torch_profiler
+from pyprof.capture.request import Outcome, Request
+from pyprof.capture.script import Target
+from pyprof.commands.capture import tell
+from pyprof.errors import PyprofError
+from pyprof.memory import read
+from pyprof.overwrite_guard import snapshot_beside
+from tests.commands import run
+from tests.memory import built
+
+TRAIN = """
+import torch
+model = torch.nn.Linear(64, 32)
+optimizer = torch.optim.Adam(model.parameters())
+for step in range(5):
+    optimizer.zero_grad()
+    loss = model(torch.ones(16, 64)).sum()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Callable[..., Outcome]:
+
+    def capture_it(**options: Any) -> Outcome:  # noqa: ANN401 - those of Request
+        script = tmp_path / "train.py"
+        script.write_text(TRAIN)
+        return torch_profiler.run(Request(Target(str(script)), str(tmp_path / "net"), **options))
+
+    return capture_it
+
+
+def test_a_run_on_the_cpu_records_memory(
+    capture: Callable[..., Outcome], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With layers and lines from the markers; steps are the optimizer's."""
+    outcome = capture(memory=True)
+    assert outcome.path is not None
+    (device,) = read.read(outcome.path).devices
+    labels = device.history.labels
+    assert "Linear" in labels["layer"].names
+    assert {name.rpartition("/")[2] for name in labels["line"].names} >= {"train.py:7"}
+    assert device.steps[0] == "Optimizer.step"
+    assert len(device.steps[1]) == 5
+    assert device.notes == ()
+    assert not snapshot_beside(outcome.path).exists()  # of GPUs only
+    assert "Linear" in run("memory", outcome.path).stdout
+    tell(outcome)
+    assert f"next: pyprof memory {outcome.path}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("key", ["op", "line", "layer"])
+def test_groups_of_rows_have_the_memory_of_the_same_name(
+    capture: Callable[..., Outcome], key: str
+) -> None:
+    """In `prof --by`, with allocations and shares that `pyprof memory` gives."""
+    outcome = capture(memory=True)
+    done = run("prof", "--by", key, "-c", f"{key},alloc,peak_share", "--json", str(outcome.path))
+    (device,) = json.loads(run("memory", str(outcome.path), "--json").stdout)["devices"]
+    by_name = {group["name"]: group for group in device["by"][key]}
+    rows = json.loads(done.stdout)["rows"]
+    compared = 0
+    for row in rows:
+        name = row[key].rpartition(":")[2] if key == "layer" and row[key] else row[key]
+        if name in by_name and row["alloc_bytes"] is not None:
+            assert row["alloc_bytes"] == by_name[name]["allocated_bytes"]
+            share = 100 * by_name[name]["bytes"] / device["peak_bytes"]
+            assert row["peak_share_percent"] == pytest.approx(share)
+            compared += row["alloc_bytes"] > 0
+    assert compared > 0
+
+
+def test_memory_is_not_recorded_unasked(capture: Callable[..., Outcome]) -> None:
+    """It costs time and memory of its own."""
+    outcome = capture()
+    assert outcome.path is not None
+    assert outcome.recordings == ()
+    assert "no memory was recorded" in run("memory", outcome.path).stderr
+
+
+class _Gpu:
+    """Stands for torch's allocator of a GPU."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, ranges: bool = True) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self._ranges = ranges
+        monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+        monkeypatch.setattr(torch.cuda, "_lazy_call", lambda call: call())
+        monkeypatch.setattr(torch.cuda.memory, "_record_memory_history", self.record)
+        monkeypatch.setattr(torch.cuda.memory, "_dump_snapshot", self.dump)
+
+    def record(self, **how: object) -> None:
+        if not self._ranges and "global_record_annotations" in how:
+            raise TypeError("unexpected keyword")
+        self.asked.append(how)
+
+    def dump(self, name: str) -> None:
+        Path(name).write_bytes(pickle.dumps(built.snapshot(built.training())))
+
+
+def test_a_snapshot_lies_beside_the_trace(
+    capture: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the GPU; a second run replaces its own, and nobody else's."""
+    gpu = _Gpu(monkeypatch)
+    for _ in range(2):
+        outcome = capture(memory=True)
+    assert outcome.path is not None
+    path = snapshot_beside(outcome.path)
+    assert path.name == "net.memory.pickle"
+    assert read.read(path).devices[0].history.peak > 0
+    assert outcome.recordings == (path,)
+    assert gpu.asked[0]["max_entries"] > 0
+    outcome.path.unlink()
+    with pytest.raises(PyprofError, match="is a capture"):
+        capture(memory=True)
+
+
+def test_a_snapshot_of_an_earlier_run_is_set_aside(
+    capture: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would be taken for that of a run without --memory."""
+    with monkeypatch.context() as with_gpu:
+        _Gpu(with_gpu)
+        outcome = capture(memory=True)
+    assert outcome.path is not None
+    snapshot = snapshot_beside(outcome.path)
+    content = snapshot.read_bytes()
+    os.utime(snapshot, (1, 1))
+    outcome = capture()
+    assert not snapshot.exists()
+    assert snapshot.with_name("net.memory.pickle.old").read_bytes() == content
+    assert any("was of an earlier run" in note for note in outcome.notes)
+    assert "Memory\n" not in run("summary", str(outcome.path)).stdout
+    assert not any("earlier" in note for note in capture().notes)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["net.pt.trace.json.gz", "net.pt.trace.json", "net.json", "net.json.gz", "net.sqlite",
+     "net.nsys-rep"],
+)  # fmt: skip
+def test_a_snapshot_is_found_beside_captures_of_all_sorts(name: str) -> None:
+    """Some are unzipped, or exported under another name."""
+    assert snapshot_beside(Path("x") / name) == Path("x/net.memory.pickle")
+
+
+def test_an_older_torch_records_no_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that knows of no snapshots none at all."""
+    gpu = _Gpu(monkeypatch, ranges=False)
+    memory_snapshot.begin()
+    assert [sorted(how) for how in gpu.asked] == [["max_entries"]]
+    monkeypatch.delattr(torch.cuda.memory, "_record_memory_history")
+    monkeypatch.delattr(torch.cuda.memory, "_dump_snapshot")
+    memory_snapshot.begin()
+    assert memory_snapshot.write(tmp_path / "x.memory.pickle") is None
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_snapshot_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails leaves nothing."""
+    _Gpu(monkeypatch)
+
+    def full(name: str) -> None:
+        Path(name).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(torch.cuda.memory, "_dump_snapshot", full)
+    with pytest.raises(OSError, match="No space left"):
+        memory_snapshot.write(tmp_path / "x.memory.pickle")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_trace_is_kept_if_its_snapshot_cannot_be_written(
+    capture: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _Gpu(monkeypatch)
+
+    def full(_: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(torch.cuda.memory, "_dump_snapshot", full)
+    outcome = capture(memory=True)
+    assert outcome.path is not None
+    assert outcome.path.is_file()
+    assert outcome.code == 0
+    (note,) = [note for note in outcome.notes if "snapshot is lost" in note]
+    assert note.endswith("net.memory.pickle: No space left on device; the memory snapshot is lost")

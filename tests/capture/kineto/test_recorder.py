@@ -1,0 +1,135 @@
+"""The recorder where torch's profiler fails, or an older torch would."""
+
+import re
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pathlib import Path
+
+from pyprof.capture.kineto import recorder as recorders
+from pyprof.capture.kineto import torch_profiler
+from pyprof.capture.kineto.recorder import Recorder
+from pyprof.capture.request import Outcome, Request, StepsToRecord
+from pyprof.capture.script import Target
+from pyprof.readers import kineto
+from tests.texts import texts
+
+RANGE = """
+import pyprof, torch
+torch.ones(2).exp()
+with pyprof.profile():
+    torch.ones(3).tanh()
+print("to the end")
+"""
+STEPS = """
+import pyprof, torch
+for step in range(4):
+    torch.ones(3).tanh()
+    pyprof.step()
+"""
+_COMPLAINT = re.compile(r"disableProfiler|cancel", re.IGNORECASE)
+"""What torch says of a profiler that was prepared and never started; Kineto may say more."""
+
+
+def _captured(folder: Path, script: str, **options: Any) -> Outcome:  # noqa: ANN401 - those of Request
+    path = folder / "train.py"
+    path.write_text(script)
+    return torch_profiler.run(Request(Target(str(path)), str(folder / "net"), **options))
+
+
+def _has_lines(outcome: Outcome) -> bool:
+    assert outcome.path is not None
+    return any("train.py" in text for text in texts(kineto.read(outcome.path).ranges))
+
+
+@pytest.mark.parametrize("step", ["prepare_trace", "start_trace", "stop_trace"])
+def test_a_profiler_that_fails_leaves_the_script_alone(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It runs to its end; that nothing was recorded is said, and why."""
+    theirs = getattr(torch.profiler.profile, step)
+
+    def fails(profiler: object) -> None:
+        if step != "prepare_trace":
+            theirs(profiler)
+        if step == "start_trace":  # nothing of it stays behind
+            torch.profiler.profile.stop_trace(profiler)
+        raise RuntimeError("Python replay stack\nis empty.")
+
+    monkeypatch.setattr(torch.profiler.profile, step, fails)
+    outcome = _captured(tmp_path, RANGE, instrument=False)
+    assert capsys.readouterr().out == "to the end\n"
+    assert outcome.path is None
+    lost = "torch.profiler failed, and what it had recorded is lost: Python replay stack is empty."
+    assert [note for note in outcome.notes if "failed" in note] == [lost]
+
+
+def test_steps_that_end_while_it_warms_up(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The profiler that was prepared stands in no other's way, and nobody hears of it."""
+    for _ in range(2):
+        outcome = _captured(tmp_path, STEPS, steps=StepsToRecord(0, 1, 1, 0))
+        assert outcome.path is not None
+        outcome.path.unlink()
+    assert not _COMPLAINT.search(capfd.readouterr().err)
+
+
+def test_a_scripts_profiler_while_it_warms_up(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It comes first, and records as without pyprof."""
+    script = """
+import pyprof, torch
+pyprof.step()
+with torch.profiler.profile() as theirs:
+    torch.ones(3).tanh()
+print(len([event for event in theirs.events() if event.name == "aten::tanh"]))
+pyprof.step()
+torch.ones(3).sin()
+"""
+    outcome = _captured(tmp_path, script, steps=StepsToRecord(1, 1, 1))
+    out, err = capfd.readouterr()
+    assert out == "1\n"
+    assert not _COMPLAINT.search(err)
+    assert outcome.path is not None
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "lines"),
+    [
+        (STEPS, {}, False),
+        (STEPS, {"whole": True}, True),
+        (STEPS, {"steps": StepsToRecord(0, 1, 1)}, True),
+        (RANGE, {}, True),
+    ],
+    ids=["provisional", "whole", "steps", "range"],
+)
+def test_stacks_of_older_torch(
+    script: str, options: dict[str, Any], lines: bool,  # noqa: FBT001
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """A recording that a range may end has none there, and a note says so where it was kept."""
+    monkeypatch.setattr(recorders, "STACKS_FROM_ANYWHERE", False)
+    outcome = _captured(tmp_path, script, instrument=False, **options)
+    assert _has_lines(outcome) is lines
+    assert any("no source lines" in note for note in outcome.notes) is not lines
+
+
+def test_a_profiler_of_older_torch_after_anothers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls that the other saw begin may end in what is recorded then: it has no stacks."""
+    monkeypatch.setattr(recorders, "STACKS_FROM_ANYWHERE", False)
+    recorder = Recorder(stacks=True, rank=lambda: None)
+    recorder.start()
+    recorder.give_way()
+    recorder.go_on()
+    torch.ones(3).tanh()
+    recorder.stop()
+    assert recorder.lacks_stacks
+    assert recorder.windows == 2
+    assert recorder.write(tmp_path / "net.pt.trace.json.gz")

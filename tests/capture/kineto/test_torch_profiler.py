@@ -1,0 +1,812 @@
+"""Captures by torch.profiler in the script's own process, on the CPU."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pyprof import instrument, marker
+from pyprof.analysis.time.timeline import timeline
+from pyprof.capture.kineto import memory_guard, recorder, torch_profiler
+from pyprof.capture.kineto.recorder import ALL_THREADS
+from pyprof.capture.kineto.window_files import join_trace_windows
+from pyprof.capture.nsight import nsys_capture
+from pyprof.capture.request import Outcome, Request, StepsToRecord
+from pyprof.capture.script import Target
+from pyprof.errors import PyprofError
+from pyprof.parse import parse_file
+from pyprof.process import signals
+from pyprof.readers import kineto
+from tests.texts import texts as texts_of
+
+if TYPE_CHECKING:
+    Capture = Callable[..., Outcome]
+
+TRAIN = """
+import torch
+model = torch.nn.Linear(3, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(6):
+    loss = model(torch.ones(4 + step, 3)).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """Everything that was replaced for the script is put back."""
+    names = (torch.cuda.profiler.start, torch.cuda.profiler.stop, torch.autograd.profiler.emit_nvtx)
+    relu = torch.relu
+    yield
+    after = (torch.cuda.profiler.start, torch.cuda.profiler.stop, torch.autograd.profiler.emit_nvtx)
+    assert after == names
+    assert torch.relu is relu
+    assert not instrument.enabled()
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Capture:
+
+    def capture_it(text: str, **options: Any) -> Outcome:  # noqa: ANN401 - those of Request
+        script = tmp_path / "train.py"
+        script.write_text(text)
+        return torch_profiler.run(Request(Target(str(script)), str(tmp_path / "net"), **options))
+
+    return capture_it
+
+
+def texts(outcome: Outcome) -> list[str]:
+    assert outcome.path is not None
+    return texts_of(kineto.read(outcome.path).ranges)
+
+
+def rows(found: list[str], name: str) -> list[int]:
+    """Give how many rows the first argument had in each op of a name."""
+    calls = [marker.decode_seq(text) for text in found]
+    return [
+        given.shape[0]
+        for call in calls
+        if call.name == name and call.call
+        for given in call.call.args[1:2]
+        if isinstance(given, marker.Tensor)
+    ]
+
+
+def test_whole_run(capture: Capture) -> None:
+    """All steps are there, with markers, layers and lines, in a whole gzip file."""
+    outcome = capture(TRAIN, whole=True)
+    assert outcome.code == 0
+    found = texts(outcome)
+    assert rows(found, "aten::addmm") == [4, 5, 6, 7, 8, 9]
+    assert marker.decode_trace(next(t for t in found if "linear" not in t and "trace" in t))
+    assert any(t.startswith("layer:") for t in found)
+    traces = {frames for text in found if (frames := marker.decode_trace(text))}
+    assert {frames[0].rpartition("/")[2].partition(":")[0] for frames in traces} == {"train.py"}
+
+
+def test_range_of_the_script(capture: Capture) -> None:
+    """Only what runs between start and stop is captured; emit_nvtx does no harm."""
+    text = """
+import torch
+import torch.cuda.profiler as profiler
+with torch.autograd.profiler.emit_nvtx():
+    torch.ones(2).exp()
+    profiler.start()
+    torch.ones(3).tanh()
+    profiler.stop()
+    torch.ones(4).sin()
+"""
+    found = {marker.decode_seq(text).name for text in texts(capture(text))}
+    assert "aten::tanh" in found
+    assert not {"aten::exp", "aten::sin"} & found
+
+
+WINDOWS = """
+import pyprof, torch
+with pyprof.profile():
+    torch.ones(3).tanh()
+torch.ones(3).exp()
+with pyprof.profile():
+    torch.ones(3).sin()
+"""
+SCHEDULE = """
+import pyprof, torch
+with pyprof.profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=2)):
+    for step in range(12):
+        torch.addmm(torch.ones(2), torch.ones(step + 1, 3), torch.ones(3, 2))
+        pyprof.step()
+"""
+
+
+def test_several_ranges(capture: Capture) -> None:
+    """Each pyprof.profile() is a window of the file, and what lies between them is not."""
+    outcome = capture(WINDOWS)
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert {"aten::tanh", "aten::sin"} <= found
+    assert "aten::exp" not in found
+    assert any("in 2 windows" in note for note in outcome.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "steps"),
+    [
+        (SCHEDULE, {}, [2, 3, 6, 7]),
+        (TRAIN, {"steps": StepsToRecord(0, 1, 1, 2)}, [1, 3]),
+        (TRAIN, {"steps": StepsToRecord(0, 1, 1, 0)}, [1, 3, 5]),
+    ],
+)
+def test_windows_by_steps(
+    capture: Capture, text: str, options: dict[str, Any], steps: list[int]
+) -> None:
+    """The steps that torch.profiler.schedule names are recorded and marked, and no others."""
+    found = texts(capture(text, **options))
+    rows_of_first = 1 if text == SCHEDULE else 4
+    assert rows(found, "aten::addmm") == [step + rows_of_first for step in steps]
+    marks = [text for text in found if text.startswith("ProfilerStep")]
+    assert marks == [f"ProfilerStep#{step}" for step in steps]
+
+
+@pytest.mark.parametrize("instrument", [True, False])
+def test_pauses_of_real_windows(capture: Capture, instrument: bool) -> None:  # noqa: FBT001
+    """Each row is of the window between whose calls it ran, and time is that of the windows."""
+    outcome = capture(WINDOWS, instrument=instrument)
+    assert outcome.path is not None
+    found = parse_file(outcome.path)
+    with gzip.open(outcome.path) as file:
+        events = json.load(file)["traceEvents"]
+    stop, begin = (
+        next(event["ts"] for event in events if event["name"] == f"cudaProfiler{name}")
+        for name in ("Stop", "Start")
+    )
+    start, end, window = (found.numpy(name) for name in ("start", "end", "window"))
+    assert set(window.tolist()) == {0, 1}
+    assert ((begin - stop) * 1000) <= start[window == 1].min() - end[window == 0].max()
+    when = timeline(found)
+    assert when is not None
+    (device,) = when.devices
+    assert device.windows == 2
+    assert device.span_ns == sum(
+        int(end[window == place].max() - start[window == place].min()) for place in (0, 1)
+    )
+    assert device.busy_ns + device.idle_ns == device.span_ns
+
+
+THREE = """
+import pyprof, torch
+net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+with pyprof.profile(schedule=torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=3)):
+    for step in range(6):
+        net(torch.ones(step + 12, 3)).sum().backward()
+        pyprof.step()
+"""
+
+
+def test_backward_ops_of_real_windows_are_of_their_own_forward_op(capture: Capture) -> None:
+    """Each window has rows of one step alone, whose batch no other has; so has the forward op."""
+    outcome = capture(THREE)
+    assert outcome.path is not None
+    records = parse_file(outcome.path).table().to_pylist()
+    tied = [row for row in records if row["dir"] == "bprop" and row["fwdOp"]]
+    batches = {
+        (row["window"], size)
+        for row in tied
+        for text in row["fwdSeqMarker"]
+        for size in re.findall(r"\b1\d\b", text)
+    }
+    assert batches == {(0, "13"), (1, "15"), (2, "17")}  # of steps 1, 3 and 5
+    numbers = [[n for row in tied if row["window"] == w for n in row["seqId"]] for w in range(3)]
+    assert max(numbers[0]) < min(numbers[1]) <= max(numbers[1]) < min(numbers[2])
+
+
+def test_own_range_wins_over_whole_run(capture: Capture) -> None:
+    """A range replaces the capture of everything, unless everything was asked for."""
+    text = """
+import pyprof, torch
+torch.ones(2).exp()
+with pyprof.profile():
+    torch.ones(3).tanh()
+"""
+    outcome = capture(text)
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert "aten::tanh" in found
+    assert "aten::exp" not in found
+    assert any("the range that the script started" in note for note in outcome.notes)
+    assert {"aten::tanh", "aten::exp"} <= {
+        marker.decode_seq(text).name for text in texts(capture(text, whole=True))
+    }
+
+
+def test_steps(capture: Capture) -> None:
+    """Steps are counted by the optimizer and marked; the others are not captured."""
+    found = texts(capture(TRAIN, steps=StepsToRecord(1, 1, 2)))
+    assert rows(found, "aten::addmm") == [6, 7]
+    assert [text for text in found if text.startswith("ProfilerStep")] == [
+        "ProfilerStep#2",
+        "ProfilerStep#3",
+    ]
+
+
+def test_steps_of_inference(capture: Capture) -> None:
+    """Without an optimizer pyprof.step() counts."""
+    text = """
+import pyprof, torch
+for step in range(5):
+    torch.addmm(torch.ones(2), torch.ones(step + 1, 3), torch.ones(3, 2))
+    pyprof.step()
+"""
+    assert rows(texts(capture(text, steps=StepsToRecord(2, 0, 1))), "aten::addmm") == [3]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        (TRAIN, {"steps": StepsToRecord(9, 1, 1)}, "ended before step 10"),
+        ("print(1)", {}, "ran no torch op"),
+        ("import torch; torch.empty(3)[1:]", {}, "ran no torch op"),
+    ],
+)
+def test_nothing_captured(
+    capture: Capture, text: str, options: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    """Where nothing of use was recorded there is no file, and the reason is said; exit code 1."""
+    outcome = capture(text, **options)
+    assert outcome.path is None
+    assert said in outcome.notes[-1]
+    assert outcome.exit_code() == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# torch.profiler.profile, profiler.start()",
+        "'with pyprof.profile():'",
+        "from torch.profiler import profile",
+        "if not torch: torch.cuda.profiler.start()",
+    ],
+)
+def test_words_that_start_nothing(capture: Capture, text: str) -> None:
+    """What a script says of ranges and never does costs nothing: all of it is captured."""
+    outcome = capture(f"import torch\n{text}\ntorch.ones(3).tanh()")
+    assert any(text.startswith("aten::tanh") for text in texts(outcome))
+    assert any("which started no range" in note for note in outcome.notes)
+
+
+def test_a_range_after_too_much(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What had filled the memory before the range goes, and the range is recorded."""
+    grown = iter([0, *[1 << 60] * 1000])
+    monkeypatch.setattr(
+        memory_guard.MemoryGuard.__init__,
+        "__kwdefaults__",
+        {"measure": lambda: next(grown, 0), "interval_s": 0.01},
+    )
+    outcome = capture(f"""
+import pyprof
+{WAIT_FOR_THE_GUARD}
+torch.ones(3).sin()
+with pyprof.profile():
+    torch.ones(3).cos()
+""")
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert "aten::cos" in found
+    assert not {"aten::tanh", "aten::sin"} & found
+
+
+@pytest.mark.parametrize(("end", "code"), [("raise ValueError", 1), ("import sys; sys.exit(3)", 3)])
+def test_script_that_fails(capture: Capture, end: str, code: int) -> None:
+    """A script that raises or exits leaves what was captured until then."""
+    outcome = capture(f"import torch\ntorch.ones(3).tanh()\n{end}", whole=True)
+    assert outcome.code == code
+    assert any(text.startswith("aten::tanh") for text in texts(outcome))
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="signals of Unix")
+def test_a_signal_while_the_file_is_written(
+    capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    def interrupted(*given: Any) -> None:  # noqa: ANN401 - those of join
+        os.kill(os.getpid(), signal.SIGTERM)
+        join_trace_windows(*given)
+
+    monkeypatch.setattr(recorder, "join_trace_windows", interrupted)
+    with pytest.raises(signals.Ended), signals.ending():
+        capture(TRAIN, whole=True)
+    assert [path.name for path in tmp_path.iterdir() if path.name != "train.py"] == [
+        "net.pt.trace.json.gz"
+    ]
+    assert parse_file(tmp_path / "net.pt.trace.json.gz").rows
+
+
+@pytest.mark.parametrize("place", ["everywhere", "beside", "target"])
+def test_a_full_disk(
+    place: str, capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was recorded is kept where there is room, and one line says where."""
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def fail(*_: object) -> None:
+        raise full
+
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setattr(recorder, "_roomiest", lambda it: it if place == "beside" else it / "tmp")
+    if place == "everywhere":
+        monkeypatch.setattr(recorder, "join_trace_windows", fail)
+    elif place == "target":
+        monkeypatch.setattr("shutil.copyfile", fail)
+    outcome = capture(TRAIN, whole=True)
+    there = {path.name for path in tmp_path.iterdir()}
+    if place == "beside":
+        assert (outcome.code, outcome.path) == (0, tmp_path / "net.pt.trace.json.gz")
+        return
+    assert (outcome.code, there) == (1, {"train.py", "tmp"})
+    assert "No space left on device; " in outcome.notes[0]
+    assert (outcome.path is None) == (place == "everywhere")
+    if outcome.path is not None:
+        assert str(outcome.path) in outcome.notes[0]
+        assert parse_file(outcome.path).rows
+
+
+def test_a_capture_on_another_disk(
+    capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is more room for temporary files it is made there; none is left."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(recorder, "_roomiest", lambda it: it / "tmp")
+    capture(TRAIN, whole=True)
+    assert parse_file(tmp_path / "net.pt.trace.json.gz").rows
+    assert [path.name for path in (tmp_path / "tmp").iterdir()] == []
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "train.py", "tmp", "net.pt.trace.json.gz"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"traceEvents": [{"ph": "X"'])
+def test_a_trace_that_is_cut_short_is_not_kept(text: str, tmp_path: Path) -> None:
+    """torch.profiler does not say that a disk is full."""
+    (tmp_path / "plain.json").write_text(text)
+    with pytest.raises(OSError, match="could not write its whole trace"):
+        join_trace_windows([tmp_path / "plain.json"], io.BytesIO())
+
+
+def test_what_the_first_says_behind_its_events_is_told(tmp_path: Path) -> None:
+    """There older torch says from when on times count."""
+    text = '{"traceEvents": [{"name": "a"}], "traceName": "x", "baseTimeNanoseconds": 7}'
+    (tmp_path / "plain.json").write_text(text)
+    told, target = [], io.BytesIO()
+
+    def more(process: bytes) -> bytes:
+        told.append(process)
+        return b', {"name": "b"}'
+
+    join_trace_windows([tmp_path / "plain.json"], target, more)
+    assert [b'"baseTimeNanoseconds": 7' in process for process in told] == [True]
+    assert json.loads(target.getvalue())["traceEvents"] == [{"name": "a"}, {"name": "b"}]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_capture_follows_a_link(capture: Capture, tmp_path: Path) -> None:
+    """As other outputs do; one to itself is told before the run."""
+    link = tmp_path / "net.pt.trace.json.gz"
+    link.symlink_to("real.gz")
+    assert capture(TRAIN, whole=True).path == link
+    assert link.is_symlink()
+    assert parse_file(tmp_path / "real.gz").rows
+    link.unlink()
+    link.symlink_to(link.name)
+    with pytest.raises(PyprofError, match="a link to itself"):
+        capture(TRAIN, whole=True)
+
+
+def test_no_init(capture: Capture) -> None:
+    """Without markers, the profiler's own stacks and modules say where."""
+    found = texts(capture(TRAIN, whole=True, instrument=False))
+    assert not any("'mod': 'torch'" in text for text in found)
+    assert "layer:Linear_0" in found
+    assert any("train.py" in text for text in found)
+
+
+def test_forked_workers(capture: Capture) -> None:
+    """A DataLoader's workers neither write a capture nor disturb the one of the script."""
+    text = """
+import torch, warnings
+warnings.simplefilter("ignore")
+data = torch.utils.data.TensorDataset(torch.ones(8, 3))
+for (batch,) in torch.utils.data.DataLoader(data, batch_size=4, num_workers=2):
+    batch.tanh()
+"""
+    outcome = capture(text, whole=True)
+    assert outcome.code == 0
+    assert sum(text.startswith("aten::tanh") for text in texts(outcome)) == 2
+
+
+def test_rank_in_the_name(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each rank of a job writes a file of its own."""
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    outcome = capture("import torch; torch.ones(1)", whole=True)
+    assert outcome.path is not None
+    assert outcome.path.name == "net.rank1.pt.trace.json.gz"
+
+
+def test_strings_that_json_minds(capture: Capture, tmp_path: Path) -> None:
+    """Arguments with quotes, backslashes and letters of any script come back as they were."""
+    text = """
+import torch, pyprof
+with pyprof.annotate('say "it\\'s" \\\\ Übung'):
+    torch.ones(1)
+"""
+    outcome = capture(text, whole=True)
+    assert 'layer:say "it\'s" \\ Übung' in texts(outcome)
+    with gzip.open(tmp_path / "net.pt.trace.json.gz") as file:
+        header = json.load(file)
+    assert header["torch_version"] == torch.__version__
+
+
+WAIT_FOR_THE_GUARD = """
+import sys, time, torch
+torch.ones(3).tanh()
+begun = time.monotonic()
+while torch.autograd.profiler._is_profiler_enabled:
+    if time.monotonic() - begun > 60:
+        sys.exit("still recording")
+"""
+
+
+def test_bounded_memory(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recording that takes too much memory ends, says so, and the script goes on."""
+    grown = iter([0, *[1 << 60] * 1000])
+    monkeypatch.setattr(
+        memory_guard.MemoryGuard.__init__,
+        "__kwdefaults__",
+        {"measure": lambda: next(grown), "interval_s": 0.01},
+    )
+    outcome = capture(f"{WAIT_FOR_THE_GUARD}\ntorch.ones(3).sin()\nsys.exit(4)", whole=True)
+    assert outcome.code == 4
+    assert any("a quarter of the free memory" in note for note in outcome.notes)
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert "aten::tanh" in found
+    assert "aten::sin" not in found
+
+
+def test_script_with_its_own_profiler(capture: Capture) -> None:
+    """It works as ever, and what it recorded is part of the capture, which is said."""
+    text = """
+import sys, torch
+torch.ones(3).tanh()
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+    torch.ones(3).sin()
+sys.exit(sum(event.name == "aten::sin" for event in profiler.events()))
+"""
+    outcome = capture(text, whole=True)
+    assert outcome.code == 1
+    (note,) = (note for note in outcome.notes if "its own torch.profiler" in note)
+    assert "is part of this capture, without shapes (record_shapes=True) and source" in note
+    assert {"aten::tanh", "aten::sin"} <= {marker.decode_seq(t).name for t in texts(outcome)}
+
+
+OWN = """
+import os, torch, warnings
+warnings.simplefilter("ignore")  # that events are cleared
+os.chdir(FOLDER)
+def export(profiler):
+    global keys
+    keys = {event.key for event in profiler.key_averages()}
+    profiler.export_chrome_trace(f"own_{profiler.step_num}.json")
+schedule = torch.profiler.schedule(wait=1, warmup=1, active=1, repeat=2)
+with torch.profiler.profile(
+    activities=[torch.profiler.ProfilerActivity.CPU], schedule=schedule, on_trace_ready=export
+) as profiler:
+    for step in range(8):
+        torch.addmm(torch.ones(2), torch.ones(step + 1, 3), torch.ones(3, 2))
+        profiler.step()
+assert all(key.startswith(("aten::", "ProfilerStep")) for key in keys), keys
+"""
+
+
+def test_steps_of_the_scripts_own_profiler(
+    capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All are in the capture; those of its own trace are without our markers, there and here."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(tmp_path)  # and back behind the test, from where the script goes
+    outcome = capture(OWN.replace("FOLDER", repr(str(elsewhere))))
+    assert outcome.code == 0
+    found = texts(outcome)
+    assert rows(found, "aten::addmm") == [1, 4, 7, 8]  # where shapes were recorded
+    named = [marker.decode_seq(text).name for text in found]
+    assert named.count("aten::addmm") == 6  # none is of the steps in which a profiler warmed up
+    theirs = texts_of(kineto.read(elsewhere / "own_6.json").ranges)
+    assert not any(marker.decode_trace(text) for text in theirs)
+
+
+def test_a_profiler_that_is_stopped_twice(capture: Capture) -> None:
+    """That would end whichever is on, ours: torch crashes later. Both go on as they would."""
+    outcome = capture("""
+import contextlib, torch
+profiler = torch.autograd.profiler.profile(use_kineto=True)
+with profiler:
+    torch.ones(3).sin()
+torch.ones(3).tanh()
+with contextlib.suppress(RuntimeError):  # which older torch raises
+    profiler.__exit__(None, None, None)
+torch.ones(3).cos()
+""")
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert {"aten::sin", "aten::tanh", "aten::cos"} <= found
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_markers_in_the_scripts_own_profile(capture: Capture, asked: bool) -> None:  # noqa: FBT001
+    text = """
+import sys, pyprof, torch
+INIT
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+    torch.ones(3).sin()
+sys.exit(sum("traceMarker" in event.key for event in profiler.key_averages()))
+"""
+    init = 'pyprof.init(emit="profiler")' if asked else ""
+    assert capture(text.replace("INIT", init)).code == int(asked)
+
+
+ALONE = """
+import sys, torch
+for op in (torch.sin, torch.tanh):
+    with torch.PROFILER as profiler:
+        op(torch.ones(3))
+    EXPORT
+"""
+
+
+@pytest.mark.parametrize("export", ["pass", "profiler.export_chrome_trace(sys.argv[0] + '.json')"])
+@pytest.mark.parametrize("profiler", ["profiler.profile()", "autograd.profiler.profile()"])
+def test_a_script_that_is_profiled_by_itself_alone(
+    capture: Capture, tmp_path: Path, profiler: str, export: str
+) -> None:
+    """What it recorded is captured, whether it exported that or not, or to the same file twice."""
+    before = {*Path(tempfile.gettempdir()).glob("pyprof-*")}
+    outcome = capture(ALONE.replace("PROFILER", profiler).replace("EXPORT", export))
+    assert outcome.exit_code() == 0
+    found = [marker.decode_seq(text).name for text in texts(outcome)]
+    assert [name for name in found if name in {"aten::sin", "aten::tanh"}] == [
+        "aten::sin", "aten::tanh"
+    ]  # fmt: skip
+    if export != "pass":
+        theirs = texts_of(kineto.read(tmp_path / "train.py.json").ranges)
+        assert "aten::tanh" in {marker.decode_seq(text).name for text in theirs}
+    assert {*Path(tempfile.gettempdir()).glob("pyprof-*")} <= before
+
+
+def test_a_script_can_export_once_as_ever(capture: Capture) -> None:
+    """Torch refuses to write a trace twice, and ours is not written in the script's stead."""
+    text = ALONE.replace("PROFILER", "profiler.profile()").replace("EXPORT", """
+    profiler.export_chrome_trace(sys.argv[0] + ".json")
+    try: profiler.export_chrome_trace(sys.argv[0] + ".json")
+    except RuntimeError: continue
+    sys.exit(7)
+""")  # fmt: skip
+    assert capture(text).code == 0
+
+
+def test_what_inductor_tries_is_not_captured(capture: Capture) -> None:
+    """Inductor times kernels with profilers of its own to choose one of them."""
+    outcome = capture("""
+import torch
+def timed():
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+        torch.ones(3).sin()
+exec(timed.__code__, {"__name__": "torch._inductor.utils", "torch": torch})
+torch.ones(3).tanh()
+""")
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert "aten::tanh" in found
+    assert "aten::sin" not in found
+
+
+def test_own_profiler_outside_of_the_range(capture: Capture) -> None:
+    """Where the script marks a range, what its profiler records elsewhere is not of the capture."""
+    outcome = capture("""
+import pyprof, torch
+with pyprof.profile():
+    torch.ones(3).tanh()
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+    torch.ones(3).sin()
+""")
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert "aten::tanh" in found
+    assert "aten::sin" not in found
+    assert any("was not exported" in note for note in outcome.notes)
+
+
+THREADS = """
+import threading, torch
+start = threading.Event()
+def early():
+    start.wait()
+    torch.ones(3).tanh()
+threads = [threading.Thread(target=early), threading.Thread(target=lambda: torch.ones(3).sin())]
+threads[0].start()
+torch.ones(3).exp()
+start.set()
+threads[1].start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_threads(capture: Capture) -> None:
+    """Ops of all threads are recorded, with their lines, or it is said that they are not."""
+    outcome = capture(THREADS)
+    assert outcome.path is not None
+    if not ALL_THREADS:
+        assert any("records only the main thread" in note for note in outcome.notes)
+        return
+    table = parse_file(outcome.path).table().to_pylist()
+    lines = {row["op"][0]: row["trace"][-1].rpartition(":")[2] for row in table if row["op"]}
+    assert {name: lines.get(name) for name in ("tanh", "sin", "exp")} == {
+        "tanh": "6", "sin": "7", "exp": "9"
+    }  # fmt: skip
+    assert len({row["tid"] for row in table}) == 3
+
+
+def test_a_torch_that_records_one_thread(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said where the script has more; nothing is said of one that has not."""
+
+    def older(**_: object) -> None:
+        raise TypeError("unexpected keyword")
+
+    monkeypatch.setattr(recorder, "_ExperimentalConfig", older)
+    monkeypatch.setattr(recorder, "ALL_THREADS", False)
+    assert any("only the main thread" in note for note in capture(THREADS).notes)
+    assert not any("only the main thread" in note for note in capture(TRAIN).notes)
+
+
+@pytest.mark.slow
+def test_kineto_is_silent(tmp_path: Path) -> None:
+    """Nothing of the profiler's comes between what the script prints, unless the user asks.
+
+    In a process of its own: Kineto reads the level once.
+    """
+    (tmp_path / "train.py").write_text(TRAIN)
+    command = [sys.executable, "-m", "pyprof.capture", "--tool", "torch", "-o", "net", "train.py"]
+    asked = {name: value for name, value in os.environ.items() if name != "KINETO_LOG_LEVEL"}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=asked, capture_output=True, text=True, check=True
+    )
+    assert "profiler_start" not in done.stdout + done.stderr
+    assert (tmp_path / "net.pt.trace.json.gz").is_file()
+
+
+def test_surroundings(capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script has the environment and the filters of warnings that it would have without us."""
+    for name in ("KINETO_LOG_LEVEL", "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    before = [dict(os.environ), repr(warnings.filters)]
+    seen = tmp_path / "seen.json"
+    capture(f"""
+import json, os, warnings
+with open({str(seen)!r}, "w") as file:
+    json.dump([dict(os.environ), repr(warnings.filters)], file)
+""")
+    assert json.loads(seen.read_text()) == before
+
+
+def test_a_traceback_is_that_of_the_script(
+    capture: Capture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No frame in it is of what marks ops and layers."""
+    capture("""
+import torch
+torch.nn.Sequential(torch.nn.Linear(4, 2))(torch.ones(2, 3))
+""")
+    shown = capsys.readouterr().err
+    assert shown.count("train.py") == 1
+    assert "linear.py" in shown
+    assert "pyprof" not in shown
+
+
+def test_ops_behind_the_last_line(capture: Capture) -> None:
+    """Those of a thread that goes on, and of functions of `atexit`, are recorded, too."""
+    outcome = capture("""
+import atexit, threading, torch
+ended = threading.Event()
+def work():
+    ended.wait()
+    torch.ones(3).tanh()
+threading.Thread(target=work).start()
+atexit.register(lambda: torch.ones(3).sin())
+torch.ones(3).cos()
+ended.set()
+""")
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert found >= {"aten::cos", "aten::sin", *(["aten::tanh"] if ALL_THREADS else [])}
+
+
+NVTX = """
+import torch
+from torch.cuda import nvtx
+lacking = not hasattr(torch._C, "_nvtx")
+assert nvtx.range_push("forward") == 0 or not lacking  # NVTX itself knows no depth without a tool
+with nvtx.range("in {}", 3):
+    torch.ones(3).tanh()
+nvtx.mark("here")
+nvtx.range_end(nvtx.range_start("free"))
+assert nvtx.range_pop() == 0 or not lacking
+nvtx.range_pop()
+"""
+
+
+def test_nvtx_ranges_of_the_script(capture: Capture) -> None:
+    """They are in the trace as the user's own, also where torch has no NVTX; which is said."""
+    before = torch.cuda.nvtx._nvtx
+    outcome = capture(NVTX)
+    assert outcome.code == 0
+    assert outcome.path is not None
+    with gzip.open(outcome.path) as file:
+        events = json.load(file)["traceEvents"]
+    named = {event["name"]: event for event in events if event.get("cat") == "user_annotation"}
+    assert named.keys() >= {"forward", "in 3"}
+    assert named["forward"]["ts"] <= named["in 3"]["ts"]
+    lacking = not hasattr(torch._C, "_nvtx")
+    assert any("has no NVTX" in note for note in outcome.notes) is lacking
+    assert torch.cuda.nvtx._nvtx is before
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_range_within_the_scripts_own_profiler(capture: Capture, before: bool) -> None:  # noqa: FBT001
+    """It is left to that profiler, which sees all; that is captured with what was before."""
+    text = """
+import sys, pyprof, torch
+if BEFORE:
+    with pyprof.profile():
+        torch.ones(3).tanh()
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+    torch.ones(3).sin()
+    with pyprof.profile():
+        torch.ones(3).cos()
+sys.exit(sum(event.name in {"aten::sin", "aten::cos"} for event in profiler.events()))
+"""
+    outcome = capture(text.replace("BEFORE", str(before)))
+    assert outcome.code == 2
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert found >= {"aten::sin", "aten::cos"}
+    assert ("aten::tanh" in found) is before
+    assert any("its own torch.profiler" in note for note in outcome.notes)
+
+
+def test_no_folder(tmp_path: Path) -> None:
+    """A folder that is not there is told of before the script runs."""
+    request = Request(Target("train.py"), str(tmp_path / "gone" / "net"), whole=True)
+    with pytest.raises(PyprofError, match="no such folder"):
+        torch_profiler.run(request)
+
+
+@pytest.mark.parametrize("runner", [torch_profiler.run, partial(nsys_capture.run, nsys="nsys")])
+def test_a_folder_that_takes_no_file(
+    runner: Callable[[Request], Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told before the script runs, which would be lost."""
+    monkeypatch.setattr(os, "access", lambda *_: False)  # who runs the tests may be allowed to
+    with pytest.raises(PyprofError, match="no permission"):
+        runner(Request(Target("train.py"), str(tmp_path / "net"), whole=True))

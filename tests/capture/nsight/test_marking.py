@@ -1,0 +1,82 @@
+"""Markers of a script under nsys: on in its processes, and never at odds with its own profiler."""
+
+import multiprocessing
+import pickle
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pyprof import instrument
+from pyprof.capture.nsight.marking import Marked, _emit, mark, marked_processes
+from pyprof.instrument.ranges import emit
+
+
+def _listening() -> bool:
+    return instrument.listening()
+
+
+def test_a_process_has_markers_while_it_runs() -> None:
+    run = pickle.loads(pickle.dumps(Marked(_listening)))  # noqa: S301 - our own
+    assert run() is True
+    assert not instrument.listening()
+
+
+@pytest.mark.parametrize(("how", "marked"), [("spawn", True), ("fork", False)])
+def test_which_processes(monkeypatch: pytest.MonkeyPatch, how: str, marked: bool) -> None:  # noqa: FBT001
+    """Those that nsys follows: a fork alone it does not."""
+    if how not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"no {how} here")
+    started: list[bool] = []
+    monkeypatch.setattr(
+        multiprocessing.process.BaseProcess,
+        "start",
+        lambda process: started.append(isinstance(process.run, Marked)),
+    )
+    with marked_processes():
+        context: Any = multiprocessing.get_context(how)
+        context.Process(target=_listening).start()
+    assert started == [marked]
+
+
+def test_torch_emits_no_ranges_while_the_scripts_profiler_is_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They go off before it is prepared, and on when it has ended."""
+    told: list[str] = []
+
+    @contextmanager
+    def emit_nvtx(**_: object) -> Iterator[None]:
+        told.append("on")
+        yield
+        told.append("off")
+
+    monkeypatch.setattr(torch.autograd.profiler, "emit_nvtx", emit_nvtx)
+    with ExitStack() as stack:
+        _emit(stack)
+        with torch.autograd.profiler.emit_nvtx():  # the script's own does nothing: it is on
+            told.append("script")
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+            told.append("profiler")
+        told.append("script")
+    assert told == ["on", "script", "off", "profiler", "on", "script", "off"]
+    assert torch.autograd.profiler.emit_nvtx is emit_nvtx
+
+
+def test_nvtx_of_a_build_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script's ranges go where ours go."""
+    if hasattr(torch._C, "_nvtx"):
+        pytest.skip("this build has NVTX")
+    pushed: list[str] = []
+    sink: Any = emit.Sink(pushed.append, lambda: pushed.append("pop"))
+    monkeypatch.setattr(emit, "nvtx_sink", lambda: sink)
+    with ExitStack() as stack:
+        mark(stack, _listening)
+        with torch.cuda.nvtx.range("mine"):
+            pass
+    assert pushed == ["mine", "pop"]
+    with pytest.raises(RuntimeError, match="NVTX functions not installed"):
+        torch.cuda.nvtx.range_push("mine")

@@ -1,0 +1,402 @@
+"""Captures by nsys: its command line, told by a stand-in, and what is said of what came of it."""
+
+import json
+import os
+import signal
+import sqlite3
+import stat
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pyprof.capture import machine
+from pyprof.capture.nsight import nsys_capture as nsys
+from pyprof.capture.nsight import nsys_child
+from pyprof.commands.capture import command as capture
+from pyprof.parse import parse_file
+from tests.builders import Node, Work, nsys_db
+
+Run: TypeAlias = "Callable[..., Result]"
+
+STAND_IN = """#!{python}
+import json, os, shutil, sqlite3, subprocess, sys
+args = sys.argv[1:]
+if args == ["--version"]:
+    print("NVIDIA Nsight Systems version 2024.6.1.90-246160830v0")
+    raise SystemExit
+if args == ["profile", "--help"]:
+    print(os.environ.get("KNOWS", "--cuda-graph-trace="))
+    raise SystemExit
+if args[0] == "profile" and args[-1].endswith("=help"):
+    print(os.environ.get("METRICS", ""))
+    raise SystemExit
+with open(os.environ["SEEN"], "w") as file:
+    json.dump(args, file)
+name = next(arg.split("=", 1)[1] for arg in args if arg.startswith("--output="))
+code = subprocess.run(args[args.index({python!r}):], check=False).returncode
+wanted = os.environ["WRITES"].split()
+if "sqlite" in wanted:
+    base = sqlite3.connect(name + ".sqlite")
+    base.execute("CREATE TABLE IF NOT EXISTS StringIds (id, value)")
+    if "kernels" in wanted:
+        base.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start)")
+        base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1)")
+    base.commit()
+if "windows" in wanted:
+    for file in os.listdir(os.environ["WINDOWS"]):
+        shutil.copy(os.path.join(os.environ["WINDOWS"], file), name + file)
+if "gave-way" in wanted:
+    (said,) = (arg for arg in args if arg.startswith("--provisional="))
+    open(said.split("=", 1)[1], "w").close()
+for suffix in wanted:
+    if suffix.startswith("."):
+        open(name + suffix, "w").close()
+"""  # nsys before 2023 exits with 0 whatever the script does, and so does this
+
+
+RANGE = """
+import sys
+if len(sys.argv) > 99:
+    import torch.cuda.profiler
+    torch.cuda.profiler.start()
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    nsys = tools / "nsys"
+    nsys.write_text(STAND_IN.format(python=sys.executable))
+    nsys.chmod(nsys.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", os.getcwd())  # noqa: PTH109 - where pyprof is
+    monkeypatch.setenv("SEEN", str(tmp_path / "seen.json"))
+    monkeypatch.setenv("WINDOWS", str(tmp_path / "windows"))
+    (tmp_path / "windows").mkdir()
+    monkeypatch.setattr(machine, "find_gpus", lambda: ("NVIDIA H100",))
+    script = tmp_path / "train.py"
+
+    def capture_it(*args: str, text: str = "pass", writes: str = "sqlite kernels") -> Result:
+        script.write_text(text)
+        monkeypatch.setenv("WRITES", writes)
+        options = ["-o", str(tmp_path / "net"), "--no-init", *args, str(script), "--lr", "-o", "--"]
+        return CliRunner().invoke(capture, options)
+
+    return capture_it
+
+
+def seen(folder: Path) -> list[str]:
+    with (folder / "seen.json").open() as file:
+        found: list[str] = json.load(file)
+    return found
+
+
+def test_flags(run: Run, tmp_path: Path) -> None:
+    """It traces CUDA, NVTX and the libraries, in the script's range, without ending the script."""
+    result = run("--tool", "nsys", text=RANGE)
+    assert result.exit_code == 0
+    assert seen(tmp_path)[:9] == [
+        "profile",
+        "--trace=cuda,nvtx,cublas,cudnn",
+        "--sample=none",
+        "--cpuctxsw=none",
+        "--force-overwrite=true",
+        "--export=sqlite",
+        f"--output={tmp_path / 'net'}",
+        "--capture-range=cudaProfilerApi",
+        "--capture-range-end=repeat",
+    ]
+    assert any(arg.startswith("--provisional=") for arg in seen(tmp_path))
+    assert seen(tmp_path)[-4:] == [str(tmp_path / "train.py"), "--lr", "-o", "--"]
+
+
+OFFERED = """Possible values are:
+	0: NVIDIA H100 PCI[0000:19:00.0]
+	1: NVIDIA H100 PCI[0000:3b:00.0]
+	all: Select all supported GPUs
+	none: Disable GPU Metrics [Default]
+"""
+
+
+@pytest.mark.parametrize(
+    ("knows", "offered", "environment", "option"),
+    [
+        ("--gpu-metrics-device=", OFFERED, {}, "--gpu-metrics-device=all"),
+        ("--gpu-metrics-devices=", OFFERED, {}, "--gpu-metrics-devices=all"),
+        ("--gpu-metrics-devices=", OFFERED + "\tcuda-visible: Select those\n", {},
+         "--gpu-metrics-devices=cuda-visible"),
+        ("--gpu-metrics-devices=", OFFERED, {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"},
+         "--gpu-metrics-devices=1"),
+    ],
+)  # fmt: skip
+def test_metrics_are_sampled_where_they_may_be(
+    knows: str, offered: str, environment: dict[str, str], option: str, run: Run, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """By the name that this nsys has for it; each rank samples its own GPU."""
+    for name, value in {**environment, "KNOWS": knows, "METRICS": offered}.items():
+        monkeypatch.setenv(name, value)
+    assert run("--tool", "nsys", "--metrics").exit_code == 0
+    assert [arg for arg in seen(tmp_path) if arg.startswith("--gpu-metrics")] == [option]
+    run("--tool", "nsys")
+    assert not [arg for arg in seen(tmp_path) if arg.startswith("--gpu-metrics")]
+
+
+@pytest.mark.parametrize(
+    ("knows", "offered", "words"),
+    [
+        ("--trace=", "", "this nsys cannot sample them"),
+        ("--gpu-metrics-device=", "Insufficient privilege, see ...ERR_NVGPUCTRPERM", "only root"),
+        ("--gpu-metrics-device=", "None of the installed GPUs are supported", "Turing and later"),
+    ],
+)
+def test_where_metrics_cannot_be_sampled_the_rest_is_captured(
+    knows: str, offered: str, words: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nsys would end at once: it is not asked, and a line says why."""
+    monkeypatch.setenv("KNOWS", knows)
+    monkeypatch.setenv("METRICS", offered)
+    result = run("--tool", "nsys", "--metrics")
+    assert result.exit_code == 0
+    assert words in result.stderr
+    assert not [arg for arg in seen(tmp_path) if arg.startswith("--gpu-metrics")]
+
+
+def test_nsys_is_first_choice_with_a_gpu(run: Run, tmp_path: Path) -> None:
+    result = run()
+    assert f"{tmp_path / 'net.sqlite'}" in result.stderr
+    assert seen(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [[], ["--memory"]])
+def test_memory_is_recorded_on_request(run: Run, tmp_path: Path, options: list[str]) -> None:
+    """By nsys itself, and by torch in the script's process; not unasked."""
+    assert run(*options).exit_code == 0
+    place = f"--memory={tmp_path / 'net.memory.pickle'}"
+    asked = [arg for arg in seen(tmp_path) if arg.startswith(("--cuda-memory", "--memory"))]
+    assert asked == (["--cuda-memory-usage=true", place] if options else [])
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [(["--all"], RANGE), ([], "print('no range')"), ([], "# torch.cuda.profiler.start()")],
+)
+def test_whole_run(run: Run, tmp_path: Path, options: list[str], text: str) -> None:
+    """Without a range, or with --all, nsys waits for none."""
+    run("--tool", "nsys", *options, text=text)
+    assert not any("capture-range" in arg for arg in seen(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("options", "knows", "asked"),
+    [
+        ([], "--cuda-graph-trace=", True),
+        (["--graph-nodes"], "--cuda-graph-trace=", True),
+        (["--no-graph-nodes"], "--cuda-graph-trace=", False),
+        ([], "--trace=", False),
+    ],
+)
+def test_graph_nodes(
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    knows: str,
+    asked: bool,  # noqa: FBT001 - a parameter of the table above
+) -> None:
+    """Kernels inside graphs are recorded one by one, unless nsys is too old or asked not to."""
+    monkeypatch.setenv("KNOWS", knows)
+    run("--tool", "nsys", *options)
+    assert ("--cuda-graph-trace=node" in seen(tmp_path)) == asked
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ([Node(1, 15), Node(11, 60, of=1)], None),
+        ([Node(11, 60, of=1)], "2 kernels ran in CUDA graphs that were captured before"),
+        ([], "2 kernels ran in CUDA graphs that were captured before"),
+    ],
+)
+def test_graphs_that_were_captured_before(
+    run: Run, tmp_path: Path, nodes: list[Node], said: str | None
+) -> None:
+    """Where recording began too late for the capture of a graph, that is said, with the remedy."""
+    work = [Work(at=(n, n + 50), call=(900, 910), corr=1, node=11) for n in (1000, 1100)]
+    run("--tool", "nsys", writes="")  # makes the folder of what the stand-in is to write
+    nsys_db(tmp_path / "windows" / ".sqlite", work, nodes=nodes)
+    result = run("--tool", "nsys", writes="windows")
+    assert ("captured before recording began" in result.stderr) == (said is not None)
+    assert (said or "") in result.stderr
+
+
+def test_exit_code_and_file(run: Run) -> None:
+    """The script's code is passed on also where nsys gives 0; the file is kept."""
+    result = run("--tool", "nsys", text="import sys; sys.exit(5)")
+    assert result.exit_code == 5
+    assert "net.sqlite" in result.stderr
+
+
+def test_any_name_of_a_file_will_do(run: Run, tmp_path: Path) -> None:
+    """Its GPU work is found also where the name has what means something in a URI."""
+    result = run("--tool", "nsys", "--all", "-o", str(tmp_path / "100% #1?"))
+    assert "100% #1?.sqlite" in result.stderr
+    assert "no GPU work" not in result.stderr
+
+
+def test_kernels_that_nsys_did_not_record(run: Run, tmp_path: Path) -> None:
+    """Launches without any kernel: the script used the GPU, and nsys could not trace it."""
+    run("--tool", "nsys", writes="")
+    work = [Work(kind="call", call=(100 * n, 100 * n + 10)) for n in range(5)]
+    nsys_db(tmp_path / "windows" / ".sqlite", work)
+    result = run("--tool", "nsys", writes="windows")
+    assert result.exit_code == 1
+    assert "kernels were launched (5), but nsys recorded none" in result.stderr
+    assert "nothing ran on the GPU" not in result.stderr
+
+
+def test_no_gpu_work(run: Run) -> None:
+    """A database without GPU work is told of, with what works, and the code is no success."""
+    result = run("--tool", "nsys", "--all", writes="sqlite")
+    assert result.exit_code == 1
+    assert "no GPU work was captured: nothing ran on the GPU" in result.stderr
+    assert "--tool torch" in result.stderr
+    assert "next:" not in result.stderr
+
+
+def test_no_gpu(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without a GPU only NVTX is traced, of the whole run, and the reason is said."""
+    monkeypatch.setattr(machine, "find_gpus", lambda: ())
+    result = run("--tool", "nsys", text=RANGE, writes="sqlite")
+    assert "--trace=nvtx" in seen(tmp_path)
+    assert not any("capture-range" in arg for arg in seen(tmp_path))
+    before, after = (line for line in result.stderr.splitlines() if "no GPU here" in line)
+    assert "records ranges only" in before
+    assert f"python -m pyprof.capture --tool torch {tmp_path / 'train.py'} --lr -o --" in after
+    assert "next:" not in result.stderr
+    assert result.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("writes", "said"),
+    [
+        ("", "nsys wrote no report"),
+        (".qdstrm", "its importer was not found"),
+        (".nsys-rep", "could not be exported; try: "),
+    ],
+)
+def test_no_database(run: Run, writes: str, said: str) -> None:
+    """Where no database came of it, the code is 1 and the reason is said."""
+    result = run("--tool", "nsys", writes=writes)
+    assert result.exit_code == 1
+    assert said in result.stderr
+
+
+def test_old_file_is_not_taken_for_new(run: Run, tmp_path: Path) -> None:
+    """A database of an earlier capture is not shown as what this one recorded."""
+    with closing(sqlite3.connect(tmp_path / "net.sqlite")) as base:
+        base.execute("CREATE TABLE StringIds (id, value)")
+    result = run("--tool", "nsys", writes="")
+    assert result.exit_code == 1
+    assert "nsys wrote no report" in result.stderr
+
+
+def test_no_nsys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Asked for and not there: one line that says what to do."""
+    (tmp_path / "train.py").write_text("pass")
+    monkeypatch.setattr(machine, "find_nsys", lambda: None)
+    result = CliRunner().invoke(capture, ["--tool", "nsys", str(tmp_path / "train.py")])
+    assert result.exit_code == 1
+    assert "nsys is neither on PATH" in result.stderr.splitlines()[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("steps", "end"), [("1,1,1", "stop"), pytest.param("1,1,1,2", "repeat", marks=pytest.mark.slow)]
+)
+def test_windows_of_steps(run: Run, tmp_path: Path, steps: str, end: str) -> None:
+    """The tool is told whether there will be several, and the script which steps."""
+    assert run("--tool", "nsys", "--steps", steps).exit_code == 0
+    assert f"--capture-range-end={end}" in seen(tmp_path)
+    assert f"--steps={steps if end == 'repeat' else '1,1,1,1'}" in seen(tmp_path)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_windows_become_one_file(run: Run, tmp_path: Path, count: int) -> None:
+    """Whose name is that which was asked for; the reports, which cannot be joined, stay."""
+    for number in range(1, count + 1):
+        work = [Work(at=(number * 1000, number * 1000 + 10), call=(number * 900, number * 900 + 5))]
+        nsys_db(tmp_path / "windows" / f".{number}.sqlite", work)
+    written = [f".{number}.nsys-rep" for number in range(1, count + 1)]
+    result = run("--tool", "nsys", writes=" ".join(["windows", *written]))
+    assert result.exit_code == 0
+    assert ("recorded 3 windows" in result.stderr) == (count == 3)
+    found = parse_file(tmp_path / "net.sqlite")
+    assert found.numpy("window", 0).tolist() == [*range(count)]
+    names = {path.name for path in tmp_path.glob("net.*")}
+    reports = {"net.nsys-rep"} if count == 1 else {f"net{name}" for name in written}
+    assert names == {"net.sqlite", *reports}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("writes", "first"),
+    [("windows gave-way", 2), pytest.param("windows", 1, marks=pytest.mark.slow)],
+)
+def test_what_a_range_makes_void(run: Run, tmp_path: Path, writes: str, first: int) -> None:
+    """What was recorded until the script started its own range goes; else it is the capture."""
+    for number in (1, 2):
+        work = [Work(at=(number * 1000, number * 1000 + 10), call=(number * 900, number * 900 + 5))]
+        nsys_db(tmp_path / "windows" / f".{number}.sqlite", work)
+    result = run("--tool", "nsys", text=RANGE, writes=writes)
+    assert result.exit_code == 0
+    found = parse_file(tmp_path / "net.sqlite").numpy("start")
+    assert len(found) == 3 - first
+    assert found[0] == first * 1000
+    assert [path.name for path in tmp_path.glob("net*")] == ["net.sqlite"]
+
+
+def test_windows_that_cannot_be_joined(run: Run, tmp_path: Path) -> None:
+    for number in (1, 2):
+        (tmp_path / "windows" / f".{number}.sqlite").write_text("no database")
+    result = run("--tool", "nsys", writes="windows")
+    assert result.exit_code == 1
+    assert "its windows are in" in result.stderr
+    assert sorted(path.name for path in tmp_path.glob("net*")) == ["net.1.sqlite", "net.2.sqlite"]
+
+
+ENDED = "import os, signal, sys; os.kill(int(sys.argv[-1]), signal.{}); signal.pause()"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_ends_the_script_and_keeps_what_was_recorded(
+    run: Run, tmp_path: Path, name: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A signal to the command alone, as a job's manager sends it: the script gets it, nsys none."""
+    monkeypatch.setattr(nsys, "_in_foreground", lambda: False)
+    text = ENDED.replace("int(sys.argv[-1])", str(os.getpid())).format(name)
+    result = run("--tool", "nsys", text=text)
+    assert result.exit_code == code
+    assert (tmp_path / "net.sqlite").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+def test_a_script_that_is_not_wanted_any_more_does_not_begin(tmp_path: Path) -> None:
+    """A signal came while nsys was not yet so far."""
+    files = nsys_child.Files.within(tmp_path)
+    (tmp_path / "train.py").write_text("import sys; sys.exit(3)")
+    nsys._end_script(files, signal.SIGTERM)
+    line = ["--files", str(tmp_path), "--no-init", str(tmp_path / "train.py")]
+    assert CliRunner().invoke(nsys_child.launch, line).exit_code == 0
+    assert not files.exit_code.exists()
+    files.stop.unlink()
+    assert CliRunner().invoke(nsys_child.launch, line).exit_code == 3
+    assert files.exit_code.read_text() == "3"

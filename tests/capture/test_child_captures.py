@@ -1,0 +1,171 @@
+"""Processes that a script starts record themselves, beside it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pyprof.capture import child_captures
+from pyprof.capture.kineto import torch_profiler
+from pyprof.capture.request import Outcome, Request
+from pyprof.capture.script import Target
+from pyprof.inputs.executor import InProcess
+from pyprof.inputs.ranks import ranked_captures
+from pyprof.parse import parse_file
+
+if TYPE_CHECKING:
+    Capture = Callable[[str], Outcome]
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Capture:
+
+    def capture_it(text: str) -> Outcome:
+        script = tmp_path / "train.py"
+        script.write_text(text)
+        return torch_profiler.run(Request(Target(str(script)), str(tmp_path / "net")))
+
+    return capture_it
+
+
+def ops(path: Path) -> set[str]:
+    return {row["op"][0] for row in parse_file(path).table().to_pylist() if row["op"]}
+
+
+SPAWN = """
+import torch
+import torch.multiprocessing as mp
+def work(rank, shape):
+    torch.addmm(torch.ones(2), torch.ones(rank + 1, 3), torch.ones(3, 2))
+if __name__ == "__main__":
+    mp.spawn(work, args=((3, 2),), nprocs=1)
+"""
+
+
+@pytest.mark.slow
+def test_spawn(capture: Capture, tmp_path: Path) -> None:
+    """Each writes its own file with its rank, markers and lines; the empty one is not written."""
+    outcome = capture(SPAWN)
+    assert outcome.code == 0
+    assert outcome.path is None
+    assert outcome.others == (tmp_path / "net.rank0.pt.trace.json.gz",)
+    assert outcome.exit_code() == 0
+    assert any("1 process that the script started has its own" in note for note in outcome.notes)
+    found = parse_file(outcome.others[0]).table().to_pylist()
+    (row,) = (row for row in found if row["op"] and "addmm" in row["op"])
+    assert row["rank"] == 0
+    assert row["sizes"][1] == [1, 3]
+    assert row["trace"][-1].endswith("train.py:5")
+
+
+FORK = """
+import multiprocessing, os, sys, torch
+context = multiprocessing.get_context("fork")
+class Own(context.Process):
+    def run(self):
+        torch.ones(3).sin()
+def work(how):
+    torch.ones(3).tanh()
+    if how == "leave":
+        os._exit(3)
+    if how == "raise":
+        sys.exit(4)
+def idle():
+    pass
+torch.ones(3).exp()
+processes = [context.Process(target=work, args=(how,)) for how in ("leave", "raise")]
+processes += [Own(), context.Process(target=idle)]
+for process in processes:
+    process.start()
+for process in processes[:2]:
+    process.join()
+sys.exit([process.exitcode for process in processes[:2]] != [3, 4])
+"""
+
+
+def test_fork(capture: Capture, tmp_path: Path) -> None:
+    """So does what is forked, however it ends, and whether or not the script waits for it."""
+    outcome = capture(FORK)
+    assert outcome.code == 0
+    assert outcome.path == tmp_path / "net.pt.trace.json.gz"
+    assert "exp" in ops(outcome.path)
+    assert [ops(path) & {"tanh", "sin", "exp"} for path in outcome.others] == [
+        {"tanh"}, {"tanh"}, {"sin"}
+    ]  # fmt: skip
+
+
+def test_ranks_that_two_claim(capture: Capture, tmp_path: Path) -> None:
+    """Of two that have one rank, as of two phases of a script, both are kept."""
+    text = """
+import multiprocessing, os, torch
+os.environ.update(WORLD_SIZE="2")
+def work(rank):
+    os.environ["RANK"] = rank
+    torch.ones(3).tanh()
+for rank in ("0", "1", "0"):
+    process = multiprocessing.get_context("fork").Process(target=work, args=(rank,))
+    process.start()
+    process.join()
+"""
+    try:
+        found = [path.name for path in capture(text).others]
+    finally:
+        del os.environ["WORLD_SIZE"]
+    assert found == [
+        f"net.{name}.pt.trace.json.gz" for name in ("rank0", "rank1", "rank0.process2")
+    ]
+    claims = ranked_captures([str(tmp_path / name) for name in found[:2]], InProcess())
+    assert [member.ranks[0][1] for member in claims] == [0, 1]
+
+
+def test_one_that_is_ended_from_outside(capture: Capture) -> None:
+    """It leaves nothing, and that is said."""
+    outcome = capture("""
+import multiprocessing, time, torch
+context = multiprocessing.get_context("fork")
+ready = context.Event()
+def work():
+    torch.ones(3).tanh()
+    ready.set()
+    time.sleep(99)
+process = context.Process(target=work)
+process.start()
+ready.wait()
+process.terminate()
+process.join()
+torch.ones(3).exp()
+""")
+    assert outcome.path is not None
+    assert any("1 processes that the script started left no capture" in n for n in outcome.notes)
+
+
+@pytest.mark.parametrize(
+    "module", ["torch.utils.data._utils.worker", "multiprocessing.managers", "torch.utils.data.x"]
+)
+def test_what_serves_the_script_is_left_alone(module: str) -> None:
+    """Workers of a DataLoader, and of the standard library; those of a pool work for the script."""
+
+    def target() -> None:
+        pass
+
+    target.__module__ = module
+    assert child_captures._serves(multiprocessing.Process(target=target))
+    target.__module__ = "multiprocessing.pool"
+    assert not child_captures._serves(multiprocessing.Process(target=target))
+
+
+def test_everything_is_put_back() -> None:
+    """A process that starts later starts as ever."""
+    before = multiprocessing.process.BaseProcess.start
+    with child_captures.replaced_run(lambda _: None):
+        assert multiprocessing.process.BaseProcess.start is not before
+    assert multiprocessing.process.BaseProcess.start is before

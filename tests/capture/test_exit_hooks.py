@@ -1,0 +1,98 @@
+"""Ends of a process that unwind nothing: what is to be done before them is done."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyprof.capture.exit_hooks import before_leaving
+
+
+class _End(BaseException):
+    pass
+
+
+@pytest.fixture
+def ends(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Write down how the process would end, and go on."""
+    found: list[object] = []
+
+    def end(*how: object) -> None:
+        found.append(how)
+        raise _End
+
+    for name in ("_exit", "execv", "execve"):
+        monkeypatch.setattr(os, name, end)
+    return found
+
+
+def test_the_code_is_what_was_made_of_it(ends: list[object]) -> None:
+    """`left` is asked once, before the process ends; the original is back afterwards."""
+    before = os._exit
+    asked: list[int] = []
+
+    def left(code: int) -> int:
+        asked.append(code)
+        return 7
+
+    with before_leaving(left):
+        for _ in range(2):
+            with pytest.raises(_End):
+                os._exit(3)
+    assert (asked, ends) == ([3], [(7,), (3,)])
+    assert os._exit is before
+
+
+def test_another_program(ends: list[object], tmp_path: Path) -> None:
+    """Told before it takes over, through whichever of os.exec*; not where there is none such."""
+    told: list[object] = []
+    with before_leaving(lambda code: code, lambda: told.append(len(ends))):
+        with pytest.raises(_End):
+            os.execv(tmp_path / "none", ["none"])  # noqa: S606 - it ends in `ends`
+        assert told == []
+        with pytest.raises(_End):
+            os.execvpe(sys.executable, ["python"], {"PATH": ""})  # noqa: S606 - as above
+    assert told == [1]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_ends_as_it_would() -> None:
+    """What was to be done is its parent's."""
+
+    def left(_: int) -> int:
+        return 9
+
+    with before_leaving(left):
+        child = os.fork()
+        if not child:
+            os._exit(4)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
+
+
+SCRIPT = """
+import os, threading, torch
+torch.ones(30, 30) @ torch.ones(30, 30)
+print("said")
+def leave():
+    os._exit(5)
+leave() if THREAD is None else threading.Thread(target=leave).start()
+threading.Event().wait()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("thread", [None, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_capture_is_kept(thread: int | None, tmp_path: Path) -> None:
+    """`os._exit` on any thread: the capture is whole, named, and the code is the script's."""
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(SCRIPT.replace("THREAD", repr(thread)))
+    line = [sys.executable, "-m", "pyprof.capture", "--tool", "torch", "train.py"]
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}  # noqa: PTH109 - where pyprof is
+    done = subprocess.run(
+        line, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=99
+    )
+    assert (done.returncode, done.stdout) == (5, "said\n"), done.stderr
+    assert (tmp_path / "train.pt.trace.json.gz").exists()
+    assert "next: python -m pyprof.prof train.pt.trace.json.gz" in done.stderr

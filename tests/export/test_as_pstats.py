@@ -1,0 +1,86 @@
+"""GPU time by Python stack, as pstats and snakeviz see it."""
+
+from __future__ import annotations
+
+import pstats
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from pyprof.marker import encode_trace
+from tests.analysis.captured import capture
+from tests.builders import Range, Work, nsys_db
+from tests.commands import run
+
+if TYPE_CHECKING:
+    Key = tuple[str, int, str]
+    Stats = dict[Key, tuple[int, int, float, float, dict[Key, tuple[int, int, float, float]]]]
+
+ROOT = ("~", 0, "<GPU time>")
+
+
+def profile(source: Path, target: Path, *options: str | Path) -> Stats:
+    """Export a capture and load it as pstats does."""
+    done = run("export", source, *options, "-o", target)
+    assert done.code == 0, done.stderr
+    return cast("Stats", vars(pstats.Stats(str(target)))["stats"])
+
+
+def test_time_adds_up_the_stack(tmp_path: Path) -> None:
+    """A line's cumulative time is that of the kernels which it caused, however deep."""
+    stats = profile(capture(tmp_path / "net.sqlite"), tmp_path / "net.prof")
+    cumulative = {key: round(entry[3] * 1e9) for key, entry in stats.items()}
+    assert cumulative[ROOT] == 100 + 100 + 300 + 50 + 200
+    assert cumulative["/home/me/train.py", 7, "train.py:7"] == 100 + 100 + 300
+    assert cumulative["/home/me/model.py", 12, "model.py:12"] == 100 + 100
+    assert cumulative["~", 0, "torch.relu"] == 100 + 100
+    assert cumulative["~", 0, "exp_kernel"] == 300
+
+
+def test_calls_are_pieces_of_gpu_work(tmp_path: Path) -> None:
+    """Two kernels under one line are two calls of it, from the line above it."""
+    stats = profile(capture(tmp_path / "net.sqlite"), tmp_path / "net.prof")
+    primitive, calls, own, _, callers = stats["/home/me/model.py", 12, "model.py:12"]
+    assert (primitive, calls, own) == (2, 2, 0)
+    assert [(key, entry[:2]) for key, entry in callers.items()] == [
+        (("/home/me/train.py", 7, "train.py:7"), (2, 2))
+    ]
+
+
+def test_a_line_is_called_after_its_function(tmp_path: Path) -> None:
+    """By the source that is named; outside of functions, by its text. Else none is read."""
+    script = tmp_path / "net.py"
+    script.write_text("class Net:\n    def forward(self):\n        pass\n\nout = Net().forward()\n")
+    lines = encode_trace((f"{script}:5", f"{script}:3", f"{script}:99"))
+    work = [Work("relu", (1000, 1100), (110, 120))]
+    source = nsys_db(tmp_path / "net.sqlite", work, [Range(lines, (100, 200))])
+    cases: list[tuple[list[str | Path], dict[int, str]]] = [
+        (["--source", tmp_path], {5: "out = Net().forward()", 3: "forward", 99: "net.py:99"}),
+        ([], {5: "net.py:5", 3: "net.py:3", 99: "net.py:99"}),
+    ]
+    for options, expected in cases:
+        stats = profile(source, tmp_path / "net.prof", *options)
+        assert {line: name for file, line, name in stats if file == str(script)} == expected
+
+
+def test_own_time_is_the_gpu_time_of_the_capture(captures: Path, tmp_path: Path) -> None:
+    """Own times add up to the summed durations: none is lost, none counted twice."""
+    source = captures / "nsys2024.2-a100-pyprof-markers" / "net.sqlite"
+    stats = profile(source, tmp_path / "net.prof")
+    own = sum(entry[2] for entry in stats.values())
+    done = run("prof", source, "--csv", "-c", "sil", "-q")
+    durations = [int(line.strip('"')) for line in done.stdout.splitlines()[1:]]
+    assert own * 1e9 == pytest.approx(sum(durations))
+    assert stats[ROOT][3] * 1e9 == pytest.approx(sum(durations))
+
+
+def test_snakeviz_takes_it(captures: Path, tmp_path: Path) -> None:
+    """The viewer finds rows and a call tree in it."""
+    snakeviz = pytest.importorskip("snakeviz.stats")
+    source = captures / "nvprof-v100-apex" / "net.dict"
+    profile(source, tmp_path / "net.prof")
+    loaded = pstats.Stats(str(tmp_path / "net.prof"))
+    rows = snakeviz.table_rows(loaded)
+    assert any("language-model.py:319(language-model.py:319)" in str(row) for row in rows)
+    assert "language-model.py:319(language-model.py:319)" in snakeviz.json_stats(loaded)

@@ -1,0 +1,50 @@
+"""Stacks over time, as speedscope's own schema wants them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.analysis.captured import capture
+from tests.commands import run
+
+SCHEMA = Path(__file__).resolve().parents[1] / "samples" / "speedscope" / "file-format-schema.json"
+
+
+def exported(source: Path, folder: Path) -> dict[str, Any]:
+    done = run("export", source, "-o", folder / "net.speedscope.json")
+    assert done.code == 0, done.stderr
+    found: dict[str, Any] = json.loads((folder / "net.speedscope.json").read_text())
+    return found
+
+
+def test_a_stream_is_a_profile_with_its_idle_time(tmp_path: Path) -> None:
+    """Weights are ns from the first work of all; an empty stack means that the stream is idle."""
+    found = exported(capture(tmp_path / "net.sqlite"), tmp_path)
+    names = [frame["name"] for frame in found["shared"]["frames"]]
+    _, first, second = found["profiles"]
+    assert [first["name"], second["name"]] == ["GPU 0, stream 7", "GPU 0, stream 8"]
+    stacks = [[names[number] for number in sample] for sample in first["samples"]]
+    relu = ["/home/me/train.py:7", "/home/me/model.py:12", "torch.relu", "relu_kernel"]
+    assert stacks[:4] == [relu, [], relu, []]
+    assert first["weights"] == [100, 900, 100, 900, 300, 100, 50]
+    assert second["weights"] == [50, 200]
+    assert first["endValue"] == sum(first["weights"])
+
+
+@pytest.mark.parametrize(
+    "name", ["nsys2024.2-a100-pyprof-markers/net.sqlite", "nvprof-v100-apex/net.dict"]
+)
+def test_the_schema_accepts_it(captures: Path, tmp_path: Path, name: str) -> None:
+    """What is exported is valid by speedscope's schema, and holds all GPU time."""
+    jsonschema = pytest.importorskip("jsonschema")
+    found = exported(captures / name, tmp_path)
+    jsonschema.validate(found, json.loads(SCHEMA.read_text()))
+    in_all, *streams = (
+        sum(weight for sample, weight in zip(p["samples"], p["weights"], strict=True) if sample)
+        for p in found["profiles"]
+    )
+    done = run("prof", captures / name, "--csv", "-c", "sil", "-q")
+    durations = [int(line.strip('"')) for line in done.stdout.splitlines()[1:]]
+    assert in_all == sum(streams) == sum(durations)

@@ -1,0 +1,69 @@
+"""Tests of the measurement itself, small and on the CPU: its figures, not their size."""
+
+import pytest
+
+from pyprof.errors import PyprofError
+from pyprof.gpu.microbenchmark import _key, measure
+
+torch = pytest.importorskip("torch")
+
+
+def test_cpu_has_a_figure_for_each_type() -> None:
+    """The CPU gets positive rates for its types and a bandwidth, and TF32 is left as it was."""
+    before = torch.get_float32_matmul_precision()
+    found = measure("cpu", side=32, copy_bytes=1 << 12, budget_s=0)
+    assert found.device == "cpu"
+    assert set(found.flops) == {"float64", "float32", "bfloat16"}
+    assert min(found.flops.values()) > 0
+    assert found.bandwidth > 0
+    assert torch.get_float32_matmul_precision() == before
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_no_device() -> None:
+    """Without a CUDA device the error says so, in one line."""
+    with pytest.raises(PyprofError, match="no CUDA device"):
+        measure("cuda")
+
+
+@pytest.mark.parametrize("allocates", ["randn", "zeros"])
+def test_full_memory(monkeypatch: pytest.MonkeyPatch, allocates: str) -> None:
+    """No type is taken for refused because others hold the memory."""
+
+    def full(*_: object, **__: object) -> None:
+        raise torch.cuda.OutOfMemoryError("tried to allocate")
+
+    monkeypatch.setattr(torch, allocates, full)
+    with pytest.raises(PyprofError, match="too little free memory"):
+        measure("cpu", side=32, copy_bytes=1 << 12, budget_s=0)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_gpu_has_figures_too() -> None:
+    """They are filed under its name, as captures have it."""
+    found = measure("cuda", side=4096)
+    assert found.device == torch.cuda.get_device_name()
+    assert min(*found.flops.values(), found.bandwidth) > 0
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "cc"),
+    [
+        ("bfloat16 tensor", "bfloat16", (8, 0)),
+        ("bfloat16", "bfloat16", (7, 5)),
+        ("float32", "float32", (9, 0)),
+        ("tf32 tensor", "tf32", (9, 0)),
+        ("float64 tensor", "float64", (9, 0)),
+        ("float64", "float64", (8, 6)),
+        ("float32", "float32", None),
+    ],
+)
+def test_figures_have_the_tables_keys(key: str, kind: str, cc: tuple[int, int] | None) -> None:
+    """A figure is filed under the units that ran it, so that it replaces the right peak."""
+    assert _key(kind, cc) == key
+
+
+def test_amd_figures() -> None:
+    """AMD's matrix cores ran every product, float32 as well."""
+    assert _key("float32", None, is_amd=True) == "float32 tensor"

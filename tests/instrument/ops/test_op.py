@@ -1,0 +1,157 @@
+"""Tests of pyprof.instrument.ops.op: a wrapper passes for what it wraps."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import types
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812 - everyone calls it so
+
+import pyprof
+from pyprof.instrument.ops.op import isinstance_op
+
+if TYPE_CHECKING:
+    from tests.instrument.conftest import Recorder
+
+ORIGINALS: dict[str, Any] = {
+    "torch.relu": torch.relu,
+    "F.linear": F.linear,
+    "F.max_pool2d": F.max_pool2d,
+    "torch.Tensor.add": torch.Tensor.add,
+    "torch.Tensor.sum": torch.Tensor.sum,
+    "torch.linalg.norm": torch.linalg.norm,
+}
+
+
+def wrapper(name: str) -> Any:
+    """Find what stands under a name now."""
+    home, _, attribute = name.rpartition(".")
+    homes: dict[str, Any] = {
+        "torch": torch,
+        "F": F,
+        "torch.Tensor": torch.Tensor,
+        "torch.linalg": torch.linalg,
+    }
+    return getattr(homes[home], attribute)
+
+
+@pytest.mark.parametrize("name", ORIGINALS)
+def test_it_is_equal_to_the_original_both_ways(name: str, listening: Recorder) -> None:
+    """Tables keyed by function are found into, filled before init() or after it."""
+    original, op = ORIGINALS[name], wrapper(name)
+    assert isinstance_op(op)
+    assert op == original
+    assert original == op
+    assert hash(op) == hash(original)
+    assert {original: 1}[op] == 1
+    assert {op: 1}[original] == 1
+    assert op != torch.sigmoid
+    assert listening.depth == 0
+
+
+@pytest.mark.parametrize("name", ORIGINALS)
+def test_it_looks_like_the_original(name: str, listening: Recorder) -> None:
+    """Type tests, names, documentation, signature and source are the original's."""
+    original, op = ORIGINALS[name], wrapper(name)
+    assert isinstance(op, type(original))
+    assert callable(op)
+    for attribute in ("__name__", "__qualname__", "__module__", "__doc__"):
+        assert getattr(op, attribute, None) == getattr(original, attribute, None)
+    assert repr(op) == repr(original)
+    assert inspect.isfunction(op) == inspect.isfunction(original)
+    if isinstance(original, types.FunctionType):
+        assert op.__code__ is original.__code__
+        assert inspect.signature(op) == inspect.signature(original)
+        assert inspect.getsource(op) == inspect.getsource(original)
+    assert listening.depth == 0
+
+
+@pytest.mark.parametrize("name", ORIGINALS)
+def test_it_is_copied_and_pickled_by_name(name: str, recorder: Recorder) -> None:
+    """A pickle made with wrappers in place loads without them, as the original."""
+    pyprof.init(force=True)
+    op = wrapper(name)
+    assert copy.deepcopy(op) is op
+    assert copy.copy(op) is op
+    pickled = [pickle.dumps(op, protocol) for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1)]
+    assert all(pickle.loads(data) is op for data in pickled)  # noqa: S301 - our own
+    pyprof.stop()
+    assert all(pickle.loads(data) == ORIGINALS[name] for data in pickled)  # noqa: S301 - our own
+    assert recorder.depth == 0
+
+
+def test_one_function_with_two_names_stays_one(listening: Recorder) -> None:
+    assert F.conv2d is torch.conv2d
+    assert torch.functional.einsum is torch.einsum
+    assert listening.depth == 0
+
+
+def test_a_builtin_on_a_class_does_not_become_a_method(listening: Recorder) -> None:
+    """A class attribute that is torch.relu is called without self, as before; F.relu with it."""
+
+    class Holder:
+        builtin: Any = torch.sigmoid
+        function: Any = F.softsign
+
+    assert Holder().builtin(torch.zeros(1)).item() == 0.5
+    assert Holder().function.__self__.__class__ is Holder
+    assert torch.zeros(1).add.__name__ == "add"
+    assert "sigmoid" in listening.ops
+
+
+def test_attributes_are_set_on_the_original(recorder: Recorder) -> None:
+    """What a program hangs on a function outlives the wrapper."""
+    pyprof.init(force=True)
+    function: Any = F.softsign
+    function.mine = 1
+    pyprof.stop()
+    assert vars(F.softsign)["mine"] == 1
+    del vars(F.softsign)["mine"]
+    assert recorder.depth == 0
+
+
+def test_a_wrapper_kept_after_stop_only_calls_through(recorder: Recorder) -> None:
+    """References taken while instrumented go on working and push nothing."""
+    pyprof.init(force=True)
+    kept = torch.relu
+    pyprof.stop()
+    recorder.clear()
+    assert kept(torch.tensor(-1.0)).item() == 0
+    assert recorder.texts == []
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, GeneratorExit])
+def test_whatever_is_raised_leaves_no_open_range(
+    error: type[BaseException], listening: Recorder
+) -> None:
+    """Ranges close on the way out of any exception, and it is the same exception."""
+
+    def distance(_a: object, _b: object) -> torch.Tensor:
+        raise error("stop here")
+
+    with pytest.raises(error, match="stop here"):
+        F.triplet_margin_with_distance_loss(
+            torch.ones(1, 2), torch.ones(1, 2), torch.ones(1, 2), distance_function=distance
+        )
+    assert listening.depth == 0
+    with pytest.raises(RuntimeError):
+        torch.ones(2, 3) @ torch.ones(2, 3)
+    assert listening.depth == 0
+
+
+def test_a_comparison_that_is_not_possible_says_so_as_before(listening: Recorder) -> None:
+    """Operators still give NotImplemented to the other side."""
+
+    class Other:
+        def __radd__(self, left: object) -> str:
+            return "mine"
+
+    assert torch.ones(1) + Other() == "mine"
+    with pytest.raises(TypeError):
+        torch.ones(1) + object()  # type: ignore[operator]
+    assert listening.depth == 0

@@ -1,0 +1,310 @@
+"""Tests of pyprof.instrument.ranges.stack."""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from random import Random
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812 - everyone calls it so
+
+import pyprof
+from pyprof import marker
+from pyprof.instrument.ranges import open_ranges, stack
+
+if TYPE_CHECKING:
+    from tests.instrument.conftest import Recorder
+
+
+def here() -> FrameType:
+    return sys._getframe(1)
+
+
+def test_frames_are_outermost_first_with_the_line_that_runs() -> None:
+    """The last frame is where it was asked for, with its function."""
+    text = stack.find(1).text; line = here().f_lineno  # fmt: skip # noqa: E702
+    assert marker.decode_trace(text)[-1] == f"{__file__}:{line}"
+    functions = marker.decode_functions(text)
+    assert functions[-1] == "test_frames_are_outermost_first_with_the_line_that_runs"
+    assert len(functions) == len(marker.decode_trace(text))
+
+
+def test_two_lines_of_one_function_differ() -> None:
+    """What is remembered for one call is not given for the next one."""
+    first = marker.decode_trace(stack.find(1).text)[-1]
+    second = marker.decode_trace(stack.find(1).text)[-1]
+    assert first != second
+    lines = {marker.decode_trace(stack.find(1).text)[-1] for _ in range(3)}
+    assert len(lines) == 1
+
+
+def test_frames_of_torch_and_of_ours_are_left_out(listening: Recorder) -> None:
+    """A call from within torch shows the user's line that led there."""
+    torch.nn.Linear(2, 2)(torch.ones(1, 2))
+    (trace,) = {frames for frames in listening.traces if frames[-1].startswith(__file__)}
+    assert not [frame for frame in trace if "/torch/" in frame or "/instrument/op.py" in frame]
+
+
+def test_deep_stacks_are_bounded() -> None:
+    """Deep recursion costs a bounded walk and gives the innermost frames."""
+
+    def recurse(left: int) -> str:
+        return recurse(left - 1) if left else stack.find(1).text
+
+    frames = marker.decode_trace(recurse(500))
+    assert len(frames) == stack.MAX_FRAMES
+    assert len(set(frames)) == 1
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that make code as they go do not grow without end."""
+    monkeypatch.setattr(stack, "_MAX_STACKS", 10)
+    stack.forget()
+    for number in range(50):
+        code = compile(f"text = trace()  # {number}", f"made_{number}.py", "exec")
+        space = {"trace": lambda: stack.find(2).text}
+        exec(code, space)  # noqa: S102 - the point is code made on the fly
+        assert marker.decode_trace(str(space["text"]))[-1] == f"made_{number}.py:1"
+    assert len(stack._stacks) <= 10
+
+
+def test_a_file_name_that_is_not_utf8_is_written_all_the_same() -> None:
+    """Surrogates in names are replaced: no tool could take them."""
+    space = {"trace": lambda: stack.find(2).text}
+    exec(compile("text = trace()", "odd\udcff.py", "exec"), space)  # noqa: S102 - as above
+    assert str(space["text"]).encode()
+
+
+def test_what_is_typed_at_a_prompt_is_the_users() -> None:
+    """Interactive sessions have no file; their frames are kept all the same."""
+    for name in ("<stdin>", "<ipython-input-3-abc>", "<string>"):
+        space = {"trace": lambda: stack.find(2).text}
+        exec(compile("text = trace()", name, "exec"), space)  # noqa: S102 - as above
+        assert marker.decode_trace(str(space["text"]))[-1] == f"{name}:1"
+
+
+def test_whose_a_frame_is() -> None:
+    """Files of torch, of ours and those that torch.compile writes are not the user's."""
+    assert stack.is_users(__file__)
+    assert stack.is_users("/home/me/torch_model.py")
+    assert not stack.is_users(torch.nn.functional.__file__)
+    assert not stack.is_users(stack.__file__)
+    assert not stack.is_users("<frozen runpy>")
+    assert not stack.is_users("/cache/torchinductor_me/ab/cabc.py")
+
+
+class Box:
+    """Something to pass that tells when it is let go of."""
+
+
+def ignore(box: object) -> None:
+    """Do nothing."""
+
+
+def test_without_a_users_frame_there_is_no_trace(listening: Recorder) -> None:
+    """A thread that calls nothing but an op or a module says nothing rather than nonsense."""
+    pyprof.wrap(sys.modules[__name__], "ignore")
+    for target in (ignore, torch.nn.Identity()):
+        box, over = Box(), threading.Semaphore(0)
+        weakref.finalize(box, over.release)
+        _thread.start_new_thread(target, (box,))
+        del box
+        assert over.acquire(timeout=60)
+    assert (listening.layers, listening.ops) == (["Identity"], ["ignore"])
+    assert listening.traces == []
+
+
+def test_the_ways_to_one_instruction_are_told_apart() -> None:
+    """Two callers in turn, and recursion that goes now deeper and now less deep."""
+
+    def inner(left: int) -> str:
+        return inner(left - 1) if left else stack.find(1).text
+
+    def first() -> str:
+        return inner(0)
+
+    def second() -> str:
+        return inner(0)
+
+    for _ in range(2):
+        for way in (first, second):
+            assert marker.decode_functions(way())[-2:] == (way.__name__, "inner")
+    for left in (3, 1, 2, 1, 3):
+        assert marker.decode_functions(inner(left)).count("inner") == left + 1
+
+
+def test_inside_an_op_the_way_to_it_is_part_of_the_trace(listening: Recorder) -> None:
+    """A user's function that an op calls back is seen behind the line that called the op."""
+    x = torch.ones(1, 2)
+
+    def distance(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return (a - b).sum(1)
+
+    listening.clear()
+    F.triplet_margin_with_distance_loss(x, x, x, distance_function=distance); line = here().f_lineno  # fmt: skip # noqa: E501, E702
+    mine = [frames for frames in listening.traces if frames[-1].startswith(__file__)]
+    back = f"{__file__}:{distance.__code__.co_firstlineno + 1}"
+    assert mine[0][-1] == f"{__file__}:{line}"
+    assert mine[1][-2:] == (f"{__file__}:{line}", back)
+
+
+def test_inside_modules_the_way_to_them_is_part_of_the_trace(listening: Recorder) -> None:
+    """One module called from two lines: each op has the line that the call came from."""
+    net = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
+
+    def call() -> None:
+        net(torch.ones(1))
+
+    for _ in range(2):
+        call()
+    net[0](torch.ones(1))
+    del listening.pushed[:]
+    call(); first = here().f_lineno  # fmt: skip # noqa: E702
+    call(); second = here().f_lineno  # fmt: skip # noqa: E702
+    line = call.__code__.co_firstlineno + 1
+    expected = [(f"{__file__}:{number}", f"{__file__}:{line}") for number in (first, second)]
+    found = [frames[-2:] for frames in listening.traces]
+    assert found == [frames for frames in expected for _ in range(2)]  # ones, relu
+
+
+def test_a_trace_is_said_once_for_ops_in_ops(listening: Recorder) -> None:
+    """F.relu calls torch.relu from the same line of the user's: one range says so for both."""
+    torch.nn.functional.relu(torch.ones(1))
+    kinds = [marker.classify(text) for text in listening.texts[2:]]
+    assert kinds == [marker.Kind.TRACE, marker.Kind.OP, marker.Kind.OP]
+    assert [depth for depth, _ in listening.pushed[2:]] == [0, 1, 2]
+    torch.ones(1)
+    assert marker.classify(listening.texts[-2]) is marker.Kind.TRACE
+
+
+def test_a_module_call_does_not_keep_its_frame(listening: Recorder) -> None:
+    """What was passed to a module is let go of when it returns."""
+
+    class Held(torch.nn.Module):
+        def forward(self, box: list[object]) -> None:
+            torch.ones(1)
+            if box:
+                raise KeyError
+
+    class Witness:
+        pass
+
+    for raises in (False, True):
+        witness = Witness()
+        gone = weakref.ref(witness)
+        with contextlib.suppress(KeyError):
+            Held()([witness] if raises else [])
+        del witness
+        assert gone() is None
+    assert open_ranges.THREAD.here.frame is None
+    assert listening.depth == 0
+
+
+def test_a_generator_is_seen_where_it_was_called_last() -> None:
+    """What is outwards of its frame changes, though it is the same frame: no note is kept on it."""
+
+    def traced() -> str:
+        return stack.find(1).text
+
+    def endless() -> Iterator[str]:
+        while True:
+            yield traced()
+
+    texts = endless()
+
+    def first() -> str:
+        return next(texts)
+
+    def second() -> str:
+        return next(texts)
+
+    for way in (first, first, second, second, first):
+        assert marker.decode_functions(way())[-3:] == (way.__name__, "endless", "traced")
+
+
+def test_notes_on_frames_agree_with_a_walk() -> None:
+    """Whatever calls what, in whatever order, a stack found by notes is that found by walking."""
+    random = Random(5)  # noqa: S311 - to be the same each time
+
+    def walk(frame: FrameType) -> str:
+        steps, _ = stack._walk(frame, None)
+        return stack._describe(frame, steps, stack.NOWHERE).text
+
+    def call(left: int) -> None:
+        for _ in range(random.randrange(1, 4)):
+            found, walked = stack.find(1).text, walk(here())
+            assert found == walked
+            if left:
+                random.choice((call, other))(left - 1)
+
+    def other(left: int) -> None:
+        call(left)
+        assert marker.decode_functions(stack.find(1).text)[-1] == "other"
+
+    for _ in range(20):
+        call(3)
+
+
+def test_of_few_frames_only_the_innermost_gets_a_note() -> None:
+    """To look at them again costs no more than notes; the innermost may call again and again."""
+
+    def inner() -> list[object]:
+        for _ in range(2):
+            texts.add(stack.find(1, end, beyond).text)
+        texts.add(stack.find(1, end, beyond).text)
+        caller = here().f_back
+        return [here().f_trace, caller and caller.f_trace]
+
+    def outer() -> list[object]:
+        return inner()
+
+    end, beyond = here(), stack.find(1)
+    texts: set[str] = set()
+    for _ in range(3):
+        note, callers = outer()
+    assert type(note) is stack.Note
+    assert callers is None
+    assert {known.text for known in note.stacks.values()} == texts
+    assert len(texts) == 2
+
+
+def test_what_was_noted_before_stop_is_looked_up_afresh() -> None:
+    """Frames that outlive `stop` keep their notes, which then say nothing."""
+    texts: list[str] = []
+    for _ in range(4):
+        for _ in range(3):
+            found = stack.find(1)
+            stack.find(1)
+        texts.append(found.text)
+        assert any(known is found for known in stack._stacks.values())
+        stack.forget()
+    assert len({*texts}) == 1
+
+
+def test_a_debuggers_frames_are_left_alone() -> None:
+    """Where somebody traces, no frame gets a note; a note from before traces nothing."""
+
+    def outer() -> list[object]:
+        for _ in range(3):
+            stack.find(1)
+        return [here().f_trace]
+
+    seen: list[str] = []
+    before = sys.gettrace()
+    sys.settrace(lambda frame, event, _: seen.append(f"{event} {frame.f_code.co_name}"))
+    try:
+        notes = outer()
+        stack.find(1)
+    finally:
+        sys.settrace(before)
+    assert notes == [None]
+    assert "call outer" in seen
+    assert stack.Note(here().f_code, stack.NOWHERE)(here(), "line", None) is None  # type: ignore[func-returns-value]

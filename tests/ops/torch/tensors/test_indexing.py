@@ -1,0 +1,68 @@
+"""Python's square brackets against torch: what a recorded subscript reads and writes."""
+
+from typing import Any
+
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+
+from pyprof import marker, ops
+from pyprof.instrument.ops.payload import op_head, op_text
+from tests.ops.test_bytes import written_bytes
+
+ROWS = torch.tensor([[0, 1, 2]])
+COLUMNS = torch.tensor([1])
+PICKING: list[Any] = [
+    ROWS,
+    (0, ROWS),
+    (ROWS, -1),
+    (slice(None), ROWS),
+    (slice(1, 5, 2), ROWS),
+    (slice(-2, None), ROWS),
+    (None, ROWS),
+    (ROWS, None),
+    (..., ROWS),
+    (ROWS, ...),
+    (0, ..., ROWS),
+    (ROWS, ..., COLUMNS),
+    (ROWS, slice(None), COLUMNS),
+    (ROWS, COLUMNS),
+]
+
+
+def _call(name: str, *args: object) -> marker.Call:
+    call = marker.decode_op(op_text(op_head("Tensor", name), args, {}))
+    assert call is not None
+    return call
+
+
+@pytest.mark.parametrize("where", PICKING, ids=str)
+def test_what_index_tensors_pick(where: Any) -> None:  # noqa: ANN401 - any subscript
+    """Beside numbers, slices, new dimensions and dots: as many elements as torch gives."""
+    x = torch.zeros(5, 4, 6)
+    picked = x[where]
+    call = _call("__getitem__", x, where)
+    given = where if isinstance(where, tuple) else (where,)
+    indices = sum(item.nbytes for item in given if isinstance(item, torch.Tensor))
+    assert written_bytes(call) == picked.nbytes
+    assert ops.cost(call).bytes == indices + 2 * picked.nbytes
+    assert ops.cost(call, "bprop").flops == picked.numel()
+
+
+@pytest.mark.parametrize(
+    "where", [*PICKING, 0, slice(1, 3), (..., 0), (None, slice(1, None), 2)], ids=str
+)
+def test_what_an_assignment_writes(where: Any) -> None:  # noqa: ANN401 - any subscript
+    """The place that the subscript names, by index tensors or as a view."""
+    x = torch.zeros(5, 4, 6)
+    for value in (1.0, torch.ones(())):
+        x[where] = value
+        assert written_bytes(_call("__setitem__", x, where, value)) == x[where].nbytes
+
+
+@pytest.mark.parametrize("where", [torch.zeros(5, dtype=torch.bool), (0, [True] * 4), "name", 2.5])
+def test_what_the_data_decide_or_nobody_recorded_is_unknown(where: object) -> None:
+    """A mask picks as many as it has ones."""
+    found = ops.cost(_call("__getitem__", torch.zeros(5, 4), where))
+    assert found.bytes is None
+    assert found.reason

@@ -1,0 +1,102 @@
+"""Collectives by any name, and their bytes by the definitions of nccl-tests."""
+
+from collections.abc import Callable
+
+import pytest
+
+from pyprof.marker import Call, Tensor
+from pyprof.ops import cost
+from pyprof.ops.torch.collectives import FUNCTIONAL, bus_bytes, bus_factor, kind, message_bytes
+
+SPELLINGS = {
+    "all_reduce": "allreduce_ nccl:all_reduce c10d::allreduce_ AllReduce all_reduce_coalesced",
+    "all_gather": "_allgather_base_ all_gather_into_tensor allgather_into_tensor_coalesced_",
+    "reduce_scatter": "ReduceScatter _reduce_scatter_base_ reduce_scatter_tensor_coalesced",
+    "all_to_all": "alltoall_base_ nccl:all_to_all all_to_allv all_to_all_single AllToAll",
+    "send_recv": "SendRecv send isend irecv recv_ batch_isend_irecv",
+    "broadcast": "broadcast_ _broadcast_oop",
+    "reduce": "Reduce _reduce_oop reduce_",
+    "barrier": "barrier monitored_barrier",
+}
+FACTORS: dict[str, Callable[[int], float]] = {
+    # doc/PERFORMANCE.md of nccl-tests, "Bus Bandwidth", for n ranks
+    "all_reduce": lambda n: 2 * (n - 1) / n,
+    "all_gather": lambda n: (n - 1) / n,
+    "reduce_scatter": lambda n: (n - 1) / n,
+    "all_to_all": lambda n: (n - 1) / n,
+    "gather": lambda n: (n - 1) / n,
+    "scatter": lambda n: (n - 1) / n,
+    "broadcast": lambda _: 1,
+    "reduce": lambda _: 1,
+    "send_recv": lambda _: 1,
+}
+
+
+@pytest.mark.parametrize(("expected", "spellings"), SPELLINGS.items(), ids=SPELLINGS)
+def test_a_collective_is_known_by_all_of_its_names(expected: str, spellings: str) -> None:
+    """PyTorch's, c10d's, NCCL's."""
+    assert {kind(name) for name in spellings.split()} == {expected}
+
+
+@pytest.mark.parametrize("name", ["wait", "aten::add", "", "gemm"])
+def test_what_is_no_collective_is_none(name: str) -> None:
+    assert kind(name) is None
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 8, 64])
+@pytest.mark.parametrize("name", FACTORS)
+def test_bus_bytes_are_those_of_nccl_tests(name: str, ranks: int) -> None:
+    """Algorithm bytes times the factor."""
+    assert bus_bytes(name, 1 << 20, ranks) == FACTORS[name](ranks) * (1 << 20)
+
+
+def test_formulas_and_captures_count_alike() -> None:
+    """What a marker's formula says of a call is what is computed from counts of elements."""
+    whole, part = Tensor((64, 8), "bfloat16"), Tensor((16, 8), "bfloat16")
+    for name, args, in_bytes, out_bytes in (
+        ("all_gather_into_tensor", (whole, part), 256, 1024),
+        ("reduce_scatter_tensor", (part, whole), 1024, 256),
+    ):
+        params = cost(Call("torch.distributed", name, args)).params
+        size = message_bytes(kind(name) or "", in_bytes, out_bytes)
+        assert (params["algo_bytes"], params["ranks"]) == (size, 4) == (1024, 4)
+        assert params["bus_bytes"] == bus_bytes(kind(name) or "", 1024, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "got"),
+    [
+        ("all_gather", 256, 1024), ("gather", 256, 1024),
+        ("reduce_scatter", 1024, 256), ("scatter", 1024, 256),
+        ("all_to_all", 1024, 1024), ("all_reduce", 1024, 1024), ("broadcast", 1024, 1024),
+    ],
+)  # fmt: skip
+def test_algorithm_bytes_are_what_all_ranks_hold_together(name: str, given: int, got: int) -> None:
+    """As nccl-tests count: of pieces of n ranks, all n; c10d counts so on every rank."""
+    assert message_bytes(name, given, got) == 1024
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+@pytest.mark.parametrize("name", FACTORS)
+def test_the_factor_is_that_of_the_bytes(name: str, ranks: int) -> None:
+    """Bus bandwidth by algorithm bandwidth."""
+    assert bus_factor(name, ranks) == pytest.approx(FACTORS[name](ranks))
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("all_reduce", 96), ("all_gather_tensor", 768), ("reduce_scatter_tensor", 96)],
+)
+def test_a_marker_tells_the_number_of_ranks(name: str, size: int) -> None:
+    """From which follow bus bytes, and what a functional collective gives."""
+    call = Call(FUNCTIONAL, name, (Tensor((24,), "float32"), "sum"), collective={"size": 8})
+    params = cost(call).params
+    assert (params["algo_bytes"], params["ranks"]) == (size, 8)
+    assert params["bus_bytes"] == FACTORS[kind(name) or ""](8) * size
+    assert "bus_bytes" not in cost(Call(FUNCTIONAL, name, call.args)).params
+
+
+def test_tensors_may_be_named() -> None:
+    tensors = {"output_tensor": Tensor((64,), "float32"), "input_tensor": Tensor((8,), "float32")}
+    found = cost(Call("torch.distributed", "all_gather_single", (), tensors))
+    assert (found.bytes, found.params["ranks"]) == (4 * (64 + 8), 8)

@@ -1,0 +1,146 @@
+"""Steps that ranges mark are in the records: what parse wrote says the same as the capture."""
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.analysis.time.steps import find_steps
+from pyprof.inputs.source import load
+from pyprof.parse import parse, record_file
+from pyprof.parse.steps.step_bounds import OUTSIDE, Bounds, placed
+from pyprof.records import dict_lines
+from pyprof.schema import Capture
+from tests.analysis.captures import US, Api, Range, Work, capture, training
+from tests.commands import run
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(1, 9)), max_size=8),
+    st.lists(st.integers(-3, 35), max_size=8),
+)
+def test_a_row_is_in_the_step_that_began_last_unless_that_is_over(
+    steps: list[tuple[int, int]], launches: list[int]
+) -> None:
+    """Looked at one by one; before all steps, and after the last, it is in none."""
+    steps.sort()
+    start = np.array([begin for begin, _ in steps], np.int64)
+    bounds = Bounds("", start, start + np.array([length for _, length in steps], np.int64))
+    expected = []
+    for launch in launches:
+        begun = [place for place, (begin, _) in enumerate(steps) if begin <= launch]
+        over = not begun or launch >= sum(steps[begun[-1]])
+        expected.append(OUTSIDE if over else begun[-1])
+    found, _ = placed(bounds, np.array(launches, np.int64), np.zeros(len(launches), np.int64))
+    assert found.tolist() == expected
+
+
+TEXTS = (
+    "execute_16_context_1(sq16sk16sqsq256sqsk256)_generation_0(sq0sk0sqsq0sqsk0)",
+    "step[DECODE bs=3]",
+)
+
+
+def _looped(*texts: str, pids: int = 1, pause: bool = False) -> Capture:
+    """Write a range of 100 us, with a kernel, for each text, by each process; and one outside."""
+    work = [
+        Work(((100 * n + 20) * US, (100 * n + 70 + n) * US),
+             ((100 * n + 10) * US, (100 * n + 12) * US), pid=1 + pid)
+        for pid in range(pids) for n in range(len(texts) + 1)
+    ]  # fmt: skip
+    ranges = [Range(text, (100 * n * US, (100 * n + 90) * US)) for n, text in enumerate(texts)]
+    stopped = [Api("cudaProfilerStop", (113 * US, 114 * US)),
+               Api("cudaProfilerStart", (115 * US, 116 * US))]  # fmt: skip
+    return capture(work, stopped if pause else (), ranges, pids)
+
+
+LOOPS = {
+    "the user's": training(4),
+    "of a profiler": _looped("ProfilerStep#7", "ProfilerStep#8", "ProfilerStep#9"),
+    "of serving": _looped(TEXTS[0], TEXTS[0]),
+    "of serving, decode": _looped(TEXTS[1], TEXTS[1]),
+    "of serving, in two words": _looped("prefill[bs=1 tok=9 ctx=9]", "decode[bs=1 tok=1 d=1]"),
+    "of an engine": _looped(*["gpu_model_runner: preprocess"] * 3),
+    "of an optimizer": _looped(*["Optimizer.step#Adam.step"] * 3),
+    "the script's own": _looped(*["pyprof.step"] * 3),
+    "of one process of two": _looped("step 0", "step 1", pids=2),
+    "cut by a pause": _looped("step 0", "step 1", "step 2", pause=True),
+}
+
+
+@pytest.mark.parametrize("of", LOOPS.values(), ids=LOOPS.keys())
+def test_records_say_of_steps_what_the_capture_says(of: Capture, tmp_path: Path) -> None:
+    """The step of each row, how long each takes, and what marks them."""
+    records = parse(of)
+    expected = find_steps(records, of)
+    path = tmp_path / "net.dict"
+    with path.open("wb") as file:
+        dict_lines.write(records, file)
+    found = find_steps(record_file.load(str(path)))
+    assert found.of_row.tolist() == expected.of_row.tolist()
+    assert found.origin == expected.origin
+    count = len(found)
+    assert count == expected.of_row.max() + 1
+    assert found.duration_ns.tolist() == expected.duration_ns[:count].tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", ["dict", "parquet"])
+def test_what_parse_wrote_groups_rows_as_the_capture_does(
+    suffix: str, captures: Path, tmp_path: Path
+) -> None:
+    """`prof --by phase` and `--by step`, in each form of records."""
+    capture_file = captures / "kineto-mi300x-sglang-decode-graph" / "replay.pt.trace.json.gz"
+    path = tmp_path / f"net.{suffix}"
+    assert run("parse", "-q", capture_file, "-o", path).code == 0
+    for by in ("phase", "step"):
+        shown = [run("prof", "-q", "--csv", "--by", by, one).stdout for one in (capture_file, path)]
+        assert shown[0] == shown[1]
+        assert len(shown[0].splitlines()) > 1
+
+
+def test_a_mixed_step_is_mixed_in_what_parse_wrote(tmp_path: Path) -> None:
+    """Not `forward`, as its rows would be without the step."""
+    text = "execute_9_context_1(sq8sk8sqsq64sqsk64)_generation_1(sq1sk9sqsq1sqsk9)"
+    path = tmp_path / "net.dict"
+    with path.open("wb") as file:
+        dict_lines.write(parse(_looped(text)), file)
+    shown = run("prof", "-q", "--csv", "-c", "step,phase", path).stdout.split()
+    assert shown[1:] == ['"0","mixed"', '"",""']
+    assert "1 by ranges" in run("summary", path).stdout
+
+
+def test_what_an_older_version_wrote_still_reads(tmp_path: Path) -> None:
+    """Without the keys, steps are looked for in the rows, as before; the old keys are untouched."""
+    out = io.BytesIO()
+    dict_lines.write(parse(training(4)), out)
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert lines[0]["stepRange"] == "step 0"
+    assert [line.pop("step") for line in lines] == [n // 4 for n in range(16)]
+    for line in lines:
+        del line["stepRange"]
+    path = tmp_path / "old.dict"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    assert find_steps(load(str(path)).table.records).guessed
+    assert run("prof", "-q", "--csv", "-c", "step", path).stdout.split()[1:] == ['""'] * 16
+
+
+@pytest.mark.parametrize("number", [-5, 1 << 40, (1 << 63) - 1])
+def test_a_damaged_number_costs_no_memory(number: int, tmp_path: Path) -> None:
+    """Its row is in no step; the others are in theirs."""
+    path = tmp_path / "net.dict"
+    line = {"kShortName": "k", "kLongName": "k", "kDuration": 5, "kind": "kernel"}
+    rows = [{**line, "start": 10 * n + 1, "end": 10 * n + 6, "step": step, "stepRange": "step 1"}
+            for n, step in enumerate((0, number, 1))]  # fmt: skip
+    path.write_text("".join(f"{row}\n" for row in rows))
+    assert run("prof", "-q", "--csv", "-c", "step", path).stdout.split()[1:] == ['"0"', '""', '"1"']
+
+
+def test_a_capture_without_steps_has_no_keys_for_them() -> None:
+    records = parse(capture([Work((5, 10), (2, 3))]))
+    assert not {"step", "stepRange"} & {*records.columns}
+    assert np.array_equal(find_steps(records).of_row, [-1])

@@ -1,0 +1,81 @@
+"""Several optimizers that step in turn: together they make one step of the loop."""
+
+import numpy as np
+import pytest
+
+from pyprof.analysis.time.steps import find_steps
+from pyprof.parse import parse
+from pyprof.parse.steps.step_bounds import OUTSIDE
+from pyprof.records.records import Coded, Records
+from pyprof.schema import Capture
+from tests.analysis.captures import ADD, Range, Work, capture, trace
+
+
+def _turns(turns: str, *more: Work, lines: bool = False, one_shape: bool = False) -> Capture:
+    """Write steps of optimizers of one class, each named by a letter: a product, then its kernels.
+
+    They differ in the size of their kernels, or in the line that calls them.
+    """
+    work, ranges = [*more], []
+    for number, letter in enumerate(turns):
+        at, place = 1000 * number, ord(letter) - ord("a") + 1
+        work.append(Work((at, at + 90), (at, at + 5)))
+        work += [
+            Work((at + 100 + 10 * k, at + 105 + 10 * k), (at + 100 + 10 * k, at + 104 + 10 * k),
+                 ADD, grid=(7 if one_shape else 7 * place, 1, 1))
+            for k in range(4 if number == turns.index(letter) else 3)  # state is created once
+        ]  # fmt: skip
+        if lines:
+            ranges.append(trace((at + 98, at + 200), f"/src/train.py:{place}"))
+        ranges.append(Range("Optimizer.step#Adam.step", (at + 99, at + 190)))
+    return capture(work, ranges=ranges)
+
+
+@pytest.mark.parametrize("captured", [True, False], ids=["ranges", "rows alone"])
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [("ab" * 10, 10), ("abc" * 4, 4), ("ab" * 4 + "a", 4), ("a" * 20, 20), ("aaab" * 5, 5),
+     ("a" * 8 + "b" * 8, 16), ("aabab", 5), ("ab", 2)],
+)  # fmt: skip
+def test_optimizers_that_step_in_turn_make_one_step(
+    turns: str, expected: int, *, captured: bool
+) -> None:
+    """As those of a GAN; one after the other is no turn, nor is what is too short to tell."""
+    net = _turns(turns)
+    parsed = parse(net)
+    if not captured:
+        columns = {name: column for name, column in parsed.columns.items() if "step" not in name}
+        parsed = Records(parsed.rows, columns)
+    found = find_steps(parsed, net if captured else None)
+    assert (found.origin, len(found)) == ("Optimizer.step", expected)
+    assert (found.of_row == OUTSIDE).sum() == len(turns) % (len(turns) // expected) * 4
+
+
+@pytest.mark.parametrize(("lines", "expected"), [(True, 5), (False, 10)])
+def test_optimizers_alike_are_told_apart_by_the_line_that_calls_them(
+    *, lines: bool, expected: int
+) -> None:
+    """Of networks of the same sizes; without stacks, nothing tells them apart."""
+    net = _turns("ab" * 5, lines=lines, one_shape=True)
+    assert len(find_steps(parse(net), net)) == expected
+
+
+def test_columns_may_hold_a_value_several_times() -> None:
+    """As parse makes them, one for each place in the program: the same lines are the same."""
+    net = _turns("ab" * 5, lines=True, one_shape=True)
+    parsed = parse(net)
+    trace_of = parsed.coded("trace")
+    apart = Coded(np.arange(parsed.rows), [trace_of.at(row) for row in range(parsed.rows)])
+    columns = {name: column for name, column in parsed.columns.items() if "step" not in name}
+    found = find_steps(Records(parsed.rows, {**columns, "trace": apart}), net)
+    assert len(found) == 5
+
+
+def test_an_evaluation_every_other_step_is_no_second_optimizer() -> None:
+    """Only what optimizers do counts: the loop has as many steps as its only one."""
+    more = [
+        Work((2000 * n + 50, 2000 * n + 95), (2000 * n + 50, 2000 * n + 55), "evaluate")
+        for n in range(4)
+    ]
+    net = _turns("a" * 8, *more)
+    assert len(find_steps(parse(net), net)) == 8

@@ -1,0 +1,153 @@
+"""Windows of a capture: which rows are of which, and that numbers given anew mix none up."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyprof.parse import parse_file
+from pyprof.records.records import Records
+from tests.analysis.captures import Api, Bounds, Work, capture, records
+from tests.readers.kineto_json import event, kernel, launch, op, text
+
+STOP, START = "cudaProfilerStop_v4000", "cudaProfilerStart"
+TWO_PAUSES = [
+    Api(STOP, (98, 99)), Api(START, (200, 201)), Api(STOP, (298, 299)), Api(START, (400, 401)),
+]  # fmt: skip
+
+
+def windows(work: Iterable[Work], api: Iterable[Api], pids: int = 1) -> list[int | None]:
+    found: list[int | None] = (
+        records(capture([*work], [*api], pids=pids)).arrow("window").to_pylist()
+    )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("at", "call", "window"),
+    [
+        ((10, 20), (5, 8), 0),
+        ((110, 120), (90, 95), 0),  # ran in the pause
+        ((210, 220), (90, 95), 0),  # ran after it
+        ((210, 220), (203, 205), 1),
+        ((450, 460), (410, 412), 2),
+        ((50, 60), None, 0),
+        ((150, 210), None, 1),  # launched in the pause, or before
+        ((150, 160), None, 0),
+        ((500, 501), None, 2),
+    ],
+)
+def test_work_is_of_the_window_in_which_it_was_launched(
+    at: Bounds, call: Bounds | None, window: int
+) -> None:
+    """Whenever it ran; where its launch is not known, of that in which it ended."""
+    assert windows([Work(at, call)], TWO_PAUSES) == [window]
+
+
+@pytest.mark.parametrize(
+    "api",
+    [
+        [],
+        [(STOP, 40), ("cudaMalloc", 60), (START, 90)],
+        [(START, 40), (STOP, 90)],
+        [(STOP, 90)],
+        [(START, 90)],
+    ],
+)
+def test_what_was_recorded_is_no_pause(api: list[tuple[str, int]]) -> None:
+    """A tool that records on after a stop tells what it was told; such captures say no window."""
+    calls = [Api(name, (at, at + 1)) for name, at in api]
+    found = records(capture([Work((10, 20), (5, 8)), Work((110, 120), (100, 108))], calls))
+    assert "window" not in found.columns
+
+
+def test_each_process_counts_its_own_windows() -> None:
+    """Process 1 paused twice, process 2 never."""
+    work = [Work((at, at + 5), (at - 4, at - 2), pid=pid) for at in (10, 450) for pid in (1, 2)]
+    assert windows(work, TWO_PAUSES, pids=2) == [0, 0, 2, 0]
+
+
+def test_unpaired_stops_and_starts_pause_once() -> None:
+    """A runtime call with the driver's inside, and a second stop."""
+    calls = [
+        Api(STOP, (80, 90)), Api("cuProfilerStop", (82, 88)), Api(STOP, (91, 92)),
+        Api(START, (200, 210)), Api("cuProfilerStart", (202, 208)),
+    ]  # fmt: skip
+    work = [Work((10, 20), (5, 8)), Work((230, 240), (220, 222))]
+    assert windows(work, calls) == [0, 1]
+
+
+# --- windows of torch.profiler, joined: what counts from 1 again in each ------------------------
+
+
+def read(folder: Path, events: list[dict[str, Any]]) -> Records:
+    path = folder / "trace.json"
+    path.write_text(text(events))
+    return parse_file(path)
+
+
+def step(begin: int, rows: int, seq: int, *, corr: int = 1) -> list[dict[str, Any]]:
+    """Write a matrix product of so many rows and its backward node, a kernel each, in 100 us."""
+    sizes = {"Input_Dims": [[rows, 8], [8, 2]], "Input_type": ["float", "float"]}
+    return [
+        op("aten::mm", begin, 10, Sequence_number=seq, Fwd_thread_id=0, **sizes),
+        launch(corr, begin + 5),
+        kernel(corr, begin + 20, name=f"forward_{rows}"),
+        op("MmBackward0", begin + 50, 10, tid=2, Sequence_number=seq, Fwd_thread_id=1),
+        launch(corr + 1, begin + 55, tid=2),
+        kernel(corr + 1, begin + 70, name=f"backward_{rows}"),
+    ]
+
+
+def product(rows: int) -> str:
+    return f"aten::mm, sizes = [[{rows}, 8], [8, 2]], dtypes = ['float32', 'float32']"
+
+
+def pause(begin: int, end: int) -> list[dict[str, Any]]:
+    """Write the calls that `capture.joined` puts between two windows."""
+    return [event("cuda_runtime", STOP, begin, 0), event("cuda_runtime", START, end, 0)]
+
+
+@pytest.mark.parametrize("seq", [(7, 7, 7), (7, 9, 12)], ids=["again", "on"])
+@pytest.mark.parametrize("corr", [(1, 1, 1), (1, 3, 5)], ids=["again", "on"])
+def test_numbers_that_begin_again_tie_nothing_across_windows(
+    tmp_path: Path, corr: tuple[int, ...], seq: tuple[int, ...]
+) -> None:
+    """Neither kernels to calls nor nodes to forward ops: each step is of rows of its own."""
+    begins, rows = (0, 1000, 2000), (3, 4, 5)
+    events = [*pause(500, 900), *pause(1500, 1900)]
+    for begin, count, first, number in zip(begins, rows, corr, seq, strict=True):
+        events += step(begin, count, number, corr=first)
+    table = read(tmp_path, events).table().to_pylist()
+    assert [row["window"] for row in table] == [0, 0, 1, 1, 2, 2]
+    assert [row["launch"][0] for row in table] == [
+        1000 * (begin + at) for begin in begins for at in (5, 55)
+    ]
+    assert [row["kShortName"] for row in table] == [
+        f"{way}_{count}" for count in rows for way in ("forward", "backward")
+    ]
+    assert [row["fwdSeqMarker"] for row in table[1::2]] == [[product(count)] for count in rows]
+
+
+def test_backward_in_a_window_of_its_own(tmp_path: Path) -> None:
+    """PyTorch's numbers go on: a script may capture both passes apart."""
+    forward, backward = step(0, 3, 7)[:3], step(1000, 3, 7, corr=3)[3:]
+    _, row = read(tmp_path, [*forward, *pause(500, 900), *backward]).table().to_pylist()
+    assert (row["window"], row["fwdSeqMarker"]) == (1, [product(3)])
+
+
+def test_the_number_of_an_op_that_ran_in_the_pause(tmp_path: Path) -> None:
+    """An op without a node shows the next number: the node of that is no node of this op's."""
+    shown = op("aten::argmax", 200, 10, Sequence_number=8, Fwd_thread_id=0)
+    backward = step(1000, 3, 8, corr=3)[3:]
+    events = [*step(0, 3, 7), shown, *pause(500, 900), *backward]
+    row = read(tmp_path, events).table().to_pylist()[-1]
+    assert (row["window"], row.get("fwdSeqMarker")) == (1, None)
+
+
+def test_work_that_ran_on_keeps_its_launch(tmp_path: Path) -> None:
+    """Ids that do not begin again are looked for in all windows."""
+    events = [launch(1, 5), kernel(1, 950, 10), *pause(500, 900), launch(2, 960), kernel(2, 970)]
+    table = read(tmp_path, events).table().to_pylist()
+    assert [(row["launch"][0], row["window"]) for row in table] == [(5000, 0), (960_000, 1)]

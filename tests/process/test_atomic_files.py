@@ -1,0 +1,113 @@
+"""Drafts of outputs: what a killed process left goes, what anybody else has stays."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyprof import cli
+from pyprof.process import atomic_files
+
+_MAKE = """
+import os, signal, sys
+from pathlib import Path
+from pyprof.process import atomic_files
+handle, name = atomic_files.make(Path(sys.argv[1]))
+os.write(handle, b"half")
+with atomic_files.folder(Path(sys.argv[1])):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+_OLD = 1_000_000_000
+"""A time long ago, in s since 1970."""
+
+
+def _written(path: Path) -> None:
+    with cli.output(str(path)) as file:
+        file.write(b"whole")
+
+
+def _aged(folder: Path) -> list[Path]:
+    """Let every file be old; give them."""
+    files = sorted(folder.iterdir())
+    for file in files:
+        os.utime(file, (_OLD, _OLD))
+    return files
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no SIGKILL")
+def test_what_a_killed_process_left_goes_with_the_next_run(tmp_path: Path) -> None:
+    """A file and a folder, of the same output alone."""
+    for name in ("net.csv", "other.csv"):
+        done = subprocess.run([sys.executable, "-c", _MAKE, tmp_path / name], check=False)
+        assert done.returncode == -signal.SIGKILL
+    left = _aged(tmp_path)
+    assert len(left) == 4
+    _written(tmp_path / "net.csv")
+    others = [path for path in left if "other" in path.name]
+    assert sorted(tmp_path.iterdir()) == sorted([*others, tmp_path / "net.csv"])
+
+
+def test_what_is_being_made_stays(tmp_path: Path) -> None:
+    """Two processes may write one output: who ends last wins. However long it takes."""
+    target = tmp_path / "net.csv"
+    with atomic_files.folder(target) as folder, cli.output(str(target)) as file:
+        file.write(b"first")
+        file.flush()
+        _aged(tmp_path)
+        _written(target)
+        assert os.listdir(folder) == []  # noqa: PTH208 - a name
+    assert target.read_bytes() == b"first"
+    assert [*tmp_path.iterdir()] == [target]
+
+
+@pytest.mark.parametrize(
+    "name", [".net.csv.original", ".net.csv.swp", "net.csv.pyprof-abcdefgh", ".net.pyprof-abcdefgh"]
+)
+def test_files_of_others_stay(name: str, tmp_path: Path) -> None:
+    """What is called otherwise is no draft of ours."""
+    (tmp_path / name).write_text("mine")
+    _aged(tmp_path)
+    _written(tmp_path / "net.csv")
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_a_draft_that_was_just_made_stays(tmp_path: Path) -> None:
+    """Its maker may not have locked it yet."""
+    handle, name = atomic_files.make(tmp_path / "net.csv")
+    os.close(handle)
+    atomic_files.tidy(tmp_path / "net.csv")
+    assert os.path.exists(name)  # noqa: PTH110 - a name
+
+
+@pytest.mark.parametrize("age_s", [3600, 48 * 3600])
+def test_without_locks_age_decides(
+    age_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody writes for a day to what is in use."""
+    handle, name = atomic_files.make(tmp_path / "net.csv")
+    os.close(handle)
+    made = os.stat(name).st_mtime  # noqa: PTH116 - a name
+    monkeypatch.setattr(atomic_files, "fcntl", None)
+    monkeypatch.setattr("time.time", lambda: made + age_s)
+    atomic_files.tidy(tmp_path / "net.csv")
+    assert [*tmp_path.iterdir()] == ([] if age_s > 24 * 3600 else [tmp_path / name])
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    target = tmp_path / "mine"
+    target.write_text("mine")
+    link = tmp_path / ".net.csv.pyprof-abcdefgh"
+    link.symlink_to(target)
+    os.utime(link, (_OLD, _OLD), follow_symlinks=False)
+    _written(tmp_path / "net.csv")
+    assert target.read_text() == "mine"
+
+
+def test_names_stay_short(tmp_path: Path) -> None:
+    """Whatever the output is called: some systems take no more than 143 bytes."""
+    handle, name = atomic_files.make(tmp_path / ("ü" * 100))
+    os.close(handle)
+    assert len(os.path.basename(name)) <= 50  # noqa: PTH119 - a name

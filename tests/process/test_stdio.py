@@ -1,0 +1,147 @@
+"""Closed streams, and readers that went away: what is to be written to a file is written."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyprof import cli
+from pyprof.process import stdio
+from tests.analysis.captured import capture
+from tests.commands import run
+from tests.programs import environment
+from tests.test_overwrite_guard import READING, given
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a shell's redirections")
+
+PYPROF = f'"{sys.executable}" -m pyprof'
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    return capture(tmp_path / "net.sqlite")
+
+
+def gone(*arguments: str | Path) -> int:
+    """Run a command whose stderr is a pipe that nobody reads; give its exit code."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        return subprocess.run(
+            [sys.executable, "-m", "pyprof", *map(str, arguments)], stderr=writer,
+            stdout=subprocess.DEVNULL, env=environment(), check=False,
+        ).returncode  # fmt: skip
+    finally:
+        os.close(writer)
+
+
+def test_a_reader_of_stderr_that_goes_away_ends_nothing(net: Path, tmp_path: Path) -> None:
+    """`2> >(true)`: the notes are lost, the file is not."""
+    target = tmp_path / "out.csv"
+    assert gone("prof", net, "--csv", "-o", target) == 0
+    assert len(target.read_text().splitlines()) == 6
+
+
+def test_exit_codes_need_no_stderr(tmp_path: Path) -> None:
+    """What could not be used is 1 and wrong usage 2, seen or not."""
+    assert gone("prof", tmp_path / "none.sqlite") == 1
+    assert gone("prof", "--sideways") == 2
+
+
+@pytest.mark.parametrize(
+    ("closed", "more"),
+    [
+        ("2>&-", ""),
+        ("2>&- >&- <&-", ""),
+        pytest.param("2>&- >&- <&-", "--workers 2", marks=pytest.mark.slow),
+    ],
+)
+def test_streams_that_the_shell_closed(closed: str, more: str, net: Path, tmp_path: Path) -> None:
+    """With -o no stream is needed; what libraries say goes into no file."""
+    capture(tmp_path / "net2.sqlite")
+    files = f'"{net}"' if not more else f'"{net}" "{tmp_path}/net2.sqlite"'
+    line = f'{PYPROF} prof --csv -o "{tmp_path}/out.csv" {more} {files} {closed}'
+    done = subprocess.run(["sh", "-c", line], env=environment(), check=False)
+    assert done.returncode == 0
+    assert (tmp_path / "out.csv").read_text().startswith('"Idx",')
+
+
+def test_a_stdin_that_is_closed_is_told() -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{PYPROF} prof - <&-"], env=environment(), capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+
+
+SUFFIX = {"parse": ".parquet", "roofline": ".html", "export": ".pt.trace.json.gz"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", READING)
+def test_the_longest_name_is_an_output(name: str, net: Path, tmp_path: Path) -> None:
+    """A file system takes 255 bytes; what is written on the way there needs no more."""
+    suffix = SUFFIX.get(name, ".txt")
+    target = tmp_path / ("\u00e9" * ((255 - len(suffix)) // 2) + suffix)
+    arguments = given(name, net) if name != "peaks" else []
+    assert run(name, *arguments, "-o", target).code == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"net.sqlite", target.name}
+
+
+@pytest.mark.parametrize("name", READING)
+def test_a_name_that_is_too_long_is_one_line(name: str, net: Path, tmp_path: Path) -> None:
+    """Of an input, an output, or what is read beside captures: no file system has it."""
+    long = "n" * 300
+    suffix = SUFFIX.get(name, ".txt")
+    beside = [] if name in ("peaks", "memory") else ["--counters", "--graph-captures"]
+    commands: list[list[str | Path]] = [[*given(name, net), "-o", tmp_path / f"{long}{suffix}"]]
+    commands += [[*given(name, net), option, long, "-o", "o" + suffix] for option in beside]
+    commands += [[*given(name, Path(long)), "-o", "o" + suffix]] if name != "peaks" else []
+    for arguments in commands:
+        done = run(name, *arguments)
+        assert (done.code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1), arguments
+        assert "File name too long; c" in done.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in READING if name != "peaks"])
+def test_a_pipe_is_no_capture(name: str, tmp_path: Path) -> None:
+    """What is no file cannot be read twice, and perhaps nobody ever writes to it."""
+    pipe = tmp_path / "net.sqlite"
+    os.mkfifo(pipe)
+    for place in (pipe, Path("/dev/zero")):
+        done = run(name, *given(name, place), "-o", tmp_path / f"out{SUFFIX.get(name, '.txt')}")
+        assert (done.code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+        assert "is a pipe or a device; save it to a file" in done.stderr
+
+
+def test_a_set_is_exported_to_the_longest_name(net: Path, tmp_path: Path) -> None:
+    """Its parts lie in a folder beside it."""
+    (tmp_path / "out").mkdir()
+    target = tmp_path / "out" / ("n" * 251 + ".csv")
+    other = capture(tmp_path / "other.sqlite")
+    assert run("export", net, other, "-o", target).code == 0
+    assert [*target.parent.iterdir()] == [target]
+
+
+def test_a_failing_stderr_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal that is gone; the first failure is the last."""
+
+    class Gone:
+        closed = False
+
+        def write(self, *_: str) -> int:
+            raise OSError(5, "Input/output error")
+
+        flush = fileno = write
+
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Gone())
+    cli.say("nobody hears")
+    with cli.progress(2, "counting", 0) as advance:
+        advance(1)
+    assert stdio.terminal(sys.stderr)

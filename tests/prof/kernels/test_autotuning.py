@@ -1,0 +1,152 @@
+"""cuDNN's benchmark: trials are marked and cost nothing; ordinary convolutions stay as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pyprof
+from pyprof.marker import Call, Tensor, encode_op
+from pyprof.prof.kernels.autotuning import _last_run
+from tests.builders import Range, Work, nsys_db
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CHOSEN = "sm80_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize128x128x16"
+TRIALS = (
+    "implicit_convolve_sgemm",
+    "volta_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1",
+    "explicit_convolve_sgemm",
+)
+LAYOUT = "void cudnn::ops::nchwToNhwcKernel<float, float>(int)"
+OTHER = "sm80_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize64x64x16"
+
+
+def _conv(channels: int = 64) -> str:
+    tensors = Tensor((8, channels, 32, 32), "float32"), Tensor((64, channels, 3, 3), "float32")
+    return encode_op(Call("torch.nn.functional", "conv2d", tensors))
+
+
+REAL = (
+    "kineto-v100-resnet50-2021/trace.json.gz",
+    "kineto-v100-resnet-ddp/trace.json.gz",
+    "nsys2024.2-a100-pyprof-markers/net.sqlite",
+)
+FLOPS = 2 * 8 * 64 * 64 * 9 * 30 * 30
+
+
+def _load(folder: Path, *calls: tuple[str, tuple[str, ...]]) -> pd.DataFrame:
+    """Load a capture of op calls, each with its text and the kernels that it launched."""
+    ranges: list[Range] = []
+    work: list[Work] = []
+    for number, (text, names) in enumerate(calls):
+        at = 1000 * number
+        ranges.append(Range(text, (at, at + 900)))
+        work += [
+            Work(name, at=(10**6 + 100 * len(work), 10**6 + 100 * len(work) + 80 + place),
+                 call=(at + 10 * place + 1, at + 10 * place + 5))
+            for place, name in enumerate(names)
+        ]  # fmt: skip
+    rows: pd.DataFrame = pyprof.load(nsys_db(folder / "net.sqlite", work, ranges))
+    return rows
+
+
+def _marked(rows: pd.DataFrame) -> list[bool]:
+    return [str(why).startswith("trial: ") for why in rows.why]
+
+
+def test_trials_before_the_chosen_kernel_are_marked_and_cost_nothing(tmp_path: Path) -> None:
+    """The FLOPs of each call are those of the one kernel that made its result."""
+    burst = (*TRIALS, CHOSEN, *TRIALS, CHOSEN)
+    rows = _load(tmp_path, (_conv(), burst), (_conv(), (CHOSEN,)), (_conv(), (CHOSEN,)))
+    assert _marked(rows) == [True] * 7 + [False] * 3
+    assert rows.flops.tolist() == [0] * 7 + [FLOPS] * 3
+    assert rows.groupby("opid").flops.sum().tolist() == [FLOPS] * 3
+
+
+def test_help_around_the_chosen_kernel_is_of_the_real_run(tmp_path: Path) -> None:
+    """A layout transform that later calls have too is a helper in the first call, not a trial."""
+    steady = (LAYOUT, CHOSEN, LAYOUT)
+    rows = _load(tmp_path, (_conv(), (*TRIALS, LAYOUT, CHOSEN, *steady)), (_conv(), steady))
+    assert _marked(rows) == [True] * 5 + [False] * 6
+    assert rows.flops.tolist() == [0] * 6 + [FLOPS, 0, 0, FLOPS, 0]
+    assert [rows.why[place].partition(":")[0] for place in (5, 7)] == ["helper"] * 2
+
+
+def test_both_gradients_of_one_node_may_be_tried() -> None:
+    """What is kept is the last run of each, in order, with the other's trials in between."""
+    assert _last_run([1, 2, 5, 1, 7, 8, 6, 7], [1, 7]) == [7, 3]
+    assert _last_run([1, 2], [1, 3]) is None
+
+
+def test_a_convolution_of_two_kernels_is_no_benchmark(tmp_path: Path) -> None:
+    """The same kernels in each call: nothing is marked, the FLOPs are shared."""
+    pair = (CHOSEN, OTHER)
+    rows = _load(tmp_path, *[(_conv(), pair)] * 3)
+    assert not any(_marked(rows))
+    assert rows.groupby("opid").flops.sum().tolist() == [FLOPS] * 3
+    assert (rows.flops > 0).all()
+
+
+def test_help_that_the_first_call_alone_needs_is_no_trial(tmp_path: Path) -> None:
+    """Weights transformed once, or one kernel more, are not several convolutions tried."""
+    first = (LAYOUT, LAYOUT, LAYOUT, CHOSEN)
+    assert not any(_marked(_load(tmp_path, (_conv(), first), (_conv(), (CHOSEN,)))))
+    (again := tmp_path / "again").mkdir()
+    assert not any(_marked(_load(again, (_conv(), (OTHER, CHOSEN)), (_conv(), (CHOSEN,)))))
+
+
+def test_without_a_later_call_nothing_is_a_trial(tmp_path: Path) -> None:
+    """One call of a shape cannot be told from a convolution of many kernels."""
+    other = (_conv(32), (CHOSEN,))
+    assert not any(_marked(_load(tmp_path, (_conv(), (*TRIALS, CHOSEN)), other)))
+
+
+def test_a_later_call_by_another_kernel_decides_nothing(tmp_path: Path) -> None:
+    """The chosen kernel must have run in the burst too."""
+    assert not any(_marked(_load(tmp_path, (_conv(), (*TRIALS, CHOSEN)), (_conv(), (OTHER,)))))
+
+
+def test_a_burst_after_the_steady_calls_is_not_judged_by_them(tmp_path: Path) -> None:
+    """A call that comes last has none after it to compare with."""
+    rows = _load(tmp_path, (_conv(), (CHOSEN,)), (_conv(), (*TRIALS, CHOSEN)))
+    assert not any(_marked(rows))
+
+
+def test_without_shapes_no_two_convolutions_are_the_same(tmp_path: Path) -> None:
+    """A trace without shapes has one text for all: another of fewer kernels says nothing."""
+    text = "aten::cudnn_convolution, seq = 3, op_id = 4"
+    rows = _load(tmp_path, (text, (*TRIALS, CHOSEN)), (text, (CHOSEN,)))
+    assert not any(_marked(rows))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REAL)
+def test_no_real_capture_holds_trials(name: str, captures: Path) -> None:
+    """None was made with cudnn.benchmark in its window, though all repeat their convolutions."""
+    rows = pyprof.load(captures / name)
+    assert rows.kernel.str.contains("conv|cudnn|wgrad", case=False).sum() > 10
+    assert not any(_marked(rows))
+
+
+def test_products_that_try_nothing_are_left_alone(tmp_path: Path) -> None:
+    """Other ops with many kernels at first are not cuDNN's."""
+    text = encode_op(Call("torch", "mm", (Tensor((64, 64), "float32"),) * 2))
+    rows = _load(tmp_path, (text, ("ampere_sgemm_1", "ampere_sgemm_2", "ampere_sgemm_3")),
+                 (text, ("ampere_sgemm_3",)))  # fmt: skip
+    assert not any(_marked(rows))
+
+
+@given(st.lists(st.integers(0, 3), max_size=12), st.lists(st.integers(0, 3), max_size=3))
+def test_the_run_that_is_kept_is_the_model(names: list[int], model: list[int]) -> None:
+    """Its places hold the model's names in order; none is found exactly where none is there."""
+    found = _last_run(names, model)
+    rest = iter(names)
+    assert (found is not None) == all(name in rest for name in model)
+    if found is not None:
+        assert [names[place] for place in sorted(found)] == model

@@ -1,0 +1,56 @@
+"""Events are the same however they are read."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyprof.readers.kineto.columns import timed
+from pyprof.readers.kineto.file import events
+
+_LONG = 1712195495519689.25
+
+
+@pytest.mark.parametrize(
+    "ts",
+    [
+        _LONG + 0.5,
+        int(_LONG),
+        -3,
+        0.125,
+        1e300,
+        10**30,
+        str(_LONG),
+        "soon",
+        "",
+        None,
+        True,
+        [_LONG],
+        {"ts": 1},
+    ],
+    ids=str,
+)
+def test_times_with_many_digits_are_those_that_the_json_says(ts: Any) -> None:  # noqa: ANN401
+    """Read all at once or one by one, whatever stands beside them, an event without one, too."""
+    listed: list[dict[str, Any]] = [{"ph": "X", "ts": _LONG}, {"ph": "X", "ts": ts}, {"ph": "M"}]
+    decoded = events.decode(json.dumps(listed).encode())
+    assert decoded is not None
+    assert {*map(type, decoded)} == {events.LongTimed}
+    expected = timed(events.from_values(listed)).us
+    assert np.array_equal(timed(decoded).us, expected, equal_nan=True)
+    assert expected[0] == _LONG
+
+
+def test_a_time_that_no_float_can_be_is_none() -> None:
+    """It takes nothing else with it."""
+    decoded = events.decode(b'[{"ts": 1712195495519689.25}, {"ts": 1e999}, {"ts": 5}]')
+    assert decoded is not None
+    assert np.array_equal(timed(decoded).us, [_LONG, np.nan, 5], equal_nan=True)
+
+
+def test_other_times_are_read_with_their_events() -> None:
+    """Numbers of few digits are quick to read."""
+    decoded = events.decode(b'[{"ph": "X", "ts": 4909914216204.635}]')
+    assert decoded is not None
+    assert [(type(event), event.ts) for event in decoded] == [(events.Event, 4909914216204.635)]

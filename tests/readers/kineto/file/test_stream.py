@@ -1,0 +1,225 @@
+"""Trace files that are large, packed, cut short or slightly broken."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof import readers, schema
+from pyprof.readers import kineto
+from pyprof.readers.kineto.file import stream
+from pyprof.readers.kineto.file.repair import repaired
+from tests.readers.kineto_json import kernel, read_text, text
+
+EVENTS = [kernel(corr, corr * 10.5, name=f'void f<"{corr}">(int)') for corr in range(1, 400)]
+
+
+def corrs(capture: schema.Capture) -> list[int]:
+    found: list[int] = capture.activities["corr"].to_pylist()
+    return found
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "BLOCK_BYTES", 4096)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_blocks(tmp_path: Path, *, zipped: bool, indent: int | None) -> None:
+    """A file of many blocks gives every event once, however it is laid out."""
+    header = {"a": 1, "baseTimeNanoseconds": 0}
+    written = json.dumps(
+        {**header, "traceEvents": EVENTS, "z": [{"b": 1}, {"c": 2}]}, indent=indent
+    )
+    capture = read_text(tmp_path, written, zipped=zipped)
+    assert corrs(capture) == list(range(1, 400))
+    assert not any("ends before" in warning for warning in capture.warnings)
+
+
+def test_blocks_that_unzip_to_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first bytes of a packed file hold no text yet; what comes behind them is read."""
+    monkeypatch.setattr(stream, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(stream, "_EVENT_BYTES", 4096)
+    assert corrs(read_text(tmp_path, text(EVENTS[:20]), zipped=True)) == list(range(1, 21))
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_bare_list(tmp_path: Path) -> None:
+    """The Chrome format also allows the list of events alone."""
+    assert corrs(read_text(tmp_path, json.dumps(EVENTS))) == list(range(1, 400))
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.77, 0.999])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_cut_short(tmp_path: Path, share: float, indent: int | None) -> None:
+    """A file cut anywhere gives the events that are whole, and says that it was cut."""
+    written = json.dumps({"traceEvents": EVENTS}, indent=indent)
+    part = written[: int(len(written) * share)]
+    capture = read_text(tmp_path, part)
+    whole = part.count('"est"') if '"est"' in part else part.count('"shared memory": 2048')
+    assert corrs(capture) == list(range(1, len(corrs(capture)) + 1))
+    assert whole - 1 <= len(corrs(capture)) <= whole
+    assert any("the trace is truncated" in w for w in capture.warnings)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_cut_short_and_packed(tmp_path: Path) -> None:
+    """A gzip file cut short gives what it still holds."""
+    packed = gzip.compress(text(EVENTS).encode())
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(packed[: len(packed) * 2 // 3])
+    capture = kineto.read(path)
+    assert 1 < len(corrs(capture)) < 399
+    assert any("the trace is truncated" in w for w in capture.warnings)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ("2048", "nan"),
+        ("2048", "-inf"),
+        ("2048", "Infinity"),
+        ('"shared memory"', '"shared \\memory"'),
+        ('"shared memory"', '"shared\x02memory"'),
+    ],
+)
+def test_repairs(tmp_path: Path, good: str, bad: str) -> None:
+    """What Kineto is known to write wrong does not cost an event."""
+    written = text(EVENTS[:9]).replace(good, bad, 1)
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(written, parse_constant=lambda _: json.loads("no"))
+    assert corrs(read_text(tmp_path, written)) == list(range(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (r"a\ud83d", "a\ufffd"),
+        (r"\ude00b", "\ufffdb"),
+        (r"\ud83d\ude00\ude00", "\U0001f600\ufffd"),
+        (r"\\ud83d", r"\ud83d"),
+        (r"C:\\dir \u00e9 \ud83d", "C:\\dir \u00e9 \ufffd"),
+    ],
+)
+def test_half_a_character_does_not_cost_an_event(
+    tmp_path: Path, written: str, expected: str
+) -> None:
+    """Writers cut names between the two halves of a character; JSON readers refuse that."""
+    capture = read_text(tmp_path, text(EVENTS[:3]).replace("shared memory", f"{written}x"))
+    assert corrs(capture) == [1, 2, 3]
+    events = [kernel(1, 1), kernel(2, 5, name="NAME")]
+    capture = read_text(tmp_path, text(events).replace("NAME", written))
+    assert capture.activities["name"].to_pylist() == ["gemm", expected]
+
+
+def test_quotes_in_a_name(tmp_path: Path) -> None:
+    """Kineto writes quotes in names as they are, one field a line."""
+    events = [kernel(1, 1, name="NAME"), kernel(2, 5)]
+    written = json.dumps({"traceEvents": events}, indent=2).replace("NAME", 'say "it\'s", x')
+    capture = read_text(tmp_path, written)
+    assert capture.activities["name"].to_pylist() == ['say "it\'s", x', "gemm"]
+
+
+def test_not_utf8(tmp_path: Path) -> None:
+    """Bytes that are no text are replaced."""
+    written = text(EVENTS[:2]).encode().replace(b"void", b"v\xff\xfe")
+    assert corrs(read_text(tmp_path, written)) == [1, 2]
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_one_bad_event(tmp_path: Path) -> None:
+    """An event that no repair helps is left out and counted; the others stay."""
+    written = text(EVENTS).replace('"tid": 7', '"tid": 7 7', 1)
+    capture = read_text(tmp_path, written)
+    assert corrs(capture) == list(range(2, 400))
+    assert any("1 events are not valid JSON" in warning for warning in capture.warnings)
+
+
+_DECOY = {"traceEvents": [kernel(7, 7)], "deviceProperties": [{"id": 0, "name": "decoy"}]}
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("broken", ["", r"C:\temp"])
+def test_events_of_an_object_within_the_header_are_not_the_events(
+    tmp_path: Path, broken: str
+) -> None:
+    """The list of the outermost object counts, also where the header needs mending."""
+    header = {
+        "note": 'a "traceEvents": [ in a text, and a } too',
+        "metadata": {"before": [_DECOY], **_DECOY, "path": "PATH"},
+        "more": [[_DECOY] * 20],
+        "distributedInfo": {"rank": 3},
+        "deviceProperties": [{"id": 0, "name": "NVIDIA A100"}],
+    }
+    written = json.dumps({**header, "traceEvents": EVENTS}).replace("PATH", broken)
+    capture = read_text(tmp_path, written)
+    assert corrs(capture) == list(range(1, 400))
+    assert capture.devices["name"].to_pylist() == ["NVIDIA A100"]
+    assert readers.identity(tmp_path / "trace.json").rank == 3
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_text_of_windows_programs(tmp_path: Path, encoding: str, *, zipped: bool) -> None:
+    """A mark before UTF-8, or PowerShell's UTF-16, does not make another file of a trace."""
+    data = text([kernel(1, 1, name="ä€😀")]).encode(encoding)
+    path = tmp_path / "trace.json"
+    path.write_bytes(gzip.compress(data) if zipped else data)
+    assert readers.read(path).activities["name"].to_pylist() == ["ä€😀"]
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (b'{"schemaVersion": 1, "traceEvents": [', True),
+        (b'  {\n  "schemaVersion": 1,', True),
+        (b'[{"ph": "X"}]', True),
+        (b'{"kShortName": "gemm", "kDuration": 1}', False),
+        (b"SQLite format 3\0", False),
+        (b"", False),
+        (b"\x1f\x8b broken", False),
+        (gzip.compress(b'{"traceEvents": []}', mtime=0), True),
+        (gzip.compress(b"some text", mtime=0), False),
+    ],
+)
+def test_sniff(tmp_path: Path, head: bytes, *, expected: bool) -> None:
+    """A trace is told by what is in it, packed or not."""
+    path = tmp_path / "anything"
+    path.write_bytes(head)
+    assert kineto.sniff(path, head[:16]) is expected
+
+
+@given(st.binary(max_size=200))
+def test_repair_never_raises(piece: bytes) -> None:
+    """Repairing takes any bytes."""
+    assert isinstance(repaired(piece), bytes)
+
+
+def test_a_trace_that_grows_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told, whether the rest was read or not."""
+    path = tmp_path / "trace.json"
+    path.write_text(text(EVENTS))
+    assert not any("changed" in said for said in readers.read(path).warnings)
+    monkeypatch.setattr(stream, "BLOCK_BYTES", path.stat().st_size // 4)
+    last_boundary, left = stream._last_boundary, [1]
+
+    def meanwhile(piece: bytes) -> object:
+        if left:
+            left.pop()
+            with path.open("a") as file:
+                file.write(" " * 100)
+        return last_boundary(piece)
+
+    monkeypatch.setattr(stream, "_last_boundary", meanwhile)
+    found = readers.read(path)
+    assert found.activities.num_rows == len(EVENTS)
+    assert not left
+    assert sum("changed while it was read" in said for said in found.warnings) == 1

@@ -1,0 +1,241 @@
+"""Times that cannot be and rows that are there twice, planted in captures of every format."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from pyprof.errors import PyprofError
+from pyprof.parse import parse_file, record_file
+from pyprof.records import parquet
+from pyprof.records.records import Records
+from tests import damage
+from tests.commands import run
+from tests.damage import CAPTURES, SPAN_DAMAGES, TRUTHS, Truth
+
+TOOLS = [*CAPTURES, "dict"]
+FEW = settings(max_examples=4 if "CI" in os.environ else 1, deadline=None)
+
+
+def write(folder: Path, tool: str, truth: Truth) -> Path:
+    if tool in CAPTURES:
+        return CAPTURES[tool](folder / f"net.{tool}", truth)
+    target = folder / "net.dict"
+    assert run("parse", damage.nsys(folder / "net.sqlite", truth), "-o", target).code == 0
+    return target
+
+
+def load(path: Path, tool: str) -> Records:
+    """Read it as commands do; records go through Parquet, too."""
+    records = record_file.load(str(path))
+    if tool == "dict":
+        return records
+    target = path.with_suffix(".parquet")
+    with target.open("wb") as file:
+        parquet.write(records, file)
+    again = record_file.load(str(target))
+    assert again.table().equals(records.table())
+    # What was left out of a file is told again of what was written from it; a double is gone.
+    assert any("cannot be" in text for text in again.warnings) == any(
+        "cannot be" in text for text in records.warnings
+    )
+    return records
+
+
+@FEW
+@given(TRUTHS)
+@pytest.mark.parametrize("tool", TOOLS)
+def test_what_is_whole_has_no_warning(tool: str, truth: Truth) -> None:
+    """Every kernel, with the time that it took."""
+    with tempfile.TemporaryDirectory() as folder:
+        records = load(write(Path(folder), tool, truth), tool)
+    assert records.warnings == ()
+    assert records.rows == len(truth.kernels)
+    assert records.numpy("kDuration").sum() == truth.total_ns()
+
+
+@FEW
+@given(TRUTHS, st.data())
+@pytest.mark.parametrize(("tool", "name"), SPAN_DAMAGES)
+def test_times_that_cannot_be_are_in_no_sum(
+    tool: str, name: str, truth: Truth, data: st.DataObject
+) -> None:
+    """Every kernel comes out once; those that were not damaged add up to the truth."""
+    every = range(len(truth.kernels))
+    wrong = data.draw(st.sets(st.sampled_from(every), min_size=1, max_size=len(every) - 1))
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder), tool, truth)
+        damage.spans(path, tool, name, sorted(wrong))
+        records = load(path, tool)
+    assert records.rows == len(every)
+    assert records.arrow("kDuration").null_count == len(wrong)
+    assert records.numpy("kDuration").sum() == truth.total_ns(sorted(wrong))
+    (said,) = records.warnings
+    assert f"{len(wrong)} of {len(every)} rows of GPU work have impossible times" in said
+
+
+@pytest.mark.parametrize(("tool", "name"), SPAN_DAMAGES)
+def test_where_no_time_can_be_nothing_is_told(tool: str, name: str, tmp_path: Path) -> None:
+    """One line, exit code 1."""
+    truth = Truth(tuple((10**9 + n * 10**6, 10**9 + n * 10**6 + 5000) for n in range(5)))
+    path = write(tmp_path, tool, truth)
+    damage.spans(path, tool, name, range(5))
+    done = run("prof", path)
+    assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "none of its 5 rows" in done.stderr or "kDuration" in done.stderr
+
+
+@FEW
+@given(TRUTHS)
+@pytest.mark.parametrize("tool", TOOLS)
+def test_rows_that_are_there_twice_count_once(tool: str, truth: Truth) -> None:
+    """A table that was written twice is told of and read once."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder), tool, truth)
+        damage.twice(path, tool)
+        records = load(path, tool)
+    assert records.rows == len(truth.kernels)
+    assert records.numpy("kDuration").sum() == truth.total_ns()
+    (said,) = records.warnings
+    assert f"{len(truth.kernels)} rows" in said
+    assert "are duplicates" in said
+
+
+@FEW
+@given(TRUTHS, st.integers(1, 300))
+@pytest.mark.parametrize("tool", ["nsys", "nvprof"])
+def test_rows_that_hold_nothing_are_none(tool: str, truth: Truth, count: int) -> None:
+    """A blanked page may have any number of them: they are counted in a warning alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder), tool, truth)
+        table = damage.TABLES[tool]
+        damage.sql(path, *[f"INSERT INTO {table} DEFAULT VALUES"] * count)
+        records = record_file.load(str(path))
+    assert records.rows == len(truth.kernels)
+    assert records.numpy("kDuration").sum() == truth.total_ns()
+    (said,) = records.warnings
+    assert f"{count} rows of GPU work are empty" in said
+
+
+@pytest.mark.parametrize("column", ["streamId", "deviceId", "correlationId"])
+def test_a_row_that_holds_one_thing_is_kept(column: str, tmp_path: Path) -> None:
+    """It is work, of which the time is unknown."""
+    truth = Truth(((10**9, 10**9 + 5000),))
+    path = write(tmp_path, "nsys", truth)
+    damage.sql(path, f"INSERT INTO {damage.TABLES['nsys']} ({column}) VALUES (7)")  # noqa: S608
+    records = record_file.load(str(path))
+    assert records.rows == 2
+    assert "1 have no start" in records.warnings[0]
+
+
+@FEW
+@given(TRUTHS)
+@pytest.mark.parametrize("bound", ["start", "end"])
+@pytest.mark.parametrize("tool", ["nsys", "nvprof"])
+def test_one_instant_for_all_is_no_time(tool: str, bound: str, truth: Truth) -> None:
+    """Where all starts, or ends, of a stream are one, nothing can be told."""
+    first, last = truth.kernels[0][0], truth.kernels[-1][1]
+    ends = truth.kernels[-1] if bound == "end" else truth.kernels[0]
+    assume(last - first > 2 * (ends[1] - ends[0]))  # or all took about as long
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder), tool, truth)
+        table = damage.TABLES[tool]
+        damage.sql(path, f"UPDATE {table} SET {bound} = {first if bound == 'start' else last}")  # noqa: S608
+        with pytest.raises(PyprofError, match="none of its"):
+            parse_file(path)
+
+
+@FEW
+@given(TRUTHS, st.data(), st.sampled_from([10**10, 2**40, 2**45]))
+@pytest.mark.parametrize("tool", CAPTURES)
+def test_one_kernel_that_outlasts_its_stream_is_told(
+    tool: str, truth: Truth, data: st.DataObject, more_ns: int
+) -> None:
+    """A stream does one thing after another: what runs on while it does two others, cannot be."""
+    row = data.draw(st.integers(0, len(truth.kernels) - 3))
+    longer = list(truth.kernels)
+    longer[row] = (longer[row][0], longer[row][1] + more_ns)
+    with tempfile.TemporaryDirectory() as folder:
+        records = load(write(Path(folder), tool, Truth(tuple(longer))), tool)
+    assert records.numpy("kDuration").sum() == truth.total_ns([row])
+    assert "1 of " in records.warnings[0]
+
+
+@FEW
+@given(TRUTHS, st.data())
+@pytest.mark.parametrize("tool", CAPTURES)
+def test_a_kernel_that_ends_behind_the_next_is_told(
+    tool: str, truth: Truth, data: st.DataObject
+) -> None:
+    """Too long by little: it stays, and there is a word, as long as its stream contradicts it."""
+    row = data.draw(st.integers(0, len(truth.kernels) - 2))
+    longer = list(truth.kernels)
+    more_ns = data.draw(st.integers(3_000, 9_000))
+    longer[row] = (longer[row][0], longer[row + 1][1] + more_ns)
+    with tempfile.TemporaryDirectory() as folder:
+        records = load(write(Path(folder), tool, Truth(tuple(longer))), tool)
+    (said,) = records.warnings
+    assert f"1 of {len(longer)} rows of GPU work end after the next" in said
+    assert records.numpy("kDuration").sum() == Truth(tuple(longer)).total_ns()
+
+
+@FEW
+@given(TRUTHS, st.data())
+@pytest.mark.parametrize("tool", CAPTURES)
+def test_kernels_that_overlap_a_little_are_believed(
+    tool: str, truth: Truth, data: st.DataObject
+) -> None:
+    """A kernel may begin before the one that it depends on has ended, but not end before it."""
+    row = data.draw(st.integers(0, len(truth.kernels) - 2))
+    longer = list(truth.kernels)
+    longer[row] = (longer[row][0], longer[row + 1][1])
+    with tempfile.TemporaryDirectory() as folder:
+        records = load(write(Path(folder), tool, Truth(tuple(longer))), tool)
+    assert records.warnings == ()
+
+
+@FEW
+@given(TRUTHS, st.integers(1, 20), st.booleans())
+@pytest.mark.parametrize("tool", TOOLS)
+def test_long_kernels_are_believed(tool: str, truth: Truth, seconds: int, last: bool) -> None:  # noqa: FBT001
+    """One that takes longer than all else together, its stream waiting for it."""
+    at = len(truth.kernels) - 1 if last else len(truth.kernels) // 2
+    later = seconds * 10**9
+    kernels = [
+        (start + later * (place > at), end + later * (place >= at))
+        for place, (start, end) in enumerate(truth.kernels)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        records = load(write(Path(folder), tool, Truth(tuple(kernels))), tool)
+    assert records.warnings == ()
+    assert records.numpy("kDuration").sum() == truth.total_ns() + later
+
+
+@pytest.mark.parametrize(
+    ("tool", "table", "column"),
+    [
+        ("nsys", "CUPTI_ACTIVITY_KIND_KERNEL", "end"),
+        ("nsys", "CUPTI_ACTIVITY_KIND_KERNEL", "correlationId"),
+        ("nsys", "CUPTI_ACTIVITY_KIND_RUNTIME", "globalTid"),
+        ("nsys", "NVTX_EVENTS", "end"),
+        ("nvprof", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", "start"),
+        ("nvprof", "CUPTI_ACTIVITY_KIND_RUNTIME", "correlationId"),
+        ("nvprof", "CUPTI_ACTIVITY_KIND_MARKER", "timestamp"),
+    ],
+)
+def test_a_column_that_is_not_there_is_an_error(
+    tool: str, table: str, column: str, tmp_path: Path
+) -> None:
+    """It is named, in one line; a table without rows needs none."""
+    truth = Truth(((10**9, 10**9 + 100),))
+    path = write(tmp_path, tool, truth)
+    damage.sql(path, f'ALTER TABLE {table} RENAME COLUMN "{column}" TO other')
+    done = run("summary", path)
+    assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert table in done.stderr
+    assert repr(column) in done.stderr
+    damage.sql(path, f"DELETE FROM {table}")  # noqa: S608
+    assert repr(column) not in run("summary", path).stderr

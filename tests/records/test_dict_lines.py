@@ -1,0 +1,182 @@
+"""Dict lines: each a Python literal and a JSON object of the same value, and back again."""
+
+import ast
+import json
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pyprof import schema
+from pyprof.parse import record_file
+from pyprof.records import dict_lines, parquet
+from pyprof.records.records import Coded, Records, encode
+from tests import strategies
+from tests.builders import Range, Work, nsys_db
+from tests.commands import run
+from tests.parse.record_lines import record_lines
+
+ROWS = st.lists(strategies.RECORD, min_size=1, max_size=4)
+
+
+def plain(rows: list[dict[str, Any]]) -> Records:
+    table = pa.Table.from_pylist(rows, schema.RECORD)
+    return Records(len(rows), {name: table.column(name) for name in schema.RECORD.names})
+
+
+def coded(rows: list[dict[str, Any]]) -> Records:
+    """Hold rows by their distinct values."""
+    whole = plain(rows)
+    columns = {name: encode(whole.arrow(name)) for name in schema.RECORD.names}
+    return Records(len(rows), columns)
+
+
+def in_order(row: dict[str, Any]) -> dict[str, Any]:
+    """Put keys into the order of the schema."""
+    return {name: row[name] for name in schema.RECORD.names if name in row}
+
+
+def written(records: Records) -> list[str]:
+    file = BytesIO()
+    dict_lines.write(records, file)
+    return file.getvalue().decode().split("\n")[:-1]
+
+
+@pytest.mark.parametrize("hold", [plain, coded])
+@given(rows=ROWS)
+def test_a_line_is_a_literal_and_json_of_the_same_value(
+    hold: Callable[[list[dict[str, Any]]], Records], rows: list[dict[str, Any]]
+) -> None:
+    """Whatever the texts: quotes, backslashes, control characters, line separators, emoji."""
+    lines = written(hold(rows))
+    assert len(lines) == len(rows)
+    for line, row in zip(lines, rows, strict=True):
+        assert json.loads(line) == row
+        assert ast.literal_eval(line) == row
+        assert list(json.loads(line)) == list(in_order(row))
+
+
+@given(rows=ROWS)
+def test_what_was_written_is_read_back(rows: list[dict[str, Any]]) -> None:
+    """JSON lines, Python's own repr of the same dicts, and Parquet give the same records."""
+    expected = plain(rows).table()
+    as_json = "\n".join(written(plain(rows))).encode()
+    as_repr = "\n".join(repr(in_order(row)) for row in rows).encode()
+    assert record_file._from_bytes(as_json).table() == expected
+    assert record_file._from_bytes(as_repr).table() == expected
+
+
+@pytest.mark.slow
+@given(rows=ROWS)
+def test_parquet_gives_back_the_same_columns(rows: list[dict[str, Any]]) -> None:
+    """Types, nulls and lists alike, for other programs as for this one."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "net.parquet")
+        with path.open("wb") as file:
+            parquet.write(coded(rows), file)
+        found = pa.parquet.read_table(path).select(schema.RECORD.names)
+        ours, lean = parquet.read(path), parquet.read(path, raw=False)
+    expected = plain(rows).table()
+    assert found == ours.table() == expected
+    assert lean.table() == expected  # nothing stands for the raw texts: they are not left out
+
+
+@given(rows=st.lists(strategies.TEXTS, max_size=6))
+@example(rows=[["\x1f+"], ["", ""], [""], []])
+@example(rows=[["a\x1f+b", "c"], ["a", "b\x1f+c"]])
+@example(rows=[["1+a\x1f1+b"], ["a", "b"]])
+def test_distinct_lists_stay_distinct(rows: list[list[str]]) -> None:
+    """Encoding a column and writing it out again loses nothing, whatever separates the texts."""
+    column = pa.array(rows, pa.list_(pa.string()))
+    found = encode(column)
+    assert found.to_arrow(column.type).to_pylist() == rows
+    assert len(found.values) == len({tuple(row) for row in rows})
+
+
+def test_a_null_is_an_absent_key() -> None:
+    """Unknown is left out: never null, None or 0."""
+    records = Records(
+        2,
+        {
+            "kShortName": Coded(pa.array([0, 0]).to_numpy(), ["k"]),
+            "start": pa.array([None, 5], pa.int64()),
+            "launch": pa.array([[1, 2], None], pa.list_(pa.int64())),
+        },
+    )
+    assert [json.loads(line) for line in record_lines(records)] == [
+        {"kShortName": "k", "launch": [1, 2]},
+        {"kShortName": "k", "start": 5},
+    ]
+
+
+def test_columns_of_many_combinations_keep_their_values() -> None:
+    """Columns beside each other of some hundred values each, of which no two rows have the same."""
+    rows, spread = 4000, np.random.default_rng(7)
+    names = ("kShortName", "dir", "kLongName", "kind", "gpu", "via")
+    values = {name: [f"{name} {place}" for place in range(900)] for name in names}
+    index = {name: spread.integers(-1, 900, rows) for name in names}
+    index["kShortName"] = np.maximum(index["kShortName"], 0)
+    columns = {name: Coded(index[name], values[name]) for name in names}
+    lines = written(Records(rows, columns))
+    assert [json.loads(line) for line in lines] == [
+        {name: values[name][place] for name in names if (place := index[name][row]) >= 0}
+        for row in range(rows)
+    ]
+
+
+def test_one_value_or_none_of_a_column() -> None:
+    columns = {
+        "kShortName": Coded(np.zeros(3, np.int32), ["k"]),
+        "kind": Coded(np.array([0, -1, 0]), ["kernel"]),
+    }
+    assert [line.count("kernel") for line in written(Records(3, columns))] == [1, 0, 1]
+
+
+@pytest.mark.parametrize("every", [1, 3, 33])
+def test_numbers_that_are_missing_in_a_rhythm(every: int) -> None:
+    """Steps of equal length, of which some rows have no op."""
+    rows = np.arange(5000)
+    columns = {"kDuration": pa.array(rows), "opId": pa.array(rows, mask=rows % every == 0)}
+    assert [json.loads(line) for line in written(Records(len(rows), columns))] == [
+        {"kDuration": row} | ({"opId": row} if row % every else {}) for row in rows.tolist()
+    ]
+
+
+def test_more_rows_than_a_batch_come_out_in_order() -> None:
+    """Batches are written side by side and put in order; progress counts every row."""
+    rows = dict_lines._ROWS * 3 + 17
+    records = Records(rows, {"kDuration": pa.array(range(rows))})
+    seen: list[int] = []
+    file = BytesIO()
+    dict_lines.write(records, file, seen.append)
+    lines = file.getvalue().splitlines()
+    assert [json.loads(line)["kDuration"] for line in lines] == list(range(rows))
+    assert sum(seen) == rows
+
+
+WORK = [Work(f"k{n}", at=(1000 + n, 1001 + n), call=(10 * n, 10 * n + 2)) for n in range(5)]
+RANGES = [Range('layer:a"b\\', (0, 99)), Range("{'traceMarker': ['é\u2028.py:1']}", (0, 98))]
+
+
+@pytest.mark.parametrize("suffix", [".dict", ".jsonl", ".parquet"])
+def test_every_kind_of_file_gives_the_same_report(suffix: str, tmp_path: Path) -> None:
+    """Prof of a capture, of its dict lines and of its Parquet: byte for byte."""
+    capture = nsys_db(tmp_path / "net.sqlite", WORK, RANGES)
+    target = tmp_path / f"net{suffix}"
+    assert run("parse", capture, "-o", target).code == 0
+    options = ("prof", "--csv", "-q", "-c", "idx,layer,trace,kernel,sil,tid,grid,start,gap,queue")
+    assert run(*options, target).stdout == run(*options, capture).stdout != ""
+
+
+def test_stdout_and_a_file_hold_the_same(tmp_path: Path) -> None:
+    """Dict lines are the default on stdout, and nothing else is there."""
+    capture = nsys_db(tmp_path / "net.sqlite", WORK, RANGES)
+    assert run("parse", capture, "-o", tmp_path / "net.dict").stdout == ""
+    assert run("parse", capture).stdout == (tmp_path / "net.dict").read_text()

@@ -1,0 +1,103 @@
+"""Parquet files: how columns are encoded, and what other readers see of it."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pyprof import schema
+from pyprof.records import parquet
+from pyprof.records.records import Coded, Records, apart
+
+ROWS = 3000
+FIRST = np.arange(ROWS)
+
+
+def texts(row: int) -> list[str]:
+    """Give what an op's own ranges say, which differs in numbers alone."""
+    return [f"aten::mm, seq = {row}, op_id = {row + 1}, sizes = [[2, 2]]"] * (row % 3)
+
+
+def records() -> Records:
+    return Records(
+        ROWS,
+        {
+            "kShortName": Coded(FIRST % 7, [f"k{number}" for number in range(7)]),
+            "kDuration": pa.array(FIRST * 7919 % 1000),
+            "seqMarker": apart(pa.array(map(texts, range(ROWS)), pa.list_(pa.string()))),
+            "seqId": pa.array([[row] * (row % 3) for row in range(ROWS)], pa.list_(pa.int64())),
+            "grid": Coded(FIRST % 3 - 1, [[1, 2, 3], []]),
+            "start": pa.array(FIRST * 10, mask=FIRST == 5),
+            "launch": pa.array([None, *([row, row + 3] for row in range(1, ROWS))]),
+            "opId": pa.array(FIRST // 2, mask=FIRST % 5 == 0),
+            "rank": pa.array(np.ones(ROWS, np.int64)),
+        },
+    )
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "net.parquet"
+    with file.open("wb") as opened:
+        parquet.write(records(), opened)
+    return file
+
+
+def test_columns_and_types_are_those_of_the_schema(path: Path) -> None:
+    """However they are encoded; texts are no dictionaries to other programs."""
+    expected = records()
+    found = pq.read_table(path)
+    assert found.schema.equals(schema.PARQUET)
+    for name in expected.columns:
+        assert found.column(name).combine_chunks().equals(expected.arrow(name)), name
+    assert parquet.read(path).table() == expected.table()
+
+
+def test_what_rises_is_written_as_differences(path: Path) -> None:
+    """Times and ids; what repeats as dictionaries, and nothing as both."""
+    group = pq.read_metadata(path).row_group(0)
+    columns = [group.column(place) for place in range(group.num_columns)]
+    encodings = {column.path_in_schema.split(".")[0]: column.encodings for column in columns}
+    rising = {name for name, used in encodings.items() if "DELTA_BINARY_PACKED" in used}
+    repeating = {name for name, used in encodings.items() if "RLE_DICTIONARY" in used}
+    assert rising == {"seqId", "start", "end", "launch", "corrId", "opId", "callIds"}
+    assert {"kShortName", "layer", "sizes", "seqTemplate", "rank"} <= repeating
+    assert not repeating & (rising | {"kDuration", "seqMarker", "grid", "block"})
+
+
+def test_rows_can_be_sought_by_time_and_rank(path: Path) -> None:
+    """The file tells the least and the most of what a program may filter by."""
+    group = pq.read_metadata(path).row_group(0)
+    columns = [group.column(place) for place in range(group.num_columns)]
+    bounds = {
+        column.path_in_schema: (column.statistics.min, column.statistics.max)
+        for column in columns
+        if column.is_stats_set and column.statistics.has_min_max
+    }
+    assert bounds == {"kDuration": (0, 999), "start": (0, 10 * ROWS - 10), "rank": (1, 1)}
+
+
+def test_row_groups_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the first is soon there to be written; no row is lost between them."""
+    monkeypatch.setattr(parquet, "_FIRST_ROWS", 100)
+    monkeypatch.setattr(parquet, "_ROWS", 700)
+    path = tmp_path / "net.parquet"
+    with path.open("wb") as opened:
+        parquet.write(records(), opened)
+    described = pq.read_metadata(path)
+    rows = [described.row_group(place).num_rows for place in range(described.num_row_groups)]
+    assert rows == [100, 200, 400, 700, 700, 700, 200]
+    assert parquet.read(path).table() == records().table()
+
+
+def test_differences_take_less_room_than_numbers(path: Path) -> None:
+    """Times that rise are a byte or two each."""
+    group = pq.read_metadata(path).row_group(0)
+    sizes = {
+        column.path_in_schema: column.total_uncompressed_size
+        for column in map(group.column, range(group.num_columns))
+    }
+    assert sizes["start"] < 2 * ROWS
+    assert sizes["launch.list.element"] < 6 * ROWS

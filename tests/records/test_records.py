@@ -1,0 +1,120 @@
+"""What columns of records are numbered by."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.records.records import Records, combinations, distinct, narrowed, number_combinations
+
+_FEW = st.integers(-3, 3)
+_ANY = st.integers(-(2**63), 2**63 - 1)
+_INT32 = st.integers(-(2**31), 2**31 - 1)
+
+
+@given(st.lists(st.tuples(_FEW, _FEW, _ANY) | st.tuples(_ANY, _FEW, _FEW)))
+def test_distinct_combinations_are_numbered_as_they_come(rows: list[tuple[int, int, int]]) -> None:
+    known: dict[tuple[int, int, int], int] = {}
+    expected = [known.setdefault(row, len(known)) for row in rows]
+    columns = np.array(rows, np.int64).reshape(-1, 3).T
+    assert number_combinations(*columns).tolist() == expected
+    first, number = combinations(*columns)
+    assert number.tolist() == expected
+    assert first.tolist() == [rows.index(row) for row in known]
+
+
+@given(st.lists(st.tuples(_INT32, _INT32)))
+def test_narrow_columns_are_not_multiplied_as_such(rows: list[tuple[int, int]]) -> None:
+    """Products of what 32 bits hold need more."""
+    known: dict[tuple[int, int], int] = {}
+    expected = [known.setdefault(row, len(known)) for row in rows]
+    columns = np.array(rows, np.int32).reshape(-1, 2).T
+    assert number_combinations(*columns).tolist() == expected
+
+
+def test_numbers_of_many_values_are_not_multiplied_as_such() -> None:
+    """Neither are the numbers of values that are too far apart for one number of both."""
+    columns = np.random.default_rng(0).integers(0, 100_000, (2, 300_000)) << 40
+    pairs = np.unique(columns, axis=1)
+    first, number = combinations(*columns)
+    assert len(first) == number.max() + 1 == pairs.shape[1]
+    assert (columns[:, first[number]] == columns).all()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_no_rows_have_no_numbers(count: int) -> None:
+    """An empty column is a column."""
+    assert number_combinations(*[np.zeros(0, np.int64)] * count).tolist() == []
+
+
+_TYPES = st.sampled_from([np.int8, np.int16, np.int32, np.int64])
+
+
+@given(_TYPES, st.data())
+def test_numbers_of_any_width_are_numbered_alike(kind: type, data: st.DataObject) -> None:
+    """Those at both ends of what the type holds, too."""
+    limits = np.iinfo(kind)
+    value = st.integers(limits.min, limits.max) | st.integers(limits.min, limits.min + 3)
+    keys = data.draw(st.lists(value))
+    first, number = distinct(np.array(keys, kind))
+    known: dict[int, int] = {}
+    assert number.tolist() == [known.setdefault(key, len(known)) for key in keys]
+    assert [keys[row] for row in first.tolist()] == [*known]
+
+
+@pytest.mark.parametrize(("name", "absent"), [("corrId", -1), ("window", 0)])
+def test_a_column_that_is_absent_takes_no_memory(name: str, absent: int) -> None:
+    """One number stands for all rows."""
+    numbers = Records(1000, {}).numpy(name, absent)
+    assert numbers.tolist() == [absent] * 1000
+    assert numbers.strides == (0,)
+
+
+def test_times_that_are_absent_follow_from_others() -> None:
+    """What is not known to last takes no time."""
+    records = Records(2, {"start": pa.array([5, 7])})
+    assert records.numpy("kDuration").tolist() == [0, 0]
+    assert records.numpy("end").tolist() == [5, 7]
+
+
+_INTS = pa.int64()
+
+
+@given(st.lists(_INT32 | st.none()), st.lists(_ANY | st.none()), st.lists(st.lists(_INT32)))
+def test_narrow_numbers_are_given_as_wide_as_ever(
+    small: list[int | None], wide: list[int | None], lists: list[list[int]]
+) -> None:
+    """What takes less memory is of the same type, and the same, for all who ask for it."""
+    columns: dict[str, list[Any]] = {"pid": small, "corrId": wide, "callIds": lists}
+    kinds = {"pid": _INTS, "corrId": _INTS, "callIds": pa.list_(_INTS)}
+    held = narrowed({name: pa.array(values, kinds[name]) for name, values in columns.items()})
+    types = {name: column.type for name, column in held.items() if isinstance(column, pa.Array)}
+    assert (types["pid"], types["callIds"]) == (pa.int32(), pa.list_(pa.int32()))
+    records = Records(max(map(len, columns.values())), held)
+    for name, values in columns.items():
+        assert records.arrow(name).type == kinds[name]
+        assert records.arrow(name).to_pylist() == values
+        assert records.cut(name)(0, 2).to_pylist() == values[:2]
+
+
+def test_rows_without_a_time_take_none() -> None:
+    """As numbers their duration is 0, their end their start, their start that of their launch."""
+    launch = pa.array([[5, 6], None, [120, 130], [900, 901], [10, 11]], pa.list_(_INTS))
+    records = Records(
+        5,
+        {
+            "kDuration": pa.array([None, None, None, None, 50], _INTS),
+            "start": pa.array([None, None, None, 300, 100], _INTS),
+            "end": pa.array([None, None, None, None, 150], _INTS),
+            "launch": launch,
+        },
+    )
+    assert records.numpy("kDuration").tolist() == [0, 0, 0, 0, 50]
+    assert records.numpy("start").tolist() == [100, 100, 120, 300, 100]
+    assert records.numpy("end").tolist() == [100, 100, 120, 300, 150]
+    alone = records.take(np.array([3]))  # also where no row of some has a time
+    assert [alone.numpy(name).tolist() for name in ("kDuration", "end")] == [[0], [300]]
+    assert Records(1, {}).numpy("start").tolist() == [-1]  # of old files no row has

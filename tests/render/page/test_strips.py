@@ -1,0 +1,89 @@
+"""Strips of time: bins are exactly as busy as the GPU was."""
+
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.analysis.summary.overview import overview
+from pyprof.analysis.time.intervals import union_of
+from pyprof.inputs import source
+from pyprof.render.page.strips import Strip, _elapsed, strips
+from tests.analysis.captured import STEP_NS, capture
+from tests.builders import Work, nsys_db
+
+
+def drawn(file: Path) -> Strip:
+    loaded = source.load(str(file))
+    found = overview(loaded)
+    cut = strips(loaded, found)
+    assert cut is not None
+    return cut.strip(found.steps)
+
+
+SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)), max_size=8)
+
+
+@given(SPANS, st.lists(st.integers(-5, 90), min_size=1, max_size=5))
+def test_elapsed_counts_each_instant_once(spans: list[tuple[int, int]], at: list[int]) -> None:
+    """Before an instant lies as much of the set as there are instants of it: by counting them."""
+    busy = union_of(
+        np.array([start for start, _ in spans], np.int64),
+        np.array([start + length for start, length in spans], np.int64),
+    )
+    inside = {t for start, length in spans for t in range(start, start + length)}
+    expected = [len([t for t in inside if t < instant]) for instant in at]
+    assert _elapsed(busy, np.array(at, float)).tolist() == expected
+
+
+def test_bins_add_up_to_the_busy_time(tmp_path: Path) -> None:
+    """Busy bins times their length are the time in which anything ran; the rest is idle."""
+    found = drawn(capture(tmp_path / "net.sqlite"))
+    busy = float((found.busy * (found.right_ns - found.left_ns)).sum())
+    # 1000..1250 (a kernel and the copy that overlaps it), then 100, 300 and 50
+    assert round(busy) == 250 + 100 + 300 + 50
+    assert found.length_ns == [3450 - 1000]
+
+
+def test_a_step_begins_where_the_one_before_ended(tmp_path: Path) -> None:
+    """Waiting for the first kernel of a step is seen at its left, as long as it was."""
+    found = drawn(capture(tmp_path / "net.sqlite", steps=3))
+    assert found.length_ns == [3450 - 1000, STEP_NS, STEP_NS]
+    first = [min(left for row, left in zip(found.row, found.left_ns, strict=True) if row == step)
+             for step in range(3)]  # fmt: skip
+    waited = 1000 + STEP_NS - 3450
+    assert first[0] == 0
+    assert all(waited - STEP_NS / 600 < left <= waited for left in first[1:])
+
+
+def test_bins_say_what_ran(tmp_path: Path) -> None:
+    """The kernels' bins are compute; where only the copy runs, copy."""
+    found = drawn(capture(tmp_path / "net.sqlite"))
+    bins = list(zip(found.left_ns, found.right_ns, found.sort, strict=True))
+    at = {ns: [sort for left, right, sort in bins if left <= ns < right]
+          for ns in (50, 200, 600, 1050, 2200)}  # fmt: skip
+    assert at == {50: ["compute"], 200: ["copy"], 600: [], 1050: ["compute"], 2200: ["compute"]}
+
+
+def test_a_pause_of_the_profiler_is_not_drawn(tmp_path: Path) -> None:
+    """Without steps each window of a capture has a row, from its first start to its last end."""
+    work = [
+        Work(at=(1000, 1250), call=(900, 910)),
+        Work(kind="none", api="cudaProfilerStop_v4000", call=(1290, 1300)),
+        Work(kind="none", api="cudaProfilerStart_v4000", call=(9000, 9010)),
+        Work(at=(9100, 9500), call=(9020, 9030)),
+    ]
+    found = drawn(nsys_db(tmp_path / "net.sqlite", work))
+    assert found.labels == ["window 0", "window 1"]
+    assert found.length_ns == [250, 400]
+
+
+def test_devices_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    """Process 7 on GPU 0 of two hosts: each has a row of its own."""
+    work = [Work(at=(1000, 1250), call=(900, 910), pid=7)]
+    loaded = source.load(str(nsys_db(tmp_path / "net.sqlite", work)))
+    cut = strips(loaded, overview(loaded))
+    assert cut is not None
+    both = cut.plus(cut).strip(overview(loaded).steps)
+    assert both.labels == ["GPU 0, process 7: all", "GPU 0, process 7 (2): all"]

@@ -1,0 +1,46 @@
+"""What to do about a cost that is not known."""
+
+import re
+
+import pytest
+
+from pyprof import ops
+from pyprof.ops.libraries.serving_moe import ELSEWHERE
+from pyprof.ops.model_config import REMEDY
+from pyprof.prof.calls.op_choice import UNSEEN
+from pyprof.render.remedies import _ELSE, explained
+from tests.programs import TOP
+
+
+def reasons() -> list[str]:
+    sources = [file.read_text(encoding="utf-8") for file in (TOP / "pyprof" / "ops").glob("*.py")]
+    return sorted(
+        {text for source in sources for text in re.findall(r'Unknown\(f?"([^"]+)"', source)}
+    )
+
+
+@pytest.mark.parametrize("reason", reasons())
+def test_every_reason_of_a_formula_has_a_remedy(reason: str) -> None:
+    """None falls through to the general advice, but those that are a name only."""
+    assert explained(reason)[1] != _ELSE or reason.startswith("{")
+
+
+@pytest.mark.parametrize(
+    "reason", [*sorted({model.unrecorded for model in ops.models()} - {""}), ELSEWHERE]
+)
+def test_what_no_capture_holds_no_capture_would(reason: str) -> None:
+    """Recording shapes would not help."""
+    assert "only the run itself" in explained(reason)[1]
+
+
+@pytest.mark.parametrize("reason", [UNSEEN, f"widths not recorded: {REMEDY}"])
+def test_what_a_reason_says_to_do_stands_apart(reason: str) -> None:
+    """Nothing is said twice, and nothing lost."""
+    why, remedy = explained(reason)
+    assert f"{why}: {remedy}" == reason
+    assert remedy.startswith(("call pyprof", "give --model-config", "capture "))
+
+
+@pytest.mark.parametrize("reason", ["no marker", "only ranges, no op"])
+def test_work_without_an_op_needs_the_instrumentation(reason: str) -> None:
+    assert "pyprof.init()" in explained(reason)[1]

@@ -1,0 +1,196 @@
+"""Source is shown from the folder that the user gives, and from no other place."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from pyprof import export
+from pyprof.__main__ import main, names
+from pyprof.marker import encode_trace
+from pyprof.render.source import Sources, read
+from tests.analysis.captured import WITH_MEMORY, op
+from tests.builders import Range, Work, nsys_db
+from tests.commands import run
+
+PRIVATE = "NOBODYS_BUSINESS"
+PRIVATE_LINE = f"{PRIVATE} = 1\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a folder with what is private, beside the project that is the current folder."""
+    project = tmp_path / "home" / "project"
+    project.mkdir(parents=True)
+    (tmp_path / "home" / "settings.py").write_text(PRIVATE_LINE)
+    monkeypatch.chdir(project)
+    return tmp_path / "home"
+
+
+def naming(*files: object) -> Path:
+    """Give a capture, in the current folder, whose ops were called at line 1 of files."""
+    times = range(1000, 1000 + 100 * len(files), 100)
+    return nsys_db(
+        Path("net.sqlite"),
+        [Work("k", (at, at + 50), (at - 900, at - 890)) for at in times],
+        [
+            Range(text, (at - 910, at - 880))
+            for at, file in zip(times, files, strict=True)
+            for text in (encode_trace([f"{file}:1"]), op("exp", 16, 8))
+        ],
+        WITH_MEMORY,
+    )
+
+
+def _link(place: Path, secret: Path) -> str:
+    place.symlink_to(secret)
+    return "link.py"
+
+
+def _link_to_key(place: Path, secret: Path) -> str:
+    return _link(place, secret.rename(secret.with_name("key")))
+
+
+def _linked_folder(place: Path, secret: Path) -> str:
+    place.with_name("there").symlink_to(secret.parent)
+    return "there/settings.py"
+
+
+OUTSIDE: dict[str, Callable[[Path, Path], object]] = {
+    "its own path": lambda _, secret: secret,
+    "a relative path": lambda *_: "../settings.py",
+    "a way round": lambda place, _: f"{place.parent}/../settings.py",
+    "a link": _link,
+    "a linked folder": _linked_folder,
+    "the end of a link's path": lambda place, secret: f"/x/y/{_link(place, secret)}",
+    "a link to what is no source": _link_to_key,
+    "another host": lambda _, secret: f"/{secret}",
+    "a UNC path": lambda *_: r"\\host\share\settings.py",
+    "a device path": lambda *_: r"\\?\C:\settings.py",
+    "a process": lambda _, secret: f"/proc/self/root{secret}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", OUTSIDE)
+@pytest.mark.parametrize(
+    "given",
+    [pytest.param([], id="", marks=pytest.mark.slow), pytest.param(["--source", "."], id="source")],
+)
+def test_no_way_leads_out_of_the_folder(way: str, given: list[str], home: Path) -> None:
+    net = naming(OUTSIDE[way](home / "project" / "link.py", home / "settings.py"))
+    assert PRIVATE not in run("lines", *given, net).stdout
+    assert run("export", *given, net, "-o", "net.prof").code == 0
+    assert PRIVATE.encode() not in Path("net.prof").read_bytes()
+
+
+def test_the_current_folder_is_shown_on_stdout_alone(home: Path) -> None:
+    """What is written to be sent holds its source where `--source` says so."""
+    net = naming("train.py", home / "project" / "other.py", "/somewhere/else/deep/model.py")
+    for name in ("train", "other", "deep/model"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(f"{name}.py").write_text(f"{name.upper()} = 1\n")
+    shown = run("lines", net).stdout
+    assert [name in shown for name in ("TRAIN = 1", "OTHER = 1", "MODEL = 1")] == [True] * 3
+    for given in ([], ["--source", "."]):
+        assert run("lines", *given, net, "-o", "lines.txt").code == 0
+        assert ("TRAIN = 1" in Path("lines.txt").read_text()) == bool(given)
+        assert ("files include source only if" in Path("lines.txt").read_text()) != bool(given)
+
+
+def _targets() -> list[tuple[str, str]]:
+    """Give each command that takes captures and writes a file, with each form of it."""
+    suffixes = {"export": [s for form in export.FORMATS for s in form.suffixes],
+                "roofline": [".html", ".svg"], "diff": [".txt", ".md", ".csv", ".html", ".json"],
+                "ranks": [".txt", ".csv", ".json"], "summary": [".txt", ".json"],
+                "lines": [".txt", ".json"], "prof": [".txt", ".csv", ".json"],
+                "parse": [".dict", ".parquet"], "report": [".html"]}  # fmt: skip
+    written = [name for name in names() if name not in {"capture", "run", "peaks", "doctor", "mcp"}]
+    return [(name, suffix) for name in written for suffix in suffixes.get(name, [".txt"])]
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [
+        pytest.param(
+            name, suffix, marks=() if suffix in (".html", ".prof", ".txt") else pytest.mark.slow
+        )
+        for name, suffix in _targets()
+    ],
+)
+def test_no_file_holds_source_that_nobody_asked_for(name: str, suffix: str, home: Path) -> None:
+    """Whatever the command and the form, also where the capture names files that are there."""
+    if suffix in {".html", ".svg"} and name in {"report", "roofline", "diff"}:
+        pytest.importorskip("matplotlib")
+    Path("train.py").write_text(PRIVATE_LINE)
+    net = naming("train.py", home / "settings.py", home / "project" / "train.py")
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+    files = [net for param in command.params if isinstance(param, click.Argument)]
+    done = run(name, *files, "-o", f"out{suffix}")
+    assert done.code == 0, done.stderr
+    assert PRIVATE.encode() not in Path(f"out{suffix}").read_bytes()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
+def test_what_is_no_file_is_not_opened(home: Path) -> None:
+    """A FIFO would be waited for, for ever; so would a folder's name be an error."""
+    os.mkfifo("pipe.py")
+    Path("folder.py").mkdir()
+    Path("device.py").symlink_to("/dev/zero")
+    net = naming(
+        "pipe.py", "folder.py", "device.py", "/dev/zero.py", "a\x00b.py", "n" * 5000 + ".py"
+    )
+    assert run("lines", net).code == 0
+    assert run("export", "--source", home / "project", net, "-o", "net.prof").code == 0
+    assert read(Path("pipe.py")) is None
+    assert read(Path("device.py")) is None
+
+
+def test_a_huge_file_is_no_source(home: Path) -> None:
+    """Nobody wrote it, and its lines would fill the memory."""
+    del home
+    with Path("huge.py").open("wb") as file:
+        file.truncate(1 << 40)
+    assert read(Path("huge.py")) is None
+
+
+def test_lines_are_counted_as_python_counts_them(home: Path) -> None:
+    """A form feed is no line end; tabs are expanded; an encoding is believed."""
+    del home
+    Path("a.py").write_bytes(b"# coding: latin-1\r\n\x0cx = '\xe9'\n\ty\n")
+    assert read(Path("a.py")) == ["# coding: latin-1", "\x0cx = '\u00e9'", "        y"]
+    Path("a.py").write_bytes(b"")
+    assert read(Path("a.py")) == []
+
+
+def test_a_path_below_the_folder_is_that_file(home: Path) -> None:
+    """Also where others below it are called alike, and where the folder is a link."""
+    for folder in ("", "a", "b"):
+        Path(folder).mkdir(exist_ok=True)
+        Path(folder, "model.py").touch()
+    linked = home / "linked"
+    linked.symlink_to(home / "project")
+    for source in (Path(), home / "project", linked):
+        found = Sources(source)
+        for path in ("model.py", home / "project" / "model.py"):
+            assert found.find(str(path)) == home / "project" / "model.py"
+        assert found.find("/elsewhere/b/model.py") == home / "project" / "b" / "model.py"
+        assert found.find("/elsewhere/c/model.py") is None
+    assert Sources(linked).find(str(linked / "model.py")) == home / "project" / "model.py"
+
+
+def test_the_source_is_no_output(home: Path) -> None:
+    del home
+    Path("train.py").write_text("x = 1\n")
+    done = run("lines", "--source", ".", naming("train.py"), "-o", "train.py")
+    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+    assert Path("train.py").read_text() == "x = 1\n"
+
+
+def test_source_goes_with_what_shows_it(home: Path) -> None:
+    """Other formats hold none; to ask for it is a mistake."""
+    del home
+    assert run("export", "--source", ".", naming("train.py"), "-o", "net.csv").code == 2

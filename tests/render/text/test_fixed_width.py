@@ -1,0 +1,157 @@
+"""Fixed-width tables: no number is cut, whatever the columns hold and however narrow it is."""
+
+import io
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.errors import PyprofError
+from pyprof.prof import group
+from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT, NUMBERS, Column
+from pyprof.render.text.fixed_width import in_width
+from tests.commands import run
+from tests.prof.shown_numbers import within_shown
+
+MEASURES = [group.measure(name) for name in group.MEASURES]
+_NUMBERED = [column for column in COLUMNS.values() if column.kind in (INT, FLOAT, NUMBERS)]
+_INTS = st.integers(0, 10) | st.integers(0, 2**62) | st.integers(-(2**40), 2**40)
+_VALUES = {
+    INT: st.none() | _INTS,
+    FLOAT: st.none() | st.floats(1e-9, 1e9) | st.floats(0, 1e3),
+    NUMBERS: st.none()
+    | st.lists(st.integers(0, 2**40), min_size=1, max_size=9).map(lambda n: ",".join(map(str, n))),
+}
+_TYPES = {INT: pa.int64(), FLOAT: pa.float64(), NUMBERS: pa.string()}
+
+
+def shown(
+    columns: list[Column], rows: list[pa.Table], width: int
+) -> tuple[list[str], list[list[str]], list[str]]:
+    """Give the header, the fields of each line, and what was said; fields hold no blanks here."""
+    said: list[str] = []
+    file = io.BytesIO()
+    in_width(width, said.append)(columns, iter(rows), file)
+    lines = file.getvalue().decode().splitlines()
+    assert max(map(len, lines)) <= width
+    first, *others = (line.split() for line in lines)
+    return first, others, said
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[Column], list[pa.Table]]:
+    columns = draw(st.lists(st.sampled_from([*_NUMBERED, *MEASURES]), min_size=1, max_size=6,
+                            unique_by=lambda column: column.name))  # fmt: skip
+    size = draw(st.integers(1, 4))
+    values = [draw(st.lists(_VALUES[c.kind], min_size=size, max_size=size)) for c in columns]
+    arrays = [pa.array(v, _TYPES[c.kind]) for v, c in zip(values, columns, strict=True)]
+    rows = pa.table(arrays, [column.name for column in columns])
+    cut = draw(st.integers(0, size))
+    return columns, [rows.slice(0, cut), rows.slice(cut)]
+
+
+@given(tables(), st.integers(1, 160))
+def test_every_number_comes_back(made: tuple[list[Column], list[pa.Table]], width: int) -> None:
+    """Within its last digit; of a list, whole numbers from its start; what has no room is named."""
+    columns, batches = made
+    try:
+        header, lines, said = shown(columns, batches, width)
+    except PyprofError as error:
+        needed = next(int(word) for word in str(error).replace(";", "").split() if word.isdigit())
+        assert needed > width
+        shown(columns, batches, needed)
+        return
+    rows = pa.concat_tables(batches)
+    left_out = [column.header for column in columns[len(header) :]]
+    assert said == ([f"no room for {', '.join(left_out)}; increase -w"] * bool(left_out))
+    for place, column in enumerate(columns[: len(header)]):
+        for fields, value in zip(lines, rows.column(place).to_pylist(), strict=True):
+            _check(column, fields[place], value)
+
+
+def _check(column: Column, text: str, value: float | str | None) -> None:
+    if value is None:
+        assert text == "-"
+    elif isinstance(value, str):
+        kept = text.removesuffix("..").split(",")
+        assert (
+            kept[: len(kept) - text.endswith("..")]
+            == value.split(",")[: len(kept) - text.endswith("..")]
+        )
+        assert text == value or text.endswith(",..")
+    elif column.exact or not column.unit:
+        assert column.kind == FLOAT or text == str(value)
+    else:
+        assert within_shown(text, value)
+
+
+@given(st.lists(st.text("ab1.:/", min_size=1, max_size=40), min_size=1), st.integers(12, 60))
+def test_a_shortened_text_says_so(names: list[str], width: int) -> None:
+    """Two dots stand where it was cut; paths keep their end, where a line's number is."""
+    for column in (COLUMNS["op"], COLUMNS["module"]):
+        _, lines, _ = shown([column], [pa.table({column.name: names})], width)
+        for (text,), name in zip(lines, names, strict=True):
+            if column.name == "op":
+                assert text == name or (text.endswith("..") and name.startswith(text[:-2]))
+            else:
+                assert text == name or (text.startswith("..") and name.endswith(text[2:]))
+
+
+def test_numbers_have_prefixes_alike() -> None:
+    """Where one amount finds no room all have a prefix; what tells rows apart has none."""
+    columns = [COLUMNS[name] for name in ("idx", "sil", "flops", "start")]
+    rows = pa.table({
+        "idx": [1, 2], "sil": [603_000_000, 24], "flops": [4663063609344, None],
+        "start": [1583978810959705735, 1583978810959705736],
+    })  # fmt: skip
+    assert shown(columns, [rows], 60)[1][0] == [
+        "1", "603000000", "4663063609344", "1583978810959705735",
+    ]  # fmt: skip
+    header, lines, _ = shown(columns, [rows], 42)
+    assert header == ["Idx", "Sil", "FLOPs", "Start(ns)"]
+    assert lines == [
+        ["1", "603.0ms", "4.663T", "1583978810959705735"],
+        ["2", "24ns", "-", "1583978810959705736"],
+    ]
+    assert shown(columns, [rows], 30)[0] == ["Idx", "Sil(ns)", "FLOPs"]
+
+
+def test_a_line_keeps_its_number() -> None:
+    """The end of a path tells more than its beginning."""
+    rows = pa.table({"line": ["/home/me/a_rather_long_name_of_a_file.py:1234"]})
+    assert shown([COLUMNS["line"]], [rows], 20)[1] == [[".._of_a_file.py:1234"]]
+
+
+@pytest.mark.slow
+def test_groups_by_line_fit_80_columns(captures: Path) -> None:
+    """All measures, with a line's number whole; at 120, FLOPs are those of the CSV."""
+    trace = captures / "kineto-v100-resnet50-2021" / "trace.json.gz"
+    done = run("prof", "--by", "line", "-w", "80", trace)
+    header, first, *_ = (line.split() for line in done.stdout.splitlines())
+    assert header == ["Line", "Calls", "Total", "Mean", "Min", "Max", "Share(%)", "FLOPs", "Bytes"]
+    assert (done.code, first[0][-6:], first[7]) == (0, ".py:46", "4.710T")
+    groups = run("prof", "--by", "op", "-w", "120", trace).stdout
+    assert ["conv2d", "4663063609344"] in [line.split()[::7] for line in groups.splitlines()]
+
+
+def test_start_times_of_nvprof_differ(captures: Path) -> None:
+    """Nanoseconds since 1970 have 19 digits, all of them shown."""
+    path = captures / "nvprof-v100-apex" / "net.sql"
+    done = run("prof", "-q", "-w", "60", "-c", "idx,start,kernel", path)
+    starts = [line.split()[1] for line in done.stdout.splitlines()[1:]]
+    assert len(set(starts)) == len(starts)
+    assert starts == [
+        line.split()[1]
+        for line in run("prof", "-q", "-c", "idx,start", path).stdout.splitlines()[1:]
+    ]
+
+
+@pytest.mark.parametrize("options", [[], ["-q"]])
+def test_columns_without_room_are_said(options: list[str]) -> None:
+    """On stderr, unless -q; the exit code is 0."""
+    record = {"kShortName": "k", "kLongName": "k", "kDuration": 123456789}
+    done = run("prof", "-w", "30", *options, "-", stdin=f"{record}\n")
+    assert done.code == 0
+    assert ("no room for Op, Kernel" in done.stderr) is not bool(options)

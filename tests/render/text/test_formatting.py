@@ -1,0 +1,152 @@
+"""Numbers and tables for people."""
+
+import sys
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.render.text import formatting
+from pyprof.render.text.text_width import cells
+
+
+@pytest.mark.parametrize(
+    ("ns", "expected"),
+    [(None, "-"), (0, "0 ns"), (999, "999 ns"), (1500, "1.500 us"), (2_500_000, "2.500 ms"),
+     (3_000_000_000, "3.000 s"), (4_000_000_000_000, "4,000.000 s"), (0.25, "0.25 ns")],
+)  # fmt: skip
+def test_durations_take_the_largest_unit_that_fits(ns: float | None, expected: str) -> None:
+    """Unknown is -, not 0."""
+    assert formatting.duration(ns) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(None, "-"), (0.0, "0"), (0.01234, "0.0123"), (1.234, "1.23"), (99.94, "99.9"),
+     (1234.5, "1,234")],
+)  # fmt: skip
+def test_rates_have_three_digits_that_matter(value: float | None, expected: str) -> None:
+    """Large ones are whole."""
+    assert formatting.number(value) == expected
+
+
+def test_a_path_is_cut_at_its_beginning() -> None:
+    """A path keeps its end, where a line's number or a layer's own name is."""
+    assert formatting.cut_left("model/net.py:123", 10) == "....py:123"
+    assert formatting.cut_left("net.py:123", 10) == "net.py:123"
+
+
+def test_a_captured_name_neither_breaks_a_line_nor_rules_the_terminal() -> None:
+    """Control characters become blanks; a heading stays bold where colours are wanted."""
+    lines = [formatting.heading("a\nb"), "c\x1b[31md\r\x7f"]
+    assert formatting.finish(lines, coloured=False) == b"a b\nc [31md  \n"
+    assert formatting.finish(lines, coloured=True) == b"\x1b[1ma b\x1b[0m\nc [31md  \n"
+
+
+def test_columns_are_as_wide_as_their_widest_cell() -> None:
+    """Numbers to the right, names to the left, no blanks at the end."""
+    assert formatting.table([("a", "1"), ("bcd", "23")], ("Op", "ms"), (0,)) == [
+        "Op   ms",
+        "a     1",
+        "bcd  23",
+    ]
+
+
+def test_a_wide_table_goes_on_below() -> None:
+    """Indented, beside the first column; every cell is there, and no line is too wide."""
+    rows = [[f"row {n}", *("x" * 20 + str(place) for place in range(9))] for n in range(2)]
+    header = ["Name", *(f"column {place}" for place in range(9))]
+    lines = formatting.folded(rows, header, (0,))
+    assert max(map(len, lines)) <= 100
+    assert [line.split()[0] for line in lines if line] == ["Name", "row", "row"] * 3
+    assert sum(line.startswith("row") for line in lines) == 2
+    assert sorted(word for line in lines for word in line.split() if word[0] == "x") == sorted(
+        cell for row in rows for cell in row[1:]
+    )
+
+
+def test_a_sentence_breaks_between_words() -> None:
+    """What goes on stands below where it began; nothing is lost."""
+    sentence = "word " * 60 + "end"
+    lines = formatting.wrapped(sentence, "   - ")
+    assert max(map(len, lines)) <= 100
+    assert lines[0].startswith("   - word")
+    assert lines[1].startswith("     word")
+    assert " ".join(line.removeprefix("   - ").strip() for line in lines) == sentence
+
+
+def test_long_names_show_that_they_are_cut() -> None:
+    """No more than so many characters."""
+    assert formatting.cut("abcdefgh", 6) == "abc..."
+    assert formatting.cut("abcdef", 6) == "abcdef"
+
+
+@pytest.mark.parametrize(
+    ("target", "terminal", "refused", "expected"),
+    [("-", True, "", True), ("-", False, "", False), ("-", True, "1", False),
+     ("net.txt", True, "", False)],
+)  # fmt: skip
+def test_colours_only_on_a_terminal(
+    target: str, *, terminal: bool, refused: str, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """Not in a file, not in a pipe, not where NO_COLOR refuses them."""
+    monkeypatch.setenv("NO_COLOR", refused)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    assert formatting.colours(target) is expected
+
+
+def test_marks_are_kept_only_where_colours_are_wanted() -> None:
+    """A heading is bold on a terminal and plain elsewhere."""
+    lines = [formatting.heading("Op"), "a"]
+    assert formatting.finish(lines, coloured=False) == b"Op\na\n"
+    assert formatting.finish(lines, coloured=True).startswith(b"\x1b[1mOp")
+
+
+HEADER = ("Op name", "GPU ms", "Own ms/step", "Others waited ms", "Clock us", "Last at line")
+LEFT = (0, 5)
+
+
+@given(
+    st.lists(st.tuples(st.text("abcKernel_:\u6838", min_size=1, max_size=130),
+                       *[st.integers(-(10**15), 10**15)] * 4,
+                       st.text("abc/._", min_size=1, max_size=130)),
+             min_size=1, max_size=4),
+    st.integers(1, 4),
+)  # fmt: skip
+def test_a_table_is_100_cells_wide_and_cuts_no_number(
+    rows: list[tuple[str, int, int, int, int, str]], times: int
+) -> None:
+    """However many columns; what finds no room beside the others goes on below, whole."""
+    spelt = [[one, *[f"{number:,}" for number in numbers] * times, last]
+             for one, *numbers, last in rows]  # fmt: skip
+    header = [HEADER[0], *HEADER[1:5] * times, HEADER[5]]
+    left = (0, len(header) - 1)
+    lines = [
+        *formatting.fitted(spelt, header, left, {0: formatting.cut, left[1]: formatting.cut_left})
+    ]
+    plain = formatting.finish(lines, coloured=False).decode().splitlines()
+    assert max(map(cells, plain)) <= 100
+    words = " ".join(plain).split()
+    for row in spelt:
+        for number in row[1:-1]:
+            assert words.count(number) >= sum(number in other[1:-1] for other in spelt)
+
+
+def test_columns_stand_closer_then_headers_are_stacked_then_texts_cut() -> None:
+    """The least that helps is done."""
+    header = ["Op", *["Own ms/step"] * 3, *["ms"] * 4]
+    cuts = {0: formatting.cut}
+    for length, shown in ((30, "a" * 30 + "  "), (39, "a" * 39 + " ")):
+        (_, line) = formatting.fitted([["a" * length, *["1.234"] * 7]], header, (0,), cuts)
+        assert shown in line
+        assert len(line) <= 100
+    lines = formatting.fitted([["a" * 50, *["1.234"] * 7]], header, (0,), cuts)
+    first, second, line = map(click.unstyle, lines)
+    assert (first.split(), second.split()) == (["Own"] * 3, ["Op", *["ms/step"] * 3, *["ms"] * 4])
+    assert "a" * 50 + " " in line
+    *_, line = formatting.fitted([["a" * 90, *["1.234"] * 7]], header, (0,), cuts)
+    assert (len(line), "aaa... " in line) == (100, True)
+    header = ["Op", *["Others waited ms/step"] * 7]
+    below = [*formatting.fitted([["a" * 90, *["1.234"] * 7]], header, (0,), cuts)]
+    assert sum("aaa..." in line for line in below) == 3

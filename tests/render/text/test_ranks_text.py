@@ -1,0 +1,132 @@
+"""The last lines name what stands out, and nothing else."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from pyprof import schema
+from pyprof.analysis.ranks import tables as facts
+from pyprof.analysis.ranks.findings import across
+from pyprof.analysis.summary.layer_tree import NO_LAYER
+from pyprof.render.text.ranks_text import in_words, report_lines
+from tests.analysis.ranks.literal import Collective, gathered
+
+MS = 1_000_000
+_RANK = {
+    "device": 0, "source": "net.sqlite", "gpu": "A100", "rows": 9, "span_ns": 90 * MS,
+    "busy_ns": 90 * MS, "idle_ns": 0, "compute_ns": 80 * MS, "communication_ns": 10 * MS,
+    "exposed_ns": 10 * MS, "copy_ns": 0, "origin": 'ranges "step N"',
+}  # fmt: skip
+
+
+def _said(
+    own_ms: list[float], layers: dict[str, list[int]], rows: Sequence[Collective] = ()
+) -> str:
+    """Give the words for ranks whose steps take 10 ms, so much of that for themselves."""
+    ranks = range(len(own_ms))
+    steps = [
+        {"rank": rank, "step": step, "duration_ns": 10 * MS, "warm_up": False,
+         "exposed_ns": round((10 - own_ms[rank]) * MS)}
+        for rank in ranks for step in range(3)
+    ]  # fmt: skip
+    loads = [
+        {"rank": rank, "layer": layer, "gpu_ns": times[rank] * MS}
+        for layer, times in layers.items() for rank in ranks
+    ]  # fmt: skip
+    tables: list[tuple[pa.Schema, Sequence[Mapping[str, object]]]] = [
+        (facts.RANKS, [{"rank": rank, **_RANK} for rank in ranks]),
+        (facts.STEPS, steps),
+        (facts.LAYERS, loads),
+    ]
+    made = (
+        schema.table(columns, {name: [row.get(name) for row in rows] for name in columns.names})
+        for columns, rows in tables
+    )
+    ranks_, steps_, layers_ = made
+    found = replace(gathered(rows), ranks=ranks_, steps=steps_, layers=layers_)
+    return "\n".join(in_words(across(found)))
+
+
+CASES = {
+    "nothing": ([8, 8.01, 7.99, 8], {}, ["No rank, link or layer stands out."]),
+    "outside layers": ([8, 8], {NO_LAYER: [10, 20]}, ["No rank, link or layer stands out."]),
+    "alone": ([8], {}, ["Only one rank: nothing to compare"]),
+    "one": ([8, 8, 9, 8], {}, ["Rank 2 is the straggler", "9.000 ms, 1.000 ms more than"]),
+    "a pair": ([8, 9], {}, ["Rank 1 is the straggler", "1.000 ms more than the other's"]),
+    "a host": ([8, 8, 8, 9, 9], {}, ["Ranks 3 and 4 delay the others", "1.000 ms more than"]),
+    "a layer": ([8, 8], {"net.head": [10, 20], "net": [7, 7]},
+                ["Layer net.head is uneven: rank 1 spends 20.000 ms in it, 33.3 % more"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("own", "layers", "expected"), CASES.values(), ids=CASES)
+def test_what_stands_out_is_named(
+    own: list[float], layers: dict[str, list[int]], expected: list[str]
+) -> None:
+    said = _said(own, layers)
+    assert all(text in said for text in expected), said
+
+
+def _reduces(
+    late_us: dict[int, int], ranks: Sequence[int], group: str = "0", members: str | None = None
+) -> list[Collective]:
+    """Return 11 all-reduces of some ranks, to which some come late."""
+    size = members.count(",") + 1 if members else None
+    return [
+        Collective(
+            rank, (at + 1000 * late_us.get(rank, 0), at + 2 * MS),
+            group=group, members=members, size=size, stream=20 + int(group),
+        )
+        for rank in ranks
+        for at in range(10 * MS, 120 * MS, 10 * MS)
+    ]  # fmt: skip
+
+
+def test_who_comes_last_seldom_is_no_straggler() -> None:
+    """However long it works: the others come later still."""
+    said = _said([8, 9, 8], {}, _reduces({0: 300, 2: 100}, range(3)))
+    assert "straggler" not in said
+    assert (
+        "Rank 1 works longest, but the others seldom wait for it: it arrived last at 0 of" in said
+    )
+    said = _said([8, 8, 8, 9, 9], {}, _reduces({3: 300, 4: 299}, range(5)))
+    assert "Ranks 3 and 4 delay the others" in said
+    said = _said([8, 8, 8, 9, 9], {}, _reduces({0: 300}, range(5)))
+    assert "Ranks 3 and 4 work longest, but the others do not wait for them" in said
+    said = _said([8, 9, 8], {}, _reduces({1: 300}, range(3)))
+    assert "Rank 1 is the straggler: it arrived last at 11 of 11 collectives" in said
+
+
+def _three_of_four(late_us: dict[int, int]) -> list[Collective]:
+    return [
+        *_reduces(late_us, (0, 1, 3), "0", "[0, 1, 2, 3]"),
+        *_reduces({}, (0, 1), "1", "[0, 1]"),
+        *_reduces({}, (3,), "2", "[2, 3]"),
+    ]
+
+
+def test_a_rank_without_capture_is_named_and_its_partner_not_blamed() -> None:
+    """The partner waited for it in their pair, and so came late to what all do."""
+    found = across(gathered(_three_of_four({3: 300})))
+    assert (found.absent, found.waiting_for_absent) == ((2,), (3,))
+    said = "\n".join([*report_lines(found, 16)])
+    assert " rank 2: no capture" in said
+    assert "collectives of rank 3 in 2 unmatched: no capture of rank 2" in said
+    assert "is the straggler" not in said
+    assert "Rank 3 may come last only because of waiting for rank 2" in said
+
+
+def test_a_straggler_that_waits_for_no_missing_rank_is_named() -> None:
+    """Though another capture is missing."""
+    said = "\n".join(in_words(across(gathered(_three_of_four({1: 300})))))
+    assert "Rank 1 is the straggler" in said
+    assert "may come last" not in said
+
+
+def test_all_ranks_are_there() -> None:
+    """Then nothing is missing; nor can one rank alone tell of others."""
+    rows = _reduces({1: 300}, (0, 1), "0", "[0, 1]")
+    assert across(gathered(rows)).absent == ()
+    assert across(gathered(_reduces({}, (3,)))).absent == ()

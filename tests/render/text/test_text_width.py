@@ -1,0 +1,63 @@
+"""Texts in cells of a terminal: wide characters take two, and cuts show where they are."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.render.text.text_width import cells, cut_end, cut_middle, cut_start, filled
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("", 0), ("gemm", 4), ("\u6838\u5fc3", 4), ("\uff21", 2), ("e\u0301", 1), ("\uac00", 2),
+     ("\xe9", 1), ("\U0001f600", 2)],
+)  # fmt: skip
+def test_wide_characters_take_two_cells(text: str, count: int) -> None:
+    """East Asian wide and full-width ones and pictures; an accent of its own takes none."""
+    assert cells(text) == count
+
+
+@given(st.text(), st.integers(0, 40), st.booleans())
+def test_a_text_is_filled_with_blanks(text: str, more: int, left: bool) -> None:  # noqa: FBT001
+    """To as many cells as are asked for, at one side."""
+    room = cells(text) + more
+    assert cells(filled(text, room, left=left)) == room
+    assert filled(text, room, left=left).replace(" ", "") == text.replace(" ", "")
+
+
+@given(st.text(), st.integers(2, 40))
+def test_a_text_is_cut_at_one_end(text: str, room: int) -> None:
+    """What is left is the other end, as much as finds room."""
+    if cells(text) > room:
+        start, end = cut_start(text, room), cut_end(text, room)
+        assert max(cells(start), cells(end)) <= room
+        assert text.endswith(start.removeprefix(".."))
+        assert text.startswith(end.removesuffix(".."))
+
+
+@given(st.text(), st.integers(2, 40))
+def test_a_text_is_cut_in_its_middle(text: str, room: int) -> None:
+    """Both ends stay, and say more than what lies between; what fits stays whole."""
+    cut = cut_middle(text, room)
+    if cells(text) <= room:
+        assert cut == text
+        return
+    head, _, tail = cut.rpartition("..") if text.count("..") else cut.partition("..")
+    assert cells(cut) <= room
+    assert text.startswith(head.rstrip("."))
+    assert text.endswith(tail)
+
+
+def test_a_kernel_s_tile_and_layout_stay() -> None:
+    """What tells kernels of one family apart stands at the end."""
+    assert cut_middle("ampere_fp16_s16816gemm_fp16_256x128_ldg8_f2f_tn", 24) == (
+        "ampere_fp16..ldg8_f2f_tn"
+    )
+
+
+def test_what_has_no_cell_of_its_own_stays_with_its_letter() -> None:
+    """Letters of a Korean syllable, and accents: they would go onto the mark."""
+    assert cells("\u1112\u1161\u11ab") == 2
+    assert cut_start("abcde\u0301", 3) == "..e\u0301"
+    assert cut_start("abcd\u0301e", 3) == "..e"
+    assert cut_middle("abcdefg\u0301h", 4) == "a..h"

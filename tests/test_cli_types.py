@@ -1,0 +1,89 @@
+"""What options take: of a mistyped word the nearest is named, and the shell completes files."""
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from pyprof import aliases
+from pyprof.__main__ import main, names
+from pyprof.cli_types import meant
+from pyprof.prof import group
+from pyprof.prof.columns.standard import COLUMNS
+from tests.commands import run
+
+MISSPELT = {
+    "a command": (["sumary"], "did you mean 'summary'?"),
+    "a column": (["prof", "-c", "kernl", "-"], "did you mean 'kernel'?"),
+    "a column in capitals": (["prof", "-c", "Kernel", "-"], "did you mean 'kernel'?"),
+    "a column of swapped letters": (["prof", "-c", "vai", "-"], "did you mean 'via'?"),
+    "a short column": (["prof", "-c", "ct", "-"], "did you mean 'tc'?"),
+    "a column's header": (["prof", "-c", "Sil(ns)", "-"], "did you mean 'sil'?"),
+    "a command by another word": (["compare", "a", "b"], "did you mean 'diff'?"),
+    "a column by another word": (["prof", "-c", "op,time", "-"], "did you mean 'sil'?"),
+    "a file without a command": ([__file__], "is a file; name a command before it: pyprof summary"),
+    "a column as an option": (["prof", "--op", "mm", "-"], "rows are chosen by --where op=VALUE"),
+    "a word as an option": (["prof", "--name", "mm", "-"], "by --where kernel=VALUE"),
+    "a key": (["prof", "--by", "lne", "-"], "did you mean 'line'?"),
+    "a key of a summary": (["summary", "--by", "layr", "-"], "did you mean 'layer'?"),
+    "a key of a comparison": (["diff", "a", "b", "--by", "kernl"], "did you mean 'kernel'?"),
+    "a table": (["ranks", "a", "--table", "stragler"], "did you mean 'stragglers'?"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "hint"), MISSPELT.values(), ids=MISSPELT.keys())
+def test_what_may_be_meant_is_asked(arguments: list[str], hint: str) -> None:
+    """Of a wrong name the nearest known one, with exit code 2."""
+    done = run(*arguments)
+    assert (done.code, done.stdout) == (2, "")
+    assert hint in done.stderr
+
+
+@pytest.mark.parametrize("name", [*COLUMNS])
+def test_two_swapped_letters_are_one_slip(name: str) -> None:
+    """Nothing is nearer than the word itself, unless it is one more letter away by a slip, too."""
+    for place in range(len(name) - 1):
+        typed = name[:place] + name[place + 1] + name[place] + name[place + 2 :]
+        if typed not in COLUMNS and typed != name:
+            others = {other for other in COLUMNS if other != name and _one_slip(typed, other)}
+            assert any(f"mean {one!r}" in meant(typed, COLUMNS) for one in {name, *others})
+
+
+def test_other_words_stand_for_what_there_is() -> None:
+    """Each for a command, a column or a measure of groups; none is a name itself of the same."""
+    columns = {*COLUMNS, *(column.name for column in group.measures())}
+    for known, others in ((names(), aliases._COMMANDS), (columns, aliases._COLUMNS)):
+        assert {*others} <= {*known}
+        for name, words in others.items():
+            for word in words:
+                assert aliases.same(word, [name]) == name
+    assert aliases.same("time", [*group.MEASURES]) == "total"
+    assert aliases.same("time", COLUMNS) == "sil"
+    assert {*aliases.CHOSEN_BY} <= {*COLUMNS}
+
+
+def _one_slip(typed: str, name: str) -> bool:
+    """Try every letter lost, added, wrong or swapped."""
+    letters = set(name + typed)
+    cuts = [(typed[:place], typed[place:]) for place in range(len(typed) + 1)]
+    lost = {a + letter + b for a, b in cuts for letter in letters}
+    added = {a + b[1:] for a, b in cuts if b}
+    wrong = {a + letter + b[1:] for a, b in cuts if b for letter in letters}
+    swapped = {a + b[1] + b[0] + b[2:] for a, b in cuts if len(b) > 1}
+    return name in lost | added | wrong | swapped
+
+
+@pytest.mark.parametrize(
+    ("words", "kinds"),
+    [
+        ("report ne", {"file"}),
+        ("diff a.sqlite b", {"file"}),
+        ("run tr", {"file"}),
+        ("report -o ne", {"file"}),
+        ("export --st", {"plain"}),
+        ("rep", {"plain"}),
+    ],
+)
+def test_the_shell_completes_files(words: str, kinds: set[str]) -> None:
+    """Where some are meant, which click alone does not know; else commands and options."""
+    *before, last = words.split()
+    complete = ShellComplete(main, {}, "pyprof", "_PYPROF_COMPLETE")
+    assert {item.type for item in complete.get_completions(before, last)} == kinds

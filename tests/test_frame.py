@@ -1,0 +1,136 @@
+"""`pyprof.load`: the columns, dtypes and rows that docs/frame.md promises, of any file."""
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import pyprof
+from pyprof.frame import meanings
+from pyprof.parse import parse_file
+from pyprof.parse.record_file import load as records
+from pyprof.prof.columns.standard import COLUMNS
+from pyprof.records import dict_lines, parquet
+from tests.analysis.captured import HOSTILE, capture
+from tests.commands import run
+from tests.conftest import CAPTURES, real
+from tests.programs import TOP
+
+REAL = sorted(
+    path for path in CAPTURES.glob("*/*")
+    if path.name.startswith(("net.", "trace.")) and "cpu" not in path.parent.name
+)  # fmt: skip
+CAPTURED = [path for path in REAL if path.suffix != ".dict"]
+PROMISED = {meaning.name: meaning.dtype for meaning in meanings()}
+FROM_DEVICE = ["tc", "bound", "eff", "peak", "why"]
+"""What rests on the device's clock and SMs, of which dict lines do not speak."""
+
+
+def dtypes(frame: pd.DataFrame) -> dict[str, str]:
+    return {str(name): str(dtype) for name, dtype in frame.dtypes.items()}
+
+
+def comparable(frame: pd.DataFrame) -> pd.DataFrame:
+    """Leave out what the driver says of the peaks; which number an op call has says nothing."""
+    calls = pd.Series(pd.factorize(frame["opid"])[0])
+    return frame.drop(columns=["peak", "eff"]).assign(opid=calls)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    return capture(tmp_path / "net.sqlite")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", real(REAL))
+def test_a_real_file_has_the_promised_columns(path: Path) -> None:
+    """Names, order and dtypes; a row for each record, in its order."""
+    frame = pyprof.load(path)
+    assert list(dtypes(frame).items()) == list(PROMISED.items())
+    assert frame["sil"].tolist() == records(str(path)).numpy("kDuration").tolist()
+    assert (frame.index == pd.RangeIndex(len(frame))).all()
+
+
+@pytest.mark.parametrize("suffix", [".sqlite", ".dict", ".parquet"])
+def test_so_has_every_kind_of_file(small: Path, suffix: str) -> None:
+    """A capture and what is parsed from it give one frame."""
+    target = small.with_suffix(suffix)
+    if target != small:
+        assert run("parse", small, "-o", target).code == 0
+    frame, same = pyprof.load(target), pyprof.load(small)
+    assert dtypes(frame) == PROMISED
+    pd.testing.assert_frame_equal(comparable(frame), comparable(same))
+
+
+def test_a_file_that_knows_little_has_all_columns(tmp_path: Path) -> None:
+    """What it does not say is <NA>, or None in columns of lists, and never 0."""
+    (tmp_path / "net.dict").write_text(
+        '{"kShortName": "k", "kDuration": 5, "kLongName": "k<int>"}\n'
+    )
+    frame = pyprof.load(tmp_path / "net.dict")
+    assert dtypes(frame) == PROMISED
+    for name in ("start", "gap", "flops", "bytes", "eff", "op", "layer", "rank", "seq"):
+        assert frame[name].isna().all()
+    assert frame["sizes"].tolist() == frame["dtypes"].tolist() == [None]
+
+
+def test_each_column_is_documented() -> None:
+    """The page has every column with its dtype, its unit, and a meaning that is a sentence."""
+    page = (TOP / "docs" / "frame.md").read_text("utf-8")
+    for name, dtype, unit, text in meanings():
+        assert f"| `{name}` | {dtype} | {unit} | {text} |" in page
+        assert text.endswith(".")
+
+
+def test_a_unit_agrees_with_the_header() -> None:
+    """A header that names a unit names that of the column."""
+    short = {"byte": "B"}
+    for column in COLUMNS.values():
+        header = column.header.partition("(")[2].rstrip(")")
+        assert header in ("", short.get(column.unit, column.unit)), column.name
+
+
+class _Cells(HTMLParser):
+    """Collects the elements and texts of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        del attrs
+        self.tags.add(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_it_shows_itself_in_a_notebook(small: Path) -> None:
+    """As a table of what was captured: names stay text, unknown is <NA>, numbers are bare."""
+    shown = _Cells()
+    frame = pyprof.load(small)[["op", "layer", "long_name", "sil", "sizes"]]
+    shown.feed(frame._repr_html_())
+    assert shown.tags == {"div", "style", "table", "thead", "tbody", "tr", "th", "td"}
+    assert {"relu", "net:net.first", HOSTILE, "300", "<NA>", "[[16, 8]]"} <= {*shown.texts}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("net", real(CAPTURED))
+def test_a_capture_and_its_records_load_alike(net: Path, tmp_path: Path) -> None:
+    """Parquet gives the capture's frame but for its steps; dict lines all but the device's, too.
+
+    The ranges around steps are in no record.
+    """
+    found = parse_file(net)
+    paths = [tmp_path / "net.parquet", tmp_path / "net.dict"]
+    for path, write in zip(paths, (parquet.write, dict_lines.write), strict=True):
+        with path.open("wb") as file:
+            write(found, file)
+    expected, stored, lines = map(pyprof.load, (net, *paths))
+    stored, lines, expected = (each.drop(columns="step") for each in (stored, lines, expected))
+    pd.testing.assert_frame_equal(stored, expected)
+    pd.testing.assert_frame_equal(
+        lines.drop(columns=FROM_DEVICE), expected.drop(columns=FROM_DEVICE)
+    )

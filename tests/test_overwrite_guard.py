@@ -1,0 +1,414 @@
+"""No output replaces what is read, nor a capture that pyprof did not write."""
+
+import ast
+import gzip
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import click
+import pytest
+
+from pyprof import cli, export, overwrite_guard
+from pyprof.__main__ import main, names
+from pyprof.errors import PyprofError
+from tests.analysis.captured import capture
+from tests.commands import run
+from tests.conftest import few
+from tests.programs import TOP, environment
+from tests.readers.kineto_json import kernel, text
+
+
+def _command(name: str) -> click.Command:
+    found = main.get_command(click.Context(main), name)
+    assert found is not None
+    return found
+
+
+def _writes(name: str) -> bool:
+    return any("-o" in param.opts for param in _command(name).params)
+
+
+WRITING = [name for name in names() if _writes(name)]
+SCRIPTS = {"capture", "run"}
+"""What runs a script; `-o` names its capture without the suffix."""
+READING = [name for name in WRITING if name not in SCRIPTS]
+
+
+def given(name: str, path: Path) -> list[str]:
+    return [str(path) for param in _command(name).params if isinstance(param, click.Argument)]
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    return capture(tmp_path / "in" / "net.sqlite")
+
+
+def _hard_link(net: Path, beside: Path) -> Path:
+    beside.hardlink_to(net)
+    return beside
+
+
+def _link(net: Path, beside: Path) -> Path:
+    beside.symlink_to(net)
+    return beside
+
+
+SPELLINGS: dict[str, Callable[[Path, Path], Path]] = {
+    "itself": lambda net, _: net,
+    "another path": lambda net, _: net.parent / ".." / "in" / net.name,
+    "a link": _link,
+    "a hard link": _hard_link,
+    "its log": lambda net, _: net.with_name("net.sqlite-wal"),
+    "its index": lambda net, _: net.with_name("net.sqlite-shm"),
+    "its report": lambda net, _: net.with_name("net.nsys-rep"),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("name", READING)
+@pytest.mark.parametrize(
+    "force",
+    [pytest.param([], id="", marks=pytest.mark.slow), pytest.param(["--force"], id="force")],
+)
+def test_no_command_writes_over_what_it_reads(
+    name: str, spelling: str, force: list[str], net: Path, tmp_path: Path
+) -> None:
+    """However the output spells it, the input stays and one line says so; `--force` or not."""
+    before = net.read_bytes()
+    target = SPELLINGS[spelling](net, tmp_path / "beside")
+    done = run(name, *given(name, net), *force, "-o", target)
+    assert (done.code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+    assert "-o" in done.stderr or "choose another place" in done.stderr
+    assert net.read_bytes() == before
+    assert [path.name for path in net.parent.iterdir()] == ["net.sqlite"]
+
+
+SETS = [name for name in READING if name not in ("peaks", "doctor")]
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("glob", ["", "*.sqlite"])
+def test_no_command_writes_over_one_of_a_set(name: str, glob: str, tmp_path: Path) -> None:
+    """Nor where a folder or a glob names it; that one of them is not the reason."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    ranks = [capture(folder / f"net.rank{rank}.sqlite") for rank in range(2)]
+    before = [path.read_bytes() for path in ranks]
+    target = tmp_path / f"out{_suffix(name)}"
+    target.symlink_to(ranks[1])
+    done = run(name, *given(name, folder / glob), "--force", "-o", target)
+    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+    assert "is an input" in done.stderr
+    assert [path.read_bytes() for path in ranks] == before
+
+
+def _suffix(name: str) -> str:
+    return {"parse": ".parquet", "roofline": ".html", "export": ".csv"}.get(name, ".txt")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", READING)
+def test_no_command_replaces_a_capture_unless_forced(name: str, net: Path, tmp_path: Path) -> None:
+    """One that is not read, whatever it is called; its own files it does replace."""
+    target = tmp_path / f"out{_suffix(name)}"
+    shutil.copy(capture(tmp_path / "other.sqlite"), target)
+    before = target.read_bytes()
+    arguments = [name, *(given(name, net) if name != "peaks" else [])]
+    done = run(*arguments, "-o", target)
+    assert (done.code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+    assert "--force" in done.stderr
+    assert target.read_bytes() == before
+    assert run(*arguments, "--force", "-o", target).code == 0
+    assert target.read_bytes() != before
+    assert run(*arguments, "-o", target).code == 0
+
+
+@pytest.mark.parametrize(
+    "suffix",
+    few([s for form in export.FORMATS for s in form.suffixes], ".prof", ".pt.trace.json", ".csv"),
+)
+def test_what_was_exported_is_replaced(suffix: str, net: Path, tmp_path: Path) -> None:
+    """Also where it is a timeline, which can be read as a capture."""
+    for _ in range(2):
+        assert run("export", net, "-o", tmp_path / f"out{suffix}").code == 0
+
+
+CAPTURES: dict[str, Callable[[Path], object]] = {
+    "damaged": lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(84)),
+    "a trace": lambda path: path.write_text(text([])),
+    "a packed trace": lambda path: path.write_bytes(gzip.compress(b'{"traceEvents": [')),
+}
+
+
+@pytest.mark.parametrize("kind", CAPTURES)
+def test_any_capture_stays(kind: str, tmp_path: Path) -> None:
+    """Whose ever, and also one that is damaged: it may be mended."""
+    CAPTURES[kind](tmp_path / "net.txt")
+    before = (tmp_path / "net.txt").read_bytes()
+    with pytest.raises(PyprofError, match="--force"), cli.output(str(tmp_path / "net.txt")):
+        pass
+    assert (tmp_path / "net.txt").read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"PAR1", b'{"a": 1}', b"<html>", b"\x1f\x8b"])
+def test_what_is_no_capture_is_replaced(content: bytes, tmp_path: Path) -> None:
+    """As by any other program."""
+    (tmp_path / "net.txt").write_bytes(content)
+    with cli.output(str(tmp_path / "net.txt")) as file:
+        file.write(b"new")
+    assert (tmp_path / "net.txt").read_bytes() == b"new"
+
+
+def test_a_capture_that_comes_meanwhile_stays(net: Path, tmp_path: Path) -> None:
+    """It is looked at once more before the new file takes its place."""
+    target = tmp_path / "out.txt"
+
+    def write() -> None:
+        with cli.output(str(target)) as file:
+            file.write(b"new")
+            shutil.copy(net, target)
+
+    with pytest.raises(PyprofError, match="--force"):
+        write()
+    assert target.read_bytes() == net.read_bytes()
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["out.txt"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell's redirections")
+@pytest.mark.parametrize(
+    "line",
+    ["prof net.dict >> net.dict", "prof - -o net.dict < net.dict", "prof -o net.dict < net.dict"],
+)
+def test_redirections_are_known(line: str, net: Path, tmp_path: Path) -> None:
+    """What the shell opened as stdin and stdout is read and written as well."""
+    assert run("parse", net, "-o", tmp_path / "net.dict").code == 0
+    before = (tmp_path / "net.dict").read_bytes()
+    done = subprocess.run(
+        ["sh", "-c", f'"{sys.executable}" -m pyprof {line}'], cwd=tmp_path, env=environment(),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
+    assert (tmp_path / "net.dict").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", sorted(SCRIPTS))
+@pytest.mark.parametrize("suffix", [".pt.trace.json.gz", ".dict"])
+def test_a_capture_of_others_ends_a_capture_before_it_begins(
+    name: str, suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script does not run: hours of it would be lost."""
+    if (name, suffix) == ("capture", ".dict"):
+        pytest.skip("it writes none")
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text("open('ran', 'w')\n")
+    place = Path(f"net{suffix}")
+    place.write_bytes(gzip.compress(b'{"traceEvents": ['))
+    done = run(name, "--tool", "torch", "-o", "net", "--all", "train.py")
+    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+    assert f"{place}: is a capture" in done.stderr
+    assert not Path("ran").exists()
+
+
+def test_what_pyprof_recorded_is_told(tmp_path: Path) -> None:
+    """Its traces name its version; its databases have its number."""
+    ours = {"schemaVersion": 1, "pyprof_version": "0.1.0", "traceEvents": []}
+    (tmp_path / "ours.json").write_text(json.dumps(ours))
+    (tmp_path / "theirs.json").write_text('{"traceEvents": []}')
+    for number, name in ((overwrite_guard.APPLICATION_ID, "ours"), (0, "theirs")):
+        with closing(sqlite3.connect(tmp_path / f"{name}.sqlite")) as base:
+            base.execute(f"PRAGMA application_id = {number}")
+            base.execute("CREATE TABLE t (x)")
+    found = {path.name for path in tmp_path.iterdir() if overwrite_guard.recorded(path)}
+    assert found == {"ours.json", "ours.sqlite"}
+    assert not overwrite_guard.recorded(tmp_path / "none")
+
+
+PLACES: dict[str, Callable[[Path], Path]] = {
+    "Is a directory": lambda folder: folder,
+    "No such file or directory": lambda folder: folder / "nowhere" / "out.txt",
+    "Not a directory": lambda folder: folder / "file" / "out.txt",
+}
+
+
+@pytest.mark.parametrize("said", PLACES)
+@pytest.mark.parametrize("name", [name for name in READING if name != "parse"])
+def test_a_place_that_cannot_be_written_is_told_before_the_work(
+    name: str, said: str, tmp_path: Path
+) -> None:
+    """The input, which is not even there, has not been looked at."""
+    (tmp_path / "file").touch()
+    target = PLACES[said](tmp_path)
+    done = run(name, *given(name, tmp_path / "none.sqlite"), "-o", target)
+    assert (done.code, done.stdout) == (1, "")
+    assert done.stderr == f"pyprof: {target}: {said}; choose another place with -o\n"
+
+
+MAY_WRITE = {
+    "pyprof/cli.py": "the one way of all commands",
+    "pyprof/capture/nsight/nsys_child.py": "the exit code of a script, in a folder of ours",
+    "pyprof/capture/child_captures.py": "what a process of the script tells, in a folder of ours",
+    "pyprof/capture/kineto/recorder.py": "a capture, behind `check_place`",
+    "pyprof/gpu/microbenchmark.py": "its own file in the user's settings",
+    "pyprof/export/write.py": "parts, in a folder of ours",
+    "pyprof/inputs/files.py": "a copy for a URL, in a folder of ours",
+    "pyprof/process/stdio.py": "the device that takes all",
+}
+
+
+def test_nothing_else_opens_files_for_writing() -> None:
+    """A command that wrote by itself would be guarded by nobody."""
+    found = {
+        path.relative_to(TOP).as_posix()
+        for path in (TOP / "pyprof").rglob("*.py")
+        if any(map(_opens_for_writing, ast.walk(ast.parse(path.read_bytes()))))
+    }
+    assert found == set(MAY_WRITE)
+
+
+def _opens_for_writing(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    modes = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+    opens = name in {"open", "fdopen"} and any(
+        set(mode) & set("wax+") and len(mode) < 4 for mode in modes
+    )
+    return opens or name in {"write_text", "write_bytes"}
+
+
+LINKS = {"a file": "old.csv", "nothing": "new.csv", "itself": "out.csv"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+@pytest.mark.parametrize("to", LINKS)
+def test_an_output_that_is_a_link_is_followed(to: str, net: Path, tmp_path: Path) -> None:
+    """As the shell follows it; the link stays one, and one to itself is told."""
+    (tmp_path / "old.csv").write_text("old")
+    target = tmp_path / "out.csv"
+    target.symlink_to(LINKS[to])
+    done = run("prof", net, "--csv", "-o", target)
+    assert target.is_symlink()
+    if to == "itself":
+        assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+        assert "symbolic links" in done.stderr
+    else:
+        assert (tmp_path / LINKS[to]).read_text().startswith('"Idx"')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("prof", "in"), "in/bad.json.gz"),
+        (("prof", "./in/"), "./in/bad.json.gz"),
+        (("prof", "in/net.sqlite", "in/bad.json.gz"), "in/bad.json.gz"),
+        (("ranks", "../in-run/in"), "../in-run/in/bad.json.gz"),
+        (("ranks", "*n/*.gz"), "in/bad.json.gz"),
+        (("summary", "--strict", "in"), "in/bad.json.gz"),
+        (("memory", "in/bad.json.gz"), "in/bad.json.gz"),
+        (("prof", "--counters", "in/bad.json.gz", "in/net.sqlite"), "in/bad.json.gz"),
+        (("diff", "in", "in"), "in/bad.json.gz"),
+        (("prof", "--workers", "2", "in"), "in/bad.json.gz"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)  # fmt: skip
+def test_messages_name_inputs_as_given(
+    arguments: tuple[str, ...], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is read by its absolute path is named by the relative one that was given."""
+    folder = tmp_path / "in-run"
+    (folder / "in").mkdir(parents=True)
+    capture(folder / "in" / "net.sqlite")
+    (folder / "in" / "bad.json.gz").write_text("no capture")
+    monkeypatch.chdir(folder)
+    done = run(*arguments)
+    words = done.stderr.replace(":", " ").split()
+    assert named in words, done.stderr
+    assert str(tmp_path) not in done.stderr
+
+
+def test_warnings_of_json_name_inputs_as_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    whole = text([kernel(1, 2), kernel(5, 2)])
+    (tmp_path / "in" / "net.json").write_text(whole[: whole.rindex("{")])
+    capture(tmp_path / "in" / "net.sqlite")
+    monkeypatch.chdir(tmp_path)
+    warnings = json.loads(run("ranks", "--json", "in").stdout)["warnings"]
+    assert any(warning.startswith("in/net.json: the trace is truncated") for warning in warnings)
+
+
+def test_only_whole_paths_are_spelt_as_given() -> None:
+    """A name that begins like an input's is another's."""
+    known = overwrite_guard.Guard()
+    known.spelt("/data/a", "a")
+    known.spelt("/data/a/b.json", "./a/b.json")
+    known.spelt("/cwd/", "")
+    assert known.as_given("/data/a: x") == "a: x"
+    assert known.as_given("in /data/a.") == "in a."
+    assert known.as_given("/data/a/c.json and /data/a/b.json") == "a/c.json and ./a/b.json"
+    for other in ("/data/ab", "/data/a.json", "/x/data/a", "file:///data/a", "/data/a-1"):
+        assert known.as_given(other) == other
+    assert known.as_given("/cwd/net.json: cut") == "net.json: cut"
+
+
+READ_WITH_CAPTURES = {
+    "kernels' stacks": "net_inductor_provenance_tracking_kernel_stack_traces_1.json",
+    "kernels' nodes": "inductor_provenance_tracking_node_mappings_3.json",
+    "of AOTInductor": "kernel_information.json",
+    "annotations": "annotations_rank0.json",
+    "annotations a folder above": "../kernel_annotations_rank0.json",
+    "list of graphs": "capture_traces/execution_details.json",
+    "a graph": "capture_traces/bs_1.json",
+}
+
+
+@pytest.mark.parametrize("kind", READ_WITH_CAPTURES)
+@pytest.mark.parametrize("spelling", ["itself", "a hard link"])
+def test_no_command_writes_over_what_is_read_with_a_capture(
+    kind: str, spelling: str, tmp_path: Path
+) -> None:
+    """Though nobody named it, and whatever is in it."""
+    trace = tmp_path / "in" / "net.json"
+    beside = trace.parent / READ_WITH_CAPTURES[kind]
+    trace.parent.mkdir()
+    beside.parent.mkdir(exist_ok=True)
+    trace.write_text(text([]))
+    beside.write_text("{}")
+    target = SPELLINGS[spelling](beside, tmp_path / "out.json")
+    for name in ("prof", "doctor", "export"):
+        done = run(name, trace, "--force", "-o", target)
+        assert (done.code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+        assert "is an input" in done.stderr
+        assert beside.read_text() == "{}"
+
+
+def test_no_command_writes_over_a_snapshot_beside_a_capture(net: Path) -> None:
+    snapshot = net.with_name("net.memory.pickle")
+    snapshot.write_bytes(b"x")
+    done = run("summary", net, "--force", "-o", snapshot)
+    assert (done.code, "belongs to the input" in done.stderr) == (1, True)
+    assert snapshot.read_bytes() == b"x"
+
+
+def test_no_command_writes_over_what_a_named_folder_holds(net: Path, tmp_path: Path) -> None:
+    """The model's configuration, and traces of the capture of graphs."""
+    folder = tmp_path / "named"
+    (folder / "capture_traces").mkdir(parents=True)
+    for option, file in (
+        ("--model-config", "config.json"),
+        ("--graph-captures", "bs_1.json"),
+        ("--graph-captures", "capture_traces/bs_1.json"),
+    ):
+        target = folder / file
+        target.write_text("{}")
+        done = run("prof", net, option, folder, "-o", target)
+        assert (done.code, "is an input" in done.stderr) == (1, True)
+        assert target.read_text() == "{}"
