@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pyprof.analysis.ranks.collective_kinds import collectives
-from pyprof.analysis.summary.overview import overview
+from pyprof.analysis.summary.overview import overview, summarise_brief
 from pyprof.analysis.time.intervals import EMPTY
 from pyprof.gpu.kernel_roles import communicates
 from pyprof.inputs.source import Source
@@ -69,9 +69,10 @@ def _communicating(records: Records) -> set[str]:
 
 def test_part_timeline_and_ranks_agree(records: Records) -> None:
     """By part, by interval and by rank: the same kernels, the same time."""
-    found = overview(Source(Table(records), None))
-    assert found.timeline is not None
-    (device,) = found.timeline.devices
+    source = Source(Table(records), None)
+    timeline, found = overview(source).timeline, summarise_brief(source)
+    assert timeline is not None
+    (device,) = timeline.devices
     assert _communicating(records) == set(OURS)
     assert found.phases["communication"] == device.communication.total == 3000 * len(OURS)
     assert device.exposed_communication_ns == 2000 * len(OURS)
@@ -141,5 +142,5 @@ def test_names_that_communicate(name: str, expected: bool) -> None:  # noqa: FBT
 def test_rules_take_the_same_kernels(name: str) -> None:
     """No rule about what computes looks at a kernel that waits for others."""
     work = [Work((1000, 900_000), (0, 100), name, grid=(1, 1, 1))]
-    found = overview(Source(Table(parse(capture(work))), None))
+    found = summarise_brief(Source(Table(parse(capture(work))), None))
     assert {advice.rule for advice in found.advice} <= {"communication"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.analysis.summary.overview import merge_briefs, overview, summarise_brief
+from pyprof.analysis.summary.overview import merge_briefs, summarise_brief
 from pyprof.analysis.time.idle import CAUSES
 from pyprof.inputs import source
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
@@ -69,10 +69,10 @@ def test_summary_of_a_real_capture(name: str, captures: Path) -> None:
 def test_chosen_steps_alone_are_shown(net: Path) -> None:
     """`--steps 3:` counts the rows of two steps of five."""
     loaded = source.load(str(net))
-    found = overview(loaded, "3:")
-    assert found.timeline is not None
-    assert (found.chosen, summarise_brief(loaded, "3:").step_count) == ((3, 5), 2)
-    assert sum(found.phases.values()) == found.timeline.devices[0].busy_ns == 80_000
+    found = summarise_brief(loaded, "3:")
+    assert found.times is not None
+    assert (found.chosen, found.step_count) == ((3, 5), 2)
+    assert sum(found.phases.values()) == found.times.devices[0].busy_ns == 80_000
     assert "shown: 3 to 4" in run("summary", "-q", "--steps", "3:", net).stdout
 
 

@@ -1,4 +1,4 @@
-"""What `pyprof summary` says, as data: made once, shown by the terminal and by pages."""
+"""What `pyprof summary` says of a capture, or of several, as data that is small enough to send."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from pyprof.analysis.time.steps import Steps, chosen_bounds, find_steps, merge_s
 from pyprof.analysis.time.timeline import BLOCKING, Timeline, timeline
 from pyprof.arrays import distinct_values
 from pyprof.inputs.source import each_once
-from pyprof.process.threads import executor
 from pyprof.prof import step_rows
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.kernels import kernel_families
@@ -51,48 +50,17 @@ PARTS = ("prefill", "decode", "mixed", *step_rows.PARTS.values())
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """A capture in brief. Times in ns."""
+    """The rows and steps of a capture that are summed up, and what its GPUs did when."""
 
-    gpus: tuple[str | None, ...]
-    """Name of each GPU used, once; None for one that the capture does not name."""
-    peak_ns: Mapping[str, float]
-    """The peaks that rows are measured against, each with the time of these rows; for memory's,
-    which come first, infinite."""
     rows: NDArray[np.bool_] | None
     """The rows of the chosen steps; None for all rows."""
     chosen: tuple[int, int] | None
     """The chosen steps: the first, and the one after the last."""
     steps: Steps
     timeline: Timeline | None
-    """None where the records hold no times."""
-    phase_work: Mapping[str, PhaseWork]
-    """GPU time and FLOPs by part of the step; "" where nothing says. Time adds up to all rows'."""
-    families: Mapping[str, int]
-    """Summed GPU time by family of ops, the longest first."""
-    utilization: Utilization
-    coverage: Coverage
-    vias: Mapping[str, int]
-    """Summed GPU time by how the op was found; "" where none was. Adds up to all rows'."""
-    ops: list[OpTotals]
-    advice: list[Advice]
-    kept: Filtered | None = None
+    """None if the records hold no times, or not all rows of these steps are looked at."""
+    kept: Filtered | None
     """What `--where` left of the rows; then nothing is said of idle time, the host, MFU and MBU."""
-    host: pa.Table | None = None
-    """What the host spent in each op, as `host_ops` gives it; None where no capture tells."""
-    counters: CounterTotals | None = None
-    """What counters measured; None where nothing was."""
-    scope: Scope = field(default_factory=Scope)
-    """What advice looked at."""
-
-    @property
-    def peaks(self) -> tuple[str, ...]:
-        """The peaks that most of the time is measured against, the longest time first."""
-        return _most_used(self.peak_ns)
-
-    @property
-    def phases(self) -> Mapping[str, int]:
-        """Summed GPU time by part of the step, ns; "" where nothing says."""
-        return busy(self.phase_work)
 
 
 def busy(work: Mapping[str, PhaseWork]) -> Mapping[str, int]:
@@ -103,51 +71,17 @@ def busy(work: Mapping[str, PhaseWork]) -> Mapping[str, int]:
 def overview(
     source: Source, chosen: str | None = None, asked: Sequence[Condition] = ()
 ) -> Overview:
-    """Analyse a capture, or the steps of it that `chosen` (`3:`) names, or rows `asked` for.
+    """Choose all rows of a capture, the steps that `chosen` (`3:`) names, or rows `asked` for.
 
-    Raises click.BadParameter where it names none.
+    Raises click.BadParameter if it names none.
     """
-    table, records = source.table, source.table.records
-    with executor(1) as beside:  # NumPy and Arrow work outside Python's lock
-        costs = beside.submit(lambda: table.costs)
-        capture_steps = find_steps(records, source.capture)
-        table.steps = of_rows(capture_steps)
-        picked = chosen_bounds(capture_steps, chosen)
-        span = _span_ns(capture_steps, picked)
-        host = None if asked else host_ops.host_ops(source, span)
-        costs.result()
-        rows, kept = filtered.choose(source, capture_steps.rows(picked), asked)
-        # Time between rows is idle only where none were left out.
-        timed = None if asked else timeline(records, source.capture, rows)
-        loops = None if picked else capture_steps  # who names steps means all that is in them
-        reviewed = beside.submit(advice.review, table, timed, source.capture, rows, loops)
-        each_step = per_step(table, capture_steps, picked)
-        ops = top_ops(table, rows, each_step)
-        phase_work, families = by_part(table, rows, PARTS), _families(table, rows)
-        shares_of_peak = (
-            Utilization(left_out="it is of all work; leave out --where")
-            if asked
-            else utilization(table, capture_steps, picked, timed)
-        )
-        return Overview(
-            gpus=gpus(source),
-            peak_ns=_peaks(source.table, rows),
-            rows=rows,
-            chosen=picked,
-            steps=capture_steps,
-            timeline=timed,
-            phase_work=phase_work,
-            families=families,
-            utilization=shares_of_peak,
-            coverage=cost_coverage(table, rows),
-            vias=_by_text(source, rows, "via", schema.VIAS),
-            ops=ops,
-            advice=reviewed.result().advice,
-            scope=reviewed.result().scope,
-            kept=kept,
-            host=host,
-            counters=counter_totals(table, source.capture, rows, each_step),
-        )
+    steps = find_steps(source.table.records, source.capture)
+    source.table.steps = of_rows(steps)
+    picked = chosen_bounds(steps, chosen)
+    rows, kept = filtered.choose(source, steps.rows(picked), asked)
+    # Time between rows is idle only if none are left out.
+    timed = None if kept else timeline(source.table.records, source.capture, rows)
+    return Overview(rows, picked, steps, timed, kept)
 
 
 def _span_ns(steps: Steps, chosen: tuple[int, int] | None) -> tuple[int, int] | None:
@@ -237,9 +171,6 @@ def _longest_first(total: Mapping[str, int]) -> Mapping[str, int]:
     return {name: time for name, time in ordered if time}
 
 
-# What `pyprof summary` says of a capture, small enough to send; those of several make one.
-
-
 @dataclass(frozen=True, slots=True)
 class DeviceTotals:
     """How long one GPU, as one process used it, was at what; see `timeline.DeviceTime`. In ns."""
@@ -323,19 +254,27 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """The same things as in `overview.Overview`, without rows."""
+    """A capture in brief, without rows. Times in ns."""
 
     gpus: tuple[str | None, ...]
+    """Name of each GPU used, once; None for one that the capture does not name."""
     peak_ns: Mapping[str, float]
+    """The peaks that rows are measured against, each with the time of these rows; for memory's,
+    which come first, infinite."""
     chosen: tuple[int, int] | None
+    """The chosen steps: the first, and the one after the last."""
     steps: Steps
     """Without rows."""
     times: Times | None
+    """None if the records hold no times."""
     phase_work: Mapping[str, PhaseWork]
+    """GPU time and FLOPs by part of the step; "" if nothing says. Time adds up to all rows'."""
     families: Mapping[str, int]
+    """Summed GPU time by family of ops, the longest first."""
     utilization: Utilization
     coverage: Coverage
     vias: Mapping[str, int]
+    """Summed GPU time by how the op was found; "" if none was. Adds up to all rows'."""
     ops: list[OpTotals]
     layers: Node
     advice: list[Advice]
@@ -343,9 +282,13 @@ class Brief:
     row_count: int
     """Of all rows, which are numbered on behind those of other captures."""
     kept: Filtered | None = None
+    """As in `Overview`."""
     host: pa.Table | None = None
+    """What the host spent in each op, as `host_ops` gives it; None if no capture tells."""
     counters: CounterTotals | None = None
+    """What counters measured; None if nothing was."""
     scope: Scope = field(default_factory=Scope)
+    """What advice looked at."""
     token_count: int | None = None
     """How many tokens the averaged steps worked on; None where not all of them tell, or where
     ranks worked on different ones."""
@@ -378,35 +321,40 @@ def summarise_brief(
 
     Raises click.BadParameter where it names none.
     """
-    return shortened(source, overview(source, chosen, asked))
+    return sum_up(source, overview(source, chosen, asked))
 
 
-def shortened(source: Source, overview: Overview) -> Brief:
-    """Leave the rows out of an overview."""
+def sum_up(source: Source, view: Overview) -> Brief:
+    """Sum up the rows of an overview."""
+    table, rows, steps, picked = source.table, view.rows, view.steps, view.chosen
+    in_step = per_step(table, steps, picked)
+    loops = None if picked else steps  # who names steps means all that is in them
+    review = advice.review(table, view.timeline, source.capture, rows, loops)
     return Brief(
-        overview.gpus,
-        overview.peak_ns,
-        overview.chosen,
-        without_rows(overview.steps),
-        None if overview.timeline is None else Times.from_timeline(overview.timeline),
-        overview.phase_work,
-        overview.families,
-        overview.utilization,
-        overview.coverage,
-        overview.vias,
-        overview.ops,
-        layer_tree.tree(
-            source.table, overview.rows, per_step(source.table, overview.steps, overview.chosen)
-        ),
-        advice.without_rows(overview.advice),
-        (*source.table.source.warnings, *source.table.doubts),
-        source.table.records.rows,
-        overview.kept,
-        overview.host,
-        overview.counters,
-        overview.scope,
-        token_count(overview.steps, overview.chosen or overview.steps.averaged),
+        gpus=gpus(source),
+        peak_ns=_peaks(table, rows),
+        chosen=picked,
+        steps=without_rows(steps),
+        times=None if view.timeline is None else Times.from_timeline(view.timeline),
+        phase_work=by_part(table, rows, PARTS),
+        families=_families(table, rows),
+        utilization=_NOT_OF_ALL if view.kept else utilization(table, steps, picked, view.timeline),
+        coverage=cost_coverage(table, rows),
+        vias=_by_text(source, rows, "via", schema.VIAS),
+        ops=top_ops(table, rows, in_step),
+        layers=layer_tree.tree(table, rows, in_step),
+        advice=advice.without_rows(review.advice),
+        warnings=(*table.source.warnings, *table.doubts),
+        row_count=table.records.rows,
+        kept=view.kept,
+        host=None if view.kept else host_ops.host_ops(source, _span_ns(steps, picked)),
+        counters=counter_totals(table, source.capture, rows, in_step),
+        scope=review.scope,
+        token_count=token_count(steps, picked or steps.averaged),
     )
+
+
+_NOT_OF_ALL = Utilization(left_out="it is of all work; leave out --where")
 
 
 def merge_briefs(a: Brief, b: Brief) -> Brief:

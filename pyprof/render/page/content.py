@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyprof.analysis.summary.overview import merge_briefs, overview, shortened
+from pyprof.analysis.summary.overview import merge_briefs, overview, sum_up
 from pyprof.inputs.source import each_once
 from pyprof.render import page
 from pyprof.render.page import parts, sections
@@ -58,15 +58,15 @@ def summarise_page(
 
     Raises click.BadParameter where it names none.
     """
-    table, brief = source.table, overview(source, chosen)
-    facts = row_facts(table, brief.rows)
+    view = overview(source, chosen)
+    facts = row_facts(source.table, view.rows)
     return Content(
-        shortened(source, brief),
+        sum_up(source, view),
         chosen_facts(facts),
-        parts.summarise(Gathered(source, brief, facts, snapshot)),
+        parts.summarise(Gathered(source, view, facts, snapshot)),
         _tools(source),
         _began_ns(source),
-        table.source.warnings,
+        source.table.source.warnings,
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pyprof import schema
-from pyprof.analysis.summary.overview import overview
+from pyprof.analysis.summary.overview import summarise_brief
 from pyprof.analysis.summary.utilization import StepShares, Utilization, utilization
 from pyprof.analysis.time.steps import find_steps
 from pyprof.analysis.time.timeline import timeline
@@ -148,7 +148,7 @@ def test_steps_that_are_guessed_are_measured_if_they_are_chosen() -> None:
     rounds = [replace(work, name=f"{SGEMM_A100}_{n % 3}") for n, work in enumerate(_work(12))]
     net = capture(rounds, ranges=_products(12))
     table = Table(parse(net), _PEAK)
-    whole, chosen = (overview(Source(table, net), text) for text in (None, "1:3"))
+    whole, chosen = (summarise_brief(Source(table, net), text) for text in (None, "1:3"))
     assert whole.steps.guessed
     assert (whole.utilization.hardware_flops, chosen.utilization.hardware_flops) == (
         12 * _FLOPS,
@@ -195,7 +195,7 @@ def test_each_part_of_the_step_has_its_share() -> None:
     net = _calls(
         4, Range("forward", (0, 195 * US)), Range("backward", (200 * US, 399 * US)), unknown=2
     )
-    found = overview(Source(Table(parse(net), _PEAK), net))
+    found = summarise_brief(Source(Table(parse(net), _PEAK), net))
     assert found.phase_work["forward"].mfu(10e12) == pytest.approx(2 * _FLOPS / 100e-6 / 10e12)
     assert found.phase_work["backward"].mfu(10e12) is None
     assert found.phase_work["forward"].mfu(None) is None
