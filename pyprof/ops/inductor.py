@@ -19,7 +19,8 @@ import math
 import re
 from itertools import pairwise
 
-from pyprof.marker import FRAMES, FUSED_OPS, Call, Tensor
+from pyprof.marker import FRAMES, FUSED_OPS, Tensor
+from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import product
@@ -74,9 +75,9 @@ def fused_names(kernel: str) -> list[str]:
 @op(
     "triton.*",
     signature=_SIGNATURE,
-    example=Call("", "triton_poi_fused_add_mul_3", (*(Tensor((4, 6), "float16"),) * 3, 24)),
-    flops=48,
-    bytes=144,
+    example=Example(
+        (*(f16(4, 6),) * 3, 24), flops=48, bytes=144, op="triton_poi_fused_add_mul_3", mod=""
+    ),
 )
 def fused_kernel(a: Args) -> Work:
     """So much for each op named, for each element."""
@@ -121,8 +122,7 @@ def _nameless(kernel: str) -> bool:
 @op(
     "triton.own",
     signature=_SIGNATURE,
-    example=Call("triton", "my_kernel_0", (*(Tensor((4, 6), "float16"),) * 3, 24)),
-    bytes=144,
+    example=Example((*(f16(4, 6),) * 3, 24), bytes=144, op="my_kernel_0"),
 )
 def own_kernel(a: Args) -> Work:
     """A Triton kernel of the user's own in a compiled graph: each argument once."""
@@ -135,13 +135,13 @@ def own_kernel(a: Args) -> Work:
     "triton.tem",
     family="gemm",
     signature=_SIGNATURE,
-    example=Call(
-        "",
-        "triton_tem_fused_mm_relu_1",
+    example=Example(
         tuple(Tensor(shape, "float16") for shape in ((4, 6), (6, 5), (4, 5))),
+        flops=260,
+        bytes=148,
+        op="triton_tem_fused_mm_relu_1",
+        mod="",
     ),
-    flops=260,
-    bytes=148,
 )
 def template(a: Args) -> Work:
     """A matrix product whose factors are found by their sizes, and so much for each op after it."""
@@ -153,7 +153,7 @@ def template(a: Args) -> Work:
     return Work((product.flops or 0) + each * product.writes[0].numel, tensors, (), product.params)
 
 
-_IMAGE = Tensor((2, 3, 8, 8), "float16")
+_IMAGE = f16(2, 3, 8, 8)
 
 
 # three tensors of 384 of 2 bytes; what is done with them, their sizes do not tell
@@ -161,15 +161,13 @@ _IMAGE = Tensor((2, 3, 8, 8), "float16")
     "triton.tem_attention",
     family="attention",
     signature=_SIGNATURE,
-    example=Call("", "triton_tem_fused_flex_attention_0", (_IMAGE,) * 3),
-    bytes=2304,
+    example=Example(((_IMAGE,) * 3), bytes=2304, op="triton_tem_fused_flex_attention_0", mod=""),
 )
 @op(
     "triton.tem_convolution",
     family="conv",
     signature=_SIGNATURE,
-    example=Call("", "triton_tem_fused_convolution_0", (_IMAGE,) * 3),
-    bytes=2304,
+    example=Example(((_IMAGE,) * 3), bytes=2304, op="triton_tem_fused_convolution_0", mod=""),
 )
 def other_template(a: Args) -> Work:
     """Each argument once; the arithmetic is not known."""

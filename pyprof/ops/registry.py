@@ -16,6 +16,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from pyprof import cli
+from pyprof.ops.examples import Example
 from pyprof.ops.families import OTHER, checked
 from pyprof.ops.work import NO_SETTING, Args, Setting, Work
 
@@ -33,7 +34,7 @@ SPARSE = "sparse"
 
 ATEN = {"aten", "", "prims", "torch.ops.aten"}  # the oldest emit_nvtx wrote no namespace
 _BY_POSITION = ATEN | {
-    *("c10d", "torchvision", "quantized", "flash_attn", "torch_attn", "inductor"),
+    *("c10d", "torchvision", "quantized", "flash_attn", "torch_attn", "inductor")
 }
 _TORCH = re.compile(
     r"(?:torch\.)?(?:Tensor|_TensorBase|nn\.functional|_C(?:\.\w+)*|_VF|special|linalg|fft|nn\.init)$"
@@ -102,7 +103,7 @@ _scanned: set[str] = set()
 def op(
     *names: str,
     signature: str | tuple[str, ...] = (),
-    example: Call | None = None,
+    example: Example | Call | None = None,
     flops: int | None = None,
     bytes: int | None = None,  # noqa: A002 - the column's name
     direction: str = FPROP,
@@ -114,25 +115,31 @@ def op(
     unrecorded: str = "",
     replaces: bool = False,
 ) -> Callable[[F], F]:
-    """Register a formula for the ops of these names; with one worked example, which a test runs.
+    """Register a formula for the ops of these names, with a worked example that a test runs.
 
-    A bare name (`linear`) is meant in every torch namespace: torch, Tensor, torch.nn.functional
-    and aten, in-place and operator forms included. `aten::name` and `torch.nn.functional.name` are
-    that one alone and go first. Anything else is a user's: `mylib::name`, `MyModule.forward`.
-    Several signatures are tried in turn. A backward pass is described by the forward call: where no
-    signature is given it takes that op's, and its example and family where none is given.
-    With direction SPARSE a formula costs the calls with a sparse tensor among their arguments.
-    `setting` is what the example's cost needs besides arguments: where it has a batch, each call
-    gets the requests of its serving step. `unrecorded` is why no capture can tell the op's cost:
-    its family is known, and the formula raises Unknown with that reason.
-    `family` is one of `families.FAMILIES`; where none is given it is the `FAMILY` of the formula's
-    module, else "other". Raises ValueError where there is no such op or family, and for a name that
-    has a formula already, unless it `replaces` that.
+    A bare name (`linear`) covers every torch namespace: torch, Tensor, torch.nn.functional and
+    aten, including in-place and operator forms. `aten::name` and `torch.nn.functional.name` cover
+    that one alone and take precedence. Any other name is a library's: `mylib::name`,
+    `MyModule.forward`. Several signatures are tried in turn. A backward formula is given the
+    forward call; it takes the forward op's signature, example and family unless it has its own.
+    With direction SPARSE a formula costs the calls that have a sparse tensor among their arguments.
+    The cost of the example is its own, or `flops` and `bytes` for a plain Call and for the forward
+    op's example. `setting` is what that cost needs besides arguments: if it has a batch, each call
+    gets the requests of its serving step. `unrecorded` is why no capture holds what the cost
+    depends on: the family is known, and the formula raises Unknown with that reason.
+    `family` is one of `families.FAMILIES`, by default the `FAMILY` of the formula's module, else
+    "other". Raises ValueError for an unknown family, and for a name that has a formula already
+    unless it `replaces` that.
     """
 
     def register(formula: F) -> F:
         signatures = (signature,) if isinstance(signature, str) else signature
         forward = None if signatures else _forward(names)
+        call, costs = forward.example if forward else None, (flops, bytes)
+        if isinstance(example, Example):
+            call, costs = example.call(names[0]), (example.flops, example.bytes)
+        elif example is not None:
+            call = example
         model = OpModel(
             names,
             direction,
@@ -140,9 +147,8 @@ def op(
             formula,
             checked(family or _family(formula, forward)),
             work,
-            forward.example if forward and example is None else example,
-            flops,
-            bytes,
+            call,
+            *costs,
             batch,
             result,
             setting,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import Example, bf16, i32
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyprof.ops.work import Args, Work
 
-_X, _IDS = Tensor((4, 6), "bfloat16"), Tensor((4,), "int32")
+_X, _IDS = bf16(4, 6), i32(4)
 
 _STATES = "sizes of the layer's states are in no argument"
 _ROWS = "how long each row is, is not recorded"
@@ -42,7 +42,7 @@ op(
     *("sglang::unified_linear_attention_with_output", "sglang::nemotron_mamba2_with_output"),
     family="attention",
     signature="Tensor input",
-    example=Call("vllm", "gdn_attention_core", (_X, _X, _X, _X, "layers.0")),
+    example=Example((_X, _X, _X, _X, "layers.0"), op="gdn_attention_core"),
     unrecorded=_STATES,
 )(_formula(_STATES, "A recurrent layer: weights and states are the module's."))
 
@@ -50,7 +50,7 @@ op(
     *("vllm::sparse_attn_indexer", "vllm::rocm_aiter_sparse_attn_indexer"),
     family="attention",
     signature="Tensor input",
-    example=Call("vllm", "sparse_attn_indexer", (_X, "layers.0", _X)),
+    example=Example((_X, "layers.0", _X)),
     unrecorded=_KEYS,
 )(_formula(_KEYS, "The scores by which sparse attention chooses keys, and the choice."))
 
@@ -59,7 +59,7 @@ op(
     "_C::cooperative_topk",
     family="index",
     signature="Tensor input",
-    example=Call("_C", "top_k_per_row_prefill", (_X, _IDS, _IDS, _IDS, 4, 6, 1, 2)),
+    example=Example((_X, _IDS, _IDS, _IDS, 4, 6, 1, 2)),
     unrecorded=_ROWS,
 )(_formula(_ROWS, "The largest of each row, up to where it ends."))
 
@@ -69,7 +69,7 @@ op(
     *("sglang::fused_moe_lora_shrink", "sglang::fused_moe_lora_expand"),
     family="gemm",
     signature="Tensor input",
-    example=Call("vllm", "lora_shrink", (_X, (_X,), _X, _IDS)),
+    example=Example((_X, (_X,), _X, _IDS)),
     unrecorded=_ADAPTERS,
 )(_formula(_ADAPTERS, "Products of the tokens that have an adapter with its narrow matrices."))
 
@@ -79,7 +79,7 @@ op(
     "sgl_kernel::silu_and_mul_scaled_fp4_experts_quant",
     family="quantization",
     signature="Tensor input",
-    example=Call("_C", "persistent_masked_m_silu_mul_quant", (_X, _IDS, _X, _X)),
+    example=Example((_X, _IDS, _X, _X)),
     unrecorded=_FILLED,
 )(_formula(_FILLED, "Rounding of each expert's first rows, as many as it was given tokens."))
 
@@ -87,6 +87,6 @@ op(
     *("FusedDispatch", "FusedCombine", "HybridEPDispatch", "HybridEPCombine"),
     family="comm",
     signature="Tensor input",
-    example=Call("", "FusedDispatch", (_X, _IDS, _X, 8, False, False)),
+    example=Example((_X, _IDS, _X, 8, False, False), mod=""),
     unrecorded=_SENT,
 )(_formula(_SENT, "Megatron's call of DeepEP: tokens to their experts' ranks, and back."))

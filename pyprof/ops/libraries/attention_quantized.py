@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from itertools import product
 
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Tensor
+from pyprof.ops.examples import Example, f8, f32
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.nn.attention import Band, heads
@@ -33,8 +34,8 @@ _GIVEN = (
 _SAYS = "int tensor_layout, int is_causal, int qk_quant_gran, float sm_scale, int return_lse"
 _SIZES = (2, 4, 8, 16)  # batch, heads, tokens, head
 _Q, _V, _OUT = (Tensor(_SIZES, dtype) for dtype in ("int8", "float16", "float16"))
-_V8 = Tensor((2, 4, 16, 64), "float8_e4m3fn")  # turned, its tokens padded
-_SCALES, _WIDE = Tensor((2, 4, 1), "float32"), Tensor((2, 4, 16), "float32")
+_V8 = f8(2, 4, 16, 64)  # turned, its tokens padded
+_SCALES, _WIDE = f32(2, 4, 1), f32(2, 4, 16)
 _HND = 1
 
 
@@ -43,49 +44,49 @@ _HND = 1
 @op(
     *_names((*_HALF, *_NARROW)),
     signature=f"{_GIVEN}, {_SAYS}",
-    example=Call(
-        "sageattention",
-        "qk_int8_sv_f16_accum_f32_attn",
+    example=Example(
         (_Q, _Q, _V, _OUT, _SCALES, _SCALES, 1, 0, 2, 0.25, 0),
+        flops=32768,
+        bytes=6208,
+        op="qk_int8_sv_f16_accum_f32_attn",
+        mod="sageattention",
     ),
-    flops=32768,
-    bytes=6208,
 )
 # and a mean of 512 bytes
 @op(
     *_names(_HALF, "fuse_v_mean_"),
     signature=f"{_GIVEN}, Tensor value_mean, {_SAYS}",
-    example=Call(
-        "sageattention_sm80",
-        "qk_int8_sv_f16_accum_f16_fuse_v_mean_attn",
+    example=Example(
         (_Q, _Q, _V, _OUT, _SCALES, _SCALES, _WIDE, 1, 1, 2, 0.25, 0),
+        flops=16384,
+        bytes=6720,
+        op="qk_int8_sv_f16_accum_f16_fuse_v_mean_attn",
+        mod="sageattention_sm80",
     ),
-    flops=16384,
-    bytes=6720,
 )
 # values of 4 heads of 16 x 8 of the 16 x 64 of 1 byte, and a scale of 512 bytes
 @op(
     *_names(_NARROW, "fuse_v_scale_"),
     signature=f"{_GIVEN}, Tensor value_scale, {_SAYS}",
-    example=Call(
-        "sageattention_sm89",
-        "qk_int8_sv_f8_accum_f32_fuse_v_scale_attn",
+    example=Example(
         (_Q, _Q, _V8, _OUT, _SCALES, _SCALES, _WIDE, 1, 0, 2, 0.25, 0),
+        flops=32768,
+        bytes=5696,
+        op="qk_int8_sv_f8_accum_f32_fuse_v_scale_attn",
+        mod="sageattention_sm89",
     ),
-    flops=32768,
-    bytes=5696,
 )
 # two such vectors, and of each query the sum of its exponentials: 64 of 4 bytes
 @op(
     *_names(_NARROW, "fuse_v_scale_fuse_v_mean_"),
     signature=f"{_GIVEN}, Tensor value_scale, Tensor value_mean, {_SAYS}",
-    example=Call(
-        "sageattention_sm89",
-        "qk_int8_sv_f8_accum_f32_fuse_v_scale_fuse_v_mean_attn",
+    example=Example(
         (_Q, _Q, _V8, _OUT, _SCALES, _SCALES, _WIDE, _WIDE, 1, 0, 2, 0.25, 1),
+        flops=32768,
+        bytes=6464,
+        op="qk_int8_sv_f8_accum_f32_fuse_v_scale_fuse_v_mean_attn",
+        mod="sageattention_sm89",
     ),
-    flops=32768,
-    bytes=6464,
 )
 def sage(a: Args) -> Work:
     """Attention of quantized queries and keys, which lie as `tensor_layout` says."""

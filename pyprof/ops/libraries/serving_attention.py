@@ -10,22 +10,26 @@ less; the call, or the model's configuration, has to say so.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor
 from pyprof.marker.batch import Batch, Phase
+from pyprof.ops.examples import Example, bf16, f8, f32, i32, i64
 from pyprof.ops.model_config import CONTRADICTS, LAYER_TYPES
 from pyprof.ops.registry import op
 from pyprof.ops.signature import MISSING, Unknown
 from pyprof.ops.torch.nn.attention import Band, fused
 from pyprof.ops.work import Args, Setting, Work, fresh, like, size
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor
+
 FAMILY = "attention"
 
-_Q, _K = Tensor((8, 4, 16), "bfloat16"), Tensor((8, 2, 16), "bfloat16")
-_PAGES = Tensor((64, 16, 2, 16), "bfloat16")
-_TABLE, _LENGTHS = Tensor((2, 4), "int32"), Tensor((2,), "int32")
-_PACKED, _STARTS = Tensor((16, 4, 16), "bfloat16"), Tensor((3,), "int32")
-_FLASH, _HEADS = Tensor((2, 8, 4, 16), "bfloat16"), Tensor((2, 4, 8, 16), "bfloat16")
+_Q, _K = bf16(8, 4, 16), bf16(8, 2, 16)
+_PAGES = bf16(64, 16, 2, 16)
+_TABLE, _LENGTHS = i32(2, 4), i32(2)
+_PACKED, _STARTS = bf16(16, 4, 16), i32(3)
+_FLASH, _HEADS = bf16(2, 8, 4, 16), bf16(2, 4, 8, 16)
 _SERVED = Setting(batch=Batch(Phase(1, 6, 8, 36, 48), Phase(2, 2, 10, 2, 10)))
 FULL = "requests of the step's range, all keys seen"
 """What a cost rests on that a window, of which nothing is recorded, would make less."""
@@ -158,9 +162,9 @@ def _reach(a: Args) -> int | None:
     *("vllm::unified_attention", "vllm::unified_attention_with_output"),
     *("sglang::unified_attention_with_output", "vllm::unified_attention_with_output_impl"),
     signature="Tensor query, Tensor key, Tensor value, Tensor? out",
-    example=Call("vllm", "unified_attention_with_output", (_Q, _K, _K, _Q, None)),
-    flops=10240,
-    bytes=4352,
+    example=Example(
+        (_Q, _K, _K, _Q, None), flops=10240, bytes=4352, op="unified_attention_with_output"
+    ),
     setting=_SERVED,
 )
 def unified(a: Args) -> Work:
@@ -193,33 +197,31 @@ _CACHED = "Tensor query, Tensor key_cache, Tensor value_cache"
     *("sglang_profiler::attention_paged_attention_ragged", "aiter::paged_attention_ragged"),
     "aiter::paged_attention_v1",
     signature=f"Tensor out, Tensor workspace, {_CACHED}",
-    example=Call("aiter", "paged_attention_ragged", (_Q, _LENGTHS, _Q, _PAGES, _PAGES)),
-    flops=10240,
-    bytes=4352,
+    example=Example(
+        (_Q, _LENGTHS, _Q, _PAGES, _PAGES),
+        flops=10240,
+        bytes=4352,
+        op="paged_attention_ragged",
+        mod="aiter",
+    ),
     setting=_SERVED,
 )
 @op(
     "_C::paged_attention_v1",
     signature=f"Tensor out, {_CACHED}, int key_heads",
-    example=Call("_C", "paged_attention_v1", (_Q, _Q, _PAGES, _PAGES, 2)),
-    flops=10240,
-    bytes=4352,
+    example=Example((_Q, _Q, _PAGES, _PAGES, 2), flops=10240, bytes=4352),
     setting=_SERVED,
 )
 @op(
     *("_C::paged_attention_v2", "_rocm_C::paged_attention", "aiter::paged_attention_rocm"),
     signature=f"Tensor out, Tensor sums, Tensor largest, Tensor partial, {_CACHED}, int key_heads",
-    example=Call("_C", "paged_attention_v2", (_Q, _Q, _Q, _Q, _Q, _PAGES, _PAGES, 2)),
-    flops=10240,
-    bytes=4352,
+    example=Example((_Q, _Q, _Q, _Q, _Q, _PAGES, _PAGES, 2), flops=10240, bytes=4352),
     setting=_SERVED,
 )
 @op(
     *("aiter::pa_fwd_asm", "aiter::pa_fwd_naive"),
     signature=_CACHED,
-    example=Call("aiter", "pa_fwd_asm", (_Q, _PAGES, _PAGES, _TABLE, _LENGTHS)),
-    flops=10240,
-    bytes=4352,
+    example=Example((_Q, _PAGES, _PAGES, _TABLE, _LENGTHS), flops=10240, bytes=4352),
     setting=_SERVED,
 )
 def paged(a: Args) -> Work:
@@ -260,36 +262,28 @@ _WINDOWS = "int window_size_left, int window_size_right"
     *("flash_attn_3::_flash_attn_forward", "flash_attn_3::fwd", "_vllm_fa3_C::fwd"),
     "sgl_kernel::fwd",
     signature=_FA3,
-    example=Call(
-        "flash_attn_3",
-        "_flash_attn_forward",
-        (_FLASH, _FLASH, _FLASH, *(None,) * 20, 0.25, True, -1, -1),
+    example=Example(
+        (_FLASH, _FLASH, _FLASH, *(None,) * 20, 0.25, True, -1, -1), flops=16384, bytes=8192
     ),
-    flops=16384,
-    bytes=8192,
     setting=_SERVED,
 )
 @op(
     "_vllm_fa2_C::varlen_fwd",
     signature=_FA2_VARLEN,
-    example=Call(
-        "_vllm_fa2_C",
-        "varlen_fwd",
+    example=Example(
         (
             *(_PACKED, _PACKED, _PACKED, None, _STARTS, _STARTS, None, None, None, None, 8, 8),
             *(0.0, 0.25, False, True, -1, -1),
         ),
+        flops=16384,
+        bytes=8192,
     ),
-    flops=16384,
-    bytes=8192,
     setting=_SERVED,
 )
 @op(
     *("aiter::mha_fwd", "aiter::fmha_v3_fwd", "flash_attn_2_cuda::fwd"),
     signature=f"{_QKV}, float dropout_p, float scale, bool is_causal, {_WINDOWS}",
-    example=Call("aiter", "mha_fwd", (_FLASH, _FLASH, _FLASH, 0.0, 0.25, True, -1, -1)),
-    flops=16384,
-    bytes=8192,
+    example=Example((_FLASH, _FLASH, _FLASH, 0.0, 0.25, True, -1, -1), flops=16384, bytes=8192),
 )
 @op(
     *("aiter::mha_varlen_fwd", "aiter::fmha_v3_varlen_fwd"),
@@ -297,16 +291,14 @@ _WINDOWS = "int window_size_left, int window_size_right"
         f"{_QKV}, {_VARLEN}, int max_q, int max_k, int min_q, float dropout_p, float scale,"
         f"float cap, bool zeros, bool is_causal, {_WINDOWS}"
     ),
-    example=Call(
-        "aiter",
-        "mha_varlen_fwd",
+    example=Example(
         (
-            *(_PACKED, _PACKED, _PACKED, _STARTS, _STARTS, 8, 8, 0),
-            *(0.0, 0.25, 0.0, False, True, -1, -1),
+            *(_PACKED, _PACKED, _PACKED, _STARTS, _STARTS, 8, 8, 0, 0.0, 0.25, 0.0, False),
+            *(True, -1, -1),
         ),
+        flops=16384,
+        bytes=8192,
     ),
-    flops=16384,
-    bytes=8192,
     setting=_SERVED,
 )
 @op(
@@ -325,13 +317,14 @@ _WINDOWS = "int window_size_left, int window_size_right"
             "bool is_causal, int window_size, any returned"
         ),
     ),
-    example=Call(
-        "xformers_flash",
-        "flash_fwd",
-        (_PACKED, _PACKED, _PACKED, _STARTS, _STARTS, None, 8, 8, 0.0, 0.25, True, -1, -1, False),
+    example=Example(
+        (
+            *(_PACKED, _PACKED, _PACKED, _STARTS, _STARTS, None, 8, 8, 0.0, 0.25, True, -1, -1),
+            False,
+        ),
+        flops=16384,
+        bytes=8192,
     ),
-    flops=16384,
-    bytes=8192,
 )
 @op(
     "xformers_flash3::flash_fwd",
@@ -340,16 +333,14 @@ _WINDOWS = "int window_size_left, int window_size_right"
         "float scale, bool is_causal, any q_scale, any k_scale, any v_scale, Tensor? block_table,"
         f"any splits, {_WINDOWS}"
     ),
-    example=Call(
-        "xformers_flash3",
-        "flash_fwd",
+    example=Example(
         (
             *(_PACKED, _PACKED, _PACKED, _STARTS, _STARTS, None, None, 8, 8, 0.0, 0.25, True),
             *(None, None, None, None, False, -1, -1),
         ),
+        flops=16384,
+        bytes=8192,
     ),
-    flops=16384,
-    bytes=8192,
 )
 @op(
     "aiter::mha_batch_prefill",
@@ -357,13 +348,11 @@ _WINDOWS = "int window_size_left, int window_size_right"
         f"{_QKV}, Tensor cum_seq_q, Tensor pages, Tensor block_table, int max_q, int max_k,"
         f"float dropout_p, float scale, float cap, bool zeros, bool is_causal, {_WINDOWS}"
     ),
-    example=Call(
-        "aiter",
-        "mha_batch_prefill",
+    example=Example(
         (_PACKED, _PAGES, _PAGES, _STARTS, _STARTS, _TABLE, 8, 8, 0.0, 0.25, 0.0, False, True),
+        flops=10240,
+        bytes=4352,
     ),
-    flops=10240,
-    bytes=4352,
     setting=_SERVED,
 )
 def flash(a: Args) -> Work:
@@ -397,8 +386,8 @@ _XFORMERS_NEW = (
     f"bool shared, {_GRADIENTS}, {_VARLEN}, int max_q, int max_k, float dropout_p, float scale,"
     f"bool is_causal, {_WINDOWS}, any rng"
 )
-_GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, Tensor((2, 4, 8), "float32"))
-_GO_PACKED = (_PACKED, _PACKED, _PACKED, _PACKED, _PACKED, Tensor((4, 16), "float32"))
+_GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, f32(2, 4, 8))
+_GO_PACKED = (_PACKED, _PACKED, _PACKED, _PACKED, _PACKED, f32(4, 16))
 
 
 # five products of half of 16384: 40960; go, q, k, v, out read, dq, dk, dv written
@@ -408,13 +397,9 @@ _GO_PACKED = (_PACKED, _PACKED, _PACKED, _PACKED, _PACKED, Tensor((4, 16), "floa
         f"{_GRADIENTS}, {_VARLEN}, any used_q, any used_k, int max_q, int max_k, Tensor? dq,"
         f"Tensor? dk, Tensor? dv, float scale, bool is_causal, {_WINDOWS}"
     ),
-    example=Call(
-        "flash_attn_3",
-        "_flash_attn_backward",
-        (*_GO, *(None,) * 6, _FLASH, _FLASH, _FLASH, 0.25, True, -1, -1),
+    example=Example(
+        (*_GO, *(None,) * 6, _FLASH, _FLASH, _FLASH, 0.25, True, -1, -1), flops=40960, bytes=16384
     ),
-    flops=40960,
-    bytes=16384,
 )
 @op(
     "flash_attn::_flash_attn_varlen_backward",
@@ -422,23 +407,19 @@ _GO_PACKED = (_PACKED, _PACKED, _PACKED, _PACKED, _PACKED, Tensor((4, 16), "floa
         f"{_GRADIENTS}, Tensor? dq, Tensor? dk, Tensor? dv, {_VARLEN}, int max_q, int max_k,"
         f"float dropout_p, float scale, bool is_causal, {_WINDOWS}"
     ),
-    example=Call(
-        "flash_attn",
-        "_flash_attn_varlen_backward",
+    example=Example(
         (
-            *(*_GO_PACKED, _PACKED, _PACKED, _PACKED, _STARTS, _STARTS, 8, 8),
-            *(0.0, 0.25, True, -1, -1),
+            *(*_GO_PACKED, _PACKED, _PACKED, _PACKED, _STARTS, _STARTS, 8, 8, 0.0, 0.25, True),
+            *(-1, -1),
         ),
+        flops=40960,
+        bytes=16384,
     ),
-    flops=40960,
-    bytes=16384,
 )
 @op(
     *("aiter::mha_bwd", "aiter::fmha_v3_bwd"),
     signature=f"{_GRADIENTS}, float dropout_p, float scale, bool is_causal, {_WINDOWS}",
-    example=Call("aiter", "mha_bwd", (*_GO, 0.0, 0.25, True, -1, -1)),
-    flops=40960,
-    bytes=16384,
+    example=Example((*_GO, 0.0, 0.25, True, -1, -1), flops=40960, bytes=16384),
 )
 @op(
     *("aiter::mha_varlen_bwd", "aiter::fmha_v3_varlen_bwd"),
@@ -446,13 +427,11 @@ _GO_PACKED = (_PACKED, _PACKED, _PACKED, _PACKED, _PACKED, Tensor((4, 16), "floa
         f"{_GRADIENTS}, {_VARLEN}, int max_q, int max_k, float dropout_p, float scale, bool zeros,"
         f"bool is_causal, {_WINDOWS}"
     ),
-    example=Call(
-        "aiter",
-        "mha_varlen_bwd",
+    example=Example(
         (*_GO_PACKED, _STARTS, _STARTS, 8, 8, 0.0, 0.25, False, True, -1, -1),
+        flops=40960,
+        bytes=16384,
     ),
-    flops=40960,
-    bytes=16384,
 )
 @op(
     "aiter::_flash_attn_backward",
@@ -460,13 +439,11 @@ _GO_PACKED = (_PACKED, _PACKED, _PACKED, _PACKED, _PACKED, Tensor((4, 16), "floa
         f"{_GRADIENTS}, {_GIVEN_GRADS}, any dbias, float dropout_p, float scale, bool is_causal,"
         f"{_WINDOWS}"
     ),
-    example=Call(
-        "aiter",
-        "_flash_attn_backward",
+    example=Example(
         (*_GO, _FLASH, _FLASH, _FLASH, None, 0.0, 0.25, True, -1, -1, None, None, False),
+        flops=40960,
+        bytes=16384,
     ),
-    flops=40960,
-    bytes=16384,
 )
 @op(
     "xformers_flash::flash_bwd",
@@ -478,16 +455,11 @@ _GO_PACKED = (_PACKED, _PACKED, _PACKED, _PACKED, _PACKED, Tensor((4, 16), "floa
         _XFORMERS_NEW,
         f"{_XFORMERS_NEW}, any unpadded",
     ),
-    example=Call(
-        "xformers_flash",
-        "flash_bwd",
-        (
-            *(False, *_GO_PACKED, _STARTS, _STARTS, 8, 8, 0.0, 0.25, True, -1, -1),
-            Tensor((2,), "int64"),
-        ),
+    example=Example(
+        (False, *_GO_PACKED, _STARTS, _STARTS, 8, 8, 0.0, 0.25, True, -1, -1, i64(2)),
+        flops=40960,
+        bytes=16384,
     ),
-    flops=40960,
-    bytes=16384,
 )
 @op(
     "xformers_flash3::flash_bwd",
@@ -495,13 +467,9 @@ _GO_PACKED = (_PACKED, _PACKED, _PACKED, _PACKED, _PACKED, Tensor((4, 16), "floa
         f"bool shared, {_GRADIENTS}, {_VARLEN}, int max_q, int max_k, float scale,"
         f"bool is_causal, {_WINDOWS}"
     ),
-    example=Call(
-        "xformers_flash3",
-        "flash_bwd",
-        (False, *_GO_PACKED, _STARTS, _STARTS, 8, 8, 0.25, True, -1, -1),
+    example=Example(
+        (False, *_GO_PACKED, _STARTS, _STARTS, 8, 8, 0.25, True, -1, -1), flops=40960, bytes=16384
     ),
-    flops=40960,
-    bytes=16384,
 )
 def flash_backward(a: Args) -> Work:
     """The gradients of queries, keys and values, the scores computed again."""
@@ -515,16 +483,9 @@ def flash_backward(a: Args) -> Work:
     signature=(
         f"{_QKV}, int batch, bool amd, int version, float scale, Tensor? cum_seq_q,Tensor? max_q"
     ),
-    example=Call(
-        "vllm",
-        "flash_attn_maxseqlen_wrapper",
-        (
-            *(Tensor((1, 16, 4, 16), "bfloat16"),) * 3,
-            *(1, False, 2, 0.25, Tensor((2,), "int32"), Tensor((), "int32")),
-        ),
+    example=Example(
+        (*(bf16(1, 16, 4, 16),) * 3, 1, False, 2, 0.25, i32(2), i32()), flops=65536, bytes=8192
     ),
-    flops=65536,
-    bytes=8192,
 )
 def of_images(a: Args) -> Work:
     """Attention of a model's part for images, no key left out: of one image, or equal ones."""
@@ -551,13 +512,11 @@ def of_images(a: Args) -> Work:
         f"{_QKV}, {_VARLEN}, int max_q, bool computes_lse, bool is_causal",
         f"{_QKV}, bool computes_lse, bool is_causal",
     ),
-    example=Call(
-        "xformers",
-        "efficient_attention_forward_cutlass",
+    example=Example(
         (_FLASH, _FLASH, _FLASH, *(None,) * 5, 0.0, 1, False, None, None, None),
+        flops=16384,
+        bytes=8192,
     ),
-    flops=16384,
-    bytes=8192,
 )
 def cutlass(a: Args) -> Work:
     """XFormers' memory-efficient kernel."""
@@ -569,9 +528,7 @@ def cutlass(a: Args) -> Work:
 @op(
     "customflash::custom_flash_aligned",
     signature=f"{_QKV}, Tensor bias",
-    example=Call("customflash", "custom_flash_aligned", (_HEADS,) * 4),
-    flops=32768,
-    bytes=10240,
+    example=Example(((_HEADS,) * 4), flops=32768, bytes=10240),
 )
 def with_decomposed_bias(a: Args) -> Work:
     """Segment Anything's kernel: a bias of rows and columns of an image, added to the scores."""
@@ -579,8 +536,8 @@ def with_decomposed_bias(a: Args) -> Work:
     return replace(work, reads=(*work.reads, a.tensor("bias")))
 
 
-_LATENT, _TURNED = Tensor((8, 4, 32), "bfloat16"), Tensor((8, 4, 8), "bfloat16")
-_LATENTS = Tensor((64, 16, 40), "bfloat16")
+_LATENT, _TURNED = bf16(8, 4, 32), bf16(8, 4, 8)
+_LATENTS = bf16(64, 16, 40)
 _DECODED = Setting(batch=Batch(Phase(), Phase(8, 8, 20, 8, 20)))
 
 
@@ -595,9 +552,7 @@ _DECODED = Setting(batch=Batch(Phase(), Phase(8, 8, 20, 8, 20)))
             "any pages, any workspace, any scale, any splits"
         ),
     ),
-    example=Call("sgl_kernel", "cutlass_mla_decode", (_LATENT, _LATENT, _TURNED, _LATENTS)),
-    flops=11520,
-    bytes=6208,
+    example=Example((_LATENT, _LATENT, _TURNED, _LATENTS), flops=11520, bytes=6208),
     setting=_DECODED,
 )
 def latent_decode(a: Args) -> Work:
@@ -660,13 +615,7 @@ def _prefilled(phase: Phase, heads: int, widths: tuple[int, int], dtype: str | N
 @op(
     *("vllm::unified_mla_attention", "vllm::unified_mla_attention_with_output"),
     signature="Tensor query, Tensor latent, Tensor turned, Tensor? out",
-    example=Call(
-        "vllm",
-        "unified_mla_attention",
-        (_LATENT, Tensor((8, 32), "bfloat16"), Tensor((8, 1, 8), "bfloat16")),
-    ),
-    flops=11520,
-    bytes=6208,
+    example=Example((_LATENT, bf16(8, 32), bf16(8, 1, 8)), flops=11520, bytes=6208),
     setting=_DECODED,
 )
 def unified_latent(a: Args) -> Work:
@@ -709,7 +658,7 @@ def _check_model(a: Args, shared: int, turned: int) -> None:
             raise Unknown(f"{CONTRADICTS}: {name} {stated}, recorded {recorded}")
 
 
-_PAGED_LATENTS = Tensor((64, 16, 1, 40), "bfloat16")
+_PAGED_LATENTS = bf16(64, 16, 1, 40)
 _KVCACHE = (
     "int value_width, Tensor lengths, Tensor block_table, float scale, bool is_causal, any plan,"
     "any splits"
@@ -723,47 +672,41 @@ _KVCACHE = (
         f"Tensor query, Tensor cache, {_KVCACHE}, any narrow, Tensor? indices",
         f"Tensor query, Tensor cache, any second, {_KVCACHE}",
     ),
-    example=Call(
-        "sgl_kernel",
-        "fwd_kvcache_mla",
+    example=Example(
         (
-            *(Tensor((8, 1, 4, 40), "bfloat16"), _PAGED_LATENTS, 32, _LENGTHS, _TABLE, 0.1, True),
-            *(_TABLE, _LENGTHS, False, None),
+            *(bf16(8, 1, 4, 40), _PAGED_LATENTS, 32, _LENGTHS, _TABLE, 0.1, True, _TABLE),
+            *(_LENGTHS, False, None),
         ),
+        flops=11520,
+        bytes=6208,
     ),
-    flops=11520,
-    bytes=6208,
     setting=_DECODED,
 )
 @op(
     "flash_mla::fwd_kvcache_mla",
     signature=f"Tensor query, Tensor cache, any second, {_KVCACHE}",
-    example=Call(
-        "flash_mla",
-        "fwd_kvcache_mla",
+    example=Example(
         (
-            *(Tensor((8, 1, 4, 40), "bfloat16"), _PAGED_LATENTS, None, 32, _LENGTHS, _TABLE),
-            *(0.1, True, _TABLE, _LENGTHS, True),
+            *(bf16(8, 1, 4, 40), _PAGED_LATENTS, None, 32, _LENGTHS, _TABLE, 0.1, True, _TABLE),
+            *(_LENGTHS, True),
         ),
+        flops=11520,
+        bytes=6208,
     ),
-    flops=11520,
-    bytes=6208,
     setting=_DECODED,
 )
 @op(
     "_flashmla_extension_C::fwd_kvcache_mla_fp8",
     signature=f"Tensor query, Tensor cache, {_KVCACHE}",
     # 1280 + 800 of 1 byte, 1024 written of 2
-    example=Call(
-        "_flashmla_extension_C",
-        "fwd_kvcache_mla_fp8",
+    example=Example(
         (
-            *(Tensor((8, 1, 4, 40), "float8_e4m3fn"), Tensor((64, 16, 1, 40), "float8_e4m3fn")),
-            *(32, _LENGTHS, _TABLE, 0.1, True, _TABLE, _LENGTHS, _LENGTHS, _LENGTHS),
+            *(f8(8, 1, 4, 40), f8(64, 16, 1, 40), 32, _LENGTHS, _TABLE, 0.1, True, _TABLE),
+            *(_LENGTHS, _LENGTHS, _LENGTHS),
         ),
+        flops=11520,
+        bytes=4128,
     ),
-    flops=11520,
-    bytes=4128,
     setting=_DECODED,
 )
 def flash_mla(a: Args) -> Work:
@@ -794,16 +737,9 @@ def _chosen(q: Tensor, cache: Tensor, indices: Tensor, value_width: int) -> Work
 @op(
     *("sgl_kernel::sparse_prefill_fwd", "_flashmla_C::sparse_prefill_fwd"),
     signature="Tensor query, Tensor cache, Tensor indices, float scale, int value_width",
-    example=Call(
-        "sgl_kernel",
-        "sparse_prefill_fwd",
-        (
-            *(Tensor((2, 4, 40), "bfloat16"), Tensor((64, 1, 40), "bfloat16")),
-            *(Tensor((2, 1, 8), "int32"), 0.1, 32),
-        ),
+    example=Example(
+        (bf16(2, 4, 40), bf16(64, 1, 40), i32(2, 1, 8), 0.1, 32), flops=9216, bytes=2496
     ),
-    flops=9216,
-    bytes=2496,
 )
 def sparse_prefill(a: Args) -> Work:
     """FlashMLA's attention to the keys whose places are given, each token's own."""
@@ -811,8 +747,8 @@ def sparse_prefill(a: Args) -> Work:
     return _chosen(q, cache, a.tensor("indices"), a.integer("value_width", 0))
 
 
-_STATES = Tensor((8, 4, 16), "bfloat16")
-_SUMS = Tensor((8, 4), "float32")
+_STATES = bf16(8, 4, 16)
+_SUMS = f32(8, 4)
 
 
 # 512 outputs: two products and their sum; two of 512 read, one written of 2 bytes, two of 32
@@ -820,16 +756,17 @@ _SUMS = Tensor((8, 4), "float32")
 @op(
     *("sgl_kernel::merge_state", "sgl_kernel::merge_state_v2"),
     signature="Tensor first, Tensor sum_a, Tensor second, Tensor sum_b, Tensor out, Tensor total",
-    example=Call("sgl_kernel", "merge_state_v2", (_STATES, _SUMS, _STATES, _SUMS, _STATES, _SUMS)),
-    flops=1536,
-    bytes=3456,
+    example=Example(
+        (_STATES, _SUMS, _STATES, _SUMS, _STATES, _SUMS),
+        flops=1536,
+        bytes=3456,
+        op="merge_state_v2",
+    ),
 )
 @op(
     "_C::merge_attn_states",
     signature="Tensor out, Tensor? total, Tensor first, Tensor sum_a, Tensor second, Tensor sum_b",
-    example=Call("_C", "merge_attn_states", (_STATES, _SUMS, _STATES, _SUMS, _STATES, _SUMS)),
-    flops=1536,
-    bytes=3456,
+    example=Example((_STATES, _SUMS, _STATES, _SUMS, _STATES, _SUMS), flops=1536, bytes=3456),
 )
 def merged(a: Args) -> Work:
     """Two parts of one attention, weighed by the sums of their scores' exponentials."""

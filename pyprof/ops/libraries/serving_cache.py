@@ -6,15 +6,20 @@ each new key and value read once and written once in the cache's type, and where
 
 from __future__ import annotations
 
-from pyprof.marker import Call, Tensor
+from typing import TYPE_CHECKING
+
+from pyprof.ops.examples import Example, bf16, f8, f32, i64, u8
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like, size
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor
+
 FAMILY = "copy"
 
-_KEY, _CACHE = Tensor((4, 2, 8), "bfloat16"), Tensor((64, 16, 2, 8), "float8_e4m3fn")
-_SLOTS = Tensor((4,), "int64")
+_KEY, _CACHE = bf16(4, 2, 8), f8(64, 16, 2, 8)
+_SLOTS = i64(4)
 
 
 # 64 and 64 read of 2 bytes, written of 1, 4 places of 8
@@ -24,19 +29,18 @@ _SLOTS = Tensor((4,), "int64")
     *("aiter::reshape_and_cache_flash", "sglang_profiler::memory_pool__set_kv_buffer_impl"),
     *("vllm::rocm_aiter_reshape_and_cache", "_C_cache_ops::reshape_and_cache_shuffle"),
     signature="Tensor key, Tensor value, Tensor key_cache, Tensor value_cache, Tensor slots",
-    example=Call(
-        "_C_cache_ops", "reshape_and_cache_flash", (_KEY, _KEY, _CACHE, _CACHE, _SLOTS, "fp8")
+    example=Example(
+        (_KEY, _KEY, _CACHE, _CACHE, _SLOTS, "fp8"),
+        flops=0,
+        bytes=416,
+        op="reshape_and_cache_flash",
     ),
-    flops=0,
-    bytes=416,
 )
 # the same, the caches first
 @op(
     "sgl_kernel::store_kv_cache",
     signature="Tensor key_cache, Tensor value_cache, Tensor slots, Tensor key, Tensor value",
-    example=Call("sgl_kernel", "store_kv_cache", (_CACHE, _CACHE, _SLOTS, _KEY, _KEY)),
-    flops=0,
-    bytes=416,
+    example=Example((_CACHE, _CACHE, _SLOTS, _KEY, _KEY), flops=0, bytes=416),
 )
 def store(a: Args) -> Work:
     """As many keys and values as there are places for, each copied to its own."""
@@ -58,21 +62,13 @@ def _rows(given: Tensor, most: int) -> Tensor:
 @op(
     *("vllm::unified_kv_cache_update", "vllm::kv_cache_update"),
     signature="Tensor key, Tensor value",
-    example=Call("vllm", "unified_kv_cache_update", (_KEY, _KEY, None)),
-    flops=0,
-    bytes=512,
+    example=Example((_KEY, _KEY, None), flops=0, bytes=512),
 )
 # 4 rows of 24 and 8, read and written of 2 bytes
 @op(
     "vllm::unified_mla_kv_cache_update",
     signature="Tensor latent, Tensor turned",
-    example=Call(
-        "vllm",
-        "unified_mla_kv_cache_update",
-        (Tensor((4, 24), "bfloat16"), Tensor((4, 8), "bfloat16"), None, "auto", None),
-    ),
-    flops=0,
-    bytes=512,
+    example=Example((bf16(4, 24), bf16(4, 8), None, "auto", None), flops=0, bytes=512),
 )
 def store_somewhere(a: Args) -> Work:
     """Keys and values, or both compressed, copied into a cache of their type."""
@@ -85,16 +81,7 @@ def store_somewhere(a: Args) -> Work:
 @op(
     *("_C_cache_ops::concat_and_cache_mla", "aiter::concat_and_cache_mla"),
     signature="Tensor latent, Tensor turned, Tensor cache, Tensor slots",
-    example=Call(
-        "_C_cache_ops",
-        "concat_and_cache_mla",
-        (
-            *(Tensor((4, 24), "bfloat16"), Tensor((4, 8), "bfloat16")),
-            *(Tensor((64, 16, 32), "bfloat16"), _SLOTS),
-        ),
-    ),
-    flops=0,
-    bytes=544,
+    example=Example((bf16(4, 24), bf16(4, 8), bf16(64, 16, 32), _SLOTS), flops=0, bytes=544),
 )
 def store_latent(a: Args) -> Work:
     """The compressed keys and values of a token, and what is turned, side by side."""
@@ -109,9 +96,7 @@ def store_latent(a: Args) -> Work:
     *("_C_cache_ops::gather_cache", "_C_cache_ops::cp_gather_cache"),
     "_C_cache_ops::gather_and_maybe_dequant_cache",
     signature="Tensor cache, Tensor out",
-    example=Call("_C_cache_ops", "cp_gather_cache", (Tensor((64, 16, 2, 8), "bfloat16"), _KEY)),
-    flops=0,
-    bytes=256,
+    example=Example((bf16(64, 16, 2, 8), _KEY), flops=0, bytes=256, op="cp_gather_cache"),
 )
 def load(a: Args) -> Work:
     """Cached tokens side by side; how many of the result's rows are filled is not counted."""
@@ -123,13 +108,7 @@ def load(a: Args) -> Work:
 @op(
     "_C_cache_ops::indexer_k_quant_and_cache",
     signature="Tensor key, Tensor cache, Tensor slots, int group",
-    example=Call(
-        "_C_cache_ops",
-        "indexer_k_quant_and_cache",
-        (Tensor((4, 24), "bfloat16"), Tensor((64, 16, 28), "uint8"), _SLOTS, 24, "ue8m0"),
-    ),
-    flops=0,
-    bytes=336,
+    example=Example((bf16(4, 24), u8(64, 16, 28), _SLOTS, 24, "ue8m0"), flops=0, bytes=336),
 )
 def store_rounded(a: Args) -> Work:
     """Keys of a sparse attention's index, rounded by groups, with a float32 scale each."""
@@ -145,16 +124,7 @@ def store_rounded(a: Args) -> Work:
 @op(
     "_C_cache_ops::cp_gather_indexer_k_quant_cache",
     signature="Tensor cache, Tensor out, Tensor scale",
-    example=Call(
-        "_C_cache_ops",
-        "cp_gather_indexer_k_quant_cache",
-        (
-            *(Tensor((64, 16, 28), "uint8"), Tensor((64, 24), "float8_e4m3fn")),
-            Tensor((64, 4), "uint8"),
-        ),
-    ),
-    flops=0,
-    bytes=3584,
+    example=Example((u8(64, 16, 28), f8(64, 24), u8(64, 4)), flops=0, bytes=3584),
 )
 def load_rounded(a: Args) -> Work:
     """Such keys and their scales side by side; how many rows are filled is not counted."""
@@ -167,31 +137,13 @@ def load_rounded(a: Args) -> Work:
 @op(
     *("sgl_kernel::concat_mla_k", "vllm::flashinfer_concat_mla_k"),
     signature="Tensor out, Tensor first, Tensor second",
-    example=Call(
-        "sgl_kernel",
-        "concat_mla_k",
-        (
-            *(Tensor((4, 2, 32), "bfloat16"), Tensor((4, 2, 24), "bfloat16")),
-            Tensor((4, 1, 8), "bfloat16"),
-        ),
-    ),
-    flops=0,
-    bytes=960,
+    example=Example((bf16(4, 2, 32), bf16(4, 2, 24), bf16(4, 1, 8)), flops=0, bytes=960),
 )
 @op(
     "_C_cache_ops::concat_mla_q",
     signature="Tensor first, Tensor second, Tensor out",
     # two heads of 8 read
-    example=Call(
-        "_C_cache_ops",
-        "concat_mla_q",
-        (
-            *(Tensor((4, 2, 24), "bfloat16"), Tensor((4, 2, 8), "bfloat16")),
-            Tensor((4, 2, 32), "bfloat16"),
-        ),
-    ),
-    flops=0,
-    bytes=1024,
+    example=Example((bf16(4, 2, 24), bf16(4, 2, 8), bf16(4, 2, 32)), flops=0, bytes=1024),
 )
 def side_by_side(a: Args) -> Work:
     """The part of a head that is turned behind the part that is not."""
@@ -209,17 +161,14 @@ def side_by_side(a: Args) -> Work:
         "Tensor positions, Tensor query, Tensor key, Tensor latent, Tensor cosines, bool neox,"
         "Tensor slots, Tensor cache"
     ),
-    example=Call(
-        "_C_cache_ops",
-        "concat_and_cache_mla_rope_fused",
+    example=Example(
         (
-            *(_SLOTS, Tensor((4, 2, 8), "bfloat16"), Tensor((4, 8), "bfloat16")),
-            *(Tensor((4, 24), "bfloat16"), Tensor((64, 8), "bfloat16"), True, _SLOTS),
-            *(Tensor((64, 16, 32), "bfloat16"), "auto", None),
+            *(_SLOTS, bf16(4, 2, 8), bf16(4, 8), bf16(4, 24), bf16(64, 8), True, _SLOTS),
+            *(bf16(64, 16, 32), "auto", None),
         ),
+        flops=288,
+        bytes=896,
     ),
-    flops=288,
-    bytes=896,
 )
 def turn_and_store(a: Args) -> Work:
     """Queries' and keys' turned parts turned, the key's and the latent put into the cache."""
@@ -244,16 +193,9 @@ _TURN = 3
         "Tensor key, Tensor value, Tensor key_out, Tensor value_out, Tensor key_scale,"
         "Tensor value_scale, Tensor slots"
     ),
-    example=Call(
-        "sgl_kernel",
-        "downcast_fp8",
-        (
-            *(_KEY, _KEY, Tensor((4, 2, 8), "float8_e4m3fn"), Tensor((4, 2, 8), "float8_e4m3fn")),
-            *(Tensor((1,), "float32"), Tensor((1,), "float32"), _SLOTS),
-        ),
+    example=Example(
+        (_KEY, _KEY, f8(4, 2, 8), f8(4, 2, 8), f32(1), f32(1), _SLOTS), flops=0, bytes=424
     ),
-    flops=0,
-    bytes=424,
 )
 def store_narrow(a: Args) -> Work:
     """Keys and values rounded into buffers; their rounding is not counted, as in caches."""

@@ -5,7 +5,7 @@ No FLOPs but those of a product that is fused with it; bytes and `params` as in 
 
 from __future__ import annotations
 
-from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import Example, f32
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.collectives import all_reduce, gathered, scattered
@@ -13,7 +13,7 @@ from pyprof.ops.work import Args, Work, fresh, like, size
 
 FAMILY = "comm"
 
-_X, _ALL = Tensor((4, 6), "float32"), Tensor((16, 6), "float32")
+_X, _ALL = f32(4, 6), f32(16, 6)
 
 
 # 24 read and 24 written of 4 bytes
@@ -26,9 +26,9 @@ _X, _ALL = Tensor((4, 6), "float32"), Tensor((16, 6), "float32")
     *("_c10d_functional::all_reduce", "_c10d_functional::all_reduce_"),
     *("vllm::all_reduce_symmetric_with_copy", "aiter::all_reduce_"),
     signature="Tensor tensors, any op, any group",
-    example=Call("symm_mem", "multimem_all_reduce_", (_X, "sum", "0")),
-    flops=0,
-    bytes=192,
+    example=Example(
+        (_X, "sum", "0"), flops=0, bytes=192, op="multimem_all_reduce_", mod="symm_mem"
+    ),
 )
 @op(
     *("_C_custom_ar::all_reduce", "_C_custom_ar::qr_all_reduce", "sgl_kernel::all_reduce"),
@@ -36,25 +36,21 @@ _X, _ALL = Tensor((4, 6), "float32"), Tensor((16, 6), "float32")
     *("sgl_kernel::mscclpp_allreduce", "sgl_kernel::all_reduce_reg"),
     "sgl_kernel::all_reduce_unreg",
     signature="any handle, Tensor tensors, Tensor out",
-    example=Call("_C_custom_ar", "all_reduce", (140, _X, _X, 0, 0)),
-    flops=0,
-    bytes=192,
+    example=Example((140, _X, _X, 0, 0), flops=0, bytes=192),
 )
 @op(
     *("aiter::all_reduce", "aiter::qr_all_reduce", "sgl_kernel::qr_all_reduce"),
     # aiter's dispatcher puts a tensor before the arguments of ops that do not start with one;
     # SGLang's has a profile behind the handle
     signature="any handle, any profile, Tensor! tensors, Tensor out",
-    example=Call("sgl_kernel", "qr_all_reduce", (140, 1, _X, _X, False)),
-    flops=0,
-    bytes=192,
+    example=Example(
+        (140, 1, _X, _X, False), flops=0, bytes=192, op="qr_all_reduce", mod="sgl_kernel"
+    ),
 )
 @op(
     *("symm_mem::one_shot_all_reduce_copy", "symm_mem::one_shot_all_reduce_copy_out"),
     signature="Tensor buffer, Tensor tensors",
-    example=Call("symm_mem", "one_shot_all_reduce_copy", (_X, _X, "sum", "0")),
-    flops=0,
-    bytes=192,
+    example=Example((_X, _X, "sum", "0"), flops=0, bytes=192),
 )
 def reduced(a: Args) -> Work:
     """Every rank ends with the sum of all."""
@@ -65,16 +61,12 @@ def reduced(a: Args) -> Work:
 @op(
     *("vllm::all_gather", "vllm::all_gatherv"),
     signature="Tensor input, int dim, int world_size",
-    example=Call("vllm", "all_gather", (_X, 0, 4, "tp")),
-    flops=0,
-    bytes=480,
+    example=Example((_X, 0, 4, "tp"), flops=0, bytes=480),
 )
 @op(
     "_c10d_functional::all_gather_into_tensor",
     signature="Tensor input, int group_size",
-    example=Call("_c10d_functional", "all_gather_into_tensor", (_X, 4, "0")),
-    flops=0,
-    bytes=480,
+    example=Example((_X, 4, "0"), flops=0, bytes=480),
 )
 def gather(a: Args) -> Work:
     """Every rank gets a new tensor with the pieces of all."""
@@ -85,16 +77,12 @@ def gather(a: Args) -> Work:
 @op(
     "vllm::reduce_scatter",
     signature="Tensor input, int dim, int world_size",
-    example=Call("vllm", "reduce_scatter", (_ALL, 0, 4, "tp")),
-    flops=0,
-    bytes=480,
+    example=Example((_ALL, 0, 4, "tp"), flops=0, bytes=480),
 )
 @op(
     "_c10d_functional::reduce_scatter_tensor",
     signature="Tensor input, any op, int group_size",
-    example=Call("_c10d_functional", "reduce_scatter_tensor", (_ALL, "sum", 4, "0")),
-    flops=0,
-    bytes=480,
+    example=Example((_ALL, "sum", 4, "0"), flops=0, bytes=480),
 )
 def scatter(a: Args) -> Work:
     """Every rank gets a new tensor with its piece of the sum."""
@@ -105,32 +93,24 @@ def scatter(a: Args) -> Work:
 @op(
     "symm_mem::multimem_all_gather_out",
     signature="Tensor input, any group, Tensor out",
-    example=Call("symm_mem", "multimem_all_gather_out", (_X, "0", _ALL)),
-    flops=0,
-    bytes=480,
+    example=Example((_X, "0", _ALL), flops=0, bytes=480),
 )
 @op(
     *("sglang::reg_all_gather_into_tensor", "_C_custom_ar::all_gather"),
     signature="Tensor out, Tensor input",
-    example=Call("sglang", "reg_all_gather_into_tensor", (_ALL, _X, "tp")),
-    flops=0,
-    bytes=480,
+    example=Example((_ALL, _X, "tp"), flops=0, bytes=480),
 )
 @op(
     *("_C_custom_ar::custom_all_gather", "_C_custom_ar::mnnvl_lamport_all_gather"),
     *("_C_custom_ar::custom_reduce_scatter", "_C_custom_ar::mnnvl_lamport_reduce_scatter"),
     signature="any handle, Tensor input, Tensor out",
-    example=Call("_C_custom_ar", "custom_all_gather", (140, _X, _ALL, 0, 0)),
-    flops=0,
-    bytes=480,
+    example=Example((140, _X, _ALL, 0, 0), flops=0, bytes=480),
 )
 # 96 read, 24 written of 4 bytes
 @op(
     "sglang::reg_reduce_scatter_tensor",
     signature="Tensor out, Tensor input",
-    example=Call("sglang", "reg_reduce_scatter_tensor", (_X, _ALL, "tp")),
-    flops=0,
-    bytes=480,
+    example=Example((_X, _ALL, "tp"), flops=0, bytes=480),
 )
 def gather_out(a: Args) -> Work:
     """Every rank ends with the pieces of all, or with its piece of the sum."""
@@ -146,13 +126,7 @@ def gather_out(a: Args) -> Work:
         "vllm::rocm_aiter_fused_allreduce_rmsnorm",
     ),
     signature="Tensor input, Tensor residual, Tensor weight",
-    example=Call(
-        "vllm",
-        "flashinfer_trtllm_fused_allreduce_norm",
-        (_X, _X, Tensor((6,), "float32")),
-    ),
-    flops=120,
-    bytes=408,
+    example=Example((_X, _X, f32(6)), flops=120, bytes=408),
 )
 def reduce_and_norm(a: Args) -> Work:
     """A sum over all ranks, added to the residual, and its RMS norm; the sum is not counted."""

@@ -8,24 +8,24 @@ recorded: then the FLOPs are unknown.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import Example, bf16, f8, f32, i32, i64, u8
 from pyprof.ops.libraries.serving_moe import ELSEWHERE
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like, size, twice
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor
+
 FAMILY = "moe"
 
-_X = Tensor((4, 6), "bfloat16")
-_CHOSEN, _IDS, _GATES = (
-    Tensor((4, 2), "float32"),
-    Tensor((4, 2), "int32"),
-    Tensor((4, 8), "float32"),
-)
-_GIVEN, _MADE = Tensor((8, 6), "float8_e4m3fn"), Tensor((8, 5), "bfloat16")
-_MATRICES = Tensor((2, 5, 6), "float8_e4m3fn")
-_SCALES, _MORE = Tensor((8, 1), "float32"), Tensor((2, 5), "float32")
+_X = bf16(4, 6)
+_CHOSEN, _IDS, _GATES = (f32(4, 2), i32(4, 2), f32(4, 8))
+_GIVEN, _MADE = f8(8, 6), bf16(8, 5)
+_MATRICES = f8(2, 5, 6)
+_SCALES, _MORE = f32(8, 1), f32(2, 5)
 _PACKED = ("uint8", "float4_e2m1fn_x2")
 _EXPERTS_SHAPE = 3
 
@@ -46,17 +46,15 @@ _GROUPED = "Tensor matrices, Tensor scale_a, Tensor scale_b"
 @op(
     "_C::cutlass_mxfp8_grouped_mm",
     signature=f"Tensor input, {_GROUPED}, Tensor out",
-    example=Call("_C", "cutlass_mxfp8_grouped_mm", (_GIVEN, _MATRICES, _SCALES, _MORE, _MADE)),
-    flops=480,
-    bytes=260,
+    example=Example((_GIVEN, _MATRICES, _SCALES, _MORE, _MADE), flops=480, bytes=260),
 )
 @op(
     *("_C::cutlass_mxfp4_group_mm", "sglang::cutlass_fp4_group_mm"),
     "_C::cutlass_w4a8_moe_mm",
     signature=f"Tensor out, Tensor input, {_GROUPED}",
-    example=Call("_C", "cutlass_w4a8_moe_mm", (_MADE, _GIVEN, _MATRICES, _SCALES, _MORE)),
-    flops=480,
-    bytes=260,
+    example=Example(
+        (_MADE, _GIVEN, _MATRICES, _SCALES, _MORE), flops=480, bytes=260, op="cutlass_w4a8_moe_mm"
+    ),
 )
 def grouped(a: Args) -> Work:
     """A product of each row with its expert's matrix, whichever that is."""
@@ -78,17 +76,14 @@ def grouped(a: Args) -> Work:
         "Tensor sorted, Tensor experts, Tensor padded, int chosen, int block_m, int block_n,"
         "int block_k, int bits"
     ),
-    example=Call(
-        "_moe_C",
-        "moe_wna16_gemm",
+    example=Example(
         (
-            *(_X, Tensor((4, 2, 5), "bfloat16"), Tensor((8, 5, 3), "uint8")),
-            *(Tensor((8, 5, 1), "bfloat16"), None, None, *(Tensor((64,), "int32"),) * 3),
-            *(2, 16, 32, 64, 4),
+            *(_X, bf16(4, 2, 5), u8(8, 5, 3), bf16(8, 5, 1), None, None, *(i32(64),) * 3, 2),
+            *(16, 32, 64, 4),
         ),
+        flops=480,
+        bytes=328,
     ),
-    flops=480,
-    bytes=328,
 )
 def packed_experts(a: Args) -> Work:
     """One product of the chosen experts, whose weights hold two numbers in a byte, or one."""
@@ -111,16 +106,7 @@ def packed_experts(a: Args) -> Work:
         "Tensor input, Tensor matrices, Tensor sizes, bool transposed",
         "Tensor input, Tensor matrices, Tensor sizes, bool first, bool transposed",
     ),
-    example=Call(
-        "",
-        "GroupedGemm",
-        (
-            *(Tensor((8, 6), "bfloat16"), Tensor((2, 6, 5), "bfloat16"), Tensor((2,), "int64")),
-            False,
-        ),
-    ),
-    flops=480,
-    bytes=296,
+    example=Example((bf16(8, 6), bf16(2, 6, 5), i64(2), False), flops=480, bytes=296, mod=""),
 )
 def by_sizes(a: Args) -> Work:
     """Rows divided among matrices [experts, K, N], or [experts, N, K] where they are transposed."""
@@ -148,8 +134,8 @@ def by_sizes_backward(a: Args) -> Work:
 
 # two products of 4 tokens with 2 experts each, I 16 and H 6: 2 * 8 * (32 * 6 + 16 * 6); 24 and 24
 # of 2 bytes, 8 experts' 64 and 12 of 4, their scales 32 and 6 of 2, 8 weights and 8 numbers of 4
-_UP, _DOWN = Tensor((8, 1, 64), "int32"), Tensor((8, 1, 12), "int32")
-_UP_SCALES, _DOWN_SCALES = Tensor((8, 1, 32), "bfloat16"), Tensor((8, 1, 6), "bfloat16")
+_UP, _DOWN = i32(8, 1, 64), i32(8, 1, 12)
+_UP_SCALES, _DOWN_SCALES = bf16(8, 1, 32), bf16(8, 1, 6)
 _MARLIN_BYTES = 48 * 2 + 8 * (64 + 12) * 4 + 8 * (32 + 6) * 2 + 8 * 4 + 8 * 4
 
 
@@ -166,13 +152,11 @@ _MARLIN_BYTES = 48 * 2 + 8 * (64 + 12) * 4 + 8 * (32 + 6) * 2 + 8 * 4 + 8 * 4
             "Tensor? gates, Tensor! weights, Tensor! experts, int count"
         ),
     ),
-    example=Call(
-        "vllm",
-        "fused_marlin_moe",
+    example=Example(
         (_X, _UP, _DOWN, _UP_SCALES, _DOWN_SCALES, _GATES, _CHOSEN, _IDS, 8),
+        flops=4608,
+        bytes=_MARLIN_BYTES,
     ),
-    flops=4608,
-    bytes=_MARLIN_BYTES,
 )
 def marlin_experts(a: Args) -> Work:
     """Both products, weights in Marlin's order: tiles of 16 inputs, and so many of the outputs."""
@@ -191,10 +175,10 @@ def marlin_experts(a: Args) -> Work:
 
 _TILE = 16
 
-_TRT_UP, _TRT_DOWN = Tensor((8, 10, 6), "float8_e4m3fn"), Tensor((8, 6, 5), "float8_e4m3fn")
-_X8 = Tensor((4, 6), "float8_e4m3fn")
+_TRT_UP, _TRT_DOWN = f8(8, 10, 6), f8(8, 6, 5)
+_X8 = f8(4, 6)
 _SHARES = "int count, int chosen, int groups, int top_groups, int inner, int offset, int held"
-_UP_BLOCKS, _DOWN_BLOCKS = Tensor((8, 1, 1), "float32"), Tensor((8, 1, 1), "float32")
+_UP_BLOCKS, _DOWN_BLOCKS = f32(8, 1, 1), f32(8, 1, 1)
 _BLOCKS = (_TRT_UP, _UP_BLOCKS, _TRT_DOWN, _DOWN_BLOCKS)
 _HELD = (8, 2, 1, 1, 5, 0, 8)
 
@@ -207,11 +191,7 @@ _HELD = (8, 2, 1, 1, 5, 0, 8)
         "Tensor gates, Tensor? bias, Tensor input, Tensor up, Tensor? up_scale, Tensor down,"
         f"Tensor? down_scale, {_SHARES}"
     ),
-    example=Call(
-        "vllm", "flashinfer_fused_moe_blockscale_fp8", (_GATES, None, _X8, *_BLOCKS, *_HELD)
-    ),
-    flops=1440,
-    bytes=984,
+    example=Example((_GATES, None, _X8, *_BLOCKS, *_HELD), flops=1440, bytes=984),
 )
 # 4 scales of tokens of 4
 @op(
@@ -221,13 +201,7 @@ _HELD = (8, 2, 1, 1, 5, 0, 8)
         "Tensor gates, Tensor? bias, Tensor input, Tensor? scale_a, Tensor up, Tensor? up_scale,"
         f"Tensor down, Tensor? down_scale, {_SHARES}"
     ),
-    example=Call(
-        "sglang",
-        "trtllm_fp8_block_scale_moe_wrapper",
-        (_GATES, None, _X8, Tensor((4, 1), "float32"), *_BLOCKS, *_HELD),
-    ),
-    flops=1440,
-    bytes=1000,
+    example=Example((_GATES, None, _X8, f32(4, 1), *_BLOCKS, *_HELD), flops=1440, bytes=1000),
 )
 # three scales of 4 of 8 experts, one of all tokens
 @op(
@@ -236,16 +210,12 @@ _HELD = (8, 2, 1, 1, 5, 0, 8)
         "Tensor gates, Tensor? bias, Tensor input, Tensor? scale_a, Tensor up, Tensor down,"
         f"Tensor? up_scale, Tensor? gate_scale, Tensor? down_scale, {_SHARES}"
     ),
-    example=Call(
-        "vllm",
-        "fi_trtllm_fp8_per_tensor_moe",
-        (
-            *(_GATES, None, _X8, Tensor((1,), "float32"), _TRT_UP, _TRT_DOWN),
-            *(*(Tensor((8,), "float32"),) * 3, *_HELD),
-        ),
+    example=Example(
+        (_GATES, None, _X8, f32(1), _TRT_UP, _TRT_DOWN, *(f32(8),) * 3, *_HELD),
+        flops=1440,
+        bytes=1020,
+        op="fi_trtllm_fp8_per_tensor_moe",
     ),
-    flops=1440,
-    bytes=1020,
 )
 @op(
     "sglang::trtllm_fp8_per_tensor_scale_moe_wrapper",
@@ -254,16 +224,11 @@ _HELD = (8, 2, 1, 1, 5, 0, 8)
         f"Tensor down, Tensor? down_scale, {_SHARES}"
     ),
     # without the tokens' scale
-    example=Call(
-        "sglang",
-        "trtllm_fp8_per_tensor_scale_moe_wrapper",
-        (
-            *(_GATES, None, _X8, _TRT_UP, *(Tensor((8,), "float32"),) * 2, _TRT_DOWN),
-            *(Tensor((8,), "float32"), *_HELD),
-        ),
+    example=Example(
+        (_GATES, None, _X8, _TRT_UP, *(f32(8),) * 2, _TRT_DOWN, f32(8), *_HELD),
+        flops=1440,
+        bytes=1016,
     ),
-    flops=1440,
-    bytes=1016,
 )
 def trtllm_experts(a: Args) -> Work:
     """TensorRT-LLM's experts: routing, both products and their sum; routing is not counted."""

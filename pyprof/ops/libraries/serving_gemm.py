@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Tensor
+from pyprof.ops.examples import Example, bf16, f8, f16, f32, i8, i32, u8, u32
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import gradients, product
@@ -18,15 +19,15 @@ from pyprof.ops.work import Args, Work, fresh, size
 
 FAMILY = "gemm"
 
-_X, _W = Tensor((4, 6), "bfloat16"), Tensor((5, 6), "bfloat16")
-_OUT, _BIAS = Tensor((4, 5), "bfloat16"), Tensor((5,), "bfloat16")
-_X8, _W8 = Tensor((4, 6), "float8_e4m3fn"), Tensor((5, 6), "float8_e4m3fn")
-_K8 = Tensor((6, 5), "float8_e4m3fn")
-_X_INT8, _W_INT8 = Tensor((4, 6), "int8"), Tensor((5, 6), "int8")
-_ROWS, _COLUMNS = Tensor((4, 1), "float32"), Tensor((1, 5), "float32")
-_ONE = Tensor((1,), "float32")
-_X4, _W4 = Tensor((4, 32), "uint8"), Tensor((5, 32), "uint8")
-_S4, _V4 = Tensor((4, 2), "uint8"), Tensor((5, 2), "uint8")
+_X, _W = bf16(4, 6), bf16(5, 6)
+_OUT, _BIAS = bf16(4, 5), bf16(5)
+_X8, _W8 = f8(4, 6), f8(5, 6)
+_K8 = f8(6, 5)
+_X_INT8, _W_INT8 = i8(4, 6), i8(5, 6)
+_ROWS, _COLUMNS = f32(4, 1), f32(1, 5)
+_ONE = f32(1)
+_X4, _W4 = u8(4, 32), u8(5, 32)
+_S4, _V4 = u8(4, 2), u8(5, 2)
 
 _EXTRAS = ("bias", "scale_a", "scale_b", "zeros", "places")
 _HALF = frozenset({"float4_e2m1fn_x2", "uint8"})
@@ -75,16 +76,12 @@ def stored_product(a: Args, x: Tensor, w: Tensor, n: int, k: int) -> Work:
 @op(
     *("aiter::gemm_a16w16", "sglang_profiler::gemm_kernels_flydsl_hgemm"),
     signature="Tensor x, Tensor weight, Tensor? bias, dtype out_dtype",
-    example=Call("aiter", "gemm_a16w16", (_X, _W, None, 15)),
-    flops=240,
-    bytes=148,
+    example=Example((_X, _W, None, 15), flops=240, bytes=148),
 )
 @op(
     "aiter::gemm_a16w16_atomic_",
     signature="Tensor x, Tensor weight, dtype out_dtype, Tensor? out",
-    example=Call("aiter", "gemm_a16w16_atomic_", (_X, _W, 15, _OUT, None)),
-    flops=240,
-    bytes=148,
+    example=Example((_X, _W, 15, _OUT, None), flops=240, bytes=148),
 )
 @op(
     *("aiter::gemm_a16w16_asm", "aiter::_gemm_a16w16_asm"),
@@ -101,13 +98,12 @@ def stored_product(a: Args, x: Tensor, w: Tensor, n: int, k: int) -> Work:
         ),
     ),
     # and the bias's 5
-    example=Call(
-        "aiter",
-        "_gemm_a16w16_asm",
-        (_X, _W, _OUT, Tensor((16, 64), "uint32"), _BIAS, None, "", False),
+    example=Example(
+        (_X, _W, _OUT, u32(16, 64), _BIAS, None, "", False),
+        flops=240,
+        bytes=158,
+        op="_gemm_a16w16_asm",
     ),
-    flops=240,
-    bytes=158,
 )
 @op(
     *("vllm::rocm_unquantized_gemm", "vllm::rocm_unquantized_gemm_impl"),
@@ -115,16 +111,12 @@ def stored_product(a: Args, x: Tensor, w: Tensor, n: int, k: int) -> Work:
     "sgl_kernel::weight_packed_linear",
     signature="Tensor x, Tensor weight, Tensor? bias",
     # and the bias's 5
-    example=Call("vllm", "rocm_unquantized_gemm", (_X, _W, _BIAS)),
-    flops=240,
-    bytes=158,
+    example=Example((_X, _W, _BIAS), flops=240, bytes=158),
 )
 @op(
     *("_C::wvSplitK", "_C::LLMM1", "_rocm_C::wvSplitK", "_rocm_C::LLMM1"),
     signature="Tensor weight, Tensor x",
-    example=Call("_rocm_C", "wvSplitK", (_W, _X)),
-    flops=240,
-    bytes=148,
+    example=Example((_W, _X), flops=240, bytes=148, mod="_rocm_C"),
 )
 def weight_by_rows(a: Args) -> Work:
     """Activations times a weight of N rows."""
@@ -135,9 +127,7 @@ def weight_by_rows(a: Args) -> Work:
 @op(
     "bitsandbytes::int8_linear_matmul",
     signature="Tensor x, Tensor weight, Tensor? out",
-    example=Call("bitsandbytes", "int8_linear_matmul", (_X_INT8, _W_INT8)),
-    flops=240,
-    bytes=134,
+    example=Example((_X_INT8, _W_INT8), flops=240, bytes=134),
 )
 def int8_by_rows(a: Args) -> Work:
     """Int8 activations times a weight of N rows, summed up in int32."""
@@ -150,9 +140,7 @@ def int8_by_rows(a: Args) -> Work:
     *("_C::dsv3_fused_a_gemm", "sgl_kernel::dsv3_fused_a_gemm", "sgl_kernel::dsv3_router_gemm"),
     "_moe_C::dsv3_router_gemm",
     signature="Tensor out, Tensor x, Tensor weight",
-    example=Call("sgl_kernel", "dsv3_router_gemm", (_OUT, _X, _W)),
-    flops=240,
-    bytes=148,
+    example=Example((_OUT, _X, _W), flops=240, bytes=148, op="dsv3_router_gemm", mod="sgl_kernel"),
 )
 def weight_by_either(a: Args) -> Work:
     """Products of one model's layers, given their result."""
@@ -163,9 +151,7 @@ def weight_by_either(a: Args) -> Work:
 @op(
     *("_C::cutlass_scaled_mm", "_C_stable_libtorch::cutlass_scaled_mm"),
     signature="Tensor out, Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b, Tensor? bias",
-    example=Call("_C", "cutlass_scaled_mm", (_OUT, _X8, _K8, _ROWS, _COLUMNS, None)),
-    flops=240,
-    bytes=130,
+    example=Example((_OUT, _X8, _K8, _ROWS, _COLUMNS, None), flops=240, bytes=130),
 )
 @op(
     *("_C::cutlass_scaled_mm_azp", "_C_stable_libtorch::cutlass_scaled_mm_azp"),
@@ -174,13 +160,7 @@ def weight_by_either(a: Args) -> Work:
         "Tensor? places, Tensor? bias"
     ),
     # and 5 of 4 bytes that correct for zero points
-    example=Call(
-        "_C",
-        "cutlass_scaled_mm_azp",
-        (_OUT, _X8, _K8, _ROWS, _COLUMNS, Tensor((5,), "int32"), None, None),
-    ),
-    flops=240,
-    bytes=150,
+    example=Example((_OUT, _X8, _K8, _ROWS, _COLUMNS, i32(5), None, None), flops=240, bytes=150),
 )
 @op(
     *("sgl_kernel::fp8_scaled_mm", "sgl_kernel::int8_scaled_mm"),
@@ -188,25 +168,19 @@ def weight_by_either(a: Args) -> Work:
     signature=(
         "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b, dtype out_dtype, Tensor? bias"
     ),
-    example=Call("sgl_kernel", "fp8_scaled_mm", (_X8, _K8, _ROWS, _COLUMNS, 15, None)),
-    flops=240,
-    bytes=130,
+    example=Example((_X8, _K8, _ROWS, _COLUMNS, 15, None), flops=240, bytes=130),
 )
 @op(
     "trtllm::cublas_scaled_mm",
     signature=(
         "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b, Tensor? bias, dtype out_dtype"
     ),
-    example=Call("trtllm", "cublas_scaled_mm", (_X8, _K8, _ROWS, _COLUMNS, None, 15)),
-    flops=240,
-    bytes=130,
+    example=Example((_X8, _K8, _ROWS, _COLUMNS, None, 15), flops=240, bytes=130),
 )
 @op(
     *("torchao::mx_fp8_bf16", "torchao::scaled_int8_mm"),
     signature="Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b",
-    example=Call("torchao", "mx_fp8_bf16", (_X8, _K8, _ROWS, _COLUMNS)),
-    flops=240,
-    bytes=130,
+    example=Example((_X8, _K8, _ROWS, _COLUMNS), flops=240, bytes=130),
 )
 @op(
     "aiter::hipb_mm",
@@ -215,13 +189,9 @@ def weight_by_either(a: Args) -> Work:
         "Tensor? scale_b"
     ),
     # 24 + 30 + out 20 and the bias's 5 of 2 bytes
-    example=Call(
-        "aiter",
-        "hipb_mm",
-        (_X, Tensor((6, 5), "bfloat16"), -1, _BIAS, None, None, None, None, False),
+    example=Example(
+        (_X, bf16(6, 5), -1, _BIAS, None, None, None, None, False), flops=240, bytes=158
     ),
-    flops=240,
-    bytes=158,
 )
 def scaled(a: Args) -> Work:
     """A product, of FP8 or int8 matrices with their scales; the weight lies as [K, N]."""
@@ -235,9 +205,7 @@ _A8W8 = "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b"
 @op(
     *("aiter::gemm_a8w8", "aiter::gemm_a8w8_bpreshuffle", "vllm::rocm_aiter_gemm_w8a8"),
     signature=f"{_A8W8}, Tensor? bias, dtype out_dtype",
-    example=Call("aiter", "gemm_a8w8", (_X8, _W8, _ROWS, _COLUMNS, None, 15)),
-    flops=240,
-    bytes=130,
+    example=Example((_X8, _W8, _ROWS, _COLUMNS, None, 15), flops=240, bytes=130),
 )
 @op(
     *("aiter::gemm_a8w8_ck", "aiter::gemm_a8w8_bpreshuffle_ck", "aiter::gemm_a8w8_blockscale_ck"),
@@ -247,9 +215,7 @@ _A8W8 = "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b"
     "aiter::_flatmm_a8w8_blockscale_asm",
     *("aiter::gemm_a8w8_blockscale_bpreshuffle_cktile", "aiter::gemm_a8w8_asm"),
     signature=f"{_A8W8}, Tensor out",
-    example=Call("aiter", "gemm_a8w8_ck", (_X8, _W8, _ROWS, _COLUMNS, _OUT)),
-    flops=240,
-    bytes=130,
+    example=Example((_X8, _W8, _ROWS, _COLUMNS, _OUT), flops=240, bytes=130),
 )
 @op(
     *("aiter::gemm_a8w8_blockscale", "aiter::gemm_a8w8_blockscale_bpreshuffle"),
@@ -258,19 +224,13 @@ _A8W8 = "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b"
     "sglang_profiler::fp8_utils_gemm_a8w8_blockscale",
     "sglang_profiler::gemm_a8w8_blockscale_gemm_a8w8_blockscale",
     signature=(f"{_A8W8}, dtype out_dtype", f"{_A8W8}, Tensor? bias, dtype out_dtype"),
-    example=Call("aiter", "gemm_a8w8_blockscale", (_X8, _W8, _ROWS, _COLUMNS, 15)),
-    flops=240,
-    bytes=130,
+    example=Example((_X8, _W8, _ROWS, _COLUMNS, 15), flops=240, bytes=130),
 )
 @op(
     *("vllm::w8a8_triton_block_scaled_mm_func", "vllm::w8a8_block_fp8_matmul_func"),
     *("sglang::w8a8_block_fp8_matmul_triton", "sglang::w8a8_block_fp8_matmul_deepgemm"),
     signature=f"{_A8W8}, int[] block, dtype out_dtype",
-    example=Call(
-        "vllm", "w8a8_triton_block_scaled_mm_func", (_X8, _W8, _ROWS, _COLUMNS, (128, 128), 15)
-    ),
-    flops=240,
-    bytes=130,
+    example=Example((_X8, _W8, _ROWS, _COLUMNS, (128, 128), 15), flops=240, bytes=130),
 )
 @op(
     *(
@@ -278,32 +238,24 @@ _A8W8 = "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b"
         "aiter::_gemm_a8w8_blockscale_bpreshuffle_asm",
     ),
     signature="Tensor x, Tensor weight, Tensor out, Tensor scale_a, Tensor scale_b, Tensor? bias",
-    example=Call(
-        "aiter",
-        "gemm_a8w8_blockscale_bpreshuffle_asm",
-        (_X8, _W8, _OUT, _ROWS, _COLUMNS),
-    ),
-    flops=240,
-    bytes=130,
+    example=Example((_X8, _W8, _OUT, _ROWS, _COLUMNS), flops=240, bytes=130),
 )
 @op(
     "bitsandbytes::int8_scaled_mm",
     signature=f"{_A8W8}, Tensor? bias, dtype out_dtype",
     # as above, of int8
-    example=Call(
-        "bitsandbytes",
-        "int8_scaled_mm",
-        (_X_INT8, _W_INT8, _ROWS, _COLUMNS, None, 5),
-    ),
-    flops=240,
-    bytes=130,
+    example=Example((_X_INT8, _W_INT8, _ROWS, _COLUMNS, None, 5), flops=240, bytes=130),
 )
 @op(
     *("vllm::fp8_gemm_nt_op", "sglang::deep_gemm_fp8_fp8_bf16_nt", "deep_gemm::fp8_gemm_nt"),
     signature="Tensor x, Tensor scale_a, Tensor weight, Tensor scale_b, Tensor out",
-    example=Call("sglang", "deep_gemm_fp8_fp8_bf16_nt", (_X8, _ROWS, _W8, _COLUMNS, _OUT)),
-    flops=240,
-    bytes=130,
+    example=Example(
+        (_X8, _ROWS, _W8, _COLUMNS, _OUT),
+        flops=240,
+        bytes=130,
+        op="deep_gemm_fp8_fp8_bf16_nt",
+        mod="sglang",
+    ),
 )
 def scaled_by_rows(a: Args) -> Work:
     """A product of FP8 or int8 matrices with their scales; the weight lies as [N, K]."""
@@ -316,32 +268,24 @@ def scaled_by_rows(a: Args) -> Work:
     *("_C::cutlass_scaled_fp4_mm", "sgl_kernel::cutlass_scaled_fp4_mm"),
     "_C_stable_libtorch::cutlass_scaled_fp4_mm",
     signature="Tensor out, Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b, Tensor zeros",
-    example=Call("_C", "cutlass_scaled_fp4_mm", (_OUT, _X4, _W4, _S4, _V4, _ONE)),
-    flops=2560,
-    bytes=350,
+    example=Example((_OUT, _X4, _W4, _S4, _V4, _ONE), flops=2560, bytes=350),
 )
 # without the factor
 @op(
     *("aiter::gemm_a4w4_blockscale", "aiter::gemm_a4w4_asm", "aiter::_gemm_a4w4_asm"),
     signature=f"{_A8W8}, Tensor out",
-    example=Call("aiter", "gemm_a4w4_blockscale", (_X4, _W4, _S4, _V4, _OUT)),
-    flops=2560,
-    bytes=346,
+    example=Example((_X4, _W4, _S4, _V4, _OUT), flops=2560, bytes=346),
 )
 @op(
     "aiter::gemm_afp4wfp4_",
     signature=f"{_A8W8}, dtype out_dtype, Tensor? out",
-    example=Call("aiter", "gemm_afp4wfp4_", (_X4, _W4, _S4, _V4, 15, _OUT, None, False)),
-    flops=2560,
-    bytes=346,
+    example=Example((_X4, _W4, _S4, _V4, 15, _OUT, None, False), flops=2560, bytes=346),
 )
 @op(
     "torchao::mx_fp4_bf16",
     signature="Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b",
     # the weight as [K, N]
-    example=Call("torchao", "mx_fp4_bf16", (_X4, Tensor((32, 5), "uint8"), _S4, _V4)),
-    flops=2560,
-    bytes=346,
+    example=Example((_X4, u8(32, 5), _S4, _V4), flops=2560, bytes=346),
 )
 def scaled_fp4(a: Args) -> Work:
     """A product of FP4 matrices, two numbers in a byte, and their scales."""
@@ -353,9 +297,7 @@ def scaled_fp4(a: Args) -> Work:
 @op(
     "aiter::gemm_a4w4",
     signature=f"{_A8W8}, Tensor? bias, dtype out_dtype",
-    example=Call("aiter", "gemm_a4w4", (_X4, _W4, _S4, _V4, _BIAS, 15, 1.0, 0.0, True)),
-    flops=2560,
-    bytes=356,
+    example=Example((_X4, _W4, _S4, _V4, _BIAS, 15, 1.0, 0.0, True), flops=2560, bytes=356),
 )
 def scaled_fp4_new(a: Args) -> Work:
     """A product of FP4 matrices; older versions are given the result before the bias."""
@@ -365,9 +307,9 @@ def scaled_fp4_new(a: Args) -> Work:
     return scaled_fp4(a)
 
 
-_INT4 = Tensor((1, 8), "int32")  # 8 of K in an element, 8 of N
-_HALVES = Tensor((1, 8), "float16")
-_TOKENS = Tensor((4, 8), "float16")
+_INT4 = i32(1, 8)  # 8 of K in an element, 8 of N
+_HALVES = f16(1, 8)
+_TOKENS = f16(4, 8)
 
 
 # 2 * 4 * 8 * 8; x 32 and out 32 of 2 bytes, weight 8 of 4, zeros 1 of 4, scales 8 of 2, places 8
@@ -375,13 +317,7 @@ _TOKENS = Tensor((4, 8), "float16")
 @op(
     *("_C::gptq_gemm", "sgl_kernel::gptq_gemm"),
     signature="Tensor x, Tensor weight, Tensor zeros, Tensor scale_b, Tensor? places",
-    example=Call(
-        "_C",
-        "gptq_gemm",
-        (_TOKENS, _INT4, Tensor((1, 1), "int32"), _HALVES, Tensor((8,), "int32")),
-    ),
-    flops=512,
-    bytes=212,
+    example=Example((_TOKENS, _INT4, i32(1, 1), _HALVES, i32(8)), flops=512, bytes=212),
 )
 def packed_inputs(a: Args) -> Work:
     """A weight whose columns hold several of their numbers in each element."""
@@ -393,11 +329,7 @@ def packed_inputs(a: Args) -> Work:
 @op(
     "_C::awq_gemm",
     signature="Tensor x, Tensor weight, Tensor scale_b, Tensor zeros",
-    example=Call(
-        "_C", "awq_gemm", (_TOKENS, Tensor((8, 1), "int32"), _HALVES, Tensor((1, 1), "int32"))
-    ),
-    flops=512,
-    bytes=180,
+    example=Example((_TOKENS, i32(8, 1), _HALVES, i32(1, 1)), flops=512, bytes=180),
 )
 def packed_outputs(a: Args) -> Work:
     """A weight whose rows hold several of their numbers in each element: the scales tell N."""
@@ -442,16 +374,14 @@ _SIZES = "int m, int n, int k"
             "any reduces, any floats"
         ),
     ),
-    example=Call(
-        "_C",
-        "marlin_gemm",
+    example=Example(
         (
-            *(_TOKENS, None, _INT4, None, _HALVES, None, None, None, None, None),
-            *(Tensor((16,), "int32"), 4, 4, 8, 8, True, False, True, False),
+            *(_TOKENS, None, _INT4, None, _HALVES, None, None, None, None, None, i32(16), 4, 4),
+            *(8, 8, True, False, True, False),
         ),
+        flops=512,
+        bytes=176,
     ),
-    flops=512,
-    bytes=176,
 )
 def marlin(a: Args) -> Work:
     """A weight in an order of its own."""
@@ -470,9 +400,7 @@ def product_of_stated_sizes(a: Args) -> Work:
 @op(
     *("bitsandbytes::gemm_4bit", "bitsandbytes::gemv_4bit"),
     signature="Tensor x, Tensor weight, int[] shape, Tensor scale_b",
-    example=Call("bitsandbytes", "gemv_4bit", (_TOKENS, Tensor((32, 1), "uint8"), (8, 8), _ONE)),
-    flops=512,
-    bytes=164,
+    example=Example((_TOKENS, u8(32, 1), (8, 8), _ONE), flops=512, bytes=164, op="gemv_4bit"),
 )
 def blockwise_4bit(a: Args) -> Work:
     """A flat weight of two numbers in a byte, whose sizes the call states."""
@@ -486,17 +414,13 @@ def blockwise_4bit(a: Args) -> Work:
 @op(
     *("_C::ggml_mul_mat_a8", "_C::ggml_mul_mat_vec_a8", "sgl_kernel::ggml_mul_mat_a8"),
     signature="Tensor weight, Tensor x, int kind, int n",
-    example=Call("_C", "ggml_mul_mat_a8", (Tensor((5, 20), "uint8"), _X, 2, 5)),
-    flops=240,
-    bytes=188,
+    example=Example((u8(5, 20), _X, 2, 5), flops=240, bytes=188),
 )
 @op(
     "_C::allspark_w8a16_gemm",
     signature="Tensor x, Tensor weight, Tensor scale_b, Tensor? zeros, int n",
     # 24 and 20 of 2 bytes, the weight's 30 of 1, 5 scales of 2
-    example=Call("_C", "allspark_w8a16_gemm", (_X, Tensor((6, 5), "uint8"), _BIAS, None, 5)),
-    flops=240,
-    bytes=128,
+    example=Example((_X, u8(6, 5), _BIAS, None, 5), flops=240, bytes=128),
 )
 def stated_outputs(a: Args) -> Work:
     """A packed weight of which the call states how many outputs it has."""
@@ -511,16 +435,12 @@ def stated_outputs(a: Args) -> Work:
         "Tensor x, Tensor weight, Tensor out, Tensor scale_a, Tensor scale_b",
         "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b, dtype out_dtype, Tensor? out",
     ),
-    example=Call(
-        "sgl_kernel",
-        "bmm_fp8",
-        (
-            *(Tensor((2, 4, 6), "float8_e4m3fn"), Tensor((2, 6, 5), "float8_e4m3fn")),
-            *(Tensor((2, 4, 5), "bfloat16"), _ONE, _ONE),
-        ),
+    example=Example(
+        (f8(2, 4, 6), f8(2, 6, 5), bf16(2, 4, 5), _ONE, _ONE),
+        flops=480,
+        bytes=196,
+        mod="sgl_kernel",
     ),
-    flops=480,
-    bytes=196,
 )
 def batched(a: Args) -> Work:
     """A batch of products of FP8 matrices, the second as [batch, K, N]."""
@@ -537,9 +457,7 @@ def batched(a: Args) -> Work:
 @op(
     "_Linear",
     signature=("Tensor weight, Tensor x, Tensor? bias", "Tensor weight, any kept, Tensor x"),
-    example=Call("", "_Linear", (_W, _X, _BIAS)),
-    flops=240,
-    bytes=158,
+    example=Example((_W, _X, _BIAS), flops=240, bytes=158, mod=""),
 )
 def te_linear(a: Args) -> Work:
     """TransformerEngine's linear layer, whose weight is given first; casts to FP8 come on top."""
@@ -550,9 +468,7 @@ def te_linear(a: Args) -> Work:
 @op(
     "_LayerNormLinear",
     signature="Tensor x, Tensor norm, Tensor? shift, Tensor weight, Tensor? bias",
-    example=Call("", "_LayerNormLinear", (_X, Tensor((6,), "bfloat16"), None, _W, None)),
-    flops=240,
-    bytes=160,
+    example=Example((_X, bf16(6), None, _W, None), flops=240, bytes=160, mod=""),
 )
 def te_norm_linear(a: Args) -> Work:
     """TransformerEngine's norm and linear layer in one; the norm's FLOPs are not counted."""
@@ -568,7 +484,7 @@ def te_linear_backward(a: Args) -> Work:
     return gradients(weight_product(a, inner_first=False), a.gemm_kernels)
 
 
-_GROUPS = Tensor((2, 5, 6), "bfloat16")
+_GROUPS = bf16(2, 5, 6)
 
 
 # 4 rows, each times one of two matrices: 2 * 4 * 5 * 6; 24, 60 and 20 of 2 bytes
@@ -576,9 +492,9 @@ _GROUPS = Tensor((2, 5, 6), "bfloat16")
     *("primus_turbo::grouped_gemm", "primus_turbo::grouped_gemm_impl"),
     *("primus_turbo_cpp_extension::grouped_gemm", "primus_turbo_cpp_extension::ck_grouped_gemm"),
     signature="Tensor x, Tensor weight",
-    example=Call("primus_turbo", "grouped_gemm_impl", (_X, _GROUPS, _ONE, _ONE, False, True)),
-    flops=240,
-    bytes=208,
+    example=Example(
+        (_X, _GROUPS, _ONE, _ONE, False, True), flops=240, bytes=208, op="grouped_gemm_impl"
+    ),
 )
 def grouped(a: Args) -> Work:
     """Each row times the matrix of its group, [groups, N, K] or [groups, K, N]."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Tensor
+from pyprof.ops.examples import Example, bf16, f8, f16, f32, i8, i16, i32, i64, u8
 from pyprof.ops.libraries.serving_gemm import (
     product_of_stated_sizes,
     stored_product,
@@ -23,14 +24,14 @@ from pyprof.ops.work import Args, Work, fresh, size
 
 FAMILY = "gemm"
 
-_X, _W = Tensor((4, 6), "bfloat16"), Tensor((5, 6), "bfloat16")
-_OUT, _BIAS = Tensor((4, 5), "bfloat16"), Tensor((5,), "bfloat16")
+_X, _W = bf16(4, 6), bf16(5, 6)
+_OUT, _BIAS = bf16(4, 5), bf16(5)
 _X8, _W8, _K8 = (Tensor(shape, "float8_e4m3fn") for shape in ((4, 6), (5, 6), (6, 5)))
 _ROWS, _COLUMNS, _ONE = (Tensor(shape, "float32") for shape in ((4, 1), (1, 5), (1,)))
-_TOKENS, _HALVES = Tensor((4, 8), "float16"), Tensor((1, 8), "float16")
-_INT4 = Tensor((1, 8), "int32")  # 8 of K in an element, 8 of N
+_TOKENS, _HALVES = f16(4, 8), f16(1, 8)
+_INT4 = i32(1, 8)  # 8 of K in an element, 8 of N
 _X4, _W4, _T4 = (Tensor(shape, "uint8") for shape in ((4, 32), (5, 32), (32, 5)))
-_S4, _V4 = Tensor((4, 4), "float8_e4m3fn"), Tensor((5, 4), "float8_e4m3fn")
+_S4, _V4 = f8(4, 4), f8(5, 4)
 _SIZES = "int m, int n, int k"
 
 
@@ -38,17 +39,13 @@ _SIZES = "int m, int n, int k"
 @op(
     "vllm::min_latency_fused_qkv_a_proj",
     signature="Tensor x, Tensor weight",
-    example=Call("vllm", "min_latency_fused_qkv_a_proj", (_X, _W)),
-    flops=240,
-    bytes=148,
+    example=Example((_X, _W), flops=240, bytes=148),
 )
 # the result of 4 bytes
 @op(
     "_moe_C::router_gemm_bf16_fp32",
     signature="Tensor x, Tensor weight",
-    example=Call("_moe_C", "router_gemm_bf16_fp32", (_X, _W)),
-    flops=240,
-    bytes=188,
+    example=Example((_X, _W), flops=240, bytes=188),
 )
 def router(a: Args) -> Work:
     """A small product of its own kernel; a router's gates come out as float32."""
@@ -62,9 +59,7 @@ def router(a: Args) -> Work:
 @op(
     *("_C::fp32_router_gemm", "sglang::flashinfer_dsv3_router_gemm"),
     signature="Tensor out, Tensor x, Tensor weight",
-    example=Call("_C", "fp32_router_gemm", (_OUT, _X, _W)),
-    flops=240,
-    bytes=148,
+    example=Example((_OUT, _X, _W), flops=240, bytes=148),
 )
 def router_out(a: Args) -> Work:
     """A router's gates, into a tensor that is given."""
@@ -77,36 +72,25 @@ _A8W8 = "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b"
 # 2 * 4 * 5 * 6; 24 + 30 of 1 byte, 4 + 5 scales of 4, out 20 of 2
 @op(
     *("vllm::padded_cutlass", "vllm::int8_scaled_mm_func"),
-    signature=(
-        f"{_A8W8}, int[] block, dtype out_dtype",
-        f"{_A8W8}, dtype out_dtype, Tensor? bias",
-    ),
-    example=Call("vllm", "padded_cutlass", (_X8, _W8, _ROWS, _COLUMNS, (128, 128), 15)),
-    flops=240,
-    bytes=130,
+    signature=(f"{_A8W8}, int[] block, dtype out_dtype", f"{_A8W8}, dtype out_dtype, Tensor? bias"),
+    example=Example((_X8, _W8, _ROWS, _COLUMNS, (128, 128), 15), flops=240, bytes=130),
 )
 @op(
     *("sglang::flashinfer_gemm_fp8_nt_groupwise", "vllm::rocm_aiter_gemm_a8w8_blockscale"),
     "vllm::rocm_aiter_gemm_a8w8_blockscale_bpreshuffle",
     "vllm::rocm_aiter_triton_gemm_a8w8_blockscale_preshuffle",
     signature=f"{_A8W8}, dtype out_dtype",
-    example=Call("sglang", "flashinfer_gemm_fp8_nt_groupwise", (_X8, _W8, _ROWS, _COLUMNS, 15)),
-    flops=240,
-    bytes=130,
+    example=Example((_X8, _W8, _ROWS, _COLUMNS, 15), flops=240, bytes=130),
 )
 @op(
     *("vllm::rocm_aiter_gemm_a8w8", "vllm::rocm_aiter_w8a8_gemm"),
     signature=f"{_A8W8}, Tensor? bias, dtype out_dtype",
-    example=Call("vllm", "rocm_aiter_gemm_a8w8", (_X8, _W8, _ROWS, _COLUMNS, None, 15)),
-    flops=240,
-    bytes=130,
+    example=Example((_X8, _W8, _ROWS, _COLUMNS, None, 15), flops=240, bytes=130),
 )
 @op(
     "sglang::triton_mxfp8_block_scaled_matmul",
     signature="Tensor x, Tensor scale_a, Tensor weight, Tensor scale_b, dtype out_dtype",
-    example=Call("sglang", "triton_mxfp8_block_scaled_matmul", (_X8, _ROWS, _W8, _COLUMNS, 15)),
-    flops=240,
-    bytes=130,
+    example=Example((_X8, _ROWS, _W8, _COLUMNS, 15), flops=240, bytes=130),
 )
 def scaled_by_rows(a: Args) -> Work:
     """A product of FP8 or int8 matrices with their scales; the weight lies as [N, K]."""
@@ -117,16 +101,12 @@ def scaled_by_rows(a: Args) -> Work:
 @op(
     "vllm::mm_mxfp8",
     signature=f"{_A8W8}, dtype out_dtype",
-    example=Call("vllm", "mm_mxfp8", (_X8, _K8, _ROWS, _COLUMNS, 15, "cutlass")),
-    flops=240,
-    bytes=130,
+    example=Example((_X8, _K8, _ROWS, _COLUMNS, 15, "cutlass"), flops=240, bytes=130),
 )
 @op(
     "sglang::flashinfer_mm_mxfp8",
     signature="Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b, dtype out_dtype",
-    example=Call("sglang", "flashinfer_mm_mxfp8", (_X8, _K8, _ROWS, _COLUMNS, 15)),
-    flops=240,
-    bytes=130,
+    example=Example((_X8, _K8, _ROWS, _COLUMNS, 15), flops=240, bytes=130),
 )
 @op(
     "vllm::rocm_per_tensor_w8a8_scaled_mm_impl",
@@ -134,11 +114,7 @@ def scaled_by_rows(a: Args) -> Work:
     signature=(
         "Tensor x, Tensor weight, dtype out_dtype, Tensor scale_a, Tensor scale_b, Tensor? bias"
     ),
-    example=Call(
-        "vllm", "rocm_per_tensor_w8a8_scaled_mm_impl", (_X8, _K8, 15, _ROWS, _COLUMNS, None)
-    ),
-    flops=240,
-    bytes=130,
+    example=Example((_X8, _K8, 15, _ROWS, _COLUMNS, None), flops=240, bytes=130),
 )
 def scaled_by_columns(a: Args) -> Work:
     """The same with a weight as [K, N]; where that is square, it is the same to the work."""
@@ -151,20 +127,14 @@ def scaled_by_columns(a: Args) -> Work:
     *("vllm::dynamic_flashinfer_deepgemm_blockscale_gemm", "vllm::gemm_with_dynamic_quant"),
     "sglang::triton_mxfp8_blockscaled_linear",
     signature="Tensor x, Tensor weight, Tensor scale_b",
-    example=Call("vllm", "flashinfer_fp8_blockscale_gemm", (_X, _W8, _COLUMNS)),
-    flops=240,
-    bytes=138,
+    example=Example((_X, _W8, _COLUMNS), flops=240, bytes=138),
 )
 @op(
     "vllm::apply_w8a8_block_fp8_linear",
     signature=(
         "Tensor x, Tensor weight, int[] block, Tensor scale_b, Tensor? scale_a, Tensor? bias"
     ),
-    example=Call(
-        "vllm", "apply_w8a8_block_fp8_linear", (_X, _W8, (128, 128), _COLUMNS, None, None)
-    ),
-    flops=240,
-    bytes=138,
+    example=Example((_X, _W8, (128, 128), _COLUMNS, None, None), flops=240, bytes=138),
 )
 def rounded_inside(a: Args) -> Work:
     """Activations of 16 bits, rounded inside, times a weight of 8 bits, or of 4 in a byte each."""
@@ -185,16 +155,12 @@ _PACKED = ("uint8", "float4_e2m1fn_x2")
     signature=(
         "Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b, Tensor zeros, dtype out_dtype",
     ),
-    example=Call("vllm", "flashinfer_mm_fp4", (_X4, _T4, _S4, _V4, _ONE, 15, "cutlass")),
-    flops=2560,
-    bytes=368,
+    example=Example((_X4, _T4, _S4, _V4, _ONE, 15, "cutlass"), flops=2560, bytes=368),
 )
 @op(
     *("vllm::matmul_mxf4_bf16", "vllm::matmul_nvf4_bf16"),
     signature="Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b, Tensor zeros",
-    example=Call("vllm", "matmul_nvf4_bf16", (_X4, _W4, _S4, _V4, _ONE)),
-    flops=2560,
-    bytes=368,
+    example=Example((_X4, _W4, _S4, _V4, _ONE), flops=2560, bytes=368, op="matmul_nvf4_bf16"),
 )
 def fp4(a: Args) -> Work:
     """A product of FP4 matrices, two numbers in a byte; the weight either way round."""
@@ -211,9 +177,7 @@ def fp4(a: Args) -> Work:
         "Tensor x, Tensor weight, int kind, dtype out_dtype, Tensor? scale_b, Tensor? zeros,"
         "int group, Tensor? channel_scales, Tensor? token_scales"
     ),
-    example=Call("_C", "machete_mm", (_TOKENS, _INT4, 4, None, _HALVES, None, 8, None, None)),
-    flops=512,
-    bytes=176,
+    example=Example((_TOKENS, _INT4, 4, None, _HALVES, None, 8, None, None), flops=512, bytes=176),
 )
 # 8 scales of each sort and a scale a token of 4 bytes besides the groups'
 @op(
@@ -222,23 +186,14 @@ def fp4(a: Args) -> Work:
         "Tensor x, Tensor weight, Tensor scale_b, int group, Tensor channel_scales,"
         "Tensor token_scales, dtype out_dtype"
     ),
-    example=Call(
-        "_C",
-        "cutlass_w4a8_mm",
-        (
-            *(Tensor((4, 8), "float8_e4m3fn"), _INT4, Tensor((1, 8), "float8_e4m3fn"), 8),
-            *(Tensor((1, 8), "float32"), _ROWS, 15, None),
-        ),
+    example=Example(
+        (f8(4, 8), _INT4, f8(1, 8), 8, f32(1, 8), _ROWS, 15, None), flops=512, bytes=184
     ),
-    flops=512,
-    bytes=184,
 )
 @op(
     "vllm::triton_w4a16_gemm",
     signature="Tensor x, Tensor weight, Tensor scale_b, Tensor? zeros, int group",
-    example=Call("vllm", "triton_w4a16_gemm", (_TOKENS, Tensor((8, 1), "int32"), _HALVES, None, 8)),
-    flops=512,
-    bytes=176,
+    example=Example((_TOKENS, i32(8, 1), _HALVES, None, 8), flops=512, bytes=176),
 )
 def packed(a: Args) -> Work:
     """A weight of few bits, eight of 4 or four of 8 in an element of 32, along either dimension.
@@ -259,11 +214,7 @@ def packed(a: Args) -> Work:
 @op(
     "_C::fp8_marlin_gemm",
     signature=f"Tensor x, Tensor weight, Tensor scale_b, Tensor workspace, int kind, {_SIZES}",
-    example=Call(
-        "_C", "fp8_marlin_gemm", (_TOKENS, _INT4, _HALVES, Tensor((16,), "int32"), 8, 4, 8, 8)
-    ),
-    flops=512,
-    bytes=176,
+    example=Example((_TOKENS, _INT4, _HALVES, i32(16), 8, 4, 8, 8), flops=512, bytes=176),
 )
 @op(
     "sglang::unified_apply_gptq_marlin_gemm",
@@ -271,13 +222,7 @@ def packed(a: Args) -> Work:
         "Tensor x, Tensor weight, Tensor scale_b, Tensor zeros, Tensor places, Tensor order,"
         "Tensor workspace, int n, int k"
     ),
-    example=Call(
-        "sglang",
-        "unified_apply_gptq_marlin_gemm",
-        (_TOKENS, _INT4, _HALVES, *(Tensor((0,), "int32"),) * 3, Tensor((16,), "int32"), 8, 8),
-    ),
-    flops=512,
-    bytes=176,
+    example=Example((_TOKENS, _INT4, _HALVES, *(i32(0),) * 3, i32(16), 8, 8), flops=512, bytes=176),
 )
 @op(
     "sglang::unified_apply_gptq_marlin_gemm_with_wtype",
@@ -285,26 +230,16 @@ def packed(a: Args) -> Work:
         "Tensor x, Tensor weight, Tensor scale_b, Tensor zeros, Tensor places, Tensor order,"
         "Tensor workspace, int kind, int n, int k"
     ),
-    example=Call(
-        "sglang",
-        "unified_apply_gptq_marlin_gemm_with_wtype",
-        (_TOKENS, _INT4, _HALVES, *(Tensor((0,), "int32"),) * 3, Tensor((16,), "int32"), 4, 8, 8),
+    example=Example(
+        (_TOKENS, _INT4, _HALVES, *(i32(0),) * 3, i32(16), 4, 8, 8), flops=512, bytes=176
     ),
-    flops=512,
-    bytes=176,
 )
 @op(
     "sglang::apply_fp8_marlin_linear",
     signature=(
         "Tensor x, Tensor weight, Tensor scale_b, Tensor workspace, int n, int k, Tensor? bias"
     ),
-    example=Call(
-        "sglang",
-        "apply_fp8_marlin_linear",
-        (_TOKENS, _INT4, _HALVES, Tensor((16,), "int32"), 8, 8, None),
-    ),
-    flops=512,
-    bytes=176,
+    example=Example((_TOKENS, _INT4, _HALVES, i32(16), 8, 8, None), flops=512, bytes=176),
 )
 @op(
     "vllm::marlin_gemm",
@@ -312,13 +247,9 @@ def packed(a: Args) -> Work:
         "Tensor x, Tensor weight, Tensor? bias, Tensor scale_b, Tensor? scale_a, Tensor? factor,"
         f"Tensor? zeros, Tensor? workspace, int kind, {_SIZES}"
     ),
-    example=Call(
-        "vllm",
-        "marlin_gemm",
-        (_TOKENS, _INT4, None, _HALVES, None, None, None, None, 4, 4, 8, 8),
+    example=Example(
+        (_TOKENS, _INT4, None, _HALVES, None, None, None, None, 4, 4, 8, 8), flops=512, bytes=176
     ),
-    flops=512,
-    bytes=176,
 )
 # two of four kept: the weight's 4 of 4 bytes, 8 places of 2
 @op(
@@ -327,16 +258,9 @@ def packed(a: Args) -> Work:
         "Tensor x, Tensor weight, Tensor places, Tensor scale_b, Tensor workspace, int kind,"
         f"{_SIZES}"
     ),
-    example=Call(
-        "_C",
-        "gptq_marlin_24_gemm",
-        (
-            *(_TOKENS, Tensor((1, 4), "int32"), Tensor((1, 8), "int16"), _HALVES),
-            *(Tensor((16,), "int32"), 4, 4, 8, 8),
-        ),
+    example=Example(
+        (_TOKENS, i32(1, 4), i16(1, 8), _HALVES, i32(16), 4, 4, 8, 8), flops=512, bytes=176
     ),
-    flops=512,
-    bytes=176,
 )
 def marlin(a: Args) -> Work:
     """A weight in an order of its own."""
@@ -351,16 +275,7 @@ def marlin(a: Args) -> Work:
         "Tensor out, Tensor x, Tensor weight, Tensor places, Tensor scale_a, Tensor scale_b,"
         "Tensor? bias"
     ),
-    example=Call(
-        "_C",
-        "cutlass_scaled_sparse_mm",
-        (
-            *(_OUT, _X8, Tensor((5, 3), "float8_e4m3fn"), Tensor((5, 3), "uint8")),
-            *(_ROWS, _COLUMNS, None),
-        ),
-    ),
-    flops=240,
-    bytes=130,
+    example=Example((_OUT, _X8, f8(5, 3), u8(5, 3), _ROWS, _COLUMNS, None), flops=240, bytes=130),
 )
 def sparse(a: Args) -> Work:
     """A weight of which two of each four are kept; the product counts as a dense one."""
@@ -378,17 +293,9 @@ def sparse(a: Args) -> Work:
         "Tensor x, Tensor weight, Tensor scale_b, Tensor scale_a, Tensor zeros, Tensor places,"
         "Tensor out"
     ),
-    example=Call(
-        "sgl_kernel",
-        "qserve_w4a8_per_chn_gemm",
-        (
-            *(Tensor((4, 8), "int8"), Tensor((5, 4), "int8"), Tensor((5,), "float16")),
-            *(Tensor((4,), "float16"), Tensor((5,), "float16"), Tensor((4,), "float16")),
-            Tensor((4, 5), "float16"),
-        ),
+    example=Example(
+        (i8(4, 8), i8(5, 4), f16(5), f16(4), f16(5), f16(4), f16(4, 5)), flops=320, bytes=128
     ),
-    flops=320,
-    bytes=128,
 )
 def qserve(a: Args) -> Work:
     """Activations of 8 bits times a weight of 4, two in a byte."""
@@ -402,30 +309,12 @@ def qserve(a: Args) -> Work:
 @op(
     "vllm::bmm_fp8",
     signature="Tensor x, Tensor weight, Tensor scale_a, Tensor scale_b, dtype out_dtype",
-    example=Call(
-        "vllm",
-        "bmm_fp8",
-        (
-            *(Tensor((2, 4, 6), "float8_e4m3fn"), Tensor((2, 6, 5), "float8_e4m3fn")),
-            *(_ONE, _ONE, 15, "auto"),
-        ),
-    ),
-    flops=480,
-    bytes=196,
+    example=Example((f8(2, 4, 6), f8(2, 6, 5), _ONE, _ONE, 15, "auto"), flops=480, bytes=196),
 )
 @op(
     "sglang::_bmm_fp8_op",
     signature="Tensor x, Tensor weight, Tensor out, Tensor scale_a, Tensor scale_b",
-    example=Call(
-        "sglang",
-        "_bmm_fp8_op",
-        (
-            *(Tensor((2, 4, 6), "float8_e4m3fn"), Tensor((2, 6, 5), "float8_e4m3fn")),
-            *(Tensor((2, 4, 5), "bfloat16"), _ONE, _ONE),
-        ),
-    ),
-    flops=480,
-    bytes=196,
+    example=Example((f8(2, 4, 6), f8(2, 6, 5), bf16(2, 4, 5), _ONE, _ONE), flops=480, bytes=196),
 )
 def batched(a: Args) -> Work:
     """A batch of products of FP8 matrices, the second as [batch, K, N]."""
@@ -442,13 +331,7 @@ def batched(a: Args) -> Work:
 @op(
     *("vllm::apply_bnb_4bit", "sglang::apply_bnb_4bit"),
     signature="Tensor x, Tensor weight, Tensor offsets, Tensor out",
-    example=Call(
-        "vllm",
-        "apply_bnb_4bit",
-        (_TOKENS, Tensor((32, 1), "uint8"), Tensor((2,), "int64"), Tensor((4, 8), "float16")),
-    ),
-    flops=512,
-    bytes=160,
+    example=Example((_TOKENS, u8(32, 1), i64(2), f16(4, 8)), flops=512, bytes=160),
 )
 def bitsandbytes(a: Args) -> Work:
     """A flat weight of two numbers in a byte; its scales are kept with it, and not counted."""

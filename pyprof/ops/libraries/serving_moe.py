@@ -15,8 +15,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Tensor
 from pyprof.ops import dtypes
+from pyprof.ops.examples import Example, bf16, f8, f32, i16, i32, u8
 from pyprof.ops.model_config import CONTRADICTS, ModelConfig, is_padded
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 
 FAMILY = "moe"
 
-_X = Tensor((4, 6), "bfloat16")
-_GATES = Tensor((4, 8), "bfloat16")
-_UP, _DOWN = Tensor((8, 10, 6), "bfloat16"), Tensor((8, 6, 5), "bfloat16")
-_CHOSEN, _IDS = Tensor((4, 2), "float32"), Tensor((4, 2), "int32")
-_SORTED = Tensor((64,), "int32")
+_X = bf16(4, 6)
+_GATES = bf16(4, 8)
+_UP, _DOWN = bf16(8, 10, 6), bf16(8, 6, 5)
+_CHOSEN, _IDS = f32(4, 2), i32(4, 2)
+_SORTED = i32(64)
 _MODEL = ModelConfig(hidden=6, expert_intermediate=5, experts=8, experts_per_token=2)
 
 _GATED = 3
@@ -69,35 +70,27 @@ def _weight_bytes(count: int, kind: str, dtype: str | None) -> int | None:
 @op(
     *("vllm::moe_forward", "vllm::moe_forward_shared", "vllm::moe_forward_shared_inplace"),
     signature="Tensor input, Tensor gates",
-    example=Call("vllm", "moe_forward", (_X, _GATES, None, None)),
+    example=Example((_X, _GATES, None, None), flops=1440, bytes=1600),
     setting=Setting(model=_MODEL),
-    flops=1440,
-    bytes=1600,
 )
 @op(
     "sglang::fused_moe_bypassed_piecewise_cuda_graph_impl",
     signature="Tensor input, Tensor gates, int chosen",
-    example=Call("sglang", "fused_moe_bypassed_piecewise_cuda_graph_impl", (_X, _GATES, 2)),
+    example=Example((_X, _GATES, 2), flops=1440, bytes=1600),
     setting=Setting(model=_MODEL),
-    flops=1440,
-    bytes=1600,
 )
 # 8 numbers of experts of 4 bytes in place of the gates
 @op(
     *("vllm::transformers_moe_forward", "sglang::transformers_moe_forward"),
     signature="Tensor input, Tensor choices",
-    example=Call("vllm", "transformers_moe_forward", (_X, _IDS, _CHOSEN, "layers.0")),
+    example=Example((_X, _IDS, _CHOSEN, "layers.0"), flops=1440, bytes=1568),
     setting=Setting(model=_MODEL),
-    flops=1440,
-    bytes=1568,
 )
 @op(
     "sglang::moe_forward_piecewise_cuda_graph_impl",
     signature="Tensor input, Tensor weights, Tensor choices",
-    example=Call("sglang", "moe_forward_piecewise_cuda_graph_impl", (_X, _CHOSEN, _IDS, _GATES, 0)),
+    example=Example((_X, _CHOSEN, _IDS, _GATES, 0), flops=1440, bytes=1568),
     setting=Setting(model=_MODEL),
-    flops=1440,
-    bytes=1568,
 )
 def moe_forward(a: Args) -> Work:
     """A layer of experts by name; shared ones beside them, if any, are ops of their own."""
@@ -167,16 +160,12 @@ def _check(x: Tensor, gates: Tensor | None, model: ModelConfig) -> None:
     signature=(
         "Tensor input, Tensor up, Tensor down, Tensor weights, Tensor experts, Value[] rest"
     ),
-    example=Call("vllm", "fused_experts", (_X, _UP, _DOWN, _CHOSEN, _IDS)),
-    flops=1440,
-    bytes=1600,
+    example=Example((_X, _UP, _DOWN, _CHOSEN, _IDS), flops=1440, bytes=1600),
 )
 @op(
     "LigerFusedMoEFunction",
     signature="Tensor input, Tensor up, Tensor down, Tensor experts, Tensor weights",
-    example=Call("", "LigerFusedMoEFunction", (_X, _UP, _DOWN, _IDS, _CHOSEN)),
-    flops=1440,
-    bytes=1600,
+    example=Example((_X, _UP, _DOWN, _IDS, _CHOSEN), flops=1440, bytes=1600, mod=""),
 )
 def fused_experts(a: Args) -> Work:
     """Both products of the chosen experts; scales and biases of experts are read with them."""
@@ -205,13 +194,12 @@ def _of_all_ranks(a: Args) -> int:
         "Tensor out, Tensor input, Tensor up, Tensor down, Tensor sorted, Tensor weights,"
         "Tensor sorted_experts, Tensor valid, int chosen, Value[] rest"
     ),
-    example=Call(
-        "aiter",
-        "fmoe_g1u1",
-        (_X, _X, _UP, _DOWN, _SORTED, _CHOSEN, _SORTED, Tensor((1,), "int32"), 2),
+    example=Example(
+        (_X, _X, _UP, _DOWN, _SORTED, _CHOSEN, _SORTED, i32(1), 2),
+        flops=1440,
+        bytes=1600,
+        op="fmoe_g1u1",
     ),
-    flops=1440,
-    bytes=1600,
 )
 def sorted_experts(a: Args) -> Work:
     """The same for tokens that were sorted by their experts."""
@@ -251,9 +239,9 @@ def _narrow(dtype: str | None) -> bool:
 # --- one product of each expert ------------------------------------------------------------------
 
 
-_GIVEN = Tensor((8, 6), "float8_e4m3fn")
-_MATRICES, _MADE = Tensor((2, 5, 6), "float8_e4m3fn"), Tensor((8, 5), "bfloat16")
-_SCALES, _MORE = Tensor((8, 1), "float32"), Tensor((2, 5), "float32")
+_GIVEN = f8(8, 6)
+_MATRICES, _MADE = f8(2, 5, 6), bf16(8, 5)
+_SCALES, _MORE = f32(8, 1), f32(2, 5)
 _GROUPED = "Tensor input, Tensor matrices, Tensor scale_a, Tensor scale_b"
 
 
@@ -263,20 +251,12 @@ _GROUPED = "Tensor input, Tensor matrices, Tensor scale_a, Tensor scale_b"
     *("_C::cutlass_moe_mm", "_C::cutlass_fp4_group_mm", "sgl_kernel::cutlass_fp4_group_mm"),
     *("sgl_kernel::cutlass_w4a8_moe_mm", "_C::cutlass_blockwise_scaled_grouped_mm"),
     signature=f"Tensor out, {_GROUPED}",
-    example=Call("_C", "cutlass_moe_mm", (_MADE, _GIVEN, _MATRICES, _SCALES, _MORE)),
-    flops=480,
-    bytes=260,
+    example=Example((_MADE, _GIVEN, _MATRICES, _SCALES, _MORE), flops=480, bytes=260),
 )
 @op(
     *("deep_gemm::m_grouped_fp8_gemm_nt_contiguous", "deep_gemm::m_grouped_fp8_gemm_nn_contiguous"),
     signature="Tensor input, Tensor scale_a, Tensor matrices, Tensor scale_b, Tensor out",
-    example=Call(
-        "deep_gemm",
-        "m_grouped_fp8_gemm_nt_contiguous",
-        (_GIVEN, _SCALES, _MATRICES, _MORE, _MADE),
-    ),
-    flops=480,
-    bytes=260,
+    example=Example((_GIVEN, _SCALES, _MATRICES, _MORE, _MADE), flops=480, bytes=260),
 )
 @op(
     "sgl_kernel::fp8_blockwise_scaled_grouped_mm",
@@ -284,13 +264,9 @@ _GROUPED = "Tensor input, Tensor matrices, Tensor scale_a, Tensor scale_b"
         "Tensor out, any a_ptrs, any b_ptrs, any out_ptrs, any a_scales_ptrs, any b_scales_ptrs,"
         f"{_GROUPED}"
     ),
-    example=Call(
-        "sgl_kernel",
-        "fp8_blockwise_scaled_grouped_mm",
-        (_MADE, *(_SORTED,) * 5, _GIVEN, _MATRICES, _SCALES, _MORE),
+    example=Example(
+        (_MADE, *(_SORTED,) * 5, _GIVEN, _MATRICES, _SCALES, _MORE), flops=480, bytes=260
     ),
-    flops=480,
-    bytes=260,
 )
 def grouped(a: Args) -> Work:
     """A product of each row with its expert's matrix, whichever that is."""
@@ -313,16 +289,12 @@ def grouped(a: Args) -> Work:
         "Tensor input, Tensor matrices, Tensor? bias, Tensor out, Tensor? scale_a, Tensor? scale_b,"
         "Tensor? zeros, Tensor weights, Tensor experts"
     ),
-    example=Call(
-        "sglang_profiler",
-        "fused_moe_triton_kernels_invoke_fused_moe_kernel_427",
-        (
-            *(_X, Tensor((8, 5, 6), "bfloat16"), None, Tensor((8, 5), "bfloat16")),
-            *(None, None, None, _CHOSEN, _IDS),
-        ),
+    example=Example(
+        (_X, bf16(8, 5, 6), None, bf16(8, 5), None, None, None, _CHOSEN, _IDS),
+        flops=480,
+        bytes=672,
+        op="fused_moe_triton_kernels_invoke_fused_moe_kernel_427",
     ),
-    flops=480,
-    bytes=672,
 )
 def one_of_two(a: Args) -> Work:
     """One product of the chosen experts, the first or the second, as the matrices' sizes tell."""
@@ -345,13 +317,7 @@ def one_of_two(a: Args) -> Work:
         "Tensor input, Tensor matrices, Tensor out, any sorted, any experts, any valid, int chosen,"
         "any pad_n, any pad_k, Tensor? weights, Tensor? scale_a, Tensor? scale_b"
     ),
-    example=Call(
-        "aiter",
-        "moe_cktile2stages_gemm1_ck",
-        (_X, _UP, Tensor((4, 2, 5), "bfloat16"), _SORTED, _SORTED, _SORTED, 2),
-    ),
-    flops=960,
-    bytes=1088,
+    example=Example((_X, _UP, bf16(4, 2, 5), _SORTED, _SORTED, _SORTED, 2), flops=960, bytes=1088),
 )
 def ck_tile_stage(a: Args) -> Work:
     """One of the two products: the second is given a row for each choice."""
@@ -373,7 +339,7 @@ _STAGE = (
     "Tensor sorted, Tensor sorted_experts, Tensor valid, Tensor out, int chosen, any kernel,"
     "Tensor? scale_w, Tensor? scale_x"
 )
-_INNER = Tensor((4, 2, 5), "bfloat16")
+_INNER = bf16(4, 2, 5)
 
 
 # the first products of 4 tokens with 2 experts each: 2 * 8 * 10 * 6; tokens 24, 8 experts of 60 and
@@ -381,13 +347,7 @@ _INNER = Tensor((4, 2, 5), "bfloat16")
 @op(
     "aiter::ck_moe_stage1",
     signature=f"Tensor input, Tensor up, Tensor down, {_STAGE}",
-    example=Call(
-        "aiter",
-        "ck_moe_stage1",
-        (_X, _UP, _DOWN, _SORTED, _SORTED, Tensor((1,), "int32"), _INNER, 2),
-    ),
-    flops=960,
-    bytes=1088,
+    example=Example((_X, _UP, _DOWN, _SORTED, _SORTED, i32(1), _INNER, 2), flops=960, bytes=1088),
 )
 # the same in FP8: 24 and 8 experts of 60 of 1 byte, 4 and 8 scales of 4, 40 of 2 bytes
 @op(
@@ -397,29 +357,20 @@ _INNER = Tensor((4, 2, 5), "bfloat16")
         "Tensor out, int width, any kernel, any block, any split, any activation, any quantized,"
         "Tensor? scale_x, Tensor? scale_w"
     ),
-    example=Call(
-        "aiter",
-        "moe_stage1_g1u1",
+    example=Example(
         (
-            *(Tensor((4, 6), "float8_e4m3fn"), Tensor((8, 10, 6), "float8_e4m3fn"), _DOWN),
-            *(_SORTED, _SORTED, Tensor((1,), "int32"), _INNER, 5, "", 32, 0, 0, 2),
-            *(Tensor((4, 1), "float32"), Tensor((8, 1), "float32"), None),
+            *(f8(4, 6), f8(8, 10, 6), _DOWN, _SORTED, _SORTED, i32(1), _INNER, 5, "", 32, 0, 0),
+            *(2, f32(4, 1), f32(8, 1), None),
         ),
+        flops=960,
+        bytes=632,
     ),
-    flops=960,
-    bytes=632,
 )
 # the second: 2 * 8 * 6 * 5; 40 read, 8 experts of 30, 24 written of 2 bytes
 @op(
     "aiter::ck_moe_stage2",
     signature=f"Tensor input, Tensor up, Tensor down, {_STAGE}",
-    example=Call(
-        "aiter",
-        "ck_moe_stage2",
-        (_INNER, _UP, _DOWN, _SORTED, _SORTED, Tensor((1,), "int32"), _X, 2),
-    ),
-    flops=480,
-    bytes=608,
+    example=Example((_INNER, _UP, _DOWN, _SORTED, _SORTED, i32(1), _X, 2), flops=480, bytes=608),
 )
 def stage(a: Args) -> Work:
     """One of the two products of the chosen experts."""
@@ -462,17 +413,14 @@ _MARLIN_SIZES = "int m, int n, int k"
             "any reduces, any floats"
         ),
     ),
-    example=Call(
-        "_moe_C",
-        "moe_wna16_marlin_gemm",
+    example=Example(
         (
-            *(_X, None, Tensor((8, 60), "uint8"), Tensor((8, 1, 5), "bfloat16")),
-            *(None, None, None, _SORTED, _SORTED, _SORTED, _SORTED, _CHOSEN, 64, 2),
-            *(True, False, 4, 4, 5, 6, True, False, True, False),
+            *(_X, None, u8(8, 60), bf16(8, 1, 5), None, None, None, _SORTED, _SORTED, _SORTED),
+            *(_SORTED, _CHOSEN, 64, 2, True, False, 4, 4, 5, 6, True, False, True, False),
         ),
+        flops=480,
+        bytes=688,
     ),
-    flops=480,
-    bytes=688,
 )
 def marlin_experts(a: Args) -> Work:
     """Packed weights in an order of their own: the call states the sizes."""
@@ -503,33 +451,25 @@ def _tops(gates: Tensor, writes: Iterable[Tensor], *extra: Tensor) -> Work:
     "aiter::topk_softmax_asm",
     "vllm::rocm_aiter_topk_softmax",
     signature="Tensor weights, Tensor experts, Tensor places, Tensor gates",
-    example=Call("_moe_C", "topk_softmax", (_CHOSEN, _IDS, _IDS, _GATES)),
-    flops=768,
-    bytes=160,
+    example=Example((_CHOSEN, _IDS, _IDS, _GATES), flops=768, bytes=160),
 )
 @op(
     *("sgl_kernel::topk_softmax", "sgl_kernel::topk_sigmoid", "aiter::topk_sigmoid"),
     signature="Tensor weights, Tensor experts, Tensor gates",
     # no places
-    example=Call("sgl_kernel", "topk_softmax", (_CHOSEN, _IDS, _GATES, True)),
-    flops=768,
-    bytes=128,
+    example=Example((_CHOSEN, _IDS, _GATES, True), flops=768, bytes=128),
 )
 @op(
     *("aiter::biased_grouped_topk", "aiter::biased_grouped_topk_hip", "aiter::moe_fused_gate"),
     "aiter::_moe_fused_gate",
     signature="Tensor gates, Tensor bias, Tensor weights, Tensor experts",
     # a bias of 8 of 2 bytes
-    example=Call("aiter", "biased_grouped_topk", (_GATES, Tensor((8,), "bfloat16"), _CHOSEN, _IDS)),
-    flops=768,
-    bytes=144,
+    example=Example((_GATES, bf16(8), _CHOSEN, _IDS), flops=768, bytes=144),
 )
 @op(
     "aiter::grouped_topk",
     signature="Tensor gates, Tensor weights, Tensor experts",
-    example=Call("aiter", "grouped_topk", (_GATES, _CHOSEN, _IDS)),
-    flops=768,
-    bytes=128,
+    example=Example((_GATES, _CHOSEN, _IDS), flops=768, bytes=128),
 )
 def top_experts(a: Args) -> Work:
     """Each token's weights of experts, and the largest of them."""
@@ -541,9 +481,7 @@ def top_experts(a: Args) -> Work:
 @op(
     "sgl_kernel::moe_fused_gate",
     signature="Tensor gates, Tensor bias, int groups, int top_groups, int chosen",
-    example=Call("sgl_kernel", "moe_fused_gate", (_GATES, Tensor((8,), "bfloat16"), 2, 1, 2)),
-    flops=768,
-    bytes=144,
+    example=Example((_GATES, bf16(8), 2, 1, 2), flops=768, bytes=144),
 )
 def fused_gate(a: Args) -> Work:
     """The same with results of its own."""
@@ -557,9 +495,7 @@ def fused_gate(a: Args) -> Work:
 @op(
     "TopK",
     signature="Tensor gates, int chosen, bool softmax, int dim, bool bits",
-    example=Call("", "TopK", (_GATES, 2, True, 1, True, None, None)),
-    flops=192,
-    bytes=112,
+    example=Example((_GATES, 2, True, 1, True, None, None), flops=192, bytes=112, mod=""),
 )
 def triton_top(a: Args) -> Work:
     """Triton's: the largest, their softmax, and a matrix of bits of who goes where."""
@@ -578,9 +514,7 @@ def triton_top(a: Args) -> Work:
 @op(
     "SortTokens",
     signature="Tensor weights, Tensor experts, int count",
-    example=Call("", "SortTokens", (Tensor((4, 2), "bfloat16"), Tensor((4, 2), "int16"), 8)),
-    flops=0,
-    bytes=144,
+    example=Example((bf16(4, 2), i16(4, 2), 8), flops=0, bytes=144, mod=""),
 )
 def triton_sort(a: Args) -> Work:
     """Triton's: choices sorted by expert, where each went and came from, the experts' counts."""
@@ -597,9 +531,7 @@ def triton_sort(a: Args) -> Work:
     *("_moe_C::moe_align_block_size", "_moe_C::sgl_moe_align_block_size"),
     *("sgl_kernel::moe_align_block_size", "aiter::moe_align_block_size"),
     signature="Tensor experts, int count, int block, Tensor sorted, Tensor blocks",
-    example=Call("_moe_C", "moe_align_block_size", (_IDS, 8, 16, _SORTED, Tensor((4,), "int32"))),
-    flops=0,
-    bytes=80,
+    example=Example((_IDS, 8, 16, _SORTED, i32(4)), flops=0, bytes=80),
 )
 def align(a: Args) -> Work:
     """Choices sorted by expert, each expert's padded to whole blocks; padding is not counted."""
@@ -614,13 +546,9 @@ def align(a: Args) -> Work:
         "Tensor experts, Tensor weights, Tensor sorted, Tensor sorted_weights,"
         "Tensor sorted_experts, Tensor valid, Tensor? out"
     ),
-    example=Call(
-        "aiter",
-        "moe_sorting_fwd",
-        (_IDS, _CHOSEN, _SORTED, _SORTED, _SORTED, Tensor((2,), "int32"), _X, 8, 32),
+    example=Example(
+        (_IDS, _CHOSEN, _SORTED, _SORTED, _SORTED, i32(2), _X, 8, 32), flops=0, bytes=176
     ),
-    flops=0,
-    bytes=176,
 )
 def sort(a: Args) -> Work:
     """Choices and weights sorted by expert, and the result set to zero."""
@@ -633,9 +561,7 @@ def sort(a: Args) -> Work:
 @op(
     *("_moe_C::moe_sum", "sgl_kernel::moe_sum_reduce", "aiter::moe_sum", "sgl_kernel::moe_sum"),
     signature="Tensor input, Tensor out",
-    example=Call("_moe_C", "moe_sum", (Tensor((4, 2, 6), "bfloat16"), _X)),
-    flops=24,
-    bytes=144,
+    example=Example((bf16(4, 2, 6), _X), flops=24, bytes=144),
 )
 def combine(a: Args) -> Work:
     """What a token's experts gave, added up."""
@@ -647,23 +573,13 @@ def combine(a: Args) -> Work:
 @op(
     "sgl_kernel::shuffle_rows",
     signature="Tensor input, Tensor places, Tensor out",
-    example=Call(
-        "sgl_kernel", "shuffle_rows", (_X, Tensor((8,), "int32"), Tensor((8, 6), "bfloat16"))
-    ),
-    flops=0,
-    bytes=176,
+    example=Example((_X, i32(8), bf16(8, 6)), flops=0, bytes=176),
 )
 @op(
     "sgl_kernel::apply_shuffle_mul_sum",
     signature="Tensor input, Tensor out, Tensor places, Tensor? factors",
     # each of 8 rows weighed and added: 2 * 48; 48 read and 24 written of 2 bytes, 8 places of 4
-    example=Call(
-        "sgl_kernel",
-        "apply_shuffle_mul_sum",
-        (Tensor((8, 6), "bfloat16"), _X, Tensor((8,), "int32"), None),
-    ),
-    flops=96,
-    bytes=176,
+    example=Example((bf16(8, 6), _X, i32(8), None), flops=96, bytes=176),
 )
 def shuffle(a: Args) -> Work:
     """Rows by place; those of one token weighed and added, where that is asked."""

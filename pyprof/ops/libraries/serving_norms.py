@@ -7,17 +7,22 @@ no statistics are kept, as nobody needs them for a backward pass.
 
 from __future__ import annotations
 
-from pyprof.marker import Call, Tensor
+from typing import TYPE_CHECKING
+
+from pyprof.ops.examples import Example, bf16, f8, f32, i64
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like, size
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor
+
 FAMILY = "norm"
 
-_X, _W = Tensor((4, 6), "bfloat16"), Tensor((6,), "bfloat16")
-_X8, _ROWS = Tensor((4, 6), "float8_e4m3fn"), Tensor((4, 1), "float32")
-_ONE = Tensor((1,), "float32")
-_IMAGE, _CHANNELS = Tensor((2, 4, 3, 3), "bfloat16"), Tensor((4,), "bfloat16")
+_X, _W = bf16(4, 6), bf16(6)
+_X8, _ROWS = f8(4, 6), f32(4, 1)
+_ONE = f32(1)
+_IMAGE, _CHANNELS = bf16(2, 4, 3, 3), bf16(4)
 _GROUPED = "Tensor input, int num_groups, Tensor weight, Tensor bias, float eps"
 
 RMS, ADD, ROUND = 4, 1, 5
@@ -36,9 +41,7 @@ def _weight(a: Args) -> Tensor:
 @op(
     *("aiter::_groupnorm_run", "aiter::groupnorm_run"),
     signature=(_GROUPED, f"Tensor out, Tensor workspace, {_GROUPED}"),
-    example=Call("aiter", "_groupnorm_run", (_IMAGE, 2, _CHANNELS, _CHANNELS, 1e-5)),
-    flops=576,
-    bytes=304,
+    example=Example((_IMAGE, 2, _CHANNELS, _CHANNELS, 1e-5), flops=576, bytes=304),
 )
 def group_norm(a: Args) -> Work:
     """Group norm, given its result and where it keeps its sums, or not."""
@@ -51,26 +54,20 @@ def group_norm(a: Args) -> Work:
     *("_C::rms_norm", "sgl_kernel::rmsnorm", "sgl_kernel::gemma_rmsnorm", "aiter::rmsnorm"),
     *("aiter::rms_norm_cu", "flashinfer::rmsnorm", "flashinfer::gemma_rmsnorm"),
     signature="Tensor out, Tensor input, Tensor weight",
-    example=Call("_C", "rms_norm", (_X, _X, _W, 1e-6)),
-    flops=96,
-    bytes=108,
+    example=Example((_X, _X, _W, 1e-6), flops=96, bytes=108),
 )
 @op(
     *("aiter::rms_norm", "aiter::rmsnorm2d_fwd", "aiter::rmsnorm2d_fwd_ck"),
     *("vllm::rocm_aiter_rms_norm", "sglang_profiler::rmsnorm_rms_norm"),
     "LigerRMSNormFunction",
     signature="Tensor input, Tensor weight",
-    example=Call("aiter", "rms_norm", (_X, _W, 1e-6, 0)),
-    flops=96,
-    bytes=108,
+    example=Example((_X, _W, 1e-6, 0), flops=96, bytes=108),
 )
 # as above, of what was made there by quantizing: 5 an element more, 24 of 1 byte and a scale of 4
 @op(
     "_C::rms_norm_static_fp8_quant",
     signature="Tensor out, Tensor input, Tensor weight, Tensor scale",
-    example=Call("_C", "rms_norm_static_fp8_quant", (_X8, _X, _W, _ONE, 1e-6)),
-    flops=216,
-    bytes=88,
+    example=Example((_X8, _X, _W, _ONE, 1e-6), flops=216, bytes=88),
 )
 def rms_norm(a: Args) -> Work:
     """RMS norm, given its result or not."""
@@ -88,24 +85,18 @@ def rms_norm(a: Args) -> Work:
     *("flashinfer::gemma_fused_add_rmsnorm", "vllm::rocm_aiter_rmsnorm2d_fwd_with_add"),
     *("vllm::rocm_aiter_fused_add_rms_norm", "LigerFusedAddRMSNormFunction"),
     signature="Tensor input, Tensor residual, Tensor weight",
-    example=Call("_C", "fused_add_rms_norm", (_X, _X, _W, 1e-6)),
-    flops=120,
-    bytes=204,
+    example=Example((_X, _X, _W, 1e-6), flops=120, bytes=204),
 )
 @op(
     *("aiter::add_rmsnorm", "aiter::rmsnorm2d_fwd_with_add", "aiter::rmsnorm2d_fwd_with_add_ck"),
     signature="Tensor out, Tensor input, Tensor residual, Tensor residual_out, Tensor weight",
-    example=Call("aiter", "add_rmsnorm", (_X, _X, _X, _X, _W, 1e-6)),
-    flops=120,
-    bytes=204,
+    example=Example((_X, _X, _X, _X, _W, 1e-6), flops=120, bytes=204),
 )
 # 24 * 10: rounded to 24 of 1 byte by a scale of 4
 @op(
     "_C::fused_add_rms_norm_static_fp8_quant",
     signature="Tensor out, Tensor input, Tensor residual, Tensor weight, Tensor scale",
-    example=Call("_C", "fused_add_rms_norm_static_fp8_quant", (_X8, _X, _X, _W, _ONE, 1e-6)),
-    flops=240,
-    bytes=184,
+    example=Example((_X8, _X, _X, _W, _ONE, 1e-6), flops=240, bytes=184),
 )
 def add_rms_norm(a: Args) -> Work:
     """The sum of input and residual, kept as the new residual, and its RMS norm."""
@@ -124,29 +115,19 @@ def add_rms_norm(a: Args) -> Work:
         "Tensor out, Tensor input, Tensor weight, Tensor scale, float epsilon, Tensor? bound,"
         "Tensor? residual"
     ),
-    example=Call("_C", "rms_norm_dynamic_per_token_quant", (_X8, _X, _W, _ROWS, 1e-6, None, None)),
-    flops=240,
-    bytes=100,
+    example=Example((_X8, _X, _W, _ROWS, 1e-6, None, None), flops=240, bytes=100),
 )
 @op(
     *("aiter::rmsnorm2d_fwd_with_dynamicquant", "aiter::rmsnorm_quant"),
     "aiter::rmsnorm2d_fwd_with_dynamicquant_ck",
     signature="Tensor out, Tensor input, Tensor scale, Tensor weight",
-    example=Call("aiter", "rmsnorm_quant", (_X8, _X, _ROWS, _W, 1e-6)),
-    flops=240,
-    bytes=100,
+    example=Example((_X8, _X, _ROWS, _W, 1e-6), flops=240, bytes=100, op="rmsnorm_quant"),
 )
 @op(
     *("aiter::rmsnorm2d_fwd_with_smoothquant", "aiter::rmsnorm2d_fwd_with_smoothquant_ck"),
     signature="Tensor out, Tensor input, Tensor smooth, Tensor scale, Tensor weight",
     # and 6 of 4 bytes
-    example=Call(
-        "aiter",
-        "rmsnorm2d_fwd_with_smoothquant",
-        (_X8, _X, Tensor((6,), "float32"), _ROWS, _W),
-    ),
-    flops=240,
-    bytes=124,
+    example=Example((_X8, _X, f32(6), _ROWS, _W), flops=240, bytes=124),
 )
 # the sum 24 more; the residual's 24 read and written of 2 bytes
 @op(
@@ -155,9 +136,7 @@ def add_rms_norm(a: Args) -> Work:
     signature=(
         "Tensor out, Tensor input, Tensor residual, Tensor residual_out, Tensor scale,Tensor weight"
     ),
-    example=Call("aiter", "add_rmsnorm_quant", (_X8, _X, _X, _X, _ROWS, _W)),
-    flops=264,
-    bytes=196,
+    example=Example((_X8, _X, _X, _X, _ROWS, _W), flops=264, bytes=196, op="add_rmsnorm_quant"),
 )
 @op(
     "aiter::rmsnorm2d_fwd_with_add_smoothquant",
@@ -165,13 +144,7 @@ def add_rms_norm(a: Args) -> Work:
         "Tensor out, Tensor input, Tensor residual, Tensor residual_out, Tensor smooth,"
         "Tensor scale, Tensor weight"
     ),
-    example=Call(
-        "aiter",
-        "rmsnorm2d_fwd_with_add_smoothquant",
-        (_X8, _X, _X, _X, Tensor((6,), "float32"), _ROWS, _W),
-    ),
-    flops=264,
-    bytes=220,
+    example=Example((_X8, _X, _X, _X, f32(6), _ROWS, _W), flops=264, bytes=220),
 )
 def rms_norm_quant(a: Args) -> Work:
     """RMS norm, perhaps of a sum, rounded by scales that are found in each row."""
@@ -186,17 +159,13 @@ def rms_norm_quant(a: Args) -> Work:
 @op(
     "vllm::rocm_aiter_rmsnorm_fp8_group_quant",
     signature="Tensor input, Tensor weight, float epsilon, int group",
-    example=Call("vllm", "rocm_aiter_rmsnorm_fp8_group_quant", (_X, _W, 1e-6, 3)),
-    flops=240,
-    bytes=116,
+    example=Example((_X, _W, 1e-6, 3), flops=240, bytes=116),
 )
 # the sum 24 more; the residual's 24 read and written of 2 bytes
 @op(
     "vllm::rocm_aiter_rmsnorm_with_add_fp8_group_quant",
     signature="Tensor input, Tensor residual, Tensor weight, float epsilon, int group",
-    example=Call("vllm", "rocm_aiter_rmsnorm_with_add_fp8_group_quant", (_X, _X, _W, 1e-6, 3)),
-    flops=264,
-    bytes=212,
+    example=Example((_X, _X, _W, 1e-6, 3), flops=264, bytes=212),
 )
 def rms_norm_group_quant(a: Args) -> Work:
     """RMS norm, perhaps of a sum, each group of a row rounded to FP8 by a scale of its own."""
@@ -215,9 +184,7 @@ def rms_norm_group_quant(a: Args) -> Work:
     *("LigerLayerNormFunction", "FusedLayerNormAffineFunction", "aiter::layernorm2d_fwd"),
     *("FusedLayerNormAffineMixedDtypesFunction", "FastLayerNormFN", "aiter::layer_norm"),
     signature="Tensor input, Tensor weight, Tensor bias",
-    example=Call("", "FusedLayerNormAffineFunction", (_X, _W, _W)),
-    flops=192,
-    bytes=120,
+    example=Example((_X, _W, _W), flops=192, bytes=120, op="FusedLayerNormAffineFunction", mod=""),
 )
 def layer_norm(a: Args) -> Work:
     """Layer norm with scale and shift, as in `normalization`; statistics are not counted."""
@@ -230,9 +197,7 @@ def layer_norm(a: Args) -> Work:
 @op(
     *("FusedRMSNormAffineFunction", "FusedRMSNormAffineMixedDtypesFunction", "RMSNormFunction"),
     signature="Tensor input, Tensor weight",
-    example=Call("", "FusedRMSNormAffineFunction", (_X, _W, (6,), 1e-6)),
-    flops=96,
-    bytes=108,
+    example=Example((_X, _W, (6,), 1e-6), flops=96, bytes=108, mod=""),
 )
 def apex_rms_norm(a: Args) -> Work:
     """Apex's RMS norm."""
@@ -247,17 +212,11 @@ def apex_rms_norm(a: Args) -> Work:
         "Tensor qkv, int heads, int key_heads, int value_heads, int width, float epsilon,"
         "Tensor q_weight, Tensor k_weight, Tensor cache, any neox, Tensor positions"
     ),
-    example=Call(
-        "_C",
-        "fused_qk_norm_rope",
-        (
-            *(Tensor((2, 16), "bfloat16"), 2, 1, 1, 4, 1e-6),
-            *(Tensor((4,), "bfloat16"),) * 2,
-            *(Tensor((64, 4), "bfloat16"), True, Tensor((2,), "int64")),
-        ),
+    example=Example(
+        (bf16(2, 16), 2, 1, 1, 4, 1e-6, *(bf16(4),) * 2, bf16(64, 4), True, i64(2)),
+        flops=168,
+        bytes=144,
     ),
-    flops=168,
-    bytes=144,
 )
 def qk_norm_rope(a: Args) -> Work:
     """RMS norm of each head of queries and keys, and their rotation, in place."""
@@ -274,17 +233,13 @@ def qk_norm_rope(a: Args) -> Work:
 @op(
     "vllm::rocm_aiter_rmsnorm_fused_dynamic_quant",
     signature="Tensor input, Tensor weight, float epsilon, dtype dtype",
-    example=Call("vllm", "rocm_aiter_rmsnorm_fused_dynamic_quant", (_X, _W, 1e-6, 24)),
-    flops=240,
-    bytes=100,
+    example=Example((_X, _W, 1e-6, 24), flops=240, bytes=100),
 )
 # the sum 24 more; the residual's 24 read and written of 2 bytes
 @op(
     "vllm::rocm_aiter_rmsnorm_fused_add_dynamic_quant",
     signature="Tensor input, Tensor residual, Tensor weight, float epsilon, dtype dtype",
-    example=Call("vllm", "rocm_aiter_rmsnorm_fused_add_dynamic_quant", (_X, _X, _W, 1e-6, 24)),
-    flops=264,
-    bytes=196,
+    example=Example((_X, _X, _W, 1e-6, 24), flops=264, bytes=196),
 )
 def rms_norm_quant_new(a: Args) -> Work:
     """RMS norm, perhaps of a sum, each row rounded to the type that is asked for."""
@@ -299,13 +254,7 @@ def rms_norm_quant_new(a: Args) -> Work:
 @op(
     "vllm::fused_mla_dual_rms_norm",
     signature="Tensor first, Tensor first_weight, Tensor second, Tensor second_weight",
-    example=Call(
-        "vllm",
-        "fused_mla_dual_rms_norm",
-        (_X, _W, Tensor((4, 3), "bfloat16"), Tensor((3,), "bfloat16"), 1e-6, 1e-6),
-    ),
-    flops=144,
-    bytes=162,
+    example=Example((_X, _W, bf16(4, 3), bf16(3), 1e-6, 1e-6), flops=144, bytes=162),
 )
 def two_norms(a: Args) -> Work:
     """RMS norm of two tensors, each with its own scale."""

@@ -7,7 +7,7 @@ result written once; of tables of sines and cosines the rows of as many tokens.
 
 from __future__ import annotations
 
-from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import Example, b8, bf16, f8, f32, i64, u8
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import RULES
@@ -15,7 +15,7 @@ from pyprof.ops.work import Args, Work, fresh, like, size
 
 FAMILY = "pointwise"
 
-_OUT, _BOTH = Tensor((4, 6), "bfloat16"), Tensor((4, 12), "bfloat16")
+_OUT, _BOTH = bf16(4, 6), bf16(4, 12)
 _ROUND = 5
 _TURN = 3
 
@@ -33,9 +33,7 @@ def _gate(name: str) -> int:
     *("_C::silu_and_mul", "sgl_kernel::silu_and_mul", "aiter::silu_and_mul", "_C::mul_and_silu"),
     *("flashinfer::silu_and_mul", "_C::swigluoai_and_mul", "_C::silu_and_mul_with_clamp"),
     signature="Tensor out, Tensor input",
-    example=Call("_C", "silu_and_mul", (_OUT, _BOTH)),
-    flops=528,
-    bytes=144,
+    example=Example((_OUT, _BOTH), flops=528, bytes=144),
 )
 @op(
     *("_C::gelu_and_mul", "_C::gelu_tanh_and_mul", "sgl_kernel::gelu_and_mul"),
@@ -43,57 +41,32 @@ def _gate(name: str) -> int:
     *("flashinfer::gelu_and_mul", "flashinfer::gelu_tanh_and_mul"),
     signature="Tensor out, Tensor input",
     # gelu 24
-    example=Call("_C", "gelu_and_mul", (_OUT, _BOTH)),
-    flops=600,
-    bytes=144,
+    example=Example((_OUT, _BOTH), flops=600, bytes=144),
 )
 @op(
     "_C::fatrelu_and_mul",
     signature="Tensor out, Tensor input",
     # a comparison and a product
-    example=Call("_C", "fatrelu_and_mul", (_OUT, _BOTH, 0.1)),
-    flops=48,
-    bytes=144,
+    example=Example((_OUT, _BOTH, 0.1), flops=48, bytes=144),
 )
 @op(
     *("_C::silu_and_mul_quant", "aiter::scaled_silu_and_mul"),
     signature="Tensor out, Tensor input, Tensor scale",
     # rounding 5 more; 24 written of 1 byte, a scale of 4
-    example=Call(
-        "_C",
-        "silu_and_mul_quant",
-        (Tensor((4, 6), "float8_e4m3fn"), _BOTH, Tensor((1,), "float32")),
-    ),
-    flops=648,
-    bytes=124,
+    example=Example((f8(4, 6), _BOTH, f32(1)), flops=648, bytes=124),
 )
 @op(
     "_C::silu_and_mul_per_block_quant",
     signature="Tensor out, Tensor input, Tensor scales",
     # 4 scales of 4 written
-    example=Call(
-        "_C",
-        "silu_and_mul_per_block_quant",
-        (Tensor((4, 6), "float8_e4m3fn"), _BOTH, Tensor((4, 1), "float32"), 6),
-    ),
-    flops=648,
-    bytes=136,
+    example=Example((f8(4, 6), _BOTH, f32(4, 1), 6), flops=648, bytes=136),
 )
 # rounded to 4 bits: 32 * (22 + 5); 64 read of 2 bytes and a scale of 4, 16 and 2 scales of 1 byte
 # written
 @op(
     "_C::silu_and_mul_nvfp4_quant",
     signature="Tensor out, Tensor scales, Tensor input, Tensor scale",
-    example=Call(
-        "_C",
-        "silu_and_mul_nvfp4_quant",
-        (
-            *(Tensor((1, 16), "uint8"), Tensor((1, 2), "float8_e4m3fn")),
-            *(Tensor((1, 64), "bfloat16"), Tensor((1,), "float32")),
-        ),
-    ),
-    flops=864,
-    bytes=150,
+    example=Example((u8(1, 16), f8(1, 2), bf16(1, 64), f32(1)), flops=864, bytes=150),
 )
 def gated(a: Args) -> Work:
     """One half's activation times the other half."""
@@ -108,9 +81,7 @@ def gated(a: Args) -> Work:
     *("_C::gelu_new", "_C::gelu_fast", "_C::gelu_quick", "sgl_kernel::gelu_quick"),
     "_C::gelu_tanh",
     signature="Tensor out, Tensor input",
-    example=Call("_C", "gelu_new", (_OUT, _OUT)),
-    flops=576,
-    bytes=96,
+    example=Example((_OUT, _OUT), flops=576, bytes=96),
 )
 def gelu(a: Args) -> Work:
     """An approximation of GELU, counted as GELU."""
@@ -122,9 +93,7 @@ def gelu(a: Args) -> Work:
 @op(
     *("LigerSiLUMulFunction", "LigerGELUMulFunction"),
     signature="Tensor first, Tensor second",
-    example=Call("", "LigerSiLUMulFunction", (_OUT, _OUT)),
-    flops=528,
-    bytes=144,
+    example=Example((_OUT, _OUT), flops=528, bytes=144, mod=""),
 )
 def gated_apart(a: Args) -> Work:
     """One tensor's activation times another."""
@@ -132,8 +101,8 @@ def gated_apart(a: Args) -> Work:
     return Work(_gate(a.op.lower()) * x.numel, (x, y), (like(x),))
 
 
-_Q, _K = Tensor((2, 16), "bfloat16"), Tensor((2, 8), "bfloat16")
-_POSITIONS, _TABLE = Tensor((2,), "int64"), Tensor((64, 4), "bfloat16")
+_Q, _K = bf16(2, 16), bf16(2, 8)
+_POSITIONS, _TABLE = i64(2), bf16(64, 4)
 _ROPE = "Tensor positions, Tensor query, Tensor? key, int width, Tensor cache"
 
 
@@ -144,31 +113,20 @@ _ROPE = "Tensor positions, Tensor query, Tensor? key, int width, Tensor cache"
     *("vllm::flashinfer_rotary_embedding", "vllm::rocm_aiter_rotary_embedding"),
     *("sglang::rotary_embedding_with_key", "vllm::rocm_aiter_triton_rotary_embedding"),
     signature=_ROPE,
-    example=Call("_C", "rotary_embedding", (_POSITIONS, _Q, _K, 4, _TABLE, True)),
-    flops=144,
-    bytes=224,
+    example=Example((_POSITIONS, _Q, _K, 4, _TABLE, True), flops=144, bytes=224),
 )
 # queries alone, 32 elements
 @op(
     "sglang::rotary_embedding_without_key",
     signature="Tensor positions, Tensor query, int width, Tensor cache",
-    example=Call("sglang", "rotary_embedding_without_key", (_POSITIONS, _Q, 4, _TABLE, True)),
-    flops=96,
-    bytes=160,
+    example=Example((_POSITIONS, _Q, 4, _TABLE, True), flops=96, bytes=160),
 )
 @op(
     "sglang::apply_rope_inplace",
     signature="Tensor query, Tensor key, Tensor cache, Tensor positions",
-    example=Call(
-        "sglang",
-        "apply_rope_inplace",
-        (
-            *(Tensor((2, 4, 4), "bfloat16"), Tensor((2, 2, 4), "bfloat16"), _TABLE, _POSITIONS),
-            *(True, 4),
-        ),
+    example=Example(
+        (bf16(2, 4, 4), bf16(2, 2, 4), _TABLE, _POSITIONS, True, 4), flops=144, bytes=224
     ),
-    flops=144,
-    bytes=224,
 )
 # another tensor takes the result: as many bytes
 @op(
@@ -176,31 +134,19 @@ _ROPE = "Tensor positions, Tensor query, Tensor? key, int width, Tensor cache"
     signature=(
         "Tensor query, Tensor? key, Tensor q_out, Tensor? k_out, Tensor cache, Tensor positions"
     ),
-    example=Call(
-        "sgl_kernel",
-        "apply_rope_pos_ids_cos_sin_cache",
-        (
-            *(Tensor((2, 4, 4), "bfloat16"), Tensor((2, 2, 4), "bfloat16")),
-            *(Tensor((2, 4, 4), "bfloat16"), Tensor((2, 2, 4), "bfloat16"), _TABLE, _POSITIONS),
-        ),
+    example=Example(
+        (bf16(2, 4, 4), bf16(2, 2, 4), bf16(2, 4, 4), bf16(2, 2, 4), _TABLE, _POSITIONS),
+        flops=144,
+        bytes=224,
     ),
-    flops=144,
-    bytes=224,
 )
 @op(
     "LigerRopeFunction",
     signature="Tensor query, Tensor key, Tensor cosine, Tensor sine",
     # sines and cosines of 2 tokens by 4, of 2 bytes
-    example=Call(
-        "",
-        "LigerRopeFunction",
-        (
-            *(Tensor((1, 4, 2, 4), "bfloat16"), Tensor((1, 2, 2, 4), "bfloat16")),
-            *(Tensor((1, 2, 4), "bfloat16"),) * 2,
-        ),
+    example=Example(
+        (bf16(1, 4, 2, 4), bf16(1, 2, 2, 4), *(bf16(1, 2, 4),) * 2), flops=144, bytes=224, mod=""
     ),
-    flops=144,
-    bytes=224,
 )
 def rotary(a: Args) -> Work:
     """Queries and keys turned by their positions, in place; of each head what the table is for."""
@@ -227,17 +173,14 @@ def rotary(a: Args) -> Work:
         "Tensor q_out, Tensor k_out, Tensor query, Tensor key, Tensor cosine, Tensor sine,"
         "Tensor positions, int style, bool halves"
     ),
-    example=Call(
-        "aiter",
-        "rope_cached_positions_2c_fwd_impl",
+    example=Example(
         (
-            *(Tensor((2, 1, 4, 4), "bfloat16"), Tensor((2, 1, 2, 4), "bfloat16")) * 2,
-            *(Tensor((64, 1, 1, 2), "bfloat16"),) * 2,
-            *(Tensor((2, 1), "int64"), 0, True, False),
+            *(*(bf16(2, 1, 4, 4), bf16(2, 1, 2, 4)) * 2, *(bf16(64, 1, 1, 2),) * 2, i64(2, 1)),
+            *(0, True, False),
         ),
+        flops=144,
+        bytes=224,
     ),
-    flops=144,
-    bytes=224,
 )
 def rotary_two(a: Args) -> Work:
     """Queries and keys [tokens, batch, heads, head]; what no table is for is copied."""
@@ -257,16 +200,7 @@ def rotary_two(a: Args) -> Work:
 @op(
     "_C::apply_repetition_penalties_",
     signature="Tensor logits, Tensor first_mask, Tensor second_mask, Tensor penalties",
-    example=Call(
-        "_C",
-        "apply_repetition_penalties_",
-        (
-            *(Tensor((4, 6), "float32"), Tensor((4, 6), "bool"), Tensor((4, 6), "bool")),
-            Tensor((4,), "float32"),
-        ),
-    ),
-    flops=48,
-    bytes=256,
+    example=Example((f32(4, 6), b8(4, 6), b8(4, 6), f32(4)), flops=48, bytes=256),
 )
 def penalties(a: Args) -> Work:
     """Logits of tokens that a request has already, made smaller, in place."""
@@ -279,9 +213,7 @@ def penalties(a: Args) -> Work:
 @op(
     "vllm::rocm_aiter_act_mul_and_fp8_group_quant",
     signature="Tensor input, int group",
-    example=Call("vllm", "rocm_aiter_act_mul_and_fp8_group_quant", (_BOTH, 3)),
-    flops=672,
-    bytes=152,
+    example=Example((_BOTH, 3), flops=672, bytes=152),
 )
 def gated_by_groups(a: Args) -> Work:
     """One half's activation times the other half, each group rounded to FP8 by its own scale."""
@@ -303,17 +235,11 @@ def gated_by_groups(a: Args) -> Work:
         "Tensor query, Tensor key, Tensor q_weight, Tensor k_weight, Tensor cache,"
         "Tensor positions, bool neox, float epsilon, int width, int turns"
     ),
-    example=Call(
-        "sglang",
-        "fused_inplace_qknorm_rope",
-        (
-            *(Tensor((2, 4, 4), "bfloat16"), Tensor((2, 2, 4), "bfloat16")),
-            *(Tensor((4,), "bfloat16"), Tensor((4,), "bfloat16"), _TABLE, _POSITIONS),
-            *(True, 1e-6, 4, 4),
-        ),
+    example=Example(
+        (bf16(2, 4, 4), bf16(2, 2, 4), bf16(4), bf16(4), _TABLE, _POSITIONS, True, 1e-6, 4, 4),
+        flops=336,
+        bytes=240,
     ),
-    flops=336,
-    bytes=240,
 )
 def norm_and_turn(a: Args) -> Work:
     """RMS norm of each head of queries and keys, and the rotation of its first part, in place."""

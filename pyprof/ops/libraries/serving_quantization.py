@@ -7,17 +7,20 @@ results and scales written once, packed ones at the size of their tensors.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import Example, bf16, f8, f16, f32, i32, u8
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like, size
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor
+
 FAMILY = "quantization"
 
-_X, _X8 = Tensor((4, 6), "bfloat16"), Tensor((4, 6), "float8_e4m3fn")
-_ONE, _ROWS = Tensor((1,), "float32"), Tensor((4, 1), "float32")
+_X, _X8 = bf16(4, 6), f8(4, 6)
+_ONE, _ROWS = f32(1), f32(4, 1)
 _ROUND, _LARGEST, _BACK = 5, 1, 2
 
 
@@ -29,9 +32,7 @@ _ROUND, _LARGEST, _BACK = 5, 1, 2
         "aiter::static_per_tensor_quant",
     ),
     signature="Tensor out, Tensor input, Tensor scale, Tensor? zeros",
-    example=Call("_C", "static_scaled_fp8_quant", (_X8, _X, _ONE)),
-    flops=120,
-    bytes=76,
+    example=Example((_X8, _X, _ONE), flops=120, bytes=76),
 )
 def static_quant(a: Args) -> Work:
     """Rounded by a scale that is given."""
@@ -46,9 +47,9 @@ def static_quant(a: Args) -> Work:
     *("_C::dynamic_scaled_int8_quant", "aiter::dynamic_per_token_scaled_quant"),
     *("aiter::dynamic_per_tensor_quant", "aiter::dynamic_per_group_scaled_quant_fp4"),
     signature="Tensor out, Tensor input, Tensor scale",
-    example=Call("_C", "dynamic_per_token_scaled_fp8_quant", (_X8, _X, _ROWS, None)),
-    flops=144,
-    bytes=88,
+    example=Example(
+        (_X8, _X, _ROWS, None), flops=144, bytes=88, op="dynamic_per_token_scaled_fp8_quant"
+    ),
 )
 @op(
     *("sgl_kernel::sgl_per_token_quant_fp8", "sgl_kernel::sgl_per_token_group_quant_fp8"),
@@ -57,9 +58,7 @@ def static_quant(a: Args) -> Work:
     *("_C::per_token_group_quant_int8", "_C::per_token_group_fp8_quant_packed"),
     *("sglang::per_tensor_quant_fp8", "sglang::per_token_group_quant_8bit"),
     signature="Tensor input, Tensor out, Tensor scale",
-    example=Call("sgl_kernel", "sgl_per_token_quant_fp8", (_X, _X8, _ROWS)),
-    flops=144,
-    bytes=88,
+    example=Example((_X, _X8, _ROWS), flops=144, bytes=88),
 )
 # 64 * 6; 64 of 2 bytes and a factor of 4 read, 32 bytes of two numbers each and 4 scales written
 @op(
@@ -69,16 +68,7 @@ def static_quant(a: Args) -> Work:
         # given its results by name, or making them
         "Tensor input, Tensor factor, bool swizzled, Tensor? out, Tensor? scale",
     ),
-    example=Call(
-        "_C",
-        "scaled_fp4_quant",
-        (
-            *(Tensor((1, 32), "uint8"), Tensor((1, 64), "bfloat16")),
-            *(Tensor((1, 4), "float8_e4m3fn"), _ONE),
-        ),
-    ),
-    flops=384,
-    bytes=168,
+    example=Example((u8(1, 32), bf16(1, 64), f8(1, 4), _ONE), flops=384, bytes=168),
 )
 def dynamic_quant(a: Args) -> Work:
     """Rounded by scales that are found first."""
@@ -111,37 +101,17 @@ def _blocks(x: Tensor, kind: _Blocks) -> tuple[Tensor, Tensor]:
 @op(
     "vllm::flashinfer_nvfp4_quantize",
     signature="Tensor input, Tensor factor",
-    example=Call("vllm", "flashinfer_nvfp4_quantize", (Tensor((1, 64), "bfloat16"), _ONE)),
-    flops=384,
-    bytes=168,
+    example=Example((bf16(1, 64), _ONE), flops=384, bytes=168),
 )
 @op(
     "sglang::scaled_fp4_quant",
     signature="Tensor input, Tensor out, Tensor scale, Tensor factor",
-    example=Call(
-        "sglang",
-        "scaled_fp4_quant",
-        (
-            *(Tensor((1, 64), "bfloat16"), Tensor((1, 32), "uint8")),
-            *(Tensor((1, 4), "float8_e4m3fn"), _ONE),
-        ),
-    ),
-    flops=384,
-    bytes=168,
+    example=Example((bf16(1, 64), u8(1, 32), f8(1, 4), _ONE), flops=384, bytes=168),
 )
 @op(
     *("_C::scaled_fp4_experts_quant", "sgl_kernel::scaled_fp4_experts_quant"),
     signature="Tensor out, Tensor scale, Tensor input, Tensor factor",
-    example=Call(
-        "_C",
-        "scaled_fp4_experts_quant",
-        (
-            *(Tensor((1, 32), "uint8"), Tensor((128, 4), "int32")),
-            *(Tensor((1, 64), "bfloat16"), _ONE, _ONE, _ONE),
-        ),
-    ),
-    flops=384,
-    bytes=168,
+    example=Example((u8(1, 32), i32(128, 4), bf16(1, 64), _ONE, _ONE, _ONE), flops=384, bytes=168),
 )
 def nvfp4(a: Args) -> Work:
     """Rounded to 4 bits, sixteen numbers to a scale; of experts' tokens each is of a row."""
@@ -154,16 +124,12 @@ def nvfp4(a: Args) -> Work:
     *("vllm::mxfp8_quantize", "sglang::flashinfer_mxfp8_quantize"),
     "vllm::flashinfer_mxfp8_quantize_8x4",
     signature="Tensor input",
-    example=Call("vllm", "mxfp8_quantize", (Tensor((1, 64), "bfloat16"), False, 32)),
-    flops=384,
-    bytes=194,
+    example=Example((bf16(1, 64), False, 32), flops=384, bytes=194),
 )
 @op(
     "_C::mxfp8_experts_quant",
     signature="Tensor input, Tensor sizes",
-    example=Call("_C", "mxfp8_experts_quant", (Tensor((1, 64), "bfloat16"), _ONE)),
-    flops=384,
-    bytes=194,
+    example=Example((bf16(1, 64), _ONE), flops=384, bytes=194),
 )
 def mxfp8(a: Args) -> Work:
     """Rounded to FP8, thirty-two numbers to a scale."""
@@ -175,20 +141,12 @@ def mxfp8(a: Args) -> Work:
 @op(
     "_C::mxfp4_experts_quant",
     signature="Tensor out, Tensor scale, Tensor input",
-    example=Call(
-        "_C",
-        "mxfp4_experts_quant",
-        (Tensor((1, 32), "uint8"), _ONE, Tensor((1, 64), "bfloat16")),
-    ),
-    flops=384,
-    bytes=162,
+    example=Example((u8(1, 32), _ONE, bf16(1, 64)), flops=384, bytes=162),
 )
 @op(
     "vllm::flashinfer_mxfp4_quantize",
     signature="Tensor input",
-    example=Call("vllm", "flashinfer_mxfp4_quantize", (Tensor((1, 64), "bfloat16"), "cuda")),
-    flops=384,
-    bytes=162,
+    example=Example((bf16(1, 64), "cuda"), flops=384, bytes=162),
 )
 def mxfp4(a: Args) -> Work:
     """Rounded to 4 bits, thirty-two numbers to a scale."""
@@ -200,16 +158,7 @@ def mxfp4(a: Args) -> Work:
 @op(
     "_C::silu_and_mul_scaled_fp4_experts_quant",
     signature="Tensor out, Tensor scale, Tensor input, Tensor factor",
-    example=Call(
-        "_C",
-        "silu_and_mul_scaled_fp4_experts_quant",
-        (
-            *(Tensor((1, 16), "uint8"), Tensor((128, 4), "int32")),
-            *(Tensor((1, 64), "bfloat16"), _ONE, _ONE, _ONE),
-        ),
-    ),
-    flops=896,
-    bytes=150,
+    example=Example((u8(1, 16), i32(128, 4), bf16(1, 64), _ONE, _ONE, _ONE), flops=896, bytes=150),
 )
 def gated_nvfp4(a: Args) -> Work:
     """A gated activation and its rounding to 4 bits."""
@@ -223,13 +172,7 @@ def gated_nvfp4(a: Args) -> Work:
 @op(
     "_C::silu_and_mul_mxfp4_experts_quant",
     signature="Tensor out, Tensor scale, Tensor input",
-    example=Call(
-        "_C",
-        "silu_and_mul_mxfp4_experts_quant",
-        (Tensor((1, 16), "uint8"), _ONE, Tensor((1, 64), "bfloat16"), _ONE, _ONE, 8),
-    ),
-    flops=896,
-    bytes=145,
+    example=Example((u8(1, 16), _ONE, bf16(1, 64), _ONE, _ONE, 8), flops=896, bytes=145),
 )
 def gated_mxfp4(a: Args) -> Work:
     """A gated activation and its rounding to 4 bits, thirty-two numbers to a scale."""
@@ -246,13 +189,7 @@ _GATE = 22
 @op(
     *("vllm::dequant_mxfp4", "sglang::dequant_mxfp4"),
     signature="Tensor input, Tensor scale, dtype dtype",
-    example=Call(
-        "vllm",
-        "dequant_mxfp4",
-        (Tensor((1, 32), "uint8"), Tensor((1, 2), "uint8"), 15),
-    ),
-    flops=128,
-    bytes=162,
+    example=Example((u8(1, 32), u8(1, 2), 15), flops=128, bytes=162),
 )
 def dequant_mxfp4(a: Args) -> Work:
     """Two numbers in a byte, times their block's scale."""
@@ -265,9 +202,7 @@ def dequant_mxfp4(a: Args) -> Work:
 @op(
     "_C_cache_ops::convert_fp8",
     signature="Tensor out, Tensor input",
-    example=Call("_C_cache_ops", "convert_fp8", (_X8, _X, 1.0, "fp8")),
-    flops=120,
-    bytes=72,
+    example=Example((_X8, _X, 1.0, "fp8"), flops=120, bytes=72),
 )
 def converted(a: Args) -> Work:
     """A cache in another type, by one scale that is a number."""
@@ -279,9 +214,7 @@ def converted(a: Args) -> Work:
 @op(
     "vllm::rocm_aiter_per_token_quant",
     signature="Tensor input, dtype dtype, Tensor? scale",
-    example=Call("vllm", "rocm_aiter_per_token_quant", (_X, 24, None)),
-    flops=144,
-    bytes=88,
+    example=Example((_X, 24, None), flops=144, bytes=88),
 )
 def rowwise(a: Args) -> Work:
     """Each row rounded by a scale of its own, to the type that is asked for."""
@@ -294,9 +227,7 @@ def rowwise(a: Args) -> Work:
 @op(
     "bitsandbytes::int8_vectorwise_quant",
     signature="Tensor input",
-    example=Call("bitsandbytes", "int8_vectorwise_quant", (_X, 0.0)),
-    flops=144,
-    bytes=88,
+    example=Example((_X, 0.0), flops=144, bytes=88),
 )
 def rowwise_int8(a: Args) -> Work:
     """Each row rounded to int8; outliers that a threshold leaves out are not counted."""
@@ -309,9 +240,7 @@ def rowwise_int8(a: Args) -> Work:
 @op(
     *("vllm::triton_per_token_group_quant_fp8", "vllm::rocm_aiter_group_fp8_quant"),
     signature="Tensor input, int group",
-    example=Call("vllm", "triton_per_token_group_quant_fp8", (_X, 3)),
-    flops=144,
-    bytes=104,
+    example=Example((_X, 3), flops=144, bytes=104),
 )
 def groupwise_fp8(a: Args) -> Work:
     """Each group of a row rounded to FP8 by a scale of its own."""
@@ -327,21 +256,13 @@ def groupwise_fp8(a: Args) -> Work:
 @op(
     "bitsandbytes::quantize_4bit",
     signature="Tensor input, int block",
-    example=Call("bitsandbytes", "quantize_4bit", (Tensor((64,), "bfloat16"), 64, "nf4", 0)),
-    flops=384,
-    bytes=164,
+    example=Example((bf16(64), 64, "nf4", 0), flops=384, bytes=164),
 )
 # and a table of 256 numbers of 4, read; a byte each
 @op(
     "bitsandbytes::quantize_blockwise",
     signature="Tensor input, Tensor code, int block",
-    example=Call(
-        "bitsandbytes",
-        "quantize_blockwise",
-        (Tensor((64,), "bfloat16"), Tensor((256,), "float32"), 64),
-    ),
-    flops=384,
-    bytes=1220,
+    example=Example((bf16(64), f32(256), 64), flops=384, bytes=1220),
 )
 def blockwise_quant(a: Args) -> Work:
     """Each block over its largest number, to the nearest number of a table."""
@@ -355,13 +276,7 @@ def blockwise_quant(a: Args) -> Work:
 @op(
     "bitsandbytes::dequantize_4bit",
     signature="Tensor input, Tensor scale, int block, any kind, int[] shape, dtype dtype",
-    example=Call(
-        "bitsandbytes",
-        "dequantize_4bit",
-        (Tensor((32, 1), "uint8"), _ONE, 64, "nf4", (8, 8), 15),
-    ),
-    flops=128,
-    bytes=164,
+    example=Example((u8(32, 1), _ONE, 64, "nf4", (8, 8), 15), flops=128, bytes=164),
 )
 def dequant_4bit(a: Args) -> Work:
     """Numbers of 4 bits times their block's scale, in the sizes that the call states."""
@@ -374,13 +289,7 @@ def dequant_4bit(a: Args) -> Work:
 @op(
     "bitsandbytes::dequantize_blockwise",
     signature="Tensor input, Tensor scale, Tensor code, int block, dtype dtype",
-    example=Call(
-        "bitsandbytes",
-        "dequantize_blockwise",
-        (Tensor((64,), "uint8"), _ONE, Tensor((256,), "float32"), 64, 15),
-    ),
-    flops=128,
-    bytes=1220,
+    example=Example((u8(64), _ONE, f32(256), 64, 15), flops=128, bytes=1220),
 )
 def dequant_blockwise(a: Args) -> Work:
     """Numbers of a table times their block's scale."""
@@ -393,13 +302,7 @@ def dequant_blockwise(a: Args) -> Work:
 @op(
     *("_C::awq_dequantize", "sgl_kernel::awq_dequantize"),
     signature="Tensor input, Tensor scale, Tensor zeros",
-    example=Call(
-        "_C",
-        "awq_dequantize",
-        (Tensor((8, 1), "int32"), Tensor((1, 8), "float16"), Tensor((1, 1), "int32")),
-    ),
-    flops=128,
-    bytes=180,
+    example=Example((i32(8, 1), f16(1, 8), i32(1, 1)), flops=128, bytes=180),
 )
 def awq_dequant(a: Args) -> Work:
     """Eight numbers in an element, times their group's scale."""

@@ -6,18 +6,23 @@ Bytes: rows read and written once, and where they go.
 
 from __future__ import annotations
 
-from pyprof.marker import Call, Tensor
+from typing import TYPE_CHECKING
+
+from pyprof.ops.examples import Example, b8, bf16, f32, i32, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.indexing import picked
 from pyprof.ops.work import Args, Work, fresh, like, size
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor
+
 FAMILY = "moe"
 
-_X, _ROWS = Tensor((4, 6), "bfloat16"), Tensor((8, 6), "bfloat16")
-_GATES, _BIAS = Tensor((4, 8), "float32"), Tensor((8,), "float32")
-_CHOSEN, _IDS = Tensor((4, 2), "float32"), Tensor((4, 2), "int32")
-_PLACES, _STARTS = Tensor((8,), "int32"), Tensor((9,), "int64")
+_X, _ROWS = bf16(4, 6), bf16(8, 6)
+_GATES, _BIAS = f32(4, 8), f32(8)
+_CHOSEN, _IDS = f32(4, 2), i32(4, 2)
+_PLACES, _STARTS = i32(8), i64(9)
 _SOFTMAX = 24
 
 
@@ -31,17 +36,13 @@ _SOFTMAX = 24
             "Tensor bias"
         ),
     ),
-    example=Call("_moe_C", "grouped_topk", (_GATES, 2, 1, 2, True, 1.0, _BIAS, 1)),
-    flops=768,
-    bytes=224,
+    example=Example((_GATES, 2, 1, 2, True, 1.0, _BIAS, 1), flops=768, bytes=224),
 )
 @op(
     "vllm::rocm_aiter_fused_topk",
     signature="Tensor input, Tensor gates, int chosen",
     # no bias
-    example=Call("vllm", "rocm_aiter_fused_topk", (_X, _GATES, 2, True)),
-    flops=768,
-    bytes=192,
+    example=Example((_X, _GATES, 2, True), flops=768, bytes=192),
 )
 def grouped_top(a: Args) -> Work:
     """The chosen experts of each token and their weights; the results are new."""
@@ -58,40 +59,28 @@ def grouped_top(a: Args) -> Work:
         "Tensor gates, Tensor bias, int groups, int top_groups, int chosen, float factor,"
         "Tensor weights, Tensor experts"
     ),
-    example=Call(
-        "sglang", "fused_topk_deepseek", (_GATES, _BIAS, 2, 1, 2, 1.0, _CHOSEN, _IDS, True)
-    ),
-    flops=768,
-    bytes=224,
+    example=Example((_GATES, _BIAS, 2, 1, 2, 1.0, _CHOSEN, _IDS, True), flops=768, bytes=224),
 )
 @op(
     "vllm::rocm_aiter_biased_grouped_topk",
     signature="Tensor gates, Tensor bias, Tensor weights, Tensor experts",
-    example=Call("vllm", "rocm_aiter_biased_grouped_topk", (_GATES, _BIAS, _CHOSEN, _IDS)),
-    flops=768,
-    bytes=224,
+    example=Example((_GATES, _BIAS, _CHOSEN, _IDS), flops=768, bytes=224),
 )
 @op(
     "vllm::rocm_aiter_grouped_topk",
     signature="Tensor gates, Tensor weights, Tensor experts",
-    example=Call("vllm", "rocm_aiter_grouped_topk", (_GATES, _CHOSEN, _IDS)),
-    flops=768,
-    bytes=192,
+    example=Example((_GATES, _CHOSEN, _IDS), flops=768, bytes=192),
 )
 @op(
     "vllm::rocm_aiter_topk_sigmoid",
     signature="Tensor weights, Tensor experts, Tensor gates",
-    example=Call("vllm", "rocm_aiter_topk_sigmoid", (_CHOSEN, _IDS, _GATES)),
-    flops=768,
-    bytes=192,
+    example=Example((_CHOSEN, _IDS, _GATES), flops=768, bytes=192),
 )
 @op(
     "_moe_C::topk_softplus_sqrt",
     signature="Tensor weights, Tensor experts, Tensor places, Tensor gates",
     # 8 places of 4
-    example=Call("_moe_C", "topk_softplus_sqrt", (_CHOSEN, _IDS, _IDS, _GATES)),
-    flops=768,
-    bytes=224,
+    example=Example((_CHOSEN, _IDS, _IDS, _GATES), flops=768, bytes=224),
 )
 def top(a: Args) -> Work:
     """Each token's weights of experts, and the largest of them."""
@@ -114,13 +103,9 @@ def top(a: Args) -> Work:
             "int chosen, Tensor! out, Tensor starts, Tensor back, Tensor places"
         ),
     ),
-    example=Call(
-        "_moe_C",
-        "moe_permute",
-        (_X, _IDS, _IDS, None, 8, 8, 2, _ROWS, _STARTS, _PLACES, _PLACES),
+    example=Example(
+        (_X, _IDS, _IDS, None, 8, 8, 2, _ROWS, _STARTS, _PLACES, _PLACES), flops=0, bytes=312
     ),
-    flops=0,
-    bytes=312,
 )
 def permute(a: Args) -> Work:
     """Tokens' rows, once for each choice, sorted by expert; padding between experts not counted."""
@@ -136,9 +121,7 @@ def permute(a: Args) -> Work:
     signature=(
         "Tensor input, Tensor weights, Tensor places, Tensor? starts, int chosen, Tensor out"
     ),
-    example=Call("_moe_C", "moe_unpermute", (_ROWS, _CHOSEN, _PLACES, _STARTS, 2, _X)),
-    flops=96,
-    bytes=208,
+    example=Example((_ROWS, _CHOSEN, _PLACES, _STARTS, 2, _X), flops=96, bytes=208),
 )
 def unpermute(a: Args) -> Work:
     """What a token's experts gave, weighed and added up."""
@@ -152,9 +135,7 @@ def unpermute(a: Args) -> Work:
 @op(
     "_moe_C::shuffle_rows",
     signature="Tensor input, Tensor places, Tensor out",
-    example=Call("_moe_C", "shuffle_rows", (_X, _PLACES, _ROWS)),
-    flops=0,
-    bytes=176,
+    example=Example((_X, _PLACES, _ROWS), flops=0, bytes=176),
 )
 def shuffle(a: Args) -> Work:
     """Rows by place; a row that is read several times counts once."""
@@ -166,24 +147,16 @@ def shuffle(a: Args) -> Work:
 @op(
     *("_C::get_cutlass_moe_mm_data", "sgl_kernel::get_cutlass_w4a8_moe_mm_data"),
     signature="Tensor experts, Tensor starts, Tensor first, Tensor second, Tensor places",
-    example=Call(
-        "_C", "get_cutlass_moe_mm_data", (_IDS, _STARTS, _IDS, _IDS, _PLACES, _PLACES, 8, 5, 6)
-    ),
-    flops=0,
-    bytes=96,
+    example=Example((_IDS, _STARTS, _IDS, _IDS, _PLACES, _PLACES, 8, 5, 6), flops=0, bytes=96),
 )
 @op(
     "sgl_kernel::prepare_moe_input",
     signature=(
         "Tensor experts, Tensor starts, Tensor? blocks, Tensor first, Tensor second, Tensor places"
     ),
-    example=Call(
-        "sgl_kernel",
-        "prepare_moe_input",
-        (_IDS, _STARTS, None, _IDS, _IDS, _PLACES, _PLACES, 8, 5, 6),
+    example=Example(
+        (_IDS, _STARTS, None, _IDS, _IDS, _PLACES, _PLACES, 8, 5, 6), flops=0, bytes=96
     ),
-    flops=0,
-    bytes=96,
 )
 def plan(a: Args) -> Work:
     """Where each choice goes and comes from; the few numbers of each expert are not counted."""
@@ -192,24 +165,20 @@ def plan(a: Args) -> Work:
     return Work(0, (experts,), (index, index))
 
 
-_MAP, _ROW_IDS = Tensor((4, 8), "bool"), Tensor((4, 17), "int32")
+_MAP, _ROW_IDS = b8(4, 8), i32(4, 17)
 
 
 # 4 rows of 6 read, 8 written of 2 bytes, a map of 4 * 8 of 1, and 4 * 17 places of 4 written
 @op(
     "te_moe::permute_mask_map_fwd",
     signature="Tensor input, Tensor map, int rows, Tensor? weights",
-    example=Call("te_moe", "permute_mask_map_fwd", (_X, _MAP, 8, None, None)),
-    flops=0,
-    bytes=448,
+    example=Example((_X, _MAP, 8, None, None), flops=0, bytes=448),
 )
 @op(
     "te_moe::permute_index_map",
     signature="Tensor input, Tensor map, int rows",
     # 8 numbers of experts of 4 read, 8 places of 4 written
-    example=Call("te_moe", "permute_index_map", (_X, _IDS, 8, 4)),
-    flops=0,
-    bytes=208,
+    example=Example((_X, _IDS, 8, 4), flops=0, bytes=208),
 )
 def te_permute(a: Args) -> Work:
     """TransformerEngine's: rows of tokens, once for each choice, sorted by expert."""
@@ -227,9 +196,7 @@ def te_permute(a: Args) -> Work:
 @op(
     "te_moe::unpermute_mask_map_fwd",
     signature="Tensor input, Tensor places, Tensor? weights, int tokens, int count, int hidden",
-    example=Call("te_moe", "unpermute_mask_map_fwd", (_ROWS, _ROW_IDS, None, 4, 8, 6, None)),
-    flops=48,
-    bytes=416,
+    example=Example((_ROWS, _ROW_IDS, None, 4, 8, 6, None), flops=48, bytes=416),
 )
 @op(
     "te_moe::permute_mask_map_bwd",
@@ -237,9 +204,7 @@ def te_permute(a: Args) -> Work:
         "Tensor input, Tensor? weights, Tensor places, Tensor? padding, int tokens, int count,"
         "int hidden"
     ),
-    example=Call("te_moe", "permute_mask_map_bwd", (_ROWS, None, _ROW_IDS, None, 4, 8, 6)),
-    flops=48,
-    bytes=416,
+    example=Example((_ROWS, None, _ROW_IDS, None, 4, 8, 6), flops=48, bytes=416),
 )
 def te_unpermute(a: Args) -> Work:
     """TransformerEngine's: what a token's experts gave, weighed where weights are given, added."""
@@ -255,9 +220,7 @@ def te_unpermute(a: Args) -> Work:
     signature=(
         "Tensor input, Tensor places, Tensor? padding, int tokens, int count, int rows, int hidden"
     ),
-    example=Call("te_moe", "unpermute_mask_map_bwd_no_probs", (_X, _ROW_IDS, None, 4, 8, 8, 6)),
-    flops=0,
-    bytes=416,
+    example=Example((_X, _ROW_IDS, None, 4, 8, 8, 6), flops=0, bytes=416),
 )
 def te_unpermute_backward(a: Args) -> Work:
     """The gradient of each token's row, once for each choice."""
@@ -274,9 +237,7 @@ def te_unpermute_backward(a: Args) -> Work:
 @op(
     *("_moe_permute_mask_map", "_moe_permute_index_map", "_moe_permute"),
     signature="Tensor input, Tensor map, int rows",
-    example=Call("", "_moe_permute_mask_map", (_X, _MAP, 8, None)),
-    flops=0,
-    bytes=176,
+    example=Example((_X, _MAP, 8, None), flops=0, bytes=176, mod=""),
 )
 def te_permute_function(a: Args) -> Work:
     """Rows of tokens, once for each choice, sorted by expert."""
@@ -301,17 +262,13 @@ def te_permute_function_backward(a: Args) -> Work:
 @op(
     "_moe_unpermute_mask_map",
     signature="Tensor input, Tensor places, Tensor? weights",
-    example=Call("", "_moe_unpermute_mask_map", (_ROWS, Tensor((8, 4), "int64"), None)),
-    flops=48,
-    bytes=400,
+    example=Example((_ROWS, i64(8, 4), None), flops=48, bytes=400, mod=""),
 )
 # each weighed: 2 * 48; 8 places and 8 weights of 4
 @op(
     *("_moe_unpermute_index_map", "_moe_unpermute"),
     signature="Tensor input, Tensor places, Tensor? weights",
-    example=Call("", "_moe_unpermute", (_ROWS, _PLACES, _CHOSEN)),
-    flops=96,
-    bytes=208,
+    example=Example((_ROWS, _PLACES, _CHOSEN), flops=96, bytes=208, op="_moe_unpermute", mod=""),
 )
 def te_unpermute_function(a: Args) -> Work:
     """What a token's experts gave, weighed where weights are given, added up."""

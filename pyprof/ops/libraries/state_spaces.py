@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import Example, bf16, f32
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import RULES, TRANSCENDENTAL
@@ -19,10 +19,10 @@ from pyprof.ops.work import Args, Work, like, size
 
 FAMILY = "ssm"
 
-_U = Tensor((2, 3, 8), "bfloat16")
-_A, _B = Tensor((3, 4), "float32"), Tensor((2, 1, 4, 8), "bfloat16")
-_SKIP = Tensor((3,), "float32")
-_WEIGHT, _BIAS = Tensor((3, 4), "bfloat16"), Tensor((3,), "bfloat16")
+_U = bf16(2, 3, 8)
+_A, _B = f32(3, 4), bf16(2, 1, 4, 8)
+_SKIP = f32(3)
+_WEIGHT, _BIAS = bf16(3, 4), bf16(3)
 _STATE = TRANSCENDENTAL + 6
 _SILU = RULES["silu"].flops
 
@@ -34,9 +34,7 @@ _SILU = RULES["silu"].flops
     signature=(
         "Tensor input, Tensor delta, Tensor a, Tensor b, Tensor c, Tensor? skip, Tensor? gate"
     ),
-    example=Call("_C", "selective_scan_fwd", (_U, _U, _A, _B, _B, _SKIP, _U, None, True)),
-    flops=6192,
-    bytes=700,
+    example=Example((_U, _U, _A, _B, _B, _SKIP, _U, None, True), flops=6192, bytes=700),
 )
 def selective_scan(a: Args) -> Work:
     """A state of each channel, decayed and added to at each token, and read out."""
@@ -58,38 +56,22 @@ _CONVOLVED = "Tensor input, Tensor weight, Tensor? bias"
     signature=(
         f"{_CONVOLVED}, Tensor? states, Tensor? starts, Tensor? places, Tensor? begun, bool silu"
     ),
-    example=Call("_C", "causal_conv1d_fwd", (_U, _WEIGHT, _BIAS, None, None, None, None, True, -1)),
-    flops=1440,
-    bytes=222,
+    example=Example((_U, _WEIGHT, _BIAS, None, None, None, None, True, -1), flops=1440, bytes=222),
 )
 @op(
     *("_C::causal_conv1d_update", "sgl_kernel::causal_conv1d_update"),
     signature="Tensor input, Tensor states, Tensor weight, Tensor? bias, bool silu",
-    example=Call(
-        "_C", "causal_conv1d_update", (_U, Tensor((2, 3, 3), "bfloat16"), _WEIGHT, _BIAS, True)
-    ),
-    flops=1440,
-    bytes=222,
+    example=Example((_U, bf16(2, 3, 3), _WEIGHT, _BIAS, True), flops=1440, bytes=222),
 )
 @op(
     "DaoAILab::_causal_conv1d_fwd_cpp",
     signature=f"{_CONVOLVED}, Tensor? sequence, Tensor? begun, Tensor out, Tensor? last, bool silu",
-    example=Call(
-        "DaoAILab", "_causal_conv1d_fwd_cpp", (_U, _WEIGHT, _BIAS, None, None, _U, None, True)
-    ),
-    flops=1440,
-    bytes=222,
+    example=Example((_U, _WEIGHT, _BIAS, None, None, _U, None, True), flops=1440, bytes=222),
 )
 @op(
     "DaoAILab::_causal_conv1d_update_cpp",
     signature="Tensor input, Tensor states, Tensor weight, Tensor? bias, Tensor out, bool silu",
-    example=Call(
-        "DaoAILab",
-        "_causal_conv1d_update_cpp",
-        (_U, Tensor((2, 3, 3), "bfloat16"), _WEIGHT, _BIAS, _U, True),
-    ),
-    flops=1440,
-    bytes=222,
+    example=Example((_U, bf16(2, 3, 3), _WEIGHT, _BIAS, _U, True), flops=1440, bytes=222),
 )
 def causal_convolution(a: Args) -> Work:
     """A few taps over each channel's last tokens, and SiLU where that is asked."""

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Tensor
+from pyprof.ops.examples import Example, bf16, f16, f32, i32, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import gradients, product
 from pyprof.ops.torch.nn.attention import Band, heads, packed
 from pyprof.ops.work import Args, Work, fresh, like, size, twice
 
-_X, _W = Tensor((4, 6), "bfloat16"), Tensor((5, 6), "bfloat16")
-_FLASH = Tensor((2, 8, 4, 16), "bfloat16")
+_X, _W = bf16(4, 6), bf16(5, 6)
+_FLASH = bf16(2, 8, 4, 16)
 _TURN = 3
 """Operations of an element that is turned by an angle."""
 _LOSS = 26
@@ -42,9 +43,7 @@ def _causal(a: Args) -> bool:
     *("FlashAttnFunc", "aiter::_flash_attn_forward", "aiter::wrapper_fmha_v3_fwd"),
     family="attention",
     signature="Tensor query, Tensor key, Tensor value, Value[] rest",
-    example=Call("", "FlashAttnFunc", (_FLASH, _FLASH, _FLASH, 0.0, 0.25, True)),
-    flops=16384,
-    bytes=8192,
+    example=Example((_FLASH, _FLASH, _FLASH, 0.0, 0.25, True), flops=16384, bytes=8192, mod=""),
 )
 def flash(a: Args) -> Work:
     """Flash attention, [batch, sequence, heads, head], in any of its versions."""
@@ -76,8 +75,7 @@ def flash_backward(a: Args) -> Work:
     "FusedAttnFunc",
     family="attention",
     signature="Value[] rest",
-    example=Call("", "FusedAttnFunc", (True, 8, 8, None, None, None, None, *(_FLASH,) * 3)),
-    bytes=8192,
+    example=Example((True, 8, 8, None, None, None, None, *(_FLASH,) * 3), bytes=8192, mod=""),
 )
 def te_attention(a: Args) -> Work:
     """TransformerEngine's: queries, keys and values are the first tensors with heads."""
@@ -94,9 +92,7 @@ def te_attention(a: Args) -> Work:
     "_GroupedLinear",
     family="gemm",
     signature="Tensor x, Value[] rest",
-    example=Call("", "_GroupedLinear", (_X, None, _W, _W)),
-    flops=240,
-    bytes=208,
+    example=Example((_X, None, _W, _W), flops=240, bytes=208, mod=""),
 )
 def te_grouped(a: Args) -> Work:
     """TransformerEngine's: each row times the weight of its group."""
@@ -123,16 +119,9 @@ def te_grouped_backward(a: Args) -> Work:
     "_LayerNormMLP",
     family="gemm",
     signature="Tensor x, Tensor norm, Tensor? shift, Tensor up, Value[] rest",
-    example=Call(
-        "",
-        "_LayerNormMLP",
-        (
-            *(_X, Tensor((6,), "bfloat16"), None, Tensor((10, 6), "bfloat16"), None),
-            Tensor((6, 5), "bfloat16"),
-        ),
+    example=Example(
+        (_X, bf16(6), None, bf16(10, 6), None, bf16(6, 5)), flops=720, bytes=288, mod=""
     ),
-    flops=720,
-    bytes=288,
 )
 def te_mlp(a: Args) -> Work:
     """TransformerEngine's norm and both layers; the norm and the activation are not counted."""
@@ -151,11 +140,7 @@ def te_mlp(a: Args) -> Work:
     *("FusedRoPEFunc", "fused_rope"),
     family="pointwise",
     signature="Tensor x, Tensor angles",
-    example=Call(
-        "", "FusedRoPEFunc", (Tensor((2, 1, 4, 8), "bfloat16"), Tensor((2, 1, 1, 4), "float32"))
-    ),
-    flops=96,
-    bytes=288,
+    example=Example((bf16(2, 1, 4, 8), f32(2, 1, 1, 4)), flops=96, bytes=288, mod=""),
 )
 def fused_rope(a: Args) -> Work:
     """The first part of each head turned by its position's angles, the rest copied."""
@@ -172,9 +157,7 @@ def fused_rope(a: Args) -> Work:
     *("CrossEntropyFunction", "LigerCrossEntropyFunction"),
     family="loss",
     signature="Tensor input, Tensor target",
-    example=Call("", "LigerCrossEntropyFunction", (_X, Tensor((4,), "int64"))),
-    flops=624,
-    bytes=144,
+    example=Example((_X, i64(4)), flops=624, bytes=144, op="LigerCrossEntropyFunction", mod=""),
 )
 def cross_entropy(a: Args) -> Work:
     """Cross entropy and, over the logits, its gradient, which the forward pass leaves there."""
@@ -192,9 +175,7 @@ def cross_entropy(a: Args) -> Work:
     "LigerFusedLinearCrossEntropyFunction",
     family="loss",
     signature="Tensor input, Tensor weight, Tensor target",
-    example=Call("", "LigerFusedLinearCrossEntropyFunction", (_X, _W, Tensor((4,), "int64"))),
-    flops=520,
-    bytes=128,
+    example=Example((_X, _W, i64(4)), flops=520, bytes=128, mod=""),
 )
 def linear_cross_entropy(a: Args) -> Work:
     """Cross entropy of a product; the products of its chunks are ops inside."""
@@ -204,7 +185,7 @@ def linear_cross_entropy(a: Args) -> Work:
     return Work(_LOSS * logits.numel, (logits, target), (logits, fresh((rows,), "float32")))
 
 
-_SCORES = Tensor((2, 3, 4), "float16")
+_SCORES = f16(2, 3, 4)
 
 
 # 24 * 25: softmax and a scale; 24 read and written of 2 bytes
@@ -216,9 +197,7 @@ _SCORES = Tensor((2, 3, 4), "float16")
     "te_softmax::scaled_aligned_causal_masked_softmax_fwd",
     family="softmax",
     signature="Tensor input, Tensor? mask",
-    example=Call("", "ScaledSoftmax", (_SCORES, 0.5)),
-    flops=600,
-    bytes=96,
+    example=Example((_SCORES, 0.5), flops=600, bytes=96, op="ScaledSoftmax", mod=""),
 )
 def scaled_softmax(a: Args) -> Work:
     """Megatron's and Apex's softmax of scaled scores, masked or not."""
@@ -232,11 +211,7 @@ def scaled_softmax(a: Args) -> Work:
     *("SwiGLUFunction", "BiasSwiGLUFunction", "BiasGeGLUFunction"),
     family="pointwise",
     signature="Tensor input, Tensor? bias",
-    example=Call(
-        "", "BiasSwiGLUFunction", (Tensor((4, 12), "bfloat16"), Tensor((12,), "bfloat16"))
-    ),
-    flops=576,
-    bytes=168,
+    example=Example((bf16(4, 12), bf16(12)), flops=576, bytes=168, op="BiasSwiGLUFunction", mod=""),
 )
 def megatron_gated(a: Args) -> Work:
     """Megatron's gated activations, the bias of both halves added first."""
@@ -256,9 +231,7 @@ def megatron_gated(a: Args) -> Work:
     "te_softmax::scaled_aligned_causal_masked_softmax_bwd",
     family="softmax",
     signature="Tensor grad_output, Tensor output",
-    example=Call("te_softmax", "scaled_softmax_bwd", (_SCORES, _SCORES, 0.5)),
-    flops=120,
-    bytes=144,
+    example=Example((_SCORES, _SCORES, 0.5), flops=120, bytes=144),
 )
 def scaled_softmax_backward(a: Args) -> Work:
     """The gradient of scaled scores."""
@@ -273,13 +246,7 @@ def scaled_softmax_backward(a: Args) -> Work:
     signature=(
         "Tensor input, Tensor weight, Tensor? bias, any accumulates, any reduces, bool sequence"
     ),
-    example=Call(
-        "",
-        "LinearWithGradAccumulationAndAsyncCommunication",
-        (_X, _W, Tensor((5,), "bfloat16"), True, False, False),
-    ),
-    flops=240,
-    bytes=158,
+    example=Example((_X, _W, bf16(5), True, False, False), flops=240, bytes=158, mod=""),
 )
 def megatron_linear(a: Args) -> Work:
     """Megatron's linear layer; with sequence parallelism it gathers the rows of all ranks first."""
@@ -306,13 +273,7 @@ def megatron_linear_backward(a: Args) -> Work:
     *("te_moe::chunk_sort_fwd", "_moe_chunk_sort"),
     family="moe",
     signature="Tensor input, Tensor sizes, Tensor order, Tensor? weights",
-    example=Call(
-        "te_moe",
-        "chunk_sort_fwd",
-        (_X, Tensor((2,), "int64"), Tensor((2,), "int32"), None),
-    ),
-    flops=0,
-    bytes=120,
+    example=Example((_X, i64(2), i32(2), None), flops=0, bytes=120),
 )
 def te_sort_chunks(a: Args) -> Work:
     """TransformerEngine's: chunks of rows in another order."""
@@ -326,13 +287,7 @@ def te_sort_chunks(a: Args) -> Work:
     "WeightedSwiGLUFunction",
     family="pointwise",
     signature="Tensor input, Tensor weights",
-    example=Call(
-        "",
-        "WeightedSwiGLUFunction",
-        (Tensor((4, 12), "bfloat16"), Tensor((4, 1), "bfloat16"), False),
-    ),
-    flops=552,
-    bytes=152,
+    example=Example((bf16(4, 12), bf16(4, 1), False), flops=552, bytes=152, mod=""),
 )
 def megatron_weighed(a: Args) -> Work:
     """Megatron's gated activation of experts, times each token's weight."""
@@ -343,7 +298,7 @@ def megatron_weighed(a: Args) -> Work:
     return Work(23 * out.numel, (x, weights), (out,))
 
 
-_COSINES = Tensor((8, 1, 1, 4), "float32")
+_COSINES = f32(8, 1, 1, 4)
 
 
 # 2 tokens of 4 heads, 4 of each turned: 32 * 3; 32 read and written of 2 bytes, 2 rows of 4 of
@@ -352,13 +307,9 @@ _COSINES = Tensor((8, 1, 1, 4), "float32")
     "ApplyMLARotaryEmbQ",
     family="pointwise",
     signature="Tensor query, Tensor cosine, Tensor sine",
-    example=Call(
-        "",
-        "ApplyMLARotaryEmbQ",
-        (Tensor((2, 1, 4, 12), "bfloat16"), _COSINES, _COSINES, 8, 4, None, False),
+    example=Example(
+        (bf16(2, 1, 4, 12), _COSINES, _COSINES, 8, 4, None, False), flops=96, bytes=192, mod=""
     ),
-    flops=96,
-    bytes=192,
 )
 def mla_turned_queries(a: Args) -> Work:
     """Megatron's: the last part of each head of latent attention's queries, turned in place."""
@@ -387,16 +338,12 @@ def mla_turned_queries_backward(a: Args) -> Work:
     signature=(
         "Tensor latent, Tensor turned, Tensor cosine, Tensor sine, int turns, int key, int value"
     ),
-    example=Call(
-        "",
-        "ApplyMLARotaryEmbKV",
-        (
-            *(Tensor((2, 1, 2, 14), "bfloat16"), Tensor((2, 1, 1, 4), "bfloat16")),
-            *(_COSINES, _COSINES, 4, 8, 6, None, False),
-        ),
+    example=Example(
+        (bf16(2, 1, 2, 14), bf16(2, 1, 1, 4), _COSINES, _COSINES, 4, 8, 6, None, False),
+        flops=24,
+        bytes=336,
+        mod="",
     ),
-    flops=24,
-    bytes=336,
 )
 def mla_keys_and_values(a: Args) -> Work:
     """Megatron's: keys with the turned part that all heads share, and values, side by side."""
@@ -411,7 +358,7 @@ def mla_keys_and_values(a: Args) -> Work:
     return Work(_TURN * turned.numel, (kv, turned, *rows), writes)
 
 
-_PACKED, _STARTS = Tensor((16, 4, 16), "bfloat16"), Tensor((3,), "int32")
+_PACKED, _STARTS = bf16(16, 4, 16), i32(3)
 
 
 # two sequences of 8, 4 heads of 8 * 8 scores each, half of them, times 2 * (16 + 16); q, k, v and
@@ -420,25 +367,20 @@ _PACKED, _STARTS = Tensor((16, 4, 16), "bfloat16"), Tensor((3,), "int32")
     "FlashAttnVarlenFunc",
     family="attention",
     signature="Tensor query, Tensor key, Tensor value, Tensor cum_q, Tensor cum_k, Value[] rest",
-    example=Call(
-        "",
-        "FlashAttnVarlenFunc",
+    example=Example(
         (_PACKED, _PACKED, _PACKED, _STARTS, _STARTS, 8, 8, 0.0, 0.25, True),
+        flops=16384,
+        bytes=8192,
+        mod="",
     ),
-    flops=16384,
-    bytes=8192,
 )
 @op(
     "FlashAttnVarlenQKVPackedFunc",
     family="attention",
     signature="Tensor packed, Tensor cum_q, Value[] rest",
-    example=Call(
-        "",
-        "FlashAttnVarlenQKVPackedFunc",
-        (Tensor((16, 3, 4, 16), "bfloat16"), _STARTS, 8, 0.0, 0.25, True),
+    example=Example(
+        (bf16(16, 3, 4, 16), _STARTS, 8, 0.0, 0.25, True), flops=16384, bytes=8192, mod=""
     ),
-    flops=16384,
-    bytes=8192,
 )
 def flash_varlen(a: Args) -> Work:
     """Flash attention of sequences laid end to end; their lengths are known where all are equal."""
@@ -490,9 +432,7 @@ def flash_varlen_backward(a: Args) -> Work:
     "LigerSoftmaxFunction",
     family="softmax",
     signature="Tensor input",
-    example=Call("", "LigerSoftmaxFunction", (_SCORES,)),
-    flops=576,
-    bytes=96,
+    example=Example((_SCORES,), flops=576, bytes=96, mod=""),
 )
 def liger_softmax(a: Args) -> Work:
     """Liger's softmax over the last dimension."""

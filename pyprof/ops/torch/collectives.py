@@ -13,7 +13,8 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Tensor
+from pyprof.ops.examples import Example, f32
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, like, tensor_bytes
@@ -78,8 +79,8 @@ def bus_bytes(kind: str, size: int, ranks: int) -> int:
     return size if factor is None else factor * size * (ranks - 1) // ranks
 
 
-_X = Tensor((4, 6), "float32")
-_ALL = Tensor((16, 6), "float32")
+_X = f32(4, 6)
+_ALL = f32(16, 6)
 _LISTS = "Tensor[] output, Tensor[] input, any group"
 _NAMED = "Tensor! output_tensor, Tensor! input_tensor, any group"
 MODS = ("torch.distributed", "c10d", "nccl")
@@ -136,9 +137,14 @@ def _size(tensors: tuple[Tensor, ...]) -> int | None:
     *_spelled("all_reduce", "allreduce_", "allreduce", "all_reduce_coalesced", "AllReduce"),
     *_spelled("all_reduce", "all_reduce_coalesced", mods=(FUNCTIONAL,)),
     signature="Tensor[] tensors, any op, any group",
-    example=Call("torch.distributed", "all_reduce", (_X,), {"world_size": 4}),
-    flops=0,
-    bytes=192,
+    example=Example(
+        (_X,),
+        flops=0,
+        bytes=192,
+        kwargs={"world_size": 4},
+        op="all_reduce",
+        mod="torch.distributed",
+    ),
 )
 def all_reduce(a: Args) -> Work:
     """Every rank ends with the sum of all."""
@@ -152,9 +158,7 @@ def all_reduce(a: Args) -> Work:
     *_spelled("recv_", "reduce", "reduce_", "Reduce"),
     *_spelled("broadcast", mods=(FUNCTIONAL,)),
     signature="Tensor[] tensors, any peer, any group",
-    example=Call("torch.distributed", "broadcast", (_X, 0)),
-    flops=0,
-    bytes=96,
+    example=Example((_X, 0), flops=0, bytes=96, op="broadcast", mod="torch.distributed"),
 )
 def one_way(a: Args) -> Work:
     """A rank either gives or gets; of a reduction most give."""
@@ -168,9 +172,9 @@ def one_way(a: Args) -> Work:
     *_spelled("all_gather", "AllGather", "allgather_into_tensor_coalesced_", "all_gather_single"),
     *_spelled("all_gather_into_tensor_coalesced", "all_gather_single_coalesced"),
     signature=("Tensor! output, Tensor! input, any group", _NAMED, _LISTS),
-    example=Call("torch.distributed", "all_gather_into_tensor", (_ALL, _X)),
-    flops=0,
-    bytes=480,
+    example=Example(
+        (_ALL, _X), flops=0, bytes=480, op="all_gather_into_tensor", mod="torch.distributed"
+    ),
 )
 def all_gather(a: Args) -> Work:
     """Every rank ends with the pieces of all."""
@@ -185,9 +189,9 @@ def all_gather(a: Args) -> Work:
     *_spelled("reduce_scatter", "reduce_scatter_", "ReduceScatter", "reduce_scatter_single"),
     *_spelled("reduce_scatter_tensor_coalesced", "reduce_scatter_single_coalesced"),
     signature=("Tensor! output, Tensor! input, any op, any group", _LISTS),
-    example=Call("torch.distributed", "reduce_scatter_tensor", (_X, _ALL)),
-    flops=0,
-    bytes=480,
+    example=Example(
+        (_X, _ALL), flops=0, bytes=480, op="reduce_scatter_tensor", mod="torch.distributed"
+    ),
 )
 def reduce_scatter(a: Args) -> Work:
     """Every rank ends with its piece of the sum."""
@@ -205,9 +209,7 @@ def _ratio(large: tuple[Tensor, ...], small: tuple[Tensor, ...]) -> int | None:
     *_spelled("all_to_all_single", "alltoall_base_", "all_to_all", "alltoall_", "AllToAll"),
     *_spelled("gather", "gather_", "gather_single", "gather_into_tensor", "scatter", "scatter_"),
     signature=("Tensor! output, Tensor! input, any group", _LISTS),
-    example=Call("torch.distributed", "all_to_all_single", (_X, _X)),
-    flops=0,
-    bytes=192,
+    example=Example((_X, _X), flops=0, bytes=192, op="all_to_all_single", mod="torch.distributed"),
 )
 def all_to_all(a: Args) -> Work:
     """Every rank gives a piece to each."""
@@ -222,9 +224,9 @@ def all_to_all(a: Args) -> Work:
     *_spelled("all_gather_into_tensor_coalesced", mods=(FUNCTIONAL,)),
     *_spelled("all_gather_single_coalesced", mods=(FUNCTIONAL,)),
     signature="Tensor[] input, Value[] rest",
-    example=Call(FUNCTIONAL, "all_gather_single", (_X, 0), collective={"size": 4}),
-    flops=0,
-    bytes=480,
+    example=Example(
+        (_X, 0), flops=0, bytes=480, collective={"size": 4}, op="all_gather_single", mod=FUNCTIONAL
+    ),
 )
 def gathered(a: Args) -> Work:
     """Every rank gets a new tensor with the pieces of all."""
@@ -241,9 +243,14 @@ def gathered(a: Args) -> Work:
     *_spelled("reduce_scatter_tensor_coalesced", mods=(FUNCTIONAL,)),
     *_spelled("reduce_scatter_single_coalesced", mods=(FUNCTIONAL,)),
     signature="Tensor[] input, Value[] rest",
-    example=Call(FUNCTIONAL, "reduce_scatter_single", (_ALL, "sum", 0), collective={"size": 4}),
-    flops=0,
-    bytes=480,
+    example=Example(
+        (_ALL, "sum", 0),
+        flops=0,
+        bytes=480,
+        collective={"size": 4},
+        op="reduce_scatter_single",
+        mod=FUNCTIONAL,
+    ),
 )
 def scattered(a: Args) -> Work:
     """Every rank gets a new tensor with its piece of the sum."""
@@ -262,9 +269,7 @@ def _known_ranks(a: Args) -> int:
 @op(
     *_spelled("barrier", "monitored_barrier", "wait"),
     signature="any group, Value[] rest",
-    example=Call("torch.distributed", "barrier"),
-    flops=0,
-    bytes=0,
+    example=Example(flops=0, bytes=0, op="barrier", mod="torch.distributed"),
 )
 def barrier(_: Args) -> Work:
     """Nothing is moved."""

@@ -6,18 +6,23 @@ sum is not counted. Bytes: rows read once, a number for each pair written.
 
 from __future__ import annotations
 
-from pyprof.marker import Call, Tensor
+from typing import TYPE_CHECKING
+
 from pyprof.ops import dtypes
+from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size, twice
+
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor
 
 FAMILY = "distance"
 
 _EACH = 3
-_X = Tensor((4, 6), "float16")
-_Y = Tensor((5, 6), "float16")
-_PAIRS = Tensor((6,), "float16")
-_TABLE = Tensor((4, 5), "float16")
+_X = f16(4, 6)
+_Y = f16(5, 6)
+_PAIRS = f16(6)
+_TABLE = f16(4, 5)
 
 
 def _every(x: Tensor, y: Tensor) -> Work:
@@ -30,9 +35,7 @@ def _every(x: Tensor, y: Tensor) -> Work:
 @op(
     *("cdist", "_cdist_forward", "_euclidean_dist"),
     signature="Tensor x1, Tensor x2, float p",
-    example=Call("torch", "cdist", (_X, _Y)),
-    flops=360,
-    bytes=148,
+    example=Example((_X, _Y), flops=360, bytes=148),
 )
 def cdist(a: Args) -> Work:
     """The distance of every pair of rows."""
@@ -51,9 +54,7 @@ def cdist_backward(a: Args) -> Work:
 @op(
     "aten::_cdist_backward",
     signature="Tensor grad, Tensor x1, Tensor x2, float p, Tensor distances",
-    example=Call("aten", "_cdist_backward", (_TABLE, _X, _Y, 2.0, _TABLE)),
-    flops=360,
-    bytes=236,
+    example=Example((_TABLE, _X, _Y, 2.0, _TABLE), flops=360, bytes=236),
 )
 def cdist_backward_op(a: Args) -> Work:
     """The first side's gradient, as ATen's own op."""
@@ -72,9 +73,7 @@ def _half(x: Tensor) -> Work:
 @op(
     *("pdist", "_pdist_forward"),
     signature="Tensor input, float p",
-    example=Call("torch", "pdist", (_X,)),
-    flops=108,
-    bytes=60,
+    example=Example((_X,), flops=108, bytes=60),
 )
 def pdist(a: Args) -> Work:
     """The distance of each row from each that follows it."""
@@ -86,9 +85,7 @@ def pdist(a: Args) -> Work:
 @op(
     "aten::_pdist_backward",
     signature="Tensor grad, Tensor input, float p, Tensor distances",
-    example=Call("aten", "_pdist_backward", (_PAIRS, _X, 2.0, _PAIRS)),
-    flops=144,
-    bytes=120,
+    example=Example((_PAIRS, _X, 2.0, _PAIRS), flops=144, bytes=120),
 )
 def pdist_backward(a: Args) -> Work:
     """The difference over the distance, weighted, added to one row and taken from the other."""
@@ -101,9 +98,7 @@ def pdist_backward(a: Args) -> Work:
 @op(
     "dist",
     signature="Tensor input, Tensor other, float p",
-    example=Call("torch", "dist", (_X, _X)),
-    flops=72,
-    bytes=98,
+    example=Example((_X, _X), flops=72, bytes=98),
 )
 def dist(a: Args) -> Work:
     """The norm of a difference."""

@@ -10,20 +10,21 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Tensor
 from pyprof.ops import dtypes
+from pyprof.ops.examples import Example, f16, f32
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, like, size
 
 FAMILY = "gemm"
 
-_X = Tensor((4, 6), "float16")
-_W = Tensor((5, 6), "float16")
-_MAT = Tensor((6, 5), "float16")
-_BIAS = Tensor((5,), "float16")
-_BATCH_A = Tensor((3, 4, 6), "float32")
-_BATCH_B = Tensor((3, 6, 5), "float32")
+_X = f16(4, 6)
+_W = f16(5, 6)
+_MAT = f16(6, 5)
+_BIAS = f16(5)
+_BATCH_A = f32(3, 4, 6)
+_BATCH_B = f32(3, 6, 5)
 
 
 def multiply_adds(dtype: str | None) -> int:
@@ -67,9 +68,9 @@ def added(work: Work, a: Args, name: str) -> Work:
 @op(
     "linear",
     signature="Tensor input, Tensor weight, Tensor? bias",
-    example=Call("torch.nn.functional", "linear", (_X, _W), {"bias": _BIAS}),
-    flops=240,
-    bytes=158,
+    example=Example(
+        (_X, _W), flops=240, bytes=158, kwargs={"bias": _BIAS}, mod="torch.nn.functional"
+    ),
     batch=("input",),
 )
 def linear(a: Args) -> Work:
@@ -106,16 +107,12 @@ def linear_backward(a: Args) -> Work:
         "Tensor input, Tensor vec",
         "Tensor input, Tensor tensor",
     ),
-    example=Call("torch", "matmul", (_BATCH_A, _BATCH_B)),
-    flops=720,
-    bytes=888,
+    example=Example((_BATCH_A, _BATCH_B), flops=720, bytes=888),
 )
 @op(
     "__rmatmul__",
     signature="Tensor other, Tensor input",
-    example=Call("Tensor", "__rmatmul__", (_MAT, _X)),  # x @ mat
-    flops=240,
-    bytes=148,
+    example=Example((_MAT, _X), flops=240, bytes=148, mod="Tensor"),  # x @ mat
 )
 def matmul(a: Args) -> Work:
     """Matrices, vectors or batches of them, broadcast as torch.matmul does."""
@@ -162,19 +159,13 @@ _ADDED = (
 @op(
     *("addmm", "addmv", "_addmm_activation"),
     signature=_ADDED,
-    example=Call("aten", "addmm", (_BIAS, _X, _MAT, 1, 1)),
-    flops=240,
-    bytes=158,
+    example=Example((_BIAS, _X, _MAT, 1, 1), flops=240, bytes=158, mod="aten"),
 )
 # 2 * 3 * 4 * 6 * 5 = 720; 222 elements of the product + 60 added = 282 * 4 = 1128
 @op(
     "baddbmm",
     signature=_ADDED,
-    example=Call(
-        "torch", "baddbmm", (Tensor((3, 4, 5), "float32"), _BATCH_A, _BATCH_B), {"beta": 1}
-    ),
-    flops=720,
-    bytes=1128,
+    example=Example((f32(3, 4, 5), _BATCH_A, _BATCH_B), flops=720, bytes=1128, kwargs={"beta": 1}),
 )
 def addmm(a: Args) -> Work:
     """A matrix product, or a batch of them, plus what broadcasts to it."""
@@ -199,9 +190,7 @@ def addmm_backward(a: Args) -> Work:
 @op(
     "addbmm",
     signature="Tensor input, Tensor first, Tensor second, *, float beta, float alpha",
-    example=Call("torch", "addbmm", (Tensor((4, 5), "float32"), _BATCH_A, _BATCH_B)),
-    flops=720,
-    bytes=808,
+    example=Example((f32(4, 5), _BATCH_A, _BATCH_B), flops=720, bytes=808),
 )
 def addbmm(a: Args) -> Work:
     """A batch of products, summed over the batch."""
@@ -214,9 +203,7 @@ def addbmm(a: Args) -> Work:
 @op(
     *("outer", "ger"),
     signature=("Tensor input, Tensor vec2",),
-    example=Call("torch", "outer", (Tensor((4,), "float16"), Tensor((5,), "float16"))),
-    flops=20,
-    bytes=58,
+    example=Example((f16(4), f16(5)), flops=20, bytes=58),
 )
 def outer(a: Args) -> Work:
     """Every element times every other: one multiplication each, nothing added."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyprof.marker import Call, Opaque, Tensor
+from pyprof.marker import Opaque, Tensor
+from pyprof.ops.examples import Example, bf16, f8, f32, i8, i32, u8
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import gradients, product
@@ -16,20 +17,14 @@ from pyprof.ops.work import Args, Work, fresh, like, size
 
 FAMILY = "gemm"
 
-_TOKENS = Tensor((4, 6), "bfloat16")
+_TOKENS = bf16(4, 6)
 
 
 # weight of 5 rows of 6 bytes: 2 * 4 * 6 * 5; 24 of 2 bytes, 30 of 1, scales 5 of 2, out 20 of 2
 @op(
     *("_weight_int8pack_mm",),
     signature="Tensor input, Tensor mat2, Tensor scales",
-    example=Call(
-        "aten",
-        "_weight_int8pack_mm",
-        (Tensor((4, 6), "bfloat16"), Tensor((5, 6), "int8"), Tensor((5,), "bfloat16")),
-    ),
-    flops=240,
-    bytes=128,
+    example=Example((bf16(4, 6), i8(5, 6), bf16(5)), flops=240, bytes=128, mod="aten"),
 )
 def int8_weight_mm(a: Args) -> Work:
     """Activations times an int8 weight that lies transposed."""
@@ -45,16 +40,9 @@ def int8_weight_mm(a: Args) -> Work:
 @op(
     *("_weight_int4pack_mm", "_weight_int4pack_mm_for_cpu"),
     signature="Tensor input, Tensor mat2, int group, Tensor scales",
-    example=Call(
-        "aten",
-        "_weight_int4pack_mm",
-        (
-            *(Tensor((16, 64), "bfloat16"), Tensor((1, 2, 32, 1), "int32"), 32),
-            Tensor((2, 8, 2), "bfloat16"),
-        ),
+    example=Example(
+        (bf16(16, 64), i32(1, 2, 32, 1), 32, bf16(2, 8, 2)), flops=16384, bytes=2624, mod="aten"
     ),
-    flops=16384,
-    bytes=2624,
 )
 def int4_weight_mm(a: Args) -> Work:
     """Activations times a packed int4 weight; the scales tell how many rows it has."""
@@ -71,13 +59,7 @@ def int4_weight_mm(a: Args) -> Work:
 @op(
     "_sparse_semi_structured_linear",
     signature="Tensor input, Tensor mat2, Tensor meta, *, Tensor? bias",
-    example=Call(
-        "aten",
-        "_sparse_semi_structured_linear",
-        (_TOKENS, Tensor((5, 3), "bfloat16"), Tensor((5, 3), "uint8")),
-    ),
-    flops=240,
-    bytes=133,
+    example=Example((_TOKENS, bf16(5, 3), u8(5, 3)), flops=240, bytes=133, mod="aten"),
 )
 def sparse_linear(a: Args) -> Work:
     """A weight of which two of each four are kept; the product counts as a dense one."""
@@ -92,28 +74,15 @@ def sparse_linear(a: Args) -> Work:
 @op(
     "_sparse_semi_structured_mm",
     signature="Tensor mat1, Tensor meta, Tensor mat2",
-    example=Call(
-        "aten",
-        "_sparse_semi_structured_mm",
-        (Tensor((5, 3), "bfloat16"), Tensor((5, 3), "uint8"), Tensor((6, 4), "bfloat16")),
-    ),
-    flops=240,
-    bytes=133,
+    example=Example((bf16(5, 3), u8(5, 3), bf16(6, 4)), flops=240, bytes=133, mod="aten"),
 )
 # and 20 of 2 bytes added
 @op(
     "_sparse_semi_structured_addmm",
     signature="Tensor bias, Tensor mat1, Tensor meta, Tensor mat2",
-    example=Call(
-        "aten",
-        "_sparse_semi_structured_addmm",
-        (
-            *(Tensor((5, 4), "bfloat16"), Tensor((5, 3), "bfloat16"), Tensor((5, 3), "uint8")),
-            Tensor((6, 4), "bfloat16"),
-        ),
+    example=Example(
+        (bf16(5, 4), bf16(5, 3), u8(5, 3), bf16(6, 4)), flops=240, bytes=173, mod="aten"
     ),
-    flops=240,
-    bytes=173,
 )
 def sparse_mm(a: Args) -> Work:
     """As above, as a matrix product."""
@@ -129,12 +98,12 @@ def sparse_mm(a: Args) -> Work:
 # torch.utils.flop_counter does not either.
 
 
-_A = Tensor((4, 6), "float8_e4m3fn")
-_B = Tensor((6, 5), "float8_e4m3fn")
-_ONE = Tensor((1,), "float32")
-_GEMM_SCALED_TOKENS = Tensor((8, 6), "bfloat16")
-_EXPERTS = Tensor((2, 6, 5), "bfloat16")
-_ENDS = Tensor((2,), "int32")
+_A = f8(4, 6)
+_B = f8(6, 5)
+_ONE = f32(1)
+_GEMM_SCALED_TOKENS = bf16(8, 6)
+_EXPERTS = bf16(2, 6, 5)
+_ENDS = i32(2)
 _SCALED = (
     "Tensor mat_a, Tensor mat_b, Tensor[] scale_a, any recipe_a, Tensor[] scale_b, any recipe_b,"
     "any swizzle_a, any swizzle_b"
@@ -174,9 +143,7 @@ def read_tensors(a: Args, *names: str) -> tuple[Tensor, ...]:
         "Tensor input, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias,"
         "Tensor? scale_result, dtype out_dtype, bool use_fast_accum"
     ),
-    example=Call("aten", "_scaled_mm", (_A, _B, _ONE, _ONE, None, None, 15, False)),
-    flops=240,
-    bytes=102,
+    example=Example((_A, _B, _ONE, _ONE, None, None, 15, False), flops=240, bytes=102, mod="aten"),
 )
 @op(
     "_scaled_mm_v2",
@@ -184,20 +151,17 @@ def read_tensors(a: Args, *names: str) -> tuple[Tensor, ...]:
         "Tensor input, Tensor mat2, Tensor[] scale_a, any recipe_a, any swizzle_a,"
         "Tensor[] scale_b, any recipe_b, any swizzle_b, Tensor? bias, dtype out_dtype"
     ),
-    example=Call(
-        "aten", "_scaled_mm_v2", (_A, _B, (_ONE,), (0,), (0,), (_ONE,), (0,), (0,), None, 15)
+    example=Example(
+        (_A, _B, (_ONE,), (0,), (0,), (_ONE,), (0,), (0,), None, 15),
+        flops=240,
+        bytes=102,
+        mod="aten",
     ),
-    flops=240,
-    bytes=102,
 )
 @op(
     "torch.nn.functional.scaled_mm",
     signature=f"{_SCALED}, Tensor? bias, dtype output_dtype",
-    example=Call(
-        "torch.nn.functional", "scaled_mm", (_A, _B, _ONE, Opaque("enum"), _ONE, Opaque("enum"))
-    ),
-    flops=240,
-    bytes=102,
+    example=Example((_A, _B, _ONE, Opaque("enum"), _ONE, Opaque("enum")), flops=240, bytes=102),
 )
 def scaled_mm(a: Args) -> Work:
     """A product of FP8 or FP4 matrices with their scales; FP4 packs two numbers in an element."""
@@ -218,9 +182,7 @@ def scaled_mm(a: Args) -> Work:
 @op(
     *("_grouped_mm", "grouped_mm"),
     signature="Tensor input, Tensor mat2, Tensor? offs, Tensor? bias, dtype out_dtype",
-    example=Call("torch", "_grouped_mm", (_GEMM_SCALED_TOKENS, _EXPERTS), {"offs": _ENDS}),
-    flops=480,
-    bytes=304,
+    example=Example((_GEMM_SCALED_TOKENS, _EXPERTS), flops=480, bytes=304, kwargs={"offs": _ENDS}),
 )
 @op(
     *("_scaled_grouped_mm", "scaled_grouped_mm"),
@@ -229,16 +191,9 @@ def scaled_mm(a: Args) -> Work:
         "Tensor? scale_result, dtype out_dtype"
     ),
     # the same with 48 + 60 of 1 byte, two scales of 4 and the result in 2 bytes: 204
-    example=Call(
-        "aten",
-        "_scaled_grouped_mm",
-        (
-            *(Tensor((8, 6), "float8_e4m3fn"), Tensor((2, 6, 5), "float8_e4m3fn")),
-            *(_ONE, _ONE, _ENDS, None, None, 15),
-        ),
+    example=Example(
+        (f8(8, 6), f8(2, 6, 5), _ONE, _ONE, _ENDS, None, None, 15), flops=480, bytes=204, mod="aten"
     ),
-    flops=480,
-    bytes=204,
 )
 @op(
     "_scaled_grouped_mm_v2",
@@ -246,43 +201,31 @@ def scaled_mm(a: Args) -> Work:
         "Tensor input, Tensor mat2, Tensor[] scale_a, any recipe_a, any swizzle_a,"
         "Tensor[] scale_b, any recipe_b, any swizzle_b, Tensor? offs, Tensor? bias, dtype out_dtype"
     ),
-    example=Call(
-        "aten",
-        "_scaled_grouped_mm_v2",
-        (
-            *(Tensor((8, 6), "float8_e4m3fn"), Tensor((2, 6, 5), "float8_e4m3fn")),
-            *((_ONE,), (0,), (0,), (_ONE,), (0,), (0,), _ENDS, None, 15),
-        ),
+    example=Example(
+        (f8(8, 6), f8(2, 6, 5), (_ONE,), (0,), (0,), (_ONE,), (0,), (0,), _ENDS, None, 15),
+        flops=480,
+        bytes=204,
+        mod="aten",
     ),
-    flops=480,
-    bytes=204,
 )
 @op(
     "torch.nn.functional.scaled_grouped_mm",
     signature=f"{_SCALED}, Tensor? bias, Tensor? offs, dtype output_dtype",
-    example=Call(
-        "torch.nn.functional",
-        "scaled_grouped_mm",
-        (
-            *(Tensor((8, 6), "float8_e4m3fn"), Tensor((2, 6, 5), "float8_e4m3fn")),
-            *(_ONE, Opaque("enum"), _ONE, Opaque("enum")),
-        ),
-        {"offs": _ENDS},
+    example=Example(
+        (f8(8, 6), f8(2, 6, 5), _ONE, Opaque("enum"), _ONE, Opaque("enum")),
+        flops=480,
+        bytes=204,
+        kwargs={"offs": _ENDS},
     ),
-    flops=480,
-    bytes=204,
 )
 @op(
     "torch.nn.functional.grouped_mm",
     signature="Tensor mat_a, Tensor mat_b, *, Tensor? offs, Tensor? bias, dtype out_dtype",
-    example=Call(
-        "torch.nn.functional",
-        "grouped_mm",
-        (),
-        {"mat_a": _GEMM_SCALED_TOKENS, "mat_b": _EXPERTS, "offs": _ENDS},
+    example=Example(
+        flops=480,
+        bytes=304,
+        kwargs={"mat_a": _GEMM_SCALED_TOKENS, "mat_b": _EXPERTS, "offs": _ENDS},
     ),
-    flops=480,
-    bytes=304,
 )
 def grouped_mm(a: Args) -> Work:
     """A product for each group; where the groups end does not change the sum of the work."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Tensor
+from pyprof.ops.examples import Example, f32
 from pyprof.ops.registry import SPARSE, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import added, factors, matmul_work, multiply_adds
@@ -20,8 +21,8 @@ from pyprof.ops.work import NOT_STORED, Args, Work, like
 FAMILY = "gemm"
 
 _COO = Tensor((40, 60), "float32", subclass="sparse_coo", nnz=10, nbytes=10 * (4 + 2 * 8))
-_DENSE = Tensor((60, 5), "float32")
-_OUT = Tensor((40, 5), "float32")
+_DENSE = f32(60, 5)
+_OUT = f32(40, 5)
 _SAMPLED = Tensor((40, 5), "float32", subclass="sparse_csr", nnz=10, nbytes=10 * 12 + 41 * 8)
 
 
@@ -34,9 +35,7 @@ _SAMPLED = Tensor((40, 5), "float32", subclass="sparse_csr", nnz=10, nbytes=10 *
         "Tensor input, Tensor other",
         "Tensor input, Tensor vec",
     ),
-    example=Call("torch", "mm", (_COO, _DENSE)),
-    flops=100,
-    bytes=1200,
+    example=Example((_COO, _DENSE), flops=100, bytes=1200, op="mm"),
 )
 def sparse_matmul(a: Args) -> Work:
     """One factor sparse, the result dense."""
@@ -52,9 +51,7 @@ def sparse_matmul(a: Args) -> Work:
         "float beta, Tensor input, float alpha, Tensor first, Tensor second",
         "float beta, Tensor input, Tensor first, Tensor second",
     ),
-    example=Call("torch", "addmm", (_OUT, _COO, _DENSE), {"beta": 1}),
-    flops=100,
-    bytes=2000,
+    example=Example((_OUT, _COO, _DENSE), flops=100, bytes=2000, kwargs={"beta": 1}),
 )
 def sparse_addmm(a: Args) -> Work:
     """The same, added to a dense matrix."""
@@ -66,11 +63,13 @@ def sparse_addmm(a: Args) -> Work:
     *("sampled_addmm", "sparse_sampled_addmm", "torch.sparse.sampled_addmm"),
     direction=SPARSE,
     signature="Tensor input, Tensor first, Tensor second, *, float beta, float alpha",
-    example=Call(
-        "aten", "sparse_sampled_addmm", (_SAMPLED, Tensor((40, 60), "float32"), _DENSE, 1.0, 1.0)
+    example=Example(
+        (_SAMPLED, f32(40, 60), _DENSE, 1.0, 1.0),
+        flops=1200,
+        bytes=11696,
+        op="sparse_sampled_addmm",
+        mod="aten",
     ),
-    flops=1200,
-    bytes=11696,
 )
 def sampled_addmm(a: Args) -> Work:
     """The elements of a dense product at the places that the sparse addend stores."""
@@ -102,9 +101,7 @@ def _product(first: Tensor, second: Tensor) -> Work:
     *("torch.sparse.addmm", "_sparse_addmm", "_sparse_mm_reduce_impl", "sampled_addmm"),
     *("sparse_sampled_addmm", "torch.sparse.sampled_addmm"),
     signature="Value[] operands",
-    example=Call("aten", "_sparse_mm", (_COO, _DENSE)),
-    flops=100,
-    bytes=1200,
+    example=Example((_COO, _DENSE), flops=100, bytes=1200, op="_sparse_mm", mod="aten"),
 )
 def told_by_name(a: Args) -> Work:
     """Nothing is known of operands whose layout was not recorded."""

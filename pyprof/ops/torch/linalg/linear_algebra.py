@@ -8,8 +8,9 @@ uses the factors is in `solvers`, what iterates in `spectral`.
 
 from __future__ import annotations
 
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Tensor
 from pyprof.ops import dtypes
+from pyprof.ops.examples import Example, f32, i32
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import multiply_adds
@@ -17,10 +18,10 @@ from pyprof.ops.work import Args, Work, like, size
 
 FAMILY = "linalg"
 
-_SQUARE = Tensor((2, 6, 6), "float32")
-_RIGHT = Tensor((2, 6, 4), "float32")
-_PIVOTS = Tensor((2, 6), "int32")
-_TALL = Tensor((2, 6, 3), "float32")
+_SQUARE = f32(2, 6, 6)
+_RIGHT = f32(2, 6, 4)
+_PIVOTS = i32(2, 6)
+_TALL = f32(2, 6, 3)
 
 
 def real_operations(x: Tensor) -> int:
@@ -46,25 +47,15 @@ def sides(x: Tensor) -> tuple[int, int, int]:
 @op(
     *("cholesky", "cholesky_ex", "ldl_factor", "ldl_factor_ex"),
     signature="Tensor input",
-    example=Call("torch", "cholesky", (_SQUARE,)),
-    flops=144,
-    bytes=576,
+    example=Example((_SQUARE,), flops=144, bytes=576),
 )
 # from the factor, 2 of 2 * 6^3 / 3 = 144
-@op(
-    "cholesky_inverse",
-    signature="Tensor input",
-    example=Call("torch", "cholesky_inverse", (_SQUARE,)),
-    flops=288,
-    bytes=576,
-)
+@op("cholesky_inverse", signature="Tensor input", example=Example((_SQUARE,), flops=288, bytes=576))
 # 2 of 2 * 6^3 = 432
 @op(
     *("inverse", "inv", "inv_ex"),
     signature="Tensor input",
-    example=Call("torch", "inverse", (_SQUARE,)),
-    flops=864,
-    bytes=576,
+    example=Example((_SQUARE,), flops=864, bytes=576),
 )
 def factorisation(a: Args) -> Work:
     """A third, two thirds, or twice the cube of the side."""
@@ -78,40 +69,30 @@ def factorisation(a: Args) -> Work:
 @op(
     *("lu_factor", "torch.lu"),
     signature="Tensor input",
-    example=Call("aten", "linalg_lu_factor", (_SQUARE,)),
-    flops=288,
-    bytes=624,
+    example=Example((_SQUARE,), flops=288, bytes=624, op="linalg_lu_factor", mod="aten"),
 )
 # and of each matrix, whether it worked: 2 of 4 bytes
 @op(
     *("lu_factor_ex", "_lu_with_info"),
     signature="Tensor input",
-    example=Call("aten", "linalg_lu_factor_ex", (_SQUARE,)),
-    flops=288,
-    bytes=632,
+    example=Example((_SQUARE,), flops=288, bytes=632, op="linalg_lu_factor_ex", mod="aten"),
 )
 @op(
     *("_linalg_det", "_linalg_slogdet"),
     signature="Tensor input",
-    example=Call("aten", "_linalg_det", (_SQUARE,)),
-    flops=288,
-    bytes=576,
+    example=Example((_SQUARE,), flops=288, bytes=576, mod="aten"),
 )
 # and the permutation 72, L 72 and U 72 written out: 4 * 72 of 4 bytes
 @op(
     "lu",
     signature="Tensor input",
-    example=Call("torch.linalg", "lu", (_SQUARE,)),
-    flops=288,
-    bytes=1152,
+    example=Example((_SQUARE,), flops=288, bytes=1152, mod="torch.linalg"),
 )
 # 2 of 144; 72 read, one number for each of 2 written of 4 bytes
 @op(
     *("det", "slogdet", "logdet"),
     signature="Tensor input",
-    example=Call("torch", "det", (_SQUARE,)),
-    flops=288,
-    bytes=296,
+    example=Example((_SQUARE,), flops=288, bytes=296),
 )
 def lu(a: Args) -> Work:
     """L and U in place of the matrix; a determinant is the product of U's diagonal."""
@@ -120,7 +101,7 @@ def lu(a: Args) -> Work:
     flops = real_operations(x) * count * (3 * long * short**2 - short**3) // 3
     one = like(x, x.shape[:-2])
     size_alone = Tensor(one.shape, dtypes.real(x.dtype))
-    factors = (like(x), Tensor((*x.shape[:-2], short), "int32"))
+    factors = (like(x), i32(*x.shape[:-2], short))
     checked = (*factors, Tensor(x.shape[:-2], "int32"))
     written = {
         "det": (one,),
@@ -146,9 +127,7 @@ def _unpacked(x: Tensor) -> tuple[Tensor, ...]:
 @op(
     "lu_unpack",
     signature="Tensor input, Tensor pivots, bool unpack_data, bool unpack_pivots",
-    example=Call("torch", "lu_unpack", (_SQUARE, _PIVOTS)),
-    flops=0,
-    bytes=1200,
+    example=Example((_SQUARE, _PIVOTS), flops=0, bytes=1200),
 )
 def lu_unpack(a: Args) -> Work:
     """The permutation, L and U, each written out with its zeros."""
@@ -160,13 +139,7 @@ def lu_unpack(a: Args) -> Work:
 
 
 # 2 matrices: 2 * (6 * 36 - 72) = 288 each, and as much for Q; 72 read, Q 72 and R 72 written of 4
-@op(
-    "qr",
-    signature="Tensor input, any mode",
-    example=Call("torch", "qr", (_SQUARE,)),
-    flops=1152,
-    bytes=864,
-)
+@op("qr", signature="Tensor input, any mode", example=Example((_SQUARE,), flops=1152, bytes=864))
 def qr(a: Args) -> Work:
     """Householder reflections of the narrower side, and Q made of them."""
     x, mode = a.tensor("input"), a.value("mode", "reduced")
@@ -194,13 +167,7 @@ def _product_of_reflections(q: Tensor, k: int) -> int:
 
 
 # 2 of 288; 72 read, 72 and a factor for each of 2 * 6 columns written of 4 bytes
-@op(
-    "geqrf",
-    signature="Tensor input",
-    example=Call("torch", "geqrf", (_SQUARE,)),
-    flops=576,
-    bytes=624,
-)
+@op("geqrf", signature="Tensor input", example=Example((_SQUARE,), flops=576, bytes=624))
 def geqrf(a: Args) -> Work:
     """Householder reflections, kept below R."""
     x = a.tensor("input")
@@ -211,9 +178,7 @@ def geqrf(a: Args) -> Work:
 @op(
     *("householder_product", "orgqr"),
     signature="Tensor input, Tensor tau",
-    example=Call("torch", "orgqr", (_TALL, Tensor((2, 3), "float32"))),
-    flops=180,
-    bytes=312,
+    example=Example((_TALL, f32(2, 3)), flops=180, bytes=312, op="orgqr"),
 )
 def householder_product(a: Args) -> Work:
     """Q from its reflections."""
@@ -226,9 +191,7 @@ def householder_product(a: Args) -> Work:
 @op(
     "ormqr",
     signature="Tensor input, Tensor tau, Tensor other, bool left",
-    example=Call("torch", "ormqr", (_TALL, Tensor((2, 3), "float32"), _RIGHT)),
-    flops=432,
-    bytes=552,
+    example=Example((_TALL, f32(2, 3), _RIGHT), flops=432, bytes=552),
 )
 def ormqr(a: Args) -> Work:
     """Q times a matrix without making Q: 4 m n k - 2 n k^2, or 2 m k^2 from the right."""

@@ -7,8 +7,9 @@ in which torch takes them.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import Example, f16, f32
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import gradients, multiply_adds, product
@@ -16,22 +17,23 @@ from pyprof.ops.torch.linalg.linear_algebra import square
 from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size, twice
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor
+
 FAMILY = "gemm"
 
-_A = Tensor((4, 6), "float16")
-_B = Tensor((6, 5), "float16")
-_C = Tensor((5, 2), "float16")
-_ROWS = Tensor((4, 3), "float16")
-_SQUARE = Tensor((2, 6, 6), "float32")
+_A = f16(4, 6)
+_B = f16(6, 5)
+_C = f16(5, 2)
+_ROWS = f16(4, 3)
+_SQUARE = f32(2, 6, 6)
 
 
 # 4 * 5 dot products of 6: 2 * 120; 24 + 30 + 20 of 2 bytes
 @op(
     "inner",
     signature="Tensor input, Tensor other",
-    example=Call("torch", "inner", (_A, Tensor((5, 6), "float16"))),
-    flops=240,
-    bytes=148,
+    example=Example((_A, f16(5, 6)), flops=240, bytes=148),
 )
 def inner(a: Args) -> Work:
     """Each row of one with each row of the other."""
@@ -55,9 +57,7 @@ def inner_backward(a: Args) -> Work:
 @op(
     "vecdot",
     signature="Tensor input, Tensor other, *, int dim",
-    example=Call("torch.linalg", "vecdot", (_ROWS, _ROWS)),
-    flops=24,
-    bytes=56,
+    example=Example((_ROWS, _ROWS), flops=24, bytes=56, mod="torch.linalg"),
 )
 def vecdot(a: Args) -> Work:
     """The dot products of vectors in pairs."""
@@ -73,9 +73,7 @@ def vecdot(a: Args) -> Work:
     "kron",
     family="pointwise",
     signature="Tensor input, Tensor other",
-    example=Call("torch", "kron", (_A, _B)),
-    flops=720,
-    bytes=1548,
+    example=Example((_A, _B), flops=720, bytes=1548),
 )
 def kron(a: Args) -> Work:
     """One matrix for each element of the other, scaled by it."""
@@ -96,9 +94,7 @@ def kron(a: Args) -> Work:
     *("outer", "ger"),
     direction=BPROP,
     signature="Tensor input, Tensor other",
-    example=Call("torch", "outer", (Tensor((4,), "float16"), Tensor((5,), "float16"))),
-    flops=80,
-    bytes=76,
+    example=Example((f16(4), f16(5)), flops=80, bytes=76),
 )
 def paired_backward(a: Args) -> Work:
     """The incoming gradient times the other operand, summed where that was repeated."""
@@ -117,9 +113,7 @@ def paired_backward(a: Args) -> Work:
     "cross",
     family="pointwise",
     signature="Tensor input, Tensor other, int dim",
-    example=Call("torch", "cross", (_ROWS, _ROWS)),
-    flops=36,
-    bytes=72,
+    example=Example((_ROWS, _ROWS), flops=36, bytes=72),
 )
 def cross(a: Args) -> Work:
     """The vector product of three numbers with three."""
@@ -140,11 +134,7 @@ def cross_backward(a: Args) -> Work:
     "addr",
     family="pointwise",
     signature="Tensor input, Tensor vec1, Tensor vec2",
-    example=Call(
-        "torch", "addr", (Tensor((4, 5), "float16"), *(Tensor((n,), "float16") for n in (4, 5)))
-    ),
-    flops=40,
-    bytes=98,
+    example=Example((f16(4, 5), *(f16(n) for n in (4, 5))), flops=40, bytes=98),
 )
 def addr(a: Args) -> Work:
     """A column times a row, added to a matrix."""
@@ -158,9 +148,7 @@ def addr(a: Args) -> Work:
 @op(
     *("multi_dot", "chain_matmul"),
     signature="Tensor[] tensors",
-    example=Call("torch.linalg", "multi_dot", ((_A, _B, _C),)),
-    flops=216,
-    bytes=144,
+    example=Example(((_A, _B, _C),), flops=216, bytes=144, mod="torch.linalg"),
 )
 def chain(a: Args) -> Work:
     """The cheapest order of the products, which torch looks for; what they hand on is not moved."""
@@ -201,9 +189,7 @@ def _cheapest(sizes: list[int]) -> int:
 @op(
     "matrix_power",
     signature="Tensor input, int n",
-    example=Call("torch", "matrix_power", (_SQUARE, 5)),
-    flops=2592,
-    bytes=576,
+    example=Example((_SQUARE, 5), flops=2592, bytes=576),
 )
 def matrix_power(a: Args) -> Work:
     """By squaring: a product for each binary digit after the first, and for each further one."""
@@ -223,15 +209,9 @@ def matrix_power_backward(a: Args) -> Work:
 
 # 4 variables of 6 samples: means 24, differences 24, products 2 * 4 * 4 * 6, scale 16; 24 read, 16
 # written of 2 bytes
-@op("cov", signature="Tensor input", example=Call("torch", "cov", (_A,)), flops=256, bytes=80)
+@op("cov", signature="Tensor input", example=Example((_A,), flops=256, bytes=80))
 # and each of 16 over two deviations, 4 roots of 20
-@op(
-    "corrcoef",
-    signature="Tensor input",
-    example=Call("torch", "corrcoef", (_A,)),
-    flops=368,
-    bytes=80,
-)
+@op("corrcoef", signature="Tensor input", example=Example((_A,), flops=368, bytes=80))
 def covariance(a: Args) -> Work:
     """The centred samples times themselves."""
     x = a.tensor("input")
@@ -250,8 +230,8 @@ def covariance(a: Args) -> Work:
 # torch does unless opt_einsum finds a better order.
 
 
-_EINSUM_A = Tensor((3, 4, 6), "float16")
-_EINSUM_B = Tensor((3, 6, 5), "float16")
+_EINSUM_A = f16(3, 4, 6)
+_EINSUM_B = f16(3, 6, 5)
 _MULTIPLY = {2: 1, 8: 6}  # of a multiply-add's operations, those without the addition
 
 
@@ -309,9 +289,7 @@ def _contract(terms: list[str], result: str, sizes: dict[str, int], each: int) -
 @op(
     "einsum",
     signature="str equation, Tensor[] operands",
-    example=Call("torch", "einsum", ("bij,bjk->bik", _EINSUM_A, _EINSUM_B)),
-    flops=720,
-    bytes=444,
+    example=Example(("bij,bjk->bik", _EINSUM_A, _EINSUM_B), flops=720, bytes=444),
 )
 def einsum(a: Args) -> Work:
     """What the equation sums."""
@@ -339,9 +317,7 @@ def einsum_backward(a: Args) -> Work:
 @op(
     "tensordot",
     signature="Tensor input, Tensor other, any dims",
-    example=Call("torch", "tensordot", (_EINSUM_A, Tensor((4, 6, 5), "float16")), {"dims": 2}),
-    flops=720,
-    bytes=414,
+    example=Example((_EINSUM_A, f16(4, 6, 5)), flops=720, bytes=414, kwargs={"dims": 2}),
 )
 def tensordot(a: Args) -> Work:
     """A matrix product over the dimensions named."""
@@ -367,13 +343,7 @@ def tensordot_backward(a: Args) -> Work:
 @op(
     "bilinear",
     signature="Tensor input1, Tensor input2, Tensor weight, Tensor? bias",
-    example=Call(
-        "torch",
-        "bilinear",
-        (Tensor((4, 3), "float16"), Tensor((4, 6), "float16"), Tensor((5, 3, 6), "float16")),
-    ),
-    flops=840,
-    bytes=292,
+    example=Example((f16(4, 3), f16(4, 6), f16(5, 3, 6)), flops=840, bytes=292),
 )
 def bilinear(a: Args) -> Work:
     """X times a matrix times y, for each output."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor
 from pyprof.ops import dtypes
+from pyprof.ops.examples import Example, f32, i32
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.torch.linalg.linear_algebra import real_operations, reflections, sides, square
 from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
@@ -20,12 +20,14 @@ from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pyprof.marker import Tensor
+
 FAMILY = "linalg"
 
-_SQUARE = Tensor((2, 6, 6), "float32")
-_RIGHT = Tensor((2, 6, 4), "float32")
-_PIVOTS = Tensor((2, 6), "int32")
-_TALL = Tensor((2, 6, 3), "float32")
+_SQUARE = f32(2, 6, 6)
+_RIGHT = f32(2, 6, 4)
+_PIVOTS = i32(2, 6)
+_TALL = f32(2, 6, 3)
 
 
 def solution(x: Tensor, right: Tensor) -> Tensor:
@@ -44,16 +46,14 @@ def columns(right: Tensor, x: Tensor) -> int:
 @op(
     *("triangular_solve", "cholesky_solve", "_cholesky_solve_helper"),
     signature="Tensor other, Tensor input",
-    example=Call("torch", "triangular_solve", (_RIGHT, _SQUARE)),
-    flops=288,
-    bytes=672,
+    example=Example((_RIGHT, _SQUARE), flops=288, bytes=672),
 )
 @op(
     "solve_triangular",
     signature="Tensor input, Tensor other",
-    example=Call("aten", "linalg_solve_triangular", (_SQUARE, _RIGHT, True)),
-    flops=288,
-    bytes=672,
+    example=Example(
+        (_SQUARE, _RIGHT, True), flops=288, bytes=672, op="linalg_solve_triangular", mod="aten"
+    ),
 )
 def triangular_solve(a: Args) -> Work:
     """The square of the side for each right-hand side; twice for the two factors of Cholesky."""
@@ -67,16 +67,14 @@ def triangular_solve(a: Args) -> Work:
 @op(
     *("aten::linalg_lu_solve", "torch.linalg.lu_solve", "ldl_solve"),
     signature="Tensor input, Tensor pivots, Tensor other",
-    example=Call("torch.linalg", "lu_solve", (_SQUARE, _PIVOTS, _RIGHT)),
-    flops=576,
-    bytes=720,
+    example=Example(
+        (_SQUARE, _PIVOTS, _RIGHT), flops=576, bytes=720, op="lu_solve", mod="torch.linalg"
+    ),
 )
 @op(
     "lu_solve",
     signature="Tensor other, Tensor input, Tensor pivots",
-    example=Call("torch", "lu_solve", (_RIGHT, _SQUARE, _PIVOTS)),
-    flops=576,
-    bytes=720,
+    example=Example((_RIGHT, _SQUARE, _PIVOTS), flops=576, bytes=720),
 )
 def lu_solve(a: Args) -> Work:
     """Two triangular solves."""
@@ -90,9 +88,7 @@ def lu_solve(a: Args) -> Work:
 @op(
     *("solve", "solve_ex", "_linalg_solve_ex"),
     signature="Tensor input, Tensor other",
-    example=Call("aten", "linalg_solve", (_SQUARE, _RIGHT)),
-    flops=864,
-    bytes=672,
+    example=Example((_SQUARE, _RIGHT), flops=864, bytes=672, op="linalg_solve", mod="aten"),
 )
 def solve(a: Args) -> Work:
     """LU, then two triangular solves."""
@@ -108,9 +104,7 @@ def solve(a: Args) -> Work:
 @op(
     "lstsq",
     signature="Tensor input, Tensor other",
-    example=Call("torch.linalg", "lstsq", (_TALL, _RIGHT)),
-    flops=684,
-    bytes=432,
+    example=Example((_TALL, _RIGHT), flops=684, bytes=432, mod="torch.linalg"),
 )
 def lstsq(a: Args) -> Work:
     """By QR, as `gels` does, the one driver that a GPU has; others iterate."""
@@ -142,20 +136,17 @@ def _values(x: Tensor, shape: Sequence[int]) -> Tensor:
 @op(
     "svd",
     signature="Tensor input, bool full_matrices",
-    example=Call("torch.linalg", "svd", (_TALL, False)),
-    bytes=384,
+    example=Example((_TALL, False), bytes=384, mod="torch.linalg"),
 )
 @op(
     "torch.svd",
     signature="Tensor input, bool some, bool compute_uv",
-    example=Call("torch", "svd", (_TALL,)),
-    bytes=384,
+    example=Example((_TALL,), bytes=384),
 )
 @op(
     "aten::_linalg_svd",
     signature="Tensor input, bool full_matrices, bool compute_uv",
-    example=Call("aten", "_linalg_svd", (_TALL, False, True)),
-    bytes=384,
+    example=Example((_TALL, False, True), bytes=384),
 )
 def svd(a: Args) -> Work:
     """U, the singular values and V, as wide as the shorter side unless all of them are wanted."""
@@ -175,17 +166,15 @@ def svd(a: Args) -> Work:
 @op(
     "eigh",
     signature="Tensor input, any uplo",
-    example=Call("torch.linalg", "eigh", (_SQUARE,)),
-    bytes=624,
+    example=Example((_SQUARE,), bytes=624, mod="torch.linalg"),
 )
 @op(
     "aten::_linalg_eigh",
     signature="Tensor input, any uplo, bool vectors",
-    example=Call("aten", "_linalg_eigh", (_SQUARE, "L", True)),
-    bytes=624,
+    example=Example((_SQUARE, "L", True), bytes=624),
 )
 # the same in complex numbers of 8 bytes: 288 + 8 * 84
-@op("eig", signature="Tensor input", example=Call("torch.linalg", "eig", (_SQUARE,)), bytes=960)
+@op("eig", signature="Tensor input", example=Example((_SQUARE,), bytes=960, mod="torch.linalg"))
 def eigenvectors(a: Args) -> Work:
     """Values and vectors: real ones of a symmetric matrix, complex ones of any other."""
     x = a.tensor("input")
@@ -200,8 +189,7 @@ def eigenvectors(a: Args) -> Work:
 @op(
     *("aten::linalg_polar", "torch.linalg.polar"),
     signature="Tensor input",
-    example=Call("torch.linalg", "polar", (_TALL,)),
-    bytes=360,
+    example=Example((_TALL,), bytes=360, op="polar", mod="torch.linalg"),
 )
 def polar_decomposition(a: Args) -> Work:
     """U, as large as the matrix, and H, a square one; no relative of `torch.polar`."""
@@ -214,9 +202,7 @@ def polar_decomposition(a: Args) -> Work:
 @op(
     "matrix_norm",
     signature="Tensor input, any ord, int[] dim, bool keepdim",
-    example=Call("torch.linalg", "matrix_norm", (_TALL,)),
-    flops=112,
-    bytes=152,
+    example=Example((_TALL,), flops=112, bytes=152, mod="torch.linalg"),
 )
 def matrix_norm(a: Args) -> Work:
     """The squares' or a row's sum; by singular values those of order 2 and the nuclear one."""
@@ -235,42 +221,36 @@ def matrix_norm(a: Args) -> Work:
 @op(
     *("svdvals", "eigvalsh"),
     signature="Tensor input",
-    example=Call("torch.linalg", "svdvals", (_TALL,)),
-    bytes=168,
+    example=Example((_TALL,), bytes=168, mod="torch.linalg"),
 )
 # 72 read of 4 bytes, 2 * 6 values of 8 written
 @op(
     *("eigvals", "_linalg_eigvals"),
     signature="Tensor input",
-    example=Call("torch.linalg", "eigvals", (_SQUARE,)),
-    bytes=384,
+    example=Example((_SQUARE,), bytes=384, mod="torch.linalg"),
 )
 # 36 read, one number for each of 2 matrices written of 4 bytes
 @op(
     *("cond", "nuclear_norm"),
     signature="Tensor input",
-    example=Call("torch.linalg", "cond", (_TALL,)),
-    bytes=152,
+    example=Example((_TALL,), bytes=152, mod="torch.linalg"),
 )
 # 36 read of 4 bytes, 2 whole numbers of 8 written
 @op(
     "matrix_rank",
     signature="Tensor input",
-    example=Call("torch.linalg", "matrix_rank", (_TALL,)),
-    bytes=160,
+    example=Example((_TALL,), bytes=160, mod="torch.linalg"),
 )
 # 36 read, 36 written of 4 bytes
 @op(
     *("pinv", "pinverse"),
     signature="Tensor input",
-    example=Call("torch", "pinverse", (_TALL,)),
-    bytes=288,
+    example=Example((_TALL,), bytes=288, op="pinverse"),
 )
 @op(
     *("matrix_exp", "matrix_sqrth"),
     signature="Tensor input",
-    example=Call("torch", "matrix_exp", (_SQUARE,)),  # the norm decides the polynomial's degree
-    bytes=576,
+    example=Example((_SQUARE,), bytes=576),  # the norm decides the polynomial's degree
 )
 def of_a_spectrum(a: Args) -> Work:
     """What is computed from singular values or eigenvalues."""
@@ -312,9 +292,7 @@ _CUBES = {
     *_CUBES,
     direction=BPROP,
     signature="Tensor input",
-    example=Call("torch", "cholesky", (_SQUARE,)),
-    flops=1728,
-    bytes=864,
+    example=Example((_SQUARE,), flops=1728, bytes=864, op="cholesky", mod="torch"),
 )
 def factorisation_backward(a: Args) -> Work:
     """So many cubes of the side, from the result and its gradient."""
@@ -331,9 +309,7 @@ def factorisation_backward(a: Args) -> Work:
     *("det", "slogdet", "logdet", "_linalg_det", "_linalg_slogdet"),
     direction=BPROP,
     signature="Tensor input",
-    example=Call("torch", "det", (_SQUARE,)),
-    flops=864,
-    bytes=584,
+    example=Example((_SQUARE,), flops=864, bytes=584),
 )
 def determinant_backward(a: Args) -> Work:
     """The transposed inverse times the determinant: L and U are solved for the unit matrix."""
@@ -370,9 +346,7 @@ def solve_backward(a: Args) -> Work:
     "qr",
     direction=BPROP,
     signature="Tensor input",
-    example=Call("torch", "qr", (_SQUARE,)),
-    flops=3024,
-    bytes=1440,
+    example=Example((_SQUARE,), flops=3024, bytes=1440),
 )
 def qr_backward(a: Args) -> Work:
     """Products of the shorter side's size and of both sides', and a triangular solve."""

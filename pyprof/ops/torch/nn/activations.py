@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from pyprof.marker import Call, Tensor
+from typing import TYPE_CHECKING
+
+from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, like, size, twice
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor
+
 FAMILY = "pointwise"
 
-_X = Tensor((4, 6), "float16")
+_X = f16(4, 6)
 _GLU = TRANSCENDENTAL + 1  # a sigmoid and a product
 _GLU_BACKWARD = TRANSCENDENTAL + 6
 # operations an element, and a result
@@ -23,9 +28,7 @@ _SIMILARITY = {
 @op(
     "prelu",
     signature="Tensor input, Tensor weight",
-    example=Call("torch.nn.functional", "prelu", (_X, Tensor((6,), "float16"))),
-    flops=48,
-    bytes=108,
+    example=Example((_X, f16(6)), flops=48, bytes=108, mod="torch.nn.functional"),
     batch=("input",),
 )
 def prelu(a: Args) -> Work:
@@ -51,9 +54,7 @@ def _halved(a: Args, x: Tensor) -> Tensor:
 @op(
     "glu",
     signature="Tensor input, int dim",
-    example=Call("torch.nn.functional", "glu", (_X,)),
-    flops=252,
-    bytes=72,
+    example=Example((_X,), flops=252, bytes=72, mod="torch.nn.functional"),
     batch=("input",),
 )
 def glu(a: Args) -> Work:
@@ -68,9 +69,7 @@ def glu(a: Args) -> Work:
 @op(
     "aten::glu_backward",
     signature="Tensor grad_output, Tensor input, int dim",
-    example=Call("aten", "glu_backward", (Tensor((4, 3), "float16"), _X, -1)),
-    flops=312,
-    bytes=120,
+    example=Example((f16(4, 3), _X, -1), flops=312, bytes=120),
 )
 def glu_backward(a: Args) -> Work:
     """The gradients of both halves."""
@@ -84,9 +83,7 @@ def glu_backward(a: Args) -> Work:
 @op(
     "normalize",
     signature="Tensor input, float p, int dim",
-    example=Call("torch.nn.functional", "normalize", (_X,)),
-    flops=156,
-    bytes=96,
+    example=Example((_X,), flops=156, bytes=96, mod="torch.nn.functional"),
     batch=("input",),
 )
 def normalize(a: Args) -> Work:
@@ -101,17 +98,13 @@ def normalize(a: Args) -> Work:
 @op(
     "cosine_similarity",
     signature="Tensor x1, Tensor x2, int dim",
-    example=Call("torch.nn.functional", "cosine_similarity", (_X, _X), {"dim": 1}),
-    flops=360,
-    bytes=104,
+    example=Example((_X, _X), flops=360, bytes=104, kwargs={"dim": 1}, mod="torch.nn.functional"),
 )
 # subtract, add epsilon, square, add: 24 * 4, a root for each of 4; as above
 @op(
     "pairwise_distance",
     signature="Tensor x1, Tensor x2, any p, any eps, bool keepdim",
-    example=Call("torch.nn.functional", "pairwise_distance", (_X, _X, 2)),
-    flops=176,
-    bytes=104,
+    example=Example((_X, _X, 2), flops=176, bytes=104, mod="torch.nn.functional"),
 )
 def similarity(a: Args) -> Work:
     """The angle between, or the distance of, each pair of rows."""
@@ -145,9 +138,7 @@ def similarity_backward(a: Args) -> Work:
 @op(
     "log_sigmoid_forward",
     signature="Tensor input",
-    example=Call("aten", "log_sigmoid_forward", (_X,)),
-    flops=1008,
-    bytes=96,
+    example=Example((_X,), flops=1008, bytes=96, mod="aten"),
 )
 def log_sigmoid(a: Args) -> Work:
     """As logsigmoid; the buffer that the CPU keeps is not counted."""
@@ -159,9 +150,7 @@ def log_sigmoid(a: Args) -> Work:
 @op(
     "rrelu_with_noise",
     signature="Tensor input, Tensor noise",
-    example=Call("aten", "rrelu_with_noise", (_X, _X)),
-    flops=48,
-    bytes=144,
+    example=Example((_X, _X), flops=48, bytes=144, mod="aten"),
 )
 def rrelu_with_noise(a: Args) -> Work:
     """Negative elements are scaled by a random number, which is kept."""
@@ -173,9 +162,7 @@ def rrelu_with_noise(a: Args) -> Work:
 @op(
     "_prelu_kernel_backward",
     signature="Tensor grad_output, Tensor input, Tensor weight",
-    example=Call("aten", "_prelu_kernel_backward", (_X, _X, _X)),
-    flops=96,
-    bytes=240,
+    example=Example((_X, _X, _X), flops=96, bytes=240, mod="aten"),
 )
 def prelu_kernel_backward(a: Args) -> Work:
     """Both gradients in the input's size; a sum of its own brings the weight's down."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pyprof.marker import Call, Opaque, Tensor
+from pyprof.marker import Opaque, Tensor
+from pyprof.ops.examples import Example, bf16, f32
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import MISSING, Unknown
 from pyprof.ops.work import Args, Work, like, size
@@ -127,7 +128,7 @@ def _window(a: Args) -> tuple[int | None, int | None]:
 
 FAMILY = "attention"
 
-_Q = Tensor((2, 4, 8, 16), "bfloat16")
+_Q = bf16(2, 4, 8, 16)
 
 
 def fused(a: Args, *, heads_at: int, backward: bool, from_end: bool = False) -> Work:
@@ -170,17 +171,14 @@ def _lengths(a: Args, q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Head
         "Tensor query, Tensor key, Tensor value, Tensor? attn_mask, float dropout_p,"
         "bool is_causal, float scale, bool enable_gqa"
     ),
-    example=Call("torch.nn.functional", "scaled_dot_product_attention", (_Q, _Q, _Q)),
-    flops=32768,
-    bytes=8192,
+    example=Example((_Q, _Q, _Q), flops=32768, bytes=8192, mod="torch.nn.functional"),
     batch=("query", "key", "value"),
 )
 @op(
     *("aten::_scaled_dot_product_flash_attention",),
     signature="Tensor query, Tensor key, Tensor value, float dropout_p, bool is_causal",
-    example=Call("aten", "_scaled_dot_product_flash_attention", (_Q, _Q, _Q, 0.0, True)),
-    flops=16384,  # half: causal
-    bytes=8192,
+    # half: causal
+    example=Example((_Q, _Q, _Q, 0.0, True), flops=16384, bytes=8192),
     batch=("query", "key", "value"),
 )
 @op(
@@ -188,9 +186,7 @@ def _lengths(a: Args, q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Head
     signature=(
         "Tensor query, Tensor key, Tensor value, float dropout_p, bool is_causal,Tensor? attn_mask"
     ),
-    example=Call("aten", "_scaled_dot_product_flash_attention_for_cpu", (_Q, _Q, _Q, 0.0, False)),
-    flops=32768,
-    bytes=8192,
+    example=Example((_Q, _Q, _Q, 0.0, False), flops=32768, bytes=8192),
     batch=("query", "key", "value"),
 )
 @op(
@@ -199,13 +195,7 @@ def _lengths(a: Args, q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Head
         "Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool compute_log_sumexp,"
         "float dropout_p, bool is_causal"
     ),
-    example=Call(
-        "aten",
-        "_scaled_dot_product_efficient_attention",
-        (_Q, _Q, _Q, None, False, 0.0, False),
-    ),
-    flops=32768,
-    bytes=8192,
+    example=Example((_Q, _Q, _Q, None, False, 0.0, False), flops=32768, bytes=8192),
     batch=("query", "key", "value"),
 )
 @op(
@@ -213,11 +203,7 @@ def _lengths(a: Args, q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Head
     signature=(
         "Tensor query, Tensor key, Tensor value, Tensor? attn_mask, float dropout_p, bool is_causal"
     ),
-    example=Call(
-        "aten", "_scaled_dot_product_fused_attention_overrideable", (_Q, _Q, _Q, None, 0.0, False)
-    ),
-    flops=32768,
-    bytes=8192,
+    example=Example((_Q, _Q, _Q, None, 0.0, False), flops=32768, bytes=8192),
     batch=("query", "key", "value"),
 )
 def attention(a: Args) -> Work:
@@ -236,15 +222,15 @@ def attention(a: Args) -> Work:
 @op(
     "_scaled_dot_product_attention_math",
     direction=BPROP,
-    example=Call("torch", "_scaled_dot_product_attention_math", (_Q, _Q, _Q)),
-    flops=65536,  # four products: the scores were kept
-    bytes=16384,
+    # four products: the scores were kept
+    example=Example((_Q, _Q, _Q), flops=65536, bytes=16384),
     batch=("query", "key", "value"),
 )
 @op(
     "aten::_scaled_dot_product_flash_attention",
     direction=BPROP,
-    flops=40960,  # half: causal
+    # half: causal
+    flops=40960,
     bytes=16384,
     batch=("query", "key", "value"),
 )
@@ -265,7 +251,7 @@ def attention_backward(a: Args) -> Work:
 
 _BACKWARD = "Tensor grad_out, Tensor query, Tensor key, Tensor value"
 _OUT = "Tensor? out, Tensor? logsumexp"
-_GO = (_Q, _Q, _Q, _Q, _Q, Tensor((2, 4, 8), "float32"))
+_GO = (_Q, _Q, _Q, _Q, _Q, f32(2, 4, 8))
 
 
 @op(
@@ -274,22 +260,13 @@ _GO = (_Q, _Q, _Q, _Q, _Q, Tensor((2, 4, 8), "float32"))
         f"{_BACKWARD}, {_OUT}, Tensor? cum_seq_q, Tensor? cum_seq_k, int max_q, int max_k,"
         "float dropout_p, bool is_causal"
     ),
-    example=Call(
-        "aten",
-        "_scaled_dot_product_flash_attention_backward",
-        (*_GO, None, None, 8, 8, 0.0, False),
-    ),
-    flops=81920,  # as above
-    bytes=16384,
+    # as above
+    example=Example((*_GO, None, None, 8, 8, 0.0, False), flops=81920, bytes=16384),
 )
 @op(
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
     signature=f"{_BACKWARD}, {_OUT}, float dropout_p, bool is_causal, Tensor? attn_mask",
-    example=Call(
-        "aten", "_scaled_dot_product_flash_attention_for_cpu_backward", (*_GO, 0.0, False)
-    ),
-    flops=81920,
-    bytes=16384,
+    example=Example((*_GO, 0.0, False), flops=81920, bytes=16384),
 )
 @op(
     "aten::_scaled_dot_product_efficient_attention_backward",
@@ -297,13 +274,9 @@ _GO = (_Q, _Q, _Q, _Q, _Q, Tensor((2, 4, 8), "float32"))
         f"{_BACKWARD}, Tensor? attn_mask, {_OUT}, any seed, any offset, float dropout_p, any mask,"
         "bool is_causal"
     ),
-    example=Call(
-        "aten",
-        "_scaled_dot_product_efficient_attention_backward",
-        (_Q, _Q, _Q, _Q, None, _Q, None, None, None, 0.0, None, False),
+    example=Example(
+        (_Q, _Q, _Q, _Q, None, _Q, None, None, None, 0.0, None, False), flops=81920, bytes=16384
     ),
-    flops=81920,
-    bytes=16384,
 )
 @op(
     "aten::_scaled_dot_product_cudnn_attention_backward",
@@ -311,13 +284,9 @@ _GO = (_Q, _Q, _Q, _Q, _Q, Tensor((2, 4, 8), "float32"))
         f"{_BACKWARD}, {_OUT}, any seed, any offset, Tensor? attn_mask, any starts_q, any starts_k,"
         "int max_q, int max_k, float dropout_p, bool is_causal"
     ),
-    example=Call(
-        "aten",
-        "_scaled_dot_product_cudnn_attention_backward",
-        (*_GO, None, None, None, None, None, 8, 8, 0.0, False),
+    example=Example(
+        (*_GO, None, None, None, None, None, 8, 8, 0.0, False), flops=81920, bytes=16384
     ),
-    flops=81920,
-    bytes=16384,
 )
 def attention_backward_op(a: Args) -> Work:
     """The same as ATen's own op."""
@@ -327,9 +296,8 @@ def attention_backward_op(a: Args) -> Work:
 @op(
     *("flex_attention", "torch.nn.attention.flex_attention.flex_attention"),
     signature="Tensor query, Tensor key, Tensor value, any score_mod, any block_mask",
-    example=Call("torch.nn.attention.flex_attention", "flex_attention", (_Q, _Q, _Q)),
-    flops=32768,  # without a mask as above
-    bytes=8192,
+    # without a mask as above
+    example=Example((_Q, _Q, _Q), flops=32768, bytes=8192, mod="torch.nn.attention.flex_attention"),
     batch=("query", "key", "value"),
 )
 def flex(a: Args) -> Work:
@@ -346,7 +314,8 @@ def _unless_masked(a: Args, work: Work) -> Work:
 @op(
     *("flex_attention", "torch.nn.attention.flex_attention.flex_attention"),
     direction=BPROP,
-    flops=81920,  # five products, as above
+    # five products, as above
+    flops=81920,
     bytes=16384,
     batch=("query", "key", "value"),
 )

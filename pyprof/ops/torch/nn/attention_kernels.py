@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import Example, bf16, f16, f32, i32
 from pyprof.ops.registry import op
 from pyprof.ops.torch.nn.attention import fused
 from pyprof.ops.work import Work, like
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 FAMILY = "attention"
 
-_Q = Tensor((2, 4, 8, 16), "bfloat16")
-_FLASH = Tensor((2, 8, 4, 16), "bfloat16")
-_TOTAL = Tensor((16, 4, 16), "bfloat16")  # two sequences of 8, one behind the other
-_STARTS = Tensor((3,), "int32")
+_Q = bf16(2, 4, 8, 16)
+_FLASH = bf16(2, 8, 4, 16)
+_TOTAL = bf16(16, 4, 16)  # two sequences of 8, one behind the other
+_STARTS = i32(3)
 
 _BACKWARD = "Tensor grad_out, Tensor query, Tensor key, Tensor value"
 _OUT = "Tensor? out, Tensor? logsumexp"
@@ -43,13 +43,10 @@ _FORWARD = (
         f"{_FORWARD}, float scale, {_WINDOW}, {_CACHE}",
         f"{_FORWARD}, any q_scale, any k_scale, any v_scale, float scale, {_WINDOW}, {_CACHE}",
     ),
-    example=Call(
-        "aten",
-        "_flash_attention_forward",
-        (_TOTAL, _TOTAL, _TOTAL, _STARTS, _STARTS, 8, 8, 0.0, False),
+    # two sequences of 8, as above
+    example=Example(
+        (_TOTAL, _TOTAL, _TOTAL, _STARTS, _STARTS, 8, 8, 0.0, False), flops=32768, bytes=8192
     ),
-    flops=32768,  # two sequences of 8, as above
-    bytes=8192,
 )
 @op(
     "aten::_efficient_attention_forward",
@@ -58,13 +55,10 @@ _FORWARD = (
         "int custom_mask_type, any compute_log_sumexp, float scale, Tensor? seqused_k,"
         "int window_size"
     ),
-    example=Call(
-        "aten",
-        "_efficient_attention_forward",
-        (_FLASH, _FLASH, _FLASH, None, None, None, None, None, 0.0, 1),
+    # half: mask type 1 is causal
+    example=Example(
+        (_FLASH, _FLASH, _FLASH, None, None, None, None, None, 0.0, 1), flops=16384, bytes=8192
     ),
-    flops=16384,  # half: mask type 1 is causal
-    bytes=8192,
 )
 # a window of 3 keys before the query: 2 * 8 * 8 - 8^2 (causal) - 5^2 of 128 scores, twice: 39;
 # times 8 heads of 16 + 16
@@ -74,11 +68,7 @@ _FORWARD = (
         "Tensor query, Tensor key, Tensor value, float dropout_p, float softmax_scale,"
         f"bool is_causal, {_WINDOW}"
     ),
-    example=Call(
-        "flash_attn", "_flash_attn_forward", (_FLASH, _FLASH, _FLASH, 0.0, 0.25, True, 3, 0)
-    ),
-    flops=9984,
-    bytes=8192,
+    example=Example((_FLASH, _FLASH, _FLASH, 0.0, 0.25, True, 3, 0), flops=9984, bytes=8192),
 )
 @op(
     "flash_attn::flash_attn_func",
@@ -86,9 +76,7 @@ _FORWARD = (
         "Tensor query, Tensor key, Tensor value, float dropout_p, float softmax_scale,"
         "bool is_causal, int[] window_size"
     ),
-    example=Call("flash_attn", "flash_attn_func", (_FLASH, _FLASH, _FLASH, 0.0, 0.25, False)),
-    flops=32768,
-    bytes=8192,
+    example=Example((_FLASH, _FLASH, _FLASH, 0.0, 0.25, False), flops=32768, bytes=8192),
 )
 @op(
     "flash_attn::_flash_attn_varlen_forward",
@@ -96,20 +84,14 @@ _FORWARD = (
         f"Tensor query, Tensor key, Tensor value, {_LENGTHS}, float dropout_p,"
         f"float softmax_scale, bool is_causal, {_WINDOW}"
     ),
-    example=Call(
-        "flash_attn",
-        "_flash_attn_varlen_forward",
-        (_TOTAL, _TOTAL, _TOTAL, _STARTS, _STARTS, 8, 8, 0.0, 0.25, True),
+    example=Example(
+        (_TOTAL, _TOTAL, _TOTAL, _STARTS, _STARTS, 8, 8, 0.0, 0.25, True), flops=16384, bytes=8192
     ),
-    flops=16384,
-    bytes=8192,
 )
 @op(
     "torch_attn::_varlen_attn",
     signature=f"Tensor query, Tensor key, Tensor value, {_VARLEN}, {_VARLEN_CACHE}",
-    example=Call("torch_attn", "_varlen_attn", (_TOTAL, _TOTAL, _TOTAL, _STARTS, None, 8, 8, True)),
-    flops=16384,
-    bytes=8192,
+    example=Example((_TOTAL, _TOTAL, _TOTAL, _STARTS, None, 8, 8, True), flops=16384, bytes=8192),
 )
 @op(
     "torch.nn.attention.varlen.varlen_attn",
@@ -117,28 +99,25 @@ _FORWARD = (
         f"Tensor query, Tensor key, Tensor value, {_LENGTHS}, *, any return_aux, float scale,"
         f"int[] window_size, {_VARLEN_CACHE}"
     ),
-    example=Call(
-        "torch.nn.attention.varlen",
-        "varlen_attn",
+    # causal: half of the scores
+    example=Example(
         (_TOTAL, _TOTAL, _TOTAL, _STARTS, _STARTS, 8, 8),
-        {"window_size": (-1, 0)},
+        flops=16384,
+        bytes=8192,
+        kwargs={"window_size": (-1, 0)},
     ),
-    flops=16384,  # causal
-    bytes=8192,
 )
 @op(
     "torch_attn::_varlen_attn_out",
     signature=f"Tensor out, Tensor query, Tensor key, Tensor value, {_VARLEN}, {_VARLEN_CACHE}",
-    example=Call("torch_attn", "_varlen_attn_out", (*(_TOTAL,) * 4, _STARTS, _STARTS, 8, 8, False)),
-    flops=32768,
-    bytes=8192,
+    example=Example((*(_TOTAL,) * 4, _STARTS, _STARTS, 8, 8, False), flops=32768, bytes=8192),
 )
 def flash(a: Args) -> Work:
     """The kernels' own entry points: [batch, sequence, heads, head], or packed sequences."""
     return fused(a, heads_at=-2, backward=False, from_end="efficient" not in a.op)
 
 
-_FLASH_GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, Tensor((2, 4, 8), "float32"))
+_FLASH_GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, f32(2, 4, 8))
 
 
 @op(
@@ -147,9 +126,7 @@ _FLASH_GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, Tensor((2, 4, 8), "float32"
         f"{_BACKWARD}, {_OUT}, {_LENGTHS}, float dropout_p, bool is_causal, any seed, any offset,"
         f"float scale, {_WINDOW}"
     ),
-    example=Call("aten", "_flash_attention_backward", (*_FLASH_GO, None, None, 8, 8, 0.0, False)),
-    flops=81920,
-    bytes=16384,
+    example=Example((*_FLASH_GO, None, None, 8, 8, 0.0, False), flops=81920, bytes=16384),
 )
 @op(
     "aten::_efficient_attention_backward",
@@ -158,13 +135,11 @@ _FLASH_GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, Tensor((2, 4, 8), "float32"
         "float dropout_p, any seed, any offset, int custom_mask_type, any bias_requires_grad,"
         "float scale, any num_splits, int window_size"
     ),
-    example=Call(
-        "aten",
-        "_efficient_attention_backward",
+    example=Example(
         (*(_FLASH,) * 4, None, _FLASH, None, None, 8, 8, None, 0.0, None, None, 0),
+        flops=81920,
+        bytes=16384,
     ),
-    flops=81920,
-    bytes=16384,
 )
 @op(
     "flash_attn::_flash_attn_backward",
@@ -172,13 +147,9 @@ _FLASH_GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, Tensor((2, 4, 8), "float32"
         f"{_BACKWARD}, {_OUT}, Tensor? dq, Tensor? dk, Tensor? dv, float dropout_p,"
         f"float softmax_scale, bool is_causal, {_WINDOW}"
     ),
-    example=Call(
-        "flash_attn",
-        "_flash_attn_backward",
-        (*_FLASH_GO, _FLASH, _FLASH, _FLASH, 0.0, 0.25, False),
+    example=Example(
+        (*_FLASH_GO, _FLASH, _FLASH, _FLASH, 0.0, 0.25, False), flops=81920, bytes=16384
     ),
-    flops=81920,
-    bytes=16384,
 )
 @op(
     "torch_attn::_varlen_attn_backward",
@@ -186,13 +157,9 @@ _FLASH_GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, Tensor((2, 4, 8), "float32"
         f"{_BACKWARD}, {_OUT}, {_LENGTHS}, bool is_causal, any rng_state, float scale,"
         "int[] window_size"
     ),
-    example=Call(
-        "torch_attn",
-        "_varlen_attn_backward",
-        (*(_TOTAL,) * 5, Tensor((4, 16), "float32"), _STARTS, _STARTS, 8, 8, False),
+    example=Example(
+        (*(_TOTAL,) * 5, f32(4, 16), _STARTS, _STARTS, 8, 8, False), flops=81920, bytes=16384
     ),
-    flops=81920,
-    bytes=16384,
 )
 def flash_backward(a: Args) -> Work:
     """The gradients of queries, keys and values."""
@@ -205,13 +172,10 @@ def flash_backward(a: Args) -> Work:
         f"Tensor query, Tensor key, Tensor value, Tensor? attn_mask, {_LENGTHS},"
         "bool compute_log_sumexp, float dropout_p, bool is_causal"
     ),
-    example=Call(
-        "aten",
-        "_cudnn_attention_forward",
-        (_Q, _Q, _Q, None, None, None, 8, 8, False, 0.0, False),
+    # as scaled_dot_product_attention
+    example=Example(
+        (_Q, _Q, _Q, None, None, None, 8, 8, False, 0.0, False), flops=32768, bytes=8192
     ),
-    flops=32768,  # as scaled_dot_product_attention
-    bytes=8192,
 )
 def cudnn(a: Args) -> Work:
     """CuDNN's entry point keeps [batch, heads, sequence, head]."""
@@ -224,13 +188,9 @@ def cudnn(a: Args) -> Work:
         f"{_BACKWARD}, {_OUT}, any seed, any offset, Tensor? attn_mask, {_LENGTHS},"
         "float dropout_p, bool is_causal"
     ),
-    example=Call(
-        "aten",
-        "_cudnn_attention_backward",
-        (*(_Q,) * 5, Tensor((2, 4, 8), "float32"), *(None,) * 5, 8, 8, 0.0, False),
+    example=Example(
+        (*(_Q,) * 5, f32(2, 4, 8), *(None,) * 5, 8, 8, 0.0, False), flops=81920, bytes=16384
     ),
-    flops=81920,
-    bytes=16384,
 )
 def cudnn_backward(a: Args) -> Work:
     """The gradients of queries, keys and values."""
@@ -243,13 +203,7 @@ def cudnn_backward(a: Args) -> Work:
     "aten::_transform_bias_rescale_qkv",
     family="pointwise",
     signature="Tensor qkv, Tensor bias, int heads",
-    example=Call(
-        "aten",
-        "_transform_bias_rescale_qkv",
-        (Tensor((2, 3, 24), "float16"), Tensor((24,), "float16"), 2),
-    ),
-    flops=192,
-    bytes=624,
+    example=Example((f16(2, 3, 24), f16(24), 2), flops=192, bytes=624),
 )
 def transform_qkv(a: Args) -> Work:
     """Queries, keys and values apart, each head's side by side, with their bias; queries scaled."""

@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import multiply_adds
 from pyprof.ops.work import Args, Work, like
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor
+
 FAMILY = "conv"
 
-_X = Tensor((2, 4, 8, 8), "float16")
-_W = Tensor((6, 4, 3, 3), "float16")
+_X = f16(2, 4, 8, 8)
+_W = f16(6, 4, 3, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +154,13 @@ def backward_work(g: Geometry, *, dgrad: bool, wgrad: bool, bias: bool) -> Work:
         "Tensor input, Tensor weight, Tensor? bias, int[] stride, any padding, int[] dilation,"
         "int groups"
     ),
-    example=Call("torch.nn.functional", "conv2d", (_X, _W, None, (1, 1), (1, 1), (1, 1), 1)),
-    flops=55296,
-    bytes=2992,
+    example=Example(
+        (_X, _W, None, (1, 1), (1, 1), (1, 1), 1),
+        flops=55296,
+        bytes=2992,
+        op="conv2d",
+        mod="torch.nn.functional",
+    ),
     batch=("input",),
 )
 def conv(a: Args) -> Work:
@@ -179,9 +187,13 @@ def _both(g: Geometry, a: Args) -> Work:
         "Tensor input, Tensor weight, Tensor? bias, int[] stride, any padding,"
         "int[] output_padding, int groups, int[] dilation"
     ),
-    example=Call("torch.nn.functional", "conv_transpose2d", (_X, Tensor((4, 6, 3, 3), "float16"))),
-    flops=55296,
-    bytes=3856,
+    example=Example(
+        (_X, f16(4, 6, 3, 3)),
+        flops=55296,
+        bytes=3856,
+        op="conv_transpose2d",
+        mod="torch.nn.functional",
+    ),
     batch=("input",),
 )
 def conv_transpose(a: Args) -> Work:
@@ -208,9 +220,13 @@ def conv_transpose_backward(a: Args) -> Work:
         "Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation,"
         "bool transposed, int[] output_padding, int groups"
     ),
-    example=Call("aten", "convolution", (_X, _W, None, (1, 1), (1, 1), (1, 1), False, (0, 0), 1)),
-    flops=55296,  # as conv2d above
-    bytes=2992,
+    # as conv2d above
+    example=Example(
+        (_X, _W, None, (1, 1), (1, 1), (1, 1), False, (0, 0), 1),
+        flops=55296,
+        bytes=2992,
+        mod="aten",
+    ),
     batch=("input",),
 )
 def convolution(a: Args) -> Work:
@@ -221,7 +237,8 @@ def convolution(a: Args) -> Work:
 @op(
     *("convolution", "_convolution", "convolution_overrideable"),
     direction=BPROP,
-    flops=110592,  # as conv2d's backward above
+    # as conv2d's backward above
+    flops=110592,
     bytes=5984,
     batch=("input",),
 )
@@ -239,16 +256,14 @@ def convolution_bprop(a: Args) -> Work:
         "int[] padding, int[] dilation, any transposed, int[] output_padding, int groups,"
         "any output_mask"
     ),
-    example=Call(
-        "aten",
-        "convolution_backward",
+    example=Example(
         (
-            *(Tensor((2, 6, 8, 8), "float16"), _X, _W, (6,), (1, 1), (1, 1), (1, 1)),
-            *(False, (0, 0), 1, (True, True, True)),
+            *(f16(2, 6, 8, 8), _X, _W, (6,), (1, 1), (1, 1), (1, 1), False, (0, 0), 1),
+            (True, True, True),
         ),
+        flops=110592,
+        bytes=7532,
     ),
-    flops=110592,
-    bytes=7532,
     batch=("grad_output", "input"),
 )
 def convolution_backward(a: Args) -> Work:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import multiply_adds
@@ -13,8 +13,8 @@ from pyprof.ops.work import Args, Work, like
 
 FAMILY = "conv"
 
-_X = Tensor((2, 4, 8, 8), "float16")
-_W = Tensor((6, 4, 3, 3), "float16")
+_X = f16(2, 4, 8, 8)
+_W = f16(6, 4, 3, 3)
 
 
 @op(
@@ -22,9 +22,7 @@ _W = Tensor((6, 4, 3, 3), "float16")
     signature=(
         "Tensor input, Tensor weight, int[] padding, int[] stride, int[] dilation, int groups"
     ),
-    example=Call("aten", "cudnn_convolution", (_X, _W, (1, 1), (1, 1), (1, 1), 1, False, False)),
-    flops=55296,
-    bytes=2992,
+    example=Example((_X, _W, (1, 1), (1, 1), (1, 1), 1, False, False), flops=55296, bytes=2992),
     batch=("input",),
 )
 @op(
@@ -33,9 +31,7 @@ _W = Tensor((6, 4, 3, 3), "float16")
         "Tensor input, Tensor weight, Tensor? bias, int[] padding, int[] stride, int[] dilation,"
         "int groups"
     ),
-    example=Call("aten", "mkldnn_convolution", (_X, _W, None, (1, 1), (1, 1), (1, 1), 1)),
-    flops=55296,
-    bytes=2992,
+    example=Example((_X, _W, None, (1, 1), (1, 1), (1, 1), 1), flops=55296, bytes=2992),
     batch=("input",),
 )
 @op(
@@ -46,9 +42,9 @@ _W = Tensor((6, 4, 3, 3), "float16")
         "Tensor input, Tensor weight, any kernel_size, Tensor? bias, int[] stride, int[] padding,"
         "int[] dilation"
     ),
-    example=Call("aten", "_slow_conv2d_forward", (_X, _W, (3, 3), None, (1, 1), (1, 1))),
-    flops=55296,
-    bytes=2992,
+    example=Example(
+        (_X, _W, (3, 3), None, (1, 1), (1, 1)), flops=55296, bytes=2992, op="_slow_conv2d_forward"
+    ),
     batch=("input",),
 )
 @op(
@@ -57,9 +53,7 @@ _W = Tensor((6, 4, 3, 3), "float16")
         "Tensor input, Tensor weight, Tensor? bias, int[] stride, any padding, int[] dilation,"
         "int groups"
     ),
-    example=Call("aten", "cudnn_convolution_relu", (_X, _W, None, (1, 1), (1, 1), (1, 1), 1)),
-    flops=55296,
-    bytes=2992,
+    example=Example((_X, _W, None, (1, 1), (1, 1), (1, 1), 1), flops=55296, bytes=2992),
     batch=("input",),
 )
 # a convolution; its 2992 bytes, and z of the result's 768 elements of 2
@@ -69,13 +63,9 @@ _W = Tensor((6, 4, 3, 3), "float16")
         "Tensor input, Tensor weight, Tensor z, Number alpha, Tensor? bias, int[] stride,"
         "int[] padding, int[] dilation, int groups"
     ),
-    example=Call(
-        "aten",
-        "cudnn_convolution_add_relu",
-        (_X, _W, Tensor((2, 6, 8, 8), "float16"), 1.0, None, (1, 1), (1, 1), (1, 1), 1),
+    example=Example(
+        (_X, _W, f16(2, 6, 8, 8), 1.0, None, (1, 1), (1, 1), (1, 1), 1), flops=55296, bytes=4528
     ),
-    flops=55296,
-    bytes=4528,
 )
 def vendor_conv(a: Args) -> Work:
     """A convolution as one library's entry point is called; what else it adds is not counted."""
@@ -88,13 +78,10 @@ def vendor_conv(a: Args) -> Work:
         "Tensor input, Tensor weight, int[] padding, int[] output_padding, int[] stride,"
         "int[] dilation, int groups"
     ),
-    example=Call(
-        "aten",
-        "cudnn_convolution_transpose",
-        (_X, Tensor((4, 6, 3, 3), "float16"), (0, 0), (0, 0), (1, 1), (1, 1), 1),
+    # as conv_transpose2d above
+    example=Example(
+        (_X, f16(4, 6, 3, 3), (0, 0), (0, 0), (1, 1), (1, 1), 1), flops=55296, bytes=3856
     ),
-    flops=55296,  # as conv_transpose2d above
-    bytes=3856,
     batch=("input",),
 )
 @op(
@@ -103,13 +90,9 @@ def vendor_conv(a: Args) -> Work:
         "Tensor input, Tensor weight, any kernel_size, Tensor? bias, int[] stride, int[] padding,"
         "int[] output_padding, int[] dilation"
     ),
-    example=Call(
-        "aten",
-        "slow_conv_transpose2d",
-        (_X, Tensor((4, 6, 3, 3), "float16"), (3, 3), None, (1, 1), (0, 0), (0, 0), (1, 1)),
+    example=Example(
+        (_X, f16(4, 6, 3, 3), (3, 3), None, (1, 1), (0, 0), (0, 0), (1, 1)), flops=55296, bytes=3856
     ),
-    flops=55296,
-    bytes=3856,
     batch=("input",),
 )
 def vendor_conv_transpose(a: Args) -> Work:
@@ -124,13 +107,7 @@ def vendor_conv_transpose(a: Args) -> Work:
         "Tensor input, Tensor grad_output, Tensor weight, int[] padding, int[] stride,"
         "int[] dilation, int groups, any benchmark, any deterministic, any tf32, any output_mask"
     ),
-    example=Call(
-        "aten",
-        "cudnn_convolution_backward",
-        (_X, Tensor((2, 6, 8, 8), "float16"), _W, (1, 1), (1, 1), (1, 1), 1),
-    ),
-    flops=110592,
-    bytes=5984,
+    example=Example((_X, f16(2, 6, 8, 8), _W, (1, 1), (1, 1), (1, 1), 1), flops=110592, bytes=5984),
     batch=("input", "grad_output"),
 )
 def conv_both(a: Args) -> Work:
@@ -144,13 +121,7 @@ def conv_both(a: Args) -> Work:
 @op(
     "aten::cudnn_convolution_backward_input",
     signature="int[] self_size, Tensor grad_output, Tensor weight",
-    example=Call(
-        "aten",
-        "cudnn_convolution_backward_input",
-        ((2, 4, 8, 8), Tensor((2, 6, 8, 8), "float16"), _W),
-    ),
-    flops=55296,
-    bytes=2992,
+    example=Example(((2, 4, 8, 8), f16(2, 6, 8, 8), _W), flops=55296, bytes=2992),
     result=("aten::cudnn_convolution_backward", "input"),
 )
 def conv_dgrad(a: Args) -> Work:
@@ -177,13 +148,7 @@ def _result(a: Args, name: str) -> tuple[int, ...] | None:
 @op(
     "aten::cudnn_convolution_backward_weight",
     signature="int[] weight_size, Tensor grad_output, Tensor input",
-    example=Call(
-        "aten",
-        "cudnn_convolution_backward_weight",
-        ((6, 4, 3, 3), Tensor((2, 6, 8, 8), "float16"), _X),
-    ),
-    flops=55296,
-    bytes=2992,
+    example=Example(((6, 4, 3, 3), f16(2, 6, 8, 8), _X), flops=55296, bytes=2992),
     result=("aten::cudnn_convolution_backward", "weight"),
 )
 def conv_wgrad(a: Args) -> Work:
@@ -202,16 +167,11 @@ def conv_wgrad(a: Args) -> Work:
         "Tensor grad_output, Tensor input, Tensor weight, any kernel_size, int[] stride,"
         "int[] padding, any output_mask"
     ),
-    example=Call(
-        "aten",
-        "_slow_conv2d_backward",
-        (
-            *(Tensor((2, 6, 8, 8), "float16"), _X, _W, (3, 3), (1, 1), (1, 1)),
-            (True, True, True),
-        ),
+    example=Example(
+        (f16(2, 6, 8, 8), _X, _W, (3, 3), (1, 1), (1, 1), (True, True, True)),
+        flops=110592,
+        bytes=7532,
     ),
-    flops=110592,
-    bytes=7532,
     batch=("grad_output", "input"),
 )
 def slow_conv_backward(a: Args) -> Work:

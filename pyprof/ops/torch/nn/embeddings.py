@@ -8,19 +8,23 @@ a row for each index, where that is asked to be sparse.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import Example, f16, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.indexing import picked
 from pyprof.ops.work import Args, Work, fresh, like, size
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor
+
 FAMILY = "embedding"
 
-_TABLE = Tensor((100, 8), "float16")
-_IDS = Tensor((4, 5), "int64")
-_FLAT = Tensor((6,), "int64")
-_STARTS = Tensor((2,), "int64")
+_TABLE = f16(100, 8)
+_IDS = i64(4, 5)
+_FLAT = i64(6)
+_STARTS = i64(2)
 
 
 # 20 ids of 8 bytes; 20 rows of 8 read and written of 2 bytes: 160 + 320 + 320
@@ -30,17 +34,13 @@ _STARTS = Tensor((2,), "int64")
         "Index input, Tensor weight, int padding_idx, float max_norm, float norm_type, "
         "bool scale_grad_by_freq, bool sparse"
     ),
-    example=Call("torch.nn.functional", "embedding", (_IDS, _TABLE)),
-    flops=0,
-    bytes=800,
+    example=Example((_IDS, _TABLE), flops=0, bytes=800),
     batch=("input",),
 )
 @op(
     "embedding",
     signature=("Tensor weight, Index input, int padding_idx, bool scale_grad_by_freq, bool sparse"),
-    example=Call("torch", "embedding", (_TABLE, _IDS, -1, False, False)),
-    flops=0,
-    bytes=800,
+    example=Example((_TABLE, _IDS, -1, False, False), flops=0, bytes=800),
 )
 def embedding(a: Args) -> Work:
     """A row of the table for each index."""
@@ -78,11 +78,7 @@ def _sparse_gradient(a: Args, go: Tensor, ids: Tensor) -> Work:
 @op(
     "aten::embedding_sparse_backward",
     signature="Tensor grad_output, Index indices, int num_weights, int padding_idx",
-    example=Call(
-        "aten", "embedding_sparse_backward", (Tensor((4, 5, 8), "float16"), _IDS, 100, -1, False)
-    ),
-    flops=0,
-    bytes=960,
+    example=Example((f16(4, 5, 8), _IDS, 100, -1, False), flops=0, bytes=960),
 )
 def embedding_sparse_backward(a: Args) -> Work:
     """The rows of the gradient and their places; nothing is added up."""
@@ -95,11 +91,8 @@ def embedding_sparse_backward(a: Args) -> Work:
         "Tensor grad_output, Index indices, int num_weights, int padding_idx, "
         "bool scale_grad_by_freq, bool sparse"
     ),
-    example=Call(
-        "aten", "embedding_dense_backward", (Tensor((4, 5, 8), "float16"), _IDS, 100, -1, False)
-    ),
-    flops=160,  # as above
-    bytes=2080,
+    # as above
+    example=Example((f16(4, 5, 8), _IDS, 100, -1, False), flops=160, bytes=2080),
 )
 def embedding_dense_backward(a: Args) -> Work:
     """The same as ATen's own op."""
@@ -141,18 +134,14 @@ def _bags(a: Args) -> _Bags:
         "Index input, Tensor weight, Index? offsets, float max_norm, float norm_type, "
         "bool scale_grad_by_freq, str mode, bool sparse"
     ),
-    example=Call("torch.nn.functional", "embedding_bag", (_FLAT, _TABLE, _STARTS)),
-    flops=48,
-    bytes=192,
+    example=Example((_FLAT, _TABLE, _STARTS), flops=48, bytes=192),
 )
 @op(
     *("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"),
     signature=(
         "Tensor weight, Index input, Index? offsets, bool scale_grad_by_freq, int mode, bool sparse"
     ),
-    example=Call("torch", "embedding_bag", (_TABLE, _FLAT, _STARTS)),
-    flops=48,
-    bytes=192,
+    example=Example((_TABLE, _FLAT, _STARTS), flops=48, bytes=192),
 )
 def embedding_bag(a: Args) -> Work:
     """The rows of each bag are added."""
@@ -181,13 +170,7 @@ def embedding_bag_backward(a: Args) -> Work:
         "Tensor grad, Index indices, Index offset2bag, any bag_size, any maximum_indices,"
         "int num_weights"
     ),
-    example=Call(
-        "aten",
-        "_embedding_bag_dense_backward",
-        (Tensor((2, 8), "float16"), _FLAT, _FLAT, None, None, 100),
-    ),
-    flops=48,
-    bytes=1728,
+    example=Example((f16(2, 8), _FLAT, _FLAT, None, None, 100), flops=48, bytes=1728),
 )
 def embedding_bag_dense_backward(a: Args) -> Work:
     """The same as ATen's own op."""

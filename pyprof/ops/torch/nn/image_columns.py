@@ -7,16 +7,20 @@ element that is put in its place.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor
+
 FAMILY = "copy"
 
-_IMAGE = Tensor((2, 3, 4, 4), "float16")
-_COLUMNS = Tensor((2, 12, 9), "float16")
+_IMAGE = f16(2, 3, 4, 4)
+_COLUMNS = f16(2, 12, 9)
 _WINDOW = "int[] kernel_size, int[] dilation, int[] padding, int[] stride"
 
 
@@ -48,9 +52,7 @@ def _image(a: Args) -> tuple[Tensor, Tensor]:
 @op(
     *("torch.nn.functional.unfold", "aten::im2col"),
     signature=f"Tensor input, {_WINDOW}",
-    example=Call("torch.nn.functional", "unfold", (_IMAGE, 2)),
-    flops=0,
-    bytes=624,
+    example=Example((_IMAGE, 2), flops=0, bytes=624),
     batch=("input",),
 )
 def unfold(a: Args) -> Work:
@@ -76,9 +78,8 @@ def unfold_backward(a: Args) -> Work:
 @op(
     *("torch.nn.functional.fold", "aten::col2im"),
     signature=f"Tensor input, int[] output_size, {_WINDOW}",
-    example=Call("torch.nn.functional", "fold", (_COLUMNS, (4, 4), 2)),
-    flops=216,  # as unfold's backward
-    bytes=624,
+    # as unfold's backward
+    example=Example((_COLUMNS, (4, 4), 2), flops=216, bytes=624),
     batch=("input",),
 )
 def fold(a: Args) -> Work:
@@ -90,7 +91,8 @@ def fold(a: Args) -> Work:
 @op(
     *("torch.nn.functional.fold", "aten::col2im"),
     direction=BPROP,
-    flops=0,  # as unfold
+    # as unfold
+    flops=0,
     bytes=624,
     batch=("input",),
 )

@@ -7,17 +7,21 @@ reads both again with the incoming gradient and writes the prediction's gradient
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import Example, f16, f32, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor
+
 FAMILY = "loss"
 
-_X = Tensor((4, 6), "float16")
-_LABELS = Tensor((4,), "int64")
+_X = f16(4, 6)
+_LABELS = i64(4)
 T = TRANSCENDENTAL
 
 # operations an element forward, and for the prediction's gradient
@@ -59,45 +63,45 @@ def reduced(a: Args, flops: int, count: int, dtype: str | None, reads: tuple[Ten
     signature=(
         "Tensor input, Tensor target, Tensor? weight, float extra, str reduction, bool log_target"
     ),
-    example=Call("torch.nn.functional", "mse_loss", (_X, _X), {"reduction": "mean"}),
-    flops=73,
-    bytes=98,
+    example=Example(
+        (_X, _X),
+        flops=73,
+        bytes=98,
+        kwargs={"reduction": "mean"},
+        op="mse_loss",
+        mod="torch.nn.functional",
+    ),
 )
 @op(
     *("aten::mse_loss", "aten::smooth_l1_loss", "aten::huber_loss"),
     *("aten::soft_margin_loss", "aten::l1_loss"),
     signature="Tensor input, Tensor target, int reduction",
-    example=Call("aten", "mse_loss", (_X, _X, 0)),
-    flops=48,  # (x - t)^2 alone
-    bytes=144,
+    # the squared difference alone
+    example=Example((_X, _X, 0), flops=48, bytes=144),
 )
 @op(
     "aten::kl_div",
     signature="Tensor input, Tensor target, int reduction, bool log_target",
-    example=Call("aten", "kl_div", (_X, _X, 0, True)),
-    flops=528,  # 24 * (20 + 2)
-    bytes=144,
+    # 24 times 20 + 2
+    example=Example((_X, _X, 0, True), flops=528, bytes=144),
 )
 @op(
     "aten::binary_cross_entropy",
     signature="Tensor input, Tensor target, Tensor? weight, int reduction",
-    example=Call("aten", "binary_cross_entropy", (_X, _X, None, 0)),
-    flops=1056,  # 24 * (2 * 20 + 4)
-    bytes=144,
+    # 24 times 2 * 20 + 4
+    example=Example((_X, _X, None, 0), flops=1056, bytes=144),
 )
 @op(
     "aten::hinge_embedding_loss",
     signature="Tensor input, Tensor target, float margin, int reduction",
-    example=Call("aten", "hinge_embedding_loss", (_X, _X, 1.0, 0)),
-    flops=72,  # 24 * 3
-    bytes=144,
+    # 3 for each of 24
+    example=Example((_X, _X, 1.0, 0), flops=72, bytes=144),
 )
 @op(
     "aten::poisson_nll_loss",
     signature=("Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction"),
-    example=Call("aten", "poisson_nll_loss", (_X, _X, True, False, 1e-8, 0)),
-    flops=528,  # 24 * (20 + 2)
-    bytes=144,
+    # 24 times 20 + 2
+    example=Example((_X, _X, True, False, 1e-8, 0), flops=528, bytes=144),
 )
 def pointwise_loss(a: Args) -> Work:
     """So many operations an element, and one more where they are summed."""
@@ -124,9 +128,7 @@ def pointwise_loss_backward(a: Args) -> Work:
     *("aten::mse_loss_backward", "aten::smooth_l1_loss_backward", "aten::huber_loss_backward"),
     *("aten::binary_cross_entropy_backward", "aten::soft_margin_loss_backward"),
     signature="Tensor grad_output, Tensor input, Tensor target",
-    example=Call("aten", "mse_loss_backward", (Tensor((), "float16"), _X, _X, 1)),
-    flops=72,
-    bytes=146,
+    example=Example((f16(), _X, _X, 1), flops=72, bytes=146),
 )
 def loss_backward_op(a: Args) -> Work:
     """The same as ATen's own op."""
@@ -151,23 +153,20 @@ _ATEN_NLL = (
 @op(
     *("nll_loss", "nll_loss2d"),
     signature=_NLL,
-    example=Call("torch.nn.functional", "nll_loss", (_X, _LABELS), {"reduction": "mean"}),
-    flops=9,
-    bytes=42,
+    example=Example(
+        (_X, _LABELS), flops=9, bytes=42, kwargs={"reduction": "mean"}, mod="torch.nn.functional"
+    ),
 )
 @op(
     *("aten::nll_loss", "aten::nll_loss2d", "aten::nll_loss_nd"),
     signature=_ATEN_NLL,
-    example=Call("aten", "nll_loss", (_X, _LABELS, None, 1, -100)),
-    flops=9,
-    bytes=42,
+    example=Example((_X, _LABELS, None, 1, -100), flops=9, bytes=42),
 )
 @op(
     *("aten::nll_loss_forward", "aten::nll_loss2d_forward"),
     signature=_ATEN_NLL,
-    example=Call("aten", "nll_loss_forward", (_X, _LABELS, None, 1, -100)),
-    flops=9,
-    bytes=44,  # and the sum of the weights
+    # and the sum of the weights
+    example=Example((_X, _LABELS, None, 1, -100), flops=9, bytes=44),
 )
 def nll_loss(a: Args) -> Work:
     """Of each sample one element is read."""
@@ -195,9 +194,8 @@ def nll_loss_backward(a: Args) -> Work:
 @op(
     *("aten::nll_loss_backward", "aten::nll_loss2d_backward"),
     signature="Tensor grad_output, Tensor input, Index target",
-    example=Call("aten", "nll_loss_backward", (Tensor((), "float16"), _X, _LABELS)),
-    flops=4,  # as above
-    bytes=82,
+    # as above
+    example=Example((f16(), _X, _LABELS), flops=4, bytes=82),
 )
 def nll_loss_backward_op(a: Args) -> Work:
     """The same as ATen's own op."""
@@ -209,16 +207,14 @@ def nll_loss_backward_op(a: Args) -> Work:
 @op(
     "cross_entropy",
     signature=_NLL,
-    example=Call("torch.nn.functional", "cross_entropy", (_X, _LABELS), {"reduction": "mean"}),
-    flops=585,
-    bytes=82,
+    example=Example(
+        (_X, _LABELS), flops=585, bytes=82, kwargs={"reduction": "mean"}, mod="torch.nn.functional"
+    ),
 )
 @op(
     "aten::cross_entropy_loss",
     signature=_ATEN_NLL,
-    example=Call("aten", "cross_entropy_loss", (_X, _LABELS, None, 1, -100, 0.0)),
-    flops=585,
-    bytes=82,
+    example=Example((_X, _LABELS, None, 1, -100, 0.0), flops=585, bytes=82),
 )
 def cross_entropy(a: Args) -> Work:
     """Log-softmax and negative log-likelihood, as though one kernel did both."""
@@ -261,11 +257,11 @@ def cross_entropy_backward(a: Args) -> Work:
 _STATE = 4 * TRANSCENDENTAL + 7
 _GRADIENT = 2 * TRANSCENDENTAL + 4  # a class of a step: two functions, difference, scales
 
-_PROBABILITIES = Tensor((5, 2, 4), "float32")
-_LOSSES_CTC_LABELS = Tensor((2, 3), "int64")
+_PROBABILITIES = f32(5, 2, 4)
+_LOSSES_CTC_LABELS = i64(2, 3)
 _CALL = (_PROBABILITIES, _LOSSES_CTC_LABELS, (5, 5), (2, 3))
-_TABLE = Tensor((2, 5, 7), "float32")
-_LOSSES = Tensor((2,), "float32")
+_TABLE = f32(2, 5, 7)
+_LOSSES = f32(2)
 _CTC = "Tensor log_probs, Tensor targets, any input_lengths, any target_lengths"
 _WHY = "lengths depend on the data"
 
@@ -301,9 +297,7 @@ def _forward(a: Args, writes: tuple[Tensor, ...]) -> Work:
 @op(
     *("torch.nn.functional.ctc_loss", "torch.ctc_loss"),
     signature=f"{_CTC}, int blank, any reduction",
-    example=Call("torch.nn.functional", "ctc_loss", _CALL),
-    flops=5220,
-    bytes=212,
+    example=Example(_CALL, flops=5220, bytes=212),
 )
 def ctc_loss(a: Args) -> Work:
     """The losses' sum or mean, which is small beside the recursion, is not counted."""
@@ -316,9 +310,7 @@ def ctc_loss(a: Args) -> Work:
 @op(
     "aten::_ctc_loss",
     signature=f"{_CTC}, int blank",
-    example=Call("aten", "_ctc_loss", (*_CALL, 0, False)),
-    flops=5220,
-    bytes=496,
+    example=Example((*_CALL, 0, False), flops=5220, bytes=496),
 )
 def ctc_loss_op(a: Args) -> Work:
     """As ATen's own op, with the recursion's table."""
@@ -343,9 +335,7 @@ def ctc_loss_op(a: Args) -> Work:
         "Tensor grad, Tensor log_probs, Tensor targets, any input_lengths, any target_lengths,"
         "Tensor losses, Tensor table"
     ),
-    example=Call("aten", "_ctc_loss_backward", (_LOSSES, *_CALL, _LOSSES, _TABLE, 0)),
-    flops=6980,
-    bytes=664,
+    example=Example((_LOSSES, *_CALL, _LOSSES, _TABLE, 0), flops=6980, bytes=664),
 )
 def ctc_backward_op(a: Args) -> Work:
     """The recursion from the other end, and every class's share at every step."""
@@ -369,9 +359,8 @@ def _backward(a: Args, saved: tuple[Tensor, ...]) -> Work:
 @op(
     "aten::_cudnn_ctc_loss",
     signature=_CTC,
-    example=Call("aten", "_cudnn_ctc_loss", (*_CALL, 0, False, False)),
-    flops=12200,  # forwards 5220, backwards 6980
-    bytes=376,
+    # forwards 5220, backwards 6980
+    example=Example((*_CALL, 0, False, False), flops=12200, bytes=376),
 )
 def cudnn_ctc(a: Args) -> Work:
     """Losses and gradient in one op; its labels lie end to end."""

@@ -9,18 +9,22 @@ written.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import Example, f16, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.torch.nn.losses import reduced, reduction
 from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor
+
 FAMILY = "loss"
 
-_X = Tensor((4, 6), "float16")
-_LABELS = Tensor((4,), "int64")
-_CLASSES = Tensor((4, 6), "int64")
+_X = f16(4, 6)
+_LABELS = i64(4)
+_CLASSES = i64(4, 6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +62,15 @@ _NAMES = ("margin_ranking_loss", "cosine_embedding_loss")
 @op(
     *_NAMES,
     signature=(f"{_PAIR}, {_OLD}", f"{_PAIR}, {_ATEN}"),
-    example=Call("torch.nn.functional", "margin_ranking_loss", (_X, _X, _X)),
-    flops=121,
-    bytes=146,
+    example=Example(
+        (_X, _X, _X), flops=121, bytes=146, op="margin_ranking_loss", mod="torch.nn.functional"
+    ),
 )
 # 6 operations an element, 43 and the sum for each of 4 rows, one quotient: 144 + 176 + 1; as above
 @op(
     "triplet_margin_loss",
     signature=(f"{_TRIPLET}, {_OLD}", f"{_TRIPLET}, {_ATEN}"),
-    example=Call("torch.nn.functional", "triplet_margin_loss", (_X, _X, _X)),
-    flops=321,
-    bytes=146,
+    example=Example((_X, _X, _X), flops=321, bytes=146, mod="torch.nn.functional"),
 )
 def margin_loss(a: Args) -> Work:
     """A loss for each element, or for each row."""
@@ -113,9 +115,7 @@ _LABELLED = "Tensor input, Tensor target"
 @op(
     "multi_margin_loss",
     signature=(f"{_MULTI}, {_OLD}", f"{_MULTI}, {_ATEN}"),
-    example=Call("torch.nn.functional", "multi_margin_loss", (_X, _LABELS)),
-    flops=105,
-    bytes=82,
+    example=Example((_X, _LABELS), flops=105, bytes=82, mod="torch.nn.functional"),
 )
 def multi_margin(a: Args) -> Work:
     """Every class's score against the right one's."""
@@ -131,11 +131,7 @@ def multi_margin(a: Args) -> Work:
 @op(
     "aten::multi_margin_loss_backward",
     signature=f"Tensor grad_output, {_MULTI}, {_ATEN}",
-    example=Call(
-        "aten", "multi_margin_loss_backward", (Tensor((), "float16"), _X, _LABELS, 1, 1, None, 1)
-    ),
-    flops=72,
-    bytes=130,
+    example=Example((f16(), _X, _LABELS, 1, 1, None, 1), flops=72, bytes=130),
 )
 def multi_margin_backward(a: Args) -> Work:
     """One sign for each class that is too near, their sum for the right one."""
@@ -149,15 +145,13 @@ def multi_margin_backward(a: Args) -> Work:
 @op(
     "multilabel_margin_loss",
     signature=(f"{_LABELLED}, {_OLD}", f"{_LABELLED}, {_ATEN}"),
-    example=Call("torch.nn.functional", "multilabel_margin_loss", (_X, _CLASSES)),
-    bytes=242,
+    example=Example((_X, _CLASSES), bytes=242, mod="torch.nn.functional"),
 )
 # and 24 marks of the right classes of 2 bytes
 @op(
     "aten::multilabel_margin_loss_forward",
     signature=f"{_LABELLED}, {_ATEN}",
-    example=Call("aten", "multilabel_margin_loss_forward", (_X, _CLASSES, 1)),
-    bytes=290,
+    example=Example((_X, _CLASSES, 1), bytes=290),
 )
 def multilabel_margin(a: Args) -> Work:
     """Each right class against each wrong one."""
@@ -171,17 +165,13 @@ def multilabel_margin(a: Args) -> Work:
 @op(
     "multilabel_margin_loss",
     direction=BPROP,
-    bytes=338,  # 24, 24 marks and go of 2 bytes and 24 of 8 read, 24 of 2 written
+    # 24, 24 marks and go of 2 bytes and 24 of 8 read, 24 of 2 written
+    bytes=338,
 )
 @op(
     "aten::multilabel_margin_loss_backward",
     signature=f"Tensor grad_output, {_LABELLED}, {_ATEN}",
-    example=Call(
-        "aten",
-        "multilabel_margin_loss_backward",
-        (Tensor((), "float16"), _X, _CLASSES, 1, _X),
-    ),
-    bytes=338,
+    example=Example((f16(), _X, _CLASSES, 1, _X), bytes=338),
 )
 def multilabel_margin_backward(a: Args) -> Work:
     """A sign for each pair that is too near."""

@@ -9,17 +9,21 @@ that compute statistics first read the input twice.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import Example, f16, f32
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, fresh, like, size
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor
+
 FAMILY = "norm"
 
-_IMAGE = Tensor((2, 4, 3, 3), "float16")
-_CHANNELS = Tensor((4,), "float32")
-_ROWS = Tensor((2, 3, 8), "float16")
-_SCALE = Tensor((8,), "float16")
+_IMAGE = f16(2, 4, 3, 3)
+_CHANNELS = f32(4)
+_ROWS = f16(2, 3, 8)
+_SCALE = f16(8)
 
 _STATISTICS = 4
 _NORMALISE = 2
@@ -73,27 +77,19 @@ _TORCH = (
 @op(
     "torch.nn.functional.batch_norm",
     signature=_FUNCTIONAL,
-    example=Call("torch.nn.functional", "batch_norm", (_IMAGE, *(_CHANNELS,) * 4, True)),
-    flops=576,
-    bytes=416,
+    example=Example((_IMAGE, *(_CHANNELS,) * 4, True), flops=576, bytes=416),
 )
 @op(
     *("batch_norm", "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm"),
     *("_batch_norm_impl_index", "_native_batch_norm_legit", "_batch_norm_with_update"),
     signature=_TORCH,
-    example=Call("torch", "batch_norm", (_IMAGE, *(_CHANNELS,) * 4, True, 0.1, 1e-5, True)),
-    flops=576,
-    bytes=416,
+    example=Example((_IMAGE, *(_CHANNELS,) * 4, True, 0.1, 1e-5, True), flops=576, bytes=416),
 )
 # 72 * 4, without statistics: 144 of 2 bytes, four vectors of 4 of 4
 @op(
     *("_native_batch_norm_legit_no_training", "_batch_norm_no_update"),
     signature=_TORCH.replace("bool training, ", ""),
-    example=Call(
-        "aten", "_native_batch_norm_legit_no_training", (_IMAGE, *(_CHANNELS,) * 4, 0.1, 1e-5)
-    ),
-    flops=288,
-    bytes=352,
+    example=Example((_IMAGE, *(_CHANNELS,) * 4, 0.1, 1e-5), flops=288, bytes=352, mod="aten"),
 )
 def batchnorm(a: Args) -> Work:
     """In training the statistics are computed and the running ones updated."""
@@ -133,16 +129,12 @@ def batchnorm_backward(a: Args) -> Work:
         "Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool training, float eps,"
         "any output_mask"
     ),
-    example=Call("aten", "native_batch_norm_backward", (_IMAGE, _IMAGE, _CHANNELS)),
-    flops=720,
-    bytes=512,
+    example=Example((_IMAGE, _IMAGE, _CHANNELS), flops=720, bytes=512),
 )
 @op(
     *("aten::cudnn_batch_norm_backward", "aten::miopen_batch_norm_backward"),
     signature="Tensor input, Tensor grad_output, Tensor? weight",
-    example=Call("aten", "cudnn_batch_norm_backward", (_IMAGE, _IMAGE, _CHANNELS)),
-    flops=720,
-    bytes=512,
+    example=Example((_IMAGE, _IMAGE, _CHANNELS), flops=720, bytes=512),
 )
 def batch_norm_backward_op(a: Args) -> Work:
     """The same as ATen's own op."""
@@ -170,9 +162,9 @@ def rows(a: Args, x: Tensor) -> int:
 @op(
     *("layer_norm", "native_layer_norm"),
     signature="Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps",
-    example=Call("torch.nn.functional", "layer_norm", (_ROWS, (8,), _SCALE, _SCALE, 1e-5)),
-    flops=384,
-    bytes=272,
+    example=Example(
+        (_ROWS, (8,), _SCALE, _SCALE, 1e-5), flops=384, bytes=272, mod="torch.nn.functional"
+    ),
     batch=("input",),
 )
 def layernorm(a: Args) -> Work:
@@ -195,13 +187,10 @@ def layernorm_backward(a: Args) -> Work:
         "Tensor grad_output, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd,"
         "Tensor? weight, Tensor? bias, any output_mask"
     ),
-    example=Call(
-        "aten",
-        "native_layer_norm_backward",
-        (_ROWS, _ROWS, (8,), *(Tensor((2, 3, 1), "float32"),) * 2, _SCALE, _SCALE),
+    # as above
+    example=Example(
+        (_ROWS, _ROWS, (8,), *(f32(2, 3, 1),) * 2, _SCALE, _SCALE), flops=480, bytes=384
     ),
-    flops=480,  # as above
-    bytes=384,
     batch=("grad_output", "input", "mean", "rstd"),
 )
 def layer_norm_backward_op(a: Args) -> Work:
@@ -223,9 +212,9 @@ _GROUP = "Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps"
 @op(
     "group_norm",
     signature=_GROUP,
-    example=Call("torch.nn.functional", "group_norm", (_IMAGE, 2, _CHANNELS, _CHANNELS)),
-    flops=576,
-    bytes=352,
+    example=Example(
+        (_IMAGE, 2, _CHANNELS, _CHANNELS), flops=576, bytes=352, mod="torch.nn.functional"
+    ),
     batch=("input",),
 )
 def groupnorm(a: Args) -> Work:
@@ -247,9 +236,8 @@ def groupnorm_backward(a: Args) -> Work:
     signature=(
         "Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps"
     ),
-    example=Call("aten", "native_group_norm", (_IMAGE, _CHANNELS, _CHANNELS, 2, 4, 9, 2, 1e-5)),
-    flops=576,  # as group_norm
-    bytes=352,
+    # as group_norm
+    example=Example((_IMAGE, _CHANNELS, _CHANNELS, 2, 4, 9, 2, 1e-5), flops=576, bytes=352),
 )
 def native_groupnorm(a: Args) -> Work:
     """The same as ATen's own op."""
@@ -263,13 +251,10 @@ def native_groupnorm(a: Args) -> Work:
         "Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C,"
         "int HxW, int group, any output_mask"
     ),
-    example=Call(
-        "aten",
-        "native_group_norm_backward",
-        (_IMAGE, _IMAGE, *(Tensor((2, 2), "float32"),) * 2, _CHANNELS, 2, 4, 9, 2),
+    # as group_norm's backward
+    example=Example(
+        (_IMAGE, _IMAGE, *(f32(2, 2),) * 2, _CHANNELS, 2, 4, 9, 2), flops=720, bytes=512
     ),
-    flops=720,  # as group_norm's backward
-    bytes=512,
 )
 def native_groupnorm_backward(a: Args) -> Work:
     """The gradients of input, scale and shift."""
@@ -285,9 +270,7 @@ def native_groupnorm_backward(a: Args) -> Work:
         "Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias,"
         "bool use_input_stats"
     ),
-    example=Call("torch.nn.functional", "instance_norm", (_IMAGE,)),
-    flops=432,
-    bytes=352,
+    example=Example((_IMAGE,), flops=432, bytes=352, mod="torch.nn.functional"),
     batch=("input",),
 )
 @op(
@@ -296,9 +279,7 @@ def native_groupnorm_backward(a: Args) -> Work:
         "Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var,"
         "bool use_input_stats"
     ),
-    example=Call("aten", "instance_norm", (_IMAGE, None, None, None, None, True)),
-    flops=432,
-    bytes=352,
+    example=Example((_IMAGE, None, None, None, None, True), flops=432, bytes=352),
     batch=("input",),
 )
 def instancenorm(a: Args) -> Work:
@@ -324,9 +305,7 @@ _RMS = "Tensor input, int[] normalized_shape, Tensor? weight, float eps"
 @op(
     *("rms_norm", "_fused_rms_norm"),
     signature=_RMS,
-    example=Call("torch.nn.functional", "rms_norm", (_ROWS, (8,), _SCALE)),
-    flops=192,
-    bytes=232,
+    example=Example((_ROWS, (8,), _SCALE), flops=192, bytes=232, mod="torch.nn.functional"),
     batch=("input",),
 )
 def rmsnorm(a: Args) -> Work:
@@ -346,13 +325,7 @@ def rmsnorm(a: Args) -> Work:
         "Tensor grad_out, Tensor input, int[] normalized_shape, Tensor rstd, Tensor? weight,"
         "any output_mask"
     ),
-    example=Call(
-        "aten",
-        "_fused_rms_norm_backward",
-        (_ROWS, _ROWS, (8,), Tensor((2, 3, 1), "float32"), _SCALE, (True, True)),
-    ),
-    flops=336,
-    bytes=344,
+    example=Example((_ROWS, _ROWS, (8,), f32(2, 3, 1), _SCALE, (True, True)), flops=336, bytes=344),
 )
 def rmsnorm_backward(a: Args) -> Work:
     """The gradients of input and weight."""

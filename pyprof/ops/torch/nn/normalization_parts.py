@@ -7,18 +7,23 @@ float32 at least.
 
 from __future__ import annotations
 
-from pyprof.marker import Call, Tensor
+from typing import TYPE_CHECKING
+
+from pyprof.ops.examples import Example, f16, f32, i32, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.torch.nn.normalization import wide
 from pyprof.ops.work import Args, Work, fresh, like, size
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor
+
 FAMILY = "norm"
 
-_IMAGE = Tensor((2, 4, 3, 3), "float16")
-_CHANNELS = Tensor((4,), "float32")
-_GATHERED = Tensor((8, 4), "float32")
-_MATRIX = Tensor((4, 6), "float16")
-_SCALES = Tensor((4, 1), "float16")
+_IMAGE = f16(2, 4, 3, 3)
+_CHANNELS = f32(4)
+_GATHERED = f32(8, 4)
+_MATRIX = f16(4, 6)
+_SCALES = f16(4, 1)
 
 
 def _of_channels(x: Tensor) -> Tensor:
@@ -29,9 +34,7 @@ def _of_channels(x: Tensor) -> Tensor:
 @op(
     "batch_norm_stats",
     signature="Tensor input",
-    example=Call("aten", "batch_norm_stats", (_IMAGE, 1e-5)),
-    flops=288,
-    bytes=176,
+    example=Example((_IMAGE, 1e-5), flops=288, bytes=176, mod="aten"),
 )
 def stats(a: Args) -> Work:
     """This process's mean and deviation of each channel."""
@@ -47,16 +50,12 @@ def stats(a: Args) -> Work:
         "Tensor input, Tensor mean, Tensor invstd, Tensor? running_mean, Tensor? running_var,"
         "float momentum, float eps, Tensor? counts"
     ),
-    example=Call(
-        "aten",
-        "batch_norm_gather_stats_with_counts",
-        (
-            *(_IMAGE, _GATHERED, _GATHERED, _CHANNELS, _CHANNELS, 0.1, 1e-5),
-            Tensor((8,), "float32"),
-        ),
+    example=Example(
+        (_IMAGE, _GATHERED, _GATHERED, _CHANNELS, _CHANNELS, 0.1, 1e-5, f32(8)),
+        flops=192,
+        bytes=384,
+        mod="aten",
     ),
-    flops=192,
-    bytes=384,
 )
 def gathered_stats(a: Args) -> Work:
     """All processes' statistics in one; the input tells the dtype alone."""
@@ -71,9 +70,7 @@ def gathered_stats(a: Args) -> Work:
 @op(
     "batch_norm_elemt",
     signature="Tensor input, Tensor? weight, Tensor? bias, Tensor mean, Tensor invstd",
-    example=Call("aten", "batch_norm_elemt", (_IMAGE, *(_CHANNELS,) * 4, 1e-5)),
-    flops=288,
-    bytes=352,
+    example=Example((_IMAGE, *(_CHANNELS,) * 4, 1e-5), flops=288, bytes=352, mod="aten"),
 )
 def normalised(a: Args) -> Work:
     """Statistics, scale and shift applied."""
@@ -90,13 +87,12 @@ def normalised(a: Args) -> Work:
         "Tensor grad_out, Tensor input, Tensor mean, Tensor invstd, Tensor? weight, bool input_g,"
         "bool weight_g, bool bias_g"
     ),
-    example=Call(
-        "aten",
-        "batch_norm_backward_reduce",
+    example=Example(
         (_IMAGE, _IMAGE, _CHANNELS, _CHANNELS, _CHANNELS, True, True, True),
+        flops=288,
+        bytes=384,
+        mod="aten",
     ),
-    flops=288,
-    bytes=384,
 )
 def reduced_gradients(a: Args) -> Work:
     """This process's sums for the gradients of input, scale and shift."""
@@ -114,13 +110,7 @@ def reduced_gradients(a: Args) -> Work:
         "Tensor grad_out, Tensor input, Tensor mean, Tensor invstd, Tensor? weight, Tensor sum_dy,"
         "Tensor sum_dy_xmu, Tensor count"
     ),
-    example=Call(
-        "aten",
-        "batch_norm_backward_elemt",
-        (_IMAGE, _IMAGE, *(_CHANNELS,) * 5, Tensor((8,), "int32")),
-    ),
-    flops=360,
-    bytes=544,
+    example=Example((_IMAGE, _IMAGE, *(_CHANNELS,) * 5, i32(8)), flops=360, bytes=544, mod="aten"),
 )
 def gradient(a: Args) -> Work:
     """The input's gradient from all processes' sums."""
@@ -134,20 +124,12 @@ _WEIGHT = "Tensor v, Tensor g, int dim"
 
 
 # square, sum, scale: 24 * 3; 24 and 4 read, 24 written of 2 bytes
-@op(
-    "_weight_norm",
-    signature=_WEIGHT,
-    example=Call("torch", "_weight_norm", (_MATRIX, _SCALES, 0)),
-    flops=72,
-    bytes=104,
-)
+@op("_weight_norm", signature=_WEIGHT, example=Example((_MATRIX, _SCALES, 0), flops=72, bytes=104))
 # and the 4 norms of 4 bytes
 @op(
     "aten::_weight_norm_interface",
     signature=_WEIGHT,
-    example=Call("aten", "_weight_norm_interface", (_MATRIX, _SCALES, 0)),
-    flops=72,
-    bytes=120,
+    example=Example((_MATRIX, _SCALES, 0), flops=72, bytes=120),
 )
 def weight_norm(a: Args) -> Work:
     """Each slice of a weight scaled to the length that `g` names."""
@@ -163,13 +145,7 @@ def weight_norm(a: Args) -> Work:
 @op(
     "aten::_weight_norm_interface_backward",
     signature="Tensor grad, Tensor v, Tensor g, Tensor norms, int dim",
-    example=Call(
-        "aten",
-        "_weight_norm_interface_backward",
-        (_MATRIX, _MATRIX, _SCALES, Tensor((4, 1), "float32"), 0),
-    ),
-    flops=144,
-    bytes=176,
+    example=Example((_MATRIX, _MATRIX, _SCALES, f32(4, 1), 0), flops=144, bytes=176),
 )
 def weight_norm_backward(a: Args) -> Work:
     """The incoming gradient without its part along v, scaled; and that part's length."""
@@ -182,9 +158,7 @@ def weight_norm_backward(a: Args) -> Work:
 @op(
     "renorm",
     signature="Tensor input, any p, int dim, any maxnorm",
-    example=Call("torch", "renorm", (_MATRIX, 2, 0, 1.0)),
-    flops=72,
-    bytes=96,
+    example=Example((_MATRIX, 2, 0, 1.0), flops=72, bytes=96),
 )
 def renorm(a: Args) -> Work:
     """Slices that are too long, scaled down."""
@@ -196,9 +170,7 @@ def renorm(a: Args) -> Work:
 @op(
     "embedding_renorm",
     signature="Tensor input, Index indices",
-    example=Call("torch", "embedding_renorm_", (_MATRIX, Tensor((5,), "int64"), 1.0, 2.0)),
-    flops=90,
-    bytes=136,
+    example=Example((_MATRIX, i64(5), 1.0, 2.0), flops=90, bytes=136, op="embedding_renorm_"),
 )
 def embedding_renorm(a: Args) -> Work:
     """The rows that indices name, scaled down where they are too long."""

@@ -8,15 +8,19 @@ written once. Positions in the padding are counted.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor, Value
+from pyprof.ops.examples import Example, f16, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor, Value
+
 FAMILY = "pool"
 
-_X = Tensor((2, 3, 8, 8), "float16")
+_X = f16(2, 3, 8, 8)
 
 
 def rank_of(a: Args) -> int:
@@ -70,9 +74,13 @@ _MAX_NAMES = tuple(
         "Tensor input, int[] kernel_size, int[] stride, int[] padding, int[] dilation,"
         "bool ceil_mode, bool return_indices"
     ),
-    example=Call("aten", "max_pool2d_with_indices", (_X, (2, 2), (2, 2), (0, 0), (1, 1), False)),
-    flops=384,
-    bytes=1728,
+    example=Example(
+        (_X, (2, 2), (2, 2), (0, 0), (1, 1), False),
+        flops=384,
+        bytes=1728,
+        op="max_pool2d_with_indices",
+        mod="aten",
+    ),
     batch=("input",),
 )
 # 96 windows of 4; 384 read, 96 written of 2 bytes
@@ -82,9 +90,7 @@ _MAX_NAMES = tuple(
         "Tensor input, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode,"
         "bool count_include_pad, int divisor_override"
     ),
-    example=Call("torch.nn.functional", "avg_pool2d", (_X, 2)),
-    flops=384,
-    bytes=960,
+    example=Example((_X, 2), flops=384, bytes=960, op="avg_pool2d", mod="torch.nn.functional"),
     batch=("input",),
 )
 def pool(a: Args) -> Work:
@@ -128,22 +134,16 @@ def avg_pool_backward(a: Args) -> Work:
     *("aten::adaptive_max_pool2d_backward", "aten::adaptive_max_pool3d_backward"),
     *("aten::fractional_max_pool2d_backward", "aten::fractional_max_pool3d_backward"),
     signature="Tensor grad_output, Tensor input",
-    example=Call(
-        "aten", "adaptive_max_pool2d_backward", (Tensor((2, 3, 4, 4), "float16"), _X, None)
-    ),
-    flops=96,  # as above
-    bytes=1728,
+    # as above
+    example=Example((f16(2, 3, 4, 4), _X, None), flops=96, bytes=1728),
 )
 @op(
     *("aten::max_pool2d_with_indices_backward", "aten::max_pool3d_with_indices_backward"),
     signature="Tensor grad_output, Tensor input, int[] kernel_size",
-    example=Call(
-        "aten",
-        "max_pool2d_with_indices_backward",
-        (Tensor((2, 3, 4, 4), "float16"), _X, (2, 2), (2, 2), (0, 0), (1, 1), False, None),
+    # as above
+    example=Example(
+        (f16(2, 3, 4, 4), _X, (2, 2), (2, 2), (0, 0), (1, 1), False, None), flops=96, bytes=1728
     ),
-    flops=96,  # as above
-    bytes=1728,
 )
 def max_pool_backward_op(a: Args) -> Work:
     """The same as ATen's own op."""
@@ -153,11 +153,8 @@ def max_pool_backward_op(a: Args) -> Work:
 @op(
     *("aten::avg_pool2d_backward", "aten::avg_pool3d_backward"),
     signature="Tensor grad_output, Tensor input, int[] kernel_size",
-    example=Call(
-        "aten", "avg_pool2d_backward", (Tensor((2, 3, 4, 4), "float16"), _X, (2, 2), (2, 2))
-    ),
-    flops=384,  # as above
-    bytes=960,
+    # as above
+    example=Example((f16(2, 3, 4, 4), _X, (2, 2), (2, 2)), flops=384, bytes=960),
 )
 def avg_pool_backward_op(a: Args) -> Work:
     """The same as ATen's own op."""
@@ -204,9 +201,9 @@ _ADAPTIVE = tuple(
 @op(
     *_ADAPTIVE,
     signature="Tensor input, any output_size, bool return_indices",
-    example=Call("torch.nn.functional", "adaptive_avg_pool2d", (_X, 1)),
-    flops=384,
-    bytes=780,
+    example=Example(
+        (_X, 1), flops=384, bytes=780, op="adaptive_avg_pool2d", mod="torch.nn.functional"
+    ),
     batch=("input",),
 )
 def adaptive_pool(a: Args) -> Work:
@@ -234,9 +231,8 @@ def adaptive_pool_backward(a: Args) -> Work:
     *("aten::_adaptive_avg_pool2d_backward", "aten::_adaptive_avg_pool3d_backward"),
     "aten::adaptive_avg_pool3d_backward",
     signature="Tensor grad_output, Tensor input",
-    example=Call("aten", "_adaptive_avg_pool2d_backward", (Tensor((2, 3, 1, 1), "float16"), _X)),
-    flops=384,  # as above
-    bytes=780,
+    # as above
+    example=Example((f16(2, 3, 1, 1), _X), flops=384, bytes=780),
 )
 def adaptive_pool_backward_op(a: Args) -> Work:
     """The same as ATen's own op."""
@@ -253,9 +249,9 @@ def adaptive_pool_backward_op(a: Args) -> Work:
 # result written once.
 
 
-_SMALL = Tensor((2, 3, 4, 4), "float16")
-_PLACES = Tensor((2, 3, 4, 4), "int64")
-_IMAGE = Tensor((2, 3, 8, 8), "float16")
+_SMALL = f16(2, 3, 4, 4)
+_PLACES = i64(2, 3, 4, 4)
+_IMAGE = f16(2, 3, 8, 8)
 _NAMES = tuple(f"torch.nn.functional.max_unpool{rank}d" for rank in (1, 2, 3))
 _ATEN = ("aten::max_unpool2d", "aten::max_unpool3d")
 
@@ -284,16 +280,14 @@ def _unpooled(a: Args) -> tuple[Tensor, Tensor]:
         "Tensor input, Tensor indices, int[] kernel_size, int[] stride, int[] padding,"
         "int[] output_size"
     ),
-    example=Call("torch.nn.functional", "max_unpool2d", (_SMALL, _PLACES, 2)),
-    flops=0,
-    bytes=1728,
+    example=Example(
+        (_SMALL, _PLACES, 2), flops=0, bytes=1728, op="max_unpool2d", mod="torch.nn.functional"
+    ),
 )
 @op(
     *_ATEN,
     signature="Tensor input, Tensor indices, int[] output_size",
-    example=Call("aten", "max_unpool2d", (_SMALL, _PLACES, (8, 8))),
-    flops=0,
-    bytes=1728,
+    example=Example((_SMALL, _PLACES, (8, 8)), flops=0, bytes=1728, op="max_unpool2d", mod="aten"),
 )
 def unpool(a: Args) -> Work:
     """Zeros, and each value in its place."""
@@ -315,13 +309,7 @@ def unpool_backward(a: Args) -> Work:
 @op(
     *("aten::fractional_max_pool2d", "aten::fractional_max_pool3d"),
     signature="Tensor input, int[] kernel_size, int[] output_size, Tensor samples",
-    example=Call(
-        "aten",
-        "fractional_max_pool2d",
-        (_IMAGE, (2, 2), (4, 4), Tensor((2, 3, 2), "float16")),
-    ),
-    flops=384,
-    bytes=1752,
+    example=Example((_IMAGE, (2, 2), (4, 4), f16(2, 3, 2)), flops=384, bytes=1752),
 )
 def fractional_max_pool(a: Args) -> Work:
     """Windows of one size at drawn places."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Tensor
+from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
@@ -30,12 +31,9 @@ _MATRIX = 2
 _MATRICES = 2
 """Of a layer: one for what comes in, one for its own state."""
 
-_STEPS = Tensor((5, 2, 6), "float16")
-_STATE = Tensor((1, 2, 4), "float16")
-_WEIGHTS = (
-    *(Tensor((16, 6), "float16"), Tensor((16, 4), "float16")),
-    *(Tensor((16,), "float16"), Tensor((16,), "float16")),
-)
+_STEPS = f16(5, 2, 6)
+_STATE = f16(1, 2, 4)
+_WEIGHTS = (*(f16(16, 6), f16(16, 4)), *(f16(16), f16(16)))
 
 
 def _kind(a: Args) -> str:
@@ -87,9 +85,7 @@ def _split(a: Args) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
 @op(
     *("lstm", "gru", "rnn_tanh", "rnn_relu"),
     signature="Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers",
-    example=Call("torch", "lstm", (_STEPS, (_STATE, _STATE), _WEIGHTS, True, 1)),
-    flops=7520,
-    bytes=648,
+    example=Example((_STEPS, (_STATE, _STATE), _WEIGHTS, True, 1), flops=7520, bytes=648),
 )
 def network(a: Args) -> Work:
     """All layers over all steps."""
@@ -111,9 +107,8 @@ _CUDNN = (
 @op(
     "aten::_cudnn_rnn",
     signature=f"{_CUDNN} int mode, int hidden_size, int proj_size, int num_layers",
-    example=Call("aten", "_cudnn_rnn", (_STEPS, _WEIGHTS, 4, None, _STATE, _STATE, 2, 4)),
-    flops=7520,  # as above
-    bytes=648,
+    # as above
+    example=Example((_STEPS, _WEIGHTS, 4, None, _STATE, _STATE, 2, 4), flops=7520, bytes=648),
 )
 @op(
     "aten::miopen_rnn",
@@ -121,9 +116,7 @@ _CUDNN = (
         "Tensor input, Tensor[] weight, int weight_stride0, Tensor hx, Tensor? cx, int mode,"
         "int hidden_size, int num_layers"
     ),
-    example=Call("aten", "miopen_rnn", (_STEPS, _WEIGHTS, 4, _STATE, _STATE, 2, 4)),
-    flops=7520,
-    bytes=648,
+    example=Example((_STEPS, _WEIGHTS, 4, _STATE, _STATE, 2, 4), flops=7520, bytes=648),
 )
 @op(
     "aten::_cudnn_rnn_backward",
@@ -131,16 +124,11 @@ _CUDNN = (
         f"{_CUDNN} Tensor output, Tensor? grad_output, Tensor? grad_hy, Tensor? grad_cy, int mode,"
         "int hidden_size, int proj_size, int num_layers"
     ),
-    example=Call(
-        "aten",
-        "_cudnn_rnn_backward",
-        (
-            *(_STEPS, _WEIGHTS, 4, None, _STATE, _STATE, Tensor((5, 2, 4), "float16")),
-            *(None, None, None, 2),
-        ),
+    example=Example(
+        (_STEPS, _WEIGHTS, 4, None, _STATE, _STATE, f16(5, 2, 4), None, None, None, 2),
+        flops=15040,
+        bytes=1152,
     ),
-    flops=15040,
-    bytes=1152,
 )
 def cudnn_rnn(a: Args) -> Work:
     """The same as cuDNN's entry point."""
@@ -155,11 +143,7 @@ _MKLDNN = "Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor 
 @op(
     "aten::mkldnn_rnn_layer",
     signature=f"{_MKLDNN}, Tensor hx, Tensor cx, bool reverse, int[] batch_sizes, int mode",
-    example=Call(
-        "aten", "mkldnn_rnn_layer", (_STEPS, *_WEIGHTS, _STATE, _STATE, False, (), 2, 4, 1)
-    ),
-    flops=7520,
-    bytes=648,
+    example=Example((_STEPS, *_WEIGHTS, _STATE, _STATE, False, (), 2, 4, 1), flops=7520, bytes=648),
 )
 @op(
     "aten::mkldnn_rnn_layer_backward",
@@ -167,16 +151,14 @@ _MKLDNN = "Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor 
         f"{_MKLDNN}, Tensor hx, Tensor cx, Tensor output, Tensor hy, Tensor cy,"
         "Tensor? grad_output, Tensor? grad_hy, Tensor? grad_cy, bool reverse, int mode"
     ),
-    example=Call(
-        "aten",
-        "mkldnn_rnn_layer_backward",
+    example=Example(
         (
-            *(_STEPS, *_WEIGHTS, _STATE, _STATE, Tensor((5, 2, 4), "float16"), _STATE, _STATE),
-            *(None, None, None, False, 2, 4, 1),
+            *(_STEPS, *_WEIGHTS, _STATE, _STATE, f16(5, 2, 4), _STATE, _STATE, None, None),
+            *(None, False, 2, 4, 1),
         ),
+        flops=15040,
+        bytes=1152,
     ),
-    flops=15040,
-    bytes=1152,
 )
 def mkldnn_layer(a: Args) -> Work:
     """One layer in one direction, as oneDNN runs it on the CPU."""
@@ -186,7 +168,7 @@ def mkldnn_layer(a: Args) -> Work:
 
 
 # --- cells --------------------------------------------------------------------------------------
-_CELL = Tensor((2, 4), "float16")
+_CELL = f16(2, 4)
 
 
 def _cell(a: Args) -> Work:
@@ -214,9 +196,7 @@ def _cell(a: Args) -> Work:
     *("LSTMCell.forward", "GRUCell.forward", "RNNCell.forward"),
     *("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"),
     signature="Tensor input, Tensor[] hx, Value[] params",
-    example=Call("LSTMCell", "forward", (Tensor((2, 6), "float16"), _CELL, _CELL)),
-    flops=1504,
-    bytes=472,
+    example=Example((f16(2, 6), _CELL, _CELL), flops=1504, bytes=472),
 )
 def cell(a: Args) -> Work:
     """One step: the input's product, the state's product, the gates."""
@@ -242,17 +222,13 @@ def cell_backward(a: Args) -> Work:
 @op(
     "aten::_thnn_fused_lstm_cell",
     signature="Tensor input, Tensor hidden_gates, Tensor cx, Tensor? bias, Tensor? hidden_bias",
-    example=Call("aten", "_thnn_fused_lstm_cell", (*(Tensor((2, 16), "float16"),) * 2, _CELL)),
-    flops=864,
-    bytes=240,
+    example=Example((*(f16(2, 16),) * 2, _CELL), flops=864, bytes=240),
 )
 @op(
     "aten::_thnn_fused_gru_cell",
     signature="Tensor input, Tensor hidden_gates, Tensor cx, Tensor? bias, Tensor? hidden_bias",
     # gates 68 * 8; two products of 2 * 12 and the state 8 read, the state 8 and 5 * 8 kept: 104 * 2
-    example=Call("aten", "_thnn_fused_gru_cell", (*(Tensor((2, 12), "float16"),) * 2, _CELL)),
-    flops=544,
-    bytes=208,
+    example=Example((*(f16(2, 12),) * 2, _CELL), flops=544, bytes=208),
 )
 def gates(a: Args) -> Work:
     """The pointwise half of a cell, the products being done."""
@@ -271,25 +247,13 @@ def gates(a: Args) -> Work:
 @op(
     "aten::_thnn_fused_lstm_cell_backward_impl",
     signature="Tensor? grad_hy, Tensor? grad_cy, Tensor cx, Tensor cy, Tensor gates",
-    example=Call(
-        "aten",
-        "_thnn_fused_lstm_cell_backward_impl",
-        (_CELL, _CELL, _CELL, _CELL, Tensor((2, 16), "float16"), True),
-    ),
-    flops=336,
-    bytes=208,
+    example=Example((_CELL, _CELL, _CELL, _CELL, f16(2, 16), True), flops=336, bytes=208),
 )
 # 17 for each of 8 states: 136; go 8 and 5 * 8 kept read, 2 * 24 and 8 written: 104 of 2 bytes
 @op(
     "aten::_thnn_fused_gru_cell_backward",
     signature="Tensor grad_hy, Tensor gates",
-    example=Call(
-        "aten",
-        "_thnn_fused_gru_cell_backward",
-        (_CELL, Tensor((2, 20), "float16"), True),
-    ),
-    flops=136,
-    bytes=208,
+    example=Example((_CELL, f16(2, 20), True), flops=136, bytes=208),
 )
 def gates_backward(a: Args) -> Work:
     """The gates' gradients as torch's fused kernels compute them; biases' sums are their own op."""

@@ -8,15 +8,19 @@ the output written once.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor, Value
+from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor, Value
+
 FAMILY = "resample"
 
-_X = Tensor((2, 3, 4, 4), "float16")
+_X = f16(2, 3, 4, 4)
 _NEIGHBOURS = {"linear": 2, "bilinear": 4, "trilinear": 8, "bicubic": 16, "nearest": 1}
 
 
@@ -50,9 +54,9 @@ def _scaled(x: Tensor, size: Value, scale: Value) -> tuple[int, ...]:
 @op(
     *("interpolate", "upsample", "upsample_nearest", "upsample_bilinear"),
     signature="Tensor input, any size, any scale_factor, str mode, bool align_corners",
-    example=Call("torch.nn.functional", "interpolate", (_X, None, 2.0, "bilinear", False)),
-    flops=2688,
-    bytes=960,
+    example=Example(
+        (_X, None, 2.0, "bilinear", False), flops=2688, bytes=960, mod="torch.nn.functional"
+    ),
     batch=("input",),
 )
 def interpolate(a: Args) -> Work:
@@ -98,16 +102,18 @@ _MODES = {
 @op(
     *(f"aten::{name}" for name in _MODES if "nearest" in name),
     signature="Tensor input, any size, any scale_factor",
-    example=Call("aten", "upsample_nearest2d", (_X, (8, 8), 2.0, 2.0)),
-    flops=0,
-    bytes=960,  # 96 read, 384 written of 2 bytes
+    # 96 read, 384 written of 2 bytes
+    example=Example(
+        (_X, (8, 8), 2.0, 2.0), flops=0, bytes=960, op="upsample_nearest2d", mod="aten"
+    ),
 )
 @op(
     *(f"aten::{name}" for name in _MODES if "nearest" not in name),
     signature="Tensor input, any size, any align_corners, any scale_factor",
-    example=Call("aten", "upsample_bilinear2d", (_X, (8, 8), False, 2.0, 2.0)),
-    flops=2688,  # as above
-    bytes=960,
+    # as above
+    example=Example(
+        (_X, (8, 8), False, 2.0, 2.0), flops=2688, bytes=960, op="upsample_bilinear2d", mod="aten"
+    ),
 )
 def upsample(a: Args) -> Work:
     """The same as ATen's own ops; where sizes are hidden, the backward's gradient tells them."""
@@ -125,13 +131,13 @@ def upsample(a: Args) -> Work:
 @op(
     *(f"aten::{name}_backward" for name in _MODES),
     signature="Tensor grad_output, any output_size, any input_size",
-    example=Call(
-        "aten",
-        "upsample_bilinear2d_backward",
-        (Tensor((2, 3, 8, 8), "float16"), (8, 8), (2, 3, 4, 4), False, 2.0, 2.0),
+    example=Example(
+        (f16(2, 3, 8, 8), (8, 8), (2, 3, 4, 4), False, 2.0, 2.0),
+        flops=3072,
+        bytes=960,
+        op="upsample_bilinear2d_backward",
+        mod="aten",
     ),
-    flops=3072,
-    bytes=960,
 )
 def upsample_backward(a: Args) -> Work:
     """Each incoming gradient is spread over the neighbours."""
@@ -147,9 +153,7 @@ def upsample_backward(a: Args) -> Work:
 @op(
     *("grid_sample", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "cudnn_grid_sampler"),
     signature="Tensor input, Tensor grid",
-    example=Call("torch.nn.functional", "grid_sample", (_X, Tensor((2, 8, 8, 2), "float16"))),
-    flops=2688,
-    bytes=1472,
+    example=Example((_X, f16(2, 8, 8, 2)), flops=2688, bytes=1472, mod="torch.nn.functional"),
     batch=("input", "grid"),
 )
 def grid_sample(a: Args) -> Work:
@@ -173,13 +177,7 @@ def grid_sample(a: Args) -> Work:
 @op(
     *("aten::grid_sampler_2d_backward", "aten::grid_sampler_3d_backward"),
     signature="Tensor grad_output, Tensor input, Tensor grid",
-    example=Call(
-        "aten",
-        "grid_sampler_2d_backward",
-        (Tensor((2, 3, 8, 8), "float16"), _X, Tensor((2, 8, 8, 2), "float16")),
-    ),
-    flops=6144,
-    bytes=2176,
+    example=Example((f16(2, 3, 8, 8), _X, f16(2, 8, 8, 2)), flops=6144, bytes=2176),
 )
 def grid_sample_backward(a: Args) -> Work:
     """The gradients of input and grid."""
@@ -210,9 +208,7 @@ def _padded(a: Args, x: Tensor) -> Tensor:
 @op(
     *("pad", "constant_pad_nd", *_PADS),
     signature="Tensor input, int[] pad, str mode, Number value",
-    example=Call("torch.nn.functional", "pad", (_X, (1, 1, 1, 1))),
-    flops=0,
-    bytes=624,
+    example=Example((_X, (1, 1, 1, 1)), flops=0, bytes=624, op="pad", mod="torch.nn.functional"),
     batch=("input",),
 )
 def pad(a: Args) -> Work:
@@ -232,11 +228,14 @@ def pad_backward(a: Args) -> Work:
 @op(
     *(f"aten::{name}_backward" for name in _PADS),
     signature="Tensor grad_output, Tensor input",
-    example=Call(
-        "aten", "reflection_pad2d_backward", (Tensor((2, 3, 6, 6), "float16"), _X, (1, 1, 1, 1))
+    # each incoming gradient is added at its place; 216 read, 96 written of 2 bytes
+    example=Example(
+        (f16(2, 3, 6, 6), _X, (1, 1, 1, 1)),
+        flops=216,
+        bytes=624,
+        op="reflection_pad2d_backward",
+        mod="aten",
     ),
-    flops=216,  # each incoming gradient is added at its place; 216 read, 96 written of 2 bytes
-    bytes=624,
 )
 def pad_backward_op(a: Args) -> Work:
     """What was repeated is added up."""

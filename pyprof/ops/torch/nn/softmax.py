@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import Example, b8, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, fresh, like
 
 if TYPE_CHECKING:
-    from pyprof.marker import Value
+    from pyprof.marker import Tensor, Value
 
 FAMILY = "softmax"
 
-_X = Tensor((2, 3), "float16")
+_X = f16(2, 3)
 _FORWARD = TRANSCENDENTAL + 4
 # softmax: y * (go - sum(go * y)): 4. log-softmax: go - exp(y) * sum(go): 3 and an exp.
 _BACKWARD = {"softmax": 4, "log_softmax": TRANSCENDENTAL + 3}
@@ -35,26 +35,22 @@ def _out(x: Tensor, a: Args) -> Tensor:
 @op(
     *_NAMES,
     signature="Tensor input, int dim, int stacklevel, dtype dtype",
-    example=Call("torch.nn.functional", "softmax", (_X,), {"dim": -1}),
-    flops=144,
-    bytes=24,
+    example=Example(
+        (_X,), flops=144, bytes=24, kwargs={"dim": -1}, op="softmax", mod="torch.nn.functional"
+    ),
     batch=("input",),
 )
 @op(
     *("aten::softmax", "aten::log_softmax"),
     signature="Tensor input, int dim, dtype dtype",
-    example=Call("aten", "log_softmax", (_X, -1, None)),
-    flops=144,
-    bytes=24,
+    example=Example((_X, -1, None), flops=144, bytes=24, op="log_softmax"),
     batch=("input",),
 )
 # half_to_float: 6 read of 2 bytes, 6 written of 4
 @op(
     *("aten::_softmax", "aten::_log_softmax", "aten::_safe_softmax"),
     signature="Tensor input, int dim, bool half_to_float",
-    example=Call("aten", "_softmax", (_X, -1, True)),
-    flops=144,
-    bytes=36,
+    example=Example((_X, -1, True), flops=144, bytes=36),
     batch=("input",),
 )
 def softmax(a: Args) -> Work:
@@ -70,9 +66,7 @@ def softmax(a: Args) -> Work:
     *("aten::_softmax", "aten::_log_softmax", "aten::softmax", "aten::log_softmax"),
     direction=BPROP,
     signature="Tensor input, int dim, bool half_to_float",
-    example=Call("aten", "_softmax", (_X, -1, False)),
-    flops=24,
-    bytes=36,
+    example=Example((_X, -1, False), flops=24, bytes=36),
     batch=("input",),
 )
 def softmax_backward(a: Args) -> Work:
@@ -87,9 +81,7 @@ def softmax_backward(a: Args) -> Work:
 @op(
     *("aten::_softmax_backward_data", "aten::_log_softmax_backward_data"),
     signature="Tensor grad_output, Tensor output, int dim, dtype input_dtype",
-    example=Call("aten", "_log_softmax_backward_data", (_X, _X, -1, 5)),
-    flops=138,
-    bytes=36,
+    example=Example((_X, _X, -1, 5), flops=138, bytes=36, op="_log_softmax_backward_data"),
     batch=("grad_output", "output"),
 )
 def softmax_backward_data(a: Args) -> Work:
@@ -104,9 +96,7 @@ def softmax_backward_data(a: Args) -> Work:
 @op(
     "aten::_masked_softmax",
     signature="Tensor input, Mask mask, int dim",
-    example=Call("aten", "_masked_softmax", (_X, Tensor((2, 3), "bool"), -1)),
-    flops=144,
-    bytes=30,
+    example=Example((_X, b8(2, 3), -1), flops=144, bytes=30),
 )
 def masked_softmax(a: Args) -> Work:
     """As softmax, of what the mask leaves."""
@@ -118,9 +108,7 @@ def masked_softmax(a: Args) -> Work:
 @op(
     "aten::_masked_softmax_backward",
     signature="Tensor grad_output, Tensor output, Mask mask, int dim",
-    example=Call("aten", "_masked_softmax_backward", (_X, _X, Tensor((2, 3), "bool"), -1)),
-    flops=24,
-    bytes=42,
+    example=Example((_X, _X, b8(2, 3), -1), flops=24, bytes=42),
 )
 def masked_softmax_backward(a: Args) -> Work:
     """As softmax's."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Tensor
 from pyprof.ops import dtypes
+from pyprof.ops.examples import Example, f16, f32
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL, promoted_dtype
@@ -16,26 +17,14 @@ from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
 
 FAMILY = "copy"
 
-_X = Tensor((4, 6), "float16")
-_ROW = Tensor((6,), "float16")
+_X = f16(4, 6)
+_ROW = f16(6)
 _FACTORY = "dtype dtype, any layout, any device, any pin"
 
 
 # 6 read, 6 * 6 written of 2 bytes; a matrix gives its diagonal
-@op(
-    "diag",
-    signature="Tensor input, int diagonal",
-    example=Call("torch", "diag", (_ROW,)),
-    flops=0,
-    bytes=84,
-)
-@op(
-    "diagflat",
-    signature="Tensor input, int offset",
-    example=Call("torch", "diagflat", (_ROW,)),
-    flops=0,
-    bytes=84,
-)
+@op("diag", signature="Tensor input, int diagonal", example=Example((_ROW,), flops=0, bytes=84))
+@op("diagflat", signature="Tensor input, int offset", example=Example((_ROW,), flops=0, bytes=84))
 def diag(a: Args) -> Work:
     """A square matrix of zeros with the vector on a diagonal; or the diagonal of a matrix."""
     x, offset = a.tensor("input"), a.integer("diagonal", a.integer("offset", 0))
@@ -49,13 +38,7 @@ def diag(a: Args) -> Work:
 
 
 # 24 and 6 read, 5 rows of 12 written of 2 bytes
-@op(
-    "block_diag",
-    signature="Value[] tensors",
-    example=Call("torch", "block_diag", (_X, _ROW)),
-    flops=0,
-    bytes=180,
-)
+@op("block_diag", signature="Value[] tensors", example=Example((_X, _ROW), flops=0, bytes=180))
 def block_diag(a: Args) -> Work:
     """Zeros with every tensor in its own rows and columns."""
     tensors = _every(a)
@@ -66,11 +49,7 @@ def block_diag(a: Args) -> Work:
 
 # 6 and 6 read, 36 pairs written of 2 bytes
 @op(
-    "cartesian_prod",
-    signature="Value[] tensors",
-    example=Call("torch", "cartesian_prod", (_ROW, _ROW)),
-    flops=0,
-    bytes=168,
+    "cartesian_prod", signature="Value[] tensors", example=Example((_ROW, _ROW), flops=0, bytes=168)
 )
 def cartesian_prod(a: Args) -> Work:
     """Every combination of one element from each list."""
@@ -95,9 +74,7 @@ def _every(a: Args) -> tuple[Tensor, ...]:
 @op(
     "combinations",
     signature="Tensor input, int r, bool with_replacement",
-    example=Call("torch", "combinations", (_ROW,)),
-    flops=0,
-    bytes=72,
+    example=Example((_ROW,), flops=0, bytes=72),
 )
 def combinations(a: Args) -> Work:
     """Every choice of r elements."""
@@ -113,9 +90,7 @@ def combinations(a: Args) -> Work:
 @op(
     *("tril_indices", "triu_indices"),
     signature=f"int row, int col, int offset, *, {_FACTORY}",
-    example=Call("torch", "tril_indices", (3, 3)),
-    flops=0,
-    bytes=96,
+    example=Example((3, 3), flops=0, bytes=96),
 )
 def triangle(a: Args) -> Work:
     """The places of a triangle: two rows of numbers."""
@@ -133,9 +108,7 @@ def triangle(a: Args) -> Work:
 @op(
     *("hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window"),
     signature=f"int window_length, Value[] rest, *, {_FACTORY}",
-    example=Call("torch", "hann_window", (8,)),
-    flops=184,
-    bytes=32,
+    example=Example((8,), flops=184, bytes=32),
 )
 def window(a: Args) -> Work:
     """A function and its sum for each place, as though one kernel wrote it."""
@@ -152,9 +125,7 @@ def window(a: Args) -> Work:
         "Tensor input, int repeats, int dim, *, int output_size",
         "Tensor input, Tensor! repeats, int dim, *, int output_size",
     ),
-    example=Call("torch", "repeat_interleave", (_X, 2)),
-    flops=0,
-    bytes=144,
+    example=Example((_X, 2), flops=0, bytes=144),
 )
 def repeat_interleave(a: Args) -> Work:
     """Each element, or slice of a dimension, so often."""
@@ -186,9 +157,7 @@ def _repeated(a: Args) -> tuple[Tensor, Tensor]:
 @op(
     "diff",
     signature="Tensor input, int n, int dim, Tensor? prepend, Tensor? append",
-    example=Call("torch", "diff", (_X,)),
-    flops=20,
-    bytes=88,
+    example=Example((_X,), flops=20, bytes=88),
 )
 def diff(a: Args) -> Work:
     """Each element less the one before it, n times, as though one kernel did it."""
@@ -205,9 +174,7 @@ def diff(a: Args) -> Work:
 @op(
     "polar",
     signature="Tensor input, Tensor angle",
-    example=Call("torch", "polar", (Tensor((4, 6), "float32"),) * 2),
-    flops=1008,
-    bytes=384,
+    example=Example(((f32(4, 6),) * 2), flops=1008, bytes=384),
 )
 def polar(a: Args) -> Work:
     """Complex numbers from lengths and angles."""

@@ -7,18 +7,22 @@ destination written once.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor
 from pyprof.ops import dtypes
+from pyprof.ops.examples import Example, f16, f32
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import promoted_dtype
 from pyprof.ops.work import Args, Work, fresh, like
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor
+
 FAMILY = "copy"
 
-_X = Tensor((2, 3), "float16")
-_Y = Tensor((2, 3), "float32")
+_X = f16(2, 3)
+_Y = f32(2, 3)
 
 _CASTS = {
     "half": "float16",
@@ -56,9 +60,7 @@ _SAME = (
 @op(
     *("copy", "copy_", "_foreach_copy_one", "aten::_copy_from", "aten::_copy_from_and_resize"),
     signature="Tensor input, Tensor source, bool non_blocking",
-    example=Call("Tensor", "copy_", (_X, _Y, True)),
-    flops=0,
-    bytes=36,
+    example=Example((_X, _Y, True), flops=0, bytes=36, op="copy_", mod="Tensor"),
 )
 def copy(a: Args) -> Work:
     """The source, broadcast, is written over the destination."""
@@ -70,9 +72,7 @@ def copy(a: Args) -> Work:
 @op(
     *_SAME.split(),
     signature="Tensor input, Value[] rest",
-    example=Call("Tensor", "contiguous", (_X,)),
-    flops=0,
-    bytes=24,
+    example=Example((_X,), flops=0, bytes=24, op="contiguous", mod="Tensor"),
 )
 def duplicate(a: Args) -> Work:
     """A copy in the same dtype; where none was needed, no kernel asks for its cost."""
@@ -108,9 +108,7 @@ def duplicate_backward(a: Args) -> Work:
 @op(
     *("repeat", "tile"),
     direction=BPROP,
-    example=Call("Tensor", "repeat", (_X, 2, 2)),
-    flops=24,
-    bytes=60,
+    example=Example((_X, 2, 2), flops=24, bytes=60, mod="Tensor"),
 )
 def repeat_backward(a: Args) -> Work:
     """The copies' gradients are added."""
@@ -125,9 +123,7 @@ def repeat_backward(a: Args) -> Work:
     *("to", "type", "type_as", "_to_copy", "_autocast_to_reduced_precision"),
     *("_autocast_to_full_precision",),
     signature=("Tensor input, Tensor! other", "Tensor input, Value[] rest"),
-    example=Call("Tensor", "float", (_X,)),
-    flops=0,
-    bytes=36,
+    example=Example((_X,), flops=0, bytes=36, op="float", mod="Tensor"),
 )
 def cast(a: Args) -> Work:
     """A copy in another dtype."""
@@ -166,9 +162,7 @@ def _cast_dtype(a: Args, x: Tensor) -> str | None:
     *("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"),
     *("row_stack", "_cat"),
     signature="Tensor[] tensors, int dim",
-    example=Call("torch", "cat", (_X, _Y)),
-    flops=0,
-    bytes=84,
+    example=Example((_X, _Y), flops=0, bytes=84),
 )
 def cat(a: Args) -> Work:
     """Every tensor is read and written at its place."""

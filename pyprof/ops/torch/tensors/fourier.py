@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor
 from pyprof.ops import dtypes
+from pyprof.ops.examples import Example, c64, f32
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, size
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor
+
 FAMILY = "fft"
 
-_ROWS = Tensor((4, 8), "complex64")
-_REAL_ROWS = Tensor((4, 8), "float32")
-_HALF_ROWS = Tensor((4, 5), "complex64")
+_ROWS = c64(4, 8)
+_REAL_ROWS = f32(4, 8)
+_HALF_ROWS = c64(4, 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,25 +64,19 @@ def _backwards(forward: Work) -> Work:
 @op(
     "_fft_c2c",
     signature="Tensor input, int[] dim",
-    example=Call("aten", "_fft_c2c", (_ROWS, (1,), 0, True)),
-    flops=480,
-    bytes=512,
+    example=Example((_ROWS, (1,), 0, True), flops=480, bytes=512, mod="aten"),
 )
 # half of it; 32 read of 4 bytes, 4 * 5 written of 8
 @op(
     "_fft_r2c",
     signature="Tensor input, int[] dim, any norm, bool onesided",
-    example=Call("aten", "_fft_r2c", (_REAL_ROWS, (1,), 0, True)),
-    flops=240,
-    bytes=288,
+    example=Example((_REAL_ROWS, (1,), 0, True), flops=240, bytes=288, mod="aten"),
 )
 # from 4 * 5 to 4 * 8: half of 480; 20 read of 8 bytes, 32 written of 4
 @op(
     "_fft_c2r",
     signature="Tensor input, int[] dim, any norm, int last",
-    example=Call("aten", "_fft_c2r", (_HALF_ROWS, (1,), 0, 8)),
-    flops=240,
-    bytes=288,
+    example=Example((_HALF_ROWS, (1,), 0, 8), flops=240, bytes=288, mod="aten"),
 )
 def kernel(a: Args) -> Work:
     """The transform that a library is asked for."""
@@ -120,17 +118,13 @@ _MANY = tuple(f"{name}{rank}" for name in _KINDS for rank in "2n")
 @op(
     *_KINDS,
     signature="Tensor input, int n, int dim, any norm",
-    example=Call("torch.fft", "rfft", (_REAL_ROWS,)),
-    flops=240,
-    bytes=288,
+    example=Example((_REAL_ROWS,), flops=240, bytes=288, op="rfft", mod="torch.fft"),
 )
 # 32 points in two dimensions: 5 * 32 * 5; 32 read and written of 8 bytes
 @op(
     *_MANY,
     signature="Tensor input, int[] s, int[] dim, any norm",
-    example=Call("torch.fft", "fft2", (_ROWS,)),
-    flops=800,
-    bytes=512,
+    example=Example((_ROWS,), flops=800, bytes=512, op="fft2", mod="torch.fft"),
 )
 def fourier(a: Args) -> Work:
     """Cut or padded to the sizes that are asked for, then transformed."""
@@ -141,7 +135,8 @@ def fourier(a: Args) -> Work:
 @op(
     *_KINDS,
     direction=BPROP,
-    flops=240,  # as above
+    # as above
+    flops=240,
     bytes=288,
 )
 @op(*_MANY, direction=BPROP, flops=800, bytes=512)
@@ -184,11 +179,7 @@ def _places(named: object, rank: int) -> tuple[int, ...]:
         "Tensor input, int n_fft, int hop_length, int win_length, Tensor? window, bool center,"
         "any pad_mode, any normalized, bool onesided"
     ),
-    example=Call(
-        "torch", "stft", (Tensor((8,), "float32"), 8, 2, 8, Tensor((8,), "float32"), True)
-    ),
-    flops=340,
-    bytes=264,
+    example=Example((f32(8), 8, 2, 8, f32(8), True), flops=340, bytes=264),
 )
 def stft(a: Args) -> Work:
     """Overlapping frames, each multiplied by the window and transformed."""

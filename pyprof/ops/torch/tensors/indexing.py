@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 
-from pyprof.marker import Call, Tensor, Value
+from pyprof.marker import Tensor, Value
+from pyprof.ops.examples import Example, b8, f16, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, stored
 
 FAMILY = "index"
 
-_X = Tensor((4, 6), "float16")
-_PLACES = Tensor((4, 2), "int64")
+_X = f16(4, 6)
+_PLACES = i64(4, 2)
 
 
 def picked(source: Tensor, count: int) -> Tensor:
@@ -28,24 +29,14 @@ def picked(source: Tensor, count: int) -> Tensor:
 @op(
     "gather",
     signature="Tensor input, int dim, Index index",
-    example=Call("torch", "gather", (_X, 1, _PLACES)),
-    flops=0,
-    bytes=96,
+    example=Example((_X, 1, _PLACES), flops=0, bytes=96),
 )
 @op(
     "take_along_dim",
     signature="Tensor input, Index index, int dim",
-    example=Call("torch", "take_along_dim", (_X, _PLACES, 1)),
-    flops=0,
-    bytes=96,
+    example=Example((_X, _PLACES, 1), flops=0, bytes=96),
 )
-@op(
-    "take",
-    signature="Tensor input, Index index",
-    example=Call("torch", "take", (_X, Tensor((8,), "int64"))),
-    flops=0,
-    bytes=96,
-)
+@op("take", signature="Tensor input, Index index", example=Example((_X, i64(8)), flops=0, bytes=96))
 def gather(a: Args) -> Work:
     """An element for each index, of the tensor or (`take`) of the tensor taken as flat."""
     x, index, out = _gathered(a)
@@ -76,9 +67,7 @@ def gather_backward(a: Args) -> Work:
 @op(
     "index_select",
     signature="Tensor input, int dim, Index index",
-    example=Call("torch", "index_select", (_X, 0, Tensor((2,), "int64"))),
-    flops=0,
-    bytes=64,
+    example=Example((_X, 0, i64(2)), flops=0, bytes=64),
 )
 def index_select(a: Args) -> Work:
     """A slice for each index."""
@@ -107,9 +96,7 @@ def _selected(a: Args, x: Tensor, index: Tensor) -> tuple[int, ...]:
 @op(
     *("index", "_unsafe_index"),
     signature="Tensor input, Tensor[] indices",
-    example=Call("aten", "index", (_X, (Tensor((2,), "int64"),))),
-    flops=0,
-    bytes=64,
+    example=Example((_X, (i64(2),)), flops=0, bytes=64, mod="aten"),
 )
 def index(a: Args) -> Work:
     """What index tensors for the first dimensions pick."""
@@ -161,11 +148,9 @@ def indexed(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
 @op(
     *("index_put", "_index_put_impl", "_unsafe_index_put"),
     signature="Tensor input, Tensor[] indices, Number values, bool accumulate",
-    example=Call(
-        "aten", "index_put_", (_X, (Tensor((2,), "int64"),), Tensor((2, 6), "float16"), False)
+    example=Example(
+        (_X, (i64(2),), f16(2, 6), False), flops=0, bytes=64, op="index_put_", mod="aten"
     ),
-    flops=0,
-    bytes=64,
 )
 def index_put(a: Args) -> Work:
     """Values are written, or added, at the places."""
@@ -187,9 +172,7 @@ def index_put(a: Args) -> Work:
         "Tensor input, int dim, Index index, Tensor! src",
         "Tensor input, int dim, Index index, Number value",
     ),
-    example=Call("Tensor", "scatter_", (_X, 1, _PLACES, Tensor((4, 2), "float16"))),
-    flops=0,
-    bytes=96,
+    example=Example((_X, 1, _PLACES, f16(4, 2)), flops=0, bytes=96, op="scatter_", mod="Tensor"),
 )
 def scatter(a: Args) -> Work:
     """Each source element goes to its place, is added or reduced there."""
@@ -212,8 +195,7 @@ def scatter(a: Args) -> Work:
     *("masked_select", "nonzero", "argwhere", "unique", "unique_consecutive", "_unique2"),
     *("unique_dim", "unique_dim_consecutive", "nonzero_numpy"),
     signature="Tensor input, Mask? mask",
-    example=Call("torch", "masked_select", (_X, Tensor((4, 6), "bool"))),
-    flops=0,
+    example=Example((_X, b8(4, 6)), flops=0),
 )
 def data_dependent(a: Args) -> Work:
     """Input and mask are read; what is written depends on their values."""
@@ -229,10 +211,7 @@ def data_dependent(a: Args) -> Work:
 @op(
     "masked_scatter",
     signature="Tensor input, Mask mask, Tensor source",
-    example=Call(
-        "Tensor", "masked_scatter", (_X, Tensor((4, 6), "bool"), Tensor((10,), "float16"))
-    ),
-    flops=0,
+    example=Example((_X, b8(4, 6), f16(10)), flops=0, mod="Tensor"),
 )
 def masked_scatter(a: Args) -> Work:
     """How much of the source is read, and in place how much is written, the mask decides."""
@@ -243,7 +222,7 @@ def masked_scatter(a: Args) -> Work:
 # What the backward passes of indexing and scattering move; forward in `indexing`.
 
 
-_ROWS = Tensor((2,), "int64")
+_ROWS = i64(2)
 
 
 # the source's gradient: index 8 of 8 bytes, 8 picked from go and 8 written of 2 bytes
@@ -251,9 +230,9 @@ _ROWS = Tensor((2,), "int64")
     *("scatter_add", "index_add"),
     direction=BPROP,
     signature="Tensor input, int dim, Index index, Tensor! src",
-    example=Call("Tensor", "scatter_add_", (_X, 1, _PLACES, Tensor((4, 2), "float16"))),
-    flops=0,
-    bytes=96,
+    example=Example(
+        (_X, 1, _PLACES, f16(4, 2)), flops=0, bytes=96, op="scatter_add_", mod="Tensor"
+    ),
 )
 def scatter_add_backward(a: Args) -> Work:
     """The input's gradient is the incoming one; the source's is gathered from it."""
@@ -266,9 +245,7 @@ def scatter_add_backward(a: Args) -> Work:
     *("scatter", "index_copy"),
     direction=BPROP,
     signature="Tensor input, int dim, Index index, Tensor! src",
-    example=Call("Tensor", "scatter", (_X, 1, _PLACES, Tensor((4, 2), "float16"))),
-    flops=0,
-    bytes=192,
+    example=Example((_X, 1, _PLACES, f16(4, 2)), flops=0, bytes=192, mod="Tensor"),
 )
 def scatter_backward(a: Args) -> Work:
     """The input's gradient is the incoming one with zeros; the source's is gathered from it."""
@@ -294,9 +271,7 @@ def index_put_backward(a: Args) -> Work:
     *("index_fill", "masked_scatter"),
     direction=BPROP,
     signature=("Tensor input, int dim, Index index", "Tensor input, Mask mask, Tensor source"),
-    example=Call("torch", "index_fill", (_X, 0, _ROWS, 1.0)),
-    flops=0,
-    bytes=112,
+    example=Example((_X, 0, _ROWS, 1.0), flops=0, bytes=112),
 )
 def index_fill_backward(a: Args) -> Work:
     """The incoming gradient with zeros; of a mask, the source's share is unknown."""
@@ -313,9 +288,7 @@ def index_fill_backward(a: Args) -> Work:
     *("scatter_reduce", "index_reduce"),
     direction=BPROP,
     signature="Tensor input, int dim, Index index, Tensor! src, str reduce",
-    example=Call("Tensor", "scatter_reduce", (_X, 1, _PLACES, Tensor((4, 2), "float16"), "amax")),
-    flops=96,
-    bytes=288,
+    example=Example((_X, 1, _PLACES, f16(4, 2), "amax"), flops=96, bytes=288, mod="Tensor"),
 )
 def scatter_reduce_backward(a: Args) -> Work:
     """A sum's is that of `scatter_add`; of the rest each needs what went in and what came out."""
@@ -366,9 +339,7 @@ def _length(item: Value, size: int) -> int:
 @op(
     "__getitem__",
     signature="Tensor input, Value[] rest",
-    example=Call("Tensor", "__getitem__", (_X, (_ROWS, ":"))),
-    flops=0,
-    bytes=64,
+    example=Example((_X, (_ROWS, ":")), flops=0, bytes=64, mod="Tensor"),
 )
 def getitem(a: Args) -> Work:
     """What index tensors pick of the view."""
@@ -386,9 +357,7 @@ def getitem_backward(a: Args) -> Work:
 @op(
     "__setitem__",
     signature="Tensor input, Value[] rest",
-    example=Call("Tensor", "__setitem__", (_X, _ROWS, Tensor((2, 6), "float16"))),
-    flops=0,
-    bytes=64,
+    example=Example((_X, _ROWS, f16(2, 6)), flops=0, bytes=64, mod="Tensor"),
 )
 def setitem(a: Args) -> Work:
     """The value is written over the view, or where index tensors say in it."""

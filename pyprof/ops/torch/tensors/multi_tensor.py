@@ -6,7 +6,8 @@ sum. Bytes: each list read once, what is updated written once.
 
 from __future__ import annotations
 
-from pyprof.marker import Call, Summary, Tensor, Value
+from pyprof.marker import Summary, Tensor, Value
+from pyprof.ops.examples import Example, f32, i32
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import RULES, TRANSCENDENTAL
@@ -15,8 +16,8 @@ from pyprof.ops.work import Args, Work, fresh, like, size
 
 FAMILY = "optimizer"
 
-_PARTS = (Tensor((4, 6), "float32"), Tensor((6,), "float32"))
-_SCALE = Tensor((), "float32")
+_PARTS = (f32(4, 6), f32(6))
+_SCALE = f32()
 
 
 def elements(tensors: tuple[Tensor, ...]) -> int:
@@ -47,9 +48,14 @@ def _is_tensors(value: Value) -> bool:
 @op(
     *(f"_foreach_{name}" for name in RULES),
     signature="Value[] lists",
-    example=Call("torch", "_foreach_add_", (_PARTS, _PARTS), {"alpha": 0.5}),
-    flops=60,
-    bytes=360,
+    example=Example(
+        (_PARTS, _PARTS),
+        flops=60,
+        bytes=360,
+        kwargs={"alpha": 0.5},
+        op="_foreach_add_",
+        mod="torch",
+    ),
 )
 def foreach(a: Args) -> Work:
     """The pointwise rule for every element of every tensor."""
@@ -71,9 +77,7 @@ _REDUCED = {"_foreach_powsum": (2, 0), "_foreach_max": (1, 0)}
 @op(
     *("_foreach_norm", *_REDUCED),
     signature="Tensor[] lists, Number ord",
-    example=Call("torch", "_foreach_norm", (_PARTS, 2)),
-    flops=100,
-    bytes=128,
+    example=Example((_PARTS, 2), flops=100, bytes=128, op="_foreach_norm", mod="torch"),
 )
 def foreach_norm(a: Args) -> Work:
     """A number for each tensor."""
@@ -90,9 +94,7 @@ def foreach_norm(a: Args) -> Work:
     "_foreach_copy",
     family="copy",
     signature="Value[] lists",
-    example=Call("aten", "_foreach_copy_", (_PARTS, _PARTS)),
-    flops=0,
-    bytes=240,
+    example=Example((_PARTS, _PARTS), flops=0, bytes=240, op="_foreach_copy_", mod="aten"),
 )
 def foreach_copy(a: Args) -> Work:
     """The second list is written over the first."""
@@ -106,9 +108,7 @@ def foreach_copy(a: Args) -> Work:
 @op(
     "_foreach_clone",
     signature="Tensor[] lists",
-    example=Call("aten", "_foreach_clone", (_PARTS,)),
-    flops=0,
-    bytes=240,
+    example=Example((_PARTS,), flops=0, bytes=240, mod="aten"),
 )
 def foreach_clone(a: Args) -> Work:
     """Every tensor is copied."""
@@ -120,9 +120,7 @@ def foreach_clone(a: Args) -> Work:
 @op(
     "_chunk_cat",
     signature="Tensor[] lists, int dim, int num_chunks",
-    example=Call("aten", "_chunk_cat", (_PARTS, 0, 2)),
-    flops=0,
-    bytes=240,
+    example=Example((_PARTS, 0, 2), flops=0, bytes=240, mod="aten"),
 )
 def chunk_cat(a: Args) -> Work:
     """Each tensor cut in equal chunks, zeros at the end, laid side by side (FSDP's gradients)."""
@@ -140,9 +138,7 @@ def chunk_cat(a: Args) -> Work:
 @op(
     "_foreach_zero",
     signature="Tensor[] lists",
-    example=Call("aten", "_foreach_zero_", (_PARTS,)),
-    flops=0,
-    bytes=120,
+    example=Example((_PARTS,), flops=0, bytes=120, op="_foreach_zero_", mod="aten"),
 )
 def foreach_zero(a: Args) -> Work:
     """Every element is written."""
@@ -153,9 +149,13 @@ def foreach_zero(a: Args) -> Work:
 @op(
     "_amp_foreach_non_finite_check_and_unscale",
     signature="Tensor[] lists, Tensor? found_inf, Tensor? inv_scale",
-    example=Call("aten", "_amp_foreach_non_finite_check_and_unscale_", (_PARTS, None, None)),
-    flops=60,
-    bytes=240,
+    example=Example(
+        (_PARTS, None, None),
+        flops=60,
+        bytes=240,
+        op="_amp_foreach_non_finite_check_and_unscale_",
+        mod="aten",
+    ),
 )
 def unscale(a: Args) -> Work:
     """Gradients times the inverse scale, looked through for infinities."""
@@ -167,13 +167,13 @@ def unscale(a: Args) -> Work:
 @op(
     "_amp_update_scale",
     signature="Tensor input, Tensor growth_tracker, Tensor found_inf",
-    example=Call(
-        "aten",
-        "_amp_update_scale_",
-        (_SCALE, Tensor((), "int32"), _SCALE, 2.0, 0.5, 2000),
+    example=Example(
+        (_SCALE, i32(), _SCALE, 2.0, 0.5, 2000),
+        flops=1,
+        bytes=20,
+        op="_amp_update_scale_",
+        mod="aten",
     ),
-    flops=1,
-    bytes=20,
 )
 def amp_update_scale(a: Args) -> Work:
     """The gradient scaler's own factor and its count of good steps."""
@@ -187,7 +187,7 @@ def amp_update_scale(a: Args) -> Work:
 # sum. Bytes: each list read once, what is updated written once.
 
 
-_STEPS = (Tensor((), "float32"), Tensor((), "float32"))
+_STEPS = (f32(), f32())
 
 
 # Operations an element, weight decay apart.
@@ -209,9 +209,13 @@ _FUSED = {
         "Tensor[] params, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs,"
         "Tensor[] max_exp_avg_sqs, Tensor[] state_steps"
     ),
-    example=Call("aten", "_fused_adam_", (_PARTS, _PARTS, _PARTS, _PARTS, (), _STEPS)),
-    flops=960,
-    bytes=848,
+    example=Example(
+        (_PARTS, _PARTS, _PARTS, _PARTS, (), _STEPS),
+        flops=960,
+        bytes=848,
+        op="_fused_adam_",
+        mod="aten",
+    ),
 )
 def fused_adam(a: Args) -> Work:
     """One step for all parameters: moments, their roots, the update."""
@@ -228,9 +232,7 @@ def fused_adam(a: Args) -> Work:
 @op(
     *("_fused_sgd", "_fused_adagrad"),
     signature="Tensor[] params, Tensor[] grads, Tensor[] state",
-    example=Call("aten", "_fused_sgd_", (_PARTS, _PARTS, _PARTS)),
-    flops=120,
-    bytes=600,
+    example=Example((_PARTS, _PARTS, _PARTS), flops=120, bytes=600, op="_fused_sgd_", mod="aten"),
 )
 def fused_sgd(a: Args) -> Work:
     """One step for all parameters; without momentum p -= lr g alone."""
@@ -246,9 +248,7 @@ def fused_sgd(a: Args) -> Work:
 @op(
     *("fused_adam_cuda.adam",),
     signature="Value[] operands",
-    example=Call("fused_adam_cuda", "adam", (*(Tensor((4, 6), "float32"),) * 4, 1e-3, 0.9)),
-    flops=768,
-    bytes=672,
+    example=Example((*(f32(4, 6),) * 4, 1e-3, 0.9), flops=768, bytes=672),
 )
 def apex_adam(a: Args) -> Work:
     """Parameter, a half-precision copy where there is one, both moments, gradient."""
@@ -276,13 +276,13 @@ _MULTI = {
 @op(
     *(f"amp_C.{name}" for name in _MULTI),
     signature="Value[] operands",
-    example=Call(
-        "amp_C",
-        "multi_tensor_adam",
-        (65536, Tensor((1,), "int32"), (_PARTS, _PARTS, _PARTS, _PARTS)),
+    example=Example(
+        (65536, i32(1), (_PARTS, _PARTS, _PARTS, _PARTS)),
+        flops=960,
+        bytes=840,
+        op="multi_tensor_adam",
+        mod="amp_C",
     ),
-    flops=960,
-    bytes=840,
 )
 def apex_multi_tensor(a: Args) -> Work:
     """Lists of equal length behind the chunk size and the overflow flag."""

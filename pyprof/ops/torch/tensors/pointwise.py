@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Opaque, Tensor, Value
+from pyprof.marker import Opaque, Tensor, Value
 from pyprof.ops import dtypes
+from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import ATEN, BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, like
@@ -203,8 +204,8 @@ _POWERS = {0: 0, 1: 0, 2: 1, 3: 2, -1: 1, -2: 2}
 _WRAPPED = {"bool": "bool", "int64": "int64", "float64": "float32", "complex128": "complex64"}
 """Types of the tensors that torch makes of Python's numbers, and what these count as."""
 _SCALED = {"add", "sub", "subtract", "rsub"}
-_X = Tensor((2, 3), "float16")
-_ROW = Tensor((3,), "float16")
+_X = f16(2, 3)
+_ROW = f16(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,9 +368,7 @@ def _bounds(operands: Operands) -> int:
 @op(
     *RULES,
     signature="Value[] operands",
-    example=Call("torch", "add", (_X, _ROW)),
-    flops=6,
-    bytes=30,
+    example=Example((_X, _ROW), flops=6, bytes=30, op="add", mod="torch"),
 )
 def pointwise(a: Args) -> Work:
     """So many operations for each element of the result."""
@@ -388,9 +387,7 @@ def pointwise(a: Args) -> Work:
 @op(
     *(name for name, rule in RULES.items() if rule.grads),
     direction=BPROP,
-    example=Call("torch", "mul", (_X, _ROW)),
-    flops=18,
-    bytes=48,
+    example=Example((_X, _ROW), flops=18, bytes=48, op="mul", mod="torch"),
 )
 def pointwise_backward(a: Args) -> Work:
     """Every floating operand's gradient, from the incoming one and what the forward saved."""
@@ -442,17 +439,13 @@ def _saved(operands: Operands, grad: Grad) -> list[Tensor]:
     signature=(
         "Tensor grad_output, any alpha, any scale, any input_scale, any is_result, Tensor input"
     ),
-    example=Call("aten", "elu_backward", (_X, 1.0, 1.0, 1.0, False, _X)),
-    flops=138,
-    bytes=36,
+    example=Example((_X, 1.0, 1.0, 1.0, False, _X), flops=138, bytes=36, mod="aten"),
 )
 # relu's: one comparison for each of 6 elements; go 6 + x 6 + gradient 6 = 18 elements of 2 bytes
 @op(
     *(f"{name}_backward" for name in BACKWARDS if name != "elu"),
     signature="Tensor grad_output, Tensor input",
-    example=Call("aten", "threshold_backward", (_X, _X, 0)),
-    flops=6,
-    bytes=36,
+    example=Example((_X, _X, 0), flops=6, bytes=36, op="threshold_backward", mod="aten"),
 )
 def activation_backward(a: Args) -> Work:
     """The incoming gradient times the derivative at what was saved."""

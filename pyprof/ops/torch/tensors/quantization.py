@@ -7,14 +7,15 @@ within bounds is a byte an element.
 
 from __future__ import annotations
 
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Tensor
+from pyprof.ops.examples import Example, b8, f16, f32, i32, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, fresh, like
 
 FAMILY = "quantization"
 
-_X = Tensor((4, 6), "float16")
-_SCALES, _POINTS = Tensor((4,), "float32"), Tensor((4,), "int32")
+_X = f16(4, 6)
+_SCALES, _POINTS = f32(4), i32(4)
 _TENSOR = "Tensor input, Number scale, Number zero_point, int quant_min, int quant_max"
 _CHANNEL = "Tensor input, Number scale, Number zero_point, int axis, int quant_min, int quant_max"
 _ROUND, _BACK, _EXTREMES = 5, 2, 2
@@ -24,34 +25,24 @@ _ROUND, _BACK, _EXTREMES = 5, 2, 2
 @op(
     "fake_quantize_per_tensor_affine",
     signature=_TENSOR,
-    example=Call("torch", "fake_quantize_per_tensor_affine", (_X, 0.1, 0, 0, 255)),
-    flops=168,
-    bytes=96,
+    example=Example((_X, 0.1, 0, 0, 255), flops=168, bytes=96),
 )
 # and the mask's 24
 @op(
     "fake_quantize_per_tensor_affine_cachemask",
     signature=_TENSOR,
-    example=Call("aten", "fake_quantize_per_tensor_affine_cachemask", (_X, 0.1, 0, 0, 255)),
-    flops=168,
-    bytes=120,
+    example=Example((_X, 0.1, 0, 0, 255), flops=168, bytes=120, mod="aten"),
 )
 # 4 scales and 4 zero points of 4 bytes more read
 @op(
     "fake_quantize_per_channel_affine",
     signature=_CHANNEL,
-    example=Call("torch", "fake_quantize_per_channel_affine", (_X, _SCALES, _POINTS, 0, 0, 255)),
-    flops=168,
-    bytes=128,
+    example=Example((_X, _SCALES, _POINTS, 0, 0, 255), flops=168, bytes=128),
 )
 @op(
     "fake_quantize_per_channel_affine_cachemask",
     signature=_CHANNEL,
-    example=Call(
-        "aten", "fake_quantize_per_channel_affine_cachemask", (_X, _SCALES, _POINTS, 0, 0, 255)
-    ),
-    flops=168,
-    bytes=152,
+    example=Example((_X, _SCALES, _POINTS, 0, 0, 255), flops=168, bytes=152, mod="aten"),
 )
 def fake_quantize(a: Args) -> Work:
     """To the grid and back."""
@@ -70,13 +61,9 @@ def fake_quantize(a: Args) -> Work:
         "Tensor input, Tensor observer_on, Tensor fake_quant_on, Tensor running_min,"
         "Tensor running_max, Tensor scale, Tensor zero_point"
     ),
-    example=Call(
-        "aten",
-        "_fused_moving_avg_obs_fq_helper",
-        (_X, *(Tensor((1,), "int64"),) * 2, *(Tensor((1,), "float32"),) * 3, _POINTS),
+    example=Example(
+        (_X, *(i64(1),) * 2, *(f32(1),) * 3, _POINTS), flops=216, bytes=156, mod="aten"
     ),
-    flops=216,
-    bytes=156,
 )
 def observed(a: Args) -> Work:
     """The range is followed, then as above."""
@@ -92,17 +79,13 @@ def observed(a: Args) -> Work:
     *("fake_quantize_per_tensor_affine", "fake_quantize_per_tensor_affine_cachemask"),
     direction=BPROP,
     signature=_TENSOR,
-    example=Call("torch", "fake_quantize_per_tensor_affine", (_X, 0.1, 0, 0, 255)),
-    flops=24,
-    bytes=120,
+    example=Example((_X, 0.1, 0, 0, 255), flops=24, bytes=120),
 )
 @op(
     *("fake_quantize_per_channel_affine", "fake_quantize_per_channel_affine_cachemask"),
     direction=BPROP,
     signature=_CHANNEL,
-    example=Call("torch", "fake_quantize_per_channel_affine", (_X, _SCALES, _POINTS, 0, 0, 255)),
-    flops=24,
-    bytes=120,
+    example=Example((_X, _SCALES, _POINTS, 0, 0, 255), flops=24, bytes=120),
 )
 @op(
     *("fused_moving_avg_obs_fake_quant", "_fused_moving_avg_obs_fq_helper"),
@@ -114,13 +97,7 @@ def observed(a: Args) -> Work:
     "fake_quantize_per_tensor_affine_cachemask_backward",
     "fake_quantize_per_channel_affine_cachemask_backward",
     signature="Tensor input, Mask mask",
-    example=Call(
-        "aten",
-        "fake_quantize_per_tensor_affine_cachemask_backward",
-        (_X, Tensor((4, 6), "bool")),
-    ),
-    flops=24,
-    bytes=120,
+    example=Example((_X, b8(4, 6)), flops=24, bytes=120, mod="aten"),
 )
 def fake_quantize_backward(a: Args) -> Work:
     """The incoming gradient of what stayed within bounds."""
@@ -132,18 +109,15 @@ def fake_quantize_backward(a: Args) -> Work:
 @op(
     "quantize_per_tensor",
     signature="Tensor input, Number scale, Number zero_point, *, dtype dtype",
-    example=Call("torch", "quantize_per_tensor", (_X, 0.1, 0), {"dtype": "torch.quint8"}),
-    flops=120,
-    bytes=72,
+    example=Example((_X, 0.1, 0), flops=120, bytes=72, kwargs={"dtype": "torch.quint8"}),
 )
 @op(
     "quantize_per_channel",
     signature="Tensor input, Number scale, Number zero_point, int axis, *, dtype dtype",
-    example=Call(
-        "torch", "quantize_per_channel", (_X, _SCALES, _POINTS, 0), {"dtype": "torch.qint8"}
+    # and 4 scales and 4 zero points of 4
+    example=Example(
+        (_X, _SCALES, _POINTS, 0), flops=120, bytes=104, kwargs={"dtype": "torch.qint8"}
     ),
-    flops=120,
-    bytes=104,  # and 4 scales and 4 zero points of 4
 )
 def quantize(a: Args) -> Work:
     """To the grid."""
@@ -156,9 +130,7 @@ def quantize(a: Args) -> Work:
 @op(
     "dequantize",
     signature="Tensor input",
-    example=Call("torch", "dequantize", (Tensor((4, 6), "quint8"),)),
-    flops=48,
-    bytes=120,
+    example=Example((Tensor((4, 6), "quint8"),), flops=48, bytes=120),
 )
 def dequantize(a: Args) -> Work:
     """From the grid to float32."""

@@ -8,8 +8,9 @@ mask.
 
 from __future__ import annotations
 
-from pyprof.marker import Call, Tensor, Value
+from pyprof.marker import Tensor, Value
 from pyprof.ops import dtypes
+from pyprof.ops.examples import Example, b8, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
@@ -17,7 +18,7 @@ from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
 
 FAMILY = "random"
 
-_X = Tensor((2, 3), "float16")
+_X = f16(2, 3)
 _NORMAL = 2 * TRANSCENDENTAL
 _EACH = {
     "randn": _NORMAL,
@@ -49,17 +50,13 @@ def _changes(value: Value, neutral: float) -> bool:
 @op(
     *("exponential", "geometric", "log_normal", "cauchy", "random", "bernoulli"),
     signature="Tensor input, Value[] rest",
-    example=Call("Tensor", "exponential_", (_X,)),
-    flops=126,
-    bytes=12,
+    example=Example((_X,), flops=126, bytes=12, op="exponential_", mod="Tensor"),
 )
 # 6 numbers of 40 operations; written, of 4 bytes
 @op(
     *("rand_like", "randn_like"),
     signature="Tensor input, *, dtype dtype",
-    example=Call("torch", "randn_like", (_X,), {"dtype": "float32"}),
-    flops=240,
-    bytes=24,
+    example=Example((_X,), flops=240, bytes=24, kwargs={"dtype": "float32"}, op="randn_like"),
 )
 @op(
     "randint_like",
@@ -67,9 +64,7 @@ def _changes(value: Value, neutral: float) -> bool:
         "Tensor input, int low, int high, *, dtype dtype, any layout, any device, any pin, any mf",
         "Tensor input, int high, *, dtype dtype, any layout, any device, any pin, any mf",
     ),
-    example=Call("torch", "randint_like", (_X, 10)),
-    flops=0,
-    bytes=12,
+    example=Example((_X, 10), flops=0, bytes=12),
 )
 def drawn(a: Args) -> Work:
     """Every element is drawn and written."""
@@ -83,9 +78,7 @@ def drawn(a: Args) -> Work:
 @op(
     "uniform",
     signature="Tensor input, float from, float to, Value[] rest",
-    example=Call("Tensor", "uniform_", (_X, -1.0, 1.0)),
-    flops=12,
-    bytes=12,
+    example=Example((_X, -1.0, 1.0), flops=12, bytes=12, op="uniform_", mod="Tensor"),
 )
 def uniform(a: Args) -> Work:
     """Numbers from 0 to 1 cost nothing but their generator; others are scaled or shifted."""
@@ -103,9 +96,7 @@ def uniform(a: Args) -> Work:
         "float mean, float std, Size size, any gen, dtype dtype, any layout, any device, any pin",
         "Number mean, Number std, any generator",
     ),
-    example=Call("Tensor", "normal_", (_X, 0.0, 0.02)),
-    flops=246,
-    bytes=12,
+    example=Example((_X, 0.0, 0.02), flops=246, bytes=12, op="normal_", mod="Tensor"),
 )
 def normal(a: Args) -> Work:
     """In place, or of the size of means and deviations that are read, or of a size."""
@@ -127,9 +118,7 @@ def normal(a: Args) -> Work:
 @op(
     *("rand", "randn"),
     signature="Size size, *, dtype dtype",
-    example=Call("torch", "randn", (2, 3)),
-    flops=240,
-    bytes=24,
+    example=Example((2, 3), flops=240, bytes=24, op="randn"),
 )
 def random_tensor(a: Args) -> Work:
     """A new tensor of random numbers."""
@@ -144,9 +133,7 @@ def random_tensor(a: Args) -> Work:
         "int low, int high, int[] size, *, dtype dtype, any layout, any device, any pin",
         "int high, int[] size, *, dtype dtype, any layout, any device, any pin",
     ),
-    example=Call("torch", "randint", (0, 10, (2, 3))),
-    flops=0,
-    bytes=48,
+    example=Example((0, 10, (2, 3)), flops=0, bytes=48),
 )
 def randint(a: Args) -> Work:
     """A new tensor of random whole numbers."""
@@ -154,13 +141,7 @@ def randint(a: Args) -> Work:
 
 
 # 10 integers of 8 bytes
-@op(
-    "randperm",
-    signature="int n, *, dtype dtype",
-    example=Call("torch", "randperm", (10,)),
-    flops=0,
-    bytes=80,
-)
+@op("randperm", signature="int n, *, dtype dtype", example=Example((10,), flops=0, bytes=80))
 def randperm(a: Args) -> Work:
     """A permutation: sorted random keys, no arithmetic counted."""
     if not a.given("n"):
@@ -173,9 +154,7 @@ def randperm(a: Args) -> Work:
 @op(
     *("dropout", "alpha_dropout", "native_dropout", "_fused_dropout"),
     signature="Tensor input, float p, bool training, bool inplace",
-    example=Call("torch.nn.functional", "dropout", (_X, 0.2, True, False)),
-    flops=18,
-    bytes=30,
+    example=Example((_X, 0.2, True, False), flops=18, bytes=30, mod="torch.nn.functional"),
     batch=("input",),
 )
 def dropout(a: Args) -> Work:
@@ -199,9 +178,7 @@ def dropout(a: Args) -> Work:
 @op(
     *("aten::native_dropout_backward", "aten::_masked_scale"),
     signature="Tensor input, Mask mask, float scale",
-    example=Call("aten", "native_dropout_backward", (_X, Tensor((2, 3), "bool"), 1.25)),
-    flops=12,
-    bytes=30,
+    example=Example((_X, b8(2, 3), 1.25), flops=12, bytes=30),
     batch=("input", "mask"),
 )
 def dropout_backward(a: Args) -> Work:
@@ -216,8 +193,8 @@ def dropout_backward(a: Args) -> Work:
 # accepted costs as the data will have it: its operations are unknown.
 
 
-_DRAWS_X = Tensor((4, 6), "float16")
-_IMAGE = Tensor((2, 3, 4, 4), "float16")
+_DRAWS_X = f16(4, 6)
+_IMAGE = f16(2, 3, 4, 4)
 _CHANNELS = ("feature_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout")
 
 
@@ -225,9 +202,7 @@ _CHANNELS = ("feature_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_
 @op(
     "multinomial",
     signature="Tensor input, int num_samples, bool replacement",
-    example=Call("torch", "multinomial", (_DRAWS_X, 3)),
-    flops=48,
-    bytes=144,
+    example=Example((_DRAWS_X, 3), flops=48, bytes=144),
 )
 def multinomial(a: Args) -> Work:
     """So many categories from each row; the search in the running sum is not counted."""
@@ -241,15 +216,13 @@ def multinomial(a: Args) -> Work:
 @op(
     *("poisson", "_standard_gamma", "_sample_dirichlet"),
     signature="Tensor input",
-    example=Call("torch", "poisson", (_DRAWS_X,)),
-    bytes=96,
+    example=Example((_DRAWS_X,), bytes=96),
 )
 # both parameters read
 @op(
     "binomial",
     signature="Tensor input, Tensor prob",
-    example=Call("torch", "binomial", (_DRAWS_X, _DRAWS_X)),
-    bytes=144,
+    example=Example((_DRAWS_X, _DRAWS_X), bytes=144),
 )
 def accepted(a: Args) -> Work:
     """An element for each parameter."""
@@ -263,9 +236,9 @@ def accepted(a: Args) -> Work:
 @op(
     *_CHANNELS,
     signature="Tensor input, float p, bool training, bool inplace",
-    example=Call("torch.nn.functional", "dropout2d", (_IMAGE, 0.5, True)),
-    flops=108,
-    bytes=396,
+    example=Example(
+        (_IMAGE, 0.5, True), flops=108, bytes=396, op="dropout2d", mod="torch.nn.functional"
+    ),
 )
 def channel_dropout(a: Args) -> Work:
     """Whole channels of each sample; in evaluation nothing is done."""

@@ -10,8 +10,8 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyprof.marker import Call, Tensor
 from pyprof.ops import dtypes
+from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.torch.tensors.pointwise import (
     RULES,
@@ -22,11 +22,11 @@ from pyprof.ops.torch.tensors.pointwise import (
 from pyprof.ops.work import Args, Work, broadcast, fresh, like
 
 if TYPE_CHECKING:
-    from pyprof.marker import Value
+    from pyprof.marker import Tensor, Value
 
 FAMILY = "reduction"
 
-_X = Tensor((4, 6), "float16")
+_X = f16(4, 6)
 _EUCLID = 2
 _NO_POWER = (0, 1, math.inf, -math.inf)
 _FIXED = {
@@ -105,18 +105,14 @@ def result_dtype(a: Args, x: Tensor) -> str | None:
         "Tensor input, int[] dim, bool keepdim, *, dtype dtype",
         "Tensor input, *, dtype dtype",
     ),
-    example=Call("torch", "sum", (_X,), {"dim": 1}),
-    flops=24,
-    bytes=56,
+    example=Example((_X,), flops=24, bytes=56, kwargs={"dim": 1}),
 )
 # 24 comparisons; 24 read and 4 written of 2 bytes
 @op(
     *("amax", "amin", "aminmax", "argmax", "argmin", "all", "any", "count_nonzero", "logsumexp"),
     *("_is_all_true", "_is_any_true"),
     signature="Tensor input, int[] dim, bool keepdim",
-    example=Call("torch", "amax", (_X, 1)),
-    flops=24,
-    bytes=56,
+    example=Example((_X, 1), flops=24, bytes=56),
 )
 # 24 * 4 and one division for each of 4 results; 24 read and 4 written of 2 bytes
 @op(
@@ -125,9 +121,7 @@ def result_dtype(a: Args, x: Tensor) -> str | None:
         "Tensor input, int[] dim, bool unbiased, bool keepdim",
         "Tensor input, bool unbiased",
     ),
-    example=Call("torch", "var", (_X, 1)),
-    flops=100,
-    bytes=56,
+    example=Example((_X, 1), flops=100, bytes=56),
 )
 # as above, and a root of 20 for each result
 @op(
@@ -136,9 +130,7 @@ def result_dtype(a: Args, x: Tensor) -> str | None:
         "Tensor input, int[] dim, bool unbiased, bool keepdim",
         "Tensor input, bool unbiased",
     ),
-    example=Call("torch", "std", (_X, 1)),
-    flops=180,
-    bytes=56,
+    example=Example((_X, 1), flops=180, bytes=56),
 )
 def reduction(a: Args) -> Work:
     """So many operations for each element and each result; as many for an imaginary part."""
@@ -163,16 +155,12 @@ def _reduction(a: Args, operations: tuple[int, int]) -> Work:
 @op(
     *("norm", "vector_norm"),
     signature="Tensor input, any p, int[] dim, bool keepdim, *, dtype dtype",
-    example=Call("torch", "norm", (_X, 2.0)),
-    flops=68,
-    bytes=50,
+    example=Example((_X, 2.0), flops=68, bytes=50),
 )
 @op(
     "frobenius_norm",
     signature="Tensor input, int[] dim, bool keepdim",
-    example=Call("torch", "frobenius_norm", (_X, (0, 1))),
-    flops=68,
-    bytes=50,
+    example=Example((_X, (0, 1)), flops=68, bytes=50),
 )
 def norm(a: Args) -> Work:
     """Each element is raised to the power and added; a nuclear norm iterates."""
@@ -200,13 +188,7 @@ def norm_backward(a: Args) -> Work:
 
 
 # the gradient is go / 6, repeated: 24 divisions; 4 read, 24 written of 2 bytes
-@op(
-    "mean",
-    direction=BPROP,
-    example=Call("torch", "mean", (_X,), {"dim": 1}),
-    flops=24,
-    bytes=56,
-)
+@op("mean", direction=BPROP, example=Example((_X,), flops=24, bytes=56, kwargs={"dim": 1}))
 def mean_backward(a: Args) -> Work:
     """The incoming gradient, divided and repeated."""
     x = a.tensor("input")
@@ -217,9 +199,7 @@ def mean_backward(a: Args) -> Work:
 @op(
     *("nansum", "nanmean"),
     direction=BPROP,
-    example=Call("torch", "nansum", (_X,), {"dim": 1}),
-    flops=48,
-    bytes=104,
+    example=Example((_X,), flops=48, bytes=104, kwargs={"dim": 1}),
 )
 def of_numbers_backward(a: Args) -> Work:
     """The incoming gradient, repeated where the input was a number."""
@@ -239,7 +219,7 @@ def sum_backward(a: Args) -> Work:
 @op(*("amax", "amin", "aminmax", "logsumexp"), direction=BPROP, flops=72, bytes=112)
 @op(*("var", "var_mean"), direction=BPROP, flops=72, bytes=112)
 @op(*("std", "std_mean"), direction=BPROP, flops=72, bytes=112)
-@op("prod", direction=BPROP, example=Call("torch", "prod", (_X,), {"dim": 1}), flops=72, bytes=112)
+@op("prod", direction=BPROP, example=Example((_X,), flops=72, bytes=112, kwargs={"dim": 1}))
 def selecting_backward(a: Args) -> Work:
     """Input, result and incoming gradient are read, the gradient is written."""
     x = a.tensor("input")
@@ -249,20 +229,12 @@ def selecting_backward(a: Args) -> Work:
 
 
 # two tensors compared: 24 comparisons and as many conjunctions; 48 read of 2 bytes
-@op(
-    "equal",
-    signature="Tensor input, Tensor other",
-    example=Call("torch", "equal", (_X, _X)),
-    flops=48,
-    bytes=97,
-)
+@op("equal", signature="Tensor input, Tensor other", example=Example((_X, _X), flops=48, bytes=97))
 # 24 times the 6 of isclose, and a conjunction
 @op(
     "allclose",
     signature="Tensor input, Tensor other",
-    example=Call("torch", "allclose", (_X, _X)),
-    flops=168,
-    bytes=97,
+    example=Example((_X, _X), flops=168, bytes=97),
 )
 def equal(a: Args) -> Work:
     """One truth value from two tensors."""
@@ -272,7 +244,7 @@ def equal(a: Args) -> Work:
 
 
 # 4 elements of the diagonal; 4 read, 1 written of 2 bytes
-@op("trace", signature="Tensor input", example=Call("torch", "trace", (_X,)), flops=4, bytes=10)
+@op("trace", signature="Tensor input", example=Example((_X,), flops=4, bytes=10))
 def trace(a: Args) -> Work:
     """The sum of the diagonal."""
     x = a.tensor("input")
@@ -290,9 +262,7 @@ def trace(a: Args) -> Work:
 @op(
     *("max", "min", "median", "nanmedian", "mode"),
     signature=("Tensor input, Tensor! other", "Tensor input, int dim, bool keepdim"),
-    example=Call("torch", "max", (_X, 1)),
-    flops=24,
-    bytes=88,
+    example=Example((_X, 1), flops=24, bytes=88),
 )
 def extreme(a: Args) -> Work:
     """Over a dimension also the index is written. Of two tensors, the larger of each pair."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
 from pyprof.ops.torch.tensors.reductions import result_dtype
@@ -10,16 +10,14 @@ from pyprof.ops.work import Args, Work, fresh, like
 
 FAMILY = "scan"
 
-_X = Tensor((4, 6), "float16")
+_X = f16(4, 6)
 
 
 # 24 additions; 24 read and 24 written of 2 bytes
 @op(
     *("cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"),
     signature="Tensor input, int dim, *, dtype dtype",
-    example=Call("torch", "cumsum", (_X, 0)),
-    flops=24,
-    bytes=96,
+    example=Example((_X, 0), flops=24, bytes=96),
 )
 def scan(a: Args) -> Work:
     """A running sum: one operation an element."""
@@ -43,13 +41,11 @@ def cumsum_backward(a: Args) -> Work:
     *("cummax", "cummin"),
     direction=BPROP,
     signature="Tensor input, int dim",
-    example=Call("torch", "cummax", (_X, 0)),
-    flops=24,
-    bytes=288,
+    example=Example((_X, 0), flops=24, bytes=288),
 )
 # times the result 1, summed from the other end 1, over the input 1: 24 * 3; go, result, input read,
 # 24 written of 2 bytes
-@op("cumprod", direction=BPROP, example=Call("torch", "cumprod", (_X, 0)), flops=72, bytes=192)
+@op("cumprod", direction=BPROP, example=Example((_X, 0), flops=72, bytes=192))
 def cumulative_backward(a: Args) -> Work:
     """From the places, or from the result; an input without zeros, whose products torch divides."""
     x = a.tensor("input")

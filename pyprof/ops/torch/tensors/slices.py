@@ -6,16 +6,16 @@ of zeros with the part put in.
 
 from __future__ import annotations
 
-from pyprof.marker import Call, Tensor
 from pyprof.ops import dtypes
+from pyprof.ops.examples import Example, f16, f32, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, fresh, like
 
 FAMILY = "copy"
 
-_X = Tensor((4, 6), "float16")
-_ROW = Tensor((6,), "float16")
+_X = f16(4, 6)
+_ROW = f16(6)
 
 _WHOLE = (
     "view unsqueeze squeeze transpose t permute alias detach split split_with_sizes unbind "
@@ -28,9 +28,7 @@ _WHOLE = (
 @op(
     *(f"{name}_copy" for name in _WHOLE.split()),
     signature=("Tensor input, Value[] rest", "Tensor[] tensors, Value[] rest"),
-    example=Call("aten", "split_with_sizes_copy", (_X, (2, 4), 1)),
-    flops=0,
-    bytes=96,
+    example=Example((_X, (2, 4), 1), flops=0, bytes=96, op="split_with_sizes_copy", mod="aten"),
 )
 def view_copy(a: Args) -> Work:
     """All of the tensor, or of a list of them, is written anew."""
@@ -42,9 +40,7 @@ def view_copy(a: Args) -> Work:
 @op(
     *("slice_backward", "select_backward", "diagonal_backward", "unfold_backward"),
     signature="Tensor grad_output, any input_sizes",
-    example=Call("aten", "select_backward", (_ROW, (4, 6), 0, 1)),
-    flops=0,
-    bytes=60,
+    example=Example((_ROW, (4, 6), 0, 1), flops=0, bytes=60, op="select_backward", mod="aten"),
 )
 def part_backward(a: Args) -> Work:
     """Zeros of the whole's size with the part's gradient put in."""
@@ -61,9 +57,7 @@ def part_backward(a: Args) -> Work:
 @op(
     *("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"),
     signature="Tensor input, Tensor src",
-    example=Call("torch", "select_scatter", (_X, _ROW, 0, 1)),
-    flops=0,
-    bytes=96,
+    example=Example((_X, _ROW, 0, 1), flops=0, bytes=96, op="select_scatter"),
 )
 def part_scatter(a: Args) -> Work:
     """A copy of the whole in which the part is another's."""
@@ -90,9 +84,7 @@ def part_scatter_backward(a: Args) -> Work:
 @op(
     "diag_embed",
     signature="Tensor input, int offset, int dim1, int dim2",
-    example=Call("torch", "diag_embed", (_ROW,)),
-    flops=0,
-    bytes=84,
+    example=Example((_ROW,), flops=0, bytes=84),
 )
 def diag_embed(a: Args) -> Work:
     """Square matrices of zeros with the input on a diagonal."""
@@ -108,9 +100,7 @@ def diag_embed(a: Args) -> Work:
     "diag_embed",
     direction=BPROP,
     signature="Tensor input, Value[] rest",
-    example=Call("torch", "diag_embed", (_ROW,)),
-    flops=0,
-    bytes=24,
+    example=Example((_ROW,), flops=0, bytes=24),
 )
 def diag_embed_backward(a: Args) -> Work:
     """The diagonal of the incoming gradient."""
@@ -122,9 +112,7 @@ def diag_embed_backward(a: Args) -> Work:
 @op(
     "complex",
     signature="Tensor input, Tensor imag",
-    example=Call("torch", "complex", (Tensor((4, 6), "float32"),) * 2),
-    flops=0,
-    bytes=384,
+    example=Example(((f32(4, 6),) * 2), flops=0, bytes=384),
 )
 def complex_(a: Args) -> Work:
     """Real and imaginary parts interleaved."""
@@ -149,9 +137,7 @@ def _interleaved(a: Args) -> Work:
 @op(
     "put",
     signature="Tensor input, Index index, Tensor source, bool accumulate",
-    example=Call("Tensor", "put", (_X, Tensor((8,), "int64"), Tensor((8,), "float16"))),
-    flops=0,
-    bytes=176,
+    example=Example((_X, i64(8), f16(8)), flops=0, bytes=176, mod="Tensor"),
 )
 def put(a: Args) -> Work:
     """Elements written, or added, where the indices say, the tensor taken as flat."""
@@ -168,9 +154,7 @@ def put(a: Args) -> Work:
 @op(
     "nonzero_static",
     signature="Tensor input, *, int size, int fill_value",
-    example=Call("torch", "nonzero_static", (_X,), {"size": 10}),
-    flops=0,
-    bytes=208,
+    example=Example((_X,), flops=0, bytes=208, kwargs={"size": 10}),
 )
 def nonzero_static(a: Args) -> Work:
     """So many places, the rest filled up."""
@@ -182,9 +166,7 @@ def nonzero_static(a: Args) -> Work:
 @op(
     *("sum_to_size", "_grad_sum_to_size"),
     signature="Tensor input, Size size",
-    example=Call("Tensor", "sum_to_size", (_X, 6)),
-    flops=24,
-    bytes=60,
+    example=Example((_X, 6), flops=24, bytes=60, mod="Tensor"),
 )
 def sum_to_size(a: Args) -> Work:
     """What broadcasting repeated is added up; where it did not, no kernel asks for its cost."""

@@ -6,7 +6,7 @@ values and 64-bit indices written once; sorting kernels pass over the data sever
 
 from __future__ import annotations
 
-from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import Example, f16, f32, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.reductions import reduced
@@ -14,16 +14,14 @@ from pyprof.ops.work import Args, Work, fresh, like
 
 FAMILY = "index"
 
-_X = Tensor((4, 6), "float16")
+_X = f16(4, 6)
 
 
 # 24 read, 24 values of 2 bytes and 24 indices of 8 written
 @op(
     *("sort", "msort"),
     signature="Tensor input, int dim, bool descending",
-    example=Call("torch", "sort", (_X,)),
-    flops=0,
-    bytes=288,
+    example=Example((_X,), flops=0, bytes=288),
 )
 def sort(a: Args) -> Work:
     """Values and where they came from."""
@@ -36,9 +34,7 @@ def sort(a: Args) -> Work:
 @op(
     "argsort",
     signature="Tensor input, int dim, bool descending",
-    example=Call("torch", "argsort", (_X,)),
-    flops=0,
-    bytes=240,
+    example=Example((_X,), flops=0, bytes=240),
 )
 def argsort(a: Args) -> Work:
     """Where each value came from."""
@@ -50,9 +46,7 @@ def argsort(a: Args) -> Work:
 @op(
     *("topk", "kthvalue"),
     signature="Tensor input, int k, int dim",
-    example=Call("torch", "topk", (_X, 2)),
-    flops=0,
-    bytes=128,
+    example=Example((_X, 2), flops=0, bytes=128),
 )
 def topk(a: Args) -> Work:
     """The k largest along a dimension, or the k-th."""
@@ -84,16 +78,12 @@ def sort_backward(a: Args) -> Work:
 @op(
     "searchsorted",
     signature="Tensor sorted_sequence, Tensor input, bool out_int32",
-    example=Call("torch", "searchsorted", (Tensor((8,), "float16"), Tensor((5,), "float16"))),
-    flops=0,
-    bytes=66,
+    example=Example((f16(8), f16(5)), flops=0, bytes=66),
 )
 @op(
     "bucketize",
     signature="Tensor input, Tensor sorted_sequence, bool out_int32",
-    example=Call("torch", "bucketize", (Tensor((5,), "float16"), Tensor((8,), "float16"))),
-    flops=0,
-    bytes=66,
+    example=Example((f16(5), f16(8)), flops=0, bytes=66),
 )
 def searchsorted(a: Args) -> Work:
     """A place for each value."""
@@ -103,13 +93,7 @@ def searchsorted(a: Args) -> Work:
 
 
 # 24 read of 2 bytes, 10 counts of 2 written, 24 additions
-@op(
-    *("histc",),
-    signature="Tensor input, int bins",
-    example=Call("torch", "histc", (_X, 10)),
-    flops=24,
-    bytes=68,
-)
+@op(*("histc",), signature="Tensor input, int bins", example=Example((_X, 10), flops=24, bytes=68))
 def histogram(a: Args) -> Work:
     """One addition for each value."""
     x = a.tensor("input")
@@ -120,8 +104,7 @@ def histogram(a: Args) -> Work:
 @op(
     "bincount",
     signature="Tensor input, Tensor? weights, int minlength",
-    example=Call("torch", "bincount", (Tensor((8,), "int64"),)),
-    flops=8,
+    example=Example((i64(8),), flops=8),
 )
 def bincount(a: Args) -> Work:
     """One addition for each value."""
@@ -133,9 +116,7 @@ def bincount(a: Args) -> Work:
 @op(
     "one_hot",
     signature="Index input, int num_classes",
-    example=Call("torch.nn.functional", "one_hot", (Tensor((4,), "int64"), 10)),
-    flops=0,
-    bytes=352,
+    example=Example((i64(4), 10), flops=0, bytes=352, mod="torch.nn.functional"),
 )
 def one_hot(a: Args) -> Work:
     """Zeros and a one for each label."""
@@ -149,9 +130,7 @@ def one_hot(a: Args) -> Work:
 @op(
     "isin",
     signature="Tensor input, Number others",
-    example=Call("torch", "isin", (_X, Tensor((8,), "float16"))),
-    flops=0,
-    bytes=88,
+    example=Example((_X, f16(8)), flops=0, bytes=88),
 )
 def isin(a: Args) -> Work:
     """Each element looked up among others, sorted or one by one as torch finds cheaper."""
@@ -163,9 +142,7 @@ def isin(a: Args) -> Work:
 @op(
     *("quantile", "nanquantile"),
     signature="Tensor input, Number q, int dim, bool keepdim",
-    example=Call("torch", "quantile", (Tensor((4, 6), "float32"), 0.5, 1)),
-    flops=12,
-    bytes=112,
+    example=Example((f32(4, 6), 0.5, 1), flops=12, bytes=112),
 )
 def quantile(a: Args) -> Work:
     """Between the two neighbours in the sorted order, for each fraction that is asked for."""

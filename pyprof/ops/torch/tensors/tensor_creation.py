@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 
-from pyprof.marker import Call, Tensor
 from pyprof.ops import dtypes
+from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh
 
 FAMILY = "fill"
 
-_X = Tensor((2, 3), "float16")
+_X = f16(2, 3)
 _FACTORY = "dtype dtype, any layout, any device, any pin"
 
 
@@ -24,16 +24,13 @@ _FACTORY = "dtype dtype, any layout, any device, any pin"
 @op(
     *("fill", "zero", "zeros_like", "ones_like", "full_like", "fill_diagonal"),
     signature="Tensor input, Number value, *, dtype dtype",
-    example=Call("Tensor", "fill_", (_X, 0)),
-    flops=0,
-    bytes=12,
+    example=Example((_X, 0), flops=0, bytes=12, op="fill_", mod="Tensor"),
 )
 @op(
     *("aten::zeros_like", "aten::ones_like"),
     signature="Tensor input, dtype dtype",
-    example=Call("aten", "zeros_like", (_X, 6, 0)),
-    flops=0,
-    bytes=24,  # 6 written of 4 bytes
+    # 6 written of 4 bytes
+    example=Example((_X, 6, 0), flops=0, bytes=24),
 )
 def fill(a: Args) -> Work:
     """Written, not read."""
@@ -46,16 +43,12 @@ def fill(a: Args) -> Work:
 @op(
     *("zeros", "ones"),
     signature="Size size, *, dtype dtype",
-    example=Call("torch", "zeros", ((2, 3),)),
-    flops=0,
-    bytes=24,
+    example=Example(((2, 3),), flops=0, bytes=24),
 )
 @op(
     "full",
     signature="Size size, Number fill_value, *, dtype dtype",
-    example=Call("torch", "full", ((2, 3), 1.0)),
-    flops=0,
-    bytes=24,
+    example=Example(((2, 3), 1.0), flops=0, bytes=24),
 )
 def filled(a: Args) -> Work:
     """Written, not read."""
@@ -66,9 +59,7 @@ def filled(a: Args) -> Work:
 @op(
     "aten::scalar_tensor",
     signature="Number fill_value, dtype dtype",
-    example=Call("aten", "scalar_tensor", (1.0, 6)),
-    flops=0,
-    bytes=4,
+    example=Example((1.0, 6), flops=0, bytes=4),
 )
 def scalar(a: Args) -> Work:
     """One number; the dtype is what its kind is by default unless one is named."""
@@ -79,16 +70,13 @@ def scalar(a: Args) -> Work:
 @op(
     *("new_zeros", "new_ones", "new_full"),
     signature="Tensor input, Size size, Number fill_value, *, dtype dtype",
-    example=Call("Tensor", "new_zeros", (_X, (2, 3))),
-    flops=0,
-    bytes=12,  # 6 written of 2 bytes
+    # 6 written of 2 bytes
+    example=Example((_X, (2, 3)), flops=0, bytes=12, mod="Tensor"),
 )
 @op(
     *("aten::new_zeros", "aten::new_ones"),
     signature="Tensor input, Size size, dtype dtype",
-    example=Call("aten", "new_zeros", (_X, (2, 3), None)),
-    flops=0,
-    bytes=12,
+    example=Example((_X, (2, 3), None), flops=0, bytes=12),
 )
 def new_filled(a: Args) -> Work:
     """Written, not read; the dtype is the tensor's unless one is named."""
@@ -103,9 +91,7 @@ def new_filled(a: Args) -> Work:
         f"Number start, Number end, *, {_FACTORY}",
         f"Number start, *, {_FACTORY}",
     ),
-    example=Call("torch", "arange", (10,)),
-    flops=10,
-    bytes=80,
+    example=Example((10,), flops=10, bytes=80),
 )
 def arange(a: Args) -> Work:
     """One addition an element."""
@@ -129,9 +115,7 @@ def arange(a: Args) -> Work:
         f"Number start, Number end, int steps, *, {_FACTORY}",
         f"Number start, Number end, int steps, float base, *, {_FACTORY}",
     ),
-    example=Call("torch", "linspace", (0.0, 1.0, 5)),
-    flops=10,
-    bytes=20,
+    example=Example((0.0, 1.0, 5), flops=10, bytes=20),
 )
 def linspace(a: Args) -> Work:
     """A multiplication and an addition an element."""
@@ -142,13 +126,8 @@ def linspace(a: Args) -> Work:
 # 3 * 3 written of 4 bytes
 @op(
     "eye",
-    signature=(
-        f"int n, int m, *, {_FACTORY}",
-        f"int n, *, {_FACTORY}",
-    ),
-    example=Call("torch", "eye", (3,)),
-    flops=0,
-    bytes=36,
+    signature=(f"int n, int m, *, {_FACTORY}", f"int n, *, {_FACTORY}"),
+    example=Example((3,), flops=0, bytes=36),
 )
 def eye(a: Args) -> Work:
     """Zeros, and ones on the diagonal."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from pyprof.marker import Call, Tensor
+from typing import TYPE_CHECKING
+
+from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import NOTHING, Args, Work, fresh, like
 
+if TYPE_CHECKING:
+    from pyprof.marker import Tensor
+
 FAMILY = "view"
 
-_X = Tensor((4, 6), "float16")
+_X = f16(4, 6)
 
 _SHAPES = (
     "view view_as _unsafe_view _reshape_alias unflatten squeeze unsqueeze transpose t permute "
@@ -47,9 +52,7 @@ _ALLOCATIONS = (
     *f"{_SHAPES} {_METADATA} {_ALLOCATIONS}".split(),
     signature="any anything, Value[] rest",
     work=False,
-    example=Call("Tensor", "view", (_X, 24)),
-    flops=0,
-    bytes=0,
+    example=Example((_X, 24), flops=0, bytes=0, op="view", mod="Tensor"),
 )
 def view(_: Args) -> Work:
     """Nothing: another description of the same memory, or none written yet."""
@@ -69,9 +72,7 @@ _PURE = (
     direction=BPROP,
     signature="any anything, Value[] rest",
     work=False,
-    example=Call("Tensor", "transpose", (_X, 0, 1)),
-    flops=0,
-    bytes=0,
+    example=Example((_X, 0, 1), flops=0, bytes=0, op="transpose", mod="Tensor"),
 )
 def view_backward(_: Args) -> Work:
     """Nothing: the gradient is looked at the other way round."""
@@ -83,9 +84,7 @@ def view_backward(_: Args) -> Work:
     *("split", "split_with_sizes", "chunk", "tensor_split", "unbind", "unsafe_split"),
     direction=BPROP,
     signature="Tensor input, Value[] rest",
-    example=Call("torch", "split", (_X, 2)),
-    flops=0,
-    bytes=96,
+    example=Example((_X, 2), flops=0, bytes=96),
 )
 def split_backward(a: Args) -> Work:
     """The pieces' gradients are concatenated."""
@@ -98,9 +97,7 @@ def split_backward(a: Args) -> Work:
     *("select", "slice", "narrow", "diagonal", "as_strided"),
     direction=BPROP,
     signature="Tensor input, Value[] rest",
-    example=Call("torch", "narrow", (_X, 0, 0, 2)),
-    flops=0,
-    bytes=48,
+    example=Example((_X, 0, 0, 2), flops=0, bytes=48, op="narrow"),
 )
 def piece_backward(a: Args) -> Work:
     """Zeros of the input's size are written; the piece's own gradient is small beside them."""
@@ -112,9 +109,7 @@ def piece_backward(a: Args) -> Work:
     *("expand", "expand_as", "broadcast_to"),
     direction=BPROP,
     signature=("Tensor input, Tensor! other", "Tensor input, Size size"),
-    example=Call("Tensor", "expand", (Tensor((6,), "float16"), (4, 6))),
-    flops=24,
-    bytes=60,
+    example=Example((f16(6), (4, 6)), flops=24, bytes=60, mod="Tensor"),
 )
 def expand_backward(a: Args) -> Work:
     """The repeated gradient is summed."""

@@ -1,0 +1,56 @@
+"""Worked examples of formulas: a call, its cost calculated by hand, and tensors to write it with.
+
+`bf16(4, 6)` is a bfloat16 tensor of that shape, `f8(4, 6)` one of float8_e4m3fn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyprof.marker import Call, Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyprof.marker import Value
+
+
+class Example:
+    """A call with these arguments, and its cost; a test compares that with the formula's.
+
+    `op` is by default the first name that the formula is registered for, `mod` the namespace of
+    that name, or `torch` if it has none.
+    """
+
+    def __init__(
+        self,
+        args: tuple[Value, ...] = (),
+        *,
+        flops: int | None = None,
+        bytes: int | None = None,  # noqa: A002 - the column's name
+        op: str = "",
+        mod: str | None = None,
+        kwargs: Mapping[str, Value] | None = None,
+        collective: Mapping[str, str | int] | None = None,
+    ) -> None:
+        self.args, self.kwargs, self.collective = args, kwargs or {}, collective or {}
+        self.flops, self.bytes = flops, bytes
+        self.op, self.mod = op, mod
+
+    def call(self, name: str) -> Call:
+        """Return the example's call of the op of this name."""
+        namespace, colons, plain = name.rpartition("::")
+        if not colons:
+            namespace, _, plain = name.rpartition(".")
+        mod = (namespace or "torch") if self.mod is None else self.mod
+        return Call(mod, self.op or plain, self.args, self.kwargs, collective=self.collective)
+
+
+def _of(dtype: str) -> Callable[..., Tensor]:
+    return lambda *shape: Tensor(shape, dtype)
+
+
+f64, f32, f16, bf16 = _of("float64"), _of("float32"), _of("float16"), _of("bfloat16")
+f8, c64, b8 = _of("float8_e4m3fn"), _of("complex64"), _of("bool")
+i64, i32, i16, i8 = _of("int64"), _of("int32"), _of("int16"), _of("int8")
+u32, u8 = _of("uint32"), _of("uint8")
