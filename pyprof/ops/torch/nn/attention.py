@@ -177,7 +177,7 @@ def _lengths(a: Args, q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Head
 @op(
     *("aten::_scaled_dot_product_flash_attention",),
     signature="Tensor query, Tensor key, Tensor value, float dropout_p, bool is_causal",
-    # half: causal
+    # causal, so half of the scores
     example=Example((_Q, _Q, _Q, 0.0, True), flops=16384, bytes=8192),
     batch=("query", "key", "value"),
 )
@@ -229,7 +229,7 @@ def attention(a: Args) -> Work:
 @op(
     "aten::_scaled_dot_product_flash_attention",
     direction=BPROP,
-    # half: causal
+    # causal, so half of the scores
     flops=40960,
     bytes=16384,
     batch=("query", "key", "value"),
