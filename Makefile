@@ -25,7 +25,7 @@ PYTEST = $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 test: $(VENV)/test.done  ## run all but the slow tests
 	$(PYTEST) $(ARGS)
 
-test-all: $(VENV)/test.done $(VENV)/trainers.done  ## run all tests, including the slow ones
+test-all: $(VENV)/test.done $(VENV)/trainers.done $(VENV)/docs.done  ## run all tests, including the slow ones
 	$(PYTEST) -m "" $(ARGS)
 
 fuzz: $(VENV)/test.done  ## test N randomly damaged captures: make fuzz N=100000 SEED=1

@@ -23,7 +23,7 @@ from pyprof.prof.columns.standard import COLUMNS
 TOP = Path(__file__).resolve().parents[1]
 README = TOP / "README.md"
 FRAME = TOP / "docs" / "frame.md"
-SCHEMA = TOP / "pyprof" / "report" / "answers" / json_schema.FILE
+SCHEMA = TOP / "pyprof" / "answers" / json_schema.FILE
 TUTORIAL = TOP / "docs" / "tutorial.md"
 COMMAND = "$ pyprof "
 

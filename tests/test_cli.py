@@ -232,13 +232,7 @@ def test_a_closed_pipe_ends_quietly(command: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no disk that is always full")
-@pytest.mark.parametrize(
-    "command",
-    [
-        pytest.param(name, marks=() if name in ("prof", "summary") else pytest.mark.slow)
-        for name in [*READING, "doctor"]
-    ],
-)
+@pytest.mark.parametrize("command", ["prof", "summary"])
 @pytest.mark.parametrize(
     ("redirection", "said"),
     [("> /dev/full", "No space left on device"), (">&-", "stdout is closed")],

@@ -5,7 +5,7 @@ import re
 import shlex
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import copy
+from shutil import copy, copytree
 
 import click
 import pytest
@@ -74,26 +74,32 @@ def _complete(line: str) -> bool:
     return bool(words & (INPUTS | {"--measure", "--help"})) and not words & {"--dask", "nsys", ">"}
 
 
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("prepared")
+    (folder / "project").mkdir()
+    (folder / "train.py").write_text(TRAIN)
+    net = capture(folder / "net.sqlite", steps=4)
+    for name in ("snapshot", "before", "after", "net.memory"):
+        built.write(folder / f"{name}.pickle", built.training(start_us=0))
+    ncu_csv(folder / "ncu.csv", [Profiled(metrics=METRICS)])
+    for name in ("ranks", "run"):
+        (folder / name).mkdir()
+    names = [f"{name}{rank}" for name in ("net.rank", "ranks/rank", "run/rank") for rank in (0, 1)]
+    for name in ("before", "after", "deeper", "eager", "graph", *names):
+        copy(net, folder / f"{name}.sqlite")
+    assert run("parse", net, "-o", folder / "net.dict").code == 0
+    for suffix in ("", ".gz"):
+        assert run("export", net, "-o", folder / f"net.pt.trace.json{suffix}").code == 0
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    copytree(prepared, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     for name in ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "APPDATA"):
         monkeypatch.setenv(name, str(tmp_path))
-    (tmp_path / "project").mkdir()
-    (tmp_path / "train.py").write_text(TRAIN)
-    for name in ("net", "before", "after", "deeper", "eager", "graph"):
-        capture(tmp_path / f"{name}.sqlite", steps=4)
-    for name in ("snapshot", "before", "after", "net.memory"):
-        built.write(tmp_path / f"{name}.pickle", built.training(start_us=0))
-    ncu_csv(tmp_path / "ncu.csv", [Profiled(metrics=METRICS)])
-    for name in ("ranks", "run"):
-        (tmp_path / name).mkdir()
-    for rank in range(2):
-        for name in (f"net.rank{rank}", f"ranks/rank{rank}", f"run/rank{rank}"):
-            copy("net.sqlite", f"{name}.sqlite")
-    assert run("parse", "net.sqlite", "-o", "net.dict").code == 0
-    for suffix in ("", ".gz"):
-        assert run("export", "net.sqlite", "-o", f"net.pt.trace.json{suffix}").code == 0
     return tmp_path
 
 

@@ -19,7 +19,7 @@ from pyprof.render.page import sections
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 
-_CHARS = 100_000
+_CHARS = 50_000
 _UNITS = (
     *"-_ .:#=([{<~/\\,'\"aAx0\n?@&*",
     *("ab", "0a", "A0", "a.", "a::", "::a", "a/", "a<", "b(", "_1", "__", "- ", " \t", "##", "a ="),

@@ -71,12 +71,11 @@ SPELLINGS: dict[str, Callable[[Path, Path], Path]] = {
 }
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
-@pytest.mark.parametrize("name", READING)
 @pytest.mark.parametrize(
-    "force",
-    [pytest.param([], id="", marks=pytest.mark.slow), pytest.param(["--force"], id="force")],
+    ("name", "spelling"),
+    [*((name, "a hard link") for name in READING), *(("prof", spelling) for spelling in SPELLINGS)],
 )
+@pytest.mark.parametrize("force", [[], ["--force"]], ids=["", "force"])
 def test_no_command_writes_over_what_it_reads(
     name: str, spelling: str, force: list[str], net: Path, tmp_path: Path
 ) -> None:

@@ -12,10 +12,10 @@ from pyprof import schema
 from pyprof.arrays import NONE, ints, lists, numbered
 from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.gpu.kernel_roles import communicates
-from pyprof.parse import first_values, launch_sites, recorded_collectives
+from pyprof.parse import launch_sites, recorded_collectives
 from pyprof.parse.autograd import recomputation, sequence
 from pyprof.parse.ranges import launch_layers, range_stacks
-from pyprof.records.records import DictionaryColumn, combinations, encode
+from pyprof.records.records import Coded, combinations, encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,12 +75,10 @@ def build(
     layered = _layered(described, _own(described, path, place, 0), place, user_range)
     layers = recomputation.full_layers(described)
     built = {
-        "reprMarkers": DictionaryColumn(path, [list(entry.modules) for entry in described]),
-        "marker": DictionaryColumn(path, [list(entry.markers) for entry in described]),
+        "reprMarkers": Coded(path, [list(entry.modules) for entry in described]),
+        "marker": Coded(path, [list(entry.markers) for entry in described]),
         "recomputed": _recomputed(described, path),
-        "trace": DictionaryColumn(
-            _own(described, path, place, 1), [list(each.trace) for each in described]
-        ),
+        "trace": Coded(_own(described, path, place, 1), [list(each.trace) for each in described]),
         "layer": launch_layers.layers(layers, layered, around.free),
         "dir": direction,
         **_forward(described, layers, partner, place),
@@ -100,12 +98,12 @@ def _sites(site: Sites, built: Mapping[str, Column]) -> dict[str, Column]:
     replay: dict[str, Column] = {}
     if (inside := site.replay != NONE).any():
         replay = {"replay": pa.array(site.replay, mask=~inside)}
-    return {"via": DictionaryColumn(via, list(schema.VIAS)), **replay}
+    return {"via": Coded(via, list(schema.VIAS)), **replay}
 
 
 def _says(column: Column) -> Mask:
     """Tell which rows have something in a column of lists."""
-    coded = column if isinstance(column, DictionaryColumn) else encode(column)
+    coded = column if isinstance(column, Coded) else encode(column)
     return np.array([*(bool(value) for value in coded.values), False]).take(coded.index)
 
 
@@ -113,11 +111,11 @@ def _names(activities: pa.Table) -> dict[str, Column]:
     index, names = _coded_names(activities)
     long_names = [demangle(name) for name in names]
     built: dict[str, Column] = {
-        "kShortName": DictionaryColumn(index, [short_name(name) for name in long_names]),
-        "kLongName": DictionaryColumn(index, long_names),
+        "kShortName": Coded(index, [short_name(name) for name in long_names]),
+        "kLongName": Coded(index, long_names),
     }
     if activities.column("original_name").null_count < len(activities):
-        built["originalName"] = DictionaryColumn(*_coded_names(activities, "original_name"))
+        built["originalName"] = Coded(*_coded_names(activities, "original_name"))
     return built
 
 
@@ -131,7 +129,7 @@ def _coded_names(
 def _work(activities: pa.Table) -> dict[str, Column]:
     start, end = activities.column("start"), activities.column("end")
     return {
-        "kind": DictionaryColumn(ints(activities.column("kind")), list(schema.KINDS)),
+        "kind": Coded(ints(activities.column("kind")), list(schema.KINDS)),
         "start": start,
         "end": end,
         "kDuration": pc.subtract(end, start),
@@ -145,7 +143,7 @@ def _work(activities: pa.Table) -> dict[str, Column]:
     }
 
 
-def _triple(activities: pa.Table, name: str) -> DictionaryColumn:
+def _triple(activities: pa.Table, name: str) -> Coded:
     """Make lists of x, y, z; empty where the activity has no grid."""
     columns = [activities.column(f"{name}_{axis}") for axis in "xyz"]
     axes = [np.asarray(pc.fill_null(column, NONE)) for column in columns]
@@ -153,7 +151,7 @@ def _triple(activities: pa.Table, name: str) -> DictionaryColumn:
     axes = [np.where(absent, np.int32(NONE), axis) for axis in axes] if absent.any() else axes
     first, number = combinations(*axes)
     triples = zip(*(axis[first].tolist() for axis in axes), strict=True)
-    return DictionaryColumn(number, [[] if NONE in triple else list(triple) for triple in triples])
+    return Coded(number, [[] if NONE in triple else list(triple) for triple in triples])
 
 
 def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
@@ -167,16 +165,12 @@ def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
     gpu = np.where(cpu, len(gpu_names), index[inverse]) if len(index) else index
     return {
         "device": activities.column("device"),
-        "gpu": DictionaryColumn(gpu, [*(name or "" for name in gpu_names), "cpu"]),
+        "gpu": Coded(gpu, [*(name or "" for name in gpu_names), "cpu"]),
     }
 
 
 def _collective(
-    activities: pa.Table,
-    described: Sequence[Path],
-    path: Integers,
-    call: Column,
-    direction: DictionaryColumn,
+    activities: pa.Table, described: Sequence[Path], path: Integers, call: Column, direction: Coded
 ) -> dict[str, Column]:
     """Give what is said of collectives, where anything is."""
     comm = np.flatnonzero(direction.index == _COMM)
@@ -243,14 +237,14 @@ def _forward(
     described = _only(described, partner, place)  # in inference none, of many
     ops = [range_stacks.forward_ops(entry) for entry in described]
     return {
-        "fwdMarker": DictionaryColumn(partner, [list(entry.markers) for entry in described]),
-        "fwdSeqMarker": DictionaryColumn(
+        "fwdMarker": Coded(partner, [list(entry.markers) for entry in described]),
+        "fwdSeqMarker": Coded(
             partner, [[range_stacks.unnumbered(text) for text in entry.seqs] for entry in described]
         ),
-        "fwdMod": DictionaryColumn(partner, [[mod for mod, _ in named_ops] for named_ops in ops]),
-        "fwdOp": DictionaryColumn(partner, [[op for _, op in named_ops] for named_ops in ops]),
-        "fwdLayer": DictionaryColumn(place, [*map(list, layers)]),
-        "fwdTrace": DictionaryColumn(place, [list(entry.trace) for entry in described]),
+        "fwdMod": Coded(partner, [[mod for mod, _ in named_ops] for named_ops in ops]),
+        "fwdOp": Coded(partner, [[op for _, op in named_ops] for named_ops in ops]),
+        "fwdLayer": Coded(place, [*map(list, layers)]),
+        "fwdTrace": Coded(place, [list(entry.trace) for entry in described]),
     }
 
 
@@ -275,14 +269,13 @@ def _direction(
     path: Integers,
     user_range: Integers,
     on_engine: Mask,
-) -> DictionaryColumn:
+) -> Coded:
     """Say what each activity is part of; of copy, comm, bprop, optim and fprop the first.
 
     What the engine launches of itself, called from no line and in no layer, is bprop. PyTorch's
     own ranges go before what the user's names say, these before the mere presence of an op. First
-    values of parameters are of no direction (see `first_values`); clipping gradients is part of the
-    optimizer's update. So is what runs within an update without gradients: the steps between two
-    of its ops.
+    values of parameters are of no direction; clipping gradients is part of the optimizer's update.
+    So is what runs within an update without gradients: the steps between two of its ops.
     """
     backward, optimizer, updates, initialises, some_op, unnumbered, called = (
         np.array([flag(entry) for entry in described]).take(path)
@@ -300,7 +293,6 @@ def _direction(
     code: NDArray[np.int32] = says.take(path)
     code = np.where(code > 0, code, says.take(user_range))
     kind = np.asarray(activities.column("kind"))
-    stated = code > 0
     name, names = _coded_names(activities)
     comm = np.array([communicates(text) for text in map(demangle, names)], bool)[name]
     for holds, direction in (  # the last that holds counts
@@ -313,11 +305,8 @@ def _direction(
     ):
         np.copyto(code, direction, where=holds)
     process = ints(activities.column("pid"))
-    forward = code == _DIRECTIONS.index("fprop")
-    passes = np.isin(code, [_DIRECTIONS.index(name) for name in ("fprop", "bprop", "optim")])
-    code[first_values.rows(activities, described, path, forward & ~stated, passes)] = 0
     code[_within_updates(code, updates & ~optimizer, unnumbered, process)] = 3
-    return DictionaryColumn(code, _DIRECTIONS)
+    return Coded(code, _DIRECTIONS)
 
 
 _MOST_WITHIN = 16

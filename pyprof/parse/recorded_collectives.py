@@ -9,7 +9,7 @@ import numpy as np
 
 from pyprof import marker, schema
 from pyprof.parse.ranges.range_stacks import tensors
-from pyprof.records.records import DictionaryColumn, encode
+from pyprof.records.records import Coded, encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ CollectiveFields: TypeAlias = "Mapping[str, str | int]"
 
 def collective_column(
     by_tool: pa.ChunkedArray, described: Sequence[Path], index: Integers, call: Ints, comm: Ints
-) -> DictionaryColumn:
+) -> Coded:
     """Give what is known of each row's collective, as JSON of `schema.COLLECTIVE`.
 
     `by_tool` is what the tool says, whose word goes before the marker's; `index` the path of each
@@ -46,7 +46,7 @@ def collective_column(
     ]
     index_of_row = column.index.copy()
     index_of_row[rows] = len(column.values) + place.reshape(-1)
-    return DictionaryColumn(index_of_row, column.values + values)
+    return Coded(index_of_row, column.values + values)
 
 
 def _of_path(path: Path) -> CollectiveFields:

@@ -28,7 +28,7 @@ from pyprof.prof.families import MOVES, PRODUCTS, family
 from pyprof.prof.kernels.autotuning import autotuning_trials
 from pyprof.prof.kernels.kernel_context import distinct_contexts
 from pyprof.prof.kernels.name_hints import by_name
-from pyprof.records.records import DictionaryColumn, combinations, distinct
+from pyprof.records.records import Coded, combinations, distinct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -101,10 +101,10 @@ class Rows:
     work_of: Integers
     family: list[str]
     """Of each work."""
-    name: DictionaryColumn
+    name: Coded
     role: list[Role]
     """Of each name."""
-    kind: DictionaryColumn
+    kind: Coded
     """What each row is, as `schema.KINDS` names it."""
     own_by_context: list[int]
     """FLOPs of the innermost op of each context on the CPU, whatever it works for."""
@@ -170,7 +170,7 @@ def choose_op_calls(records: Records, model: ModelConfig | None = None) -> Rows:
     chosen = [choose(context) for context in contexts]
     work_of, works = with_outputs(records, context_of, contexts, chosen)
     work_of, works = with_collectives(records, work_of, works)
-    name = records.dictionary("kLongName")
+    name = records.coded("kLongName")
     alone = [_number(own_flops(context)) if context.on_cpu else UNKNOWN for context in contexts]
     return Rows(
         records=records,
@@ -417,7 +417,7 @@ def _bias(rows: Rows, call: Integers, helper: Mask) -> Mask:
 def _memory(rows: Rows, flops: Ints, moved: Ints, reason_of: Integers) -> None:
     """Cost copies and sets by what the capture says they moved; graph launches hide their work."""
     size = rows.records.numpy("bytes")
-    name = rows.records.dictionary("kShortName")
+    name = rows.records.coded("kShortName")
     twice = np.array([("DtoD" in text or "PtoP" in text) for text in name.values] + [False])
     memory = rows.is_one(schema.MEMCPY, schema.MEMSET)
     moved[memory] = np.where(size < 0, UNKNOWN, size * np.where(twice[name.index], 2, 1))[memory]
@@ -429,10 +429,10 @@ def _memory(rows: Rows, flops: Ints, moved: Ints, reason_of: Integers) -> None:
     reason_of[graph] = _FIRST_REASONS.index(_GRAPH)
 
 
-def _kinds(records: Records) -> DictionaryColumn:
-    kind = records.dictionary("kind")
+def _kinds(records: Records) -> Coded:
+    kind = records.coded("kind")
     values = [*kind.values, schema.KINDS[schema.KERNEL]]  # the original's files hold kernels only
-    return DictionaryColumn(np.where(kind.index < 0, len(kind.values), kind.index), values)
+    return Coded(np.where(kind.index < 0, len(kind.values), kind.index), values)
 
 
 def _ranks(rows: Rows) -> Integers:

@@ -36,32 +36,14 @@ print(pa.default_memory_pool().max_memory() + tracemalloc.get_traced_memory()[1]
 """
 
 
-def _captures(folder: Path, kernels: int) -> list[Path]:
-    """Write two captures that differ in the length of their texts alone."""
-    paths = [folder / f"{times}.sqlite" for times in (1, 10)]
-    truths = [generate(path, "--kernels", str(kernels), "--long", path.stem) for path in paths]
-    assert truths[0] == truths[1]
-    return paths
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return _captures(tmp_path_factory.mktemp("small"), 4000)
-
-
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return _captures(tmp_path_factory.mktemp("captures"), 20_000)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "form",
-    ["parquet", *(pytest.param(form, marks=pytest.mark.slow) for form in ("dict", "export"))],
-)
-def test_of_few_kernels_too(small: list[Path], form: str) -> None:
-    """What is in work at once is a small part of these, too."""
-    test_texts_ten_times_as_long_take_no_more_memory(small, form)
+    """Write two captures that differ in the length of their texts alone."""
+    folder = tmp_path_factory.mktemp("captures")
+    paths = [folder / f"{times}.sqlite" for times in (1, 10)]
+    truths = [generate(path, "--kernels", "4000", "--long", path.stem) for path in paths]
+    assert truths[0] == truths[1]
+    return paths
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ WRONG = (2, 5, 8)
 TOTAL_NS = TRUTH.total_ns(WRONG)
 
 
-@pytest.fixture(params=few(["sqlite", "dict", "parquet"], "parquet"))
+@pytest.fixture(params=few(["sqlite", "parquet"], "parquet"))
 def capture(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Give a capture of nine kernels of three names, one name of them without any time."""
     path = damage.nsys(tmp_path / "net.sqlite", TRUTH)

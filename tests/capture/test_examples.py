@@ -179,7 +179,7 @@ def counted() -> Iterator[list[int]]:
         yield totals
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", few([*FAST, "resnet_amp", "inference", "jit"], *FAST))
 def test_flops(captured: Captured, name: str) -> None:
     """The FLOPs of products are those that torch's counter counts of the same range."""
     rows = captured(name)

@@ -82,16 +82,10 @@ def write(sources: Path, form: exporters.Format, folder: Path, engine: Engine) -
         for form in FORMS
     ],
 )
-@pytest.mark.parametrize("name", ["ranks", pytest.param("real", marks=pytest.mark.slow)])
 def test_the_number_of_workers_changes_nothing(
-    name: str,
-    form: exporters.Format,
-    workers: Engine,
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
+    form: exporters.Format, ranks: Path, workers: Engine, tmp_path: Path
 ) -> None:
-    sources = request.getfixturevalue(name)
-    assert write(sources, form, tmp_path, workers) == write(sources, form, tmp_path, InProcess())
+    assert write(ranks, form, tmp_path, workers) == write(ranks, form, tmp_path, InProcess())
 
 
 def export(sources: Path, target: Path, *options: str) -> bytes:

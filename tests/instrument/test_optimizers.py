@@ -47,13 +47,16 @@ def train(kind: type[torch.optim.Optimizer]) -> list[torch.Tensor]:
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "when"),
     [
-        pytest.param(name, marks=() if name in {"AdamW", "LBFGS"} else pytest.mark.slow)
-        for name in sorted(OPTIMIZERS)
+        *((name, "first built before") for name in ("AdamW", "LBFGS")),
+        *(
+            pytest.param(name, "first built after",
+                         marks=() if name in {"AdamW", "LBFGS"} else pytest.mark.slow)
+            for name in sorted(OPTIMIZERS)
+        ),
     ],
-)
-@pytest.mark.parametrize("when", ["first built before", "first built after"])
+)  # fmt: skip
 def test_every_optimizer_of_torch(name: str, when: str, recorder: Recorder) -> None:
     """Each can be built and steps to the same weights, inside a marker of its own."""
     kind = OPTIMIZERS[name]

@@ -55,20 +55,13 @@ REPORTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(FILES["nvprof"], id="nvprof", marks=pytest.mark.slow),
-        pytest.param([*FILES.values()][-1], id="nsys"),
-    ],
-)
 @pytest.mark.parametrize("arguments", REPORTS, ids=" ".join)
 def test_no_report_holds_them(
-    arguments: list[str], make: Callable[[Path], Path], tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nor in what is made to be sent."""
     monkeypatch.chdir(tmp_path)
+    *_, make = FILES.values()
     path = make(tmp_path)
     there = {*tmp_path.iterdir()}
     done = run(*(path if text == "FILE" else text for text in arguments))

@@ -45,9 +45,9 @@ def optimizer_rows(records: Records, launch_ns: Ints) -> Bounds | None:
 
     Runs without a backward pass between them are of one step: clipping, updates, averages.
     """
-    kernels = records.dictionary("kind")
+    kernels = records.coded("kind")
     work = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kernels.values), False])
-    part = records.dictionary("dir")
+    part = records.coded("dir")
     optim, backward = (
         np.array([*(name == wanted for name in part.values), False]).take(part.index)
         for wanted in ("optim", "bprop")

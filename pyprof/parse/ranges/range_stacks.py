@@ -22,7 +22,7 @@ from pyprof.parse.autograd.backward_nodes import is_checkpoint, is_engine
 from pyprof.parse.autograd.recomputation import ELSEWHERE, HERE
 from pyprof.parse.ranges import range_names
 from pyprof.parse.ranges.nesting import by_value
-from pyprof.records.records import DictionaryColumn
+from pyprof.records.records import Coded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,13 +67,6 @@ _OF_OPTIMIZERS = re.compile(
 """Ops on the parameters or gradients of a whole model: only optimizers and their like call them."""
 
 
-def outermost_op(path: Path) -> str:
-    """The name of the outermost op on this path, without its module; "" if it has none."""
-    if path.ops:
-        return path.ops[0][1]
-    return _plain_op(path.seqs[0]) if path.seqs else ""
-
-
 def initialises(path: Path) -> bool:
     """Whether work on this path fills parameters for the first time."""
     return _of_frames(path.trace).initialises
@@ -102,12 +95,8 @@ def _of_frames(trace: tuple[str, ...]) -> _OfFrames:
 
 @lru_cache(maxsize=_NAMES)
 def _is_update(text: str) -> bool:
-    return _OF_OPTIMIZERS.match(_plain_op(text)) is not None
-
-
-@lru_cache(maxsize=_NAMES)
-def _plain_op(text: str) -> str:
-    return mod_and_op(marker.node_name(marker.decode_name(text)))[1]
+    name = marker.node_name(marker.decode_name(text))
+    return _OF_OPTIMIZERS.match(mod_and_op(name)[1]) is not None
 
 
 def without_gradients(path: Path) -> bool:
@@ -520,8 +509,8 @@ def arguments(described: Sequence[Path], path: Integers, partner: Integers) -> d
     operands = [tensors or [] for tensors in chosen]
     sizes = [[list(tensor.shape) for tensor in tensors] for tensors in operands]
     return {
-        "sizes": DictionaryColumn(index_of_row, sizes),
-        "dtypes": DictionaryColumn(
+        "sizes": Coded(index_of_row, sizes),
+        "dtypes": Coded(
             index_of_row, [[tensor.dtype or "" for tensor in tensors] for tensors in operands]
         ),
     }

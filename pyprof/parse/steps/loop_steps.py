@@ -31,7 +31,7 @@ from pyprof.parse.ranges.range_stacks import unnumbered
 from pyprof.parse.ranges.texts import answers, where
 from pyprof.parse.steps import optimizer_steps
 from pyprof.parse.steps.step_bounds import OUTSIDE, Bounds, placed
-from pyprof.records.records import DictionaryColumn, Records
+from pyprof.records.records import Coded, Records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -270,10 +270,7 @@ def columns(records: Records, capture: Capture) -> dict[str, Column]:
         text[rows] = number[step[rows]]
     if not texts:
         return {}
-    return {
-        "step": pa.array(step, mask=step == OUTSIDE),
-        "stepRange": DictionaryColumn(text, [*texts]),
-    }
+    return {"step": pa.array(step, mask=step == OUTSIDE), "stepRange": Coded(text, [*texts])}
 
 
 def _busiest(pid: Ints) -> Iterator[tuple[int | None, Ints]]:
@@ -309,7 +306,7 @@ def of_records(records: Records, launch_ns: Ints) -> tuple[Bounds, Ints] | None:
     np.minimum.at(start, of_row[rows], launch_ns[rows])
     end = np.maximum.accumulate(np.maximum(end, launch_ns[rows].min()))
     start = np.where(start == np.iinfo(np.int64).max, end, start)
-    named = records.dictionary("stepRange")
+    named = records.coded("stepRange")
     texts = [""] * count
     for number, text in zip(of_row[rows].tolist(), named.index[rows].tolist(), strict=True):
         texts[number] = named.values[text] if text >= 0 else texts[number]

@@ -15,7 +15,7 @@ from pyprof.records.records import number_combinations
 
 if TYPE_CHECKING:
     from pyprof.arrays import Ints
-    from pyprof.records.records import DictionaryColumn, Records
+    from pyprof.records.records import Coded, Records
 
 _MAX_OPTIMIZERS = 16
 _ALIKE = 0.9
@@ -38,19 +38,19 @@ def whole_steps(bounds: Bounds, records: Records, launch_ns: Ints) -> Bounds:
 
 def _optimizers(records: Records, of_row: Ints, count: int) -> Ints:
     """Identify the optimizer of each of `count` steps by all its kernels, in any order."""
-    direction = records.dictionary("dir")
+    direction = records.coded("dir")
     is_optimizer = np.array([*(name == "optim" for name in direction.values), False])
     rows = np.flatnonzero(is_optimizer.take(direction.index) & (of_row != OUTSIDE))
     digest = np.zeros(count, np.uint64)
     if len(rows):
-        code = number_combinations(*(_values(records.dictionary(name), rows) for name in _WHAT))
+        code = number_combinations(*(_values(records.coded(name), rows) for name in _WHAT))
         hashed = (code.astype(np.uint64) + np.uint64(1)) * np.uint64(_BASE)
         hashed ^= hashed >> np.uint64(29)
         np.add.at(digest, of_row[rows], hashed * hashed)
     return digest.astype(np.int64)
 
 
-def _values(column: DictionaryColumn, rows: Ints) -> Ints:
+def _values(column: Coded, rows: Ints) -> Ints:
     """Number the values of some rows; equal values may stand in a column several times."""
     used, place = np.unique(column.index[rows], return_inverse=True)
     numbers: dict[str, int] = {}

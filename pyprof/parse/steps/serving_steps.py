@@ -9,7 +9,7 @@ import numpy as np
 from pyprof.arrays import NONE, ints
 from pyprof.marker.batch import states_requests
 from pyprof.parse.ranges.texts import answers
-from pyprof.records.records import DictionaryColumn
+from pyprof.records.records import Coded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 
-def of_rows(capture: Capture, activities: pa.Table, launch: Ints) -> DictionaryColumn | None:
+def of_rows(capture: Capture, activities: pa.Table, launch: Ints) -> Coded | None:
     """Give the text of each row's step, null for none; None where the capture has no such range.
 
     It is the step that its process had begun last when the row was launched, and had not ended.
@@ -41,7 +41,7 @@ def of_rows(capture: Capture, activities: pa.Table, launch: Ints) -> DictionaryC
         step_of[theirs] = _within(begun[theirs], start[ours], end[ours], code[rows[ours]])
     used, place = np.unique(step_of, return_inverse=True)
     index = place - int(used[0] == NONE)
-    return DictionaryColumn(index, [names[at] for at in used.tolist() if at != NONE])
+    return Coded(index, [names[at] for at in used.tolist() if at != NONE])
 
 
 def _within(time: Ints, start: Ints, end: Ints, code: Ints) -> Ints:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof.prof.step_rows import OUTSIDE, PARTS
-from pyprof.records.records import DictionaryColumn
+from pyprof.records.records import Coded
 
 if TYPE_CHECKING:
     from pyprof.prof.table import Table
@@ -22,15 +22,15 @@ def numbers(table: Table) -> pa.Array:
     return pa.array(of_row, mask=of_row == OUTSIDE)
 
 
-def phases(table: Table) -> DictionaryColumn:
+def phases(table: Table) -> Coded:
     """Give the phase of the step that a row is in; else the part of a training step, if known."""
-    direction = table.records.dictionary("dir")
+    direction = table.records.coded("dir")
     parts = [PARTS.get(name or "") for name in direction.values]
-    own = DictionaryColumn(direction.index, parts)
+    own = Coded(direction.index, parts)
     if table.steps is None or not any(table.steps.phases):
         return own
     known = [phase or None for phase in table.steps.phases]
     says = np.array([*(phase is not None for phase in known), False])
     of_row = np.where(table.steps.of_row < len(known), table.steps.of_row, OUTSIDE)
     index = np.where(says[of_row], len(parts) + of_row, own.index)
-    return DictionaryColumn(index, [*parts, *known])
+    return Coded(index, [*parts, *known])

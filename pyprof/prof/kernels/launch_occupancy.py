@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Floats, Integers, Ints, Mask
     from pyprof.gpu.peaks import Device
-    from pyprof.records.records import DictionaryColumn, Records
+    from pyprof.records.records import Coded, Records
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Fill:
 
 def fill(records: Records, device_of: Callable[[str | None], Device]) -> Fill:
     """Compute the theoretical occupancy and the waves of each kernel, once of launches alike."""
-    launch = [records.dictionary(name).index for name in ("grid", "block", "gpu")]
+    launch = [records.coded(name).index for name in ("grid", "block", "gpu")]
     number = number_combinations(
         *launch, *(records.numpy(name) for name in ("regs", "smem")), _kernels(records).astype(int)
     )
@@ -56,10 +56,10 @@ def _of_launches(
     records: Records, device_of: Callable[[str | None], Device], of_rows: Ints
 ) -> tuple[Floats, Floats]:
     """Compute occupancy and waves of some rows."""
-    grid, threads = (_product(records.dictionary(name))[of_rows] for name in ("grid", "block"))
+    grid, threads = (_product(records.coded(name))[of_rows] for name in ("grid", "block"))
     regs, smem = (records.numpy(name)[of_rows] for name in ("regs", "smem"))
     is_known = (threads != NONE) & (regs != NONE) & (smem != NONE) & _kernels(records)[of_rows]
-    gpu = records.dictionary("gpu")
+    gpu = records.coded("gpu")
     share, waves = (np.full(len(of_rows), math.nan) for _ in range(2))
     for place, name in enumerate((*gpu.values, None)):
         device = device_of(name)
@@ -75,12 +75,12 @@ def _of_launches(
 
 
 def _kernels(records: Records) -> Mask:
-    kind = records.dictionary("kind")
+    kind = records.coded("kind")
     kernel = schema.KINDS[schema.KERNEL]
     return np.array([*(value in (kernel, None) for value in kind.values), True]).take(kind.index)
 
 
-def _product(sizes: DictionaryColumn) -> Ints:
+def _product(sizes: Coded) -> Ints:
     """Multiply x, y and z; NONE where there are none, or none that a device could start."""
     products = [math.prod(value) if value else NONE for value in sizes.values]
     possible = [value if 0 < value < _MOST else NONE for value in products]

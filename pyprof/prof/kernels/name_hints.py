@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyprof.arrays import Integers, Ints, Mask
-    from pyprof.records.records import DictionaryColumn
+    from pyprof.records.records import Coded
 
 
 def agreed_value(group: Integers, value: Integers) -> Integers:
@@ -52,7 +52,7 @@ class NameHints(NamedTuple):
 
 
 def by_name(
-    name: DictionaryColumn, call: Integers, untyped: Mask, moving: Mask, kernel: Mask
+    name: Coded, call: Integers, untyped: Mask, moving: Mask, kernel: Mask
 ) -> tuple[Ints, list[NameHints]]:
     """Number what is known of each row's call, and give what that is.
 
@@ -78,7 +78,7 @@ def _moved(name: str) -> str | None:
 
 
 def _agreed_hint(
-    name: DictionaryColumn, call: Integers, rows: Mask, read: Callable[[str], _T | None]
+    name: Coded, call: Integers, rows: Mask, read: Callable[[str], _T | None]
 ) -> tuple[Integers, list[_T | None]]:
     read_values = [read(text) for text in name.values]
     values: list[_T | None] = [

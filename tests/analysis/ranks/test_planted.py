@@ -5,24 +5,21 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import pytest
 
-from pyprof import answers
 from pyprof.analysis.ranks.findings import Across, across
 from pyprof.analysis.ranks.rank_tables import measure_ranks
 from pyprof.analysis.ranks.stream_alignment import TOGETHER_NS
 from pyprof.analysis.ranks.tables import merge_facts
-from pyprof.answers.ranks_answer import ranks as ranks_answer
 from pyprof.inputs.executor import InProcess
 from pyprof.inputs.ranks import ranked_captures
 from pyprof.render.text import ranks_text
 from tests import commands
-from tests.inputs.cluster import cluster
 from tests.programs import TOP, python
 
 RANKS = 32
@@ -155,39 +152,6 @@ def test_a_file_that_is_cut_short_is_named(run: Run) -> None:
     assert [one.rank for one in run.found.unmatched] == [CORRUPT + 1]
     assert f"Rank {run.truth['straggler']} is the straggler" in done.stdout
     assert "The link between ranks 20 and 21 is slow" in done.stdout
-
-
-@pytest.mark.slow
-def test_strict_stops_at_it(run: Run) -> None:
-    """One line, nothing written."""
-    done = commands.run("ranks", str(run.folder), "--strict")
-    assert (done.code, done.stdout) == (1, "")
-    assert run.truth["corrupt"] in done.stderr
-
-
-@pytest.mark.slow
-def test_every_number_of_workers_finds_the_same(run: Run, tmp_path: Path) -> None:
-    written = []
-    for workers in (1, 2):
-        target = tmp_path / f"{workers}.json"
-        done = commands.run(
-            "ranks", "-q", str(run.folder), "--workers", str(workers), "-o", str(target)
-        )
-        assert done.code == 0, done.stderr
-        written.append(target.read_bytes())
-    assert written[0] == written[1]
-
-
-@pytest.mark.slow
-def test_a_cluster_finds_the_same(run: Run, tmp_path: Path) -> None:
-    """To the bit, though the comparison is made by one of its two workers."""
-    pytest.importorskip("distributed")
-    target = tmp_path / "found.json"
-    with cluster(workers=2) as address:
-        done = commands.run("ranks", "-q", str(run.folder), "--dask", address, "-o", str(target))
-    assert done.code == 0, done.stderr
-    here = replace(run.found, missing=(run.truth["corrupt"],))
-    assert target.read_bytes() == answers.document(ranks_answer(here), here.warnings)
 
 
 def _links(found: Across) -> list[tuple[object, ...]]:

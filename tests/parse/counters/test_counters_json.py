@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from pyprof.parse.counters.counters_json import together
-from pyprof.records.records import DictionaryColumn
+from pyprof.records.records import Coded
 
 
-def _coded(*texts: str | None) -> DictionaryColumn:
+def _coded(*texts: str | None) -> Coded:
     values = [text for text in texts if text is not None]
     index = np.array([values.index(text) if text is not None else -1 for text in texts])
-    return DictionaryColumn(index, values)
+    return Coded(index, values)
 
 
 def _text(**values: object) -> str:
