@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyprof import sanitize
 from pyprof.analysis.diff.compare import GONE, SAME_BELOW, held_text
-from pyprof.analysis.diff.noise import LEVEL
+from pyprof.analysis.diff.noise import FEW, LEVEL, STEPS
 from pyprof.analysis.diff.waterfall import waterfall
 from pyprof.render.text import formatting as markdown
 from pyprof.render.text.formatting import (
@@ -68,7 +68,11 @@ def certainty(comparison: Comparison) -> str:
     basis = comparison.noise
     if basis.unit is None:
         return f"noise is unknown: {basis.why}; changes may be chance"
-    return f"±: {100 * LEVEL:g} % interval, by the spread over {basis.unit} (between runs: unknown)"
+    few = basis.unit == STEPS and min(basis.counts) < FEW
+    return (
+        f"±: {100 * LEVEL:g} % interval, by the spread over {basis.unit} (between runs: unknown)"
+        + (f"; fewer than {FEW} steps tell only large changes from noise" if few else "")
+    )
 
 
 def metrics(comparison: Comparison) -> Iterator[tuple[str, ...]]:

@@ -58,7 +58,10 @@ def test_no_shift_is_not_significant(draw: object, counts: tuple[int, int]) -> N
     assert (np.abs(b.value - a.value) <= half).mean() >= 0.95
 
 
-@pytest.mark.parametrize(("counts", "shift"), [((3, 3), 0.3), ((5, 5), 0.15), ((20, 20), 0.07)])
+@pytest.mark.parametrize(
+    ("counts", "shift"),
+    [((3, 3), 1.5), ((5, 5), 0.6), ((8, 8), 0.24), ((12, 12), 0.15), ((20, 20), 0.07)],
+)
 def test_a_shift_is_found(counts: tuple[int, int], shift: float) -> None:
     """Of some times the noise, in at least 95 % of seeds; its interval holds it."""
     rng = np.random.default_rng(7)
@@ -97,9 +100,10 @@ def _switching(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
 
 
 DRIFTS = [
-    ("alike 0.3", partial(_correlated, neighbours=0.3), (3, 20, 60, 200)),
-    ("alike 0.6", partial(_correlated, neighbours=0.6), (3, 20, 60, 200)),
-    ("alike 0.9", partial(_correlated, neighbours=0.9), (20, 60, 200)),
+    ("alike 0.3", partial(_correlated, neighbours=0.3), (2, 3, 20, 60, 200)),
+    ("alike 0.6", partial(_correlated, neighbours=0.6), (2, 3, 8, 10, 12, 20, 60, 200)),
+    ("alike 0.8", partial(_correlated, neighbours=0.8), (2, 3, 5, 7, 8, 10, 12, 14)),
+    ("alike 0.9", partial(_correlated, neighbours=0.9), (3, 5, 7, 20, 60, 200)),
     ("hidden", _hidden, (40, 60, 200)),
     ("warming", _warming, (200, 400)),
     ("switching", _switching, (60, 200)),
