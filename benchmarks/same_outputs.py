@@ -278,7 +278,10 @@ def start(
     sys.stdin = sys.__stdin__ = open(0, closefd=False)  # type: ignore[misc] # noqa: SIM115
     sys.stdout = sys.__stdout__ = open(1, "w", closefd=False)  # type: ignore[misc] # noqa: SIM115
     sys.stderr = sys.__stderr__ = open(2, "w", closefd=False)  # type: ignore[misc] # noqa: SIM115
-    task()
+    try:
+        task()
+    except Exception as error:  # noqa: BLE001 - without a traceback, which names lines of the code
+        sys.exit(f"{type(error).__name__}: {error}")
     sys.exit()
 
 
