@@ -28,6 +28,7 @@ import runpy
 import shlex
 import shutil
 import sys
+import tempfile
 import time
 from collections import Counter
 from contextlib import suppress
@@ -320,18 +321,21 @@ def import_what_is_used(captures: Sequence[str]) -> None:
     gc.freeze()  # a fork copies what is looked through
 
 
-def enter(folder: Path, folders: Sequence[Path]) -> None:
-    """Make a folder the current one, with links to the folders of captures in it."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+def enter_folder(captures: Sequence[Path]) -> Path:
+    """Make a folder with links to those of captures, and make it the current one.
+
+    Its path is always of the same length, for tables that are cut may show paths.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="same-")).resolve()
     os.chdir(folder)
-    for each in folders:
+    for each in captures:
         Path(each.name).symlink_to(each)
+    return folder
 
 
-def keep(run: Run, folder: Path, folders: Sequence[Path]) -> None:
-    """Run a case in a folder of its own, which keeps what it writes."""
-    enter(folder, folders)
+def keep(run: Run, target: Path, folders: Sequence[Path]) -> None:
+    """Run a case, and keep what it writes in a folder."""
+    folder = enter_folder(folders)
     if isinstance(run.case, str):
         tasks = [partial(run_pyprof, words) for words in run.lines(run.case)]
     else:
@@ -353,6 +357,9 @@ def keep(run: Run, folder: Path, folders: Sequence[Path]) -> None:
                 new = re.sub(pattern.encode(), text.encode(), new)
             if new != old:
                 path.write_bytes(new)
+    shutil.rmtree(target, ignore_errors=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(folder, target)
 
 
 def difference(folder: Path, before: Path) -> str:
@@ -403,9 +410,10 @@ def main() -> None:
     if options.list:
         print(*(run.name for run in chosen), sep="\n")
         return
+    target.mkdir(parents=True, exist_ok=True)
     fix_environment(target / "home")
     captures = min((run.captures for run in chosen if run.captures), key=str, default=())
-    enter(target / "home", folders)
+    warm_up = enter_folder(folders)
     import_what_is_used(captures[:1])
     began, running, differing = time.monotonic(), 0, 0
     for run in [*chosen, *[None] * options.jobs]:
@@ -421,6 +429,7 @@ def main() -> None:
             if found:
                 os.write(1, f"{run.name}: {found}\n".encode())
             os._exit(bool(found))
+    shutil.rmtree(warm_up)
     seconds = time.monotonic() - began
     print(f"{len(chosen)} run in {seconds:.0f} s" + f", {differing} differ" * bool(before))
     sys.exit(bool(differing))
@@ -428,6 +437,7 @@ def main() -> None:
 
 def fix_environment(home: Path) -> None:
     """Give this process, and so its forks, an environment that is the same everywhere."""
+    home.mkdir(exist_ok=True)
     sys.path.pop(0)  # other benchmarks
     checkout = Path(import_module("pyprof").__file__ or "").resolve().parents[1]
     print(f"code: {checkout}")
