@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Ints: TypeAlias = NDArray[np.int64]
-Integers: TypeAlias = NDArray[np.integer]
+Int64Array: TypeAlias = NDArray[np.int64]
+IntArray: TypeAlias = NDArray[np.integer]
 Floats: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 """One truth value per row."""
 
-NONE = -1
-"""Stands for what is missing in an array of indices, ids or times."""
+MISSING = -1
+"""No value, in an array of indices, ids, amounts or times that cannot be negative."""
 
 
-def ints(column: pa.ChunkedArray | pa.Array, absent: int = NONE) -> Ints:
+def ints(column: pa.ChunkedArray | pa.Array, absent: int = MISSING) -> Int64Array:
     """Give an integer column as int64, with `absent` for null."""
     if column.null_count:
         if column.null_count == len(column):
@@ -32,14 +32,14 @@ def ints(column: pa.ChunkedArray | pa.Array, absent: int = NONE) -> Ints:
     return np.asarray(column.to_numpy()).astype(np.int64, copy=False)
 
 
-def small_if_possible(numbers: Integers) -> Integers:
+def downcast(numbers: IntArray) -> IntArray:
     """Hold numbers in 32 bits where they fit: widen them before multiplying."""
     limits = np.iinfo(np.int32)
     fit = not len(numbers) or (numbers.min() >= limits.min and numbers.max() <= limits.max)
     return numbers.astype(np.int32) if fit else numbers
 
 
-def lists(lengths: Ints, values: pa.Array, mask: NDArray[np.bool_] | None = None) -> pa.Array:
+def lists(lengths: Int64Array, values: pa.Array, mask: NDArray[np.bool_] | None = None) -> pa.Array:
     """Make a list column from the length of each list and all values in a row."""
     offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
     return pa.ListArray.from_arrays(
@@ -47,14 +47,14 @@ def lists(lengths: Ints, values: pa.Array, mask: NDArray[np.bool_] | None = None
     )
 
 
-def distinct_values(values: Integers) -> Ints:
+def distinct_values(values: IntArray) -> Int64Array:
     """Give the distinct values, rising: by hashing, no sort of millions for a few."""
     if len(values) and (low := values.min()) == values.max():
         return np.array([low], np.int64)
     return np.sort(np.asarray(pc.unique(pa.array(values))).astype(np.int64, copy=False))
 
 
-def numbered(values: Ints) -> tuple[Ints, Ints]:
+def numbered(values: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Give the distinct values, rising, and the place of each value among them."""
     low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
     if high - low < _DENSE * len(values):
@@ -71,7 +71,7 @@ _DENSE = 4
 """Values that there may be for each of some, so that a place for each is soon filled."""
 
 
-def _numbered_densely(values: Ints, low: int) -> tuple[Ints, Ints]:
+def _numbered_densely(values: Int64Array, low: int) -> tuple[Int64Array, Int64Array]:
     """Do the same for numbers from 0 on, without hashing or sorting."""
     place = np.zeros(int(values.max()) + 1, np.int64)
     place[values] = 1
@@ -80,9 +80,9 @@ def _numbered_densely(values: Ints, low: int) -> tuple[Ints, Ints]:
     return distinct + low, place[values]
 
 
-def used(rows: Sequence[Integers], count: int) -> Ints:
+def referenced_rows(rows: Sequence[IntArray], count: int) -> Int64Array:
     """Give the distinct rows that some arrays of rows of a table of `count` name, rising."""
-    marked = np.zeros(count + 1, bool)  # the last is for NONE
+    marked = np.zeros(count + 1, bool)  # the last is for MISSING
     for each in rows:
         marked[each] = True
     return np.flatnonzero(marked[:count])
@@ -94,15 +94,17 @@ def sum_if_known(values: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(values) else None
 
 
-def latest_before(keys: Integers, starts: Ints, wanted: Integers, before: Ints) -> Ints:
+def latest_before(
+    keys: IntArray, starts: Int64Array, wanted: IntArray, before: Int64Array
+) -> Int64Array:
     """Find, among entries with the wanted key, the last that starts no later than `before`.
 
-    NONE where there is none.
+    MISSING where there is none.
     """
     if not len(keys):
-        return np.full(len(wanted), NONE)
+        return np.full(len(wanted), MISSING)
     if (only := _only_entry(keys, wanted)) is not None:
-        return np.where(starts[only] <= before, only, NONE)
+        return np.where(starts[only] <= before, only, MISSING)
     merged = np.lexsort(
         (
             np.concatenate([np.zeros(len(keys), np.int8), np.ones(len(wanted), np.int8)]),
@@ -113,23 +115,23 @@ def latest_before(keys: Integers, starts: Ints, wanted: Integers, before: Ints) 
     entry = merged < len(keys)
     # Carried along the sorted rows, the last entry's row is what a node looks for.
     last = np.maximum.accumulate(np.where(entry, np.arange(len(merged)), -1))
-    row = np.where(last >= 0, merged[last], NONE)[~entry]
-    latest = np.full(len(wanted), NONE)
+    row = np.where(last >= 0, merged[last], MISSING)[~entry]
+    latest = np.full(len(wanted), MISSING)
     latest[merged[~entry] - len(keys)] = row
-    same = (latest != NONE) & (keys[latest] == wanted)
-    return np.where(same, latest, NONE)
+    same = (latest != MISSING) & (keys[latest] == wanted)
+    return np.where(same, latest, MISSING)
 
 
-def _only_entry(keys: Integers, wanted: Integers) -> Ints | None:
-    """Find the one entry of each wanted key, NONE for none; None where some key has several.
+def _only_entry(keys: IntArray, wanted: IntArray) -> Int64Array | None:
+    """Find the one entry of each wanted key, MISSING for none; None where some key has several.
 
     Without sorting, and where keys are far apart not at all.
     """
     low, high = int(keys.min()), int(keys.max())
     if high - low >= _DENSE * len(keys):
         return None
-    entry = np.full(high - low + 2, NONE)  # the last is for keys that no entry has
+    entry = np.full(high - low + 2, MISSING)  # the last is for keys that no entry has
     entry[keys - low] = rows = np.arange(len(keys))
     if (entry[keys - low] != rows).any():
         return None
-    return entry[np.where((wanted >= low) & (wanted <= high), wanted - low, NONE)]
+    return entry[np.where((wanted >= low) & (wanted <= high), wanted - low, MISSING)]

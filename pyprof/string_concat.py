@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Integers
+    from pyprof.arrays import IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Piece:
     """A part of each row's text: one of some texts."""
 
     texts: pa.StringArray
-    index: Integers
+    index: IntArray
     """Which of them, by row; -1: none."""
 
 
@@ -37,7 +37,7 @@ def same(text: str, rows: int) -> Piece:
     return Piece(pa.array([text]), np.broadcast_to(np.int8(0), rows))
 
 
-def chosen(piece: Piece, rows: Integers) -> pa.StringArray:
+def chosen(piece: Piece, rows: IntArray) -> pa.StringArray:
     """Give the texts of some rows."""
     index = piece.index[rows]
     return piece.texts.take(pa.array(index, mask=index < 0)).fill_null("")
@@ -62,19 +62,19 @@ def join(pieces: Sequence[Piece]) -> pa.StringArray:
     return of_bytes(ends, taken.buffers()[2])
 
 
-def in_lists(texts: pa.StringArray, bounds: Integers) -> pa.StringArray:
+def in_lists(texts: pa.StringArray, bounds: IntArray) -> pa.StringArray:
     """Put the texts from each of the bounds to before the next after each other, without a copy."""
     return of_bytes(offsets(texts)[bounds], texts.buffers()[2])
 
 
-def offsets(texts: pa.StringArray) -> Integers:
+def offsets(texts: pa.StringArray) -> IntArray:
     """Give where each text begins, and the last ends, in their bytes."""
     if not len(texts):
         return np.zeros(1, np.int32)
     return np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(texts) + 1]
 
 
-def of_bytes(bounds: Integers, data: pa.Buffer | None) -> pa.StringArray:
+def of_bytes(bounds: IntArray, data: pa.Buffer | None) -> pa.StringArray:
     """Make texts of their bytes, and where in these each begins and the last ends."""
     buffers = [None, pa.py_buffer(np.ascontiguousarray(bounds, np.int32)), data]
     return pa.StringArray.from_buffers(len(bounds) - 1, *buffers[1:])

@@ -7,21 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof.arrays import (
-    NONE,
+    MISSING,
     distinct_values,
+    downcast,
     ints,
     latest_before,
     numbered,
-    small_if_possible,
+    referenced_rows,
     sum_if_known,
-    used,
 )
 
 _LEAST = -(2**63)
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.int64()])
-@pytest.mark.parametrize("absent", [NONE, 0, _LEAST])
+@pytest.mark.parametrize("absent", [MISSING, 0, _LEAST])
 def test_null_is_what_stands_for_it_whatever_the_column_holds(
     kind: pa.DataType, absent: int
 ) -> None:
@@ -37,16 +37,16 @@ def test_null_is_what_stands_for_it_whatever_the_column_holds(
 def test_indices_of_a_dictionary_are_a_column() -> None:
     """The missing text has none."""
     assert ints(pa.array(["a", None, "b", "a"]).dictionary_encode().indices).tolist() == [
-        0, NONE, 1, 0,
+        0, MISSING, 1, 0,
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("numbers", "width"),
-    [([], 4), ([NONE, 2**31 - 1], 4), ([-(2**31), 0], 4), ([2**31], 8), ([-(2**31) - 1, 5], 8)],
+    [([], 4), ([MISSING, 2**31 - 1], 4), ([-(2**31), 0], 4), ([2**31], 8), ([-(2**31) - 1, 5], 8)],
 )
 def test_numbers_are_as_narrow_as_they_fit(numbers: list[int], width: int) -> None:
-    held = small_if_possible(np.array(numbers, np.int64))
+    held = downcast(np.array(numbers, np.int64))
     assert (held.tolist(), held.itemsize) == (numbers, width)
 
 
@@ -67,11 +67,13 @@ def test_distinct_values_rise_and_each_value_finds_its_own(values: list[int]) ->
     assert rising[place].tolist() == values
 
 
-@given(st.lists(st.lists(st.integers(NONE, 9)), max_size=3))
+@given(st.lists(st.lists(st.integers(MISSING, 9)), max_size=3))
 def test_rows_that_are_used_rise_without_the_absent(rows: list[list[int]]) -> None:
-    """Each once, NONE never."""
-    named = {row for each in rows for row in each} - {NONE}
-    assert used([np.array(each, np.int64) for each in rows], 10).tolist() == sorted(named)
+    """Each once, MISSING never."""
+    named = {row for each in rows for row in each} - {MISSING}
+    assert referenced_rows([np.array(each, np.int64) for each in rows], 10).tolist() == sorted(
+        named
+    )
 
 
 _AT = st.lists(st.tuples(st.integers(0, 4) | st.just(1 << 40), st.integers(-2, 4)))
@@ -87,7 +89,7 @@ def test_the_latest_entry_of_a_key_is_found(
     expected = [
         max(
             ((start, row) for row, (of, start) in enumerate(entries) if of == one and start <= at),
-            default=(0, NONE),
+            default=(0, MISSING),
         )[1]
         for one, at in wanted
     ]

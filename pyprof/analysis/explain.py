@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyprof.arrays import MISSING
 from pyprof.errors import PyprofError
 from pyprof.marker import Tensor
 from pyprof.prof import costs
-from pyprof.prof.apportion import UNKNOWN
 from pyprof.prof.calls.op_choice import consider
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.render.text.formatting import UNKNOWN as NOTHING
@@ -160,7 +160,7 @@ def _shares(row: _Row) -> Iterator[str]:
         ("FLOPs", flops, call_cost.flops),
         ("bytes", moved, call_cost.bytes),
     ):
-        if total and share != UNKNOWN:
+        if total and share != MISSING:
             yield f"{percent(share / total)} % of the call's {name}"
     if reason := shared.reason[shared.reason_of[row.place]]:
         yield f"because: {reason}"
@@ -270,7 +270,7 @@ def _figure(value: int | None) -> str:
 
 
 def _or_none(value: int) -> int | None:
-    return None if value == UNKNOWN else value
+    return None if value == MISSING else value
 
 
 def _rate(value: float, size: float, unit: str) -> str:

@@ -22,7 +22,7 @@ from pyprof.prof.table import Table
 from pyprof.readers import settings
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
 
 Pitfall: TypeAlias = Callable[[schema.Capture], Iterator[str]]
 
@@ -249,7 +249,7 @@ def _union(rows: pa.Table) -> int:
     return int(np.maximum(last - np.maximum(start, covered), 0).sum())
 
 
-def _launches(capture: schema.Capture, kernels: pa.Table) -> Ints:
+def _launches(capture: schema.Capture, kernels: pa.Table) -> Int64Array:
     """Give launch start, launch end, kernel start, kernel end of kernels with a launch."""
     pids = capture.threads["pid"].combine_chunks()
     calls = pa.table(

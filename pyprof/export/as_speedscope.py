@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pyprof.analysis.summary.stacks import Frame, Stacks
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
     from pyprof.export import Part
     from pyprof.inputs.source import Source
     from pyprof.records.records import Records
@@ -125,7 +125,7 @@ def _profiles(
             yield _profile(name, samples, weight)
 
 
-def _since(records: Records) -> Ints | None:
+def _since(records: Records) -> Int64Array | None:
     """Give each row's start from the first in its window of the capture; None without times."""
     if "start" not in records.columns:
         return None
@@ -136,7 +136,7 @@ def _since(records: Records) -> Ints | None:
     return np.asarray(start - begin[window])
 
 
-def _windows(records: Records, rows: Ints) -> Iterator[tuple[int, Ints]]:
+def _windows(records: Records, rows: Int64Array) -> Iterator[tuple[int, Int64Array]]:
     """Give the rows of each window of the capture, with its number; -1 where there is only one."""
     window = records.numpy("window")[rows]
     order = np.argsort(window, kind="stable")
@@ -154,7 +154,7 @@ def _in_all(source: Source, row_stacks: Stacks, numbered: list[list[int]]) -> di
     return _profile(name, [numbered[number] for number in order.tolist()], weight[order])
 
 
-def _profile(name: str, samples: list[list[int]], weight: Ints) -> dict[str, Any]:
+def _profile(name: str, samples: list[list[int]], weight: Int64Array) -> dict[str, Any]:
     return {
         "type": "sampled",
         "name": name,
@@ -166,7 +166,9 @@ def _profile(name: str, samples: list[list[int]], weight: Ints) -> dict[str, Any
     }
 
 
-def _with_idle(stack: Ints, start: Ints, weight: Ints) -> tuple[Ints, Ints]:
+def _with_idle(
+    stack: Int64Array, start: Int64Array, weight: Int64Array
+) -> tuple[Int64Array, Int64Array]:
     """Put the idle time between rows in, as stack -1; a row that overlaps follows at once."""
     busy_until = np.maximum.accumulate(start + weight)
     idle = np.maximum(start - np.concatenate([[0], busy_until[:-1]]), 0)
@@ -174,7 +176,7 @@ def _with_idle(stack: Ints, start: Ints, weight: Ints) -> tuple[Ints, Ints]:
     return both, np.stack([idle, weight], axis=1).reshape(-1)
 
 
-def _runs(stack: Ints, weight: Ints) -> tuple[Ints, Ints]:
+def _runs(stack: Int64Array, weight: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Join neighbours of the same stack, and drop what lasted no time."""
     lasting = weight > 0
     stack, weight = stack[lasting], weight[lasting]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyprof.analysis.time.timeline import Stream
-    from pyprof.arrays import Integers, Ints
+    from pyprof.arrays import Int64Array, IntArray
     from pyprof.prof.table import Table
     from pyprof.records.records import Records
 
@@ -118,7 +118,7 @@ def work(
 _TRANSFER = re.compile(r"\[CUDA (?:Unified Memory )?mem(cpy|set)\b([^]]*)\]")
 
 
-def _names(records: Records) -> tuple[list[str | None], Ints]:
+def _names(records: Records) -> tuple[list[str | None], Int64Array]:
     """Name copies and fills as torch.profiler does, by which readers of its traces know them."""
     name, original = records.coded("kLongName"), records.coded("originalName")
     own = [
@@ -142,7 +142,7 @@ def _texts(column: pa.DictionaryArray) -> pa.Array:
     return coded(column.dictionary.to_pylist(), index)
 
 
-def _places(rows: int, tracks: list[Track]) -> tuple[Ints, Ints]:
+def _places(rows: int, tracks: list[Track]) -> tuple[Int64Array, Int64Array]:
     pid, tid = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
     for track in tracks:
         pid[track.stream.rows], tid[track.stream.rows] = track.pid, track.tid
@@ -205,7 +205,7 @@ def spans(table: Table, tracks: list[Track], begin_ns: int) -> Iterator[str]:
                         ts=(start - begin_ns) / 1000, dur=(end - start) / 1000)  # fmt: skip
 
 
-def _paths(table: Table) -> tuple[list[tuple[str, ...]], Integers]:
+def _paths(table: Table) -> tuple[list[tuple[str, ...]], IntArray]:
     """Give the distinct paths, window and layers, outermost first, and the number of each row's."""
     layer = table.own_or_forward("layer")
     layers = [*(tuple(value or ()) for value in layer.values), ()]
@@ -219,7 +219,7 @@ def _paths(table: Table) -> tuple[list[tuple[str, ...]], Integers]:
     ], number
 
 
-def _runs(table: Table, rows: Ints, path: Integers, op: Integers) -> _Runs:
+def _runs(table: Table, rows: Int64Array, path: IntArray, op: IntArray) -> _Runs:
     start, end = (table.records.numpy(name)[rows] for name in ("start", "end"))
     keys = (path[rows], op[rows], table.costs.call[rows])
     changed = np.any([np.diff(key) != 0 for key in keys], axis=0)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Integers
+    from pyprof.arrays import IntArray
     from pyprof.prof.group import Counts
 
 _PLACE = re.compile(r"\$(\w+)")
@@ -45,7 +45,7 @@ def integers(values: NDArray[np.int64]) -> pa.Array:
     return pa.array(values).cast(pa.string())
 
 
-def coded(values: Iterable[Any], index: Integers) -> pa.Array:
+def coded(values: Iterable[Any], index: IntArray) -> pa.Array:
     """Write each distinct value as JSON, then each row's; index -1 becomes `null`."""
     texts = [*(orjson.dumps(value).decode() for value in values), "null"]
     return pa.array(texts, pa.string()).take(pa.array(np.where(index < 0, len(texts) - 1, index)))

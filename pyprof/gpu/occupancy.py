@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
+    Int64Array = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
 WARP = 32
@@ -73,7 +73,9 @@ LIMITS: Mapping[tuple[int, int], Limits] = MappingProxyType(
 """By compute capability."""
 
 
-def blocks_per_sm(limits: Limits, threads: Ints, regs: Ints, smem_bytes: Ints) -> Ints:
+def blocks_per_sm(
+    limits: Limits, threads: Int64Array, regs: Int64Array, smem_bytes: Int64Array
+) -> Int64Array:
     """Give how many blocks of each kernel an SM holds; 0 where none fits, or a figure cannot be.
 
     `threads` and `smem_bytes` (static and dynamic) are of a block, `regs` of a thread.
@@ -99,17 +101,17 @@ def blocks_per_sm(limits: Limits, threads: Ints, regs: Ints, smem_bytes: Ints) -
     return np.where(possible, np.maximum(fitting, 0), 0)
 
 
-def _up(values: Ints, unit: int) -> Ints:
+def _up(values: Int64Array, unit: int) -> Int64Array:
     return -(-values // unit) * unit
 
 
-def occupancy(limits: Limits, threads: Ints, blocks: Ints) -> Floats:
+def occupancy(limits: Limits, threads: Int64Array, blocks: Int64Array) -> Floats:
     """Give the share of an SM's warps that so many blocks are; NaN for none."""
     warps = -(-threads // WARP) * blocks
     return np.where(blocks > 0, warps / limits.warps, np.nan)
 
 
-def waves(grid: Ints, blocks: Ints, sm_count: int | None) -> Floats:
+def waves(grid: Int64Array, blocks: Int64Array, sm_count: int | None) -> Floats:
     """Give how often the device is filled by a grid; NaN where its SMs are not known."""
     if not sm_count:
         return np.full(len(grid), np.nan)

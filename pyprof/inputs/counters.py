@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyprof import readers, schema
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import MISSING, ints
 from pyprof.errors import CaptureError
 from pyprof.gpu.kernel_names import demangle, short_name, split
 from pyprof.parse.counters.counters_json import together
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.records.records import Records
 
 _JOINED, _REPEATED = "joined", "repeated"
@@ -77,9 +77,9 @@ class _Launches:
     """Kernels in the order of their launches."""
 
     names: Coded
-    sizes: tuple[Ints, ...]
-    """Along some axes of grid and block; NONE if unknown."""
-    lane: Ints
+    sizes: tuple[Int64Array, ...]
+    """Along some axes of grid and block; MISSING if unknown."""
+    lane: Int64Array
     """Number of the device of a process, from 0."""
 
 
@@ -119,14 +119,14 @@ def _read(path: str, stamp: tuple[int, ...]) -> _Profiled:
     return _Profiled(launches, rows.column("counters").to_pylist(), tuple(sizes))
 
 
-def _sizes(rows: pa.Table, *, totals_only: bool) -> dict[_Axis, Ints]:
+def _sizes(rows: pa.Table, *, totals_only: bool) -> dict[_Axis, Int64Array]:
     """Give the sizes of grids and blocks that a file of ncu tells, each by what it is."""
     axes = [_Axis("grid", None), _Axis("block", None)] if totals_only else _EVERY_AXIS
     sizes = {axis: ints(rows.column(f"{axis.of}_{'xyz'[axis.place or 0]}")) for axis in axes}
-    return {axis: size for axis, size in sizes.items() if (size != NONE).any()}
+    return {axis: size for axis, size in sizes.items() if (size != MISSING).any()}
 
 
-def _lanes(device: Ints, pid: Ints) -> Ints:
+def _lanes(device: Int64Array, pid: Int64Array) -> Int64Array:
     """Number the devices of processes: by device, then by which process came first."""
     number = number_combinations(device, pid)
     first, _ = distinct(number)
@@ -141,23 +141,23 @@ def _is_kernel(records: Records) -> Mask:
     return np.array([*(value in (None, kernel) for value in kind.values), True]).take(kind.index)
 
 
-def _in_order_of_launch(records: Records, rows: Ints) -> Ints:
+def _in_order_of_launch(records: Records, rows: Int64Array) -> Int64Array:
     """Order rows by when they were launched, as ncu profiles them; as they are if not all tell."""
     begin = launch_bounds(records)[0][rows]
-    return rows if (begin == NONE).any() else rows[np.argsort(begin, kind="stable")]
+    return rows if (begin == MISSING).any() else rows[np.argsort(begin, kind="stable")]
 
 
-def _launches_of(records: Records, rows: Ints, axes: tuple[_Axis, ...]) -> _Launches:
+def _launches_of(records: Records, rows: Int64Array, axes: tuple[_Axis, ...]) -> _Launches:
     """Give launches of a capture, with the sizes that the profiled ones have."""
     sizes = [_along(records.coded(axis.of).take(rows), axis.place) for axis in axes]
     lane = _lanes(*(records.numpy(name)[rows] for name in ("device", "pid")))
     return _Launches(records.coded("kLongName").take(rows), tuple(sizes), lane)
 
 
-def _along(sizes: Coded, place: int | None) -> Ints:
+def _along(sizes: Coded, place: int | None) -> Int64Array:
     """Give the size along an axis, or the product of all three."""
-    values = [_size(value, place) if value else NONE for value in sizes.values]
-    return np.array([*(v if v < 1 << 62 else NONE for v in values), NONE], np.int64).take(
+    values = [_size(value, place) if value else MISSING for value in sizes.values]
+    return np.array([*(v if v < 1 << 62 else MISSING for v in values), MISSING], np.int64).take(
         sizes.index
     )
 
@@ -165,7 +165,7 @@ def _along(sizes: Coded, place: int | None) -> Ints:
 def _size(sides: Sequence[int], place: int | None) -> int:
     if place is None:
         return math.prod(sides)
-    return sides[place] if place < len(sides) else NONE
+    return sides[place] if place < len(sides) else MISSING
 
 
 # --- matching -----------------------------------------------------------------------------------
@@ -175,8 +175,8 @@ def _size(sides: Sequence[int], place: int | None) -> int:
 class _Matches:
     """For each kernel of the capture, the profiled kernel that it is or resembles."""
 
-    row: Ints
-    """Row of the profiled kernel; NONE if there is none."""
+    row: Int64Array
+    """Row of the profiled kernel; MISSING if there is none."""
     repeated: Mask
     used: Mask
     """Which profiled kernels have a counterpart."""
@@ -187,16 +187,16 @@ def _matched(ours: _Launches, theirs: _Launches) -> _Matches:
 
     What its own device does not have may be another's: of two processes ncu may have seen one.
     """
-    row = np.full(len(ours.lane), NONE)
+    row = np.full(len(ours.lane), MISSING)
     repeated = np.zeros(len(row), bool)
     used = np.zeros(len(theirs.lane), bool)
     spellings: tuple[Callable[[str], object], ...] = (_words, _function)
     for in_lanes, spell in product((1, 0), spellings):
-        left, unused = np.flatnonzero(row == NONE), np.flatnonzero(~used)
+        left, unused = np.flatnonzero(row == MISSING), np.flatnonzero(~used)
         key, other = _keys(ours, left, theirs, unused, spell)
         lanes = ours.lane[left] * in_lanes, theirs.lane[unused] * in_lanes
         place, again = _by_order(key, other, *lanes)
-        hit = place != NONE
+        hit = place != MISSING
         row[left[hit]] = unused[place[hit]]
         repeated[left[hit]] = again[hit]
         used[unused[np.unique(place[hit])]] = True
@@ -204,21 +204,27 @@ def _matched(ours: _Launches, theirs: _Launches) -> _Matches:
 
 
 def _keys(
-    ours: _Launches, left: Ints, theirs: _Launches, unused: Ints, spell: Callable[[str], object]
-) -> tuple[Ints, Ints]:
+    ours: _Launches,
+    left: Int64Array,
+    theirs: _Launches,
+    unused: Int64Array,
+    spell: Callable[[str], object],
+) -> tuple[Int64Array, Int64Array]:
     """Number what the launches of both have in common."""
     numbers: dict[object, int] = {}
     codes = []
     for launches, rows in ((ours, left), (theirs, unused)):
         code = [numbers.setdefault(spell(name), len(numbers)) for name in launches.names.values]
-        names = np.array([*code, NONE])[launches.names.index[rows]]
+        names = np.array([*code, MISSING])[launches.names.index[rows]]
         codes.append((names, *(size[rows] for size in launches.sizes)))
     both = (np.concatenate(pair) for pair in zip(*codes, strict=True))
     key = number_combinations(*both).astype(np.int64)
     return key[: len(left)], key[len(left) :]
 
 
-def _by_order(key: Ints, other: Ints, lane: Ints, other_lane: Ints) -> tuple[Ints, Mask]:
+def _by_order(
+    key: Int64Array, other: Int64Array, lane: Int64Array, other_lane: Int64Array
+) -> tuple[Int64Array, Mask]:
     """Match the n-th of a key in a lane here to the n-th there; of fewer lanes, each several times.
 
     If one side begins later (--launch-skip), what the other has before that does not count. Where
@@ -230,7 +236,7 @@ def _by_order(key: Ints, other: Ints, lane: Ints, other_lane: Ints) -> tuple[Int
         np.concatenate([key, key, other]), np.concatenate([lane, partner, other_lane])
     ).astype(np.int64)
     mine, its, code_there = np.split(codes, [len(key), 2 * len(key)])
-    count = int(codes.max(initial=NONE)) + 1
+    count = int(codes.max(initial=MISSING)) + 1
     here = np.bincount(mine, minlength=count)[mine]
     there = np.bincount(code_there, minlength=count)
     first = np.concatenate([np.zeros(1, np.int64), np.cumsum(there)])[its]
@@ -240,12 +246,14 @@ def _by_order(key: Ints, other: Ints, lane: Ints, other_lane: Ints) -> tuple[Int
     repeats = (there > 0) & (here > there) & (here % np.maximum(there, 1) == 0)
     turn = np.where(repeats, nth % np.maximum(there, 1), nth)
     hit = (turn >= 0) & (turn < there)
-    place = np.full(len(key), NONE)
+    place = np.full(len(key), MISSING)
     place[hit] = order[(first + turn)[hit]]
     return place, hit & ((turn != nth) | (lane != partner))
 
 
-def _skipped(key: Ints, other: Ints, lane: Ints, other_lane: Ints) -> Ints:
+def _skipped(
+    key: Int64Array, other: Int64Array, lane: Int64Array, other_lane: Int64Array
+) -> Int64Array:
     """Return, for each launch here, how many of its key came before the first one profiled.
 
     Negative if it is the capture that begins later.
@@ -268,7 +276,7 @@ _ANCHOR, _LEAST_ANCHOR = 32, 8
 _MOST_SHIFTS = 64
 
 
-def _shift(ours: Ints, theirs: Ints) -> int:
+def _shift(ours: Int64Array, theirs: Int64Array) -> int:
     """Return by how many launches to shift theirs so that most are equal; the least shift of these.
 
     Candidates are where a few launches in a row of one side occur on the other.
@@ -277,7 +285,7 @@ def _shift(ours: Ints, theirs: Ints) -> int:
     return max(shifts, key=lambda shift: (_equal(ours, theirs, shift), -abs(shift), shift))
 
 
-def _candidates(long: Ints, short: Ints) -> Iterator[int]:
+def _candidates(long: Int64Array, short: Int64Array) -> Iterator[int]:
     """Find where in one sequence parts of the other begin, or the whole of it."""
     size = np.dtype(np.int64).itemsize
     text, count = np.ascontiguousarray(long, np.int64).tobytes(), len(short)
@@ -295,14 +303,14 @@ def _candidates(long: Ints, short: Ints) -> Iterator[int]:
             at = text.find(sought, at + 1)
 
 
-def _equal(ours: Ints, theirs: Ints, shift: int) -> int:
+def _equal(ours: Int64Array, theirs: Int64Array, shift: int) -> int:
     """Count the launches that are equal if theirs begin so many later than ours."""
     one, other = ours[max(shift, 0) :], theirs[max(-shift, 0) :]
     count = min(len(one), len(other))
     return int((one[:count] == other[:count]).sum())
 
 
-def _nth(key: Ints) -> Ints:
+def _nth(key: Int64Array) -> Int64Array:
     """Count, for each, how many of its key came before."""
     order = np.argsort(key, kind="stable")
     starts, _ = distinct(key[order])
@@ -373,13 +381,13 @@ def _function(name: str) -> str:
 
 
 def _column(
-    records: Records, kernels: Ints, matches: _Matches, profiled: _Profiled
+    records: Records, kernels: Int64Array, matches: _Matches, profiled: _Profiled
 ) -> tuple[Coded, list[str]]:
     """Give each row its counters: the profiled ones, and what else was measured of it."""
     count = len(profiled.texts)
     values = [*_of_source(profiled, _JOINED), *_of_source(profiled, _REPEATED)]
-    index = np.full(records.rows, NONE)
-    hit = matches.row != NONE
+    index = np.full(records.rows, MISSING)
+    hit = matches.row != MISSING
     index[kernels[hit]] = (matches.row + count * matches.repeated)[hit]
     column = together(records.coded("counters"), Coded(index, values))
     repeated = int(matches.repeated.sum())
@@ -403,7 +411,7 @@ def _unjoined(profiled: _Profiled, matches: _Matches, file: str) -> Iterator[str
             f"{file}: {len(unused):,} of {len(names):,} kernels did not join, for the capture has "
             f"none, or fewer, of that name, grid and block: {_listed(names.take(unused))}"
         )
-    without = int((matches.row == NONE).sum())
+    without = int((matches.row == MISSING).sum())
     if without:
         yield f"{without:,} of {len(matches.row):,} kernels of the capture have no counters"
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
 
 
 NUMBERED = pa.struct(
@@ -79,8 +79,8 @@ class _Split(NamedTuple):
 class _Extent(NamedTuple):
     """Where in the bytes of all texts something stands: from `begin` to before `end`, if at all."""
 
-    begin: Ints
-    end: Ints
+    begin: Int64Array
+    end: Int64Array
 
     @property
     def there(self) -> NDArray[np.bool_]:
@@ -104,7 +104,7 @@ def _split(texts: pa.StringArray) -> _Split:
     )
 
 
-def _bytes(texts: pa.Array) -> tuple[Ints, NDArray[np.uint8]]:
+def _bytes(texts: pa.Array) -> tuple[Int64Array, NDArray[np.uint8]]:
     """Give where each text begins, and the last ends, in the bytes of all."""
     _, offsets, data = texts.buffers()
     if not len(texts) or data is None:
@@ -115,8 +115,8 @@ def _bytes(texts: pa.Array) -> tuple[Ints, NDArray[np.uint8]]:
 
 
 def _number(
-    texts: pa.StringArray, mark: str, bounds: Ints, padded: NDArray[np.uint8]
-) -> tuple[Ints, _Extent]:
+    texts: pa.StringArray, mark: str, bounds: Int64Array, padded: NDArray[np.uint8]
+) -> tuple[Int64Array, _Extent]:
     """Read the number behind a mark, where it is spelt as Python spells it and fits."""
     place = pc.find_substring(texts, mark).to_numpy()
     begin = bounds[:-1] + np.where(place < 0, 0, place + len(mark))
@@ -134,7 +134,9 @@ def _number(
     return value, _Extent(begin, np.where(longer | filled, begin, end))
 
 
-def _inputs(texts: pa.StringArray, op_id: Ints, bounds: Ints) -> tuple[pa.DictionaryArray, _Extent]:
+def _inputs(
+    texts: pa.StringArray, op_id: Int64Array, bounds: Int64Array
+) -> tuple[pa.DictionaryArray, _Extent]:
     """Read the ids of the ops that made an op's inputs, which stand at the end."""
     rows = np.flatnonzero(pc.ends_with(texts, ")]").to_numpy(zero_copy_only=False))
     spelt = pc.struct_field(pc.extract_regex(texts.take(pa.array(rows)), _PAIRS), "pairs")
@@ -161,7 +163,9 @@ def _inputs(texts: pa.StringArray, op_id: Ints, bounds: Ints) -> tuple[pa.Dictio
     return column, _Extent(end - length, end)
 
 
-def _without(bounds: Ints, data: NDArray[np.uint8], cuts: Sequence[Ints]) -> pa.StringArray:
+def _without(
+    bounds: Int64Array, data: NDArray[np.uint8], cuts: Sequence[Int64Array]
+) -> pa.StringArray:
     """Leave parts out of all texts: each begins at one of the cuts, and ends at the next."""
     edges = np.concatenate([[0], np.stack(cuts, axis=1).reshape(-1), [len(data)]])
     parts = pa.Array.from_buffers(

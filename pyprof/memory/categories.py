@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.memory.history import BEFORE, Labels
 from pyprof.memory.stacks import Clue
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.memory.history import Blocks
 
 CATEGORIES = (
@@ -39,16 +39,16 @@ _NO_EVIDENCE = "no evidence"
 class Evidence(NamedTuple):
     """What is known about each block's allocation and free, one entry per block."""
 
-    allocated: Ints
+    allocated: Int64Array
     """Clues of the allocation's stack; 0 without one."""
-    freed: Ints
+    freed: Int64Array
     """Clues of the free's stack; 0 without one."""
-    freed_in: Ints
-    """The direction in which the block was freed; NONE if unknown, or never freed."""
+    freed_in: Int64Array
+    """The direction in which the block was freed; MISSING if unknown, or never freed."""
 
 
-def freed_in(freed: Ints, released: Ints, event_directions: Ints) -> Ints:
-    """Return the direction in which each block was freed; NONE if unknown, or never freed.
+def freed_in(freed: Int64Array, released: Int64Array, event_directions: Int64Array) -> Int64Array:
+    """Return the direction in which each block was freed; MISSING if unknown, or never freed.
 
     The clues of the free decide. Without any, the free belongs to the part of the step around it,
     if the events before and after it agree. A stack without a direction is outside of the forward
@@ -56,37 +56,37 @@ def freed_in(freed: Ints, released: Ints, event_directions: Ints) -> Ints:
     """
     count = len(event_directions)
     rows = np.arange(count)
-    known = event_directions != NONE
+    known = event_directions != MISSING
     before = np.maximum.accumulate(np.where(known, rows, -1))
     after = np.minimum.accumulate(np.where(known, rows, count)[::-1])[::-1]
-    padded = np.append(event_directions, NONE)
+    padded = np.append(event_directions, MISSING)
     earlier, later = padded[before], padded[after]  # -1 and `count` are the padding
-    around = np.append(np.where(earlier == later, earlier, NONE), NONE)
-    at_free = around[np.where((released >= 0) & (released < count), released, NONE)]
-    unclear = np.where((freed == 0) | (at_free == _BACKWARD), at_free, NONE)
+    around = np.append(np.where(earlier == later, earlier, MISSING), MISSING)
+    at_free = around[np.where((released >= 0) & (released < count), released, MISSING)]
+    unclear = np.where((freed == 0) | (at_free == _BACKWARD), at_free, MISSING)
     own = directions(freed)
-    return np.where(own == NONE, unclear, own)
+    return np.where(own == MISSING, unclear, own)
 
 
-def directions(clues: Ints) -> Ints:
-    """Say what the program was doing by the clues of a stack; NONE where those do not tell."""
+def directions(clues: Int64Array) -> Int64Array:
+    """Say what the program was doing by the clues of a stack; MISSING where those do not tell."""
     conditions = [
         (clues & (Clue.BACKWARD | Clue.ENGINE_THREAD)) != 0,
         (clues & Clue.OPTIMIZER) != 0,
         (clues & Clue.FORWARD) != 0,
         (clues & Clue.COMMUNICATION) != 0,
     ]
-    return np.select(conditions, [_BACKWARD, _OPTIMIZER, _FORWARD, _COMMUNICATION], NONE)
+    return np.select(conditions, [_BACKWARD, _OPTIMIZER, _FORWARD, _COMMUNICATION], MISSING)
 
 
 def categorise(
-    blocks: Blocks, evidence: Evidence, direction: Ints, events: int
+    blocks: Blocks, evidence: Evidence, direction: Int64Array, events: int
 ) -> tuple[Labels, Labels]:
     """Give the category of each block, and what tells; `direction` is that of its allocation."""
     rules = _rules(blocks, evidence, direction, blocks.released < events)
     masks = [rule.holds for rule in rules]
     which = np.select(masks, range(len(rules)), len(rules)) if len(blocks) else np.zeros(0, int)
-    categories = np.array([*(rule.category for rule in rules), NONE], np.int64)
+    categories = np.array([*(rule.category for rule in rules), MISSING], np.int64)
     texts = (*(rule.evidence for rule in rules), _NO_EVIDENCE)
     return Labels(categories[which], CATEGORIES), Labels(np.asarray(which, np.int64), texts)
 
@@ -97,7 +97,9 @@ class _Rule(NamedTuple):
     holds: Mask
 
 
-def _rules(blocks: Blocks, evidence: Evidence, direction: Ints, released: Mask) -> list[_Rule]:
+def _rules(
+    blocks: Blocks, evidence: Evidence, direction: Int64Array, released: Mask
+) -> list[_Rule]:
     """List the rules, the first that holds decides."""
 
     def by(clue: Clue) -> Mask:
@@ -120,7 +122,7 @@ def _rules(blocks: Blocks, evidence: Evidence, direction: Ints, released: Mask) 
     made = by(Clue.MODULE_MADE) & ~forward & ~backward & ~optimizer
     weights = blocks.bytes[(before | made) & (blocks.bytes > 0)]
     copied = by(Clue.AUTOCAST_COPY)
-    freed_elsewhere = released & ((evidence.freed != 0) | (evidence.freed_in != NONE))
+    freed_elsewhere = released & ((evidence.freed != 0) | (evidence.freed_in != MISSING))
     return [
         _Rule(_WORKSPACE, "allocated for a library's workspace", by(Clue.WORKSPACE)),
         _Rule(_STATE, "allocated where the optimizer sets up its state", by(Clue.OPTIMIZER_STATE)),
@@ -162,18 +164,18 @@ def _rules(blocks: Blocks, evidence: Evidence, direction: Ints, released: Mask) 
               forward & within_step & freed_elsewhere),
         _Rule(_ACTIVATIONS, "inferred: allocated in the forward pass, still live at the end",
               forward & within_step & ~released),
-        _Rule(NONE, "allocated in the forward pass; where it was freed is unknown",
+        _Rule(MISSING, "allocated in the forward pass; where it was freed is unknown",
               forward & within_step & released),
-        _Rule(NONE, "allocated in the backward pass; where it was freed is unknown",
+        _Rule(MISSING, "allocated in the backward pass; where it was freed is unknown",
               backward & released),
-        _Rule(NONE, BEFORE_HISTORY, before),
+        _Rule(MISSING, BEFORE_HISTORY, before),
     ]  # fmt: skip
 
 
 class _Between:
     """Which parts of a step began while a block was live."""
 
-    def __init__(self, blocks: Blocks, direction: Ints) -> None:
+    def __init__(self, blocks: Blocks, direction: Int64Array) -> None:
         self._blocks = blocks
         self._direction = direction
 

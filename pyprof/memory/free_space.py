@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.memory.history import ALLOC, FREE_COMPLETED, replay
 from pyprof.memory.unpickle import ACTIONS
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
     from pyprof.memory.history import Blocks
     from pyprof.memory.snapshot import Snapshot
 
@@ -64,7 +64,7 @@ def free_space(snapshot: Snapshot, device: int, blocks: Blocks, state: int) -> F
 # --- what blocks take -----------------------------------------------------------------------------
 
 
-def _sizes(snapshot: Snapshot, device: int, blocks: Blocks, rows: Ints) -> Ints:
+def _sizes(snapshot: Snapshot, device: int, blocks: Blocks, rows: Int64Array) -> Int64Array:
     """Return the bytes that some blocks take up: rounded up, and with a tail too small to split.
 
     The end state has the sizes of its blocks. Of others, the tail is what was free behind the block
@@ -83,7 +83,7 @@ def _sizes(snapshot: Snapshot, device: int, blocks: Blocks, rows: Ints) -> Ints:
     last = np.flatnonzero(blocks.freed[rows] == len(events))
     at_end = np.flatnonzero(own[snapshot.blocks.segment])
     at_end = at_end[np.argsort(snapshot.blocks.address[at_end], kind="stable")]
-    address = np.append(snapshot.blocks.address[at_end], NONE)
+    address = np.append(snapshot.blocks.address[at_end], MISSING)
     place = np.searchsorted(address[:-1], blocks.address[rows[last]])
     same = address[place] == blocks.address[rows[last]]
     sizes[last[same]] = snapshot.blocks.bytes[at_end[place[same]]]
@@ -93,15 +93,15 @@ def _sizes(snapshot: Snapshot, device: int, blocks: Blocks, rows: Ints) -> Ints:
 class _Bounds(NamedTuple):
     """Addresses that no block reaches over from the event `since` until `until`, ascending."""
 
-    address: Ints
-    since: Ints
-    until: Ints
+    address: Int64Array
+    since: Int64Array
+    until: Int64Array
 
 
 def _bounds(snapshot: Snapshot, device: int, blocks: Blocks) -> _Bounds:
     """List the beginnings of blocks, and the ends of segments."""
     segments, events = snapshot.segments, snapshot.of_device(device)
-    kind = np.full(len(events), NONE)
+    kind = np.full(len(events), MISSING)
     kind[np.isin(events.action, _ADDS)] = ALLOC
     kind[np.isin(events.action, _TAKES)] = FREE_COMPLETED
     recorded = replay(kind, events.address, events.bytes).blocks
@@ -109,7 +109,7 @@ def _bounds(snapshot: Snapshot, device: int, blocks: Blocks) -> _Bounds:
     throughout = segments.address[own] + segments.bytes[own]
     columns = (
         [blocks.address, recorded.address + recorded.bytes, throughout],
-        [blocks.allocated, recorded.allocated, np.full(len(throughout), NONE)],
+        [blocks.allocated, recorded.allocated, np.full(len(throughout), MISSING)],
         [blocks.freed, recorded.freed, np.full(len(throughout), len(events))],
     )
     bounds = _Bounds(*map(np.concatenate, columns))
@@ -117,7 +117,7 @@ def _bounds(snapshot: Snapshot, device: int, blocks: Blocks) -> _Bounds:
     return _Bounds(*(column[order] for column in bounds))
 
 
-def _tails(ends: Ints, event: Ints, bounds: _Bounds) -> Ints:
+def _tails(ends: Int64Array, event: Int64Array, bounds: _Bounds) -> Int64Array:
     """Return the bytes between each end and the next bound of that event; 0 if enough to split."""
     first = np.searchsorted(bounds.address, ends, "left")
     counts = np.searchsorted(bounds.address, ends + _UNSPLIT_BYTES, "right") - first
@@ -140,7 +140,7 @@ _USED = 1 << 32
 """What a block adds to the number of segments at an address, of which there is one."""
 
 
-def _pieces(spans: list[tuple[Ints, Ints, int]], ends: Ints) -> FreeSpace:
+def _pieces(spans: list[tuple[Int64Array, Int64Array, int]], ends: Int64Array) -> FreeSpace:
     places = [np.concatenate([start, start + size]) for start, size, _ in spans]
     changes = [np.repeat([weight, -weight], len(start)) for start, _, weight in spans]
     where, inverse = np.unique(np.concatenate(places), return_inverse=True)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pyprof import student_t
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Floats, Ints
+    from pyprof.arrays import Floats, Int64Array
     from pyprof.memory.history import History
 
 LEAST_STEPS = 3
@@ -51,7 +51,7 @@ def growth(history: History, marked_by: str, ends: Sequence[int]) -> Growth | No
     return Growth(marked_by, held, tuple(_leaks(history, states[1:])))
 
 
-def _leaks(history: History, states: Ints) -> list[Leak]:
+def _leaks(history: History, states: Int64Array) -> list[Leak]:
     lines = history.labels["line"]
     blocks = history.blocks
     amounts = _at_ends(history, states, blocks.bytes)
@@ -76,7 +76,7 @@ _GOES_ON = 0.25
 """In its second half a leak grows by at least this share of its whole rate."""
 
 
-def _leaking(held: Ints) -> list[tuple[int, float]]:
+def _leaking(held: Int64Array) -> list[tuple[int, float]]:
     """List the lines that keep growing, with bytes per step, by what they hold at ends of steps.
 
     That varies from step to step, as batches do: a line leaks if it grows by more than chance
@@ -134,30 +134,30 @@ def _two_sided_p(t: Floats, freedom: Floats | int) -> Floats:
     return student_t.two_sided_p(finite, np.asarray(freedom, np.float64))
 
 
-def _at_ends(history: History, states: Ints, amount: Ints) -> Ints:
+def _at_ends(history: History, states: Int64Array, amount: Int64Array) -> Int64Array:
     """Sum what is live in each state by line; the last row is of no line."""
     blocks, codes = history.blocks, history.labels["line"].codes
     first = np.searchsorted(states, blocks.allocated, "left")
     last = np.searchsorted(states, blocks.released, "left")
     rows = len(history.labels["line"].names) + 1
     change = np.zeros((rows, len(states) + 1), np.int64)
-    place = np.where(codes == NONE, rows - 1, codes)
+    place = np.where(codes == MISSING, rows - 1, codes)
     np.add.at(change, (place, first), amount)
     np.add.at(change, (place, np.maximum(first, last)), -amount)
-    sums: Ints = np.cumsum(change, axis=1)[:, :-1]
+    sums: Int64Array = np.cumsum(change, axis=1)[:, :-1]
     return sums
 
 
-def ends_by_direction(history: History, optimizer: str = "optimizer") -> Ints:
+def ends_by_direction(history: History, optimizer: str = "optimizer") -> Int64Array:
     """Give the states in which steps end: what follows allocates, and not for the optimizer."""
     direction = history.labels["direction"]
     if optimizer not in direction.names:
         return np.zeros(0, np.int64)
     order = np.argsort(history.blocks.allocated, kind="stable")
-    order = order[(history.blocks.allocated[order] >= 0) & (direction.codes[order] != NONE)]
+    order = order[(history.blocks.allocated[order] >= 0) & (direction.codes[order] != MISSING)]
     is_optimizer = direction.codes[order] == direction.names.index(optimizer)
     last = is_optimizer & ~np.append(is_optimizer[1:], True)
-    ends: Ints = history.blocks.allocated[order[np.flatnonzero(last) + 1]] - 1
+    ends: Int64Array = history.blocks.allocated[order[np.flatnonzero(last) + 1]] - 1
     if is_optimizer[-1:].any():
         ends = np.append(ends, len(history.time_ns) - 1)
     return ends

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
 
 ALLOC, FREE_REQUESTED, FREE_COMPLETED = range(3)
 """The kinds of events that concern blocks. Whoever frees once only does the last."""
 
-BEFORE = NONE
+BEFORE = MISSING
 """Stands for what happened before the first event."""
 
 
@@ -29,14 +29,14 @@ BEFORE = NONE
 class Blocks:
     """All blocks of which the events or the end state tell, one entry each."""
 
-    address: Ints
-    bytes: Ints
+    address: Int64Array
+    bytes: Int64Array
     """As asked for."""
-    allocated: Ints
+    allocated: Int64Array
     """The event; BEFORE for what was live when the history began."""
-    released: Ints
+    released: Int64Array
     """The event by which the program gave it back; the number of events where none did."""
-    freed: Ints
+    freed: Int64Array
     """The event from which on others could have it: later, where other streams still used it."""
 
     def __len__(self) -> int:
@@ -60,13 +60,13 @@ class Replay(NamedTuple):
     """What events say of blocks."""
 
     blocks: Blocks
-    event: Ints
+    event: Int64Array
     """Of each block the event that tells of it first."""
     lost: int
     """Frees of what was freed already: what was allocated between was not recorded."""
 
 
-def replay(kind: Ints, address: Ints, size: Ints) -> Replay:
+def replay(kind: Int64Array, address: Int64Array, size: Int64Array) -> Replay:
     """Pair what allocates and what frees; `kind` of events that do neither is something else."""
     count = len(kind)
     rows = np.flatnonzero((kind >= ALLOC) & (kind <= FREE_COMPLETED))
@@ -79,7 +79,7 @@ def replay(kind: Ints, address: Ints, size: Ints) -> Replay:
     first = np.flatnonzero(begins)
     life = np.cumsum(begins) - 1
 
-    def event_of(what: int) -> Ints:
+    def event_of(what: int) -> Int64Array:
         events = np.full(len(first), count)
         chosen = does == what
         events[life[chosen]] = rows[chosen]
@@ -103,12 +103,12 @@ def replay(kind: Ints, address: Ints, size: Ints) -> Replay:
 
 
 class Labels(NamedTuple):
-    """What is said of each block: a row of names, or NONE where nothing is known."""
+    """What is said of each block: a row of names, or MISSING where nothing is known."""
 
-    codes: Ints
+    codes: Int64Array
     names: tuple[str, ...]
 
-    def at(self, rows: Ints) -> list[str | None]:
+    def at(self, rows: Int64Array) -> list[str | None]:
         """Give the names in some rows."""
         names = (*self.names, None)
         return [names[code] for code in self.codes[rows].tolist()]
@@ -116,15 +116,15 @@ class Labels(NamedTuple):
 
 def label(texts: list[str | None]) -> Labels:
     """Number texts, one per block."""
-    numbers: dict[str | None, int] = {None: NONE}
+    numbers: dict[str | None, int] = {None: MISSING}
     codes = [numbers.setdefault(text, len(numbers) - 1) for text in texts]
     return Labels(np.array(codes, np.int64), tuple(name for name in numbers if name is not None))
 
 
 def or_else(one: Labels, other: Labels) -> Labels:
     """Say what `one` says, and where it says nothing what `other` says."""
-    shifted = np.where(other.codes == NONE, NONE, other.codes + len(one.names))
-    return Labels(np.where(one.codes == NONE, shifted, one.codes), (*one.names, *other.names))
+    shifted = np.where(other.codes == MISSING, MISSING, other.codes + len(one.names))
+    return Labels(np.where(one.codes == MISSING, shifted, one.codes), (*one.names, *other.names))
 
 
 @dataclass(frozen=True)
@@ -133,22 +133,22 @@ class History:
 
     device: str
     """As torch names it: `cuda:0`, `cpu`."""
-    time_ns: Ints
-    """Of each event, on the clock of the file; NONE where none was recorded."""
+    time_ns: Int64Array
+    """Of each event, on the clock of the file; MISSING where none was recorded."""
     blocks: Blocks
     reserved_end: int | None = None
     """What the allocator had of the device at the end; None where nothing tells."""
-    reserved_change: Ints | None = None
+    reserved_change: Int64Array | None = None
     """What each event added to that."""
     labels: Mapping[str, Labels] = field(default_factory=dict)
     """By `category`, `evidence`, `layer`, `line`, `op`, `direction`; one entry per block each."""
     given_back_by: Mapping[str, Labels] = field(default_factory=dict)
-    """What gave each block back, by some of these; NONE also where nothing did."""
+    """What gave each block back, by some of these; MISSING also where nothing did."""
     half_precision: bool = False
     """Whether anything is known to be computed in 16 bits, by autocast or by its own type."""
 
     @cached_property
-    def change(self) -> Ints:
+    def change(self) -> Int64Array:
         """What each event added to what the program holds, bytes."""
         return self._change(self.blocks.released)
 
@@ -158,17 +158,17 @@ class History:
         return int(self.blocks.bytes[self.blocks.live(BEFORE)].sum())
 
     @cached_property
-    def level(self) -> Ints:
+    def level(self) -> Int64Array:
         """What the program holds after each event, bytes."""
         return self.start + np.cumsum(self.change)
 
     @cached_property
-    def active(self) -> Ints:
+    def active(self) -> Int64Array:
         """What nobody else can have after each event, bytes: with what waits for a stream."""
         return self.active_in(BEFORE) + np.cumsum(self._change(self.blocks.freed))
 
     @cached_property
-    def reserved(self) -> Ints | None:
+    def reserved(self) -> Int64Array | None:
         """What the allocator has of the device after each event, bytes."""
         if self.reserved_end is None or self.reserved_change is None:
             return None
@@ -209,12 +209,12 @@ class History:
             return int(self.reserved[state])
         return self.reserved_end - int(self.reserved_change.sum())  # type: ignore[operator]
 
-    def level_of(self, chosen: Mask) -> Ints:
+    def level_of(self, chosen: Mask) -> Int64Array:
         """Give what the program holds in some blocks after each event, bytes."""
         start = int(self.blocks.bytes[self.blocks.live(BEFORE) & chosen].sum())
         return start + np.cumsum(self._change(self.blocks.released, chosen))
 
-    def _change(self, ends: Ints, chosen: Mask | bool = True) -> Ints:  # noqa: FBT001, FBT002
+    def _change(self, ends: Int64Array, chosen: Mask | bool = True) -> Int64Array:  # noqa: FBT001, FBT002
         change = np.zeros(len(self.time_ns) + 1, np.int64)
         blocks = self.blocks
         begins, stops = (blocks.allocated >= 0) & chosen, (ends >= 0) & chosen
@@ -223,7 +223,7 @@ class History:
         return change[:-1]
 
 
-def _highest(level: Ints, start: int) -> int:
+def _highest(level: Int64Array, start: int) -> int:
     """Return the first state with the highest level; BEFORE if no event exceeds the start."""
     if not len(level) or int(level.max()) <= start:
         return BEFORE

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import MISSING, ints
 from pyprof.errors import CaptureError
 from pyprof.memory.trace_events import MemoryEvents
 from pyprof.readers import nsys
@@ -19,7 +19,7 @@ from pyprof.readers.sqlite.tables import Database
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
     from pyprof.schema import Capture
 
 TABLE = "CUDA_GPU_MEMORY_USAGE_EVENTS"
@@ -69,7 +69,7 @@ def read(path: Path) -> Usage:
     capture = nsys.read(path)
     pid = graphs.pids(ints(table.column("globalPid"), 0))[rows]
     corr = ints(table.column("correlationId"))[rows]
-    unknown = np.full(len(rows), NONE)
+    unknown = np.full(len(rows), MISSING)
     events = MemoryEvents(
         start[rows],
         pid,
@@ -84,18 +84,18 @@ def read(path: Path) -> Usage:
     return Usage(capture, events)
 
 
-def _callers(capture: Capture, pid: Ints, corr: Ints) -> Ints:
-    """Give the thread of the call that each event is of; NONE where none was recorded."""
+def _callers(capture: Capture, pid: Int64Array, corr: Int64Array) -> Int64Array:
+    """Give the thread of the call that each event is of; MISSING where none was recorded."""
     threads = capture.threads
-    own_pid, own_tid = (np.append(ints(threads.column(n)), NONE) for n in ("pid", "tid"))
+    own_pid, own_tid = (np.append(ints(threads.column(n)), MISSING) for n in ("pid", "tid"))
     thread = ints(capture.calls.column("thread"))
     called = ints(capture.calls.column("corr"))
     order = np.lexsort((called, own_pid[thread]))
     keys = np.stack([own_pid[thread], called])[:, order]
-    caller = np.full(len(pid), NONE)
+    caller = np.full(len(pid), MISSING)
     for process in np.unique(pid).tolist():
         first, last = np.searchsorted(keys[0], [process, process + 1])
-        wanted = np.flatnonzero((pid == process) & (corr != NONE))
+        wanted = np.flatnonzero((pid == process) & (corr != MISSING))
         place = first + np.searchsorted(keys[1][first:last], corr[wanted])
         inside = place < last
         place, wanted = place[inside], wanted[inside]

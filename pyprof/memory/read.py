@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.errors import CaptureError
 from pyprof.memory import (
     nsys_events,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
     from pyprof.memory.free_space import FreeSpace
     from pyprof.memory.history import History
     from pyprof.memory.snapshot import Frame, Snapshot
@@ -61,10 +61,10 @@ class RecordedDevice:
     of_tensors: bool = True
     """Whether blocks are what the program asks for, not what its allocator takes of the device."""
 
-    def call_stacks(self, rows: Ints) -> Labels:
+    def call_stacks(self, rows: Int64Array) -> Labels:
         """Label some blocks with their call stacks, the outermost frame in the first line."""
         if self.stacks is None:
-            return Labels(np.full(len(rows), NONE), ())
+            return Labels(np.full(len(rows), MISSING), ())
         return Labels(self.stacks.codes[rows], self.stacks.names)
 
     def free_space(self, state: int) -> FreeSpace | None:
@@ -84,10 +84,10 @@ class SnapshotDevice(RecordedDevice):
     snapshot: Snapshot = field(kw_only=True)
     described: Described = field(kw_only=True)
     number: int = field(kw_only=True)
-    block_stack: Ints = field(kw_only=True)
+    block_stack: Int64Array = field(kw_only=True)
     """Of each block the row of the snapshot's stacks."""
 
-    def call_stacks(self, rows: Ints) -> Labels:
+    def call_stacks(self, rows: Int64Array) -> Labels:
         """Label some blocks with their call stacks; of C++ the op alone is told."""
         numbers, codes = np.unique(self.block_stack[rows], return_inverse=True)
         texts = [_call_stack(self.snapshot.stack(number)) for number in numbers.tolist()]
@@ -103,7 +103,7 @@ class SnapshotDevice(RecordedDevice):
         events = self.snapshot.of_device(self.number)
         free = int(events.free_bytes[event])
         line = self.described.line.at(events.stack[[event]])[0]
-        return int(events.bytes[event]), None if free == NONE else free, line
+        return int(events.bytes[event]), None if free == MISSING else free, line
 
 
 def _call_stack(frames: Sequence[Frame]) -> str | None:
@@ -219,7 +219,7 @@ def _steps(
     return "the optimizer's stacks", tuple(ends_by_direction(history).tolist())
 
 
-def _states(time_ns: Ints, moments: Ints) -> Ints:
+def _states(time_ns: Int64Array, moments: Int64Array) -> Int64Array:
     """Give the state at each moment."""
-    states: Ints = np.searchsorted(np.maximum.accumulate(time_ns), moments, "right") - 1
+    states: Int64Array = np.searchsorted(np.maximum.accumulate(time_ns), moments, "right") - 1
     return states[states >= 0]

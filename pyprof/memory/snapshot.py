@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.errors import CaptureError, PyprofError
 from pyprof.memory import unpickle
 from pyprof.process import child_programs
@@ -21,7 +21,7 @@ from pyprof.process import child_programs
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
 
 _PICKLE = b"\x80"
 _PROTOCOLS = range(2, 6)
@@ -47,18 +47,18 @@ class Frame(NamedTuple):
 class Events:
     """What the allocator of one device did, in order; one entry per event."""
 
-    action: Ints
+    action: Int64Array
     """Index into `unpickle.ACTIONS`; beyond them, for what this program does not know."""
-    address: Ints
-    bytes: Ints
+    address: Int64Array
+    bytes: Int64Array
     """As asked for: the allocator rounds it up."""
-    stream: Ints
-    time_ns: Ints
-    """NONE where the version of torch recorded none."""
-    stack: Ints
-    """Row of `Snapshot.stacks`; NONE for none. So for `metadata`, of `Snapshot.texts`."""
-    metadata: Ints
-    free_bytes: Ints
+    stream: Int64Array
+    time_ns: Int64Array
+    """MISSING where the version of torch recorded none."""
+    stack: Int64Array
+    """Row of `Snapshot.stacks`; MISSING for none. So for `metadata`, of `Snapshot.texts`."""
+    metadata: Int64Array
+    free_bytes: Int64Array
     """Of the device, at an OOM."""
 
     def __len__(self) -> int:
@@ -69,12 +69,12 @@ class Events:
 class Segments:
     """What the allocator holds at the end, one entry per segment."""
 
-    device: Ints
-    address: Ints
-    bytes: Ints
-    stream: Ints
-    allocated_bytes: Ints
-    active_bytes: Ints
+    device: Int64Array
+    address: Int64Array
+    bytes: Int64Array
+    stream: Int64Array
+    allocated_bytes: Int64Array
+    active_bytes: Int64Array
     small: Mask
     expandable: Mask
 
@@ -83,23 +83,23 @@ class Segments:
 class EndBlocks:
     """What the segments are divided into at the end, one entry per block."""
 
-    segment: Ints
-    address: Ints
-    bytes: Ints
-    requested_bytes: Ints
-    state: Ints
+    segment: Int64Array
+    address: Int64Array
+    bytes: Int64Array
+    requested_bytes: Int64Array
+    state: Int64Array
     """Index into `unpickle.STATES`."""
-    stack: Ints
+    stack: Int64Array
 
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
     """Where ranges (`record_function`) begin and end, one entry per end."""
 
-    time_ns: Ints
-    device: Ints
+    time_ns: Int64Array
+    device: Int64Array
     begins: Mask
-    name: Ints
+    name: Int64Array
     """Row of `Snapshot.texts`."""
 
 
@@ -113,9 +113,9 @@ class Snapshot:
     blocks: EndBlocks
     annotations: Annotations
     frames: tuple[Frame, ...]
-    stack_starts: Ints
+    stack_starts: Int64Array
     """The frames of stack `n` are `stack_frames[stack_starts[n] : stack_starts[n + 1]]`."""
-    stack_frames: Ints
+    stack_frames: Int64Array
     texts: tuple[str, ...]
 
     def of_device(self, number: int) -> Events:
@@ -125,7 +125,7 @@ class Snapshot:
         return Events(*[np.zeros(0, np.int64)] * len(Events.__slots__))
 
     def stack(self, number: int) -> list[Frame]:
-        """Give the frames of a stack, innermost first; none for NONE."""
+        """Give the frames of a stack, innermost first; none for MISSING."""
         if number < 0:
             return []
         start, end = self.stack_starts[number : number + 2]
@@ -195,7 +195,7 @@ def _columns(listed: list[tuple[str, str, int]], content: memoryview) -> dict[st
     return columns
 
 
-def _snapshot(head: dict[str, Any], columns: dict[str, Ints]) -> Snapshot:
+def _snapshot(head: dict[str, Any], columns: dict[str, Int64Array]) -> Snapshot:
     def part(prefix: str) -> dict[str, Any]:
         start = len(prefix) + 1
         named = {n[start:]: c for n, c in columns.items() if n.startswith(f"{prefix}.")}
@@ -221,10 +221,10 @@ def _valid(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _time_ns(time_us: Ints) -> Ints:
+def _time_ns(time_us: Int64Array) -> Int64Array:
     if not _within(time_us, -1, _MOST_US):
         raise ValueError
-    return np.where(time_us < 0, NONE, time_us * _NS_PER_US)
+    return np.where(time_us < 0, MISSING, time_us * _NS_PER_US)
 
 
 _MASKS = {"small", "expandable", "begins"}
@@ -238,10 +238,10 @@ def _check(snapshot: Snapshot) -> None:
     sizes += [events.bytes[events.action != _OOM] for events in snapshot.events]
     stated = [segments.allocated_bytes, segments.active_bytes]
     stated += [events.free_bytes for events in snapshot.events]
-    addresses += [events.address[events.address != NONE] for events in snapshot.events]
+    addresses += [events.address[events.address != MISSING] for events in snapshot.events]
     bounded = (
         all(_within(values, 0, _MOST_BYTES) for values in sizes)
-        and all(_within(values, NONE, _MOST_BYTES) for values in stated)
+        and all(_within(values, MISSING, _MOST_BYTES) for values in stated)
         and all(_within(events.bytes, 0, _MOST_REQUEST) for events in snapshot.events)
         and _within(segments.device, 0, unpickle.MOST_DEVICES - 1)
         and all(_within(values, 0, _MOST_ADDRESS) for values in addresses)
@@ -260,5 +260,5 @@ def _in_place(segments: Segments, blocks: EndBlocks) -> bool:
     return bool(inside.all() and (used <= segments.bytes).all())
 
 
-def _within(values: Ints, least: int, most: int) -> bool:
+def _within(values: Int64Array, least: int, most: int) -> bool:
     return not len(values) or bool(least <= values.min() and values.max() <= most)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.memory import categories, stacks, trace_history
 from pyprof.memory import snapshot_ranges as ranges
 from pyprof.memory.history import BEFORE, Blocks, History, Labels, label, or_else, replay
@@ -15,7 +15,7 @@ from pyprof.memory.unpickle import ACTIONS, STATES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.memory.snapshot import Events, Snapshot
     from pyprof.schema import Capture
 
@@ -36,8 +36,8 @@ class Replayed(NamedTuple):
 
     history: History
     notes: tuple[str, ...]
-    stack: Ints
-    """Of each block the row of the snapshot's stacks; NONE if unknown."""
+    stack: Int64Array
+    """Of each block the row of the snapshot's stacks; MISSING if unknown."""
 
 
 def history(
@@ -56,10 +56,10 @@ def history(
     earlier = _earlier(snapshot, own, events)
     earlier_blocks = _live_throughout(snapshot, earlier, len(events))
     blocks = replayed.blocks.plus(earlier_blocks)
-    of_event = np.where(replayed.blocks.allocated == BEFORE, NONE,
+    of_event = np.where(replayed.blocks.allocated == BEFORE, MISSING,
                         events.stack[replayed.event])  # fmt: skip
     stack = np.concatenate([of_event, snapshot.blocks.stack[earlier]])
-    event = np.concatenate([replayed.event, np.full(len(earlier), NONE)])
+    event = np.concatenate([replayed.event, np.full(len(earlier), MISSING)])
     sites = None
     if capture is not None and len(events):
         sites = trace_history.sites_at(capture, events.time_ns)
@@ -97,7 +97,7 @@ def _notes(snapshot: Snapshot, own: Mask, made: History, lost: int) -> Iterator[
         yield f"{lost:,} frees are of blocks whose allocation was not recorded"
 
 
-def _earlier(snapshot: Snapshot, own: Mask, events: Events) -> Ints:
+def _earlier(snapshot: Snapshot, own: Mask, events: Events) -> Int64Array:
     """Find the blocks of the end of which no event tells: they were live all the time."""
     blocks = snapshot.blocks
     live = own & ((blocks.state == _ALLOCATED) | (blocks.state == _PENDING))
@@ -106,12 +106,12 @@ def _earlier(snapshot: Snapshot, own: Mask, events: Events) -> Ints:
     seen = np.zeros(len(rows) + 1, bool)
     where = events.address[events.action <= ACTIONS.index("free_completed")]
     place = np.searchsorted(blocks.address[rows], where)
-    same = np.append(blocks.address[rows], NONE)[place] == where
+    same = np.append(blocks.address[rows], MISSING)[place] == where
     seen[place[same]] = True
     return rows[~seen[:-1]]
 
 
-def _live_throughout(snapshot: Snapshot, rows: Ints, count: int) -> Blocks:
+def _live_throughout(snapshot: Snapshot, rows: Int64Array, count: int) -> Blocks:
     blocks = snapshot.blocks
     pending = blocks.state[rows] == _PENDING
     return Blocks(
@@ -123,9 +123,9 @@ def _live_throughout(snapshot: Snapshot, rows: Ints, count: int) -> Blocks:
     )
 
 
-def _reserved_change(events: Events) -> Ints:
+def _reserved_change(events: Events) -> Int64Array:
     sign = np.isin(events.action, _ADDS).astype(np.int64) - np.isin(events.action, _TAKES)
-    change: Ints = sign * events.bytes
+    change: Int64Array = sign * events.bytes
     return change
 
 
@@ -134,16 +134,16 @@ def _labels(
     device: int,
     events: Events,
     blocks: Blocks,
-    stack: Ints,
-    event: Ints,
+    stack: Int64Array,
+    event: Int64Array,
     described: stacks.Described,
     sites: trace_history.Sites | None,
 ) -> dict[str, Labels]:
-    begins = np.where((event != NONE) & (blocks.allocated != BEFORE), event, NONE)
-    ends = np.where(blocks.released < len(events), blocks.released, NONE)
-    around = ranges.around(snapshot, device, np.append(events.time_ns, NONE)[begins])
+    begins = np.where((event != MISSING) & (blocks.allocated != BEFORE), event, MISSING)
+    ends = np.where(blocks.released < len(events), blocks.released, MISSING)
+    around = ranges.around(snapshot, device, np.append(events.time_ns, MISSING)[begins])
     at_event = _event_clues(events, described)
-    allocated = np.where(begins == NONE, described.clues[stack], at_event[begins])
+    allocated = np.where(begins == MISSING, described.clues[stack], at_event[begins])
     freed = at_event[ends]
     direction = Labels(categories.directions(allocated), categories.DIRECTIONS)
     labels = {
@@ -170,7 +170,7 @@ def _labels(
     return {"category": category, "evidence": why, **labels, "direction": direction}
 
 
-def _event_clues(events: Events, described: stacks.Described) -> Ints:
+def _event_clues(events: Events, described: stacks.Described) -> Int64Array:
     """Return the clues of each event's stack; the last entry, of no event, is 0.
 
     In a recording of Python frames, allocations (or frees) without a frame are those of autograd's
@@ -181,25 +181,27 @@ def _event_clues(events: Events, described: stacks.Described) -> Ints:
         allocates = events.action == ACTIONS.index("alloc")
         frees = np.isin(events.action, _FREES)
         for chosen in (allocates, frees):
-            if (events.stack[chosen] != NONE).any():
-                clues = np.where(chosen & (events.stack == NONE), stacks.Clue.ENGINE_THREAD, clues)
+            if (events.stack[chosen] != MISSING).any():
+                clues = np.where(
+                    chosen & (events.stack == MISSING), stacks.Clue.ENGINE_THREAD, clues
+                )
     return np.append(clues, 0)
 
 
-def _event_directions(clues: Ints, begins: Ints, direction: Ints) -> Ints:
+def _event_directions(clues: Int64Array, begins: Int64Array, direction: Int64Array) -> Int64Array:
     """Return the direction of each event: of an allocation as its block's, else by its stack."""
     directions = categories.directions(clues)
-    known = (begins != NONE) & (direction != NONE)
+    known = (begins != MISSING) & (direction != MISSING)
     directions[begins[known]] = direction[known]
     return directions
 
 
-def _at(said: Labels, rows: Ints) -> Labels:
-    return Labels(np.append(said.codes, NONE)[rows], said.names)
+def _at(said: Labels, rows: Int64Array) -> Labels:
+    return Labels(np.append(said.codes, MISSING)[rows], said.names)
 
 
 def _padded(sites: trace_history.Sites) -> trace_history.Sites:
-    """Let NONE stand for nowhere."""
+    """Let MISSING stand for nowhere."""
     return sites._replace(
         direction=_at(sites.direction, np.arange(len(sites.direction.codes) + 1)),
         function=_at(sites.function, np.arange(len(sites.function.codes) + 1)),
@@ -208,8 +210,8 @@ def _padded(sites: trace_history.Sites) -> trace_history.Sites:
 
 def _or_said_by(direction: Labels, other: Labels) -> Labels:
     """Give directions as `categories` numbers them, of others where there is none."""
-    numbers = np.array([*map(categories.DIRECTIONS.index, other.names), NONE], np.int64)
-    codes = np.where(direction.codes == NONE, numbers[other.codes], direction.codes)
+    numbers = np.array([*map(categories.DIRECTIONS.index, other.names), MISSING], np.int64)
+    codes = np.where(direction.codes == MISSING, numbers[other.codes], direction.codes)
     return direction._replace(codes=codes)
 
 
@@ -218,19 +220,19 @@ def _given_back_by(
 ) -> dict[str, Labels]:
     """Say who gave blocks back, if any event has the stack of that."""
     requested = ACTIONS.index("free_requested")
-    if not (events.stack[events.action >= requested] != NONE).any():
+    if not (events.stack[events.action >= requested] != MISSING).any():
         return {}
-    stack = np.append(events.stack, NONE)[np.clip(blocks.released, NONE, len(events))]
+    stack = np.append(events.stack, MISSING)[np.clip(blocks.released, MISSING, len(events))]
     named = {"line": described.line, "op": described.op}
     return {key: Labels(said.codes[stack], said.names) for key, said in named.items()}
 
 
-def _layers(snapshot: Snapshot, events: Events, begins: Ints, ranges: Labels) -> Labels:
+def _layers(snapshot: Snapshot, events: Events, begins: Int64Array, ranges: Labels) -> Labels:
     """Give the layer by the ranges; where there is none, by what the program wrote beside it."""
-    metadata = np.append(events.metadata, NONE)[begins]
-    if not (metadata != NONE).any():
+    metadata = np.append(events.metadata, MISSING)[begins]
+    if not (metadata != MISSING).any():
         return ranges
     written = label([*snapshot.texts])
-    shifted = np.where(metadata == NONE, NONE, written.codes[metadata] + len(ranges.names))
-    codes = np.where(ranges.codes == NONE, shifted, ranges.codes)
+    shifted = np.where(metadata == MISSING, MISSING, written.codes[metadata] + len(ranges.names))
+    codes = np.where(ranges.codes == MISSING, shifted, ranges.codes)
     return Labels(codes, (*ranges.names, *written.names))

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.marker import Kind, classify, decode_annotation, direction, layer_name, range_name
 from pyprof.memory.history import Labels, label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
     from pyprof.memory.snapshot import Snapshot
 
 _MOST_DEPTH = 1000
@@ -35,16 +35,16 @@ class _State(NamedTuple):
 _OUTSIDE = _State(None, None)
 
 
-def around(snapshot: Snapshot, device: int, time_ns: Ints) -> Ranges:
+def around(snapshot: Snapshot, device: int, time_ns: Int64Array) -> Ranges:
     """Find what the ranges around each moment say; nothing where no time is known."""
     moments, states = _states(_named(snapshot, device))
     place = np.searchsorted(moments, time_ns, "right")
-    place = np.where(time_ns == NONE, 0, place)
+    place = np.where(time_ns == MISSING, 0, place)
     layers, directions = (label(list(column)) for column in zip(*states, strict=True))
     return Ranges(*(Labels(said.codes[place], said.names) for said in (layers, directions)))
 
 
-def step_bounds(snapshot: Snapshot, device: int) -> tuple[str, Ints]:
+def step_bounds(snapshot: Snapshot, device: int) -> tuple[str, Int64Array]:
     """Give what marks steps and the moments at which one ends; none where nothing marks them.
 
     The beginning of a step's range ends the step before; the last ends where its range does.
@@ -66,8 +66,8 @@ def _is_optimizer_step(text: str) -> bool:
 def _named(snapshot: Snapshot, device: int) -> list[tuple[int, bool, str]]:
     """List the ends of ranges by time."""
     annotations = snapshot.annotations
-    chosen = (annotations.device == device) & (annotations.name != NONE)
-    rows = np.flatnonzero(chosen & (annotations.time_ns != NONE))
+    chosen = (annotations.device == device) & (annotations.name != MISSING)
+    rows = np.flatnonzero(chosen & (annotations.time_ns != MISSING))
     rows = rows[np.argsort(annotations.time_ns[rows], kind="stable")]
     columns = (annotations.time_ns, annotations.begins, annotations.name)
     listed = zip(*(column[rows].tolist() for column in columns), strict=True)
@@ -75,7 +75,7 @@ def _named(snapshot: Snapshot, device: int) -> list[tuple[int, bool, str]]:
     return [(time, begins, texts[name]) for time, begins, name in listed]
 
 
-def _states(ends: Iterable[tuple[int, bool, str]]) -> tuple[Ints, list[_State]]:
+def _states(ends: Iterable[tuple[int, bool, str]]) -> tuple[Int64Array, list[_State]]:
     """Walk through ranges: the moments at which something changes, and what is said between."""
     opened: list[tuple[str, _State]] = []
     moments, states = [], [_OUTSIDE]

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.memory.history import Labels, label, or_else
 from pyprof.parse.ranges.range_stacks import user_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
     from pyprof.memory.snapshot import Frame, Snapshot
 
 
@@ -97,7 +97,7 @@ class Described(NamedTuple):
 
     line: Labels
     op: Labels
-    clues: Ints
+    clues: Int64Array
     only_python: bool
     """Whether stacks hold no frames of C++: then those of the backward pass are empty."""
 
@@ -149,17 +149,19 @@ def _numbered(frames: Sequence[Frame], say: Callable[[Frame], str | None]) -> La
     return label([say(frame) for frame in frames])
 
 
-def _first(said: Labels, inside: Ints, starts: Ints) -> Labels:
+def _first(said: Labels, inside: Int64Array, starts: Int64Array) -> Labels:
     """Take what the innermost frame of each stack says that says anything."""
     return _extreme(said, inside, starts, np.minimum, len(inside))
 
 
-def _last(said: Labels, inside: Ints, starts: Ints) -> Labels:
+def _last(said: Labels, inside: Int64Array, starts: Int64Array) -> Labels:
     return _extreme(said, inside, starts, np.maximum, -1)
 
 
-def _extreme(said: Labels, inside: Ints, starts: Ints, choose: np.ufunc, none: int) -> Labels:
-    codes = np.append(said.codes[inside], NONE)
-    place = np.where(codes[:-1] != NONE, np.arange(len(inside)), none)
+def _extreme(
+    said: Labels, inside: Int64Array, starts: Int64Array, choose: np.ufunc, none: int
+) -> Labels:
+    codes = np.append(said.codes[inside], MISSING)
+    place = np.where(codes[:-1] != MISSING, np.arange(len(inside)), none)
     chosen = choose.reduceat(place, starts[:-1]) if len(inside) else place
-    return Labels(np.append(codes[chosen], NONE), said.names)
+    return Labels(np.append(codes[chosen], MISSING), said.names)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import orjson
 
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.readers.kineto.columns import instant, microseconds, nanoseconds, whole_number
 from pyprof.readers.kineto.file.stream import Trace
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
 
 _NAME = b'"[memory]"'
 _BRACE, _END = re.compile(rb"[{}]"), re.compile(rb"[^{}]{0,4096}\}")
@@ -35,19 +35,19 @@ _MOST = 1 << 48
 class MemoryEvents(NamedTuple):
     """One entry per event, in order of time."""
 
-    time_ns: Ints
-    pid: Ints
-    tid: Ints
-    address: Ints
+    time_ns: Int64Array
+    pid: Int64Array
+    tid: Int64Array
+    address: Int64Array
     """`made_up` where the file has none."""
-    bytes: Ints
+    bytes: Int64Array
     """Below 0: given back."""
-    device_type: Ints
+    device_type: Int64Array
     """As torch numbers them: 0 CPU, 1 CUDA."""
-    device: Ints
-    allocated: Ints
-    """What the allocator counts afterwards; NONE where that is not said."""
-    reserved: Ints
+    device: Int64Array
+    allocated: Int64Array
+    """What the allocator counts afterwards; MISSING where that is not said."""
+    reserved: Int64Array
 
 
 def has_any(path: Path) -> bool:
@@ -82,7 +82,7 @@ def read(path: Path) -> MemoryEvents:
 _FIRST_MADE_UP = -10
 
 
-def made_up(address: Ints) -> Mask:
+def made_up(address: Int64Array) -> Mask:
     """Tell which addresses are no real ones: of events that have none."""
     return np.asarray(address <= _FIRST_MADE_UP)
 
@@ -92,7 +92,7 @@ def _paired(events: MemoryEvents) -> MemoryEvents:
 
     So levels are exact, and blocks of one size may be taken for each other.
     """
-    rows = np.flatnonzero(events.address == NONE)
+    rows = np.flatnonzero(events.address == MISSING)
     address, following = events.address.copy(), _FIRST_MADE_UP
     held: dict[tuple[int, ...], list[int]] = {}
     columns = (events.bytes, events.device_type, events.device, events.pid)
@@ -163,7 +163,7 @@ def _row(event: dict[str, Any]) -> tuple[float, tuple[int, ...]] | None:
     if not isinstance(args, dict) or time_us is None:
         return None
     size = whole_number(args.get("Bytes"))
-    address = whole_number(args["Addr"]) if "Addr" in args else NONE
+    address = whole_number(args["Addr"]) if "Addr" in args else MISSING
     if not size or address is None:
         return None
     thread = [_number(event.get(name)) for name in ("pid", "tid")]
@@ -175,4 +175,4 @@ def _row(event: dict[str, Any]) -> tuple[float, tuple[int, ...]] | None:
 
 def _number(value: object) -> int:
     number = whole_number(value)
-    return NONE if number is None else number
+    return MISSING if number is None else number

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof import schema
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import MISSING, ints
 from pyprof.errors import CaptureError
 from pyprof.marker import Kind, classify
 from pyprof.memory import categories
@@ -30,7 +30,7 @@ from pyprof.prof.table import Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
     from pyprof.records.records import Coded
     from pyprof.schema import Capture
 
@@ -63,7 +63,7 @@ class TraceDevice:
     """A device's history, the events of the trace that it is of, and what it lacks."""
 
     history: History
-    rows: Ints
+    rows: Int64Array
     """Of `MemoryEvents`, in the order of the history's events."""
     steps: tuple[str, tuple[int, ...]]
     notes: tuple[str, ...]
@@ -100,14 +100,14 @@ def histories(
 
 
 def _history(
-    name: str, events: MemoryEvents, rows: Ints, sites: Sites, *, half_precision: bool
+    name: str, events: MemoryEvents, rows: Int64Array, sites: Sites, *, half_precision: bool
 ) -> tuple[History, Labels, tuple[str, ...]]:
     size = events.bytes[rows]
     replayed = replay(np.where(size > 0, ALLOC, FREE_COMPLETED), events.address[rows], np.abs(size))
     blocks = replayed.blocks
-    at = np.where(blocks.allocated == BEFORE, NONE, blocks.allocated)
-    freed = np.where(blocks.released < len(rows), blocks.released, NONE)
-    own = Sites(*(Labels(np.append(each.codes[rows], NONE), each.names) for each in sites))
+    at = np.where(blocks.allocated == BEFORE, MISSING, blocks.allocated)
+    freed = np.where(blocks.released < len(rows), blocks.released, MISSING)
+    own = Sites(*(Labels(np.append(each.codes[rows], MISSING), each.names) for each in sites))
     freed_clues = clues(own, freed)
     freed_in = categories.freed_in(
         freed_clues, blocks.released, directions(own.direction, np.arange(len(rows)))
@@ -153,7 +153,7 @@ _INFERRED = (
 )
 
 
-def _earlier(allocated: Ints, size: Ints, blocks: Blocks) -> int:
+def _earlier(allocated: Int64Array, size: Int64Array, blocks: Blocks) -> int:
     """Give what the allocator counted before the first event and no event tells of, bytes."""
     if allocated[0] < 0:
         return 0
@@ -163,21 +163,23 @@ def _earlier(allocated: Ints, size: Ints, blocks: Blocks) -> int:
 
 def _throughout(size: int, count: int) -> Blocks:
     """Make one block of what was live all the time."""
-    columns = ([NONE], [size], [BEFORE], [count], [count])
+    columns = ([MISSING], [size], [BEFORE], [count], [count])
     return Blocks(*(np.array(column, np.int64) for column in columns))
 
 
 def _with_another(labels: dict[str, Labels]) -> dict[str, Labels]:
     """Say nothing of one more block."""
-    return {key: said._replace(codes=np.append(said.codes, NONE)) for key, said in labels.items()}
+    return {
+        key: said._replace(codes=np.append(said.codes, MISSING)) for key, said in labels.items()
+    }
 
 
 def _with_evidence(evidence: Labels) -> Labels:
     place = evidence.names.index(categories.BEFORE_HISTORY)
-    return evidence._replace(codes=np.where(evidence.codes == NONE, place, evidence.codes))
+    return evidence._replace(codes=np.where(evidence.codes == MISSING, place, evidence.codes))
 
 
-def _notes(history: History, allocated: Ints, lost: int) -> Iterator[str]:
+def _notes(history: History, allocated: Int64Array, lost: int) -> Iterator[str]:
     if (allocated >= 0).all() and (wrong := int((history.level != allocated).sum())):
         yield (
             f"after {wrong:,} of {len(allocated):,} events the allocator counts another total: "
@@ -211,7 +213,7 @@ def find_sites(capture: Capture, events: MemoryEvents) -> Sites:
     order = table.records.numpy("corrId")  # each event is a call of its own, by number
 
     def labels(column: Coded, say: Callable[[list[str]], str | None]) -> Labels:
-        codes = np.full(len(thread), NONE)
+        codes = np.full(len(thread), MISSING)
         codes[order] = column.index
         return _renamed(
             Labels(codes, ()), [say(value) if value else None for value in column.values]
@@ -227,7 +229,7 @@ def find_sites(capture: Capture, events: MemoryEvents) -> Sites:
     )
 
 
-def sites_at(capture: Capture, time_ns: Ints) -> Sites:
+def sites_at(capture: Capture, time_ns: Int64Array) -> Sites:
     """Tie moments to what went on: of several threads that were in an op, to the latest to begin.
 
     Raises CaptureError where the capture is of another time.
@@ -235,15 +237,15 @@ def sites_at(capture: Capture, time_ns: Ints) -> Sites:
     _check_overlap(capture, time_ns)
     thread = _busiest(capture, time_ns)
     pids, tids = (
-        np.append(ints(capture.threads.column(name)), NONE)[thread] for name in ("pid", "tid")
+        np.append(ints(capture.threads.column(name)), MISSING)[thread] for name in ("pid", "tid")
     )
-    unknown = np.full(len(time_ns), NONE)
+    unknown = np.full(len(time_ns), MISSING)
     return find_sites(capture, MemoryEvents(time_ns, pids, tids, *[unknown] * 6))
 
 
-def _check_overlap(capture: Capture, time_ns: Ints) -> None:
+def _check_overlap(capture: Capture, time_ns: Int64Array) -> None:
     start, end = (ints(capture.ranges.column(name)) for name in ("start", "end"))
-    times = time_ns[time_ns != NONE]
+    times = time_ns[time_ns != MISSING]
     if not len(start) or not len(times):
         raise CaptureError("the trace has no ranges, or the memory snapshot no times")
     if times.max() < start.min() or times.min() > end.max():
@@ -253,17 +255,17 @@ def _check_overlap(capture: Capture, time_ns: Ints) -> None:
         )
 
 
-def _busiest(capture: Capture, time_ns: Ints) -> Ints:
-    """Give, for each moment, the thread whose innermost range began last; NONE where none is."""
+def _busiest(capture: Capture, time_ns: Int64Array) -> Int64Array:
+    """Give, for each moment, the thread whose innermost range began last; MISSING where none is."""
     texts = read_texts(capture.ranges)
     start, end, on = (ints(capture.ranges.column(name)) for name in ("start", "end", "thread"))
-    rows = np.flatnonzero((end != NONE) & (kinds(texts) == Kind.SEQ))
+    rows = np.flatnonzero((end != MISSING) & (kinds(texts) == Kind.SEQ))
     nest = nesting.nest(on[rows], start[rows], end[rows], lambda: rows)
-    chosen, begun = np.full(len(time_ns), NONE), np.full(len(time_ns), NONE)
+    chosen, begun = np.full(len(time_ns), MISSING), np.full(len(time_ns), MISSING)
     for thread in np.unique(on[rows]).tolist():
         threads = np.full(len(time_ns), thread)
         leaf = nesting.innermost(nest, threads, time_ns, time_ns)
-        since = np.append(nest.start, NONE)[leaf]
+        since = np.append(nest.start, MISSING)[leaf]
         later = since > begun
         chosen[later], begun[later] = thread, since[later]
     return chosen
@@ -272,11 +274,11 @@ def _busiest(capture: Capture, time_ns: Ints) -> Ints:
 def _renamed(said: Labels, names: Sequence[str | None]) -> Labels:
     """Give rows the names that their codes stand for, each once."""
     numbers: dict[str, int] = {}
-    new = [NONE if name is None else numbers.setdefault(name, len(numbers)) for name in names]
-    return Labels(np.array([*new, NONE], np.int64)[said.codes], tuple(numbers))
+    new = [MISSING if name is None else numbers.setdefault(name, len(numbers)) for name in names]
+    return Labels(np.array([*new, MISSING], np.int64)[said.codes], tuple(numbers))
 
 
-def _ops(table: Table, order: Ints) -> Labels:
+def _ops(table: Table, order: Int64Array) -> Labels:
     mods, ops = table.own_or_forward("mod"), table.own_or_forward("op")
     pairs, code = np.unique(np.stack([mods.index, ops.index]), axis=1, return_inverse=True)
     names = []
@@ -284,13 +286,13 @@ def _ops(table: Table, order: Ints) -> Labels:
         module = mods.values[mod] if mod >= 0 else None
         called = ops.values[op] if op >= 0 else None
         names.append(op_name(module[0] if module else None, called[0]) if called else None)
-    codes = np.full(len(order), NONE)
+    codes = np.full(len(order), MISSING)
     codes[order] = code.reshape(-1)
     return _renamed(Labels(codes, ()), names)
 
 
-def _threads(capture: Capture, events: MemoryEvents) -> Ints:
-    """Give each event's row of the capture's threads; NONE where nothing ran on its thread."""
+def _threads(capture: Capture, events: MemoryEvents) -> Int64Array:
+    """Give each event's row of the capture's threads; MISSING where nothing ran on its thread."""
     rows = {
         (pid, tid): row
         for row, (pid, tid) in enumerate(
@@ -298,10 +300,10 @@ def _threads(capture: Capture, events: MemoryEvents) -> Ints:
         )
     }
     threads = zip(events.pid.tolist(), events.tid.tolist(), strict=True)
-    return np.array([rows.get(thread, NONE) for thread in threads], np.int64)
+    return np.array([rows.get(thread, MISSING) for thread in threads], np.int64)
 
 
-def _records(capture: Capture, events: MemoryEvents, thread: Ints) -> Table:
+def _records(capture: Capture, events: MemoryEvents, thread: Int64Array) -> Table:
     """Parse the capture with its events in place of its work: each as a call that does nothing."""
     count = len(thread)
     number = np.arange(count)
@@ -321,7 +323,7 @@ def _records(capture: Capture, events: MemoryEvents, thread: Ints) -> Table:
         {
             "start": events.time_ns,
             "end": events.time_ns,
-            "thread": pa.array(thread, pa.int32(), mask=thread == NONE),
+            "thread": pa.array(thread, pa.int32(), mask=thread == MISSING),
             "corr": number,
             "name": pa.array(["[memory]"] * count),
         },
@@ -329,13 +331,13 @@ def _records(capture: Capture, events: MemoryEvents, thread: Ints) -> Table:
     return Table(parse(replace(capture, activities=activities, calls=calls, graph_captures=None)))
 
 
-def _functions(capture: Capture, events: MemoryEvents, thread: Ints) -> Labels:
+def _functions(capture: Capture, events: MemoryEvents, thread: Int64Array) -> Labels:
     texts = read_texts(capture.ranges)
     start, end, on = (ints(capture.ranges.column(name)) for name in ("start", "end", "thread"))
-    rows = np.flatnonzero((end != NONE) & np.isin(kinds(texts), _FUNCTIONS))
+    rows = np.flatnonzero((end != MISSING) & np.isin(kinds(texts), _FUNCTIONS))
     nest = nesting.nest(on[rows], start[rows], end[rows], lambda: rows)
     leaf = nesting.innermost(nest, thread, events.time_ns, events.time_ns)
-    code = np.append(texts.code[rows[nest.order]], NONE)[leaf]
+    code = np.append(texts.code[rows[nest.order]], MISSING)[leaf]
     names = [text.partition(", ")[0] for text in texts.templates]
     return _renamed(Labels(code.astype(np.int64), ()), names)
 
@@ -347,13 +349,13 @@ _FUNCTIONS = [Kind.SEQ, Kind.OPTIMIZER, Kind.STEP, Kind.USER, Kind.CONTEXT]
 # --- what events are for --------------------------------------------------------------------------
 
 
-def directions(direction: Labels, at: Ints) -> Ints:
+def directions(direction: Labels, at: Int64Array) -> Int64Array:
     """Give directions as `categories` numbers them."""
     numbers = [categories.DIRECTIONS.index(name) for name in direction.names]
-    return np.array([*numbers, NONE], np.int64)[direction.codes[at]]
+    return np.array([*numbers, MISSING], np.int64)[direction.codes[at]]
 
 
-def clues(sites: Sites, at: Ints) -> Ints:
+def clues(sites: Sites, at: Int64Array) -> Int64Array:
     """Give what tells of the purpose of blocks, as stacks do."""
     parts = np.array([*(_CLUES[name] for name in sites.direction.names), 0], np.int64)
     functions = [
@@ -363,17 +365,17 @@ def clues(sites: Sites, at: Ints) -> Ints:
         for name in sites.function.names
     ]  # fmt: skip
     said = np.array([*functions, 0], np.int64)[sites.function.codes[at]]
-    said_of: Ints = np.where(at == NONE, 0, parts[sites.direction.codes[at]] | said)
+    said_of: Int64Array = np.where(at == MISSING, 0, parts[sites.direction.codes[at]] | said)
     return said_of
 
 
-def step_bounds(capture: Capture) -> tuple[str, Ints]:
+def step_bounds(capture: Capture) -> tuple[str, Int64Array]:
     """Give what marks steps and the moments at which one ends; none where nothing marks them."""
     texts = read_texts(capture.ranges)
     start, end = (ints(capture.ranges.column(name)) for name in ("start", "end"))
     for marked_by, wanted in _MARKS:
         named = np.array([wanted(text) for text in texts.templates], bool)
-        rows = np.flatnonzero(named[texts.code] & (end != NONE)) if len(named) else start[:0]
+        rows = np.flatnonzero(named[texts.code] & (end != MISSING)) if len(named) else start[:0]
         if len(rows):
             return marked_by, np.sort(end[rows])
     return "", np.zeros(0, np.int64)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import MISSING, ints
 from pyprof.marker import Kind
 from pyprof.parse import launch_sites, launches, link_checks, record_columns, result_sizes
 from pyprof.parse.autograd import backward_nodes, forward_backward, sequence
@@ -20,12 +20,12 @@ from pyprof.parse.ranges.sweep import describe_paths, sweep_ranges
 from pyprof.parse.steps import profiler_windows, serving_steps
 from pyprof.parse.steps.loop_steps import columns as step_columns
 from pyprof.readers.order import in_order
-from pyprof.records.records import Records, narrowed
+from pyprof.records.records import Records, downcast_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.parse.autograd.forward_backward import Partners
     from pyprof.parse.launch_sites import Sites
     from pyprof.parse.launches import Chains
@@ -57,7 +57,7 @@ def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) 
     columns |= result_sizes.column(sweep, leaf)
     columns |= samples.counters(capture, columns)
     warnings = (*capture.warnings, *work.doubts, *_too_deep(sweep, leaf, free, max_names))
-    return Records(len(activities), narrowed(columns), capture.devices, warnings)
+    return Records(len(activities), downcast_columns(columns), capture.devices, warnings)
 
 
 _MAX_NAMES, _MIN_NAMES = 1 << 22, 128
@@ -71,14 +71,14 @@ class _Work(NamedTuple):
     """With what is inferred of its graphs."""
     activities: pa.Table
     windows: RecordingWindows
-    launch: Ints
-    """Per activity: row of the API call that launched it; NONE if unknown."""
+    launch: Int64Array
+    """Per activity: row of the API call that launched it; MISSING if unknown."""
     site: Sites
     sweep: Sweep
     ops: Mask
     """Per range of the sweep: it names an op."""
-    leaf: Ints
-    """Per activity: the innermost range around its site; NONE if unknown."""
+    leaf: Int64Array
+    """Per activity: the innermost range around its site; MISSING if unknown."""
     ranges_fit: bool
     """Nothing says that ranges and calls belong to different clocks or threads."""
     doubts: tuple[str, ...]
@@ -123,7 +123,7 @@ def _name_ops(read: texts.Texts) -> Mask:
     )
 
 
-def _ops_around(work: _Work, max_names: int) -> tuple[Ints, Chains]:
+def _ops_around(work: _Work, max_names: int) -> tuple[Int64Array, Chains]:
     """Find the innermost range around each activity, and the chain of ops.
 
     What was launched as a whole graph belongs to no op around the launch: these are others. Layers
@@ -134,17 +134,17 @@ def _ops_around(work: _Work, max_names: int) -> tuple[Ints, Chains]:
     graph = ints(work.activities.column("kind")) == schema.GRAPH
     if not graph.any():
         return leaf, chain
-    op = np.where(graph, launches.first(chain), NONE)
-    around = np.append(parent, NONE)[op]
-    return np.where(op == NONE, leaf, around), chain.filter(~graph[chain.owner])
+    op = np.where(graph, launches.first(chain), MISSING)
+    around = np.append(parent, MISSING)[op]
+    return np.where(op == MISSING, leaf, around), chain.filter(~graph[chain.owner])
 
 
-def _user_ranges(work: _Work, partner: Partners) -> Ints:
+def _user_ranges(work: _Work, partner: Partners) -> Int64Array:
     """Find the range whose layers count for each activity that lies in no op's."""
-    around = np.full(len(work.launch), NONE)
+    around = np.full(len(work.launch), MISSING)
     if work.ranges_fit:
         around = user_ranges.around(work.capture, work.sweep, work.launch, work.site)
-    return np.where(partner.outer == NONE, around, partner.outer)
+    return np.where(partner.outer == MISSING, around, partner.outer)
 
 
 def _steps(work: _Work, columns: Mapping[str, Column]) -> dict[str, Column]:
@@ -160,7 +160,7 @@ def _steps(work: _Work, columns: Mapping[str, Column]) -> dict[str, Column]:
 
 
 def _too_deep(
-    sweep: Sweep, leaf: Ints, free: Mapping[int, Sequence[str]], max_names: int
+    sweep: Sweep, leaf: Int64Array, free: Mapping[int, Sequence[str]], max_names: int
 ) -> Iterator[str]:
     """Say where not all ranges around a row are listed."""
     cut = np.zeros(len(leaf), bool)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import MISSING, ints
 from pyprof.parse.ranges.nesting import innermost
 from pyprof.records.records import number_combinations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.parse.ranges.nesting import Nest
     from pyprof.schema import Capture
 
@@ -42,103 +42,103 @@ class Sites:
     `thread`, `start` and `end` have one entry per site, the others one per row.
     """
 
-    thread: Integers
-    start: Ints
-    end: Ints
-    row: Ints
-    """The site of each row; else NONE."""
-    via: Integers
-    """How it was found, as an index into `schema.VIAS`; NONE where it was not."""
-    replay: Ints
-    """Which launch of a graph the row is part of, from 0 in order of start; NONE outside graphs."""
-    instance: Ints
+    thread: IntArray
+    start: Int64Array
+    end: Int64Array
+    row: Int64Array
+    """The site of each row; else MISSING."""
+    via: IntArray
+    """How it was found, as an index into `schema.VIAS`; MISSING where it was not."""
+    replay: Int64Array
+    """Which launch of a graph the row is part of, by start, from 0; MISSING outside graphs."""
+    instance: Int64Array
     """0 for what was launched; a number of its own for each time that a captured op ran again."""
 
     @property
-    def caller(self) -> Integers:
-        """Give the thread of each row's site; NONE where there is none."""
-        return np.append(self.thread, self.thread.dtype.type(NONE)).take(self.row)
+    def caller(self) -> IntArray:
+        """Give the thread of each row's site; MISSING where there is none."""
+        return np.append(self.thread, self.thread.dtype.type(MISSING)).take(self.row)
 
-    def around(self, ranges: Nest) -> Ints:
-        """Find the innermost range around each row's site; NONE without a site or a range."""
-        placed = np.flatnonzero(self.row != NONE)
+    def around(self, ranges: Nest) -> Int64Array:
+        """Find the innermost range around each row's site; MISSING without a site or a range."""
+        placed = np.flatnonzero(self.row != MISSING)
         row = self.row if len(placed) == len(self.row) else self.row[placed]
         around = innermost(ranges, self.thread[row], self.start[row], self.end[row])
         if row is self.row:  # nearly always
             return around
-        leaf = np.full(len(self.row), NONE)
+        leaf = np.full(len(self.row), MISSING)
         leaf[placed] = around
         return leaf
 
 
-def find(capture: Capture, activities: pa.Table, launch: Ints) -> Sites:
+def find(capture: Capture, activities: pa.Table, launch: Int64Array) -> Sites:
     """Find where each activity was called; `launch` is the row of the call that launched it."""
     calls, nodes = capture.calls, capture.graph_nodes
     thread, start, end = (_numbers(calls, name) for name in ("thread", "start", "end"))
     replay = replays(capture, activities, launch)
-    if not len(nodes) and (replay == NONE).all():  # nearly always
-        via = np.where(launch == NONE, np.int8(NONE), np.int8(LAUNCH))
+    if not len(nodes) and (replay == MISSING).all():  # nearly always
+        via = np.where(launch == MISSING, np.int8(MISSING), np.int8(LAUNCH))
         instance = np.broadcast_to(0, len(launch))
         return Sites(thread, start, end, launch, via, replay, instance)
     captured = [_numbers(nodes, name) for name in ("thread", "time", "time")]
     node = _on_known_threads(ints(activities.column("graph_node")), captured[0])
-    in_graph = replay != NONE
+    in_graph = replay != MISSING
     is_graph = ints(activities.column("kind")) == schema.GRAPH
-    row = np.where(in_graph & ~is_graph, NONE, launch)
-    row = np.where(node != NONE, len(calls) + node, row)
-    via = np.append(ints(nodes.column("via")), NONE)[node]
+    row = np.where(in_graph & ~is_graph, MISSING, launch)
+    row = np.where(node != MISSING, len(calls) + node, row)
+    via = np.append(ints(nodes.column("via")), MISSING)[node]
     return Sites(
         thread=np.concatenate([thread, captured[0]]),
         start=np.concatenate([start, captured[1]]),
         end=np.concatenate([end, captured[2]]),
         row=row,
-        via=np.where(in_graph | (launch == NONE), via, LAUNCH),
+        via=np.where(in_graph | (launch == MISSING), via, LAUNCH),
         replay=replay,
         instance=_instances(node, replay),
     )
 
 
 def _numbers(table: pa.Table, name: str) -> NDArray[Any]:
-    """Give a column of whole numbers in its own type, NONE for null."""
-    return np.asarray(pc.fill_null(table.column(name), NONE))
+    """Give a column of whole numbers in its own type, MISSING for null."""
+    return np.asarray(pc.fill_null(table.column(name), MISSING))
 
 
-def flow(site: Sites) -> Integers:
+def flow(site: Sites) -> IntArray:
     """Number what counts sequence numbers for itself: each thread, and on it each replay.
 
     A replay goes through numbers anew, those of when it was captured.
     """
     caller = site.caller
-    return number_combinations(caller, site.replay) if (site.replay != NONE).any() else caller
+    return number_combinations(caller, site.replay) if (site.replay != MISSING).any() else caller
 
 
-def replays(capture: Capture, activities: pa.Table, launch: Ints) -> Ints:
-    """Number the launches of graphs that activities are part of; NONE outside graphs."""
+def replays(capture: Capture, activities: pa.Table, launch: Int64Array) -> Int64Array:
+    """Number the launches of graphs that activities are part of; MISSING outside graphs."""
     nodes, node_id = capture.graph_nodes, activities.column("node_id")
     launching = launches_graph(capture.calls)
     if not len(nodes) and node_id.null_count == len(node_id) and not launching.any():
-        return np.broadcast_to(NONE, len(launch))
+        return np.broadcast_to(MISSING, len(launch))
     node = _on_known_threads(ints(activities.column("graph_node")), ints(nodes.column("thread")))
-    in_graph = (node != NONE) | (ints(node_id) != NONE)
+    in_graph = (node != MISSING) | (ints(node_id) != MISSING)
     return _replays(activities, launch, in_graph | launching[launch])
 
 
-def replayed(activities: pa.Table, replay: Ints) -> Mask:
+def replayed(activities: pa.Table, replay: Int64Array) -> Mask:
     """Tell which activities are work of a graph's node; one row for a whole graph is not.
 
     `replay` is what `replays` gives of them.
     """
     of_node = ints(activities.column("kind")) != schema.GRAPH
-    return np.asarray((replay != NONE) & of_node, bool)
+    return np.asarray((replay != MISSING) & of_node, bool)
 
 
 def doubts(activities: pa.Table, site: Sites) -> Iterator[str]:
     """Say how much was replayed of graphs whose capture is not known."""
     of_nodes = replayed(activities, site.replay)
-    rows = np.flatnonzero(of_nodes & (site.row == NONE))
+    rows = np.flatnonzero(of_nodes & (site.row == MISSING))
     if len(rows):
         start, end = (ints(activities.column(name))[rows] for name in ("start", "end"))
-        timed = (start != NONE) & (end != NONE)
+        timed = (start != MISSING) & (end != MISSING)
         unseen_ms = (end - start)[timed].sum() / _NS_PER_MS
         yield (
             f"{len(rows):,} of {int(of_nodes.sum()):,} kernels and copies that CUDA graphs "
@@ -148,9 +148,9 @@ def doubts(activities: pa.Table, site: Sites) -> Iterator[str]:
         )
 
 
-def _on_known_threads(node: Ints, thread: Ints) -> Ints:
+def _on_known_threads(node: Int64Array, thread: Int64Array) -> Int64Array:
     """Leave out the nodes of which no thread is known."""
-    return np.where(np.append(thread, NONE)[node] != NONE, node, NONE)
+    return np.where(np.append(thread, MISSING)[node] != MISSING, node, MISSING)
 
 
 def launches_graph(calls: pa.Table) -> Mask:
@@ -163,33 +163,33 @@ def launches_graph(calls: pa.Table) -> Mask:
     return np.append(by_name[ints(names.indices)], [False])
 
 
-def _replays(activities: pa.Table, launch: Ints, in_graph: Mask) -> Ints:
+def _replays(activities: pa.Table, launch: Int64Array, in_graph: Mask) -> Int64Array:
     """Number the launches of graphs; of one that was not recorded, by its correlation id."""
-    replay = np.full(len(launch), NONE)
+    replay = np.full(len(launch), MISSING)
     pid, corr = (ints(activities.column(name)) for name in ("pid", "corr"))
-    rows = np.flatnonzero(in_graph & ((launch != NONE) | (corr != NONE)))
+    rows = np.flatnonzero(in_graph & ((launch != MISSING) | (corr != MISSING)))
     if len(rows):
-        unrecorded = launch[rows] == NONE
-        keys = [np.where(unrecorded, column[rows], NONE) for column in (pid, corr)]
+        unrecorded = launch[rows] == MISSING
+        keys = [np.where(unrecorded, column[rows], MISSING) for column in (pid, corr)]
         replay[rows] = number_combinations(launch[rows], *keys)
     return replay
 
 
-def _instances(node: Ints, replay: Ints) -> Ints:
+def _instances(node: Int64Array, replay: Int64Array) -> Int64Array:
     """Number the runs of what was captured: by replay and, in loops and clones, by turn."""
     instance = np.zeros(len(node), np.int64)
-    rows = np.flatnonzero(node != NONE)
+    rows = np.flatnonzero(node != MISSING)
     if len(rows):
         key = number_combinations(replay[rows], node[rows])
         instance[rows] = 1 + number_combinations(replay[rows], _turns(key))
     return instance
 
 
-def _turns(key: Integers) -> Ints:
+def _turns(key: IntArray) -> Int64Array:
     """Count how often each key came before."""
     order = np.argsort(key, kind="stable")
     place = np.arange(len(key))
-    first = np.diff(key[order], prepend=NONE - 1) != 0
+    first = np.diff(key[order], prepend=MISSING - 1) != 0
     turn = np.empty(len(key), np.int64)
     turn[order] = place - np.maximum.accumulate(np.where(first, place, 0))
     return turn

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pyprof.arrays import NONE, distinct_values, ints
+from pyprof.arrays import MISSING, distinct_values, ints
 from pyprof.parse.steps.profiler_windows import processes
 
 if TYPE_CHECKING:
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Integers, Ints
+    from pyprof.arrays import Int64Array, IntArray
     from pyprof.parse.steps.profiler_windows import RecordingWindows
     from pyprof.records.records import Records
     from pyprof.schema import Capture
 
 
-def launches(capture: Capture, activities: pa.Table, windows: RecordingWindows) -> Ints:
-    """Find the row of the API call that launched each activity; NONE where there is none.
+def launches(capture: Capture, activities: pa.Table, windows: RecordingWindows) -> Int64Array:
+    """Find the row of the API call that launched each activity; MISSING where there is none.
 
     Correlation ids are unique within a process only, and within a window where CUPTI was closed
     between two. Where a runtime call and the driver call inside it share an id, the outer one is
@@ -32,7 +32,7 @@ def launches(capture: Capture, activities: pa.Table, windows: RecordingWindows) 
     """
     calls = capture.calls
     if not len(calls):
-        return np.full(len(activities), NONE)
+        return np.full(len(activities), MISSING)
     start = ints(calls.column("start"))
     owners = [processes(capture), ints(activities.column("pid"))]
     corr = [ints(table.column("corr")) for table in (calls, activities)]
@@ -42,10 +42,12 @@ def launches(capture: Capture, activities: pa.Table, windows: RecordingWindows) 
         parts = [windows.apart(pid, time) for pid, time in zip(owners, times, strict=True)]
         ours, theirs = _keys(parts, corr)
     row = _outermost(ours, start, ints(calls.column("end")), theirs)
-    return np.where((ours[row] == theirs) & (theirs != NONE), row, NONE)
+    return np.where((ours[row] == theirs) & (theirs != MISSING), row, MISSING)
 
 
-def _outermost(keys: Ints, start: Ints, end: Ints, wanted: Ints) -> Ints:
+def _outermost(
+    keys: Int64Array, start: Int64Array, end: Int64Array, wanted: Int64Array
+) -> Int64Array:
     """Find for each wanted key the call of that key that encloses the others; else any call."""
     low, high = int(keys.min()), int(keys.max())
     if high - low > _DENSE * len(keys):
@@ -69,30 +71,30 @@ _DENSE = 4
 """Ids that there may be for each call, so that a place for each is soon filled."""
 
 
-def _again(keys: Ints, window: Ints) -> bool:
+def _again(keys: Int64Array, window: Int64Array) -> bool:
     """Tell whether some key of one window comes again in another."""
     order = np.lexsort((window, keys))
     same = (np.diff(keys[order]) == 0) & (np.diff(window[order]) != 0)
-    return bool((same & (keys[order][1:] != NONE)).any())
+    return bool((same & (keys[order][1:] != MISSING)).any())
 
 
-def _keys(owners: Sequence[Ints], corr: Sequence[Ints]) -> tuple[Ints, ...]:
-    """Make one number of (owner, correlation id); NONE where either is not known."""
+def _keys(owners: Sequence[Int64Array], corr: Sequence[Int64Array]) -> tuple[Int64Array, ...]:
+    """Make one number of (owner, correlation id); MISSING where either is not known."""
     distinct_owners = distinct_values(np.concatenate([distinct_values(each) for each in owners]))
     return tuple(
-        np.where((owner != NONE) & (number != NONE), place | (number & 0xFFFFFFFFFF), NONE)
+        np.where((owner != MISSING) & (number != MISSING), place | (number & 0xFFFFFFFFFF), MISSING)
         for owner, number in zip(owners, corr, strict=True)
         for place in [_places(distinct_owners, owner) << 40]
     )
 
 
-def _places(distinct: Ints, values: Ints) -> Ints:
+def _places(distinct: Int64Array, values: Int64Array) -> Int64Array:
     """Find values among the distinct ones, which rise."""
     one = len(distinct) == 1
     return np.zeros(1, np.int64) if one else np.searchsorted(distinct, values)
 
 
-def launch_bounds(records: Records) -> tuple[Ints, Ints]:
+def launch_bounds(records: Records) -> tuple[Int64Array, Int64Array]:
     """Give start and end of the API call that gave each row to the GPU; -1 where not known."""
     launch = records.arrow("launch")
     place = launch.offsets.to_numpy()
@@ -125,7 +127,7 @@ class Chains:
 
     offset: NDArray[np.int32]
     """Of 32 bits, as those of Arrow's lists are."""
-    member: Integers
+    member: IntArray
 
     @cached_property
     def owner(self) -> NDArray[np.int32]:
@@ -150,25 +152,25 @@ class Chains:
         return pa.ListArray.from_arrays(pa.array(self.offset), values)
 
 
-def offsets(counts: Integers | NDArray[np.bool_]) -> NDArray[np.int32]:
+def offsets(counts: IntArray | NDArray[np.bool_]) -> NDArray[np.int32]:
     """Turn the lengths of lists into where each begins, and where the last ends."""
     offset = np.zeros(len(counts) + 1, np.int32)
     np.cumsum(counts, out=offset[1:], dtype=np.int32)
     return offset
 
 
-def chains(parent: Integers, wanted: NDArray[np.bool_], leaf: Integers, most: int) -> Chains:
+def chains(parent: IntArray, wanted: NDArray[np.bool_], leaf: IntArray, most: int) -> Chains:
     """Walk from each leaf range outwards and collect the wanted ranges, the first `most`."""
     above = nearest(parent, wanted)
-    inside = np.flatnonzero(leaf != NONE).astype(np.int32)  # rows are many
+    inside = np.flatnonzero(leaf != MISSING).astype(np.int32)  # rows are many
     current = leaf.take(inside).astype(above.dtype, copy=False)
     off = np.flatnonzero(~wanted.take(current))
     current[off] = above.take(current[off])
-    rows: list[Integers] = []
-    members: list[Integers] = []
+    rows: list[IntArray] = []
+    members: list[IntArray] = []
     active = inside
     while len(active) and len(rows) < most:
-        left = np.flatnonzero(current != NONE)
+        left = np.flatnonzero(current != MISSING)
         active, current = active.take(left), current.take(left)
         rows.append(active)
         members.append(current)
@@ -176,18 +178,18 @@ def chains(parent: Integers, wanted: NDArray[np.bool_], leaf: Integers, most: in
     return _assemble(len(leaf), rows, members)
 
 
-def nearest(parent: Integers, wanted: NDArray[np.bool_]) -> Integers:
+def nearest(parent: IntArray, wanted: NDArray[np.bool_]) -> IntArray:
     """Find the nearest wanted ancestor of each range."""
     above = parent.copy()
-    active = np.flatnonzero(above != NONE)
+    active = np.flatnonzero(above != MISSING)
     while len(active):
         active = active.take(np.flatnonzero(~wanted.take(above.take(active))))
         above[active] = above.take(above.take(active))
-        active = active.take(np.flatnonzero(above.take(active) != NONE))
+        active = active.take(np.flatnonzero(above.take(active) != MISSING))
     return above
 
 
-def _assemble(count: int, rows: list[Integers], members: list[Integers]) -> Chains:
+def _assemble(count: int, rows: list[IntArray], members: list[IntArray]) -> Chains:
     lengths = np.zeros(count, np.int32)
     for active in rows:
         lengths[active] += 1
@@ -198,9 +200,9 @@ def _assemble(count: int, rows: list[Integers], members: list[Integers]) -> Chai
     return Chains(offset, member)
 
 
-def last(chain: Chains, wanted: NDArray[np.bool_] | None = None) -> Ints:
-    """Find each row's innermost member that is wanted (a mask over ranges); NONE if none."""
-    innermost_range = np.full(len(chain.offset) - 1, NONE)
+def last(chain: Chains, wanted: NDArray[np.bool_] | None = None) -> Int64Array:
+    """Find each row's innermost member that is wanted (a mask over ranges); MISSING if none."""
+    innermost_range = np.full(len(chain.offset) - 1, MISSING)
     if wanted is None:
         some = np.flatnonzero(chain.offset[1:] > chain.offset[:-1])
         innermost_range[some] = chain.member[chain.offset[1:][some] - 1]
@@ -210,9 +212,9 @@ def last(chain: Chains, wanted: NDArray[np.bool_] | None = None) -> Ints:
     return innermost_range
 
 
-def first(chain: Chains, wanted: NDArray[np.bool_] | None = None) -> Ints:
-    """Find each row's outermost member that is wanted; NONE if none."""
-    outermost = np.full(len(chain.offset) - 1, NONE)
+def first(chain: Chains, wanted: NDArray[np.bool_] | None = None) -> Int64Array:
+    """Find each row's outermost member that is wanted; MISSING if none."""
+    outermost = np.full(len(chain.offset) - 1, MISSING)
     if wanted is None:
         some = np.flatnonzero(chain.offset[1:] > chain.offset[:-1])
         outermost[some] = chain.member[chain.offset[:-1][some]]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import MISSING, ints
 from pyprof.parse import launches as correlate
 from pyprof.parse.ranges.nesting import bounds_of, by_start
 from pyprof.parse.steps.profiler_windows import processes
@@ -24,7 +24,7 @@ from pyprof.records.records import number_combinations
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.parse.launch_sites import Sites
     from pyprof.parse.ranges import texts
     from pyprof.parse.ranges.nesting import Nest
@@ -68,15 +68,15 @@ _OTHER_CALLS = (
 
 def launches(
     capture: Capture, activities: pa.Table, windows: RecordingWindows
-) -> tuple[Ints, tuple[str, ...]]:
+) -> tuple[Int64Array, tuple[str, ...]]:
     """Find the row of the call that launched each activity, and say what is wrong with that.
 
-    NONE where there is none, and throughout where ids are those of other calls.
+    MISSING where there is none, and throughout where ids are those of other calls.
     """
     launch = correlate.launches(capture, activities, windows)
     lead = _lead(capture, activities, launch)
     if wrong := _shifted(capture, activities, windows, launch, lead):
-        return np.full(len(launch), NONE), (wrong,)
+        return np.full(len(launch), MISSING), (wrong,)
     lost = _lost(capture, activities, launch)
     return launch, (*_early(lead), *lost, *_kernels_lost(capture, activities, launch))
 
@@ -88,8 +88,8 @@ def _shifted(
     capture: Capture,
     activities: pa.Table,
     windows: RecordingWindows,
-    launch: Ints,
-    lead: Ints,
+    launch: Int64Array,
+    lead: Int64Array,
 ) -> str | None:
     """Say that correlation ids are those of other calls; None where nothing says so."""
     if count := _of_other_calls(capture, activities, launch):
@@ -108,7 +108,7 @@ def _shifted(
     )
 
 
-def _of_other_calls(capture: Capture, activities: pa.Table, launch: Ints) -> int:
+def _of_other_calls(capture: Capture, activities: pa.Table, launch: Int64Array) -> int:
     """Count the kernels launched by what launches none; 0 where such calls mostly launch none."""
     names = capture.calls.column("name").combine_chunks()
     other = pc.match_substring_regex(names.dictionary, _OTHER_CALLS)
@@ -123,7 +123,7 @@ def _of_other_calls(capture: Capture, activities: pa.Table, launch: Ints) -> int
     return count if count > 1 and count >= _ODD * by_other.sum() else 0
 
 
-def _copies_of_launches(capture: Capture, activities: pa.Table, launch: Ints) -> int:
+def _copies_of_launches(capture: Capture, activities: pa.Table, launch: Int64Array) -> int:
     """Count the copies and fills of calls that launch kernels alone; 0 where they are few.
 
     (AMD's fills are kernels.)
@@ -131,20 +131,20 @@ def _copies_of_launches(capture: Capture, activities: pa.Table, launch: Ints) ->
     by_kernel = _named(capture, _KERNEL_CALLS)[launch]
     moves = np.isin(ints(activities.column("kind")), (schema.MEMCPY, schema.MEMSET))
     count = int((by_kernel & moves).sum())
-    return count if count >= _FEW and count >= _ODD * (moves & (launch != NONE)).sum() else 0
+    return count if count >= _FEW and count >= _ODD * (moves & (launch != MISSING)).sum() else 0
 
 
 _KERNEL_CALLS = r"^cu(?:da)?LaunchKernel"
 
 
 def _named(capture: Capture, pattern: str) -> Mask:
-    """Mark the calls whose name matches; one more, for NONE, is not."""
+    """Mark the calls whose name matches; one more, for MISSING, is not."""
     names = capture.calls.column("name").combine_chunks()
     matches = pc.fill_null(pc.match_substring_regex(names.dictionary, pattern), fill_value=False)
     return np.append(np.append(np.asarray(matches), [False])[ints(names.indices)], [False])
 
 
-def _out_of_order(capture: Capture, activities: pa.Table, launch: Ints) -> int:
+def _out_of_order(capture: Capture, activities: pa.Table, launch: Int64Array) -> int:
     """Count what began on its stream before work that an earlier call launched; 0 where it is few.
 
     Inside of a graph nothing has an order, and AMD's queues have several streams.
@@ -170,10 +170,10 @@ _STREAM = ("pid", "device", "stream")
 _IN_ORDER = r"^cu(?:da)?(?:LaunchKernel|Memcpy|Memset)"
 
 
-def _lead(capture: Capture, activities: pa.Table, launch: Ints) -> Ints:
+def _lead(capture: Capture, activities: pa.Table, launch: Int64Array) -> Int64Array:
     """Give by how much kernels begin before their launch, ns: those of which both are known."""
     start = ints(activities.column("start"), _NEVER)
-    both = (launch != NONE) & (start != _NEVER)
+    both = (launch != MISSING) & (start != _NEVER)
     both &= ints(activities.column("kind")) != schema.CPU
     return np.asarray(ints(capture.calls.column("start"))[launch[both]] - start[both])
 
@@ -181,14 +181,14 @@ def _lead(capture: Capture, activities: pa.Table, launch: Ints) -> Ints:
 _NEVER = -(2**63)
 
 
-def is_early(lead: Ints) -> bool:
+def is_early(lead: Int64Array) -> bool:
     """Tell whether so much work begins before its launch, by these ns, that it is no chance."""
     early = int((lead > _EARLY_NS).sum())
     return early >= _FEW and early >= _EARLY * len(lead)
 
 
 def _explained_by_shift(
-    capture: Capture, activities: pa.Table, windows: RecordingWindows, lead: Ints
+    capture: Capture, activities: pa.Table, windows: RecordingWindows, lead: Int64Array
 ) -> bool:
     """Tell whether the ids beside theirs, and no difference of clocks, explain early kernels.
 
@@ -212,7 +212,7 @@ def _repairs(
     return len(lead) >= paired - 1 and (lead > _EARLY_NS).sum() <= _REPAIRED * len(lead)
 
 
-def _early(lead: Ints) -> Iterator[str]:
+def _early(lead: Int64Array) -> Iterator[str]:
     if is_early(lead):
         count = int((lead > _EARLY_NS).sum())
         yield (
@@ -223,7 +223,7 @@ def _early(lead: Ints) -> Iterator[str]:
         )
 
 
-def _lost(capture: Capture, activities: pa.Table, launch: Ints) -> Iterator[str]:
+def _lost(capture: Capture, activities: pa.Table, launch: Int64Array) -> Iterator[str]:
     """Tell of kernels without a call that were launched while calls were recorded.
 
     A stream keeps the order of launches: that of a kernel behind one with a call was recorded.
@@ -231,7 +231,7 @@ def _lost(capture: Capture, activities: pa.Table, launch: Ints) -> Iterator[str]
     if any("no launch" in text for text in capture.warnings):
         return
     kernel = ints(activities.column("kind")) == schema.KERNEL
-    without = kernel & (launch == NONE)
+    without = kernel & (launch == MISSING)
     count = int(without.sum())
     if count < _FEW or not len(capture.ranges):
         return
@@ -260,7 +260,7 @@ def _behind_others(activities: pa.Table, kernel: Mask, without: Mask) -> int:
     return int((behind & without[rows]).sum())
 
 
-def _kernels_lost(capture: Capture, activities: pa.Table, launch: Ints) -> Iterator[str]:
+def _kernels_lost(capture: Capture, activities: pa.Table, launch: Int64Array) -> Iterator[str]:
     """Count the launches whose kernels are missing, although later kernels were recorded.
 
     What is launched before the recording ends may run after it.
@@ -274,7 +274,7 @@ def _kernels_lost(capture: Capture, activities: pa.Table, launch: Ints) -> Itera
         if not (kind == schema.CPU).any() and (all_lost := none_recorded(capture.calls, pid)):
             yield all_lost
         return
-    if not (kernel & (launch != NONE)).any():
+    if not (kernel & (launch != MISSING)).any():
         return
     rows = kernel_launches(capture.calls, pid)
     ran = np.zeros(len(capture.calls) + 1, bool)
@@ -284,7 +284,7 @@ def _kernels_lost(capture: Capture, activities: pa.Table, launch: Ints) -> Itera
     start = ints(capture.calls.column("start"))
     number = outermost(capture.calls, rows)
     order = np.lexsort((~ran[rows], number))  # of each number, first a launch that has its kernel
-    first = order[np.flatnonzero(np.diff(number[order], prepend=NONE))]
+    first = order[np.flatnonzero(np.diff(number[order], prepend=MISSING))]
     rows = rows[first]
     begin, end = _recorded_launches(activities, launch, kernel, pid, start)
     low = np.array([begin.get(process, _MAX) for process in pid[rows].tolist()], np.int64)
@@ -300,14 +300,14 @@ def _kernels_lost(capture: Capture, activities: pa.Table, launch: Ints) -> Itera
 
 
 def _recorded_launches(
-    activities: pa.Table, launch: Ints, kernel: Mask, pid: Ints, start: Ints
+    activities: pa.Table, launch: Int64Array, kernel: Mask, pid: Int64Array, start: Int64Array
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Find for each process between which instants every launched kernel must be recorded.
 
     From the first launch with a kernel to the last one. Where a stream was still behind when the
     recording ended, only to the last one of that stream.
     """
-    rows = np.flatnonzero(kernel & (launch != NONE))
+    rows = np.flatnonzero(kernel & (launch != MISSING))
     called, process = start[launch[rows]], pid[launch[rows]]
     ended = ints(activities.column("end"))[rows]
     stream = number_combinations(
@@ -333,16 +333,16 @@ _MAX = 2**63 - 1
 
 def ranges_of(
     activities: pa.Table, nest: Nest, ops: Mask, site: Sites
-) -> tuple[Ints, tuple[str, ...]]:
+) -> tuple[Int64Array, tuple[str, ...]]:
     """Find the innermost range around each row's site, and say what is wrong with that.
 
     `ops` marks the ranges that name an op.
 
-    NONE where there is none, and throughout where ranges and calls are not of one clock.
+    MISSING where there is none, and throughout where ranges and calls are not of one clock.
     """
     # What an op on the CPU was called by is the op itself, inside which others begin and end.
     on_gpu = ints(activities.column("kind")) != schema.CPU
-    launched = np.flatnonzero(on_gpu & (site.row != NONE))
+    launched = np.flatnonzero(on_gpu & (site.row != MISSING))
     row = np.unique(site.row[launched[:: len(launched) // _LOOKED_AT + 1]])
     thread, start, end = site.thread[row], site.start[row], site.end[row]
     during = ""
@@ -361,12 +361,12 @@ def ranges_of(
             f"ranges {during}, which is impossible: they are on another clock, so work is tied to "
             "no op or line, rather than to wrong ones; capture again"
         )
-        return np.full(len(site.row), NONE), (doubt,)
+        return np.full(len(site.row), MISSING), (doubt,)
     leaf = site.around(nest)
     return leaf, (*_apart(nest, ops, thread, start, leaf), *_on_other_threads(nest, thread, leaf))
 
 
-def _during(nest: Nest, thread: Integers, start: Ints, end: Ints) -> Mask:
+def _during(nest: Nest, thread: IntArray, start: Int64Array, end: Int64Array) -> Mask:
     """Mark the calls during which a range of their thread begins, or the last one begun ends."""
     during = np.zeros(len(thread), bool)
     for number in np.unique(thread).tolist():
@@ -375,7 +375,7 @@ def _during(nest: Nest, thread: Integers, start: Ints, end: Ints) -> Mask:
         begun = nest.start[first:last]
         before = np.searchsorted(begun, start[calls], side="right")
         until = np.searchsorted(begun, end[calls], side="left")
-        ended = np.append(nest.end[first:last], NONE)[before - 1]  # NONE: before them all
+        ended = np.append(nest.end[first:last], MISSING)[before - 1]  # MISSING: before them all
         during[calls] = (until > before) | ((ended > start[calls]) & (ended < end[calls]))
     return during
 
@@ -403,14 +403,16 @@ def _bounds_during_long_calls(nest: Nest, site: Sites) -> int:
     return within if within >= enough else 0
 
 
-def _between(sorted_times: Ints, start: Ints, end: Ints) -> Ints:
+def _between(sorted_times: Int64Array, start: Int64Array, end: Int64Array) -> Int64Array:
     """Count the times from each start until before its end."""
     return np.searchsorted(sorted_times, end) - np.searchsorted(sorted_times, start)
 
 
-def _apart(nest: Nest, ops: Mask, thread: Integers, start: Ints, leaf: Ints) -> Iterator[str]:
+def _apart(
+    nest: Nest, ops: Mask, thread: IntArray, start: Int64Array, leaf: Int64Array
+) -> Iterator[str]:
     """Say that no launch is in any range of its thread, and whether their times are apart."""
-    if (leaf != NONE).any():
+    if (leaf != MISSING).any():
         return
     ours = np.isin(nest.thread, thread) & (nest.end > nest.start)
     if min(int(ours.sum()), len(start)) < _FEW:
@@ -428,9 +430,9 @@ def _apart(nest: Nest, ops: Mask, thread: Integers, start: Ints, leaf: Ints) -> 
         )
 
 
-def _on_other_threads(nest: Nest, thread: Integers, leaf: Ints) -> Iterator[str]:
+def _on_other_threads(nest: Nest, thread: IntArray, leaf: Int64Array) -> Iterator[str]:
     """Tell of ranges all of which are on threads that launch nothing."""
-    if (leaf != NONE).any():
+    if (leaf != MISSING).any():
         return
     ours = nest.end > nest.start
     if int(ours.sum()) < _FEW or len(thread) < _FEW:

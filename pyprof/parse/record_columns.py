@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import NONE, ints, lists, numbered
+from pyprof.arrays import MISSING, ints, lists, numbered
 from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.gpu.kernel_roles import communicates
 from pyprof.parse import launch_sites, recorded_collectives
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.parse.autograd.forward_backward import Partners
     from pyprof.parse.autograd.sequence import Numbered
     from pyprof.parse.launch_sites import Sites
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
 
 
 class Around(NamedTuple):
-    """Per row: the ranges of the sweep that it belongs to; NONE where there is none."""
+    """Per row: the ranges of the sweep that it belongs to; MISSING where there is none."""
 
-    leaf: Integers
+    leaf: IntArray
     """The innermost range around the call."""
     partner: Partners
     """The forward op."""
-    user_range: Integers
+    user_range: IntArray
     """The range whose layers count where no op's do; see `user_ranges.around`."""
     free: dict[int, list[str]]
     """Names of start/end ranges around some rows."""
     site: Sites
 
     @property
-    def ranges(self) -> tuple[Integers, Integers, Integers, Integers]:
+    def ranges(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
         """Ranges whose paths are to be put into words."""
         return self.leaf, self.partner.op, self.partner.place, self.user_range
 
 
-def of_work(capture: Capture, activities: pa.Table, launch: Ints) -> dict[str, Column]:
+def of_work(capture: Capture, activities: pa.Table, launch: Int64Array) -> dict[str, Column]:
     """Build the columns that tell of the work itself and of the calls that launched it."""
     return {
         **_names(activities),
@@ -68,7 +68,7 @@ def build(
     """Build the columns of `schema.RECORD` that tell of what is around each row."""
     described, site = sweep.described, around.site
     leaf, partner, place, user_range = map(sweep.path, around.ranges)
-    path = np.where(leaf == NONE, np.int32(len(described) - 1), leaf)
+    path = np.where(leaf == MISSING, np.int32(len(described) - 1), leaf)
     direction = _direction(activities, described, path, user_range, around.partner.engine)
     # A collective is of many parameters, not of the one that it waited for.
     place = np.where(direction.index == _COMM, partner, place)
@@ -93,10 +93,10 @@ def _sites(site: Sites, built: Mapping[str, Column]) -> dict[str, Column]:
     """Say how each row's op was found, and of which replay of a graph the row is part."""
     marker, op, forward = (_says(built[name]) for name in ("marker", "op", "fwdOp"))
     by_forward = forward & ~marker & (site.via == launch_sites.LAUNCH)
-    by_range = np.where(_says(built["layer"]), launch_sites.USER_RANGE, NONE)
+    by_range = np.where(_says(built["layer"]), launch_sites.USER_RANGE, MISSING)
     via = np.where(by_forward, launch_sites.FORWARD_OP, np.where(op | forward, site.via, by_range))
     replay: dict[str, Column] = {}
-    if (inside := site.replay != NONE).any():
+    if (inside := site.replay != MISSING).any():
         replay = {"replay": pa.array(site.replay, mask=~inside)}
     return {"via": Coded(via, list(schema.VIAS)), **replay}
 
@@ -123,7 +123,7 @@ def _coded_names(
     activities: pa.Table, column_name: str = "name"
 ) -> tuple[NDArray[np.int32], list[str]]:
     column = activities.column(column_name).combine_chunks()
-    return np.asarray(column.indices.fill_null(NONE)), column.dictionary.to_pylist()
+    return np.asarray(column.indices.fill_null(MISSING)), column.dictionary.to_pylist()
 
 
 def _work(activities: pa.Table) -> dict[str, Column]:
@@ -146,12 +146,12 @@ def _work(activities: pa.Table) -> dict[str, Column]:
 def _triple(activities: pa.Table, name: str) -> Coded:
     """Make lists of x, y, z; empty where the activity has no grid."""
     columns = [activities.column(f"{name}_{axis}") for axis in "xyz"]
-    axes = [np.asarray(pc.fill_null(column, NONE)) for column in columns]
-    absent = np.logical_or.reduce([axis == NONE for axis in axes])
-    axes = [np.where(absent, np.int32(NONE), axis) for axis in axes] if absent.any() else axes
+    axes = [np.asarray(pc.fill_null(column, MISSING)) for column in columns]
+    absent = np.logical_or.reduce([axis == MISSING for axis in axes])
+    axes = [np.where(absent, np.int32(MISSING), axis) for axis in axes] if absent.any() else axes
     first, number = combinations(*axes)
     triples = zip(*(axis[first].tolist() for axis in axes), strict=True)
-    return Coded(number, [[] if NONE in triple else list(triple) for triple in triples])
+    return Coded(number, [[] if MISSING in triple else list(triple) for triple in triples])
 
 
 def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
@@ -160,7 +160,7 @@ def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
     names = {row["device"]: row["name"] for row in table if row["name"]}
     used, inverse = numbered(device)
     gpu_names = [names.get(int(number)) for number in used]
-    index = np.array([place if name else NONE for place, name in enumerate(gpu_names)], np.int64)
+    index = np.array([place if name else MISSING for place, name in enumerate(gpu_names)], np.int64)
     cpu = ints(activities.column("kind")) == schema.CPU
     gpu = np.where(cpu, len(gpu_names), index[inverse]) if len(index) else index
     return {
@@ -170,7 +170,7 @@ def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
 
 
 def _collective(
-    activities: pa.Table, described: Sequence[Path], path: Integers, call: Column, direction: Coded
+    activities: pa.Table, described: Sequence[Path], path: IntArray, call: Column, direction: Coded
 ) -> dict[str, Column]:
     """Give what is said of collectives, where anything is."""
     comm = np.flatnonzero(direction.index == _COMM)
@@ -187,8 +187,8 @@ def _counters(activities: pa.Table) -> dict[str, Column]:
     return {} if column.null_count == len(column) else {"counters": encode(column.combine_chunks())}
 
 
-def _launches(capture: Capture, launch: Ints) -> dict[str, Column]:
-    launched = launch != NONE
+def _launches(capture: Capture, launch: Int64Array) -> dict[str, Column]:
+    launched = launch != MISSING
     row = launch[launched]
     bounds = [ints(capture.calls.column(name))[row] for name in ("start", "end")]
     thread = ints(capture.calls.column("thread"))[row]
@@ -201,7 +201,7 @@ def _launches(capture: Capture, launch: Ints) -> dict[str, Column]:
     }
 
 
-def _own(described: Sequence[Path], path: Integers, place: Integers, which: int) -> Integers:
+def _own(described: Sequence[Path], path: IntArray, place: IntArray, which: int) -> IntArray:
     """Leave out the paths of rows whose layer (0) or trace (1) is but that of the backward call.
 
     Where the forward op is known, its own says more.
@@ -214,25 +214,25 @@ def _own(described: Sequence[Path], path: Integers, place: Integers, which: int)
     return np.where(left_out, nowhere, path) if left_out.any() else path
 
 
-def _recomputed(described: Sequence[Path], path: Integers) -> pa.Array:
+def _recomputed(described: Sequence[Path], path: IntArray) -> pa.Array:
     again = np.array([entry.again for entry in described]).take(path)
     return pa.array(np.ones(len(path), np.int8), mask=~again)
 
 
 def _layered(
-    described: Sequence[Path], path: Integers, place: Integers, around: Integers
-) -> Integers:
+    described: Sequence[Path], path: IntArray, place: IntArray, around: IntArray
+) -> IntArray:
     """Put what is around the backward pass where neither a row's path nor its forward op's says."""
     says = np.array([bool(entry.layer) for entry in described])
-    left = says.take(path) | says.take(place) | (around == NONE)
+    left = says.take(path) | says.take(place) | (around == MISSING)
     return path if left.all() else np.where(left, path, around)
 
 
 def _forward(
     described: Sequence[Path],
     layers: Sequence[Sequence[str]],
-    partner: Integers,
-    place: Integers,
+    partner: IntArray,
+    place: IntArray,
 ) -> dict[str, Column]:
     described = _only(described, partner, place)  # in inference none, of many
     ops = [range_stacks.forward_ops(entry) for entry in described]
@@ -248,11 +248,11 @@ def _forward(
     }
 
 
-def _only(described: Sequence[Path], *used: Integers) -> list[Path]:
+def _only(described: Sequence[Path], *used: IntArray) -> list[Path]:
     """Leave out what no row refers to: it would be put into words in vain."""
     wanted = np.zeros(len(described), bool)
     for index in used:
-        wanted[index] = True  # NONE is the last, which says nothing
+        wanted[index] = True  # MISSING is the last, which says nothing
     return [
         entry if is_wanted else range_stacks.NOWHERE
         for entry, is_wanted in zip(described, wanted.tolist(), strict=True)
@@ -266,8 +266,8 @@ _COMM = _DIRECTIONS.index("comm")
 def _direction(
     activities: pa.Table,
     described: Sequence[Path],
-    path: Integers,
-    user_range: Integers,
+    path: IntArray,
+    user_range: IntArray,
     on_engine: Mask,
 ) -> Coded:
     """Say what each activity is part of; of copy, comm, bprop, optim and fprop the first.
@@ -313,7 +313,9 @@ _MOST_WITHIN = 16
 """Rows between two ops of an update: more are an evaluation between two updates."""
 
 
-def _within_updates(direction: Integers, clips: Mask, unnumbered: Mask, process: Ints) -> Ints:
+def _within_updates(
+    direction: IntArray, clips: Mask, unnumbered: Mask, process: Int64Array
+) -> Int64Array:
     """Find forward rows without gradients between one that clips and the optimizer's next one."""
     order = np.argsort(process, kind="stable")
     direction, process = direction[order], process[order]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyprof.arrays import Integers, Ints
+    from pyprof.arrays import Int64Array, IntArray
     from pyprof.parse.ranges.range_stacks import Path
 
 _AMOUNTS = frozenset({"dtype", "in", "out"})
@@ -26,7 +26,11 @@ CollectiveFields: TypeAlias = "Mapping[str, str | int]"
 
 
 def collective_column(
-    by_tool: pa.ChunkedArray, described: Sequence[Path], index: Integers, call: Ints, comm: Ints
+    by_tool: pa.ChunkedArray,
+    described: Sequence[Path],
+    index: IntArray,
+    call: Int64Array,
+    comm: Int64Array,
 ) -> Coded:
     """Give what is known of each row's collective, as JSON of `schema.COLLECTIVE`.
 

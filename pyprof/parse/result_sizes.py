@@ -14,43 +14,43 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import marker
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.marker import Kind, Tensor
 from pyprof.records.records import Coded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.marker import Call
     from pyprof.parse.ranges.sweep import Sweep
 
 
-def column(sweep: Sweep, leaf: Ints) -> dict[str, Coded]:
+def column(sweep: Sweep, leaf: Int64Array) -> dict[str, Coded]:
     """Build the column of result sizes of each row's innermost op call; {} if none is known.
 
-    `leaf` is the range that each row is launched in, NONE for none.
+    `leaf` is the range that each row is launched in, MISSING for none.
     """
-    number = np.full(len(sweep.nest.parent) + 1, NONE)
+    number = np.full(len(sweep.nest.parent) + 1, MISSING)
     values: list[list[int]] = []
     for around, called, read in _RULES:
         pairs = _pairs(sweep, around, called)
         sizes, which = _sizes(sweep, pairs, read)
-        code = np.array([len(values) + at if size else NONE for at, size in enumerate(sizes)])
-        sized = np.flatnonzero(code[which] != NONE) if len(pairs) else which
+        code = np.array([len(values) + at if size else MISSING for at, size in enumerate(sizes)])
+        sized = np.flatnonzero(code[which] != MISSING) if len(pairs) else which
         number[pairs[sized, 0]] = code[which[sized]]
         values += [list(size or ()) for size in sizes]
     index = number[leaf]
-    return {"resultSize": Coded(index, values)} if (index != NONE).any() else {}
+    return {"resultSize": Coded(index, values)} if (index != MISSING).any() else {}
 
 
-def _pairs(sweep: Sweep, around: tuple[str, ...], called: tuple[str, ...]) -> Ints:
+def _pairs(sweep: Sweep, around: tuple[str, ...], called: tuple[str, ...]) -> Int64Array:
     """Find the ranges of some ops that are called right inside those of others. Shape (n, 2)."""
     is_inner, is_outer = (_beginning(sweep, names) for names in (called, around))
     if not is_inner.any() or not is_outer.any():
         return np.zeros((0, 2), np.int64)
     code, parent = sweep.texts.code, sweep.nest.parent
-    inner = np.flatnonzero(is_inner[code] & (parent != NONE))
+    inner = np.flatnonzero(is_inner[code] & (parent != MISSING))
     inner = inner[is_outer[code[parent[inner]]]]
     return np.stack([parent[inner], inner], axis=1)
 
@@ -64,8 +64,8 @@ def _beginning(sweep: Sweep, names: tuple[str, ...]) -> Mask:
 
 
 def _sizes(
-    sweep: Sweep, pairs: Ints, read: Callable[[Call, Call], tuple[int, ...] | None]
-) -> tuple[list[tuple[int, ...] | None], Ints]:
+    sweep: Sweep, pairs: Int64Array, read: Callable[[Call, Call], tuple[int, ...] | None]
+) -> tuple[list[tuple[int, ...] | None], Int64Array]:
     """Read the sizes that distinct pairs of texts tell, and give the number of each pair's."""
     distinct, which = np.unique(sweep.texts.code[pairs], axis=0, return_inverse=True)
     calls = ([_call(sweep, place) for place in pair] for pair in distinct.tolist())

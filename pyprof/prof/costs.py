@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import schema
+from pyprof.arrays import MISSING
 from pyprof.gpu.kernel_roles import Role, rank, role
 from pyprof.ops.model_config import LAYER_TYPES
-from pyprof.prof.apportion import UNKNOWN, apportion, parts
+from pyprof.prof.apportion import apportion, parts
 from pyprof.prof.calls import op_calls
 from pyprof.prof.calls.call_context import with_settings
 from pyprof.prof.calls.collective_calls import with_collectives
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.ops import Cost
     from pyprof.ops.model_config import ModelConfig
     from pyprof.prof.calls.attributed_call import ChosenCall
@@ -68,21 +69,21 @@ UNSAID = "unknown reason: its formula gives none"
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What every row costs. UNKNOWN where it cannot be said, with the reason."""
+    """What every row costs. MISSING where it cannot be said, with the reason."""
 
-    flops: Ints
-    bytes: Ints
+    flops: Int64Array
+    bytes: Int64Array
     reason: list[str]
     """Distinct reasons; "" for none."""
-    reason_of: Integers
+    reason_of: IntArray
     params: list[Mapping[str, object]]
-    params_of: Integers
+    params_of: IntArray
     via: list[str]
     """What each of `params` was computed from that the call does not hold; "" for nothing."""
-    call: Integers
+    call: IntArray
     """Number of the op call that each row works for."""
     work: list[ChosenCall]
-    work_of: Integers
+    work_of: IntArray
     helper: NDArray[np.bool_]
     """Rows that only help their op call's arithmetic, and those that were only tried."""
     tried: NDArray[np.bool_]
@@ -96,9 +97,9 @@ class Rows:
     records: Records
     contexts: list[KernelContext]
     """The distinct texts around kernels."""
-    context_of: Integers
+    context_of: IntArray
     work: list[ChosenCall]
-    work_of: Integers
+    work_of: IntArray
     family: list[str]
     """Of each work."""
     name: Coded
@@ -110,7 +111,7 @@ class Rows:
     """FLOPs of the innermost op of each context on the CPU, whatever it works for."""
 
     @property
-    def own_flops(self) -> Ints:
+    def own_flops(self) -> Int64Array:
         """Those of each row."""
         return np.array(self.own_by_context, np.int64).take(self.context_of)
 
@@ -130,12 +131,12 @@ class Rows:
         return np.array([name in names for name in self.kind.values], bool).take(self.kind.index)
 
     @cached_property
-    def chosen(self) -> Integers:
+    def chosen(self) -> IntArray:
         """The id of the call that each row works for; -1 for a row that is a call of its own."""
         return op_calls.chosen(self.records, self.work, self.work_of)
 
     @property
-    def weight(self) -> Ints:
+    def weight(self) -> Int64Array:
         """Time on the GPU, ns; at least 1, so that each row has a part."""
         return np.maximum(self.records.numpy("kDuration"), 1)
 
@@ -171,7 +172,7 @@ def choose_op_calls(records: Records, model: ModelConfig | None = None) -> Rows:
     work_of, works = with_outputs(records, context_of, contexts, chosen)
     work_of, works = with_collectives(records, work_of, works)
     name = records.coded("kLongName")
-    alone = [_number(own_flops(context)) if context.on_cpu else UNKNOWN for context in contexts]
+    alone = [_number(own_flops(context)) if context.on_cpu else MISSING for context in contexts]
     return Rows(
         records=records,
         contexts=contexts,
@@ -193,13 +194,13 @@ def choose_op_calls(records: Records, model: ModelConfig | None = None) -> Rows:
 class Grouping:
     """Which rows belong to one op call, and what they do for it."""
 
-    call: Integers
+    call: IntArray
     """Number of the op call of each row."""
     arithmetic: Mask
     """Rows that do their call's arithmetic, and so share its cost."""
     tried: Mask
     """Rows that cuDNN's benchmark ran to choose another."""
-    kernels: Integers
+    kernels: IntArray
     """Of each row's call: how many do its arithmetic."""
 
 
@@ -226,15 +227,15 @@ def group_kernels(rows: Rows) -> Grouping:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What op calls cost as a whole. Arrays: one value per row, UNKNOWN where there is none."""
+    """What op calls cost as a whole. Arrays: one value per row, MISSING where there is none."""
 
     costs: list[Cost]
-    cost_of: Integers
+    cost_of: IntArray
     hints: list[NameHints]
     """What the names of a call's kernels say where no text does."""
-    hint_of: Integers
+    hint_of: IntArray
 
-    def of_rows(self, name: str) -> Ints:
+    def of_rows(self, name: str) -> Int64Array:
         """Give one figure of each row's call."""
         figures = [_number(getattr(cost, name)) for cost in self.costs]
         return np.array(figures, np.int64).take(self.cost_of)
@@ -270,8 +271,8 @@ def apportion_costs(rows: Rows, grouping: Grouping, prices: Prices) -> Costs:
     shared_flops, shared_bytes = (
         apportion(left, weight, call) for left in (left_flops, left_bytes)
     )
-    shared_flops[helper] = np.where(flops[helper] == UNKNOWN, UNKNOWN, 0)
-    shared_bytes[helper] = UNKNOWN
+    shared_flops[helper] = np.where(flops[helper] == MISSING, MISSING, 0)
+    shared_bytes[helper] = MISSING
     reason_of = np.array([place[cost.reason] for cost in prices.costs], np.int32).take(
         prices.cost_of
     )
@@ -300,26 +301,26 @@ def apportion_costs(rows: Rows, grouping: Grouping, prices: Prices) -> Costs:
     )
 
 
-def without_impossible(costs: Costs, rows: Ints) -> Costs:
+def without_impossible(costs: Costs, rows: Int64Array) -> Costs:
     """Return costs in which those of the op calls of some rows are unknown."""
     if not len(rows):
         return costs
     unknown = np.isin(costs.call, costs.call[rows])
     reason_of = np.where(unknown, len(costs.reason), costs.reason_of)
-    flops, moved = (np.where(unknown, UNKNOWN, part) for part in (costs.flops, costs.bytes))
+    flops, moved = (np.where(unknown, MISSING, part) for part in (costs.flops, costs.bytes))
     return replace(
         costs, flops=flops, bytes=moved, reason=[*costs.reason, IMPOSSIBLE], reason_of=reason_of
     )
 
 
-def explain(unknown: Mask, reasons: list[str], reason_of: Integers) -> None:
+def explain(unknown: Mask, reasons: list[str], reason_of: IntArray) -> None:
     """Let no row be unknown without a word."""
     silent = np.array([reason.removeprefix(_INSIDE) == "" for reason in reasons]).take(reason_of)
     reason_of[unknown & silent] = len(reasons)
     reasons.append(UNSAID)
 
 
-def _tried(rows: Rows, call: Integers) -> Mask:
+def _tried(rows: Rows, call: IntArray) -> Mask:
     """Tell which kernels a convolution's call only tried, to choose among them.
 
     Where shapes are not recorded, no call is known to be like another.
@@ -332,7 +333,7 @@ def _tried(rows: Rows, call: Integers) -> Mask:
     )
 
 
-def _weights(rows: Rows, grouping: Grouping, prices: Prices, flops: Ints) -> Ints:
+def _weights(rows: Rows, grouping: Grouping, prices: Prices, flops: Int64Array) -> Int64Array:
     """Weigh each kernel's part in its call's arithmetic: by duration.
 
     But the two gradients of a product need the same FLOPs, whichever kernel is the faster, and ops
@@ -350,12 +351,12 @@ def _weights(rows: Rows, grouping: Grouping, prices: Prices, flops: Ints) -> Int
 
 
 def _by_stage(
-    weight: Ints,
+    weight: Int64Array,
     stages: Sequence[tuple[int, ...]],
-    cost_of: Integers,
-    call: Integers,
-    kernels: Integers,
-) -> Ints:
+    cost_of: IntArray,
+    call: IntArray,
+    kernels: IntArray,
+) -> Int64Array:
     """Weigh the kernels of calls that are divided otherwise than by time, one a stage.
 
     Rows without weight do none of the arithmetic.
@@ -365,7 +366,7 @@ def _by_stage(
     if not len(rows):
         return weight
     rows = rows[np.argsort(call[rows], kind="stable")]  # of a call, in the order of their start
-    first = np.flatnonzero(np.diff(call[rows], prepend=UNKNOWN))
+    first = np.flatnonzero(np.diff(call[rows], prepend=MISSING))
     place = np.arange(len(rows)) - np.repeat(first, np.diff(first, append=len(rows)))
     most = max(map(len, stages))
     table = np.array([[*each, *(0,) * (most - len(each))] for each in stages], np.int64)
@@ -375,11 +376,15 @@ def _by_stage(
 
 
 def _number(value: int | None) -> int:
-    return value if value is not None and value < 1 << 63 else UNKNOWN
+    return value if value is not None and value < 1 << 63 else MISSING
 
 
 def _fill_costs(
-    rows: Rows, call: Integers, weight: Ints, helper: Mask, parts: tuple[Ints, Ints]
+    rows: Rows,
+    call: IntArray,
+    weight: Int64Array,
+    helper: Mask,
+    parts: tuple[Int64Array, Int64Array],
 ) -> FillCosts:
     """Find the rows that fill memory or add a bias, and those whose bytes are fewer for it.
 
@@ -399,7 +404,7 @@ def _fill_costs(
     )
 
 
-def _bias(rows: Rows, call: Integers, helper: Mask) -> Mask:
+def _bias(rows: Rows, call: IntArray, helper: Mask) -> Mask:
     """Tell which helpers of products serve the bias: the first of a call that can.
 
     cuBLAS adds to what is there: a copy of the bias. Behind a convolution it is added, element by
@@ -414,18 +419,18 @@ def _bias(rows: Rows, call: Integers, helper: Mask) -> Mask:
     return served
 
 
-def _memory(rows: Rows, flops: Ints, moved: Ints, reason_of: Integers) -> None:
+def _memory(rows: Rows, flops: Int64Array, moved: Int64Array, reason_of: IntArray) -> None:
     """Cost copies and sets by what the capture says they moved; graph launches hide their work."""
     size = rows.records.numpy("bytes")
     name = rows.records.coded("kShortName")
     twice = np.array([("DtoD" in text or "PtoP" in text) for text in name.values] + [False])
     memory = rows.is_one(schema.MEMCPY, schema.MEMSET)
-    moved[memory] = np.where(size < 0, UNKNOWN, size * np.where(twice[name.index], 2, 1))[memory]
+    moved[memory] = np.where(size < 0, MISSING, size * np.where(twice[name.index], 2, 1))[memory]
     flops[memory] = 0
     reason_of[memory] = _FIRST_REASONS.index(_KNOWN)
     reason_of[memory & (size < 0)] = _FIRST_REASONS.index(_NO_SIZE)
     graph = ~rows.kernel & ~memory
-    flops[graph] = moved[graph] = UNKNOWN
+    flops[graph] = moved[graph] = MISSING
     reason_of[graph] = _FIRST_REASONS.index(_GRAPH)
 
 
@@ -435,7 +440,7 @@ def _kinds(records: Records) -> Coded:
     return Coded(np.where(kind.index < 0, len(kind.values), kind.index), values)
 
 
-def _ranks(rows: Rows) -> Integers:
+def _ranks(rows: Rows) -> IntArray:
     """Rank each row's kernel among those that may do its op's arithmetic; 0 is the likeliest."""
     first, index = combinations(rows.work_of, rows.name.index)
     rank_of = [
@@ -446,7 +451,7 @@ def _ranks(rows: Rows) -> Integers:
     return np.array(ranks, np.int32).take(index)
 
 
-def _charged_inside(rows: Rows, call: Integers) -> Ints:
+def _charged_inside(rows: Rows, call: IntArray) -> Int64Array:
     """Find what is charged inside of what is charged too: (inner, outer) call numbers.
 
     Products inside of products, and on the CPU whatever is inside of a call. A memset inside an op

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT, Column
 from pyprof.prof.step_rows import StepWork
 from pyprof.records.records import combinations, encode, totals
@@ -17,7 +17,7 @@ from pyprof.records.records import combinations, encode, totals
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from pyprof.arrays import Floats, Integers, Ints, Mask
+    from pyprof.arrays import Floats, Int64Array, IntArray, Mask
     from pyprof.prof.step_rows import StepRows
     from pyprof.prof.table import Table
 
@@ -189,7 +189,7 @@ def add_up(rows: pa.Table, keys: Sequence[str], how: Mapping[str, str]) -> pa.Ta
 
 def add_up_rows(
     keys: Mapping[str, pa.DictionaryArray],
-    numbers: Iterable[tuple[str, Ints | Floats]],
+    numbers: Iterable[tuple[str, Int64Array | Floats]],
     rows: Mask | None = None,
 ) -> pa.Table:
     """Add up numbers of all rows, or those chosen, by some texts: exactly, or as floats in order.
@@ -212,9 +212,9 @@ class Groups:
     texts: dict[str, pa.Array]
     """Of each group."""
     count: int
-    chosen: slice | Ints
+    chosen: slice | Int64Array
     """What takes the rows that were chosen out of a column."""
-    of_row: Integers
+    of_row: IntArray
     """The group of each of these."""
 
 
@@ -227,18 +227,18 @@ def groups(keys: Mapping[str, pa.DictionaryArray], rows: Mask | None = None) -> 
     return Groups(texts, len(first), chosen, of_row)
 
 
-def _summed(group: Integers, values: Ints | Floats, count: int) -> Ints | Floats:
+def _summed(group: IntArray, values: Int64Array | Floats, count: int) -> Int64Array | Floats:
     if np.issubdtype(values.dtype, np.integer):
         return totals(group, values.astype(np.int64, copy=False), count)
     return np.bincount(group, values, count).astype(np.float64)  # of none it gives integers
 
 
-def distinct_calls(group: Integers, call: Integers, count: int) -> Ints:
+def distinct_calls(group: IntArray, call: IntArray, count: int) -> Int64Array:
     """Count the op calls of each group; most are in one alone."""
-    group_of_call = np.full(int(call.max(initial=-1)) + 1, NONE)
+    group_of_call = np.full(int(call.max(initial=-1)) + 1, MISSING)
     group_of_call[call] = group
     if (group_of_call[call] == group).all():
-        return np.bincount(group_of_call[group_of_call != NONE], minlength=count)
+        return np.bincount(group_of_call[group_of_call != MISSING], minlength=count)
     first, _ = combinations(group, call)
     return np.bincount(group[first], minlength=count)
 

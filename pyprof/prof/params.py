@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pyprof.prof.apportion import UNKNOWN
+from pyprof.arrays import MISSING
 from pyprof.prof.columns.column import FLOAT, INT, TEXT, Column
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.records.records import Coded, combinations, totals
@@ -15,7 +15,7 @@ from pyprof.records.records import Coded, combinations, totals
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pyprof.arrays import Floats, Integers, Ints, Mask
+    from pyprof.arrays import Floats, Int64Array, IntArray, Mask
     from pyprof.prof.table import Table
 
 KEYS = ("op", "dir", "params")
@@ -70,19 +70,19 @@ def grouped(table: Table, rows: Mask | None = None) -> pa.Table:
     )
 
 
-def _codes(keys: Sequence[pa.DictionaryArray]) -> Iterator[Integers]:
+def _codes(keys: Sequence[pa.DictionaryArray]) -> Iterator[IntArray]:
     """Give the numbers of each key's values; -1 for null."""
     return (np.asarray(key.indices.fill_null(-1)) for key in keys)
 
 
 def _rates(
-    table: Table, chosen: Ints, call: Integers, group_of_call: Integers, count: int
+    table: Table, chosen: Int64Array, call: IntArray, group_of_call: IntArray, count: int
 ) -> pa.Array:
     """Give the FLOP/s of each group's calls, the slowest first; of those that are known."""
     calls = len(group_of_call)
     flops, duration = table.costs.flops[chosen], table.duration_ns[chosen]
-    unknown = np.bincount(call, flops == UNKNOWN, calls) > 0
-    done = np.bincount(call, np.where(flops == UNKNOWN, 0, flops).astype(float), calls)
+    unknown = np.bincount(call, flops == MISSING, calls) > 0
+    done = np.bincount(call, np.where(flops == MISSING, 0, flops).astype(float), calls)
     took = np.bincount(call, duration.astype(float), calls)
     rate = np.divide(done * 1e9, took, out=np.full(calls, np.nan), where=took > 0)
     known_calls = ~unknown & (done > 0) & np.isfinite(rate)

@@ -9,7 +9,7 @@ import numpy as np
 from pyprof.parse.ranges.nesting import by_value
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Floats, Ints
+    from pyprof.arrays import Floats, Int64Array
     from pyprof.prof.table import Table
 
 
@@ -26,7 +26,7 @@ def shared_ns(table: Table) -> Floats:
     return time
 
 
-def divided(start: Ints, end: Ints) -> Floats:
+def divided(start: Int64Array, end: Int64Array) -> Floats:
     """Divide each instant evenly among the intervals that hold it."""
     times = np.concatenate([start, end])
     order = np.argsort(times, kind="stable")

@@ -13,9 +13,8 @@ from pyprof.arrays import sum_if_known
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
 
-OUTSIDE = -1
 
 PARTS = {
     "fprop": "forward",
@@ -40,14 +39,14 @@ class StepWork:
 class StepRows:
     """The steps of some rows."""
 
-    of_row: Ints
-    """The step of each row, from 0; OUTSIDE where it is in none."""
+    of_row: Int64Array
+    """The step of each row, from 0; MISSING where it is in none."""
     phases: tuple[str, ...] = ()
     """Of each step, where the ranges around them tell: prefill, decode or mixed; "" for none."""
     tokens: tuple[int | None, ...] = ()
     """That each step works on, without padding, where these ranges tell; None for one that does
     not."""
-    duration_ns: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    duration_ns: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
     """Of each step: from the GPU's last end in the one before to that in this one."""
 
     def by_step(self) -> Mapping[int | str | None, StepWork]:

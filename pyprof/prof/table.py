@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.arrays import Integers, Ints, distinct_values
+from pyprof.arrays import MISSING, Int64Array, IntArray, distinct_values
 from pyprof.cli_types import meant
 from pyprof.errors import PyprofError
 from pyprof.gpu import microbenchmark as measured
@@ -22,7 +22,6 @@ from pyprof.gpu.tensorcore import UNKNOWN as MAYBE
 from pyprof.ops.libraries import serving_attention
 from pyprof.ops.model_config import CONTRADICTS
 from pyprof.parse.ranges.range_stacks import tensors
-from pyprof.prof.apportion import UNKNOWN
 from pyprof.prof.calls.forward_calls import with_forward
 from pyprof.prof.calls.op_calls import outermost
 from pyprof.prof.columns.standard import COLUMNS
@@ -90,14 +89,14 @@ class Table:
         """
         costs = self._assumed_costs
         assumed = np.array([via == serving_attention.FULL for via in costs.via], bool)
-        rows = np.flatnonzero(assumed.take(costs.params_of) & (costs.flops != UNKNOWN))
+        rows = np.flatnonzero(assumed.take(costs.params_of) & (costs.flops != MISSING))
         return without_impossible(costs, self._above_peak(rows)) if len(rows) else costs
 
     @cached_property
     def _assumed_costs(self) -> Costs:
         return share_costs(self.records, self.override.model)
 
-    def _above_peak(self, rows: Ints) -> Ints:
+    def _above_peak(self, rows: Int64Array) -> Int64Array:
         """Return those of some rows whose FLOPs are more than their device can do in their time."""
         number, judged = self.judged
         peak = _values([entry.flops_peak for entry in judged])
@@ -107,7 +106,7 @@ class Table:
         return rows[(self._assumed_costs.flops[rows] > most) & (seconds > 0)]
 
     @cached_property
-    def named_call(self) -> Integers:
+    def named_call(self) -> IntArray:
         """Number of the op call that each row is named by, which several costed ones may be in."""
         return outermost(self.records, self.costs.call)
 
@@ -240,7 +239,7 @@ class Table:
         return device_peaks
 
     @cached_property
-    def judged(self) -> tuple[Integers, list[Judgement]]:
+    def judged(self) -> tuple[IntArray, list[Judgement]]:
         """What follows from a row's kernel name, op call and device, once per distinct three."""
         name, device = self.records.coded("kLongName"), self.records.coded("gpu")
         costs = self._assumed_costs
@@ -364,7 +363,7 @@ def _fewer_blocks_than_sms(table: Table) -> NDArray[np.bool_]:
 
 
 def _float(column: NDArray[np.int64]) -> NDArray[np.float64]:
-    return np.where(column == UNKNOWN, np.nan, column.astype(np.float64))
+    return np.where(column == MISSING, np.nan, column.astype(np.float64))
 
 
 def _values(rates: list[Rate | None]) -> NDArray[np.float64]:

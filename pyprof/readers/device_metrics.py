@@ -14,7 +14,7 @@ from pyprof import schema
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Floats, Ints
+    from pyprof.arrays import Floats, Int64Array
 
 
 class Meaning(NamedTuple):
@@ -69,7 +69,11 @@ _IN_HZ = 1e12
 
 
 def samples(
-    device: Ints, time: Ints, meanings: Sequence[Meaning], which: Ints, value: Floats
+    device: Int64Array,
+    time: Int64Array,
+    meanings: Sequence[Meaning],
+    which: Int64Array,
+    value: Floats,
 ) -> pa.Table:
     """Make the table of samples; `which` gives the meaning of each row.
 

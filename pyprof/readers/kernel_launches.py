@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import MISSING, ints
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
 
 _KERNEL = (
     r"^(?:cuda|cu|hip)(?:Ext)?(?:Module)?Launch(?:Cooperative|Multi)?Kernel"
@@ -31,7 +31,7 @@ CAUSES = (
 )
 
 
-def kernel_launches(calls: pa.Table, process: Integers) -> Ints:
+def kernel_launches(calls: pa.Table, process: IntArray) -> Int64Array:
     """Return the rows of calls whose kernel a complete capture holds.
 
     `process` is that of each call. What was launched while a graph was captured has no kernel.
@@ -39,7 +39,7 @@ def kernel_launches(calls: pa.Table, process: Integers) -> Ints:
     return _running(calls, process, _KERNEL)
 
 
-def none_recorded(calls: pa.Table, process: Integers) -> str | None:
+def none_recorded(calls: pa.Table, process: IntArray) -> str | None:
     """Describe a capture that has launches but no kernel; None if it has no launches."""
     rows = _running(calls, process, f"{_KERNEL}|{_GRAPH}")
     count = len(np.unique(outermost(calls, rows)))
@@ -48,7 +48,7 @@ def none_recorded(calls: pa.Table, process: Integers) -> str | None:
     return f"kernels were launched ({count:,}), but none was recorded: {CAUSES}; capture again"
 
 
-def outermost(calls: pa.Table, rows: Ints) -> Ints:
+def outermost(calls: pa.Table, rows: Int64Array) -> Int64Array:
     """Number launches so that those inside one another, on one thread, share a number.
 
     The runtime's call contains the driver's; the kernel has the id of one of them.
@@ -66,15 +66,15 @@ def outermost(calls: pa.Table, rows: Ints) -> Ints:
     return number
 
 
-def _running(calls: pa.Table, process: Integers, pattern: str) -> Ints:
-    launching = named(calls, pattern) & (ints(calls.column("corr")) != NONE)
+def _running(calls: pa.Table, process: IntArray, pattern: str) -> Int64Array:
+    launching = named(calls, pattern) & (ints(calls.column("corr")) != MISSING)
     for begin, end in _RUNS_NOTHING:
         if launching.any():
             launching &= ~_between(calls, process, begin, end)
     return np.flatnonzero(launching)
 
 
-def _between(calls: pa.Table, process: Integers, begin: str, end: str) -> Mask:
+def _between(calls: pa.Table, process: IntArray, begin: str, end: str) -> Mask:
     """Mark the calls of a process that lie between two calls; either may be outside the file."""
     begins, ends = named(calls, begin), named(calls, end)
     inside = np.zeros(len(calls), bool)

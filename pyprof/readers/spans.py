@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
 
 
 UNKNOWN = -(2**63)
@@ -57,11 +57,11 @@ _TOP = 16
 class Spans:
     """When some work ran, by row; `UNKNOWN` where the capture does not say."""
 
-    start: Ints
-    end: Ints
-    stream: Ints
+    start: Int64Array
+    end: Int64Array
+    stream: Int64Array
     """A number for process, device and stream."""
-    launch: Ints
+    launch: Int64Array
     """What tells work of one launch: its correlation id; negative where there is none."""
     streamed: Mask
     """Whether its kind is one of which a stream does one after the other."""
@@ -82,7 +82,7 @@ class _Reasons:
 
 
 def impossible(
-    spans: Spans, begun: tuple[int, int] | None, launched: Callable[[Ints], Ints]
+    spans: Spans, begun: tuple[int, int] | None, launched: Callable[[Int64Array], Int64Array]
 ) -> Mapping[str, Mask]:
     """Give the rows whose time cannot be, by the first reason that holds.
 
@@ -114,12 +114,12 @@ def impossible(
     return reasons.wrong
 
 
-def _durations(spans: Spans, reasons: _Reasons) -> Ints:
+def _durations(spans: Spans, reasons: _Reasons) -> Int64Array:
     """Note bounds that cannot be; give the durations, 0 where these are not known."""
     start, end = spans.start, spans.end
     bounds = [bound for each in (start, end) if len(each) for bound in (each.min(), each.max())]
     if bounds and min(bounds) > 0 and max(bounds) < LATEST_NS:  # nearly always
-        duration: Ints = end - start
+        duration: Int64Array = end - start
         if duration.min() >= 0:
             return duration
     reasons.note(NO_START, start == UNKNOWN)
@@ -153,7 +153,7 @@ _ROUNDED_NS = 2_000
 """By so much tools that count in microseconds may be wrong."""
 
 
-def _by_stream(spans: Spans, wanted: Mask) -> tuple[Ints, Mask]:
+def _by_stream(spans: Spans, wanted: Mask) -> tuple[Int64Array, Mask]:
     """Give the wanted rows by stream and start, and which of them are on the stream of the last."""
     rows = np.flatnonzero(wanted)
     stream, start = spans.stream[rows], spans.start[rows]
@@ -165,7 +165,9 @@ def _by_stream(spans: Spans, wanted: Mask) -> tuple[Ints, Mask]:
     return rows, np.append([False], spans.stream[rows[1:]] == spans.stream[rows[:-1]])[: len(rows)]
 
 
-def _at_once(rows: Ints, same_stream: Mask, at: Ints, other: Ints, launch: Ints) -> Mask:
+def _at_once(
+    rows: Int64Array, same_stream: Mask, at: Int64Array, other: Int64Array, launch: Int64Array
+) -> Mask:
     """Mark rows of several launches that have one bound in common, and lengths that differ much."""
     is_wrong = np.zeros(len(at), bool)
     instant = at[rows]
@@ -186,7 +188,7 @@ def _at_once(rows: Ints, same_stream: Mask, at: Ints, other: Ints, launch: Ints)
     return is_wrong
 
 
-def _longest(duration: Ints, possible: Mask) -> Ints:
+def _longest(duration: Int64Array, possible: Mask) -> Int64Array:
     """Give the few rows that are longer than all that are shorter together."""
     time = np.where(possible, duration, 0)
     total_ns = int(time.sum())
@@ -202,7 +204,7 @@ def _longest(duration: Ints, possible: Mask) -> Ints:
     return top[over[0] :] if len(over) else top[:0]
 
 
-def _early(spans: Spans, duration: Ints, rows: Ints, launched: Ints) -> Mask:
+def _early(spans: Spans, duration: Int64Array, rows: Int64Array, launched: Int64Array) -> Mask:
     """Mark those of some rows of which half had passed when they were launched."""
     is_early = np.zeros(len(duration), bool)
     has_launch = launched != UNKNOWN
@@ -211,7 +213,7 @@ def _early(spans: Spans, duration: Ints, rows: Ints, launched: Ints) -> Mask:
     return is_early
 
 
-def _covering(spans: Spans, duration: Ints, longest: Ints, rows: Ints) -> Mask:
+def _covering(spans: Spans, duration: Int64Array, longest: Int64Array, rows: Int64Array) -> Mask:
     """Mark rows in whose first half their stream began several other launches' work.
 
     `rows` are by stream and start.
@@ -227,11 +229,11 @@ def _covering(spans: Spans, duration: Ints, longest: Ints, rows: Ints) -> Mask:
     return is_covering
 
 
-def _covers(spans: Spans, duration: Ints, rows: Ints, count: int) -> Ints:
+def _covers(spans: Spans, duration: Int64Array, rows: Int64Array, count: int) -> Int64Array:
     """Give the rows in whose first half their stream began `count` others."""
     start = spans.start[rows]
     covers = start[count:] < (start + (duration[rows] >> 1))[:-count]
     one, later = rows[:-count][covers], rows[count:][covers]
     of_others = spans.launch[later] != spans.launch[one]
-    covering: Ints = one[of_others & (spans.stream[later] == spans.stream[one])]
+    covering: Int64Array = one[of_others & (spans.stream[later] == spans.stream[one])]
     return covering

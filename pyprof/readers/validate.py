@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.schema import Capture
 
 ints_or_unknown = partial(ints, absent=UNKNOWN)
@@ -171,7 +171,7 @@ def _ranges_once(ranges: pa.Table) -> tuple[pa.Table, int]:
     return (kept, count) if count >= _TWICE * ranges.num_rows else (ranges, 0)
 
 
-def _repeated(table: pa.Table, start: Ints, columns: Sequence[str]) -> Mask:
+def _repeated(table: pa.Table, start: Int64Array, columns: Sequence[str]) -> Mask:
     """Mark all but the first of rows that have the same values, their start being known."""
     is_repeated = np.zeros(len(start), bool)
     order = np.argsort(start, kind="stable") if (start[1:] < start[:-1]).any() else None
@@ -188,7 +188,7 @@ def _repeated(table: pa.Table, start: Ints, columns: Sequence[str]) -> Mask:
     return is_repeated
 
 
-def _codes(column: pa.ChunkedArray, rows: Ints) -> Ints:
+def _codes(column: pa.ChunkedArray, rows: Int64Array) -> Int64Array:
     if pa.types.is_dictionary(column.type):
         column = column.unify_dictionaries().combine_chunks().indices
     taken = column.take(pa.array(rows))
@@ -212,7 +212,7 @@ def twice(count: int, what: str) -> Iterator[str]:
 class LaunchTimes:
     """When API calls began, by process and correlation id."""
 
-    def __init__(self, start: Ints, pid: Ints, corr: Ints) -> None:
+    def __init__(self, start: Int64Array, pid: Int64Array, corr: Int64Array) -> None:
         self._start, self._pid, self._corr = start, pid, corr
 
     def bounds(self) -> tuple[int, int] | None:
@@ -226,7 +226,7 @@ class LaunchTimes:
         near = self._start[np.abs(self._start - middle) < LONGEST_NS]
         return int(near.min()), int(near.max())
 
-    def of_rows(self, pid: Ints, corr: Ints) -> Ints:
+    def of_rows(self, pid: Int64Array, corr: Int64Array) -> Int64Array:
         """Give when each of a few rows was launched; `UNKNOWN` where no call tells."""
         launched = np.full(len(corr), UNKNOWN)
         rows = np.flatnonzero(np.isin(self._corr, corr[corr != UNKNOWN]))
@@ -283,7 +283,7 @@ def overtaken(spans: Spans, looked_at: Mask) -> Iterator[str]:
         )
 
 
-def streams(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> Ints:
+def streams(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> Int64Array:
     """Number the streams of all devices and processes, from the columns that tell them apart."""
     number = np.zeros(rows, np.int64)
     for column in columns:
@@ -367,7 +367,7 @@ def _possible_calls(calls: pa.Table) -> tuple[pa.Table, int]:
     return _with_times(calls, wrong, start, start), int(wrong.sum())
 
 
-def _backward_or_endless(start: Ints, end: Ints) -> Mask:
+def _backward_or_endless(start: Int64Array, end: Int64Array) -> Mask:
     if not len(start):
         return np.zeros(0, bool)
     if start.min() > -LATEST_NS and end.max() < LATEST_NS:  # nearly always: nothing overflows
@@ -391,7 +391,7 @@ def _possible_ranges(ranges: pa.Table) -> tuple[pa.Table, int]:
     return _with_times(ranges, wrong, place, place), int(wrong.sum())
 
 
-def _with_times(table: pa.Table, rows: Mask, start: Ints, end: Ints) -> pa.Table:
+def _with_times(table: pa.Table, rows: Mask, start: Int64Array, end: Int64Array) -> pa.Table:
     """Give some rows of a table another start and end."""
     if not rows.any():
         return table

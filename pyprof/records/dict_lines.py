@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
     from typing import TypeAlias
 
-    from pyprof.arrays import Integers
+    from pyprof.arrays import IntArray
 
     Speller: TypeAlias = Callable[[int, int], Piece]
     """Gives what is to be written for some rows: from which on, and how many."""
@@ -113,18 +113,18 @@ def _together(parts: Sequence[Piece]) -> Speller:
     return spell
 
 
-def _joined(parts: Sequence[Piece], rows: Integers) -> pa.StringArray:
+def _joined(parts: Sequence[Piece], rows: IntArray) -> pa.StringArray:
     return pc.binary_join_element_wise(*(string_concat.chosen(part, rows) for part in parts), "")
 
 
-def _combinations(parts: Sequence[Piece]) -> tuple[Integers, Integers]:
+def _combinations(parts: Sequence[Piece]) -> tuple[IntArray, IntArray]:
     """Number the combinations of texts: a row that has each, and the number of each row.
 
     Columns that go together, of which there are many, count once.
     """
-    number: Integers = np.zeros(len(parts[0].index), np.int32)
+    number: IntArray = np.zeros(len(parts[0].index), np.int32)
     count = 1
-    counted: list[Integers] = []
+    counted: list[IntArray] = []
     for index in (part.index for part in parts):
         low, high = int(index.min(initial=0)), int(index.max(initial=0))
         if low == high or any(_equal(index, other) for other in counted):
@@ -139,7 +139,7 @@ def _combinations(parts: Sequence[Piece]) -> tuple[Integers, Integers]:
     return _renumbered(number, count)
 
 
-def _renumbered(number: Integers, count: int) -> tuple[Integers, Integers]:
+def _renumbered(number: IntArray, count: int) -> tuple[IntArray, IntArray]:
     """Number the distinct ones of some numbers below a count: a row of each, and each row's."""
     if count > _DENSE * len(number):
         first, dense = distinct(number)
@@ -152,7 +152,7 @@ def _renumbered(number: Integers, count: int) -> tuple[Integers, Integers]:
     return row[there], place[number]
 
 
-def _equal(one: Integers, other: Integers) -> bool:
+def _equal(one: IntArray, other: IntArray) -> bool:
     """Tell whether two arrays hold the same, mostly by their beginning."""
     begin = slice(_FIRST_ROWS)
     return np.array_equal(one[begin], other[begin]) and np.array_equal(one, other)
@@ -188,7 +188,7 @@ def _integers(key: str, values: pa.Array) -> Iterator[Speller | Piece]:
         yield lambda start, rows: _numbers(values.slice(start, rows))[0]
 
 
-def _valid(values: pa.Array) -> Integers:
+def _valid(values: pa.Array) -> IntArray:
     """Give 1 where there is a value, 0 where there is none."""
     if not values.null_count:
         return np.ones(len(values), np.int8)

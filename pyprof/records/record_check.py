@@ -18,7 +18,7 @@ from pyprof.records.records import Coded, Records
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
 
 
 _OTHER = "take another time than from start to end"
@@ -134,12 +134,12 @@ def _written_unknown(records: Records, name: str) -> Mask:
     return written
 
 
-def _from_one(duration: Ints) -> Ints:
+def _from_one(duration: Int64Array) -> Int64Array:
     """Let work that has no start start at 1 ns."""
     return np.minimum(duration, 2 * LONGEST_NS) + 1
 
 
-def _streams(records: Records) -> Ints:
+def _streams(records: Records) -> Int64Array:
     return validate.streams([records.arrow(name) for name in _STREAM], records.rows)
 
 
@@ -149,7 +149,7 @@ def _of_kinds(records: Records, kinds: Sequence[int]) -> Mask:
     return np.array([*(value in names for value in kind.values), False]).take(kind.index)
 
 
-def _launched(records: Records) -> Ints:
+def _launched(records: Records) -> Int64Array:
     """Give when each row was launched; `UNKNOWN` where no call tells."""
     launch = records.arrow("launch")  # pairs, or null
     start = np.asarray(launch.flatten().to_numpy(zero_copy_only=False)[::2], np.int64)
@@ -160,7 +160,7 @@ def _launched(records: Records) -> Ints:
     return launch_start
 
 
-def _bounds(launched: Ints) -> tuple[int, int] | None:
+def _bounds(launched: Int64Array) -> tuple[int, int] | None:
     nothing = np.zeros(0, np.int64)
     return validate.LaunchTimes(launched[launched != UNKNOWN], nothing, nothing).bounds()
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Integers, Ints
+    from pyprof.arrays import Int64Array, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Coded:
     Index -1 stands for null. Values are plain Python: texts, lists of texts.
     """
 
-    index: Integers
+    index: IntArray
     """Held as int32, for there are many columns of millions: widen before multiplying."""
     values: list[Any]
 
@@ -189,7 +189,7 @@ class Records:
         return Records(len(rows), columns, self.devices, self.warnings)
 
 
-def narrowed(columns: Mapping[str, Column]) -> dict[str, Column]:
+def downcast_columns(columns: Mapping[str, Column]) -> dict[str, Column]:
     """Hold numbers in half the memory, where they are small; `Records` gives them as of old."""
     return {
         name: column if isinstance(column, Coded) or name in _TIMES else _narrow(column)
@@ -266,7 +266,7 @@ def first_rows(index: NDArray[np.integer]) -> NDArray[np.int64]:
     return np.flatnonzero(new)
 
 
-def distinct(keys: Integers) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def distinct(keys: IntArray) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Number distinct keys as they come: the first row of each, and the number of each row.
 
     Numbers are held as int32, as the index of `Coded` is: widen before multiplying.
@@ -288,7 +288,7 @@ _DENSE = 4
 """Values that there may be for each of some keys, so that a place for each value is soon filled."""
 
 
-def _distinct_of_few(keys: Ints) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _distinct_of_few(keys: Int64Array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Do the same for keys from 0 on: without hashing, by the first row of each value."""
     rows = np.arange(len(keys), dtype=np.int32)
     first = np.empty(int(keys.max(initial=-1)) + 1, np.int32)
@@ -301,14 +301,14 @@ def _distinct_of_few(keys: Ints) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     return firsts, number[keys]
 
 
-def totals(number: Integers, values: Integers, count: int) -> NDArray[np.int64]:
+def totals(number: IntArray, values: IntArray, count: int) -> NDArray[np.int64]:
     """Add up the values of each of the numbers below count; exactly, as floats would not."""
     sums = np.zeros(count, np.int64)
     np.add.at(sums, number, values)
     return sums
 
 
-def combinations(*columns: Integers) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def combinations(*columns: IntArray) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Number the distinct combinations of some columns, as `distinct` does keys."""
     if (packed := _packed(columns)) is not None:
         return distinct(packed)
@@ -319,12 +319,12 @@ def combinations(*columns: Integers) -> tuple[NDArray[np.int64], NDArray[np.int3
     return first, number
 
 
-def number_combinations(*columns: Integers) -> NDArray[np.int32]:
+def number_combinations(*columns: IntArray) -> NDArray[np.int32]:
     """Number the distinct combinations of some columns as they come."""
     return combinations(*columns)[1]
 
 
-def _packed(columns: Sequence[Integers]) -> NDArray[np.int64] | None:
+def _packed(columns: Sequence[IntArray]) -> NDArray[np.int64] | None:
     """Make one number of the values of each row; None where they do not fit, or there is none."""
     if not len(columns[0]):
         return None

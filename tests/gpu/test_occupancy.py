@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.arrays import Ints
+from pyprof.arrays import Int64Array
 from pyprof.gpu.occupancy import LIMITS, blocks_per_sm, occupancy, waves
 
 
 def _one(cc: tuple[int, int], threads: int, regs: int, smem: int) -> int:
-    sizes: list[Ints] = [np.array([size]) for size in (threads, regs, smem)]
+    sizes: list[Int64Array] = [np.array([size]) for size in (threads, regs, smem)]
     return int(blocks_per_sm(LIMITS[cc], *sizes)[0])
 
 

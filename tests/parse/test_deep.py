@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof import marker
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.marker import Call, Kind
 from pyprof.parse import assemble, parse_file
 from pyprof.parse.ranges import range_stacks
@@ -43,7 +43,7 @@ def _trees(draw: st.DrawFn) -> list[tuple[int, int]]:
     """Draw paths as (parent, template), parents first."""
     count = draw(st.integers(1, 25))
     return [
-        (draw(st.integers(NONE, place - 1)), draw(st.integers(0, len(TEXTS) - 1)))
+        (draw(st.integers(MISSING, place - 1)), draw(st.integers(0, len(TEXTS) - 1)))
         for place in range(count)
     ]
 
@@ -116,7 +116,7 @@ def test_some_paths_are_put_into_words(tree: list[tuple[int, int]], most: int, r
     wanted = sorted(rng.sample(range(len(tree)), rng.randint(0, len(tree))))  # type: ignore[attr-defined]
     for place in wanted:
         around, at = [], place
-        while at != NONE:
+        while at != MISSING:
             around.append(TEXTS[tree[at][1]])
             at = tree[at][0]
         expected.append(_expected(around[::-1], most))
@@ -133,11 +133,11 @@ def test_ops_around_ops(tree: list[tuple[int, int]], flags: list[bool]) -> None:
 
     def around(place: int) -> list[int]:
         found = []
-        while (place := int(parent[place])) != NONE:
+        while (place := int(parent[place])) != MISSING:
             found.append(place)
         return found
 
-    nearest = [next((p for p in around(n) if chosen[p]), NONE) for n in range(len(tree))]
+    nearest = [next((p for p in around(n) if chosen[p]), MISSING) for n in range(len(tree))]
     assert nest.nearest(parent, chosen).tolist() == nearest
     assert nest.within(chosen, parent).tolist() == [
         any(chosen[p] for p in around(n)) for n in range(len(tree))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof import schema
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.parse import launches as correlating
 from pyprof.parse.launches import Chains, first, last, launches, offsets
 from pyprof.parse.steps.profiler_windows import RecordingWindows
@@ -51,7 +51,7 @@ def test_work_is_launched_by_the_outermost_call_of_its_id(
         min(
             (start, -length, row)
             for row, (start, length, thread, of_call) in [(-1, (9, 0, 0, None)), *enumerate(calls)]
-            if row == NONE or (corr is not None and (pids[thread], of_call) == (pid, corr))
+            if row == MISSING or (corr is not None and (pids[thread], of_call) == (pid, corr))
         )[-1]
         for pid, corr in work
     ]
@@ -62,14 +62,14 @@ def test_work_is_launched_by_the_outermost_call_of_its_id(
 def test_first_and_last_are_the_outermost_and_the_innermost_that_are_wanted(
     lists: list[list[int]], wanted: set[int]
 ) -> None:
-    """NONE where a row has none."""
+    """MISSING where a row has none."""
     chain = Chains(
         offsets(np.array([len(each) for each in lists], np.int64)),
         np.array([item for each in lists for item in each], np.int32),
     )
     mask = np.array([item in wanted for item in range(10)])
     left = [[item for item in each if item in wanted] for each in lists]
-    assert first(chain).tolist() == [each[0] if each else NONE for each in lists]
-    assert last(chain).tolist() == [each[-1] if each else NONE for each in lists]
-    assert first(chain, mask).tolist() == [each[0] if each else NONE for each in left]
-    assert last(chain, mask).tolist() == [each[-1] if each else NONE for each in left]
+    assert first(chain).tolist() == [each[0] if each else MISSING for each in lists]
+    assert last(chain).tolist() == [each[-1] if each else MISSING for each in lists]
+    assert first(chain, mask).tolist() == [each[0] if each else MISSING for each in left]
+    assert last(chain, mask).tolist() == [each[-1] if each else MISSING for each in left]

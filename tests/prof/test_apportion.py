@@ -4,11 +4,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.prof.apportion import UNKNOWN, apportion
+from pyprof.arrays import MISSING
+from pyprof.prof.apportion import apportion
 
 CALLS = st.lists(
     st.tuples(
-        st.integers(0, 2**62) | st.just(UNKNOWN),  # the call's total
+        st.integers(0, 2**62) | st.just(MISSING),  # the call's total
         st.lists(st.integers(0, 10**9), min_size=1, max_size=6).filter(any),  # its rows' weights
     ),
     min_size=1,
@@ -27,8 +28,8 @@ def test_shares_add_up_to_the_total_in_any_order_of_rows(
     found = apportion(total, weight, call)
     for number, (whole, _) in enumerate(calls):
         shares = found[call == number].tolist()
-        if whole == UNKNOWN:
-            assert set(shares) == {UNKNOWN}
+        if whole == MISSING:
+            assert set(shares) == {MISSING}
         else:
             assert sum(shares) == whole
             assert min(shares) >= 0

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pyprof import ops
+from pyprof.arrays import MISSING
 from pyprof.marker import Call, Tensor, encode_op
 from pyprof.parse.record_file import load
-from pyprof.prof.apportion import UNKNOWN
 from pyprof.prof.costs import Costs
 from pyprof.prof.table import Table
 from tests.builders import CAPTURES, Range, Work, nsys_db
@@ -63,7 +63,7 @@ def test_the_kernels_of_a_call_add_up_to_its_cost(
     assert (expected.flops, expected.bytes) != (None, None)
     found = costs(capture(tmp_path, (LINEAR, kernels)))
     assert sum(found.flops) == expected.flops
-    assert sum(value for value in found.bytes if value != UNKNOWN) == expected.bytes
+    assert sum(value for value in found.bytes if value != MISSING) == expected.bytes
 
 
 def test_two_calls_are_charged_twice(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_real_op_calls_are_charged_once(name: str) -> None:
         for values, whole in ((found.flops, cost.flops), (found.bytes, cost.bytes)):
             shared = [int(values[row]) for row in kernels]
             if whole is None:
-                assert set(shared) <= {UNKNOWN}
+                assert set(shared) <= {MISSING}
             elif arithmetic:
                 missing = whole - sum(max(value, 0) for value in shared)
                 by_memset = values is found.bytes and missing == cost.written in memsets

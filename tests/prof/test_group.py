@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.arrays import Floats, Ints
+from pyprof.arrays import Floats, Int64Array
 from pyprof.prof.group import add_up, add_up_rows, distinct_calls
 
 TEXT = st.sampled_from(["linear", "relu", None])
@@ -26,7 +26,7 @@ def test_sums_of_rows_are_those_of_their_table(
         name: pa.array(column, pa.string()).dictionary_encode()
         for name, column in zip(("op", "line"), columns[:2], strict=True)
     }
-    numbers: dict[str, Ints | Floats] = {
+    numbers: dict[str, Int64Array | Floats] = {
         "ns": np.array(columns[2], np.int64),
         "flops": np.array(columns[3], np.float64),
     }

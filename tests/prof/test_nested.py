@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import pyprof
+from pyprof.arrays import MISSING
 from pyprof.marker import encode_seq
-from pyprof.prof.apportion import UNKNOWN
 from pyprof.prof.calls.op_calls import nested_products, unknown_inside, without_inner
 from tests.builders import Range, Work, nsys_db
 
@@ -31,15 +31,15 @@ def test_the_outer_call_is_charged_less() -> None:
     pairs = nested_products(offsets, members, chosen, call, np.array([True, True]))
     assert pairs.tolist() == [[1, 0]]
     assert without_inner(np.array([8, 20]), call, pairs).tolist() == [8, 12]
-    assert without_inner(np.array([8, UNKNOWN]), call, pairs).tolist() == [8, UNKNOWN]
+    assert without_inner(np.array([8, MISSING]), call, pairs).tolist() == [8, MISSING]
     assert without_inner(np.array([30, 20]), call, pairs).tolist() == [30, 0]
 
 
 def test_less_an_unknown_part_is_unknown() -> None:
     """What the inner call of three costs is not known: neither is the rest of the outermost."""
     call, pairs = np.array([1, 0, 2, 0]), np.array([[1, 0], [2, 0]])
-    total = np.array([UNKNOWN, 20, 8, 20])
-    assert without_inner(total, call, pairs).tolist() == [UNKNOWN, UNKNOWN, 8, UNKNOWN]
+    total = np.array([MISSING, 20, 8, 20])
+    assert without_inner(total, call, pairs).tolist() == [MISSING, MISSING, 8, MISSING]
     assert unknown_inside(total, call, pairs).tolist() == [-1, 1, -1, 1]
 
 

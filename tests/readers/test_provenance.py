@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from pyprof.arrays import MISSING
 from pyprof.parse import parse_file
-from pyprof.prof.apportion import UNKNOWN
 from pyprof.prof.table import Table
 from pyprof.records.records import Records
 from tests.readers.kineto_json import Event, kernel, launch, op, text
@@ -101,7 +101,7 @@ def test_uses_that_disagree_keep_what_they_share(tmp_path: Path) -> None:
 def test_ops_that_no_name_tells(tmp_path: Path) -> None:
     """A kernel called by its number costs what its nodes do, each as often as it is there."""
     path = _trace(tmp_path, _NAMELESS)
-    assert Table(parse_file(path)).costs.flops.tolist() == [UNKNOWN]
+    assert Table(parse_file(path)).costs.flops.tolist() == [MISSING]
     nodes = {"cppCodeToPost": {f"{_NAMELESS}:2": ["add", "relu", "add_1"]}, "version": 2.0}
     (tmp_path / "inductor_provenance_tracking_node_mappings_3.json").write_text(json.dumps(nodes))
     costs = Table(parse_file(path)).costs

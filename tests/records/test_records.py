@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.records.records import Records, combinations, distinct, narrowed, number_combinations
+from pyprof.records.records import (
+    Records,
+    combinations,
+    distinct,
+    downcast_columns,
+    number_combinations,
+)
 
 _FEW = st.integers(-3, 3)
 _ANY = st.integers(-(2**63), 2**63 - 1)
@@ -90,7 +96,9 @@ def test_narrow_numbers_are_given_as_wide_as_ever(
     """What takes less memory is of the same type, and the same, for all who ask for it."""
     columns: dict[str, list[Any]] = {"pid": small, "corrId": wide, "callIds": lists}
     kinds = {"pid": _INTS, "corrId": _INTS, "callIds": pa.list_(_INTS)}
-    held = narrowed({name: pa.array(values, kinds[name]) for name, values in columns.items()})
+    held = downcast_columns(
+        {name: pa.array(values, kinds[name]) for name, values in columns.items()}
+    )
     types = {name: column.type for name, column in held.items() if isinstance(column, pa.Array)}
     assert (types["pid"], types["callIds"]) == (pa.int32(), pa.list_(pa.int32()))
     records = Records(max(map(len, columns.values())), held)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.time.cpu_idle import OpCalls
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.analysis.time.timeline import DeviceTime, Timeline
-    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.prof.table import Table
     from pyprof.schema import Capture
 
@@ -70,7 +70,7 @@ class Case:
         self.chosen = np.ones(table.records.rows, bool) if rows is None else rows
         self.within: Intervals | None = None
         self.once = False
-        self._by_end: dict[tuple[int, int], tuple[Ints, Ints]] = {}
+        self._by_end: dict[tuple[int, int], tuple[Int64Array, Int64Array]] = {}
 
     def narrowed(self, rows: Mask, within: Intervals, *, once: bool) -> Case:
         """Return the same case with fewer rows and a part of the time; what is known is shared.
@@ -114,7 +114,7 @@ class Case:
         return max(spans) if spans else int(self.ns[self.chosen].sum())
 
     @cached_property
-    def lane(self) -> Ints:
+    def lane(self) -> Int64Array:
         """Number each row's GPU, as one process used it."""
         records = self.table.records
         device = records.numpy("device") + 1  # 0: not known
@@ -122,7 +122,7 @@ class Case:
         return numbered(keys)[1]
 
     @cached_property
-    def launch_start(self) -> Ints:
+    def launch_start(self) -> Int64Array:
         """Start of the launching call; -1 where not known."""
         return host_api.launches(self.table.records)[0]
 
@@ -182,7 +182,7 @@ class Case:
         return np.asarray(replay | many | np.isin(called, self._graph_launches))
 
     @cached_property
-    def _graph_launches(self) -> Ints:
+    def _graph_launches(self) -> Int64Array:
         """Give when graphs were launched; none where the capture is not there."""
         if self.capture is None:
             return np.zeros(0, np.int64)
@@ -201,7 +201,7 @@ class Case:
         return int(np.count_nonzero(waited.length_within(*self._loading[name])))
 
     @cached_property
-    def _loading(self) -> dict[str, tuple[Ints, Ints]]:
+    def _loading(self) -> dict[str, tuple[Int64Array, Int64Array]]:
         return {} if self.capture is None else loading_ranges(self.capture)
 
     @cached_property
@@ -248,7 +248,7 @@ class Case:
     # --- orders ----------------------------------------------------------------------------------
 
     @cached_property
-    def by_stream(self) -> tuple[Ints, Mask]:
+    def by_stream(self) -> tuple[Int64Array, Mask]:
         """Rows in the order in which each stream began them; which are one stream with the next."""
         records = self.table.records
         keys = [records.numpy(name) for name in ("start", "stream", "device", "pid")]
@@ -259,11 +259,11 @@ class Case:
         return order, same
 
     @cached_property
-    def elements(self) -> Ints:
+    def elements(self) -> Int64Array:
         """The elements of each row's largest input; by its grid where sizes are not known."""
         return _elements(self)
 
-    def by_end(self, pid: int, device: int) -> tuple[Ints, Ints]:
+    def by_end(self, pid: int, device: int) -> tuple[Int64Array, Int64Array]:
         """Give the rows of a device in the order of their ends, and these; kept for each cause."""
         key = pid, device
         if key not in self._by_end:
@@ -278,7 +278,7 @@ class Case:
 
     # --- gains -----------------------------------------------------------------------------------
 
-    def most(self, rows: Ints, ns: NDArray[np.float64]) -> int | None:
+    def most(self, rows: Int64Array, ns: NDArray[np.float64]) -> int | None:
         """Sum what each row could win, NaN if not known, for the GPU that could win most.
 
         GPUs work side by side: what each wins shortens the step once. None: nothing is known.
@@ -290,7 +290,7 @@ class Case:
         return int(won.max())
 
     def faster(
-        self, rows: Ints, dtype: str, *, tensor_core: bool = True, narrower: int = 1
+        self, rows: Int64Array, dtype: str, *, tensor_core: bool = True, narrower: int = 1
     ) -> NDArray[np.float64]:
         """Return what rows would win with inputs of `dtype`, ns, by default on Tensor Cores.
 
@@ -313,7 +313,7 @@ class Case:
         return np.asarray(self.ns[rows] - least / share)
 
     def at_higher_peak(
-        self, rows: Ints, dtype: str, *, tensor_core: bool = True
+        self, rows: Int64Array, dtype: str, *, tensor_core: bool = True
     ) -> NDArray[np.float64]:
         """Return what rows would win at most, ns, at their share of the peak of `dtype` instead.
 
@@ -338,7 +338,7 @@ class Case:
         name: str,
         title: str,
         action: str,
-        rows: Ints,
+        rows: Int64Array,
         gain_ns: int | None,
         weight: NDArray[np.float64] | None = None,
         detail: Iterable[str] | None = None,
@@ -353,7 +353,7 @@ class Case:
         return Advice(name, title, action, gain_ns, self.evidence(rows, weights, detail), rows)
 
     def evidence(
-        self, rows: Ints, weight: NDArray[np.float64], detail: Iterable[str] | None = None
+        self, rows: Int64Array, weight: NDArray[np.float64], detail: Iterable[str] | None = None
     ) -> tuple[Evidence, ...]:
         """Group rows by op and line, the most time first."""
         index = pa.array(rows)
@@ -388,7 +388,7 @@ def _longest_rows(data: pa.Table, keys: list[str]) -> dict[tuple[str | None, ...
 
 def idle_for(
     case: Case, cause: str, devices: Sequence[DeviceTime] | None = None
-) -> tuple[Ints, Ints, NDArray[np.float64]]:
+) -> tuple[Int64Array, Int64Array, NDArray[np.float64]]:
     """Return the row before and the row after each gap of a cause, and its time for that cause.
 
     On all GPUs unless `devices` are given.
@@ -409,7 +409,7 @@ def idle_for(
     )
 
 
-def _ended(case: Case, pid: int, device: int, instant: Ints) -> Ints:
+def _ended(case: Case, pid: int, device: int, instant: Int64Array) -> Int64Array:
     """Find the last row of a device that had ended by each instant."""
     if not len(instant):
         return instant
@@ -421,7 +421,9 @@ def _ended(case: Case, pid: int, device: int, instant: Ints) -> Ints:
 # Runs of element-wise kernels over as many elements, which one kernel could do.
 
 
-def fusible(case: Case, wanted: Mask, *, chains: bool = False) -> tuple[Ints, NDArray[np.float64]]:
+def fusible(
+    case: Case, wanted: Mask, *, chains: bool = False
+) -> tuple[Int64Array, NDArray[np.float64]]:
     """Find the rows in runs of at least two, and what each could win by being fused.
 
     A run is what a stream does one after the other, all element-wise, none of it of another size.
@@ -444,7 +446,7 @@ def fusible(case: Case, wanted: Mask, *, chains: bool = False) -> tuple[Ints, ND
     return rows, ns * (1 - longest[run] / np.maximum(total[run], 1))
 
 
-def _again(case: Case, order: Ints) -> Mask:
+def _again(case: Case, order: Int64Array) -> Mask:
     """Tell of each row but the first whether it does what the row before it did, anew."""
     number = case.table.records.numpy("opId")[order]
     again = (np.diff(number) != 0) | (number[1:] < 0)
@@ -463,7 +465,7 @@ def _many_tensors(case: Case) -> Mask:
     return np.asarray(np.array([*is_fused, False]).take(name.index))
 
 
-def _elements(case: Case) -> Ints:
+def _elements(case: Case) -> Int64Array:
     """Give the elements of each row's largest input; by its grid where sizes are not known."""
     records = case.table.records
     sizes, grid, block = (records.coded(name) for name in ("sizes", "grid", "block"))
@@ -490,13 +492,13 @@ def _persistent(case: Case) -> Mask:
     return np.asarray(np.append(is_persistent, np.False_)[name.index])
 
 
-def _distinct(group: Integers, value: Integers, count: int) -> Ints:
+def _distinct(group: IntArray, value: IntArray, count: int) -> Int64Array:
     """Count the distinct values of each of `count` groups."""
     pairs = combinations(group, value)[0]
     return np.bincount(group[pairs], minlength=count)
 
 
-def _repeated(values: Ints) -> Mask:
+def _repeated(values: Int64Array) -> Mask:
     """Tell which values occur more than once; nearly sorted ones are sorted soon."""
     order = np.argsort(values, kind="stable")
     same = values[order[1:]] == values[order[:-1]]

@@ -17,7 +17,7 @@ from pyprof.analysis.time.intervals import EMPTY
 if TYPE_CHECKING:
     from pyprof.analysis.advice.case import Case
     from pyprof.analysis.time.intervals import Intervals
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
 
 _LEAST_SHARE = 0.05
 """Every script passes some time between ops, and so does the profiler."""
@@ -110,7 +110,7 @@ def python_values(case: Case) -> Advice | None:
     )
 
 
-def _of_calls(case: Case, chosen: Ints, ns: Ints) -> tuple[Evidence, ...]:
+def _of_calls(case: Case, chosen: Int64Array, ns: Int64Array) -> tuple[Evidence, ...]:
     """Group calls, each of which stands for some time, by op and line, the most time first."""
     names = case.calls.name if case.calls is not None else []
     data = pa.table(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.advice.case import Case
     from pyprof.analysis.advice.finding import Advice
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.prof.calls.attributed_call import ChosenCall
 
 _NOT_TO_MEND = ("device:", "size: a vector", "size: depthwise")
@@ -91,7 +91,7 @@ def tf32(case: Case) -> Advice | None:
     )
 
 
-def _on_tensor_cores(case: Case, rows: Ints, dtype: str) -> NDArray[np.float64]:
+def _on_tensor_cores(case: Case, rows: Int64Array, dtype: str) -> NDArray[np.float64]:
     ns = case.faster(rows, dtype)
     return np.where(np.isnan(ns), case.at_higher_peak(rows, dtype), ns)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyprof.analysis.diff.side import Key, Side, Sums
-    from pyprof.arrays import Floats, Integers, Ints
+    from pyprof.arrays import Floats, Int64Array, IntArray
 
 
 COUNTED = ("dram", "energy", "clock", "tensor")
@@ -36,7 +36,7 @@ class Measured:
         self.first = side.counted[0] if side.counted else 0
         self._by_step = self._inside(side.samples.by_step)
         self._of_steps = self._inside(side.samples.steps)
-        self._by_key: dict[str, tuple[list[Key], Integers, Ints, Floats]] = {}
+        self._by_key: dict[str, tuple[list[Key], IntArray, Int64Array, Floats]] = {}
         self._renames: Mapping[Key, Key] = {}
 
     @property
@@ -81,7 +81,7 @@ class Measured:
         return self._estimated(index, number, values, (len(place), count))
 
     def _estimated(
-        self, index: Ints, number: Ints, values: Floats, shape: tuple[int, int],
+        self, index: Int64Array, number: Int64Array, values: Floats, shape: tuple[int, int],
         *, of_time: bool = True,
     ) -> Estimates:  # fmt: skip
         resolution_ns = self.side.samples.resolution_ns if of_time else 0
@@ -91,7 +91,7 @@ class Measured:
 
     def _samples(
         self, table: pa.Table, sample: str, name: str, place: Mapping[Key, int]
-    ) -> tuple[Ints, Ints, Floats]:
+    ) -> tuple[Int64Array, Int64Array, Floats]:
         if sample not in self._by_key:
             self._by_key[sample] = _by_key(table, self.keys, sample, name)
         keys, of_key, number, values = self._by_key[sample]
@@ -171,7 +171,7 @@ class Measured:
 
 def _by_key(
     table: pa.Table, names: Sequence[str], sample: str, name: str
-) -> tuple[list[Key], Integers, Ints, Floats]:
+) -> tuple[list[Key], IntArray, Int64Array, Floats]:
     """Sum up by key and sample: the keys, and the key, the sample and the sum of each entry."""
     of_key, keys = _keyed(table, names)
     number = table.column(sample).to_numpy().astype(np.int64)
@@ -180,7 +180,7 @@ def _by_key(
     return keys, of_key[first], number[first], values
 
 
-def _keyed(table: pa.Table, names: Sequence[str]) -> tuple[Integers, list[Key]]:
+def _keyed(table: pa.Table, names: Sequence[str]) -> tuple[IntArray, list[Key]]:
     """Number the keys of rows as they come: that of each row, and the keys."""
     columns = [table.column(name).combine_chunks() for name in names]
     if not columns:

@@ -16,7 +16,7 @@ from pyprof.records.records import first_rows, number_combinations
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyprof.arrays import Integers
+    from pyprof.arrays import IntArray
     from pyprof.prof.table import Table
 
 
@@ -32,7 +32,7 @@ def _op(table: Table) -> pa.DictionaryArray:
     return _numbered(texts, number)
 
 
-def _numbered(texts: pa.Array, number: Integers) -> pa.DictionaryArray:
+def _numbered(texts: pa.Array, number: IntArray) -> pa.DictionaryArray:
     """Give the text of each row, by its number among some that may be alike."""
     distinct = texts.dictionary_encode()
     return pa.DictionaryArray.from_arrays(

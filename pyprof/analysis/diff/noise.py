@@ -21,7 +21,7 @@ import numpy as np
 from pyprof import student_t
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Floats, Ints
+    from pyprof.arrays import Floats, Int64Array
 
 LEVEL = 0.95
 """Of the intervals; a change is significant where less than the rest speaks for chance."""
@@ -99,7 +99,7 @@ class Noise:
 
 
 def estimates(
-    thing: Ints, sample: Ints, values: Floats, shape: tuple[int, int], resolution: float
+    thing: Int64Array, sample: Int64Array, values: Floats, shape: tuple[int, int], resolution: float
 ) -> Estimates:
     """Give the mean of each of `shape[0]` things over `shape[1]` samples.
 
@@ -156,7 +156,9 @@ def _long_run(means: Floats, samples: int, resolution: float) -> tuple[Floats, F
     return variance * (1 + alike) / (1 - alike), np.maximum(freedom, _LEAST_FREEDOM)
 
 
-def totals(thing: Ints, values: Floats, shape: tuple[int, int], resolution: float) -> Estimates:
+def totals(
+    thing: Int64Array, values: Floats, shape: tuple[int, int], resolution: float
+) -> Estimates:
     """Give the sum of each thing over the samples, which are not taken in a row."""
     things, count = shape
     sums, squares = (np.bincount(thing, part, things).astype(float) for part in (values, values**2))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyprof.analysis.time.steps import Steps
-    from pyprof.arrays import Floats, Integers, Ints, Mask
+    from pyprof.arrays import Floats, Int64Array, IntArray, Mask
     from pyprof.prof.table import Table
 
 TRAITS = ("kernel", "shape", "dtype")
@@ -110,7 +110,7 @@ def _few(texts: pa.Array) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(encoded.indices.cast(kind), encoded.dictionary)
 
 
-def _ranks(pid: Ints) -> Ints:
+def _ranks(pid: Int64Array) -> Int64Array:
     """Count the processes from 0, in the order of their ids."""
     one = not len(pid) or pid.min() == pid.max()
     return np.broadcast_to(np.int64(0), len(pid)) if one else numbered(pid)[1]
@@ -130,9 +130,9 @@ def _resolution_ns(table: Table, chosen: Mask) -> int:
     return min(common, _COARSEST_NS)
 
 
-def _coded(columns: Sequence[pa.DictionaryArray], rows: int) -> tuple[Ints, Integers]:
+def _coded(columns: Sequence[pa.DictionaryArray], rows: int) -> tuple[Int64Array, IntArray]:
     """Number the combinations of some columns' values: a row of each, and the number of each."""
-    number: Integers = np.zeros(rows, np.int32)
+    number: IntArray = np.zeros(rows, np.int32)
     first = np.zeros(min(rows, 1), np.int64)
     for column in columns:
         first, number = combinations(number, ints(column.indices))
@@ -141,10 +141,10 @@ def _coded(columns: Sequence[pa.DictionaryArray], rows: int) -> tuple[Ints, Inte
 
 def _sums(
     keys: Mapping[str, pa.DictionaryArray],
-    code: Integers,
-    other: Mapping[str, Ints],
+    code: IntArray,
+    other: Mapping[str, Int64Array],
     chosen: Mask,
-    **values: Ints | Floats,
+    **values: Int64Array | Floats,
 ) -> pa.Table:
     """Sum values of rows by their key and one number more."""
     ((name, number),) = other.items()
@@ -159,7 +159,7 @@ def _sums(
     return pa.table({**columns, name: number[of_group], **sums})
 
 
-def _of_steps(table: Table, of_row: Ints, inside: Mask) -> pa.Table:
+def _of_steps(table: Table, of_row: Int64Array, inside: Mask) -> pa.Table:
     step = of_row[inside]
     first, group = distinct(step)
     sums = {"rows": np.bincount(group, minlength=len(first)).astype(float)}
@@ -172,7 +172,7 @@ def _of_steps(table: Table, of_row: Ints, inside: Mask) -> pa.Table:
 def _traits(
     table: Table,
     keys: Mapping[str, pa.DictionaryArray],
-    code: Integers,
+    code: IntArray,
     chosen: Mask,
     own: Sequence[pa.Array],
 ) -> pa.Table:

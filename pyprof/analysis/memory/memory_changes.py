@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.memory.history import BEFORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyprof.analysis.memory.memory_time import LayerWork
-    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.arrays import Floats, Int64Array, Mask
     from pyprof.memory.history import History
 
 _LEAST_SHARE = 0.01
@@ -99,7 +99,7 @@ def _moved(history: History, change: PossibleChange) -> int:
     return max(peak - change.low_bytes, change.high_bytes - peak)
 
 
-def _is(codes: Ints, names: tuple[str, ...], name: str) -> Mask:
+def _is(codes: Int64Array, names: tuple[str, ...], name: str) -> Mask:
     if name not in names:
         return np.zeros(len(codes), bool)
     return np.asarray(codes == names.index(name))
@@ -138,7 +138,7 @@ def bfloat16(history: History) -> list[PossibleChange]:
 
     weights = total("parameters", "gradients", "optimizer state")
     activations, workspace = total("activations"), total("workspace")
-    older = (blocks.allocated == BEFORE) & (category.codes == NONE)
+    older = (blocks.allocated == BEFORE) & (category.codes == MISSING)
     direction = history.labels["direction"]
     passing = activations | (
         (_is(*direction, "forward") | _is(*direction, "backward")) & ~(weights | workspace)
@@ -192,10 +192,10 @@ def _copies(history: History, weights: Mask, gradients: Mask) -> Floats | None:
         return None
     direction = history.labels["direction"]
     allocated = history.blocks.allocated
-    known = (allocated >= 0) & (direction.codes != NONE)
-    code = np.full(len(held), NONE)
+    known = (allocated >= 0) & (direction.codes != MISSING)
+    code = np.full(len(held), MISSING)
     code[allocated[known] + 1] = direction.codes[known]
-    latest = np.maximum.accumulate(np.where(code == NONE, 0, np.arange(len(code))))
+    latest = np.maximum.accumulate(np.where(code == MISSING, 0, np.arange(len(code))))
     copies: Floats = np.where(_is(code[latest], direction.names, "optimizer"), 0.0, held / 2)
     return copies
 
@@ -233,7 +233,7 @@ def checkpoints(history: History, work: LayerWork | None) -> tuple[CheckpointedL
     return tuple(sorted(worth, key=lambda each: -each.saved_bytes))
 
 
-def _lists(names: Sequence[str], held: Ints) -> dict[str, list[str]]:
+def _lists(names: Sequence[str], held: Int64Array) -> dict[str, list[str]]:
     """Group the blocks that hold activations by the list of modules they are of, by its path."""
     lists: dict[str, dict[str, None]] = {}
     for name, size in zip(names, held.tolist(), strict=False):
@@ -249,7 +249,7 @@ def _every(prefix: str) -> str:
     return f"{prefix}.*" if prefix else "*"
 
 
-def _largest(names: Sequence[str], held: Ints) -> list[str]:
+def _largest(names: Sequence[str], held: Int64Array) -> list[str]:
     """Give the paths inside of which most is held, those of containers included."""
     sums: dict[str, int] = {}
     for name, size in zip(names, held.tolist(), strict=False):
@@ -284,21 +284,21 @@ def _checkpoint(
     )
 
 
-def _by_path(history: History, paths: Sequence[str], activations: Mask) -> list[Ints]:
+def _by_path(history: History, paths: Sequence[str], activations: Mask) -> list[Int64Array]:
     """List the activations of each layer, of those inside it, too, in the order of allocation."""
     layer, allocated = history.labels["layer"], history.blocks.allocated
     number = {path: place for place, path in enumerate(paths)}
     of_name = [
-        next((number[path] for path in _outer(name) if path in number), NONE)
+        next((number[path] for path in _outer(name) if path in number), MISSING)
         for name in layer.names
     ]
-    of_block = np.array([*of_name, NONE], np.int64)[layer.codes]
-    rows = np.flatnonzero(activations & (allocated >= 0) & (of_block != NONE))
+    of_block = np.array([*of_name, MISSING], np.int64)[layer.codes]
+    rows = np.flatnonzero(activations & (allocated >= 0) & (of_block != MISSING))
     rows = rows[np.lexsort((allocated[rows], of_block[rows]))]
     return np.split(rows, np.flatnonzero(np.diff(of_block[rows])) + 1)
 
 
-def _between_passes(history: History, rows: Ints) -> tuple[Ints, Ints]:
+def _between_passes(history: History, rows: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Return what a checkpointed layer does not keep, and the change of that by event, bytes.
 
     It is given up from the end of a forward pass to the beginning of its backward pass, which is
@@ -329,7 +329,7 @@ def _again(paths: Sequence[str], work: LayerWork | None) -> tuple[float | None, 
     )
 
 
-def _passes(history: History, rows: Ints) -> Ints:
+def _passes(history: History, rows: Int64Array) -> Int64Array:
     """Number the forward passes of a layer: one ends where some of it was given back."""
     allocated, released = history.blocks.allocated[rows], history.blocks.released[rows]
     return np.searchsorted(np.sort(released), allocated, "right")

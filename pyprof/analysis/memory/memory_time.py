@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.summary.phases import with_steps
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.prof.columns.standard import COLUMNS
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyprof.analysis.memory.held_memory import HeldMemory
-    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.arrays import Floats, Int64Array, Mask
     from pyprof.inputs.source import Source
 
 _COLUMN = {"op": "op", "line": "line", "layer": "module"}
@@ -72,7 +72,7 @@ class LayerWork:
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    codes: Ints
+    codes: Int64Array
     names: tuple[str, ...]
 
     def are(self, name: str) -> Mask:
@@ -82,10 +82,10 @@ class _Texts:
 
 def _texts(values: pa.Array) -> _Texts:
     coded = values if hasattr(values, "indices") else values.dictionary_encode()
-    codes = np.asarray(coded.indices.fill_null(NONE)).astype(np.int64)
-    names = [NONE if name is None else name for name in coded.dictionary.to_pylist()]
-    missing = np.array([name == NONE for name in names] + [True], bool)
-    return _Texts(np.where(missing[codes], NONE, codes), tuple(map(str, names)))
+    codes = np.asarray(coded.indices.fill_null(MISSING)).astype(np.int64)
+    names = [MISSING if name is None else name for name in coded.dictionary.to_pylist()]
+    missing = np.array([name == MISSING for name in names] + [True], bool)
+    return _Texts(np.where(missing[codes], MISSING, codes), tuple(map(str, names)))
 
 
 def beside(
@@ -103,7 +103,7 @@ def beside(
 def _joined(
     groups: Sequence[HeldMemory], texts: _Texts, time_ns: Floats
 ) -> tuple[TimedMemory, ...]:
-    place = np.where(texts.codes == NONE, len(texts.names), texts.codes)
+    place = np.where(texts.codes == MISSING, len(texts.names), texts.codes)
     times = np.bincount(place, time_ns, len(texts.names) + 1)
     counts = np.bincount(place, minlength=len(texts.names) + 1)
     timed: dict[str | None, tuple[int, int]] = {}

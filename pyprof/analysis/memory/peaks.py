@@ -16,7 +16,7 @@ from pyprof.analysis.memory.memory_changes import (
     possible_changes,
 )
 from pyprof.analysis.memory.memory_time import LayerWork, TimedMemory, beside
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.errors import CaptureError
 from pyprof.memory.growth import growth
 from pyprof.memory.history import BEFORE
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyprof.analysis.memory.held_memory import Moment
-    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.arrays import Floats, Int64Array, Mask
     from pyprof.inputs.source import Source
     from pyprof.memory.free_space import FreeSpace
     from pyprof.memory.growth import Growth
@@ -250,7 +250,7 @@ def all_held(
                 yield recorded.rank, history.device, block
 
 
-def _state(history: History, since: Ints | None, at: Moment) -> int:
+def _state(history: History, since: Int64Array | None, at: Moment) -> int:
     """Return the state at a moment; raise CaptureError where no times are known."""
     last = len(history.time_ns) - 1
     if at.time_ns is None:
@@ -262,7 +262,7 @@ def _state(history: History, since: Ints | None, at: Moment) -> int:
     return int(np.searchsorted(since, at.time_ns, "right")) - 1
 
 
-def _held_at(device: RecordedDevice, since: Ints | None, at: Moment) -> HeldAt:
+def _held_at(device: RecordedDevice, since: Int64Array | None, at: Moment) -> HeldAt:
     history = device.history
     state = _state(history, since, at)
     return HeldAt(
@@ -332,16 +332,16 @@ def _device(
     )
 
 
-def _since(history: History) -> Ints | None:
+def _since(history: History) -> Int64Array | None:
     """Give times since the first event, never running back; None where any is unknown."""
     time_ns = history.time_ns
-    if not len(time_ns) or (time_ns == NONE).any():
+    if not len(time_ns) or (time_ns == MISSING).any():
         return None
-    since: Ints = np.maximum.accumulate(time_ns) - time_ns[0]
+    since: Int64Array = np.maximum.accumulate(time_ns) - time_ns[0]
     return since
 
 
-def _time(since: Ints | None, state: int) -> int | None:
+def _time(since: Int64Array | None, state: int) -> int | None:
     """Return the time of a state since the first event; None before it, or if unknown."""
     return int(since[state]) if since is not None and state >= 0 else None
 
@@ -358,7 +358,7 @@ def _rounding(history: History, state: int, space: FreeSpace | None) -> int | No
 # --- what is held ---------------------------------------------------------------------------------
 
 
-def _byte_ns(history: History, since: Ints | None) -> Floats | None:
+def _byte_ns(history: History, since: Int64Array | None) -> Floats | None:
     """Give bytes times ns of each block, as far as it was recorded."""
     if since is None:
         return None
@@ -370,7 +370,9 @@ def _byte_ns(history: History, since: Ints | None) -> Floats | None:
     return held
 
 
-def _grouped(history: History, since: Ints | None, state: int) -> dict[str, tuple[HeldMemory, ...]]:
+def _grouped(
+    history: History, since: Int64Array | None, state: int
+) -> dict[str, tuple[HeldMemory, ...]]:
     byte_ns = _byte_ns(history, since)
     live = history.blocks.live(state)
     given_back = history.given_back_by
@@ -386,7 +388,7 @@ def _grouped(history: History, since: Ints | None, state: int) -> dict[str, tupl
 def _groups(
     history: History,
     live: Mask,
-    codes: Ints,
+    codes: Int64Array,
     names: Sequence[str],
     byte_ns: Floats | None,
     given_back_by: Labels | None = None,
@@ -394,14 +396,14 @@ def _groups(
     """Sum up blocks by code, what holds most of those that are live first."""
     blocks = history.blocks
     rows = len(names) + 1  # the last for what is unknown
-    place = np.where(codes == NONE, rows - 1, codes)
+    place = np.where(codes == MISSING, rows - 1, codes)
     held = _total(place, blocks.bytes * live, rows)
     made = _total(place, blocks.bytes * (blocks.allocated != BEFORE), rows)
     counts = np.bincount(place, live, rows).astype(np.int64)
     lasted = np.bincount(place, byte_ns, rows) if byte_ns is not None else None
     net = None
     if given_back_by is not None:
-        freed = np.where(given_back_by.codes == NONE, rows - 1, given_back_by.codes)
+        freed = np.where(given_back_by.codes == MISSING, rows - 1, given_back_by.codes)
         inside = (blocks.released != BEFORE) & (blocks.released < len(history.time_ns))
         net = made - _total(freed, blocks.bytes * inside, rows)
     used = np.flatnonzero(np.bincount(place, minlength=rows) | (net if net is not None else 0))
@@ -419,24 +421,26 @@ def _groups(
     )
 
 
-def _total(place: Ints, amount: Ints, rows: int) -> Ints:
+def _total(place: Int64Array, amount: Int64Array, rows: int) -> Int64Array:
     sums = np.zeros(rows, np.int64)
     np.add.at(sums, place, amount)
     return sums
 
 
-def live_blocks(history: History, state: int, most: int | None = None) -> Ints:
+def live_blocks(history: History, state: int, most: int | None = None) -> Int64Array:
     """Return the rows of the blocks that are live in a state, the largest first."""
     rows = np.flatnonzero(history.blocks.live(state))
     return rows[np.argsort(-history.blocks.bytes[rows], kind="stable")][:most]
 
 
-def _largest(history: History, since: Ints | None, state: int) -> tuple[HeldBlock, ...]:
+def _largest(history: History, since: Int64Array | None, state: int) -> tuple[HeldBlock, ...]:
     rows = live_blocks(history, state, _MOST_BLOCKS)
     return tuple(held_blocks(history, rows, since, state))
 
 
-def held_blocks(history: History, rows: Ints, since: Ints | None, state: int) -> list[HeldBlock]:
+def held_blocks(
+    history: History, rows: Int64Array, since: Int64Array | None, state: int
+) -> list[HeldBlock]:
     """Describe blocks that are live in a state."""
     names = ("category", "evidence", "layer", "line", "op", "direction")
     texts = {name: history.labels[name].at(rows) for name in names}
@@ -461,8 +465,8 @@ def _stacks(device: RecordedDevice, state: int) -> tuple[HeldStack, ...]:
     counts = np.bincount(place, minlength=pairs.shape[1])
     sums: dict[tuple[str, ...], tuple[int, int]] = {}
     for stack, op, size, count in zip(*pairs.tolist(), held.tolist(), counts.tolist(), strict=True):
-        frames = stacks.names[stack].split("\n") if stack != NONE else []
-        frames += [ops.names[op]] if op != NONE else []
+        frames = stacks.names[stack].split("\n") if stack != MISSING else []
+        frames += [ops.names[op]] if op != MISSING else []
         before = sums.get(tuple(frames), (0, 0))
         sums[tuple(frames)] = (before[0] + size, before[1] + count)
     listed = [HeldStack(frames, *held) for frames, held in sums.items()]
@@ -479,7 +483,7 @@ def _growth(grown: Growth | None) -> StepGrowth | None:
     return StepGrowth(grown.marked_by, grown.held, leaks)
 
 
-def _oom(device: RecordedDevice, event: int, since: Ints | None) -> OutOfMemory:
+def _oom(device: RecordedDevice, event: int, since: Int64Array | None) -> OutOfMemory:
     history = device.history
     space: FreeSpace | None = device.free_space(event)
     asked, free, line = device.request(event)
@@ -497,7 +501,7 @@ def _oom(device: RecordedDevice, event: int, since: Ints | None) -> OutOfMemory:
 
 
 def _timeline(
-    history: History, since: Ints | None, window: Window | None = None
+    history: History, since: Int64Array | None, window: Window | None = None
 ) -> tuple[MemoryPoint, ...]:
     """Give the highest state of each of some intervals, by category."""
     count = len(history.time_ns)
@@ -508,7 +512,7 @@ def _timeline(
     states = first + _highest_states(history.level[first:end], time[first:end])
     labels = history.labels["category"]
     held = [history.level_of(labels.codes == code)[states] for code in range(len(labels.names))]
-    held.append(history.level_of(labels.codes == NONE)[states])
+    held.append(history.level_of(labels.codes == MISSING)[states])
     reserved = history.reserved
     return tuple(
         MemoryPoint(
@@ -522,7 +526,7 @@ def _timeline(
     )
 
 
-def _shown(history: History, since: Ints | None, window: Window | None) -> tuple[int, int]:
+def _shown(history: History, since: Int64Array | None, window: Window | None) -> tuple[int, int]:
     """Give the first state to show and the one behind the last: all, or those of a window.
 
     What holds when the window begins is the first.
@@ -537,7 +541,7 @@ def _shown(history: History, since: Ints | None, window: Window | None) -> tuple
     return max(first - 1, 0), int(np.searchsorted(since, high, "right"))
 
 
-def _highest_states(level: Ints, time: Ints) -> Ints:
+def _highest_states(level: Int64Array, time: Int64Array) -> Int64Array:
     """Find the highest state of each of some intervals of time."""
     span = int(time[-1] - time[0]) + 1
     passed = (time - time[0]).astype(np.float64)
@@ -546,5 +550,5 @@ def _highest_states(level: Ints, time: Ints) -> Ints:
     highest = np.maximum.reduceat(level, starts)
     is_highest = level == np.repeat(highest, np.diff(np.append(starts, len(level))))
     states = np.flatnonzero(is_highest)
-    chosen: Ints = states[np.diff(interval[states], prepend=-1) != 0]
+    chosen: Int64Array = states[np.diff(interval[states], prepend=-1) != 0]
     return chosen

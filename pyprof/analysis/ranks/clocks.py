@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.ranks.match import ABSENT
 from pyprof.analysis.ranks.stream_alignment import TOGETHER_NS
+from pyprof.arrays import MISSING
 from pyprof.ops.torch.collectives import SYNCHRONISING
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.ranks.match import Grid
     from pyprof.analysis.ranks.tables import Collectives
-    from pyprof.arrays import Integers
+    from pyprof.arrays import IntArray
 
 
 _SHARE = 95
@@ -57,7 +57,7 @@ class Clock:
     sure: bool = True
     """Whether nobody leaves early what it was aligned on, as a broadcast's root does."""
 
-    def align(self, times: Integers) -> Integers:
+    def align(self, times: IntArray) -> IntArray:
         """Put times of this rank on the first rank's clock."""
         late = np.rint((times - self.since_ns) * self.drift).astype(np.int64)
         return np.asarray(times - self.offset_ns - late)
@@ -71,7 +71,7 @@ class _Ends:
     clocks: list[int]
     """Of each rank the number of its clock."""
     known: NDArray[np.bool_]
-    end_ns: Integers
+    end_ns: IntArray
     sure: bool
     """Whether nobody leaves early."""
 
@@ -125,7 +125,7 @@ def _ends(
     for usable, sure in ((holding, True), (np.ones_like(holding), False)):
         ends_of_groups = []
         for grid in grids:
-            present = (grid.rows != ABSENT) & usable[columns.signature[grid.rows]]
+            present = (grid.rows != MISSING) & usable[columns.signature[grid.rows]]
             present &= present.sum(axis=0) > 1
             chosen = present.any(axis=0)
             if chosen.any():
@@ -165,7 +165,7 @@ def _add(one: _Ends, clock_of: dict[int, Clock]) -> list[int]:
     return joined
 
 
-def _middle(times: Integers, present: NDArray[np.bool_]) -> Integers:
+def _middle(times: IntArray, present: NDArray[np.bool_]) -> IntArray:
     """Give the median over ranks of each collective's times, as whole ns; 0 where none is known."""
     ordered = np.sort(np.where(present, times, np.iinfo(np.int64).max), axis=0)
     count = np.maximum(present.sum(axis=0), 1)
@@ -174,7 +174,7 @@ def _middle(times: Integers, present: NDArray[np.bool_]) -> Integers:
     return np.where(present.any(axis=0), low + (high - low) // 2, 0)
 
 
-def _clock(own: Integers, reference: Integers, clock: Clock) -> Clock:
+def _clock(own: IntArray, reference: IntArray, clock: Clock) -> Clock:
     apart = own - reference
     level = replace(clock, offset_ns=int(np.rint(np.median(apart))), collectives=len(own))
     if len(own) < _DRIFT_FROM:
@@ -196,7 +196,7 @@ def _clock(own: Integers, reference: Integers, clock: Clock) -> Clock:
 
 def _with_residuals(ends: Sequence[_Ends], clock: Mapping[int, Clock]) -> Mapping[int, Clock]:
     """Find how far each rank's ends lie from the middle of groups that have other clocks, too."""
-    left: dict[int, list[Integers]] = {}
+    left: dict[int, list[IntArray]] = {}
     for one in ends:
         if len(set(one.clocks)) > 1:
             aligned = np.stack([
@@ -209,6 +209,6 @@ def _with_residuals(ends: Sequence[_Ends], clock: Mapping[int, Clock]) -> Mappin
     return {rank: replace(one, residual_ns=residual_of.get(rank, 0)) for rank, one in clock.items()}
 
 
-def _residual(apart: Integers) -> int:
+def _residual(apart: IntArray) -> int:
     residual_ns = int(np.ceil(np.percentile(apart, _SHARE)))
     return residual_ns if len(apart) >= _RESIDUAL_FROM else max(residual_ns, TOGETHER_NS)

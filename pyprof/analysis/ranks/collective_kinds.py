@@ -11,9 +11,9 @@ import pyarrow as pa
 from pyprof import marker
 from pyprof.analysis.ranks import tables
 from pyprof.analysis.ranks.parallelism import in_pipeline
-from pyprof.analysis.ranks.tables import UNKNOWN
 from pyprof.analysis.time.intervals import union, union_of
 from pyprof.analysis.time.timeline import COMMUNICATION, sorts
+from pyprof.arrays import MISSING
 from pyprof.gpu import kernel_names
 from pyprof.ops.dtypes import item_size
 from pyprof.ops.torch import collectives as ops
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.ranks.tables import Collectives
     from pyprof.analysis.ranks.waiting import Waits
     from pyprof.analysis.time.intervals import Intervals
-    from pyprof.arrays import Integers, Ints
+    from pyprof.arrays import Int64Array, IntArray
     from pyprof.records.records import Records
 
 
@@ -54,7 +54,7 @@ class Sort:
         return self.kind, self.algorithm, self.mixed, None if self.mixed else self.bytes
 
 
-def by_sort(columns: Collectives, one: Waits) -> Iterator[tuple[Sort, Integers]]:
+def by_sort(columns: Collectives, one: Waits) -> Iterator[tuple[Sort, IntArray]]:
     """Give the sorts of a group's collectives, and which of them are of each."""
     what = columns.signatures
     kind, algorithm = what.kind[one.signature], what.algorithm[one.signature]
@@ -68,7 +68,7 @@ def by_sort(columns: Collectives, one: Waits) -> Iterator[tuple[Sort, Integers]]
     order = np.argsort(number, kind="stable")
     for chosen in np.split(order, np.flatnonzero(np.diff(number[order])) + 1):
         first, moved = chosen[0], one.bytes[chosen]
-        sizes_known = bool((moved != UNKNOWN).all())
+        sizes_known = bool((moved != MISSING).all())
         yield (
             Sort(
                 _text(what.kinds, kind[first]),
@@ -92,7 +92,7 @@ _RANGES = ("nccl:", "c10d::")
 
 
 def collectives(
-    records: Records, rank: int, of_step: Ints, computing: Intervals
+    records: Records, rank: int, of_step: Int64Array, computing: Intervals
 ) -> tuple[pa.Table, pa.Table, int | None]:
     """Describe the kernels that communicate: `tables.SIGNATURES`, `tables.COLLECTIVES`.
 
@@ -131,7 +131,9 @@ _KEYS = ("stream", "kind", "algorithm", "group", "members", "size", "bytes", "de
 """What collectives of one sort have in common; the other columns are sums over them."""
 
 
-def _intervals(records: Records, rows: Ints, numbers: list[int], count: int) -> list[Intervals]:
+def _intervals(
+    records: Records, rows: Int64Array, numbers: list[int], count: int
+) -> list[Intervals]:
     """Give when the collectives of each sort ran."""
     start, end = (records.numpy(name)[rows] for name in ("start", "end"))
     of_sort = dict(by_value(np.array(numbers, np.int64)))
@@ -160,7 +162,7 @@ def _bubble(
     return (union(among) - computing).total if among else None
 
 
-def _times(records: Records, name: str, rows: Ints) -> pa.Array:
+def _times(records: Records, name: str, rows: Int64Array) -> pa.Array:
     has_times = name in records.columns
     return pa.array(records.numpy(name)[rows]) if has_times else pa.nulls(len(rows), pa.int64())
 

@@ -14,7 +14,7 @@ from pyprof.analysis.ranks.stream_alignment import NOWHERE, Placed, least, likel
 
 if TYPE_CHECKING:
     from pyprof.analysis.ranks.tables import Collectives
-    from pyprof.arrays import Integers, Mask
+    from pyprof.arrays import IntArray, Mask
 
 
 _APART_NS = 100_000
@@ -27,7 +27,7 @@ _FEW = 3
 """So many that fit are no chance."""
 
 
-def followed(columns: Collectives, reference: Integers, rows: Integers, placed: Placed) -> Placed:
+def followed(columns: Collectives, reference: IntArray, rows: IntArray, placed: Placed) -> Placed:
     """Lay rows beside others of which some were lost; what was placed, where none seem to be.
 
     Rows that the other has lost are left out.
@@ -48,7 +48,7 @@ def followed(columns: Collectives, reference: Integers, rows: Integers, placed: 
     return placed
 
 
-def _followed(pair: _Pair, start: int, at: Integers) -> Integers | None:
+def _followed(pair: _Pair, start: int, at: IntArray) -> IntArray | None:
     """Fill in beside which of the other's rows each row lies; None where that is uncertain."""
     one, other = _sides(start)
     at[:other] = np.arange(start, start + other)
@@ -75,7 +75,7 @@ _LEFT_OUT = np.iinfo(np.int64).min
 class _Pair:
     """Two ranks' collectives of a group."""
 
-    def __init__(self, columns: Collectives, reference: Integers, rows: Integers) -> None:
+    def __init__(self, columns: Collectives, reference: IntArray, rows: IntArray) -> None:
         self._ends = columns.end_ns[reference], columns.end_ns[rows]
         same = columns.same[columns.signature[reference]], columns.same[columns.signature[rows]]
         self._same = same
@@ -108,7 +108,7 @@ class _Pair:
                     return pair
         return None
 
-    def _apart(self, one: int, other: int, count: int) -> tuple[Integers, Mask]:
+    def _apart(self, one: int, other: int, count: int) -> tuple[IntArray, Mask]:
         """Give how far ends are apart, and which sorts differ."""
         places = slice(one, one + count), slice(other, other + count)
         ends, same = (

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.ranks.match import Group
     from pyprof.analysis.ranks.tables import Collectives
     from pyprof.analysis.ranks.waiting import Waits
-    from pyprof.arrays import Integers
+    from pyprof.arrays import IntArray
 
 
 _SLOWER = 1.25
@@ -101,7 +101,7 @@ def links(columns: Collectives, waits: Sequence[Waits]) -> list[Link]:
     return [_link(one, *same) for one in waits for same in by_sort(columns, one)]
 
 
-def _link(one: Waits, sort: Sort, chosen: Integers) -> Link:
+def _link(one: Waits, sort: Sort, chosen: IntArray) -> Link:
     moved = one.transfer_ns[chosen]
     has_transfer = moved >= 0
     size = one.bytes[chosen][has_transfer]

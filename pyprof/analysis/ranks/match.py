@@ -10,17 +10,15 @@ import numpy as np
 
 from pyprof.analysis.ranks.dropped_events import followed
 from pyprof.analysis.ranks.stream_alignment import NOWHERE, Placed, by_leaving, first, place
-from pyprof.analysis.ranks.tables import UNKNOWN, Collectives, Signatures
+from pyprof.arrays import MISSING
 from pyprof.ops.torch.collectives import SEND_RECV
 from pyprof.records.records import number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyprof.arrays import Integers
-
-
-ABSENT = -1
+    from pyprof.analysis.ranks.tables import Collectives, Signatures
+    from pyprof.arrays import IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +28,7 @@ class Group:
     name: str
     """As the captures name it; else the stream on which the first rank runs it."""
     named: bool
-    ranks: Integers
+    ranks: IntArray
     """Rising; those whose captures hold its collectives."""
     size: int | None
     """How many ranks it has: as a capture tells, or as many as were found by its name."""
@@ -46,8 +44,8 @@ class Grid:
     """The collectives of a group side by side."""
 
     group: Group
-    rows: Integers
-    """[rank, collective]: the entry in the columns; ABSENT where a capture has none."""
+    rows: IntArray
+    """[rank, collective]: the entry in the columns; MISSING where a capture has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +82,8 @@ def match(columns: Collectives) -> Matched:
     whose ranks leave the same kinds of collectives after the same times, which no clock's offset
     changes. So it is with sends and receives in a group of several, for they join two of them.
     """
-    named: dict[int, list[Integers]] = {}
-    unnamed: list[Integers] = []
+    named: dict[int, list[IntArray]] = {}
+    unnamed: list[IntArray] = []
     lane = _lanes(columns.signatures)
     for rows in _streams(columns, lane):
         one = columns.of_row(rows[0])
@@ -129,7 +127,7 @@ def _absent(columns: Collectives) -> tuple[int, ...]:
 
 
 def _waiting_for_absent(
-    columns: Collectives, grids: list[Grid], alone: list[Integers]
+    columns: Collectives, grids: list[Grid], alone: list[IntArray]
 ) -> tuple[int, ...]:
     """Return the ranks in a group of which others, or some, have no capture.
 
@@ -160,16 +158,16 @@ def _absent_members(columns: Collectives, one: int) -> list[int]:
     return sorted(members - {*what.rank.tolist()})
 
 
-def _lanes(what: Signatures) -> Integers:
+def _lanes(what: Signatures) -> IntArray:
     """Number communicators: what is equal on two ranks, or is on one, is in order."""
     unnamed = what.group < 0
-    one_rank = np.where(unnamed, what.rank, UNKNOWN)
-    stream = np.where(unnamed, what.stream, UNKNOWN)
-    exchange = np.where(unnamed, UNKNOWN, what.kind_is(SEND_RECV))
+    one_rank = np.where(unnamed, what.rank, MISSING)
+    stream = np.where(unnamed, what.stream, MISSING)
+    exchange = np.where(unnamed, MISSING, what.kind_is(SEND_RECV))
     return number_combinations(what.group, what.members, exchange, one_rank, stream)
 
 
-def _streams(columns: Collectives, lane: Integers) -> list[Integers]:
+def _streams(columns: Collectives, lane: IntArray) -> list[IntArray]:
     """Give the rows of each rank's communicators, each in order."""
     number = number_combinations(columns.signatures.rank, lane)[columns.signature]
     order = np.argsort(number, kind="stable").astype(np.int32)
@@ -197,7 +195,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 _MOST_RANKS = 1 << 20
 
 
-def _in_order(columns: Collectives, streams: list[Integers]) -> Iterable[list[Placed]]:
+def _in_order(columns: Collectives, streams: list[IntArray]) -> Iterable[list[Placed]]:
     """Put the streams of one group side by side; those that fit nowhere, beside each other."""
     bundles: list[list[Placed]] = []
     for rows in sorted(streams, key=len, reverse=True):  # who lacks none is the one to compare with
@@ -210,7 +208,7 @@ def _in_order(columns: Collectives, streams: list[Integers]) -> Iterable[list[Pl
     return [sorted(bundle, key=lambda one: columns.rank_of(one.rows)) for bundle in bundles]
 
 
-def _beside(columns: Collectives, reference: Integers, rows: Integers) -> Placed:
+def _beside(columns: Collectives, reference: IntArray, rows: IntArray) -> Placed:
     return followed(columns, reference, rows, place(columns, reference, rows))
 
 
@@ -221,7 +219,7 @@ _VARIANTS = 8
 def _grid(columns: Collectives, bundle: list[Placed]) -> Grid:
     low = min(int(one.at[0]) for one in bundle)
     length = max(int(one.at[-1]) for one in bundle) + 1 - low
-    rows = np.full((len(bundle), length), ABSENT, np.int32)
+    rows = np.full((len(bundle), length), MISSING, np.int32)
     for place_, one in enumerate(bundle):
         rows[place_, one.at - low] = one.rows
     lead_rows, what = bundle[0].rows, columns.signatures
@@ -236,7 +234,7 @@ def _largest_first(grid: Grid) -> tuple[int, list[int], str]:
     return -len(grid.group.ranks), grid.group.ranks.tolist(), grid.group.name
 
 
-def _why(columns: Collectives, alone: Integers, group: list[Integers]) -> str:
+def _why(columns: Collectives, alone: IntArray, group: list[IntArray]) -> str:
     what, one = columns.signatures, columns.of_row(alone[0])
     if what.size[one] == 1:
         return "a group of one rank"
@@ -253,9 +251,9 @@ def _why(columns: Collectives, alone: Integers, group: list[Integers]) -> str:
 def _edges(grids: list[Grid]) -> Iterable[UnmatchedCount]:
     """Tell of collectives that some ranks' captures begin too late or end too early for."""
     for grid in grids:
-        seen = (grid.rows != ABSENT).sum(axis=0)
+        seen = (grid.rows != MISSING).sum(axis=0)
         for rank, row in zip(grid.group.ranks.tolist(), grid.rows, strict=True):
-            if alone := int(((row != ABSENT) & (seen == 1)).sum()):
+            if alone := int(((row != MISSING) & (seen == 1)).sum()):
                 why = "before the other captures begin, or after they end"
                 yield UnmatchedCount(rank, grid.group.name, alone, why)
 

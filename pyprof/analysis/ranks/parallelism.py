@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.ranks.match import Grid, Group
     from pyprof.analysis.ranks.tables import Collectives
-    from pyprof.arrays import Integers
+    from pyprof.arrays import IntArray
 
 TENSOR, PIPELINE, DATA, EXPERT, CONTEXT = "TP", "PP", "DP", "EP", "CP"
 
@@ -112,7 +112,7 @@ def axes(columns: Collectives, grids: Sequence[Grid]) -> list[AxisUse]:
     return sorted(role_axes, key=lambda axis: (-axis.exposed_ns, axis.role, axis.ranks))
 
 
-def _role(columns: Collectives, group: Group, entries: Integers) -> Role:
+def _role(columns: Collectives, group: Group, entries: IntArray) -> Role:
     what = columns.signatures
     described = {what.descriptions[place] for place in what.description[entries] if place >= 0}
     kinds = {what.kinds[place] if place >= 0 else None for place in what.kind[entries]}
@@ -126,7 +126,7 @@ def _axis(
     evidence: str,
     size: int,
     grids: Sequence[Grid],
-    entries: Integers,
+    entries: IntArray,
 ) -> AxisUse:
     what = columns.signatures
     ranks = len(np.unique(what.rank[entries]))
@@ -139,7 +139,7 @@ def _axis(
     )  # fmt: skip
 
 
-def _imbalance(columns: Collectives, entries: Integers) -> tuple[int | None, float | None]:
+def _imbalance(columns: Collectives, entries: IntArray) -> tuple[int | None, float | None]:
     """Give the rank that receives most in all-to-alls, and how many times the mean."""
     what = columns.signatures
     exchanged = entries[what.kind_is(ALL_TO_ALL)[entries]]
@@ -157,7 +157,7 @@ def _imbalance(columns: Collectives, entries: Integers) -> tuple[int | None, flo
 # --- by layout ------------------------------------------------------------------------------------
 
 
-def _reduces(columns: Collectives, entries: Integers) -> bool:
+def _reduces(columns: Collectives, entries: IntArray) -> bool:
     """Tell whether a group does what tensor and data parallelism do, and nothing else."""
     kinds = columns.signatures.kind_is(ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, *_BESIDES)
     return bool(kinds[entries].all())

@@ -9,7 +9,7 @@ import numpy as np
 
 from pyprof.analysis.ranks.collective_kinds import by_sort
 from pyprof.analysis.ranks.tables import coded
-from pyprof.analysis.ranks.waiting import NOBODY
+from pyprof.arrays import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.ranks.match import Group
     from pyprof.analysis.ranks.tables import Collectives
     from pyprof.analysis.ranks.waiting import Waits
-    from pyprof.arrays import Floats, Integers
+    from pyprof.arrays import Floats, IntArray
 
 
 def of_others(values: Floats) -> Floats:
@@ -140,9 +140,9 @@ def own_times(steps: pa.Table) -> dict[int, float]:
     }
 
 
-def _blamed(last: Integers, costs: Integers) -> Iterator[tuple[int, int, int]]:
+def _blamed(last: IntArray, costs: IntArray) -> Iterator[tuple[int, int, int]]:
     """Give the ranks that came last, how often, and what the others waited."""
-    alone = last != NOBODY
+    alone = last != MISSING
     ranks, place = np.unique(last[alone], return_inverse=True)
     cost = np.zeros(len(ranks), np.int64)
     np.add.at(cost, place, costs[alone])
@@ -170,7 +170,7 @@ def by_step(waits: Sequence[Waits]) -> list[StepCost]:
         np.concatenate([getattr(one, name) for one in waits])
         for name in ("step", "last", "others_ns")
     )
-    blamed = np.flatnonzero((last != NOBODY) & (step >= 0))
+    blamed = np.flatnonzero((last != MISSING) & (step >= 0))
     order = blamed[np.lexsort((last[blamed], step[blamed]))]
     if not len(order):
         return []
@@ -187,7 +187,7 @@ def together(waits: Sequence[Waits]) -> tuple[int, list[Together]]:
     cost_by_ranks: dict[tuple[int, bytes], int] = {}
     for number, one in enumerate(waits):
         costs = one.others_ns
-        for place in np.flatnonzero((one.last == NOBODY) & (costs > 0)).tolist():
+        for place in np.flatnonzero((one.last == MISSING) & (costs > 0)).tolist():
             key = (number, one.latest[:, place].tobytes())
             cost_by_ranks[key] = cost_by_ranks.get(key, 0) + int(costs[place])
     costliest = sorted(cost_by_ranks, key=lambda key: (-cost_by_ranks[key], key[0], key[1]))[:_KEPT]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyprof.analysis.ranks.tables import Collectives
-    from pyprof.arrays import Integers
+    from pyprof.arrays import IntArray
 
 
 TOGETHER_NS = 25_000
@@ -26,16 +26,16 @@ _FEW = 4
 """Fewer collectives fit somewhere by chance."""
 
 
-def by_leaving(columns: Collectives, streams: list[Integers]) -> list[list[Placed]]:
+def by_leaving(columns: Collectives, streams: list[IntArray]) -> list[list[Placed]]:
     """Bundle the streams of ranks whose collectives end after the same times as the first one's."""
-    of_length: dict[int, list[Integers]] = {}
+    of_length: dict[int, list[IntArray]] = {}
     for rows in streams:
         of_length.setdefault(len(rows), []).append(rows)
     bundles = [bundle for same in of_length.values() for bundle in _of_as_many(columns, same)]
     return _with_others(columns, bundles)
 
 
-def _of_as_many(columns: Collectives, streams: list[Integers]) -> list[list[Placed]]:
+def _of_as_many(columns: Collectives, streams: list[IntArray]) -> list[list[Placed]]:
     """Bundle streams with as many collectives: they begin with the same one, if they are alike."""
     few = np.linspace(0, len(streams[0]) - 1, _LOOKED_AT).astype(np.int64)
     looks = np.stack([columns.end_ns[rows[few]] for rows in streams])
@@ -56,7 +56,7 @@ def _of_as_many(columns: Collectives, streams: list[Integers]) -> list[list[Plac
     return bundles
 
 
-def _likely(apart: Integers) -> list[int]:
+def _likely(apart: IntArray) -> list[int]:
     """Choose the bundles that are worth a closer look, by how far a few ends are apart."""
     if not len(apart):
         return []
@@ -66,7 +66,7 @@ def _likely(apart: Integers) -> list[int]:
     return candidates
 
 
-def _medians(ends: Integers) -> Integers:
+def _medians(ends: IntArray) -> IntArray:
     """Give the median of each row, of an odd number; NumPy's own takes several times as long."""
     middle = ends.shape[1] // 2
     return np.partition(ends, middle, axis=1)[:, middle : middle + 1]
@@ -91,7 +91,7 @@ def _with_others(columns: Collectives, bundles: list[list[Placed]]) -> list[list
     return [bundle for bundle in ranks if bundle]
 
 
-def _near(columns: Collectives, bundle: list[Placed], rows: Integers) -> Placed:
+def _near(columns: Collectives, bundle: list[Placed], rows: IntArray) -> Placed:
     """Place a rank's rows beside those of others."""
     if columns.rank_of(rows) in {columns.rank_of(one.rows) for one in bundle}:
         return NOWHERE
@@ -119,8 +119,8 @@ _SURER = 0.5
 class Placed:
     """Rows of a rank beside those of the first."""
 
-    rows: Integers
-    at: Integers
+    rows: IntArray
+    at: IntArray
     """The number of the first rank's row that each lies beside; rising, also below 0."""
     spread_ns: float
     """How far apart the two ranks leave, the same for all taken away: the median."""
@@ -131,12 +131,12 @@ class Placed:
 NOWHERE: Final = Placed(np.zeros(0, np.int64), np.zeros(0, np.int64), np.inf)
 
 
-def first(rows: Integers) -> Placed:
+def first(rows: IntArray) -> Placed:
     """Let others be placed beside these."""
     return Placed(rows, np.arange(len(rows)), 0.0)
 
 
-def place(columns: Collectives, reference: Integers, rows: Integers) -> Placed:
+def place(columns: Collectives, reference: IntArray, rows: IntArray) -> Placed:
     """Find where rows fit: the same sorts side by side, left after the same times. Else NOWHERE.
 
     A clock's offset moves all ends alike, so that it does not matter.
@@ -150,7 +150,7 @@ def place(columns: Collectives, reference: Integers, rows: Integers) -> Placed:
     return best if best.spread_ns < _SURER * even.spread_ns else even
 
 
-def fit(columns: Collectives, reference: Integers, rows: Integers, shift: int = 0) -> Placed:
+def fit(columns: Collectives, reference: IntArray, rows: IntArray, shift: int = 0) -> Placed:
     """Lay the rows at one place; NOWHERE where sorts differ, or too few lie side by side."""
     low, high = max(shift, 0), min(len(reference), shift + len(rows))
     if high - low < least(reference, rows):
@@ -164,12 +164,12 @@ def fit(columns: Collectives, reference: Integers, rows: Integers, shift: int = 
     return Placed(rows, at, float(np.median(np.abs(apart - np.median(apart)))))
 
 
-def least(reference: Integers, rows: Integers) -> int:
+def least(reference: IntArray, rows: IntArray) -> int:
     """Give how many have to lie side by side."""
     return min((min(len(reference), len(rows)) + 1) // 2, _ENOUGH)
 
 
-def likely(columns: Collectives, reference: Integers, rows: Integers) -> Iterable[int]:
+def likely(columns: Collectives, reference: IntArray, rows: IntArray) -> Iterable[int]:
     """Give the shifts that are worth a closer look; of few collectives, all.
 
     Of many, those where the first, the middle or the last few of one rank are left after the
@@ -185,7 +185,7 @@ def likely(columns: Collectives, reference: Integers, rows: Integers) -> Iterabl
     ]
 
 
-def _likest(columns: Collectives, rows: Integers, few: Integers) -> int:
+def _likest(columns: Collectives, rows: IntArray, few: IntArray) -> int:
     """Give where a few collectives of one rank fit best among those of another."""
     places = len(rows) - len(few) + 1
     after, wanted = np.diff(columns.end_ns[rows]), np.diff(columns.end_ns[few]).tolist()

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.arrays import MISSING
 from pyprof.ops.torch.collectives import ALL_REDUCE, ONE_WAY
 from pyprof.records.records import number_combinations
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Integers
+    from pyprof.arrays import IntArray
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
@@ -123,34 +124,32 @@ def merge_facts(one: RankTables, other: RankTables) -> RankTables:
 # The collectives of all ranks as NumPy: times, and numbers that stand for what they are.
 
 
-UNKNOWN = -1
-
 _EVEN = (ALL_REDUCE, ONE_WAY, "reduce")
 """Every rank gives as many bytes; of others, ranks' pieces may differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
-    """What collectives are, one entry per sort of a rank; else UNKNOWN."""
+    """What collectives are, one entry per sort of a rank; else MISSING."""
 
-    rank: Integers
-    stream: Integers
-    size: Integers
-    bytes: Integers
-    kind: Integers
+    rank: IntArray
+    stream: IntArray
+    size: IntArray
+    bytes: IntArray
+    kind: IntArray
     kinds: Sequence[str]
-    algorithm: Integers
+    algorithm: IntArray
     algorithms: Sequence[str]
-    group: Integers
+    group: IntArray
     groups: Sequence[str]
-    members: Integers
+    members: IntArray
     lists: Sequence[str]
     """Of members, as captures write them."""
-    description: Integers
+    description: IntArray
     descriptions: Sequence[str]
-    total_ns: Integers
-    exposed_ns: Integers
-    received_bytes: Integers
+    total_ns: IntArray
+    exposed_ns: IntArray
+    received_bytes: IntArray
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Signatures:
@@ -177,15 +176,15 @@ class Signatures:
 class Collectives:
     """One entry per collective of a rank, ordered by rank and by start within each."""
 
-    rank: Integers
-    start_ns: Integers
-    end_ns: Integers
-    step: Integers
-    """UNKNOWN: in none."""
-    signature: Integers
+    rank: IntArray
+    start_ns: IntArray
+    end_ns: IntArray
+    step: IntArray
+    """MISSING: in none."""
+    signature: IntArray
     """Entry of `signatures`."""
     signatures: Signatures
-    same: Integers
+    same: IntArray
     """Per signature; equal where ranks can be in the same collective."""
 
     @classmethod
@@ -197,7 +196,7 @@ class Collectives:
             table = table.take(pa.array(np.argsort(rank, kind="stable")))
             rank = _ints(table.column("rank"))
         signatures = Signatures.from_table(facts.signatures)
-        even = np.where(signatures.kind_is(*_EVEN), signatures.bytes, UNKNOWN)
+        even = np.where(signatures.kind_is(*_EVEN), signatures.bytes, MISSING)
         return cls(
             rank,
             _ints(table.column("start_ns")),
@@ -212,11 +211,11 @@ class Collectives:
         """Give the entry of `signatures` of a collective."""
         return int(self.signature[row])
 
-    def rank_of(self, rows: Integers) -> int:
+    def rank_of(self, rows: IntArray) -> int:
         """Give the rank whose rows these are."""
         return int(self.rank[rows[0]])
 
-    def name_of(self, rows: Integers) -> str:
+    def name_of(self, rows: IntArray) -> str:
         """Name the process group of some rows, or the stream that stands for it."""
         what, one = self.signatures, self.of_row(rows[0])
         return (
@@ -224,7 +223,7 @@ class Collectives:
         )
 
 
-def _numbered_on(rank: Integers, signature: Integers, owners: Integers) -> Integers:
+def _numbered_on(rank: IntArray, signature: IntArray, owners: IntArray) -> IntArray:
     """Number signatures over all ranks, where each rank counts its own."""
     order = np.argsort(owners, kind="stable")
     first = np.searchsorted(owners[order], np.arange(int(owners.max(initial=-1)) + 1))
@@ -233,17 +232,17 @@ def _numbered_on(rank: Integers, signature: Integers, owners: Integers) -> Integ
     return np.asarray(order[first[rank] + signature], np.int32)
 
 
-def _ints(column: pa.ChunkedArray) -> Integers:
-    return np.asarray(pc.fill_null(column, UNKNOWN).to_numpy())
+def _ints(column: pa.ChunkedArray) -> IntArray:
+    return np.asarray(pc.fill_null(column, MISSING).to_numpy())
 
 
-def coded(column: pa.ChunkedArray) -> tuple[Integers, Sequence[str]]:
+def coded(column: pa.ChunkedArray) -> tuple[IntArray, Sequence[str]]:
     """Number texts; in the order of the texts, so that the order of captures decides nothing."""
     unified = column.unify_dictionaries()
     if not unified.num_chunks:
         return np.zeros(0, np.int32), []
     names = unified.chunk(0).dictionary.to_pylist()
     place = np.argsort(np.argsort(np.array(names, object), kind="stable")).astype(np.int32)
-    indices = [pc.fill_null(chunk.indices, UNKNOWN).to_numpy() for chunk in unified.chunks]
-    codes = np.append(place, np.int32(UNKNOWN))[np.concatenate(indices)]
+    indices = [pc.fill_null(chunk.indices, MISSING).to_numpy() for chunk in unified.chunks]
+    codes = np.append(place, np.int32(MISSING))[np.concatenate(indices)]
     return codes, sorted(names)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.ranks.match import ABSENT
+from pyprof.arrays import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,11 +21,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.ranks.clocks import Clock
     from pyprof.analysis.ranks.match import Grid, Group
     from pyprof.analysis.ranks.tables import Collectives
-    from pyprof.arrays import Integers
-
-
-NOBODY = -1
-UNKNOWN = -1
+    from pyprof.arrays import IntArray
 
 
 _CELLS = 1 << 20
@@ -37,31 +33,31 @@ class Waits:
     """The collectives of a group in which at least two ranks are on one clock. Times in ns."""
 
     group: Group
-    ranks: Integers
+    ranks: IntArray
     """Those that are on the clock."""
-    signature: Integers
+    signature: IntArray
     """[collective]: what it is, as the first rank says that has it."""
-    bytes: Integers
-    """[collective]: algorithm bytes, the mean over ranks; UNKNOWN where any is."""
+    bytes: IntArray
+    """[collective]: algorithm bytes, the mean over ranks; MISSING where any is."""
     even: NDArray[np.bool_]
     """[collective]: whether all ranks have as many."""
-    step: Integers
+    step: IntArray
     """[collective]: of the first rank that has it."""
-    last: Integers
-    """[collective]: the rank that came last; NOBODY where several came last together."""
-    wait_ns: Integers
+    last: IntArray
+    """[collective]: the rank that came last; MISSING where several came last together."""
+    wait_ns: IntArray
     """[rank, collective]: how long it waited; 0 below the residual, and where it was not there."""
     latest: NDArray[np.bool_]
     """[rank, collective]: whether it came last, or within the residual of the last."""
     there: NDArray[np.bool_]
     """[rank, collective]: whether its capture has it."""
-    transfer_ns: Integers
-    """[collective]: UNKNOWN where ranks are missing or the clocks are not good enough."""
+    transfer_ns: IntArray
+    """[collective]: MISSING where ranks are missing or the clocks are not good enough."""
     possible: NDArray[np.bool_]
     """[collective]: whether nobody left before the last had come; of others nothing can be said."""
 
     @property
-    def others_ns(self) -> Integers:
+    def others_ns(self) -> IntArray:
         """Give, per collective, what all ranks together waited."""
         return np.asarray(self.wait_ns.sum(axis=0))
 
@@ -76,7 +72,7 @@ def waits(
 
 def _waits(columns: Collectives, grid: Grid, clocks: Mapping[int, Clock]) -> Waits | None:
     aligned = _on_one_clock(grid.group, clocks)
-    there = grid.rows[aligned] != ABSENT
+    there = grid.rows[aligned] != MISSING
     chosen = np.flatnonzero(there.sum(axis=0) > 1)
     if not len(chosen):
         return None
@@ -103,10 +99,10 @@ def _on_one_clock(group: Group, clocks: Mapping[int, Clock]) -> list[int]:
 
 
 def _part(
-    columns: Collectives, clock: Sequence[Clock], ranks: Integers, rows: Integers, complete: bool,  # noqa: FBT001 - one of few
-) -> tuple[Integers, ...]:  # fmt: skip
+    columns: Collectives, clock: Sequence[Clock], ranks: IntArray, rows: IntArray, complete: bool,  # noqa: FBT001 - one of few
+) -> tuple[IntArray, ...]:  # fmt: skip
     """Take some collectives of a group apart; gives what `Waits` has behind the ranks."""
-    there = rows != ABSENT
+    there = rows != MISSING
     start, end = (
         np.stack([one.align(times) for one, times in zip(clock, column[rows], strict=True)])
         for column in (columns.start_ns, columns.end_ns)
@@ -131,19 +127,19 @@ def _part(
     mean = np.where(there, bytes_given, 0).sum(axis=0) // there.sum(axis=0)
     return (
         signature,
-        np.where(bytes_known, mean, UNKNOWN),
+        np.where(bytes_known, mean, MISSING),
         even,
         columns.step[lead],
-        np.where(possible & (latest.sum(axis=0) == 1), ranks[last], NOBODY),
+        np.where(possible & (latest.sum(axis=0) == 1), ranks[last], MISSING),
         wait,
         latest,
         there,
-        np.where(transfer_known, moved, UNKNOWN),
+        np.where(transfer_known, moved, MISSING),
         possible,
     )
 
 
-def _doubt(clock: Sequence[Clock], last: Integers) -> Integers:
+def _doubt(clock: Sequence[Clock], last: IntArray) -> IntArray:
     """Give below what a difference between each rank and the last one, per collective, is none."""
     residual = np.array([one.residual_ns for one in clock])
     number = np.array([one.number for one in clock])

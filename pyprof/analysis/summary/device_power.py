@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.arrays import NONE, distinct_values, ints
+from pyprof.arrays import MISSING, distinct_values, ints
 from pyprof.parse.counters import sample_regression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.arrays import Floats, Int64Array, Mask
     from pyprof.records.records import Records
     from pyprof.schema import Capture
 
@@ -88,7 +88,7 @@ def device_power(capture: Capture, records: Records, chosen: Mask | None = None)
 def _bounds(records: Records, chosen: Mask) -> tuple[int, int] | None:
     """Return the first start and the last end of some rows; None without times."""
     start, end = (records.numpy(name)[chosen] for name in ("start", "end"))
-    timed = (start != NONE) & (end != NONE)
+    timed = (start != MISSING) & (end != MISSING)
     return (int(start[timed].min()), int(end[timed].max())) if timed.any() else None
 
 
@@ -98,7 +98,7 @@ class _Series:
     def __init__(self, rows: pa.Table, bounds: tuple[int, int] | None) -> None:
         self.rows, self.bounds = rows, bounds
 
-    def samples(self, metric: str) -> tuple[Ints, Floats]:
+    def samples(self, metric: str) -> tuple[Int64Array, Floats]:
         """Return times and values; the first sample tells when the second begins."""
         own = self.rows.filter(pc.equal(self.rows.column("metric").cast(pa.string()), metric))
         time, first = np.unique(ints(own.column("time")), return_index=True)
@@ -142,7 +142,7 @@ def _power(series: _Series, device: int, rank: int | None) -> Power | None:
     )
 
 
-def _held_by(reasons: Ints) -> Mapping[str, float] | None:
+def _held_by(reasons: Int64Array) -> Mapping[str, float] | None:
     busy = reasons[(reasons & _NOT_BUSY) == 0]
     if not len(busy):
         return None

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pyprof import marker, schema
 from pyprof.analysis.time import host_api
-from pyprof.arrays import NONE, ints, used
+from pyprof.arrays import MISSING, ints, referenced_rows
 from pyprof.marker import Kind
 from pyprof.parse.ranges import nesting, range_names, texts
 from pyprof.parse.ranges.range_stacks import mod_and_op, user_line, user_trace
@@ -24,7 +24,7 @@ from pyprof.prof.op_names import op_name
 from pyprof.records.records import combinations, number_combinations, totals
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.inputs.source import Source
     from pyprof.parse.ranges.nesting import Nest
     from pyprof.records.records import Records
@@ -46,7 +46,7 @@ UNKNOWN = "only captures with ranges of ops tell it"
 _ENGINE = "evaluate_function: "
 """Before the names of nodes: what autograd's engine does around them."""
 _OPS = (Kind.OP, Kind.SEQ, Kind.OPTIMIZER)
-_RANK = np.full(len(Kind), NONE, np.int8)
+_RANK = np.full(len(Kind), MISSING, np.int8)
 for _place, _kind in enumerate((Kind.STEP, Kind.USER, Kind.OP, Kind.OPTIMIZER, Kind.SEQ)):
     _RANK[_kind] = _place  # of ranges with equal bounds: which encloses which
 
@@ -55,12 +55,12 @@ class _Ranges(NamedTuple):
     """Ranges of ops and those that the user named, nested."""
 
     nest: Nest
-    kind: Integers
-    name: Integers
-    """Number of the op's name; NONE for what is no op."""
+    kind: IntArray
+    name: IntArray
+    """Number of the op's name; MISSING for what is no op."""
     names: list[str]
-    line: Integers
-    """Number of the line that called it; NONE where no stack says."""
+    line: IntArray
+    """Number of the line that called it; MISSING where no stack says."""
     lines: list[str]
 
 
@@ -78,23 +78,23 @@ def host_ops(source: Source, within: tuple[int, int] | None = None) -> pa.Table 
     return _totals(ranges, _launches(ranges.nest, source.table.records, source.capture), within)
 
 
-def _totals(ranges: _Ranges, launches: Integers, within: tuple[int, int] | None) -> pa.Table:
+def _totals(ranges: _Ranges, launches: IntArray, within: tuple[int, int] | None) -> pa.Table:
     nest, number = ranges.nest, ranges.name
     if within is not None:
         inside = (nest.start >= within[0]) & (nest.start < within[1])
-        number = np.where(inside, number, np.int32(NONE))
+        number = np.where(inside, number, np.int32(MISSING))
     first, cell = combinations(number, ranges.line)
-    cell = np.where(number == NONE, NONE, cell)
-    once = np.where(_again(ranges), NONE, cell)
+    cell = np.where(number == MISSING, MISSING, cell)
+    once = np.where(_again(ranges), MISSING, cell)
     length = nest.end - nest.start
-    count = len(first) + 1  # the last is NONE
+    count = len(first) + 1  # the last is MISSING
     sums = (
         np.bincount(once + 1, minlength=count)[1:],
         totals(cell, _own(nest.parent, length), count),
         totals(once, length, count),
         totals(cell, launches, count),
     )
-    shown = np.flatnonzero(number[first] != NONE)  # in the order of their first calls
+    shown = np.flatnonzero(number[first] != MISSING)  # in the order of their first calls
     op, line = number[first[shown]], ranges.line[first[shown]]
     keys = (
         pa.array(ranges.names, pa.string()).take(pa.array(op)),
@@ -128,12 +128,12 @@ def op_ranges(capture: Capture) -> _Ranges:
     code, templates, kind_of = texts.read_templates(ranges)
     kind = np.where(range_names.of_library(ranges), np.int8(Kind.CONTEXT), kind_of[code])
     start, end = (ints(ranges.column(name)) for name in ("start", "end"))
-    nested = np.asarray(pc.fill_null(ranges.column("style"), NONE)) == schema.NESTED
+    nested = np.asarray(pc.fill_null(ranges.column("style"), MISSING)) == schema.NESTED
     timed = nested & (end >= start)
-    rows = np.flatnonzero((_RANK[kind] != NONE) & timed).astype(np.int32)
+    rows = np.flatnonzero((_RANK[kind] != MISSING) & timed).astype(np.int32)
     stacks = np.flatnonzero((kind == Kind.TRACE) & timed).astype(np.int32)
     del nested, timed  # all ranges are many
-    thread = np.asarray(pc.fill_null(ranges.column("thread"), NONE))
+    thread = np.asarray(pc.fill_null(ranges.column("thread"), MISSING))
     nest = nesting.nest(
         thread.take(rows),
         start.take(rows),
@@ -144,15 +144,17 @@ def op_ranges(capture: Capture) -> _Ranges:
         thread.take(stacks), start.take(stacks), end.take(stacks), lambda: np.arange(len(stacks))
     )
     del thread, start, end
-    line_of_template, lines = _lines(templates, used([code.take(stacks)], len(templates)))
+    line_of_template, lines = _lines(
+        templates, referenced_rows([code.take(stacks)], len(templates))
+    )
     line_of_stack = line_of_template.take(code.take(stacks.take(around.order)))
     leaf = nesting.innermost(around, nest.thread, nest.start, nest.end)
-    line = np.append(line_of_stack, np.int32(NONE)).take(leaf)  # NONE is the last
+    line = np.append(line_of_stack, np.int32(MISSING)).take(leaf)  # MISSING is the last
     rows = rows.take(nest.order)
     kind, code = kind.take(rows), code.take(rows)
     numbers: dict[str, int] = {}
-    number_of_template = np.full(len(templates) + 1, NONE, np.int32)
-    used_templates = used([code], len(templates))
+    number_of_template = np.full(len(templates) + 1, MISSING, np.int32)
+    used_templates = referenced_rows([code], len(templates))
     for place in used_templates[np.isin(kind_of[used_templates], _OPS)].tolist():
         name = _name(templates[place], Kind(int(kind_of[place])))
         if name is not None:
@@ -160,10 +162,10 @@ def op_ranges(capture: Capture) -> _Ranges:
     return _Ranges(nest, kind, number_of_template.take(code), [*numbers], line, lines)
 
 
-def _lines(templates: list[str], stacks: Ints) -> tuple[Integers, list[str]]:
-    """Number the lines of the user's that stacks end with; NONE for what names none."""
+def _lines(templates: list[str], stacks: Int64Array) -> tuple[IntArray, list[str]]:
+    """Number the lines of the user's that stacks end with; MISSING for what names none."""
     numbers: dict[str, int] = {}
-    line_of_template = np.full(len(templates) + 1, NONE, np.int32)
+    line_of_template = np.full(len(templates) + 1, MISSING, np.int32)
     for place in stacks.tolist():
         line = user_line(user_trace(marker.decode_trace(templates[place])))
         if line is not None:
@@ -171,7 +173,7 @@ def _lines(templates: list[str], stacks: Ints) -> tuple[Integers, list[str]]:
     return line_of_template, [*numbers]
 
 
-def _ranks(op_id: Ints, rank: Integers) -> Ints:
+def _ranks(op_id: Int64Array, rank: IntArray) -> Int64Array:
     """Rank ranges by what they are, then by their ids, which rise inward."""
     tiebreak = np.empty(len(rank), np.int64)
     tiebreak[np.lexsort((op_id, rank))] = np.arange(len(rank))
@@ -190,7 +192,7 @@ def _name(text: str, kind: Kind) -> str | None:
     return None if call is None or call.op in marker.NOT_OPS else op_name(call.mod, call.op)
 
 
-def _own(parent: Integers, length: Ints) -> Ints:
+def _own(parent: IntArray, length: Int64Array) -> Int64Array:
     """Take from each range's length that of what lies directly in it."""
     own = np.append(length, 0)  # the last is around those at the top
     np.subtract.at(own, parent, length)
@@ -200,23 +202,23 @@ def _own(parent: Integers, length: Ints) -> Ints:
 def _again(ranges: _Ranges) -> Mask:
     """Tell which ranges are the call that the range around them is."""
     parent = ranges.nest.parent
-    inside = parent != NONE
+    inside = parent != MISSING
     alone = (np.bincount(parent[inside], minlength=len(parent)) == 1)[parent]
     marked = (ranges.kind[parent] == Kind.OP) & (ranges.kind != Kind.OP)
-    same = (ranges.name == ranges.name[parent]) & (ranges.name != NONE)
+    same = (ranges.name == ranges.name[parent]) & (ranges.name != MISSING)
     return np.asarray(inside & same & (alone | marked), bool)
 
 
-def _launches(nest: Nest, records: Records, capture: Capture) -> Integers:
+def _launches(nest: Nest, records: Records, capture: Capture) -> IntArray:
     """Count the rows that were launched in each range, at any depth."""
     begin, end = host_api.launches(records)
     thread = _threads(records, capture)
-    launched = (begin != NONE) & (thread != NONE)
+    launched = (begin != MISSING) & (thread != MISSING)
     if not launched.all():
         thread, begin, end = thread[launched], begin[launched], end[launched]
     leaf = nesting.innermost(nest, thread, begin, end)
     del launched, thread, begin, end  # as long as rows are many
-    count = np.bincount(leaf[leaf != NONE], minlength=len(nest.parent)).astype(np.int32)
+    count = np.bincount(leaf[leaf != MISSING], minlength=len(nest.parent)).astype(np.int32)
     del leaf
     levels = [ranges for _, ranges in nesting.by_value(nest.depth)]
     for level in reversed(levels[1:]):
@@ -224,16 +226,16 @@ def _launches(nest: Nest, records: Records, capture: Capture) -> Integers:
     return count
 
 
-def _threads(records: Records, capture: Capture) -> Integers:
-    """Give the row of `threads` that launched each row; NONE where that is not known."""
+def _threads(records: Records, capture: Capture) -> IntArray:
+    """Give the row of `threads` that launched each row; MISSING where that is not known."""
     captured = [ints(capture.threads.column(name)) for name in ("pid", "tid")]
     both = [np.concatenate(pair) for pair in zip(captured, _launchers(records), strict=True)]
     number = number_combinations(*both)
-    row = np.full(int(number.max(initial=0)) + 1, NONE, np.int32)
+    row = np.full(int(number.max(initial=0)) + 1, MISSING, np.int32)
     count = len(captured[0])
     row[number[:count]] = np.arange(count)
     return row[number[count:]]
 
 
-def _launchers(records: Records) -> list[Ints]:
+def _launchers(records: Records) -> list[Int64Array]:
     return [records.numpy(name) for name in ("pid", "tid")]

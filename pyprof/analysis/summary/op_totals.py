@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.gpu.roofline import NS_PER_S, per_second
 from pyprof.prof.columns.explained_columns import ABOVE, above_peak
 from pyprof.prof.group import add_up, add_up_rows, distinct_calls
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Floats, Integers, Ints, Mask
+    from pyprof.arrays import Floats, Int64Array, IntArray, Mask
     from pyprof.prof.table import Table
 
 
@@ -54,7 +54,7 @@ def sums(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None = No
     return add_up_rows({name: table.numbered(name) for name in names}, _numbers(table), rows)
 
 
-def _numbers(table: Table) -> Iterator[tuple[str, Ints | Floats]]:
+def _numbers(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
     """Give what `_SUMS` names of each row, one after the other."""
     yield "calls", np.broadcast_to(np.int64(1), len(table.duration_ns))
     yield "ns", table.duration_ns
@@ -282,7 +282,7 @@ def _texts(table: Table) -> Iterator[tuple[str, Coded]]:
 
 
 def _where(rows: Mask, texts: Coded) -> Coded:
-    return Coded(np.where(rows, texts.index, NONE), texts.values)
+    return Coded(np.where(rows, texts.index, MISSING), texts.values)
 
 
 def _amounts(table: Table, per_step: Floats | None) -> Iterator[tuple[str, Floats]]:
@@ -316,11 +316,11 @@ def _kernel(table: Table) -> Mask:
     return np.array([*(name in kernels for name in kind.values), True]).take(kind.index)
 
 
-def _times(values: Coded, group: Integers, ns: Sequence[int], count: int) -> list[dict[str, int]]:
+def _times(values: Coded, group: IntArray, ns: Sequence[int], count: int) -> list[dict[str, int]]:
     """Sum the time of each group by a column's values, given that of cells; nulls do not count."""
     times: list[dict[str, int]] = [{} for _ in range(count)]
     for place, value, time in zip(group.tolist(), values.index.tolist(), ns, strict=True):
-        if value != NONE:
+        if value != MISSING:
             text = values.values[value]
             times[place][text] = times[place].get(text, 0) + time
     return times

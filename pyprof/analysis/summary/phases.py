@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.time.steps import find_steps
-from pyprof.arrays import sum_if_known
+from pyprof.arrays import MISSING, sum_if_known
 from pyprof.marker import ServingStep, serving_step
 from pyprof.parse.ranges.texts import answers
-from pyprof.prof.step_rows import OUTSIDE, StepRows
+from pyprof.prof.step_rows import StepRows
 
 if TYPE_CHECKING:
     from pyprof.analysis.time.steps import Steps
@@ -105,7 +105,7 @@ def of_rows(loop_steps: Steps) -> StepRows:
 
     Rows are in no step that is guessed: it may be a layer.
     """
-    of_row = np.full_like(loop_steps.of_row, OUTSIDE) if loop_steps.guessed else loop_steps.of_row
+    of_row = np.full_like(loop_steps.of_row, MISSING) if loop_steps.guessed else loop_steps.of_row
     steps = said(loop_steps)
     return StepRows(
         of_row,

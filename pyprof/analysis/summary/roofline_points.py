@@ -22,7 +22,7 @@ from pyprof.render.text.formatting import duration, number, percent
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.arrays import Floats, Int64Array, Mask
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
 
@@ -116,7 +116,7 @@ def _ops(table: Table, chosen: Mask) -> pa.Table:
     return add_up_rows(keys, _numbers(table), works)
 
 
-def _numbers(table: Table) -> Iterator[tuple[str, Ints | Floats]]:
+def _numbers(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
     """Give what `_SUMS` names of each row, one after the other."""
     costs, share = table.costs, table.roofline.share
     yield "ns", table.duration_ns

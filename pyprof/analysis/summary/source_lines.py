@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.advice import Advice
     from pyprof.analysis.filtered import Filtered
-    from pyprof.arrays import Integers, Mask
+    from pyprof.arrays import IntArray, Mask
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
     from pyprof.prof.where import Condition
@@ -111,7 +111,7 @@ def source_lines(table: Table, rows: Mask | None = None) -> SourceLines:
 
 
 def _calls_by_line(
-    trace: Integers, call: Integers, of_trace: Sequence[Sequence[int]], count: int
+    trace: IntArray, call: IntArray, of_trace: Sequence[Sequence[int]], count: int
 ) -> list[int]:
     """Count the calls of each line, one with rows of several stacks once."""
     first, _ = combinations(trace, call)

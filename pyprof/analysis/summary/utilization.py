@@ -9,7 +9,7 @@ import numpy as np
 
 from pyprof.analysis.summary.phases import said
 from pyprof.analysis.time.timeline import COMPUTE, sorts
-from pyprof.prof.apportion import UNKNOWN
+from pyprof.arrays import MISSING
 from pyprof.prof.columns import step_columns
 from pyprof.prof.coverage import is_kernel
 from pyprof.records.records import number_combinations, totals
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.time.steps import Steps
     from pyprof.analysis.time.timeline import Timeline
-    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.arrays import Floats, Int64Array, Mask
     from pyprof.gpu.peaks import Rate
     from pyprof.prof.table import Table
 
@@ -255,7 +255,7 @@ def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, 
     place_of = [place.get(name or "", len(names)) for name in (*phase.values, None)]
     part = np.array(place_of).take(phase.index)  # of other names: the last
     flops, duration = table.costs.flops, table.duration_ns
-    known, computing = flops != UNKNOWN, _computing(table)
+    known, computing = flops != MISSING, _computing(table)
     counted = known & (table.records.numpy("recomputed") != 1)
     chosen = np.ones(len(part), bool) if rows is None else rows
     count = np.bincount(part[chosen], minlength=len(names))
@@ -295,14 +295,14 @@ def utilization(
     return replace(usage, steps=steps)
 
 
-def _work_of_steps(table: Table, loop_steps: Steps, decoding: Ints, gpus: int) -> StepWork:
+def _work_of_steps(table: Table, loop_steps: Steps, decoding: Int64Array, gpus: int) -> StepWork:
     inside = loop_steps.of_row >= 0
     computing = inside & _computing(table)
-    known = inside & (table.costs.flops != UNKNOWN)
+    known = inside & (table.costs.flops != MISSING)
     counted = known & (table.records.numpy("recomputed") != 1)
-    moved = np.isin(loop_steps.of_row, decoding) & (table.costs.bytes != UNKNOWN)
+    moved = np.isin(loop_steps.of_row, decoding) & (table.costs.bytes != MISSING)
 
-    def by_step(rows: Mask, amount: Ints) -> Floats:
+    def by_step(rows: Mask, amount: Int64Array) -> Floats:
         weights = amount[rows].astype(np.float64)
         return np.bincount(loop_steps.of_row[rows], weights, len(loop_steps)).astype(np.float64)
 
@@ -329,7 +329,7 @@ def _measured(
     table: Table, rows: Mask, wall_ns: int, decode: Mask | None, decode_ns: int
 ) -> Utilization:
     costs, duration = table.costs, table.duration_ns
-    known = rows & (costs.flops != UNKNOWN)
+    known = rows & (costs.flops != MISSING)
     again = known & (table.records.numpy("recomputed") == 1)
     done, repeated = (int(costs.flops[part].sum()) for part in (known, again))
     computing = rows & _computing(table)
@@ -343,7 +343,7 @@ def _measured(
     )
     if decode is None:
         return usage
-    moved = decode & (costs.bytes != UNKNOWN)
+    moved = decode & (costs.bytes != MISSING)
     return replace(
         usage,
         decode_bytes=int(costs.bytes[moved].sum()),
@@ -359,7 +359,7 @@ def _computing(table: Table) -> Mask:
     return np.asarray(is_kernel(table.records) & (sorts(table.records) == COMPUTE))
 
 
-def _by_peak(table: Table, rows: Mask, name: str, amount: Ints) -> Mapping[Rate, float]:
+def _by_peak(table: Table, rows: Mask, name: str, amount: Int64Array) -> Mapping[Rate, float]:
     """Sum an amount by the peak that it is measured against."""
     number, judged = table.judged
     weight = np.bincount(number[rows], amount[rows].astype(float), minlength=len(judged))

@@ -16,7 +16,7 @@ from pyprof.analysis.summary.host_ops import op_ranges
 from pyprof.analysis.time.idle import DISPATCH, DISPATCH_NS, HOST, LOADING, OPS
 from pyprof.analysis.time.intervals import EMPTY, Intervals, union, union_of
 from pyprof.analysis.time.loading import loading_ranges
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import MISSING, ints
 from pyprof.marker import Kind
 from pyprof.parse.ranges import nesting, texts
 from pyprof.prof.columns.column_values import user_line
@@ -24,7 +24,7 @@ from pyprof.prof.columns.column_values import user_line
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.schema import Capture
 
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 class OpCalls:
     """Calls of ops that lie in no other op's."""
 
-    thread: Integers
-    start: Ints
-    end: Ints
+    thread: IntArray
+    start: Int64Array
+    end: Int64Array
     name: list[str]
 
     def without_work(self, free: Intervals) -> Mask:
@@ -46,7 +46,7 @@ class OpCalls:
 def outermost_calls(capture: Capture) -> OpCalls:
     """Find the outermost ranges of ops."""
     ranges = op_ranges(capture)
-    nest, named = ranges.nest, ranges.name != NONE
+    nest, named = ranges.nest, ranges.name != MISSING
     inside = np.zeros(len(named), bool)
     for _, rows in [*nesting.by_value(nest.depth)][1:]:  # each level from that above it
         inside[rows] = inside[nest.parent[rows]] | named[nest.parent[rows]]
@@ -61,7 +61,7 @@ def lines(capture: Capture, calls: OpCalls) -> list[str | None]:
     code, templates, kind = texts.read_templates(ranges)
     rows = np.flatnonzero(kind[code] == Kind.TRACE)
     start, end = (ints(ranges.column(name))[rows] for name in ("start", "end"))
-    thread = np.asarray(pc.fill_null(ranges.column("thread"), NONE))[rows]
+    thread = np.asarray(pc.fill_null(ranges.column("thread"), MISSING))[rows]
     nest = nesting.nest(thread, start, end, lambda: np.arange(len(rows)))
     leaf = nesting.innermost(nest, calls.thread, calls.start, calls.end)
     line_of = {
@@ -69,7 +69,7 @@ def lines(capture: Capture, calls: OpCalls) -> list[str | None]:
         for place in np.unique(code[rows]).tolist()
     }
     of_trace = code[rows[nest.order]]
-    return [None if place == NONE else line_of[of_trace[place]] for place in leaf.tolist()]
+    return [None if place == MISSING else line_of[of_trace[place]] for place in leaf.tolist()]
 
 
 def causes(free: Intervals, capture: Capture | None) -> Mapping[str, Intervals]:

@@ -18,7 +18,7 @@ from pyprof.records.records import distinct
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.records.records import Records
     from pyprof.schema import Capture
 
@@ -59,10 +59,10 @@ class Host:
 class Calls:
     """API calls of the sorts above, in order of their start."""
 
-    pid: Ints
-    start: Ints
-    end: Ints
-    sort: Integers
+    pid: Int64Array
+    start: Int64Array
+    end: Int64Array
+    sort: IntArray
     """Index into SORTS."""
     complete: bool
     """False where only the calls are known that gave the GPU work: no synchronisation."""
@@ -117,7 +117,7 @@ def _recorded(records: Records) -> Calls:
     return _ordered(records.numpy("pid"), begin, end, sort, complete=False)
 
 
-def launch_sorts(records: Records) -> Integers:
+def launch_sorts(records: Records) -> IntArray:
     """Return what the call that launched each row does to the host, as an index into SORTS."""
     begin, end = launches(records)
     kind, replayed = records.coded("kind"), records.numpy("replay") >= 0
@@ -135,7 +135,9 @@ def launch_sorts(records: Records) -> Integers:
 _LOAD = np.int8(SORTS.index(LOAD))
 
 
-def _ordered(pid: Ints, start: Ints, end: Ints, sort: Integers, *, complete: bool) -> Calls:
+def _ordered(
+    pid: Int64Array, start: Int64Array, end: Int64Array, sort: IntArray, *, complete: bool
+) -> Calls:
     rows = np.flatnonzero(sort >= 0)
     began = start[rows]
     if (began[1:] < began[:-1]).any():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.analysis.time.host_api import Host
-    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
 
 
 HOST, QUEUE, GRAPH, UNKNOWN = "host", "queue", "graph", "unknown"
@@ -59,14 +59,14 @@ to do something else. PyTorch's eager dispatch takes 5 to 50 us an op, more unde
 class Gaps:
     """When a device idled, and the row that ended each gap."""
 
-    start: Ints
-    end: Ints
-    row: Ints
+    start: Int64Array
+    end: Int64Array
+    row: Int64Array
     """The row that began where the gap ended."""
-    launch_start: Ints
+    launch_start: Int64Array
     """Start of the API call that launched it, -1 where not known."""
-    launch_end: Ints
-    launch_sort: Integers
+    launch_end: Int64Array
+    launch_sort: IntArray
     """What that call does to the host: an index into SORTS."""
     in_replay: Mask
     """Between two pieces of work of one replay of a graph: the host has no part in it."""

@@ -14,15 +14,15 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
 
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
     """A set of time: `start[i] < end[i] < start[i + 1]`. Make one with `union_of`."""
 
-    start: Ints
-    end: Ints
+    start: Int64Array
+    end: Int64Array
 
     def __len__(self) -> int:
         return len(self.start)
@@ -58,11 +58,11 @@ class Intervals:
         low, high = np.searchsorted(self.end, start), np.searchsorted(self.start, end, "right")
         return Intervals(self.start[low:high], self.end[low:high])
 
-    def length_within(self, start: Ints, end: Ints) -> Ints:
+    def length_within(self, start: Int64Array, end: Int64Array) -> Int64Array:
         """Give the length of the set within each of many intervals, which may overlap."""
         return self._before(end) - self._before(start)
 
-    def _before(self, instant: Ints) -> Ints:
+    def _before(self, instant: Int64Array) -> Int64Array:
         """Give the length of the set before each instant."""
         length = np.concatenate([[0], np.cumsum(self.end - self.start)])
         place = np.searchsorted(self.start, instant, side="right")
@@ -73,7 +73,7 @@ class Intervals:
 EMPTY = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-def union_of(start: Ints, end: Ints) -> Intervals:
+def union_of(start: Int64Array, end: Int64Array) -> Intervals:
     """Merge intervals in any order, overlapping or not; empty and reversed ones are left out."""
     keep = end > start
     if not keep.all():

@@ -12,14 +12,14 @@ from pyprof.marker import Kind, classify
 from pyprof.parse.ranges.texts import where
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
     from pyprof.schema import Capture
 
 _NAMES = (Kind.CONTEXT, Kind.LAYER, Kind.USER, Kind.STEP)
 _LOADING = r"(?i)data_?loader|next_?batch|get_?batch|(?:load|fetch)_?(?:data|batch)"
 
 
-def loading_ranges(capture: Capture) -> dict[str, tuple[Ints, Ints]]:
+def loading_ranges(capture: Capture) -> dict[str, tuple[Int64Array, Int64Array]]:
     """Return starts and ends of the ranges that name data loading, by their names."""
     is_named = partial(pc.match_substring_regex, pattern=_LOADING)
     ranges = capture.ranges

@@ -9,7 +9,7 @@ import numpy as np
 from pyprof import schema
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.records.records import Records
 
 
@@ -22,7 +22,7 @@ _NEARLY = 0.98
 _CANDIDATES = 50
 
 
-def repetition(records: Records, launched: Ints) -> tuple[str, Ints, Ints] | None:
+def repetition(records: Records, launched: Int64Array) -> tuple[str, Int64Array, Int64Array] | None:
     """Say what repeats, with its starts and ends in ns by launch; None where nothing does.
 
     Only the kernels of the busiest device and stream are compared, in the order of their launch.
@@ -60,7 +60,7 @@ def repetition(records: Records, launched: Ints) -> tuple[str, Ints, Ints] | Non
     return f"repetition of {kernels} kernels", edges[:-1][uncut], edges[1:][uncut]
 
 
-def _busiest(records: Records) -> Ints:
+def _busiest(records: Records) -> Int64Array:
     rows = np.flatnonzero(_is_kind(records, schema.KERNEL, schema.GRAPH))
     keys = np.stack([records.numpy(name)[rows] for name in ("pid", "device", "stream")])
     _, lane = np.unique(keys, axis=1, return_inverse=True)
@@ -73,12 +73,12 @@ def _is_kind(records: Records, *kinds: int) -> Mask:
     return np.array([*(name in wanted for name in kind.values), False]).take(kind.index)
 
 
-def _launches(replay: Ints) -> Ints:
+def _launches(replay: Int64Array) -> Int64Array:
     """Give the first place of each launch: a row outside graphs, or the rows of one replay."""
     return np.flatnonzero((replay < 0) | (np.diff(replay, prepend=-2) != 0))
 
 
-def _codes(name: Ints, first: Ints) -> Ints:
+def _codes(name: Int64Array, first: Int64Array) -> Int64Array:
     """Number launches by the names of their kernels, in their order."""
     if len(first) == len(name):
         return name
@@ -92,7 +92,7 @@ _BASE = 0x9E3779B97F4A7C15
 """Odd: products with its powers, of 64 bits, differ as what is multiplied does."""
 
 
-def _period(code: Ints, least: int = 2) -> int | None:
+def _period(code: Int64Array, least: int = 2) -> int | None:
     """Find the period that fits best; of those that fit about as well, the shortest."""
     fits = {period: _alike(code, period) for period in _candidates(code, least)}
     best = max(fits.values(), default=0.0)
@@ -101,7 +101,7 @@ def _period(code: Ints, least: int = 2) -> int | None:
     return min(period for period, fit in fits.items() if fit >= best * _NEARLY)
 
 
-def _candidates(code: Ints, least: int) -> list[int]:
+def _candidates(code: Int64Array, least: int) -> list[int]:
     """Give the distances, from some least on, at which the rarest repeated kernels come again."""
     _, inverse, count = np.unique(code, return_inverse=True, return_counts=True)
     order = np.argsort(inverse, kind="stable")
@@ -115,7 +115,7 @@ def _candidates(code: Ints, least: int) -> list[int]:
     return sorted(period for period in periods if least <= period <= len(code) // _TIMES)
 
 
-def _alike(code: Ints, period: int) -> float:
+def _alike(code: Int64Array, period: int) -> float:
     """Give the share of kernels that are what they were a period before.
 
     What comes before the loop is no part of it: the first half may differ.
@@ -125,7 +125,7 @@ def _alike(code: Ints, period: int) -> float:
     return float(tail.mean()) if len(tail) else 0.0
 
 
-def _longest_run(code: Ints, period: int) -> tuple[int, int]:
+def _longest_run(code: Int64Array, period: int) -> tuple[int, int]:
     """Find the longest stretch of whole periods that resemble the one before."""
     same = (code[period:] == code[:-period]).astype(np.int64)
     window = np.cumsum(np.concatenate([[0], same]))

@@ -13,7 +13,7 @@ from pyprof.parse.steps.loop_steps import launched
 if TYPE_CHECKING:
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.analysis.time.steps import Steps
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.records.records import Records
 
 _LEAST_STEPS = 2
@@ -72,7 +72,7 @@ def _kernels(records: Records) -> Mask:
 def _main_kernels(records: Records, rows: Mask) -> Mask:
     """Find the kernels, by name, that take most time among these rows."""
     name = records.coded("kLongName")
-    index: Ints = np.where(name.index < 0, len(name.values), name.index)
+    index: Int64Array = np.where(name.index < 0, len(name.values), name.index)
     ns = np.bincount(index[rows], records.numpy("kDuration")[rows], len(name.values) + 1)
     order = np.argsort(-ns, kind="stable")
     before = np.cumsum(ns[order]) - ns[order]

@@ -16,7 +16,7 @@ import numpy as np
 from pyprof import schema
 from pyprof.analysis.time.repetition import repetition
 from pyprof.analysis.time.windows import recorded
-from pyprof.arrays import numbered
+from pyprof.arrays import MISSING, numbered
 from pyprof.parse.steps.loop_steps import (
     MOST,
     launched,
@@ -27,20 +27,20 @@ from pyprof.parse.steps.loop_steps import (
     processes,
 )
 from pyprof.parse.steps.optimizer_steps import whole_steps
-from pyprof.parse.steps.step_bounds import OUTSIDE, Bounds, placed
+from pyprof.parse.steps.step_bounds import Bounds, placed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.inputs.source import Source
     from pyprof.records.records import Records
     from pyprof.schema import Capture
 
 
-def optimizer_rows(records: Records, launch_ns: Ints) -> Bounds | None:
+def optimizer_rows(records: Records, launch_ns: Int64Array) -> Bounds | None:
     """Let a step end with the last launch of each run of the optimizer's rows.
 
     Runs without a backward pass between them are of one step: clipping, updates, averages.
@@ -81,14 +81,14 @@ class Steps:
     origin: str
     """Where from, for people: `pyprof.step`, `ranges "step N"`, `Optimizer.step`,
     `repetition of 118 kernels`; "" for none."""
-    start_ns: Ints
+    start_ns: Int64Array
     """When the host began each step; for repetition, when it launched the first row."""
-    end_ns: Ints
-    duration_ns: Ints
+    end_ns: Int64Array
+    duration_ns: Int64Array
     """From the GPU's last end in the step before (for the first of a window: its first start) to
     that in this one; the host, which runs ahead, may take less. Without rows, the host's time."""
-    of_row: Ints
-    """The step of each row; OUTSIDE where it is in none."""
+    of_row: Int64Array
+    """The step of each row; MISSING where it is in none."""
     texts: tuple[str, ...] = ()
     """Of the range around each step; () where none is."""
     inside_ns: int = 0
@@ -236,7 +236,7 @@ def find_steps(records: Records, capture: Capture | None = None) -> Steps:
     return _side_by_side(records, [*steps_of_process.values()])
 
 
-def _of_process(records: Records, capture: Capture | None, launch_ns: Ints) -> Steps:
+def _of_process(records: Records, capture: Capture | None, launch_ns: Int64Array) -> Steps:
     if capture is not None and (steps := marked(capture, records, launch_ns)) is not None:
         return _measured(records, *steps)
     if (parsed := of_records(records, launch_ns)) is not None:
@@ -249,10 +249,10 @@ def _of_process(records: Records, capture: Capture | None, launch_ns: Ints) -> S
     )
 
 
-def _side_by_side(records: Records, steps_of_process: Sequence[tuple[Ints, Steps]]) -> Steps:
+def _side_by_side(records: Records, steps_of_process: Sequence[tuple[Int64Array, Steps]]) -> Steps:
     """Join the steps of processes, each of which has some of the rows."""
     joined = reduce(merge_steps, (steps for _, steps in steps_of_process))
-    of_row = np.full(records.rows, OUTSIDE)
+    of_row = np.full(records.rows, MISSING)
     for rows, steps in steps_of_process:
         if steps.certainty == joined.certainty:
             of_row[rows] = steps.of_row
@@ -294,15 +294,15 @@ def drop_unlikely(steps: Steps) -> Steps:
 
 def _none(rows: int) -> Steps:
     nothing = np.zeros(0, np.int64)
-    return Steps("", nothing, nothing, nothing, np.full(rows, OUTSIDE))
+    return Steps("", nothing, nothing, nothing, np.full(rows, MISSING))
 
 
-def _steps(records: Records, bounds: Bounds, launch_ns: Ints) -> Steps:
+def _steps(records: Records, bounds: Bounds, launch_ns: Int64Array) -> Steps:
     of_row, start = placed(bounds, launch_ns, records.numpy("window", 0))
     return _measured(records, replace(bounds, start=start), of_row)
 
 
-def _measured(records: Records, bounds: Bounds, of_row: Ints) -> Steps:
+def _measured(records: Records, bounds: Bounds, of_row: Int64Array) -> Steps:
     duration = on_gpu(records, of_row, bounds.start, bounds.end)
     row_ns = records.numpy("end") - records.numpy("start")
     return Steps(
@@ -312,17 +312,17 @@ def _measured(records: Records, bounds: Bounds, of_row: Ints) -> Steps:
         duration,
         of_row,
         bounds.texts,
-        int(row_ns[of_row != OUTSIDE].sum()),
+        int(row_ns[of_row != MISSING].sum()),
         int(row_ns.sum()),
     )
 
 
-def on_gpu(records: Records, of_row: Ints, start: Ints, end: Ints) -> Ints:
+def on_gpu(records: Records, of_row: Int64Array, start: Int64Array, end: Int64Array) -> Int64Array:
     """Measure each step from the GPU's end of the one before to its own, without pauses."""
     bounds = bounds_on_gpu(records, of_row, len(start))
     if bounds is None:
         return end - start
-    inside = of_row != OUTSIDE
+    inside = of_row != MISSING
     times = [records.numpy(name, 0) for name in ("window", "start", "end")]
     if not inside.all():
         times = [time[inside] for time in times]
@@ -330,9 +330,9 @@ def on_gpu(records: Records, of_row: Ints, start: Ints, end: Ints) -> Ints:
     return np.asarray(np.diff(bounds) - paused.length_within(bounds[:-1], bounds[1:]))
 
 
-def bounds_on_gpu(records: Records, of_row: Ints, count: int) -> Ints | None:
+def bounds_on_gpu(records: Records, of_row: Int64Array, count: int) -> Int64Array | None:
     """Give the first start of any of `count` steps and each one's end; None where none has rows."""
-    inside = of_row != OUTSIDE
+    inside = of_row != MISSING
     if not inside.any():
         return None
     finished = np.maximum.accumulate(last_ends(records, of_row, count))
@@ -341,10 +341,10 @@ def bounds_on_gpu(records: Records, of_row: Ints, count: int) -> Ints | None:
     return np.append(first_row, np.maximum(finished, first_row))
 
 
-def last_ends(records: Records, of_row: Ints, count: int) -> Ints:
+def last_ends(records: Records, of_row: Int64Array, count: int) -> Int64Array:
     """Give when the last row of each of `count` steps ended; the least of numbers without rows."""
     ended = np.full(count, np.iinfo(np.int64).min)
-    end, inside = records.numpy("end"), of_row != OUTSIDE
+    end, inside = records.numpy("end"), of_row != MISSING
     if not inside.all():
         of_row, end = of_row[inside], end[inside]
     np.maximum.at(ended, of_row, end)

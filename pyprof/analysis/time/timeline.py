@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.analysis.time.intervals import Intervals
-    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.records.records import Records
     from pyprof.schema import Capture
 
@@ -181,7 +181,7 @@ _MOST = 1024
 """GPUs that are looked at, each as one process used it; no machine has as many."""
 
 
-def sorts(records: Records) -> Integers:
+def sorts(records: Records) -> IntArray:
     """Tell of each row whether it computes, communicates or copies."""
     kind, part = records.coded("kind"), records.coded("dir")
     is_copy = [value == schema.KINDS[schema.MEMCPY] for value in kind.values]
@@ -224,7 +224,7 @@ class _Columns:
     """The columns that the analysis needs, taken out of the records once."""
 
     def __init__(
-        self, records: Records, sort: Integers, chosen: Mask, capture: Capture | None
+        self, records: Records, sort: IntArray, chosen: Mask, capture: Capture | None
     ) -> None:
         self.records, self.sort, self.chosen, self.capture = records, sort, chosen, capture
         self.start, self.end = records.numpy("start"), records.numpy("end")
@@ -234,7 +234,9 @@ class _Columns:
         self.launch_sort = host_api.launch_sorts(records)
         self.replay = records.numpy("replay")
 
-    def device(self, key: tuple[int, int], on_device: Ints, host: host_api.Host) -> DeviceTime:
+    def device(
+        self, key: tuple[int, int], on_device: Int64Array, host: host_api.Host
+    ) -> DeviceTime:
         """Analyse one device of one process, given all its rows."""
         chosen = self.chosen[on_device]
         first, last, paused, windows = recorded(
@@ -273,11 +275,11 @@ class _Columns:
         of_cpu = cpu_idle.causes(union_of(gaps.start, gaps.end), self.capture)
         return {**dict.fromkeys(idle.CAUSES, EMPTY), **of_cpu}
 
-    def _set(self, rows: Ints, sort: int) -> Intervals:
+    def _set(self, rows: Int64Array, sort: int) -> Intervals:
         picked = rows[self.sort[rows] == sort]
         return union_of(self.start[picked], self.end[picked]) if len(picked) else EMPTY
 
-    def _gaps(self, rows: Ints, free: Intervals) -> idle.Gaps:
+    def _gaps(self, rows: Int64Array, free: Intervals) -> idle.Gaps:
         place = np.searchsorted(self.start[rows], free.end)
         row, before = rows[place], rows[_last_ended(self.end[rows])[np.maximum(place - 1, 0)]]
         in_replay = (
@@ -287,7 +289,7 @@ class _Columns:
         return idle.Gaps(free.start, free.end, row, *called, in_replay)
 
 
-def _last_ended(end: Ints) -> Ints:
+def _last_ended(end: Int64Array) -> Int64Array:
     """Give, up to each place, where the greatest end is."""
     latest = np.maximum.accumulate(end)
     return np.maximum.accumulate(np.where(end == latest, np.arange(len(end)), 0))

@@ -13,7 +13,7 @@ from pyprof.analysis.time.intervals import Intervals, complement, union_of
 from pyprof.records.records import distinct
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
 
 
 class Recorded(NamedTuple):
@@ -27,7 +27,7 @@ class Recorded(NamedTuple):
     """How many the rows are from."""
 
 
-def recorded(chosen: Mask, window: Ints, start: Ints, end: Ints) -> Recorded:
+def recorded(chosen: Mask, window: Int64Array, start: Int64Array, end: Int64Array) -> Recorded:
     """Measure windows from the window, start and end of rows; at least one of them is chosen.
 
     A window begins where the work before its first chosen row ended, or with that row.

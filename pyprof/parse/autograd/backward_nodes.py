@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import marker
-from pyprof.arrays import NONE, latest_before
+from pyprof.arrays import MISSING, latest_before
 from pyprof.records.records import distinct, number_combinations
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Integers, Ints
+    from pyprof.arrays import Int64Array, IntArray
     from pyprof.parse.launches import Chains
 
 _NODE = re.compile(r"Backwards?\d*(?=(?:_copy)?$)")
@@ -35,20 +35,20 @@ class SeqRanges:
     """PyTorch's own ranges in sweep order (one entry per range of the sweep)."""
 
     name: NDArray[np.int64]
-    """Code of the op's name, the same for an op and its backward node; NONE for no such range."""
+    """Code of the op's name, the same for an op and its backward node; else MISSING."""
     backward: NDArray[np.bool_]
     """A node of the backward pass."""
     inside_backward: NDArray[np.bool_]
-    seq: Integers
-    start: Ints
-    thread: Integers
-    pid: Ints
-    window: Ints
+    seq: IntArray
+    start: Int64Array
+    thread: IntArray
+    pid: Int64Array
+    window: Int64Array
     """The window of the capture in which the range began."""
-    device: Ints
-    """The device on which the range's thread launches most; NONE if unknown."""
-    forward_thread: Ints
-    """For a backward node, the thread of its forward op where the tool says so; else NONE."""
+    device: Int64Array
+    """The device on which the range's thread launches most; MISSING if unknown."""
+    forward_thread: Int64Array
+    """For a backward node, the thread of its forward op where the tool says so; else MISSING."""
 
 
 def is_node(template: str) -> bool:
@@ -91,8 +91,8 @@ def base_name(template: str) -> str:
     return _NODE.sub("", name).replace("_", "").lower()
 
 
-def forward_of(ranges: SeqRanges, nodes: Ints) -> Ints:
-    """Find the forward range of each backward node; NONE where the capture does not hold it.
+def forward_of(ranges: SeqRanges, nodes: Int64Array) -> Int64Array:
+    """Find the forward range of each backward node; MISSING where the capture does not hold it.
 
     Of the forward ops with the node's name and number, the last to start before it, which is the
     one of this iteration. Where several threads have such an op: that of the thread that the tool
@@ -101,10 +101,12 @@ def forward_of(ranges: SeqRanges, nodes: Ints) -> Ints:
     the number of one that ran after it, unrecorded. That one tells a place, not an op: it may be
     an op that made no node, before one that shows no number.
     """
-    usable = (ranges.name != NONE) & (ranges.seq >= 0) & ~ranges.backward & ~ranges.inside_backward
+    usable = (
+        (ranges.name != MISSING) & (ranges.seq >= 0) & ~ranges.backward & ~ranges.inside_backward
+    )
     candidates = np.flatnonzero(usable)
-    forward = np.full(len(nodes), NONE)
-    threads = np.where(ranges.forward_thread != NONE, ranges.forward_thread, ranges.thread)
+    forward = np.full(len(nodes), MISSING)
+    threads = np.where(ranges.forward_thread != MISSING, ranges.forward_thread, ranges.thread)
     rungs = (
         # key of a candidate, key of a node, what else both have in common, and whether only where
         # all candidates are of one thread
@@ -116,7 +118,7 @@ def forward_of(ranges: SeqRanges, nodes: Ints) -> Ints:
         (ranges.pid, ranges.pid, ranges.window, False),
     )
     for where, whose, name, one_thread in rungs:
-        left = np.flatnonzero(forward == NONE)
+        left = np.flatnonzero(forward == MISSING)
         if not len(left) or not len(candidates):
             break
         node = nodes[left]
@@ -128,12 +130,12 @@ def forward_of(ranges: SeqRanges, nodes: Ints) -> Ints:
         ours, theirs = keys[: len(candidates)], keys[len(candidates) :]
         hit = latest_before(ours, ranges.start[candidates], theirs, ranges.start[node])
         if one_thread:
-            hit[np.isin(theirs, _shared(ours, ranges.thread[candidates]))] = NONE
-        forward[left] = np.where(hit == NONE, NONE, candidates[hit])
+            hit[np.isin(theirs, _shared(ours, ranges.thread[candidates]))] = MISSING
+        forward[left] = np.where(hit == MISSING, MISSING, candidates[hit])
     return forward
 
 
-def _shared(keys: Integers, thread: Integers) -> Ints:
+def _shared(keys: IntArray, thread: IntArray) -> Int64Array:
     """Give the keys that occur on more than one thread."""
     first, number = distinct(keys)
     return np.unique(keys[thread != thread[first[number]]])
@@ -160,8 +162,8 @@ def prune(names: Sequence[str], numbers: Sequence[int]) -> list[int]:
 
 
 def count_in_order(
-    numbers: Chains, rows: Ints, op: Integers, backward: NDArray[np.bool_]
-) -> tuple[Ints, Ints]:
+    numbers: Chains, rows: Int64Array, op: IntArray, backward: NDArray[np.bool_]
+) -> tuple[Int64Array, Int64Array]:
     """Give each kernel of one thread its current number, and its place among kernels of that.
 
     A backward kernel's current number is its lowest. A forward kernel's is its first that is
@@ -170,7 +172,7 @@ def count_in_order(
     low, high = numbers.offset[rows], numbers.offset[rows + 1]
     lowest, highest = numbers.member[low], numbers.member[high - 1]
     current = _running_maximum(lowest, backward)
-    before = np.concatenate([[NONE], current[:-1]])
+    before = np.concatenate([[MISSING], current[:-1]])
     if (~backward & (lowest <= before) & (before < highest)).any():
         current = _one_by_one(
             [numbers.member[a:b].tolist() for a, b in zip(low, high, strict=True)],
@@ -182,16 +184,16 @@ def count_in_order(
     return current, place - np.maximum.accumulate(np.where(new, place, 0))
 
 
-def _running_maximum(lowest: Integers, backward: NDArray[np.bool_]) -> Ints:
+def _running_maximum(lowest: IntArray, backward: NDArray[np.bool_]) -> Int64Array:
     """Give the running maximum, begun anew at every backward kernel."""
     step = int(lowest.max(initial=0)) + 1
     lift = np.cumsum(backward) * step
     return np.asarray(np.maximum.accumulate(lowest + lift) - lift)
 
 
-def _one_by_one(numbers: Sequence[Sequence[int]], backward: NDArray[np.bool_]) -> Ints:
+def _one_by_one(numbers: Sequence[Sequence[int]], backward: NDArray[np.bool_]) -> Int64Array:
     """Do the same where several numbers of a kernel are in play."""
-    chosen, current = [], NONE
+    chosen, current = [], MISSING
     for entry, is_backward in zip(numbers, backward.tolist(), strict=True):
         current = entry[0] if is_backward else next((n for n in entry if n > current), current)
         chosen.append(current)

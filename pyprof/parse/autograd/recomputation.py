@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.marker import Kind
 from pyprof.parse.autograd import backward_nodes
 from pyprof.parse.launches import nearest
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.parse.ranges.nesting import Nest
     from pyprof.parse.ranges.range_stacks import Path
     from pyprof.parse.ranges.texts import Texts
@@ -67,20 +67,22 @@ def begins(nest: Nest, read: Texts) -> NDArray[np.int8] | None:
     return begin_how
 
 
-def _at(mask: Mask, ranges: Integers) -> Mask:
-    """Look ranges up in a mask; False for NONE."""
+def _at(mask: Mask, ranges: IntArray) -> Mask:
+    """Look ranges up in a mask; False for MISSING."""
     return np.append(mask, [False])[ranges]
 
 
-def _those(ranges: Integers, count: int) -> Mask:
+def _those(ranges: IntArray, count: int) -> Mask:
     mask = np.zeros(count, bool)
     mask[ranges] = True
     return mask
 
 
-def _from_first_to_last(op: Ints, owner: Integers, with_number: Mask) -> tuple[Ints, Integers]:
+def _from_first_to_last(
+    op: Int64Array, owner: IntArray, with_number: Mask
+) -> tuple[Int64Array, IntArray]:
     """Choose the numbered ops of each node, and those between them: the model may use no_grad."""
-    first, last = np.full(int(owner.max()) + 1, len(op)), np.full(int(owner.max()) + 1, NONE)
+    first, last = np.full(int(owner.max()) + 1, len(op)), np.full(int(owner.max()) + 1, MISSING)
     place = np.flatnonzero(with_number)
     np.minimum.at(first, owner[place], place)
     np.maximum.at(last, owner[place], place)
@@ -89,11 +91,13 @@ def _from_first_to_last(op: Ints, owner: Integers, with_number: Mask) -> tuple[I
     return op[chosen], owner[chosen]
 
 
-def _spread_to_markers(begin_how: NDArray[np.int8], op: Ints, nest: Nest, is_seq: Mask) -> None:
+def _spread_to_markers(
+    begin_how: NDArray[np.int8], op: Int64Array, nest: Nest, is_seq: Mask
+) -> None:
     """Let it begin in what stands between such an op and its node: markers, modules, lines."""
     around = nest.parent.take(op)
     while True:
-        left = np.flatnonzero((around != NONE) & ~_at(is_seq, around))
+        left = np.flatnonzero((around != MISSING) & ~_at(is_seq, around))
         if not len(left):
             return
         op, around = op[left], around[left]

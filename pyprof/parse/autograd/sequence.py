@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.marker import Kind, templates
 from pyprof.parse import launches
 from pyprof.parse.autograd import backward_nodes
@@ -18,7 +18,7 @@ from pyprof.records.records import Coded, encode
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Integers, Ints
+    from pyprof.arrays import Int64Array, IntArray
     from pyprof.parse.launches import Chains
     from pyprof.parse.ranges.sweep import DescribedSweep, Sweep
     from pyprof.records.records import Column
@@ -36,7 +36,7 @@ class Numbered(NamedTuple):
 
 
 def number(
-    capture: Capture, sweep: Sweep, chain: Chains, instance: Ints, *, raw: bool = True
+    capture: Capture, sweep: Sweep, chain: Chains, instance: Int64Array, *, raw: bool = True
 ) -> Numbered:
     """Take the ranges around each row apart; build the columns of their texts and calls.
 
@@ -60,11 +60,11 @@ def number(
 
 
 def count(
-    sweep: DescribedSweep, numbered: Numbered, path: Integers, flow: Integers
+    sweep: DescribedSweep, numbered: Numbered, path: IntArray, flow: IntArray
 ) -> dict[str, Column]:
     """Build the columns that depend on sequence numbers, those of their texts included.
 
-    `path` has no NONE; `flow` numbers what counts for itself.
+    `path` has no MISSING; `flow` numbers what counts for itself.
     """
     mods, names = _ops(sweep, path, numbered)
     backward = np.array([entry.backward for entry in sweep.described])[path]
@@ -76,7 +76,7 @@ def count(
     }
 
 
-def _texts(capture: Capture, row: Integers) -> pa.StructArray:
+def _texts(capture: Capture, row: IntArray) -> pa.StructArray:
     """Give the texts of ranges, as they are kept until they are written."""
     texts = capture.ranges.select([*templates.NAMES]).unify_dictionaries()
     return templates.texts_of_table(texts.take(pa.array(row, pa.int32())))
@@ -126,7 +126,7 @@ def _ranks(numbers: list[int]) -> tuple[int, ...]:
     return tuple(place[number] for number in numbers)
 
 
-def _ops(sweep: DescribedSweep, path: Integers, numbered: Numbered) -> tuple[Coded, Coded]:
+def _ops(sweep: DescribedSweep, path: IntArray, numbered: Numbered) -> tuple[Coded, Coded]:
     """Name each row's ops: by its path alone, but for old texts, where numbers decide the order."""
     named_ops = [range_stacks.ops(entry.ops, entry.naming) for entry in sweep.described]
     if numbered.old_seqs is not None:
@@ -141,8 +141,8 @@ def _ops(sweep: DescribedSweep, path: Integers, numbered: Numbered) -> tuple[Cod
 
 
 def _ops_by_row(
-    sweep: DescribedSweep, path: Integers, seqs: Chains
-) -> tuple[Ints, list[list[tuple[str, str]]]]:
+    sweep: DescribedSweep, path: IntArray, seqs: Chains
+) -> tuple[Int64Array, list[list[tuple[str, str]]]]:
     places: dict[tuple[object, ...], int] = {}
     rows: list[int] = []
     named_ops: list[list[tuple[str, str]]] = []
@@ -160,10 +160,10 @@ def _ops_by_row(
 
 
 def _numbers(
-    numbers: Chains, op: Integers, backward: NDArray[np.bool_], flow: Integers
+    numbers: Chains, op: IntArray, backward: NDArray[np.bool_], flow: IntArray
 ) -> dict[str, Column]:
     """Count as the original did: the current number, the others, the place within the op."""
-    current, sub = np.full(len(op), NONE), np.zeros(len(op), np.int64)
+    current, sub = np.full(len(op), MISSING), np.zeros(len(op), np.int64)
     counted = np.flatnonzero(numbers.offset[1:] > numbers.offset[:-1])
     for _, place in by_value(flow[counted]):
         rows = counted[place]
@@ -196,16 +196,18 @@ def _distinct_numbers(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Cha
     return numbers.filter(keep)
 
 
-def _op_ids(sweep: Sweep, chain: Chains, ops: Chains, seqs: Chains, instance: Ints) -> pa.Array:
+def _op_ids(
+    sweep: Sweep, chain: Chains, ops: Chains, seqs: Chains, instance: Int64Array
+) -> pa.Array:
     """Number the op call that each row belongs to; what was captured once, anew as it runs."""
     op_id = launches.last(ops)
     is_node = texts.tell_name(sweep.texts, backward_nodes.is_node)
     for other in (launches.last(seqs, is_node), launches.first(chain)):
-        op_id = np.where(op_id == NONE, other, op_id)
-    return pa.array(op_id + instance * len(is_node), mask=op_id == NONE)
+        op_id = np.where(op_id == MISSING, other, op_id)
+    return pa.array(op_id + instance * len(is_node), mask=op_id == MISSING)
 
 
-def _call_ids(calls: Chains, ranges: int, instance: Ints) -> pa.Array:
+def _call_ids(calls: Chains, ranges: int, instance: Int64Array) -> pa.Array:
     """Number the op calls of each row's texts; what was captured once, anew as it runs."""
     ids = calls.member
     if instance.any():

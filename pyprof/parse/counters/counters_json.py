@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.records.records import Coded, distinct, number_combinations
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def together(sampled: Coded, counted: Coded) -> Coded:
     number = number_combinations(sampled.index, counted.index)
     first, _ = distinct(number)
     texts = [_both(_text(sampled, row), _text(counted, row)) for row in first.tolist()]
-    place = np.array([NONE if text is None else at for at, text in enumerate(texts)], np.int64)
+    place = np.array([MISSING if text is None else at for at, text in enumerate(texts)], np.int64)
     return Coded(place[number], texts)
 
 
@@ -43,7 +43,7 @@ def entry(text: object) -> Mapping[str, Any]:
 
 def _text(coded: Coded, row: int) -> str | None:
     place = int(coded.index[row])
-    return None if place == NONE else coded.values[place]
+    return None if place == MISSING else coded.values[place]
 
 
 def _both(sampled: str | None, counted: str | None) -> str | None:

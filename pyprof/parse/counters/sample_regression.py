@@ -19,7 +19,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.arrays import Floats, Int64Array, Mask
 
 _GAP = 3.0
 """After a gap of more than so many intervals sampling had paused: a sample is of one interval."""
@@ -49,12 +49,12 @@ class Estimate(NamedTuple):
 class Samples(NamedTuple):
     """Samples of one metric in the order of their times."""
 
-    start: Ints
-    end: Ints
+    start: Int64Array
+    end: Int64Array
     value: Floats
 
 
-def samples(time: Ints, value: Floats) -> Samples:
+def samples(time: Int64Array, value: Floats) -> Samples:
     """Tell what time each sample is of; the first is of none that is known, and left out."""
     lengths = np.diff(time)
     usual = float(np.median(lengths)) if len(lengths) else 0.0
@@ -67,8 +67,8 @@ def samples(time: Ints, value: Floats) -> Samples:
 class Shares:
     """The share of each sample's time that each kind of work took; by sample."""
 
-    sample: Ints
-    kind: Ints
+    sample: Int64Array
+    kind: Int64Array
     share: Floats
     busy: Floats
     """Of each sample: the share in which there was any work."""
@@ -81,7 +81,9 @@ class Shares:
         return _System(self)
 
 
-def shares(taken: Samples, start: Ints, end: Ints, kind: Ints, count: int) -> Shares:
+def shares(
+    taken: Samples, start: Int64Array, end: Int64Array, kind: Int64Array, count: int
+) -> Shares:
     """Intersect samples with work, whose kinds are numbered below `count`; -1 is of none."""
     rows = np.flatnonzero((end > start) & (kind >= 0))
     first = np.searchsorted(taken.end, start[rows], "right")
@@ -101,7 +103,7 @@ def shares(taken: Samples, start: Ints, end: Ints, kind: Ints, count: int) -> Sh
     )  # fmt: skip
 
 
-def _busy(taken: Samples, start: Ints, end: Ints) -> Floats:
+def _busy(taken: Samples, start: Int64Array, end: Int64Array) -> Floats:
     """Give the share of each sample's time in which there was any work."""
     order = np.argsort(start, kind="stable")
     start, reach = start[order], np.maximum.accumulate(end[order])
@@ -109,7 +111,7 @@ def _busy(taken: Samples, start: Ints, end: Ints) -> Floats:
     edges = np.maximum(start, before)
     worked = np.append([0], np.cumsum(np.maximum(reach - edges, 0)))
 
-    def until(time: Ints) -> Floats:
+    def until(time: Int64Array) -> Floats:
         place = np.searchsorted(edges, time, "right")
         over = np.append([0], reach)[place] - time
         return worked[place] - np.maximum(over, 0)
@@ -140,7 +142,7 @@ _WORTH = 0.02
 _MOST_PHASES = 64
 
 
-def phases(values: Floats) -> Ints:
+def phases(values: Floats) -> Int64Array:
     """Return the indices at which samples of a state change their level; the first is 0.
 
     Each phase is divided where that explains most, for as long as it explains much.
@@ -175,7 +177,7 @@ LONG_INTERVALS = 10
 """Work that lasts for so many intervals, alone, is measured by its own samples."""
 
 
-def long_rows(taken: Samples, start: Ints, end: Ints) -> Ints:
+def long_rows(taken: Samples, start: Int64Array, end: Int64Array) -> Int64Array:
     """Find the rows that last for many intervals, and beside which nothing else ran."""
     usual = float(np.median(taken.end - taken.start))
     order = np.argsort(start, kind="stable")
@@ -187,7 +189,7 @@ def long_rows(taken: Samples, start: Ints, end: Ints) -> Ints:
     return np.sort(order[alone & lasting])
 
 
-def within(taken: Samples, start: Ints, end: Ints, *, whole_numbers: bool) -> Estimate:
+def within(taken: Samples, start: Int64Array, end: Int64Array, *, whole_numbers: bool) -> Estimate:
     """Average, for each row that ran alone, the samples that lie in it from end to end."""
     first = np.searchsorted(taken.start, start, "left")
     last = np.maximum(np.searchsorted(taken.end, end, "right"), first)
@@ -276,7 +278,7 @@ class _System:
             flat = np.bincount(key, self.share[low:high], count * self.size)
             yield first, flat.astype(np.float64, copy=False).reshape(count, self.size)
 
-    def _pairs(self) -> Iterator[tuple[Ints, Ints]]:
+    def _pairs(self) -> Iterator[tuple[Int64Array, Int64Array]]:
         """Give all pairs of shares of a sample by their places, of many samples at a time."""
         number = np.bincount(self.sample, minlength=self.samples)
         first = np.append([0], np.cumsum(number))

@@ -15,7 +15,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import MISSING, ints
 from pyprof.parse.counters import sample_regression
 from pyprof.parse.counters.counters_json import STATES, together
 from pyprof.records.records import Coded, combinations, encode, number_combinations
@@ -23,7 +23,7 @@ from pyprof.records.records import Coded, combinations, encode, number_combinati
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyprof.arrays import Floats, Integers, Ints
+    from pyprof.arrays import Floats, Int64Array, IntArray
     from pyprof.parse.counters.sample_regression import Estimate, Samples, Shares
     from pyprof.records.records import Column
     from pyprof.schema import Capture
@@ -45,7 +45,7 @@ def counters(capture: Capture, columns: Mapping[str, Column]) -> dict[str, Colum
     kind, count = _kinds(columns)
     of_kinds: list[dict[str, float]] = [{} for _ in range(count)]
     for number in pc.unique(capture.samples.column("device")).to_pylist():
-        rows = np.flatnonzero((device == number) & (start != NONE) & (end != NONE))
+        rows = np.flatnonzero((device == number) & (start != MISSING) & (end != MISSING))
         work = _Work(start[rows], end[rows], kind[rows], count)
         own: dict[int, dict[str, float]] = {}
         taken = _of_device(capture, number)
@@ -61,24 +61,24 @@ def counters(capture: Capture, columns: Mapping[str, Column]) -> dict[str, Colum
             kind[rows[row]] = len(of_kinds) - 1
     texts = [orjson.dumps({"source": "samples", **each}).decode() if each else None
              for each in of_kinds]  # fmt: skip
-    index = np.where(np.array([text is not None for text in texts], bool)[kind], kind, NONE)
+    index = np.where(np.array([text is not None for text in texts], bool)[kind], kind, MISSING)
     sampled, of_events = Coded(index, texts), columns.get("counters")
     both = together(sampled, of_events) if isinstance(of_events, Coded) else sampled
     return {"counters": both}
 
 
-def _times(column: Column) -> Ints:
+def _times(column: Column) -> Int64Array:
     return column.index.astype(np.int64) if isinstance(column, Coded) else ints(column)
 
 
-def _kinds(columns: Mapping[str, Column]) -> tuple[Ints, int]:
+def _kinds(columns: Mapping[str, Column]) -> tuple[Int64Array, int]:
     """Number what rows have in common: kernel, launch, op and shapes, and the device."""
     codes = [_code(columns[name]) for name in _KIND if name in columns]
     kind = number_combinations(_times(columns["device"]), *codes).astype(np.int64)
-    return kind, int(kind.max(initial=NONE)) + 1
+    return kind, int(kind.max(initial=MISSING)) + 1
 
 
-def _code(column: Column) -> Integers:
+def _code(column: Column) -> IntArray:
     if isinstance(column, Coded):
         return column.index
     if isinstance(column, pa.ChunkedArray):
@@ -86,7 +86,7 @@ def _code(column: Column) -> Integers:
     return encode(column).index
 
 
-def _of_device(capture: Capture, device: int) -> dict[str, tuple[Ints, Floats]]:
+def _of_device(capture: Capture, device: int) -> dict[str, tuple[Int64Array, Floats]]:
     """Give the times and values of each metric, once each; reads and writes of DRAM as one.
 
     Two metrics of a chip may mean the same, as clocks do that run alike.
@@ -108,17 +108,17 @@ def _of_device(capture: Capture, device: int) -> dict[str, tuple[Ints, Floats]]:
 class _Work(NamedTuple):
     """The rows of a device that have a time."""
 
-    start: Ints
-    end: Ints
-    kind: Ints
+    start: Int64Array
+    end: Int64Array
+    kind: Int64Array
     kinds: int
     """How many."""
 
 
 def _estimates(
-    taken: Mapping[str, tuple[Ints, Floats]], work: _Work
+    taken: Mapping[str, tuple[Int64Array, Floats]], work: _Work
 ) -> Iterator[tuple[str, Samples, Estimate]]:
-    shared: tuple[Ints, Shares] | None = None
+    shared: tuple[Int64Array, Shares] | None = None
     for name in (*_RATES, *STATES):
         if name not in taken:
             continue
@@ -139,8 +139,8 @@ def _estimates(
 
 
 def _states_in_phases(
-    taken: Mapping[str, tuple[Ints, Floats]], work: _Work
-) -> tuple[Ints, list[tuple[int, dict[str, float]]]]:
+    taken: Mapping[str, tuple[Int64Array, Floats]], work: _Work
+) -> tuple[Int64Array, list[tuple[int, dict[str, float]]]]:
     """Divide kinds of work by phases of the device's states; into nothing if there is one phase.
 
     Returns the part of each row, and the kind and states of each part. Parts with too few samples

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import marker, schema
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import MISSING, ints
 from pyprof.marker import Kind
 from pyprof.parse import launch_sites
 from pyprof.parse import launches as correlate
@@ -28,7 +28,7 @@ from pyprof.readers.order import in_order
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.parse.graphs.replays import Replays, Subject
     from pyprof.parse.ranges.sweep import Sweep
     from pyprof.schema import Capture, GraphCaptures
@@ -82,8 +82,8 @@ def _joined(capture: Capture) -> Capture:
 def _told(capture: Capture, activities: pa.Table) -> Mask:
     """Tell which activities have a node with an op: what annotates nodes tells lines alone."""
     node = ints(activities.column("graph_node"))
-    thread = np.append(ints(capture.graph_nodes.column("thread")), NONE)[node]
-    has_op = thread != NONE
+    thread = np.append(ints(capture.graph_nodes.column("thread")), MISSING)[node]
+    has_op = thread != MISSING
     if capture.graph_captures is not None:
         first = ints(capture.graph_captures.recordings.column("first_thread").drop_null())
         has_op &= (thread < first.min()) if len(first) else True
@@ -109,18 +109,23 @@ class _Work:
     """What is known so far of the nodes of one capture."""
 
     def __init__(
-        self, capture: Capture, activities: pa.Table, launch: Ints, replays: Replays, sweep: Sweep
+        self,
+        capture: Capture,
+        activities: pa.Table,
+        launch: Int64Array,
+        replays: Replays,
+        sweep: Sweep,
     ) -> None:
         self._capture, self._activities, self._launch = capture, activities, launch
         self._replays, self._sweep = replays, sweep
         self._before = ints(activities.column("graph_node"))
         self._told = _told(capture, activities)
         count = len(activities)
-        self._thread, self._time, self._via = (np.full(count, NONE) for _ in range(3))
-        self._place = np.full(count, NONE)
+        self._thread, self._time, self._via = (np.full(count, MISSING) for _ in range(3))
+        self._place = np.full(count, MISSING)
         """The launch of a recording that each activity was."""
         self._counts = _Counts()
-        self._known_places: dict[tuple[int, bytes], Ints] = {}
+        self._known_places: dict[tuple[int, bytes], Int64Array] = {}
         self._used: set[int] = set()
         """Recordings that some replay is of."""
         self._ambiguous = 0
@@ -134,7 +139,7 @@ class _Work:
         order = np.argsort(graph, kind="stable")
         bounds = np.searchsorted(graph[order], np.arange(count + 1))
         rows = [order[low:high] for low, high in pairwise(bounds.tolist())]
-        known = ints(captures.launches.column("name").combine_chunks().indices) != NONE
+        known = ints(captures.launches.column("name").combine_chunks().indices) != MISSING
         named_or_no_kernel = known | (self._kind_of_launch != schema.KERNEL)
         named = [bool(named_or_no_kernel[part].all()) for part in rows]
         subjects = self._replays.subjects
@@ -146,26 +151,28 @@ class _Work:
         left = made.ambiguous - made.graph.keys()
         self._ambiguous = sum(len(subjects[which].rows) for which in left)
 
-    def alike(self, launches: Ints, subject: int, *, named: bool) -> float:
+    def alike(self, launches: Int64Array, subject: int, *, named: bool) -> float:
         """Return the share of a graph's launches and a replay's kernels that is alike."""
         chosen = self._replays.subjects[subject]
         if named:
             return matching.share(*self._both(launches, chosen.rows))
         place = self._by_order(launches, chosen)
-        return len(place) / len(launches) if (place != NONE).any() else 0.0
+        return len(place) / len(launches) if (place != MISSING).any() else 0.0
 
     def kernels(self, subject: int) -> int:
         """Return the number of kernels of a subject."""
         return len(self._replays.subjects[subject].rows)
 
-    def _both(self, launches: Ints, rows: Ints) -> tuple[matching.Kernels, matching.Kernels]:
+    def _both(
+        self, launches: Int64Array, rows: Int64Array
+    ) -> tuple[matching.Kernels, matching.Kernels]:
         return self._replays.of_launches.take(launches), self._replays.of_activities.take(rows)
 
-    def _by_order(self, launches: Ints, subject: Subject) -> Ints:
+    def _by_order(self, launches: Int64Array, subject: Subject) -> Int64Array:
         """Match by order alone; nothing if an op cannot have launched its kernel."""
         rows = subject.rows
         if not subject.ordered and len(np.unique(self._replays.of_activities.stream[rows])) > 1:
-            return np.full(len(rows), NONE)
+            return np.full(len(rows), MISSING)
         code, names = self._names
 
         def fit(launch: tuple[int, int], kernel: tuple[int, int]) -> bool:
@@ -182,28 +189,30 @@ class _Work:
         self,
         subject: Subject,
         graph: int,
-        launches: Ints,
+        launches: Int64Array,
         captures: GraphCaptures,
         *,
         named: bool,
     ) -> bool:
         """Assign a replay the launches of its graph; False if they contradict each other."""
         place = self._places(subject, graph, launches, named=named)
-        if (place == NONE).all():
+        if (place == MISSING).all():
             return False
         rows, place = self._spread(subject, place)
         expected = max(len(launches), len(subject.rows)) * max(len(subject.replays), 1)
         self._counts.expected += expected
         self._counts.missing += max(expected - len(rows), 0)
-        self._counts.uncertain += int((place == NONE).sum())
-        rows, place = rows[place != NONE], place[place != NONE]
+        self._counts.uncertain += int((place == MISSING).sum())
+        rows, place = rows[place != MISSING], place[place != MISSING]
         self._place[rows] = launches[place]
         self._set(rows, captures.launches, launches[place])
         self._counts.named += len(rows) * named
         self._counts.ordered += len(rows) * (not named)
         return True
 
-    def _places(self, subject: Subject, graph: int, launches: Ints, *, named: bool) -> Ints:
+    def _places(
+        self, subject: Subject, graph: int, launches: Int64Array, *, named: bool
+    ) -> Int64Array:
         """Return the index of each kernel's launch; replays that lost the same are aligned once."""
         if not named:
             return self._by_order(launches, subject)
@@ -213,12 +222,12 @@ class _Work:
             self._known_places[key] = matching.places(theirs, ours)
         return self._known_places[key]
 
-    def _set(self, rows: Ints, table: pa.Table, source: Ints) -> None:
+    def _set(self, rows: Int64Array, table: pa.Table, source: Int64Array) -> None:
         self._thread[rows] = ints(table.column("thread"))[source]
         self._time[rows] = ints(table.column("time"))[source]
         self._via[rows] = CAPTURED
 
-    def _spread(self, subject: Subject, place: Ints) -> tuple[Ints, Ints]:
+    def _spread(self, subject: Subject, place: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Give the rows of a subject's nodes in all its replays, and what was found for each."""
         if len(subject.replays) <= 1:
             return subject.rows, place
@@ -242,7 +251,7 @@ class _Work:
             ints(self._capture.calls.column(name))[call] for name in ("thread", "start", "end")
         )
         ops = self._around(thread, start, end)
-        known: dict[bytes, Ints | None] = {}
+        known: dict[bytes, Int64Array | None] = {}
         for subject in subjects:
             wanted = key[subject.rows]
             text = wanted.tobytes()
@@ -258,22 +267,26 @@ class _Work:
         """Give the kernels of a subject of which none is tied, if their order is known."""
         rows = subject.rows[self._kind[subject.rows] == schema.KERNEL]
         streams = np.unique(self._replays.of_activities.stream[rows])
-        tied = (self._via[rows] != NONE) | self._told[rows]
+        tied = (self._via[rows] != MISSING) | self._told[rows]
         if len(rows) < _FEWEST or tied.any() or (len(streams) > 1 and not subject.ordered):
             return None
         return replace(subject, rows=rows)
 
-    def _eager(self) -> Ints:
+    def _eager(self) -> Int64Array:
         """Give the kernels that were launched outside of graphs, by thread and time of the call."""
         kernel = self._kind == schema.KERNEL
-        rows = np.flatnonzero((self._replays.replay == NONE) & (self._launch != NONE) & kernel)
+        rows = np.flatnonzero(
+            (self._replays.replay == MISSING) & (self._launch != MISSING) & kernel
+        )
         call = self._launch[rows]
         thread, start = (
             ints(self._capture.calls.column(name))[call] for name in ("thread", "start")
         )
         return np.asarray(rows[np.lexsort((start, thread))])
 
-    def _twin(self, wanted: Ints, within: Ints, thread: Ints, ops: Ints) -> Ints | None:
+    def _twin(
+        self, wanted: Int64Array, within: Int64Array, thread: Int64Array, ops: Int64Array
+    ) -> Int64Array | None:
         """Give the last sequence that is alike, if all that are have the same ops; else None."""
         length = len(wanted)
         starts = matching.twins(wanted.tolist(), within)
@@ -281,7 +294,7 @@ class _Work:
         if not len(starts):
             return None
         chosen = ops[starts[:, None] + np.arange(length)]
-        if (chosen != chosen[-1]).any() or (chosen[-1] == NONE).all():
+        if (chosen != chosen[-1]).any() or (chosen[-1] == MISSING).all():
             return None
         return np.asarray(starts[-1] + np.arange(length))
 
@@ -293,13 +306,13 @@ class _Work:
         assert captures is not None  # noqa: S101 - asked of recordings only
         return captures
 
-    def _around(self, thread: Ints, start: Ints, end: Ints) -> Ints:
+    def _around(self, thread: Int64Array, start: Int64Array, end: Int64Array) -> Int64Array:
         """Give a number of what is around each: ops with their arguments, and layers."""
         leaf = innermost(self._sweep.nest, thread, start, end)
-        return np.append(self._chain_of_range, NONE)[leaf]
+        return np.append(self._chain_of_range, MISSING)[leaf]
 
     @cached_property
-    def _chain_of_range(self) -> Ints:
+    def _chain_of_range(self) -> Int64Array:
         """Number, for each range of the sweep, the chain of texts and arguments that it ends."""
         inputs = self._capture.ranges.column("inputs").combine_chunks()
         code = ints(inputs.indices)[self._sweep.row] + 1
@@ -313,41 +326,41 @@ class _Work:
         return chains.of_range.astype(np.int64)
 
     @cached_property
-    def _kind(self) -> Ints:
+    def _kind(self) -> Int64Array:
         """Of each activity."""
         return replaying.kinds(self._activities)
 
     @cached_property
-    def _kind_of_launch(self) -> Ints:
+    def _kind_of_launch(self) -> Int64Array:
         """Of each launch of the recordings."""
         return replaying.kinds(self._captures.launches)
 
     @cached_property
-    def _launch_leaf(self) -> Ints:
+    def _launch_leaf(self) -> Int64Array:
         table = self._captures.launches
         thread, time = (ints(table.column(name)) for name in ("thread", "time"))
         return innermost(self._sweep.nest, thread, time, time)
 
     @cached_property
-    def launch_chain(self) -> Ints:
+    def launch_chain(self) -> Int64Array:
         """Give what is around each launch of the recordings."""
-        return np.append(self._chain_of_range, NONE)[self._launch_leaf]
+        return np.append(self._chain_of_range, MISSING)[self._launch_leaf]
 
     @cached_property
-    def _launch_ops(self) -> Ints:
-        """Give the template of the innermost op around each launch; NONE for none."""
+    def _launch_ops(self) -> Int64Array:
+        """Give the template of the innermost op around each launch; MISSING for none."""
         is_op = np.isin(self._sweep.texts.kind, (Kind.OP, Kind.SEQ))
         wanted = is_op[self._sweep.texts.code] if len(self._sweep.row) else np.zeros(0, bool)
         chain = correlate.chains(self._sweep.nest.parent, wanted, self._launch_leaf, 1 << 10)
         op = correlate.last(chain, wanted)
-        return np.where(op == NONE, NONE, np.append(self._sweep.texts.code, NONE)[op])
+        return np.where(op == MISSING, MISSING, np.append(self._sweep.texts.code, MISSING)[op])
 
     @cached_property
     def _op_texts(self) -> list[str]:
         return [_op_name(text) for text in self._sweep.texts.templates]
 
     @cached_property
-    def _names(self) -> tuple[Ints, list[str]]:
+    def _names(self) -> tuple[Int64Array, list[str]]:
         column = self._activities.column("name").combine_chunks()
         return ints(column.indices), column.dictionary.to_pylist()
 
@@ -355,7 +368,7 @@ class _Work:
 
     def capture(self) -> Capture:
         """Give the capture with the nodes that were found."""
-        rows = np.flatnonzero(self._via != NONE)
+        rows = np.flatnonzero(self._via != MISSING)
         if not len(rows):
             return replace(self._capture, activities=self._activities)
         nodes = np.stack([column[rows] for column in (self._thread, self._time, self._via)])
@@ -367,7 +380,7 @@ class _Work:
         )
         node = self._before.copy()
         node[rows] = len(self._capture.graph_nodes) + number.reshape(-1)
-        activities = _with(self._activities, "graph_node", pa.array(node, mask=node == NONE))
+        activities = _with(self._activities, "graph_node", pa.array(node, mask=node == MISSING))
         return replace(
             self._capture,
             activities=self._sized(activities),
@@ -376,10 +389,10 @@ class _Work:
 
     def _sized(self, activities: pa.Table) -> pa.Table:
         """Fill in the grid and the shared memory that only the captured call tells."""
-        if not (self._place != NONE).any():
+        if not (self._place != MISSING).any():
             return activities
         table = self._captures.launches
-        index = pa.array(self._place, mask=self._place == NONE)
+        index = pa.array(self._place, mask=self._place == MISSING)
         for name in ("smem", *(f"{part}_{axis}" for part in ("grid", "block") for axis in "xyz")):
             captured = table.column(name).combine_chunks().take(index)
             column = pc.coalesce(activities.column(name).combine_chunks(), captured)
@@ -416,7 +429,7 @@ class _Work:
 
     def _unmatched(self, of_all: str) -> Iterator[str]:
         captures = self._capture.graph_captures
-        lacking = self._replays.replayed & (self._via == NONE) & ~self._told
+        lacking = self._replays.replayed & (self._via == MISSING) & ~self._told
         left = int(lacking.sum())
         if captures is None or not left:
             return
@@ -444,7 +457,7 @@ class _Work:
 
     def _sizes(self, lacking: Mask) -> str:
         sizes = np.unique(self._replays.batch_size[self._replays.replay[lacking]])
-        listed = [str(size) for size in sizes.tolist() if size != NONE]
+        listed = [str(size) for size in sizes.tolist() if size != MISSING]
         return f" (batch size {', '.join(listed[:_LISTED])})" if listed else ""
 
     def _files(self, recordings: Sequence[int] | set[int]) -> str:
@@ -457,14 +470,14 @@ class _Work:
 _LISTED = 3
 
 
-def _pairs(one: Ints, other: Ints) -> list[tuple[int, int]]:
+def _pairs(one: Int64Array, other: Int64Array) -> list[tuple[int, int]]:
     return [*zip(one.tolist(), other.tolist(), strict=True)]
 
 
 class _Compared:
     """How the graphs of recordings compare with what was replayed, each pair looked at once."""
 
-    def __init__(self, work: _Work, rows: Sequence[Ints], named: Sequence[bool]) -> None:
+    def __init__(self, work: _Work, rows: Sequence[Int64Array], named: Sequence[bool]) -> None:
         self._work, self._rows, self._named = work, rows, named
         self._known: dict[tuple[int, int], float] = {}
 

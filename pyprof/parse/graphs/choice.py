@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import MISSING, ints
 from pyprof.marker import graph_sizes
 from pyprof.parse.graphs.matching import LEAST
 
@@ -90,7 +90,7 @@ class _Chooser:
             _Recording(tuple(np.flatnonzero(recording == number).tolist()), size)
             for number, size in enumerate(captures.recordings.column("batch_size").to_pylist())
         ]
-        self._subject = np.full(len(replays.start), NONE)
+        self._subject = np.full(len(replays.start), MISSING)
         for number, subject in enumerate(replays.subjects):
             self._subject[list(subject.replays)] = number
         self.choice = Choice()
@@ -114,12 +114,12 @@ class _Chooser:
         Launches outside of steps are one group.
         """
         order = np.lexsort((self._replays.start, self._replays.step))
-        order = order[self._subject[order] != NONE]
+        order = order[self._subject[order] != MISSING]
         for part in np.split(order, np.flatnonzero(np.diff(self._replays.step[order])) + 1):
             if len(part):
                 size = int(self._replays.batch_size[part[0]])
-                is_step = bool(self._replays.step[part[0]] != NONE)
-                yield self._subject[part].tolist(), None if size == NONE else size, is_step
+                is_step = bool(self._replays.step[part[0]] != MISSING)
+                yield self._subject[part].tolist(), None if size == MISSING else size, is_step
 
     def take(self, group: list[int], size: int | None, *, is_step: bool) -> None:
         """Choose for the launches of one step, or for all that are outside of steps.

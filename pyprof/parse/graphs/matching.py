@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
 
 LEAST = 0.75
 """The share of both sides that has to be alike where some of it was lost; less is another graph."""
@@ -30,14 +30,14 @@ NEARLY_ALL = 0.9
 class Kernels(NamedTuple):
     """The launches of a capture in their order, or the kernels of a replay in that of the nodes."""
 
-    levels: tuple[Ints, ...]
-    """Keys, the finest level first; NONE where something is not known."""
-    stream: Ints
+    levels: tuple[Int64Array, ...]
+    """Keys, the finest level first; MISSING where something is not known."""
+    stream: Int64Array
 
     def __len__(self) -> int:
         return len(self.stream)
 
-    def take(self, rows: Ints) -> Kernels:
+    def take(self, rows: Int64Array) -> Kernels:
         """Choose rows."""
         return Kernels(tuple(level[rows] for level in self.levels), self.stream[rows])
 
@@ -51,7 +51,7 @@ def share(launches: Kernels, kernels: Kernels) -> float:
 def common(launches: Kernels, kernels: Kernels) -> int:
     """Count the kernels that both have, by the coarsest key; 0 where one of them is not known."""
     ours, theirs = kernels.levels[-1], launches.levels[-1]
-    if (ours == NONE).any() or (theirs == NONE).any():
+    if (ours == MISSING).any() or (theirs == MISSING).any():
         return 0
     keys, both = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
     mine, other = both[: len(ours)], both[len(ours) :]
@@ -59,8 +59,8 @@ def common(launches: Kernels, kernels: Kernels) -> int:
     return int(np.minimum(*counts).sum())
 
 
-def places(launches: Kernels, kernels: Kernels) -> Ints:
-    """Return the index of each kernel's launch; NONE if uncertain.
+def places(launches: Kernels, kernels: Kernels) -> Int64Array:
+    """Return the index of each kernel's launch; MISSING if uncertain.
 
     If both sides have each key equally often, every kernel has a launch. If one side lost some,
     the rest is aligned with the other side. If each side has what the other lacks, they
@@ -74,10 +74,10 @@ def places(launches: Kernels, kernels: Kernels) -> Ints:
         for theirs, ours in zip(launches.levels, kernels.levels, strict=True):
             if (place := _aligned(theirs, ours, kernels.stream)) is not None:
                 return place
-    return np.full(len(kernels), NONE)
+    return np.full(len(kernels), MISSING)
 
 
-def _aligned(launches: Ints, kernels: Ints, stream: Ints) -> Ints | None:
+def _aligned(launches: Int64Array, kernels: Int64Array, stream: Int64Array) -> Int64Array | None:
     """Align the side that lost some with the complete one; None if they contradict each other."""
     if len(kernels) < len(launches):
         return align(kernels, _rows_of_key(launches), stream, len(launches))
@@ -87,20 +87,20 @@ def _aligned(launches: Ints, kernels: Ints, stream: Ints) -> Ints | None:
     kernel_of_launch = align(launches, _rows_of_key(kernels), order, len(kernels))
     if kernel_of_launch is None:
         return None
-    place = np.full(len(kernels), NONE)
-    rows = np.flatnonzero(kernel_of_launch != NONE)
+    place = np.full(len(kernels), MISSING)
+    rows = np.flatnonzero(kernel_of_launch != MISSING)
     place[kernel_of_launch[rows]] = rows
     return place
 
 
 def align(
-    part: Ints, rows_of_key: Mapping[int, list[int]], stream: Ints, count: int
-) -> Ints | None:
+    part: Int64Array, rows_of_key: Mapping[int, list[int]], stream: Int64Array, count: int
+) -> Int64Array | None:
     """Find the rows of a sequence that another sequence, with gaps, consists of.
 
     `part` holds keys, `rows_of_key` the rows, of `count`, at which each key may stand. Keys of one
     stream, and equal keys, keep their order. A row is certain if the earliest and the latest
-    alignment agree on it, else it is NONE. None if no alignment exists.
+    alignment agree on it, else it is MISSING. None if no alignment exists.
     """
     first = _earliest(part.tolist(), rows_of_key, stream.tolist())
     if first is None:
@@ -110,7 +110,7 @@ def align(
     if last is None:
         return None
     earliest, latest = np.array(first, np.int64), count - 1 - np.array(last[::-1], np.int64)
-    return np.where(earliest == latest, earliest, NONE)
+    return np.where(earliest == latest, earliest, MISSING)
 
 
 def _earliest(
@@ -131,29 +131,29 @@ def _earliest(
     return chosen
 
 
-def _rows_of_key(keys: Ints) -> dict[int, list[int]]:
+def _rows_of_key(keys: Int64Array) -> dict[int, list[int]]:
     rows: dict[int, list[int]] = {}
     for row, key in enumerate(keys.tolist()):
-        if key != NONE:
+        if key != MISSING:
             rows.setdefault(key, []).append(row)
     return rows
 
 
-def _equal(one: Ints, other: Ints) -> bool:
-    if len(one) != len(other) or (one == NONE).any() or (other == NONE).any():
+def _equal(one: Int64Array, other: Int64Array) -> bool:
+    if len(one) != len(other) or (one == MISSING).any() or (other == MISSING).any():
         return False
     return bool((np.sort(one) == np.sort(other)).all())
 
 
-def _paired(launches: Ints, kernels: Ints) -> Ints:
+def _paired(launches: Int64Array, kernels: Int64Array) -> Int64Array:
     """Match each kernel with the launch of its key, the first with the first."""
-    launch_of_kernel = np.full(len(kernels), NONE)
+    launch_of_kernel = np.full(len(kernels), MISSING)
     order = np.argsort(kernels, kind="stable")
     launch_of_kernel[order] = np.argsort(launches, kind="stable")
     return launch_of_kernel
 
 
-def _in_order(place: Ints, stream: Ints) -> Ints:
+def _in_order(place: Int64Array, stream: Int64Array) -> Int64Array:
     """Leave out what stands on its stream in another order than it was captured in.
 
     A stream keeps the order of launches: of two that are the other way round one is not what its
@@ -161,11 +161,11 @@ def _in_order(place: Ints, stream: Ints) -> Ints:
     """
     in_order = place.copy()
     for number in np.unique(stream).tolist():
-        rows = np.flatnonzero((stream == number) & (place != NONE))
+        rows = np.flatnonzero((stream == number) & (place != MISSING))
         at = place[rows]
-        before = np.maximum.accumulate(np.concatenate([[NONE], at]))[:-1]
+        before = np.maximum.accumulate(np.concatenate([[MISSING], at]))[:-1]
         behind = np.minimum.accumulate(np.concatenate([[_FAR], at[::-1]]))[:-1][::-1]
-        in_order[rows[(before > at) | (behind < at)]] = NONE
+        in_order[rows[(before > at) | (behind < at)]] = MISSING
     return in_order
 
 
@@ -174,14 +174,14 @@ _FAR = np.iinfo(np.int64).max
 
 def unnamed(
     launches: Sequence[Hashable], kernels: Sequence[Hashable], fits: Callable[[Any, Any], bool]
-) -> Ints:
-    """Return the index of each kernel's launch by order alone; NONE if uncertain.
+) -> Int64Array:
+    """Return the index of each kernel's launch by order alone; MISSING if uncertain.
 
     Both are in the order in which nodes were made; `fits` says of a launch and a kernel whether one
     can be the other. Either each launch has its kernel, or a few kernels are missing from a long
     sequence, and what is left fits in one way only.
     """
-    nothing = np.full(len(kernels), NONE)
+    nothing = np.full(len(kernels), MISSING)
     if len(kernels) == len(launches):
         pairs = set(zip(launches, kernels, strict=True))
         return np.arange(len(kernels)) if all(fits(*pair) for pair in pairs) else nothing
@@ -202,10 +202,10 @@ def unnamed(
     return nothing if place is None else place
 
 
-def twins(sequence: Sequence[int], within: Ints) -> Ints:
+def twins(sequence: Sequence[int], within: Int64Array) -> Int64Array:
     """Find where a sequence of keys stands in another one, as the places where it begins."""
     wanted = np.asarray(sequence, np.int64)
-    if not len(wanted) or len(wanted) > len(within) or (wanted == NONE).any():
+    if not len(wanted) or len(wanted) > len(within) or (wanted == MISSING).any():
         return np.zeros(0, np.int64)
     starts = np.flatnonzero(within[: len(within) - len(wanted) + 1] == wanted[0])
     for place in _rarest_first(wanted, within):
@@ -215,7 +215,7 @@ def twins(sequence: Sequence[int], within: Ints) -> Ints:
     return starts
 
 
-def _rarest_first(wanted: Ints, within: Ints) -> list[int]:
+def _rarest_first(wanted: Int64Array, within: Int64Array) -> list[int]:
     """Order places so that few beginnings are left soon."""
     keys, inverse = np.unique(wanted, return_inverse=True)
     ordered = np.sort(within)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import MISSING, ints
 from pyprof.gpu.kernel_names import demangle, split
 from pyprof.marker import serving_step
 from pyprof.parse import launch_sites
@@ -20,7 +20,7 @@ from pyprof.records.records import number_combinations
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.schema import Capture
 
 _AXES = tuple(f"{name}_{axis}" for name in ("grid", "block") for axis in "xyz")
@@ -31,7 +31,7 @@ _LOW_BITS = (1 << 32) - 1
 class Subject:
     """Kernels that are one graph's: of all its replays where the tool counts nodes, else of one."""
 
-    rows: Ints
+    rows: Int64Array
     """Of activities, one for each node, in the order of nodes, else of their start."""
     replays: tuple[int, ...]
     ordered: bool
@@ -42,14 +42,14 @@ class Subject:
 class Replays:
     """What graphs replayed, and how it compares with what was captured."""
 
-    replay: Ints
-    """Of each activity; NONE outside graphs."""
-    start: Ints
+    replay: Int64Array
+    """Of each activity; MISSING outside graphs."""
+    start: Int64Array
     """When each replay was launched, ns; else when its first kernel began."""
-    step: Ints
-    """The step that each replay is of; NONE where no range says."""
-    batch_size: Ints
-    """Of each replay's step; NONE where none is stated."""
+    step: Int64Array
+    """The step that each replay is of; MISSING where no range says."""
+    batch_size: Int64Array
+    """Of each replay's step; MISSING where none is stated."""
     subjects: tuple[Subject, ...]
     replayed: Mask
     """Of each activity: whether it is a node's work, not the launch of a whole graph."""
@@ -58,55 +58,57 @@ class Replays:
     """Of the recordings; empty where there are none."""
 
 
-def find(capture: Capture, activities: pa.Table, launch: Ints, replay: Ints) -> Replays:
+def find(capture: Capture, activities: pa.Table, launch: Int64Array, replay: Int64Array) -> Replays:
     """Gather the replays of a capture.
 
     `launch` is the call that launched each activity, `replay` what `sites.replays` gives of them.
     """
     replayed = launch_sites.replayed(activities, replay)
     of_activities, of_launches = _kernels(capture, activities)
-    rows = np.flatnonzero(replay != NONE)
-    count = int(replay.max(initial=NONE)) + 1
+    rows = np.flatnonzero(replay != MISSING)
+    count = int(replay.max(initial=MISSING)) + 1
     first = np.full(count, len(replay))
     np.minimum.at(first, replay[rows], rows)
     call = launch[first]
     begun = ints(activities.column("start"))[first]
-    start = np.where(call == NONE, begun, np.append(ints(capture.calls.column("start")), 0)[call])
-    thread = np.append(ints(capture.calls.column("thread")), NONE)[call]
+    start = np.where(
+        call == MISSING, begun, np.append(ints(capture.calls.column("start")), 0)[call]
+    )
+    thread = np.append(ints(capture.calls.column("thread")), MISSING)[call]
     step, size = _steps(capture, thread, start)
     return Replays(
         replay,
         start,
         step,
         size,
-        tuple(_subjects(activities, np.where(replayed, replay, NONE))),
+        tuple(_subjects(activities, np.where(replayed, replay, MISSING))),
         replayed,
         of_activities,
         of_launches,
     )
 
 
-def _subjects(activities: pa.Table, replay: Ints) -> list[Subject]:
+def _subjects(activities: pa.Table, replay: Int64Array) -> list[Subject]:
     """Put kernels together that are of one graph."""
     node = ints(activities.column("node_id"))
-    rows = np.flatnonzero(replay != NONE)
-    without = np.zeros(int(replay.max(initial=NONE)) + 1, bool)
-    without[replay[rows[node[rows] == NONE]]] = True
+    rows = np.flatnonzero(replay != MISSING)
+    without = np.zeros(int(replay.max(initial=MISSING)) + 1, bool)
+    without[replay[rows[node[rows] == MISSING]]] = True
     ordered = ~without[replay[rows]]
     graph = np.where(ordered, node[rows] >> 32, 0)
     several = graph > 0
     pid = ints(activities.column("pid"))[rows]
     number = number_combinations(
-        np.where(several, graph, NONE),
-        np.where(several, pid, NONE),
-        np.where(several, NONE, replay[rows]),
+        np.where(several, graph, MISSING),
+        np.where(several, pid, MISSING),
+        np.where(several, MISSING, replay[rows]),
     )
     place = np.where(ordered, node[rows] & _LOW_BITS, np.arange(len(rows)))
     order = np.lexsort((np.arange(len(rows)), place, number))
     subjects = []
     for part in np.split(order, np.flatnonzero(np.diff(number[order])) + 1):
         if len(part):
-            same = several[part[0]] & (np.diff(place[part], prepend=NONE) == 0)
+            same = several[part[0]] & (np.diff(place[part], prepend=MISSING) == 0)
             subjects.append(
                 Subject(
                     rows[part[~same]],
@@ -120,20 +122,20 @@ def _subjects(activities: pa.Table, replay: Ints) -> list[Subject]:
 # --- steps ----------------------------------------------------------------------------------------
 
 
-def _steps(capture: Capture, thread: Ints, time: Ints) -> tuple[Ints, Ints]:
+def _steps(capture: Capture, thread: Int64Array, time: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Find the step around each launch, and its batch size."""
     ranges = capture.ranges
     text = ranges.column("text").combine_chunks()
     steps = [serving_step(entry) for entry in text.dictionary.to_pylist()]
-    known = [step.batch or NONE if step else NONE for step in steps]
-    size = np.array([*known, NONE], np.int64)[ints(text.indices)]
-    rows = np.flatnonzero(size != NONE)
+    known = [step.batch or MISSING if step else MISSING for step in steps]
+    size = np.array([*known, MISSING], np.int64)[ints(text.indices)]
+    rows = np.flatnonzero(size != MISSING)
     on, start, end = (ints(ranges.column(name))[rows] for name in ("thread", "start", "end"))
-    end = np.where(end == NONE, np.iinfo(np.int64).max, end)
+    end = np.where(end == MISSING, np.iinfo(np.int64).max, end)
     nested = nest(on, start, end, lambda: np.arange(len(rows)))
     step_of_launch = innermost(nested, thread, time, time)
-    known_size = np.append(size[rows][nested.order], NONE)[step_of_launch]
-    return step_of_launch, np.where(step_of_launch == NONE, NONE, known_size)
+    known_size = np.append(size[rows][nested.order], MISSING)[step_of_launch]
+    return step_of_launch, np.where(step_of_launch == MISSING, MISSING, known_size)
 
 
 # --- keys -----------------------------------------------------------------------------------------
@@ -150,7 +152,7 @@ def _kernels(capture: Capture, activities: pa.Table) -> tuple[Kernels, Kernels]:
     full_name, function = _names(tables)
     sizes = _sizes(tables)
     both = number_combinations(full_name, sizes) if len(full_name) else full_name
-    level = np.where((full_name == NONE) | (sizes == NONE), NONE, both)
+    level = np.where((full_name == MISSING) | (sizes == MISSING), MISSING, both)
     streams = np.concatenate(
         [ints(activities.column("stream")), np.zeros(len(tables[1]), np.int64)]
     )
@@ -159,11 +161,11 @@ def _kernels(capture: Capture, activities: pa.Table) -> tuple[Kernels, Kernels]:
     return all_.take(rows[:split_at]), all_.take(rows[split_at:])
 
 
-def _names(tables: list[pa.Table]) -> tuple[Ints, Ints]:
+def _names(tables: list[pa.Table]) -> tuple[Int64Array, Int64Array]:
     """Number names, and functions, of kernels; what copies and fills is of one name each."""
     full_names: dict[str, int] = {}
     functions: dict[str, int] = {}
-    codes_of_tables: tuple[list[Ints], list[Ints]] = ([], [])
+    codes_of_tables: tuple[list[Int64Array], list[Int64Array]] = ([], [])
     for table in tables:
         column = table.column("name").combine_chunks()
         kind = ints(table.column("kind"))
@@ -172,7 +174,7 @@ def _names(tables: list[pa.Table]) -> tuple[Ints, Ints]:
         pairs = ((full_names, [n for n, _ in names]), (functions, [f for _, f in names]))
         for (known, listed), parts in zip(pairs, codes_of_tables, strict=True):
             codes = [known.setdefault(text, len(known)) for text in listed]
-            part = np.array([*codes, NONE], np.int64)[index]
+            part = np.array([*codes, MISSING], np.int64)[index]
             for number, text in ((schema.MEMCPY, _COPY), (schema.MEMSET, _FILL)):
                 part[kind == number] = known.setdefault(text, len(known))
             parts.append(part)
@@ -192,18 +194,18 @@ def _plain(name: str) -> tuple[str, str]:
     return "".join(full_name.split()), split(full_name).path
 
 
-def _sizes(tables: list[pa.Table]) -> Ints:
-    """Number grids and blocks; NONE where one is not known."""
+def _sizes(tables: list[pa.Table]) -> Int64Array:
+    """Number grids and blocks; MISSING where one is not known."""
     columns = [
         np.concatenate([ints(table.column(axis)) for table in tables]).astype(np.int64)
         for axis in _AXES
     ]
     if not len(columns[0]):
         return columns[0]
-    known = np.logical_and.reduce([column != NONE for column in columns])
-    return np.where(known, number_combinations(*columns), NONE)
+    known = np.logical_and.reduce([column != MISSING for column in columns])
+    return np.where(known, number_combinations(*columns), MISSING)
 
 
-def kinds(table: pa.Table) -> Ints:
+def kinds(table: pa.Table) -> Int64Array:
     """Give the kind of each activity or launch."""
-    return ints(pc.fill_null(table.column("kind"), NONE))
+    return ints(pc.fill_null(table.column("kind"), MISSING))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.parse.ranges import range_names
 from pyprof.parse.ranges.nesting import bounds_of
 from pyprof.records.records import Coded
@@ -17,12 +17,12 @@ from pyprof.records.records import Coded
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Integers
+    from pyprof.arrays import IntArray
     from pyprof.parse.launch_sites import Sites
     from pyprof.schema import Capture
 
 
-def layers(of_path: Sequence[Sequence[str]], path: Integers, free: dict[int, list[str]]) -> Coded:
+def layers(of_path: Sequence[Sequence[str]], path: IntArray, free: dict[int, list[str]]) -> Coded:
     """Name the layers around each row, outermost first; start/end layers before nested ones."""
     nested = Coded(path, [*map(list, of_path)])
     return _combine(nested, free) if free else nested
@@ -37,7 +37,7 @@ def free(capture: Capture, site: Sites, most: int) -> dict[int, list[str]]:
     if not len(ranges):
         return {}
     ranges = ranges.filter(pa.array(range_names.named(ranges))).sort_by("start")
-    rows = np.flatnonzero(site.row != NONE) if len(ranges) else np.zeros(0, np.int64)
+    rows = np.flatnonzero(site.row != MISSING) if len(ranges) else np.zeros(0, np.int64)
     thread, start, end = (part[site.row[rows]] for part in (site.thread, site.start, site.end))
     order = np.lexsort((start, thread))
     rows, thread, start, end = rows[order], thread[order], start[order], end[order]

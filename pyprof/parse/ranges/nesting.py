@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.marker import Kind
 
 if TYPE_CHECKING:
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Integers, Ints
+    from pyprof.arrays import Int64Array, IntArray
 
 
 @dataclass(frozen=True)
 class Nest:
     """Ranges in (thread, start, -end) order, with the parent of each. All arrays: one per range."""
 
-    thread: Integers
-    start: Ints
-    end: Ints
-    parent: Integers
-    """Position of the nearest enclosing range; NONE at the top."""
+    thread: IntArray
+    start: Int64Array
+    end: Int64Array
+    parent: IntArray
+    """Position of the nearest enclosing range; MISSING at the top."""
     order: NDArray[np.int32]
     """Row of each range in the table that it came from."""
 
@@ -45,7 +45,9 @@ class Nest:
         return depths(self.parent)
 
 
-def nest(thread: Ints, start: Ints, end: Ints, tiebreak: Callable[[], Ints]) -> Nest:
+def nest(
+    thread: Int64Array, start: Int64Array, end: Int64Array, tiebreak: Callable[[], Int64Array]
+) -> Nest:
     """Sort ranges and find the parent of each.
 
     Of ranges with equal bounds, the one with the lower `tiebreak` encloses the other; it is asked
@@ -64,7 +66,7 @@ def nest(thread: Ints, start: Ints, end: Ints, tiebreak: Callable[[], Ints]) -> 
     return Nest(thread, start, end, _parents(thread, end), order.astype(np.int32))
 
 
-def by_start(thread: Ints, start: Ints) -> Ints:
+def by_start(thread: Int64Array, start: Int64Array) -> Int64Array:
     """Order rows by thread and start: tools mostly write them in the order of their start."""
     if (start[1:] >= start[:-1]).all():
         return _by_value(thread)
@@ -72,7 +74,7 @@ def by_start(thread: Ints, start: Ints) -> Ints:
     return order[_by_value(thread[order])]
 
 
-def _by_value(column: Integers) -> Ints:
+def _by_value(column: IntArray) -> Int64Array:
     """Order rows by a number, such as that of their thread; those of one stay as they are."""
     if not len(column) or (low := column.min()) == (high := column.max()):
         return np.arange(len(column))
@@ -85,16 +87,16 @@ _SMALL_BYTES = 2
 """Numbers of so many bytes are sorted at once, without comparing them."""
 
 
-def _enclosing_first(thread: Ints, start: Ints, end: Ints) -> bool:
+def _enclosing_first(thread: Int64Array, start: Int64Array, end: Int64Array) -> bool:
     """Tell whether ranges, by thread, stand in the order of their bounds, none of them twice."""
     later = (thread[1:] != thread[:-1]) | (start[1:] > start[:-1])
     return bool((later | ((start[1:] == start[:-1]) & (end[1:] < end[:-1]))).all())
 
 
-def _parents(thread: Integers, end: Ints) -> Integers:
+def _parents(thread: IntArray, end: Int64Array) -> IntArray:
     parent = np.arange(-1, len(end) - 1, dtype=_narrow(len(end)))
     at_top = _at_top(thread, end)
-    parent[np.flatnonzero(at_top)] = NONE
+    parent[np.flatnonzero(at_top)] = MISSING
     active = np.flatnonzero((end[:-1] < end[1:]) & ~at_top[1:]) + 1
     above, until = active - 1, end.take(active)
     for _ in range(_STEPS):
@@ -112,7 +114,7 @@ def _narrow(rows: int) -> type[np.signedinteger[Any]]:
     return np.int32 if rows <= np.iinfo(np.int32).max else np.int64
 
 
-def _at_top(thread: Integers, end: Ints) -> NDArray[np.bool_]:
+def _at_top(thread: IntArray, end: Int64Array) -> NDArray[np.bool_]:
     """Tell which ranges end behind all that began before them on their thread."""
     at_top = np.ones(len(end), bool)
     bounds = [0, *(np.flatnonzero(thread[1:] != thread[:-1]) + 1).tolist(), len(end)]
@@ -126,15 +128,15 @@ _STEPS = 256
 """Levels that are climbed side by side, all intervals at once; from there on one by one."""
 
 
-def _swept(thread: Integers, end: Ints, encloses: NDArray[np.bool_]) -> Ints:
+def _swept(thread: IntArray, end: Int64Array, encloses: NDArray[np.bool_]) -> Int64Array:
     """Find what encloses each of some sorted intervals, with a stack of those that are open.
 
     Some only ask, and enclose nothing.
     """
-    around = np.full(len(end), NONE)
+    around = np.full(len(end), MISSING)
     places: list[int] = []
     until: list[int] = []  # how long each is open, negative: rising from the outside in
-    last = NONE
+    last = MISSING
     rows = zip(thread.tolist(), (-end).tolist(), encloses.tolist(), strict=True)
     for place, (on, ends, opens) in enumerate(rows):
         if on != last:
@@ -149,53 +151,53 @@ def _swept(thread: Integers, end: Ints, encloses: NDArray[np.bool_]) -> Ints:
     return around
 
 
-def innermost(ranges: Nest, thread: Integers, start: Ints, end: Ints) -> Ints:
-    """Find, for each interval, the innermost range on its thread that contains it; NONE if none.
+def innermost(ranges: Nest, thread: IntArray, start: Int64Array, end: Int64Array) -> Int64Array:
+    """Find, for each interval, the innermost range on its thread that contains it; MISSING if none.
 
     Bounds may touch. Innermost is the last to start, of those the first to end.
     """
     leaf = _last_started(ranges, thread, start)
-    active = np.flatnonzero(leaf != NONE)
+    active = np.flatnonzero(leaf != MISSING)
     for _ in range(_STEPS):
         if not len(active):
             return leaf
         active = active[ranges.end[leaf[active]] < end[active]]
         leaf[active] = ranges.parent[leaf[active]]
-        active = active[leaf[active] != NONE]
+        active = active[leaf[active] != MISSING]
     leaf[active] = _around(ranges, thread[active], start[active], end[active])
     return leaf
 
 
-def _around(ranges: Nest, thread: Integers, start: Ints, end: Ints) -> Ints:
+def _around(ranges: Nest, thread: IntArray, start: Int64Array, end: Int64Array) -> Int64Array:
     """Find the innermost ranges around intervals, going through both once."""
     count = len(ranges.end)
     both = [np.concatenate(pair) for pair in ((ranges.thread, thread), (ranges.start, start))]
     order = np.lexsort((np.arange(count + len(end)), both[1], both[0]))  # stable: ranges first
     ends = np.concatenate([ranges.end, end])[order]
     above = _swept(both[0][order], ends, order < count)
-    enclosing = np.full(len(order), NONE)
-    enclosing[order] = np.where(above == NONE, NONE, order[above])
+    enclosing = np.full(len(order), MISSING)
+    enclosing[order] = np.where(above == MISSING, MISSING, order[above])
     return enclosing[count:]
 
 
-def _last_started(ranges: Nest, thread: Integers, start: Ints) -> Ints:
+def _last_started(ranges: Nest, thread: IntArray, start: Int64Array) -> Int64Array:
     """Find the last range on the thread that starts no later."""
-    last_range = np.full(len(start), NONE)
+    last_range = np.full(len(start), MISSING)
     for name, rows in by_value(thread):
         first, last = bounds_of(ranges.thread, name)
         place = np.searchsorted(ranges.start[first:last], start[rows], side="right") - 1
-        last_range[rows] = np.where(place >= 0, place + first, NONE)
+        last_range[rows] = np.where(place >= 0, place + first, MISSING)
     return last_range
 
 
-def bounds_of(column: Integers, value: int) -> tuple[int, int]:
+def bounds_of(column: IntArray, value: int) -> tuple[int, int]:
     """Find the rows of a value in a column that rises: the first, and the one behind the last."""
     both = np.array([value, value + 1], column.dtype)  # of another type, all would be converted
     first, last = np.searchsorted(column, both).tolist()
     return first, last
 
 
-def by_value(column: Integers) -> Iterator[tuple[int, Ints]]:
+def by_value(column: IntArray) -> Iterator[tuple[int, Int64Array]]:
     """Give each value, such as a thread, with its rows, in their order."""
     if not len(column):
         return
@@ -205,23 +207,23 @@ def by_value(column: Integers) -> Iterator[tuple[int, Ints]]:
         yield int(column[rows[0]]), rows
 
 
-def depths(parent: Integers) -> NDArray[np.int32]:
+def depths(parent: IntArray) -> NDArray[np.int32]:
     """Count the ranges above each: some one by one, all others in steps that become longer."""
-    depth: NDArray[np.int32] = (parent != NONE).astype(np.int32)
+    depth: NDArray[np.int32] = (parent != MISSING).astype(np.int32)
     active = np.flatnonzero(depth)
     above = parent.take(active)
     for _ in range(_FEW_ABOVE):
         above = parent.take(above)
-        left = np.flatnonzero(above != NONE)
+        left = np.flatnonzero(above != MISSING)
         active, above = active.take(left), above.take(left)
         depth[active] += 1
-    further = np.full(len(parent) if len(active) else 0, NONE)
+    further = np.full(len(parent) if len(active) else 0, MISSING)
     further[active] = above
     while len(active):
         depth[active] += depth[above]
         above = further[above]
         further[active] = above
-        left = np.flatnonzero(above != NONE)
+        left = np.flatnonzero(above != MISSING)
         active, above = active[left], above[left]
     return depth
 
@@ -246,7 +248,7 @@ _LAYERS = (Kind.LAYER, Kind.USER, Kind.STEP, Kind.OPTIMIZER)
 
 
 def leaked(
-    thread: Ints, start: Ints, kind: NDArray[np.int8], still_open: NDArray[np.bool_]
+    thread: Int64Array, start: Int64Array, kind: NDArray[np.int8], still_open: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Tell which open ranges must not count: ops inside which another op was closed."""
     if not still_open.any():
@@ -254,13 +256,13 @@ def leaked(
     ops = np.isin(kind, _OPS)
     closed = ops & ~still_open
     suspect = ops & still_open
-    last_closed = np.full(int(thread.max(initial=0)) + 1, NONE)
+    last_closed = np.full(int(thread.max(initial=0)) + 1, MISSING)
     np.maximum.at(last_closed, thread[closed], start[closed])
     return suspect & (start <= last_closed[thread])
 
 
 def too_many(
-    thread: Ints, kind: NDArray[np.int8], unbounded: NDArray[np.bool_]
+    thread: Int64Array, kind: NDArray[np.int8], unbounded: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Tell which ranges have lost a bound: all that a thread has open at once, where too many.
 

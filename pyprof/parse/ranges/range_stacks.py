@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyprof import marker
-from pyprof.arrays import NONE, Integers, Ints, numbered
+from pyprof.arrays import MISSING, Int64Array, IntArray, numbered
 from pyprof.marker import Kind, Tensor
 from pyprof.parse.autograd.backward_nodes import is_checkpoint, is_engine
 from pyprof.parse.autograd.recomputation import ELSEWHERE, HERE
@@ -166,10 +166,10 @@ class Path:
 class Paths:
     """All distinct paths, and the path of each range (itself included)."""
 
-    of_range: Integers
-    parent: Ints
+    of_range: IntArray
+    parent: Int64Array
     """Always an earlier one."""
-    template: Ints
+    template: Int64Array
     begins: NDArray[np.int8]
     """0, or how it begins to run forward work again; see `recomputation.begins`."""
 
@@ -184,7 +184,7 @@ class Paths:
         )
         is_backward = begins[self.template].tolist() if len(begins) else []
         for path, parent in enumerate(self.parent.tolist()):
-            is_backward[path] = is_backward[path] or (parent != NONE and is_backward[parent])
+            is_backward[path] = is_backward[path] or (parent != MISSING and is_backward[parent])
         return np.array(is_backward, bool)
 
     def again(self, texts: Texts, backward: NDArray[np.bool_]) -> NDArray[np.int8]:
@@ -209,12 +209,12 @@ class Paths:
         for path, (parent, how, is_end) in enumerate(
             zip(*(column.tolist() for column in columns), strict=True)
         ):
-            outer = every[parent] if parent != NONE and not is_end else 0
+            outer = every[parent] if parent != MISSING and not is_end else 0
             every[path] = max(outer, how)
         again[:] = every
         return again
 
-    def describe(self, texts: Texts, wanted: Ints, most: int) -> list[Path]:
+    def describe(self, texts: Texts, wanted: Int64Array, most: int) -> list[Path]:
         """Put some paths into words; of what is nested deeper, the innermost `most`.
 
         All needed are walked once, however deep: what two share is not spelt out before it is
@@ -225,7 +225,7 @@ class Paths:
         described: dict[int, Path] = {}
         around = _Around(most)
         again = self.again(texts, self.backward(texts)).tolist()
-        left = below.get(NONE, [])
+        left = below.get(MISSING, [])
         while left:
             path = left.pop()
             if path < 0:
@@ -240,14 +240,14 @@ class Paths:
             left += below.get(path, [])
         return [described[path] for path in wanted.tolist()]
 
-    def _below(self, wanted: Ints) -> dict[int, list[int]]:
+    def _below(self, wanted: Int64Array) -> dict[int, list[int]]:
         """Give the paths below each, of those that lead to some wanted ones."""
         needed = np.zeros(len(self.parent), bool)
         active = np.unique(wanted)
         while len(active):
             needed[active] = True
             above = np.unique(self.parent[active])
-            active = above[above != NONE]
+            active = above[above != MISSING]
             active = active[~needed[active]]
         below: dict[int, list[int]] = {}
         rows = np.flatnonzero(needed)
@@ -257,7 +257,7 @@ class Paths:
 
 
 def intern(
-    parent: Integers,
+    parent: IntArray,
     depth: NDArray[np.int32],
     code: NDArray[np.int32],
     begins: NDArray[np.int8] | None = None,
@@ -269,7 +269,7 @@ def intern(
     if begins is not None:
         code = code * np.int32(_WAYS) + begins
     levels = [rows for _, rows in by_value(depth)]
-    of_range = np.full(len(parent) + 1, NONE, np.int32)  # the last is that of no parent
+    of_range = np.full(len(parent) + 1, MISSING, np.int32)  # the last is that of no parent
     parents, templates, count = [], [], 0
     most = int(code.max(initial=0)) + 1
     for level in levels:
@@ -486,14 +486,14 @@ def mod_and_op(name: str) -> tuple[str, str]:
     return (mod or "na", "".join((op, *template)))
 
 
-def arguments(described: Sequence[Path], path: Integers, partner: Integers) -> dict[str, Column]:
+def arguments(described: Sequence[Path], path: IntArray, partner: IntArray) -> dict[str, Column]:
     """Give sizes and dtypes of the input tensors of each row's op, where some text tells them.
 
     They are those of the innermost op text; else of the innermost range of PyTorch's that has
     sizes, with the forward call's dtype; else those of the forward call.
     """
     tensors_of = [_tensors(entry) for entry in described]
-    width = len(described) + 1  # NONE is the last one
+    width = len(described) + 1  # MISSING is the last one
     pairs, index = numbered((path % width).astype(np.int64) * width + partner % width)
     tensors_of.append(None)
     marked = [bool(entry.markers) for entry in described] + [False]
@@ -504,7 +504,7 @@ def arguments(described: Sequence[Path], path: Integers, partner: Integers) -> d
         else _choose(tensors_of[pair // width], tensors_of[pair % width])
         for pair in pairs.tolist()
     ]
-    places = np.array([NONE if x is None else place for place, x in enumerate(chosen)], np.int32)
+    places = np.array([MISSING if x is None else place for place, x in enumerate(chosen)], np.int32)
     index_of_row = places.take(index)
     operands = [tensors or [] for tensors in chosen]
     sizes = [[list(tensor.shape) for tensor in tensors] for tensors in operands]

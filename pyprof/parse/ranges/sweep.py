@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import NONE, ints, used
+from pyprof.arrays import MISSING, ints, referenced_rows
 from pyprof.marker import Kind
 from pyprof.parse import link_checks, recorded_collectives
 from pyprof.parse.autograd import recomputation
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Integers, Ints
+    from pyprof.arrays import Int64Array, IntArray
     from pyprof.parse.ranges.nesting import Nest
     from pyprof.parse.ranges.range_stacks import Path
     from pyprof.schema import Capture
@@ -55,12 +55,12 @@ class DescribedSweep:
     described: list[Path]
     """The last is that of what lies in no range."""
     place: NDArray[np.int32]
-    """Per path: where it is described; NONE for those that no row needs."""
+    """Per path: where it is described; MISSING for those that no row needs."""
 
-    def path(self, ranges: Integers) -> NDArray[np.int32]:
-        """Give the described path of each of some ranges; NONE stays NONE."""
+    def path(self, ranges: IntArray) -> NDArray[np.int32]:
+        """Give the described path of each of some ranges; MISSING stays MISSING."""
         place = self.place.take(self.paths.of_range)
-        return np.append(place, np.int32(NONE)).take(ranges)
+        return np.append(place, np.int32(MISSING)).take(ranges)
 
 
 def sweep_ranges(capture: Capture) -> Sweep:
@@ -70,11 +70,11 @@ def sweep_ranges(capture: Capture) -> Sweep:
     kind = texts.kinds(read)
     if (of_library := range_names.of_library(ranges)).any():
         kind[of_library] = Kind.CONTEXT
-    thread = np.asarray(pc.fill_null(ranges.column("thread"), NONE))
+    thread = np.asarray(pc.fill_null(ranges.column("thread"), MISSING))
     start, end = (ints(ranges.column(name)) for name in ("start", "end"))
-    if (still_open := end == NONE).any():
+    if (still_open := end == MISSING).any():
         end = np.where(still_open, _last_ns(capture), end)
-    nested = np.asarray(pc.fill_null(ranges.column("style"), NONE)) == schema.NESTED
+    nested = np.asarray(pc.fill_null(ranges.column("style"), MISSING)) == schema.NESTED
     leaked = nesting.leaked(thread, start, kind, still_open)
     endless = nesting.too_many(thread, kind, still_open & nested & ~leaked)
     from_first = nested & (start == start.min(initial=_NEVER)) & (end > start)
@@ -110,7 +110,7 @@ for _place, _kind in enumerate(
     _TIEBREAK[_kind] = _place  # of ranges with equal bounds: which encloses which
 
 
-def _tiebreaks(read: texts.Texts, kind: NDArray[np.int8], row: Integers) -> Ints:
+def _tiebreaks(read: texts.Texts, kind: NDArray[np.int8], row: IntArray) -> Int64Array:
     """Rank ranges by kind, then by text, so that the order of rows decides nothing."""
     ranks = np.argsort(np.argsort(np.array(read.templates, dtype=object), kind="stable"))
     return _TIEBREAK[kind[row]] * len(read.templates) + ranks[read.code[row]]
@@ -124,12 +124,12 @@ def _with_paths(nest: Nest, read: texts.Texts, doubts: tuple[str, ...]) -> Sweep
     return Sweep(nest, read, interned, backward, again, nest.order, doubts)
 
 
-def describe_paths(sweep: Sweep, ranges: Sequence[Integers], max_names: int) -> DescribedSweep:
+def describe_paths(sweep: Sweep, ranges: Sequence[IntArray], max_names: int) -> DescribedSweep:
     """Describe the paths of some ranges, and those in which DDP says what its group is."""
     ddp = np.flatnonzero(texts.tell(sweep.texts, Kind.OP, recorded_collectives.is_ddp))
-    named = used([*ranges, ddp], len(sweep.paths.of_range))
-    wanted = used([sweep.paths.of_range[named]], len(sweep.paths.parent))
-    place = np.full(len(sweep.paths.parent), NONE, np.int32)
+    named = referenced_rows([*ranges, ddp], len(sweep.paths.of_range))
+    wanted = referenced_rows([sweep.paths.of_range[named]], len(sweep.paths.parent))
+    place = np.full(len(sweep.paths.parent), MISSING, np.int32)
     place[wanted] = np.arange(len(wanted))
     described = [*sweep.paths.describe(sweep.texts, wanted, max_names), paths.NOWHERE]
     return DescribedSweep(sweep.texts, sweep.paths, sweep.row, described, place)

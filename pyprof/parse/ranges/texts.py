@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import marker
-from pyprof.arrays import ints, small_if_possible
+from pyprof.arrays import downcast, ints
 from pyprof.marker import Kind
 from pyprof.records.records import first_rows
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Integers
+    from pyprof.arrays import IntArray
 
 NO_SEQ = -1
 
@@ -33,7 +33,7 @@ class Texts:
 
     code: NDArray[np.int32]
     """Per range: its template."""
-    seq: Integers
+    seq: IntArray
     """Per range: its sequence number; NO_SEQ where it has none. As narrow as they are."""
     templates: list[str]
     kind: NDArray[np.int8]
@@ -82,11 +82,9 @@ def where(text: pa.ChunkedArray, question: Callable[[pa.Array], pa.Array]) -> pa
     return pa.chunked_array(answers, pa.bool_())
 
 
-def select(texts: Texts, wanted: NDArray[np.bool_] | Integers) -> Texts:
+def select(texts: Texts, wanted: NDArray[np.bool_] | IntArray) -> Texts:
     """Keep some of the ranges."""
-    return Texts(
-        texts.code[wanted], small_if_possible(texts.seq[wanted]), texts.templates, texts.kind
-    )
+    return Texts(texts.code[wanted], downcast(texts.seq[wanted]), texts.templates, texts.kind)
 
 
 def kinds(texts: Texts) -> NDArray[np.int8]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import marker
-from pyprof.arrays import NONE, distinct_values, ints
+from pyprof.arrays import MISSING, distinct_values, ints
 from pyprof.marker import Kind
 from pyprof.parse import launches
 from pyprof.parse.autograd.backward_nodes import is_engine
@@ -17,33 +17,33 @@ from pyprof.parse.ranges.range_names import LAYERS, NAMED, name, says
 from pyprof.records.records import distinct
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.parse.launch_sites import Sites
     from pyprof.parse.ranges.sweep import Sweep
     from pyprof.schema import Capture
 
 
-def around(capture: Capture, sweep: Sweep, launch: Ints, site: Sites) -> Ints:
-    """Find the range whose layers count where those of the site's ops say nothing; NONE for none.
+def around(capture: Capture, sweep: Sweep, launch: Int64Array, site: Sites) -> Int64Array:
+    """Find the range whose layers count where those of the ops at the site are empty, else MISSING.
 
     For what a graph replays, that around the launch of the graph, if nothing tells where it was
     captured: a graph may be launched anywhere. Else that around a backward pass.
     """
     range_of_row = _around_backward(capture, sweep, launch, site)
-    rows = np.flatnonzero((site.row == NONE) & (launch != NONE))
+    rows = np.flatnonzero((site.row == MISSING) & (launch != MISSING))
     if len(rows):
         at_launch = innermost(sweep.nest, *_launches(site, launch[rows]))
-        range_of_row[rows] = np.where(at_launch == NONE, range_of_row[rows], at_launch)
+        range_of_row[rows] = np.where(at_launch == MISSING, range_of_row[rows], at_launch)
     return range_of_row
 
 
-def _launches(site: Sites, rows: Ints) -> tuple[Integers, Ints, Ints]:
+def _launches(site: Sites, rows: Int64Array) -> tuple[IntArray, Int64Array, Int64Array]:
     """Give the threads, starts and ends of API calls: the first of all sites."""
     return site.thread[rows], site.start[rows], site.end[rows]
 
 
-def _around_backward(capture: Capture, sweep: Sweep, launch: Ints, site: Sites) -> Ints:
-    """Find the user's range around the backward pass in which a row was launched; NONE for none.
+def _around_backward(capture: Capture, sweep: Sweep, launch: Int64Array, site: Sites) -> Int64Array:
+    """Find the user's range around the backward pass in which a row was launched; MISSING for none.
 
     PyTorch runs that on a thread of its own while the caller waits. If its ranges show that a
     thread is autograd's, a launch there is in whatever range the caller waits in. Of another thread
@@ -51,7 +51,7 @@ def _around_backward(capture: Capture, sweep: Sweep, launch: Ints, site: Sites) 
     of a process may have such ranges, else it is unclear which of them is meant.
     """
     range_of_row = _around_said(capture, sweep, launch, site)
-    rows = np.flatnonzero(launch != NONE)
+    rows = np.flatnonzero(launch != MISSING)
     thread, start, end = _launches(site, launch[rows])
     for engine, caller in _callers(capture, sweep).items():
         of_engine = thread == engine
@@ -72,7 +72,7 @@ def _callers(capture: Capture, sweep: Sweep) -> dict[int, int]:
     engine = texts.tell_name(sweep.texts, is_engine)
     if not engine.any():
         return {}
-    outermost = (kind == Kind.SEQ) & (launches.nearest(parent, kind == Kind.SEQ) == NONE)
+    outermost = (kind == Kind.SEQ) & (launches.nearest(parent, kind == Kind.SEQ) == MISSING)
     others = distinct_values(thread[outermost & ~engine])
     engines = np.setdiff1d(distinct_values(thread[outermost & engine]), others)
     forward = ints(capture.ranges.column("forward_thread"))[sweep.row]
@@ -80,21 +80,21 @@ def _callers(capture: Capture, sweep: Sweep) -> dict[int, int]:
     named = np.setdiff1d(distinct_values(thread[np.isin(kind, [*NAMED])]), engines)
     callers = {}
     for each in engines.tolist():
-        ahead = distinct_values(forward[(thread == each) & (forward != NONE)])
+        ahead = distinct_values(forward[(thread == each) & (forward != MISSING)])
         possible = ahead if len(ahead) else named[pid[named] == pid[each]]
         if len(possible) == 1 and possible[0] != each:
             callers[each] = int(possible[0])
     return callers
 
 
-def _around_said(capture: Capture, sweep: Sweep, launch: Ints, site: Sites) -> Ints:
+def _around_said(capture: Capture, sweep: Sweep, launch: Int64Array, site: Sites) -> Int64Array:
     """Find the range that says `backward` around each row of a thread without named ranges."""
-    range_of_row = np.full(len(launch), NONE)
+    range_of_row = np.full(len(launch), MISSING)
     backward = np.flatnonzero(np.any([_backward(sweep, kind) for kind in LAYERS], axis=0))
-    rows = np.flatnonzero(launch != NONE)
+    rows = np.flatnonzero(launch != MISSING)
     if not len(backward) or not len(rows):
         return range_of_row
-    pid = np.append(ints(capture.threads.column("pid")), NONE)
+    pid = np.append(ints(capture.threads.column("pid")), MISSING)
     thread, start, end = _launches(site, launch[rows])
     caller = sweep.nest.thread[backward]
     alone = ~np.isin(pid[caller], _of_several(pid[caller], caller))
@@ -104,7 +104,7 @@ def _around_said(capture: Capture, sweep: Sweep, launch: Ints, site: Sites) -> I
     bounds = pid[caller], sweep.nest.start[backward], sweep.nest.end[backward]
     ranges = nest(*bounds, lambda: backward)
     inside = innermost(ranges, pid[thread[other]], start[other], end[other])
-    range_of_row[rows[other]] = np.append(backward[ranges.order], NONE)[inside]
+    range_of_row[rows[other]] = np.append(backward[ranges.order], MISSING)[inside]
     return range_of_row
 
 
@@ -114,7 +114,7 @@ def _backward(sweep: Sweep, kind: Kind) -> Mask:
     )
 
 
-def _of_several(pid: Ints, thread: Integers) -> Ints:
+def _of_several(pid: Int64Array, thread: IntArray) -> Int64Array:
     """Give the processes of which several threads occur."""
     first, number = distinct(pid)
     return np.unique(pid[thread != thread[first[number]]])

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.arrays import numbered
+from pyprof.arrays import MISSING, numbered
 from pyprof.marker import (
     STEP_END,
     STEP_OF,
@@ -30,13 +30,13 @@ from pyprof.parse.launches import launch_bounds
 from pyprof.parse.ranges.range_stacks import unnumbered
 from pyprof.parse.ranges.texts import answers, where
 from pyprof.parse.steps import optimizer_steps
-from pyprof.parse.steps.step_bounds import OUTSIDE, Bounds, placed
+from pyprof.parse.steps.step_bounds import Bounds, placed
 from pyprof.records.records import Coded, Records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
     from pyprof.records.records import Column
     from pyprof.schema import Capture
 
@@ -177,7 +177,9 @@ _FINDERS = (step_ends, iterations, engine_steps, optimizer_ranges)
 """The surest first."""
 
 
-def marked(capture: Capture, records: Records, launch_ns: Ints) -> tuple[Bounds, Ints] | None:
+def marked(
+    capture: Capture, records: Records, launch_ns: Int64Array
+) -> tuple[Bounds, Int64Array] | None:
     """Find the steps that ranges of a capture mark, and each row's, by the surest way that works.
 
     Steps without any GPU work are none: a profiler opens a last one when it stops.
@@ -189,7 +191,7 @@ def marked(capture: Capture, records: Records, launch_ns: Ints) -> tuple[Bounds,
         if find is optimizer_ranges:
             bounds = optimizer_steps.whole_steps(bounds, records, launch_ns)
         of_row, start = placed(bounds, launch_ns, window)
-        count = int(of_row.max(initial=OUTSIDE)) + 1
+        count = int(of_row.max(initial=MISSING)) + 1
         if count:
             texts = bounds.texts[:count]
             return Bounds(bounds.origin, start[:count], bounds.end[:count], texts), of_row
@@ -199,7 +201,7 @@ def marked(capture: Capture, records: Records, launch_ns: Ints) -> tuple[Bounds,
 # --- which rows are in which --------------------------------------------------------------------
 
 
-def launched(records: Records) -> Ints:
+def launched(records: Records) -> Int64Array:
     """Give when the host launched each row; where that is not known, when the GPU began it."""
     begin, _ = launch_bounds(records)
     known = begin >= 0
@@ -223,7 +225,7 @@ def needed(records: Records) -> Records:
     )
 
 
-def processes(records: Records) -> Ints:
+def processes(records: Records) -> Int64Array:
     """Give the process of each row; the busiest one's for a row of which it is not known."""
     pid = records.numpy("pid")
     is_known = pid >= 0
@@ -252,7 +254,7 @@ def columns(records: Records, capture: Capture) -> dict[str, Column]:
     if "start" not in records.columns or not records.rows:
         return {}
     launch_ns = launched(records)
-    step, text = np.full(records.rows, OUTSIDE), np.full(records.rows, OUTSIDE, np.int32)
+    step, text = np.full(records.rows, MISSING), np.full(records.rows, MISSING, np.int32)
     texts: dict[str, int] = {}
     for process, rows in _busiest(processes(records)):
         bounds_and_steps = (
@@ -265,15 +267,15 @@ def columns(records: Records, capture: Capture) -> dict[str, Column]:
         bounds, step[rows] = bounds_and_steps
         every = bounds.texts or (bounds.origin,) * len(bounds.start)
         number = np.array(
-            [*(texts.setdefault(one, len(texts)) for one in every), OUTSIDE], np.int32
+            [*(texts.setdefault(one, len(texts)) for one in every), MISSING], np.int32
         )
         text[rows] = number[step[rows]]
     if not texts:
         return {}
-    return {"step": pa.array(step, mask=step == OUTSIDE), "stepRange": Coded(text, [*texts])}
+    return {"step": pa.array(step, mask=step == MISSING), "stepRange": Coded(text, [*texts])}
 
 
-def _busiest(pid: Ints) -> Iterator[tuple[int | None, Ints]]:
+def _busiest(pid: Int64Array) -> Iterator[tuple[int | None, Int64Array]]:
     """Give the processes that have most rows, each with them; None for the only one."""
     if pid.min() == pid.max():
         yield None, np.arange(len(pid))
@@ -287,16 +289,16 @@ _HIGHEST = 1 << 20
 """Steps of records that were read: a damaged number must not ask for more than a file holds."""
 
 
-def of_records(records: Records, launch_ns: Ints) -> tuple[Bounds, Ints] | None:
+def of_records(records: Records, launch_ns: Int64Array) -> tuple[Bounds, Int64Array] | None:
     """Give the steps that parse found, by their rows, and each row's; None where it found none.
 
     A step begins and ends with the launches of its rows; one without is where the last ended.
     """
     if "step" not in records.columns:
         return None
-    of_row = records.numpy("step", OUTSIDE)
-    of_row = np.where((of_row >= 0) & (of_row < max(_HIGHEST, records.rows)), of_row, OUTSIDE)
-    rows = np.flatnonzero(of_row != OUTSIDE)
+    of_row = records.numpy("step", MISSING)
+    of_row = np.where((of_row >= 0) & (of_row < max(_HIGHEST, records.rows)), of_row, MISSING)
+    rows = np.flatnonzero(of_row != MISSING)
     if not len(rows):
         return None
     count = int(of_row[rows].max()) + 1

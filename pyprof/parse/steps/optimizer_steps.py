@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.parse.steps.step_bounds import OUTSIDE, Bounds, placed
+from pyprof.arrays import MISSING
+from pyprof.parse.steps.step_bounds import Bounds, placed
 from pyprof.records.records import number_combinations
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
     from pyprof.records.records import Coded, Records
 
 _MAX_OPTIMIZERS = 16
@@ -26,7 +27,7 @@ _BASE = 0x9E3779B97F4A7C15
 """Odd, so that distinct codes have distinct products of 64 bits."""
 
 
-def whole_steps(bounds: Bounds, records: Records, launch_ns: Ints) -> Bounds:
+def whole_steps(bounds: Bounds, records: Records, launch_ns: Int64Array) -> Bounds:
     """Join the steps of all optimizers that step in turn; those left over at the end are none."""
     of_row, _ = placed(bounds, launch_ns, records.numpy("window", 0))
     round_length = _round_length(_optimizers(records, of_row, len(bounds.start)))
@@ -36,11 +37,11 @@ def whole_steps(bounds: Bounds, records: Records, launch_ns: Ints) -> Bounds:
     return Bounds(bounds.origin, bounds.start[last - round_length + 1], bounds.end[last])
 
 
-def _optimizers(records: Records, of_row: Ints, count: int) -> Ints:
+def _optimizers(records: Records, of_row: Int64Array, count: int) -> Int64Array:
     """Identify the optimizer of each of `count` steps by all its kernels, in any order."""
     direction = records.coded("dir")
     is_optimizer = np.array([*(name == "optim" for name in direction.values), False])
-    rows = np.flatnonzero(is_optimizer.take(direction.index) & (of_row != OUTSIDE))
+    rows = np.flatnonzero(is_optimizer.take(direction.index) & (of_row != MISSING))
     digest = np.zeros(count, np.uint64)
     if len(rows):
         code = number_combinations(*(_values(records.coded(name), rows) for name in _WHAT))
@@ -50,7 +51,7 @@ def _optimizers(records: Records, of_row: Ints, count: int) -> Ints:
     return digest.astype(np.int64)
 
 
-def _values(column: Coded, rows: Ints) -> Ints:
+def _values(column: Coded, rows: Int64Array) -> Int64Array:
     """Number the values of some rows; equal values may stand in a column several times."""
     used, place = np.unique(column.index[rows], return_inverse=True)
     numbers: dict[str, int] = {}
@@ -58,13 +59,13 @@ def _values(column: Coded, rows: Ints) -> Ints:
     return np.array([numbers.setdefault(text, len(numbers)) for text in texts]).take(place)
 
 
-def _round_length(optimizers: Ints) -> int:
+def _round_length(optimizers: Int64Array) -> int:
     """Find after how many steps the same optimizer steps again; 1 if that is not clear."""
     longest = min(_MAX_OPTIMIZERS, len(optimizers) // 2)
     return next((n for n in range(1, longest + 1) if _repeats(optimizers, n)), 1)
 
 
-def _repeats(optimizers: Ints, length: int) -> bool:
+def _repeats(optimizers: Int64Array, length: int) -> bool:
     """Check the second half: the first steps of an optimizer also create its state."""
     same = optimizers[length:] == optimizers[:-length]
     return bool(same[len(same) // 2 :].mean() >= _ALIKE)

@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import MISSING, ints
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
     from pyprof.schema import Capture
 
 _START, _STOP = "^cu(?:da)?ProfilerStart", "^cu(?:da)?ProfilerStop"
@@ -30,13 +30,13 @@ _START, _STOP = "^cu(?:da)?ProfilerStart", "^cu(?:da)?ProfilerStop"
 class RecordingWindows:
     """When recording began again; false where it never did."""
 
-    begun: Mapping[int, Ints]
+    begun: Mapping[int, Int64Array]
     """The starts of all windows but the first, ns, rising, of each process that has several."""
 
     def __bool__(self) -> bool:
         return bool(self.begun)
 
-    def at(self, pid: Ints, time: Ints) -> Ints:
+    def at(self, pid: Int64Array, time: Int64Array) -> Int64Array:
         """Give the window of each instant; a pause counts to the window before it."""
         window = np.zeros(len(time), np.int64)
         for process, begun in self.begun.items():
@@ -44,13 +44,13 @@ class RecordingWindows:
             window[ours] = np.searchsorted(begun, time[ours], side="right")
         return window
 
-    def apart(self, pid: Ints, time: Ints) -> Ints:
-        """Give one number for process and window of each instant; NONE without a process."""
+    def apart(self, pid: Int64Array, time: Int64Array) -> Int64Array:
+        """Give one number for process and window of each instant; MISSING without a process."""
         most = 1 + max(map(len, self.begun.values()), default=0)
-        return np.where(pid == NONE, NONE, pid * most + self.at(pid, time))
+        return np.where(pid == MISSING, MISSING, pid * most + self.at(pid, time))
 
 
-def processes(capture: Capture) -> Ints:
+def processes(capture: Capture) -> Int64Array:
     """Give the process of each API call."""
     return ints(capture.threads.column("pid"))[ints(capture.calls.column("thread"))]
 
@@ -83,16 +83,18 @@ def _named(calls: pa.Table, pattern: str) -> NDArray[np.bool_]:
         return np.zeros(0, bool)
     names = calls.column("name").combine_chunks()
     matches = pc.match_substring_regex(names.dictionary, pattern).to_numpy(zero_copy_only=False)
-    return np.asarray(np.append(matches, [False])[names.indices.fill_null(NONE).to_numpy()], bool)
+    return np.asarray(
+        np.append(matches, [False])[names.indices.fill_null(MISSING).to_numpy()], bool
+    )
 
 
 def of_rows(
-    capture: Capture, activities: pa.Table, launch: Ints, windows: RecordingWindows
-) -> Ints:
+    capture: Capture, activities: pa.Table, launch: Int64Array, windows: RecordingWindows
+) -> Int64Array:
     """Give the window of each activity: that in which it was launched, whenever it ran.
 
     Without its launch, that in which it ended: what is recorded without one was launched before.
     """
-    called = np.append(ints(capture.calls.column("start")), NONE)[launch]
-    time = np.where(launch != NONE, called, ints(activities.column("end")))
+    called = np.append(ints(capture.calls.column("start")), MISSING)[launch]
+    time = np.where(launch != MISSING, called, ints(activities.column("end")))
     return windows.at(ints(activities.column("pid")), time)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import MISSING, ints
 from pyprof.marker.batch import states_requests
 from pyprof.parse.ranges.texts import answers
 from pyprof.records.records import Coded
@@ -14,11 +14,11 @@ from pyprof.records.records import Coded
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.schema import Capture
 
 
-def of_rows(capture: Capture, activities: pa.Table, launch: Ints) -> Coded | None:
+def of_rows(capture: Capture, activities: pa.Table, launch: Int64Array) -> Coded | None:
     """Give the text of each row's step, null for none; None where the capture has no such range.
 
     It is the step that its process had begun last when the row was launched, and had not ended.
@@ -26,26 +26,26 @@ def of_rows(capture: Capture, activities: pa.Table, launch: Ints) -> Coded | Non
     text = capture.ranges.column("text").combine_chunks()
     names = text.dictionary.to_pylist()
     states = np.array([*answers([name or "" for name in names], states_requests), False])
-    code = text.indices.fill_null(NONE).to_numpy(zero_copy_only=False)
+    code = text.indices.fill_null(MISSING).to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(states[code])
     if not len(rows):
         return None
     pid = ints(capture.threads.column("pid"))[ints(capture.ranges.column("thread"))[rows]]
     start, end = (ints(capture.ranges.column(name))[rows] for name in ("start", "end"))
-    begun = np.append(ints(capture.calls.column("start")), NONE)[launch]
+    begun = np.append(ints(capture.calls.column("start")), MISSING)[launch]
     process = ints(activities.column("pid"))
-    step_of = np.full(len(process), NONE)
+    step_of = np.full(len(process), MISSING)
     for one in np.unique(pid).tolist():
-        ours, theirs = np.flatnonzero(pid == one), (process == one) & (launch != NONE)
+        ours, theirs = np.flatnonzero(pid == one), (process == one) & (launch != MISSING)
         ours = ours[np.argsort(start[ours], kind="stable")]
         step_of[theirs] = _within(begun[theirs], start[ours], end[ours], code[rows[ours]])
     used, place = np.unique(step_of, return_inverse=True)
-    index = place - int(used[0] == NONE)
-    return Coded(index, [names[at] for at in used.tolist() if at != NONE])
+    index = place - int(used[0] == MISSING)
+    return Coded(index, [names[at] for at in used.tolist() if at != MISSING])
 
 
-def _within(time: Ints, start: Ints, end: Ints, code: Ints) -> Ints:
-    """Give the code of the last range begun before each instant that holds it; else NONE."""
+def _within(time: Int64Array, start: Int64Array, end: Int64Array, code: Int64Array) -> Int64Array:
+    """Give the code of the last range begun before each instant that holds it; else MISSING."""
     last = np.searchsorted(start, time, side="right") - 1
-    holds: Mask = (last >= 0) & ((end[last] == NONE) | (time <= end[last]))
-    return np.where(holds, code[last], NONE)
+    holds: Mask = (last >= 0) & ((end[last] == MISSING) | (time <= end[last]))
+    return np.where(holds, code[last], MISSING)

@@ -21,7 +21,7 @@ from pyprof.records.records import combinations
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Integers, Ints
+    from pyprof.arrays import Int64Array, IntArray
     from pyprof.marker import Call
     from pyprof.ops.model_config import ModelConfig
     from pyprof.prof.kernels.kernel_context import KernelContext
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 
 def with_settings(
-    records: Records, number: Integers, contexts: Sequence[KernelContext], model: ModelConfig | None
-) -> tuple[Integers, list[KernelContext]]:
+    records: Records, number: IntArray, contexts: Sequence[KernelContext], model: ModelConfig | None
+) -> tuple[IntArray, list[KernelContext]]:
     """Give the number of each row's context, and these, with what is known of them besides."""
     ranks = _ranks(contexts, model) if model else 1
     plain = Setting(model, ranks=ranks)
@@ -57,11 +57,11 @@ def with_settings(
 
 def _layers(
     records: Records,
-    number: Integers,
-    step: Integers,
+    number: IntArray,
+    step: IntArray,
     contexts: Sequence[KernelContext],
     model: ModelConfig | None,
-) -> Integers:
+) -> IntArray:
     """Return which of the model's layers with attention each row is of; -1 if unknown.
 
     Their calls in a step follow each other as the layers do: so the n-th is the n-th's, if the
@@ -91,7 +91,7 @@ def _layers(
     return layer
 
 
-def _first_rows(number: Integers) -> Ints:
+def _first_rows(number: IntArray) -> Int64Array:
     """Return the first row that has the number of each row."""
     _, first, inverse = np.unique(number, return_index=True, return_inverse=True)
     return first[inverse]

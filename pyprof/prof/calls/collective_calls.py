@@ -22,7 +22,7 @@ from pyprof.records.records import combinations
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.arrays import Integers
+    from pyprof.arrays import IntArray
     from pyprof.records.records import Records
 
 _ONE, _BOTH = ("in",), ("out", "in")
@@ -43,8 +43,8 @@ _OPS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def with_collectives(
-    records: Records, work_of: Integers, works: Sequence[ChosenCall]
-) -> tuple[Integers, list[ChosenCall]]:
+    records: Records, work_of: IntArray, works: Sequence[ChosenCall]
+) -> tuple[IntArray, list[ChosenCall]]:
     """Give the number of each row's work, and the works; what the tool says fills unknown costs."""
     said = records.coded("collective")
     if not said.values:

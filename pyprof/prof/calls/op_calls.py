@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.arrays import MISSING
 from pyprof.ops.registry import BPROP
-from pyprof.prof.apportion import UNKNOWN, apportion
+from pyprof.prof.apportion import apportion
 from pyprof.prof.calls.attributed_call import OWN, ChosenCall
 from pyprof.records.records import distinct, number_combinations
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.records.records import Records
 
 
 def number(
-    records: Records, works: list[ChosenCall], work_of: Integers, ids: Integers, computes: Mask
-) -> Integers:
+    records: Records, works: list[ChosenCall], work_of: IntArray, ids: IntArray, computes: Mask
+) -> IntArray:
     """Number the op calls; rows of one call share its number.
 
     `ids` are what `chosen` gives, `computes` the rows that may do their op's arithmetic.
@@ -45,7 +46,7 @@ def number(
     return number_combinations(same_of_row, call)
 
 
-def chosen(records: Records, works: list[ChosenCall], work_of: Integers) -> Integers:
+def chosen(records: Records, works: list[ChosenCall], work_of: IntArray) -> IntArray:
     """Give the id of the call that each row works for; -1 for a row that is a call of its own."""
     position = np.array([work.position for work in works], np.int32).take(work_of)
     chosen_id = np.full(len(position), -1, np.int32)
@@ -57,7 +58,7 @@ def chosen(records: Records, works: list[ChosenCall], work_of: Integers) -> Inte
     return chosen_id
 
 
-def outermost(records: Records, call: Integers) -> Integers:
+def outermost(records: Records, call: IntArray) -> IntArray:
     """Number the calls that rows get their op's name of: the outermost around each.
 
     An optimizer's step is one, though each op inside is costed by itself. `call` numbers those,
@@ -74,7 +75,7 @@ def outermost(records: Records, call: Integers) -> Integers:
     return distinct(number)[1]
 
 
-def around(records: Records) -> tuple[Integers, Integers] | None:
+def around(records: Records) -> tuple[IntArray, IntArray] | None:
     """Give offsets and ids of the calls around each row, ascending inward; None if unknown."""
     column = records.held("callIds")
     if column.null_count == len(column):
@@ -85,7 +86,7 @@ def around(records: Records) -> tuple[Integers, Integers] | None:
 # --- files that do not tell op calls ------------------------------------------------------------
 
 
-def _runs(records: Records, work_of: Integers, computes: NDArray[np.bool_]) -> Ints:
+def _runs(records: Records, work_of: IntArray, computes: NDArray[np.bool_]) -> Int64Array:
     """Infer the op calls of the original's files, which do not tell them.
 
     Kernels of one call follow each other, with the same texts and sequence numbers. Such a run is
@@ -147,12 +148,12 @@ def _period(names: list[int]) -> int:
 
 
 def nested_products(
-    offsets: Integers,
-    members: Integers,
-    chosen: Integers,
-    call: Integers,
+    offsets: IntArray,
+    members: IntArray,
+    chosen: IntArray,
+    call: IntArray,
     product: NDArray[np.bool_],
-) -> Ints:
+) -> Int64Array:
     """Find (inner call, outer call) where both are charged products. Shape (n, 2).
 
     `members[offsets[i]:offsets[i + 1]]` are the ids of the calls around row i, ascending inward;
@@ -174,10 +175,10 @@ def nested_products(
     return np.unique(pairs, axis=0)
 
 
-def without_inner(total: Ints, call: Integers, pairs: Ints) -> Ints:
+def without_inner(total: Int64Array, call: IntArray, pairs: Int64Array) -> Int64Array:
     """Take from each outer call's total those of the calls inside it; never below 0.
 
-    UNKNOWN where that of a call inside is not known: then how much is left is not known either.
+    MISSING where that of a call inside is not known: then how much is left is not known either.
     """
     if not len(pairs):
         return total
@@ -185,28 +186,30 @@ def without_inner(total: Ints, call: Integers, pairs: Ints) -> Ints:
     inner, outer = pairs.T
     less = np.zeros_like(total_of)
     np.add.at(less, outer, np.maximum(total_of[inner], 0))
-    left = np.where(total == UNKNOWN, UNKNOWN, np.maximum(total - less[call], 0))
-    return np.where(unknown_inside(total, call, pairs) >= 0, UNKNOWN, left)
+    left = np.where(total == MISSING, MISSING, np.maximum(total - less[call], 0))
+    return np.where(unknown_inside(total, call, pairs) >= 0, MISSING, left)
 
 
-def unknown_inside(total: Ints, call: Integers, pairs: Ints) -> Ints:
+def unknown_inside(total: Int64Array, call: IntArray, pairs: Int64Array) -> Int64Array:
     """Give, for each row, a call inside its own whose total is not known; -1 for none."""
     total_of = _by_call(total, call)
-    inner, outer = pairs[total_of[pairs[:, 0]] == UNKNOWN].T
+    inner, outer = pairs[total_of[pairs[:, 0]] == MISSING].T
     inner_call = np.full_like(total_of, -1)
     inner_call[outer] = inner
     return inner_call[call]
 
 
-def tell_inside(reason_of: Integers, total: Ints, call: Integers, pairs: Ints, offset: int) -> None:
+def tell_inside(
+    reason_of: IntArray, total: Int64Array, call: IntArray, pairs: Int64Array, offset: int
+) -> None:
     """Point rows that are unknown for a call inside theirs to its reason, `offset` further on."""
     inner = unknown_inside(total, call, pairs)
-    rows = (inner >= 0) & (total != UNKNOWN)
+    rows = (inner >= 0) & (total != MISSING)
     reason_of[rows] = offset + _by_call(reason_of, call)[inner[rows]] % offset
 
 
-def _by_call(total: Integers, call: Integers) -> Ints:
-    total_of = np.full(int(call.max(initial=-1)) + 1, UNKNOWN)
+def _by_call(total: IntArray, call: IntArray) -> Int64Array:
+    total_of = np.full(int(call.max(initial=-1)) + 1, MISSING)
     total_of[call] = total
     return total_of
 
@@ -229,20 +232,24 @@ SPARSE = frozenset({"loss", "index", "embedding"})
 class FillCosts:
     """Rows that fill memory, and rows that may rely on it. All arrays: one a row."""
 
-    call: Integers
+    call: IntArray
     """Number of the op call that a row works for."""
-    part: Ints
+    part: Int64Array
     """Bytes that a fill writes of the call's, or the kernel of its bias moves."""
-    weight: Ints
+    weight: Int64Array
     """A row's part in the cost of its call, where there can be such a kernel; else 0."""
     own: Mask
     """Memsets, and kernels of an op that fills: they have bytes of their own."""
-    helps: Ints
+    helps: Int64Array
     """Weight of the kernels that do so for such a call without an op of their own."""
 
     def charge(
-        self, total: Ints, moved: Ints, chosen: Integers, ids: tuple[Integers, Integers] | None
-    ) -> Ints:
+        self,
+        total: Int64Array,
+        moved: Int64Array,
+        chosen: IntArray,
+        ids: tuple[IntArray, IntArray] | None,
+    ) -> Int64Array:
         """Give `moved`, bytes a row, with each part charged once: to its fill, or bias's kernel.
 
         `total` are the bytes of each row's call; `ids` the offsets and ids of the calls around
@@ -253,23 +260,25 @@ class FillCosts:
             filled_call[self._filled(*ids, chosen, moved)] = True
         helped[self.call[self.helps > 0]] = True
         helped &= ~filled_call
-        rows = (self.weight > 0) & (filled_call | helped)[self.call] & (total != UNKNOWN)
+        rows = (self.weight > 0) & (filled_call | helped)[self.call] & (total != MISSING)
         if not rows.any():
             return moved
         part = np.minimum(self.part, np.maximum(total, 0))
         rest = apportion(total - part, self.weight, self.call)
         filled = apportion(part, self.helps, self.call)
         moved = np.where(rows, rest, moved)
-        return np.where((self.helps > 0) & helped[self.call] & (total != UNKNOWN), filled, moved)
+        return np.where((self.helps > 0) & helped[self.call] & (total != MISSING), filled, moved)
 
-    def _filled(self, offsets: Integers, members: Integers, chosen: Integers, moved: Ints) -> Ints:
+    def _filled(
+        self, offsets: IntArray, members: IntArray, chosen: IntArray, moved: Int64Array
+    ) -> Int64Array:
         """Give the numbers of the calls with a fill inside that is as large as their result."""
         row = np.flatnonzero(self.weight > 0)
         works, first = np.unique(chosen[row], return_index=True)
         row = row[first]
         around = np.flatnonzero(np.repeat(self.own & (chosen >= 0), np.diff(offsets)))
         place = np.searchsorted(works, members[around])
-        is_work = np.append(works, UNKNOWN)[place] == members[around]
+        is_work = np.append(works, MISSING)[place] == members[around]
         inside, outer = around[is_work], row[place[is_work]]
         owner = np.searchsorted(offsets, inside, "right") - 1
         return np.asarray(self.call[outer[self.part[outer] == moved[owner]]])

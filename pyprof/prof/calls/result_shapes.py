@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Integers
+    from pyprof.arrays import IntArray
     from pyprof.prof.calls.attributed_call import ChosenCall
     from pyprof.prof.kernels.kernel_context import KernelContext
     from pyprof.records.records import Records
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 def with_outputs(
     records: Records,
-    number: Integers,
+    number: IntArray,
     contexts: Sequence[KernelContext],
     works: Sequence[ChosenCall],
-) -> tuple[Integers, list[ChosenCall]]:
+) -> tuple[IntArray, list[ChosenCall]]:
     """Give the works that lack no more than their result's shape that shape.
 
     `number` is the context of each row, `works` what each context's kernels work for; given
@@ -67,7 +67,7 @@ def _lacks(work: ChosenCall) -> bool:
     )
 
 
-def _sequences(records: Records) -> tuple[Integers, NDArray[np.bool_]]:
+def _sequences(records: Records) -> tuple[IntArray, NDArray[np.bool_]]:
     """Number rows by process and sequence number, and tell which have just one of these."""
     column = records.arrow("seqId")
     alone = np.diff(column.offsets.to_numpy()) == 1

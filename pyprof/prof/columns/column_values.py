@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof.arrays import MISSING
 from pyprof.parse.ranges import range_stacks
-from pyprof.prof.apportion import UNKNOWN
 from pyprof.prof.families import family
 from pyprof.prof.kernels.counters import rounded, with_counters
 from pyprof.prof.op_names import op_name
@@ -18,7 +18,7 @@ from pyprof.records.records import Coded, combinations
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyprof.arrays import Floats, Integers, Ints, Mask
+    from pyprof.arrays import Floats, Int64Array, IntArray, Mask
     from pyprof.prof.costs import Costs
     from pyprof.prof.table import Table
     from pyprof.records.records import Records
@@ -31,14 +31,14 @@ def row_numbers(records: Records) -> pa.Array:
     return pa.array(np.arange(1, records.rows + 1))
 
 
-def integers(values: Integers) -> pa.Array:
+def integers(values: IntArray) -> pa.Array:
     """Give numbers, all of which are known."""
     return pa.array(values.astype(np.int64, copy=False))
 
 
-def null_if_unknown(values: Ints) -> pa.Array:
-    """Give numbers with null for UNKNOWN."""
-    return pa.array(values, mask=values == UNKNOWN)
+def null_if_unknown(values: Int64Array) -> pa.Array:
+    """Give numbers with null for MISSING."""
+    return pa.array(values, mask=values == MISSING)
 
 
 def floats(values: Floats) -> pa.Array:

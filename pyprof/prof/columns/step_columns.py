@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pyprof.prof.step_rows import OUTSIDE, PARTS
+from pyprof.arrays import MISSING
+from pyprof.prof.step_rows import PARTS
 from pyprof.records.records import Coded
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def numbers(table: Table) -> pa.Array:
     if table.steps is None:
         return pa.nulls(table.records.rows, pa.int64())
     of_row = table.steps.of_row
-    return pa.array(of_row, mask=of_row == OUTSIDE)
+    return pa.array(of_row, mask=of_row == MISSING)
 
 
 def phases(table: Table) -> Coded:
@@ -31,6 +32,6 @@ def phases(table: Table) -> Coded:
         return own
     known = [phase or None for phase in table.steps.phases]
     says = np.array([*(phase is not None for phase in known), False])
-    of_row = np.where(table.steps.of_row < len(known), table.steps.of_row, OUTSIDE)
+    of_row = np.where(table.steps.of_row < len(known), table.steps.of_row, MISSING)
     index = np.where(says[of_row], len(parts) + of_row, own.index)
     return Coded(index, [*parts, *known])

@@ -16,7 +16,7 @@ from pyprof.records.records import number_combinations
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.records.records import Records
 
 
@@ -25,7 +25,7 @@ LEAST = 2
 
 
 def autotuning_trials(
-    records: Records, work_of: Integers, call: Integers, conv: Mask, computes: Mask
+    records: Records, work_of: IntArray, call: IntArray, conv: Mask, computes: Mask
 ) -> Mask:
     """Tell which rows were only tried.
 
@@ -49,8 +49,8 @@ def autotuning_trials(
 
 
 def _candidates(
-    records: Records, work_of: Integers, call: Integers, conv: Mask
-) -> list[tuple[Ints, Ints]]:
+    records: Records, work_of: IntArray, call: IntArray, conv: Mask
+) -> list[tuple[Int64Array, Int64Array]]:
     """Give the rows of each call that runs more kernels than the last of its kind, with its."""
     chosen = np.flatnonzero(conv)
     if not len(chosen):
@@ -70,14 +70,14 @@ def _candidates(
     ]
 
 
-def _kinds(records: Records, work_of: Integers, rows: Ints) -> Integers:
+def _kinds(records: Records, work_of: IntArray, rows: Int64Array) -> IntArray:
     """Number rows by op call text, process and device."""
     return number_combinations(
         work_of[rows], records.numpy("pid")[rows], records.numpy("device")[rows]
     )
 
 
-def _rows(chosen: Ints, first: Ints, count: Ints, place: int) -> Ints:
+def _rows(chosen: Int64Array, first: Int64Array, count: Int64Array, place: int) -> Int64Array:
     return chosen[first[place] : first[place] + count[place]]
 
 

@@ -16,7 +16,7 @@ from pyprof.records.records import Coded
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.arrays import Floats, Int64Array, Mask
     from pyprof.records.records import Records
 
 SAMPLES, NCU, ARGS = "samples", "ncu", "args"
@@ -95,7 +95,7 @@ def _number(value: object) -> float:
 _MOST = 1e18
 
 
-def rounded(values: Floats) -> Ints:
+def rounded(values: Floats) -> Int64Array:
     """Round to integers, with -1 for NaN."""
     return np.rint(np.where(np.isfinite(values), values, -1)).astype(np.int64)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Integers
+    from pyprof.arrays import IntArray
     from pyprof.records.records import Records
 
 
@@ -49,7 +49,7 @@ class KernelContext:
         return (*self.markers, *self.seqs)
 
 
-def distinct_contexts(records: Records) -> tuple[Integers, list[KernelContext]]:
+def distinct_contexts(records: Records) -> tuple[IntArray, list[KernelContext]]:
     """Number the distinct contexts: the number of each row, and the contexts."""
     parts = [
         records.coded("marker"),
@@ -83,7 +83,7 @@ def distinct_contexts(records: Records) -> tuple[Integers, list[KernelContext]]:
     return number, contexts
 
 
-def _combine(parts: Sequence[Coded]) -> tuple[Integers, NDArray[np.int64]]:
+def _combine(parts: Sequence[Coded]) -> tuple[IntArray, NDArray[np.int64]]:
     """Number distinct combinations: the number of each row, and the first row of each."""
     number = number_combinations(*(part.index for part in parts))
     return number, first_rows(number)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof import schema
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.gpu import occupancy
 from pyprof.records.records import first_rows, number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyprof.arrays import Floats, Integers, Ints, Mask
+    from pyprof.arrays import Floats, Int64Array, IntArray, Mask
     from pyprof.gpu.peaks import Device
     from pyprof.records.records import Coded, Records
 
@@ -29,7 +29,7 @@ class Fill:
     """Of launches alike: warps that fit on an SM, as a share of those that an SM can hold."""
     all_waves: Floats
     """Of launches alike: how often the grid fills the device."""
-    of_row: Integers
+    of_row: IntArray
     """Which of these launches each row is one of."""
 
     @property
@@ -53,18 +53,20 @@ def fill(records: Records, device_of: Callable[[str | None], Device]) -> Fill:
 
 
 def _of_launches(
-    records: Records, device_of: Callable[[str | None], Device], of_rows: Ints
+    records: Records, device_of: Callable[[str | None], Device], of_rows: Int64Array
 ) -> tuple[Floats, Floats]:
     """Compute occupancy and waves of some rows."""
     grid, threads = (_product(records.coded(name))[of_rows] for name in ("grid", "block"))
     regs, smem = (records.numpy(name)[of_rows] for name in ("regs", "smem"))
-    is_known = (threads != NONE) & (regs != NONE) & (smem != NONE) & _kernels(records)[of_rows]
+    is_known = (
+        (threads != MISSING) & (regs != MISSING) & (smem != MISSING) & _kernels(records)[of_rows]
+    )
     gpu = records.coded("gpu")
     share, waves = (np.full(len(of_rows), math.nan) for _ in range(2))
     for place, name in enumerate((*gpu.values, None)):
         device = device_of(name)
         limits = occupancy.LIMITS.get(device.cuda_cc or (0, 0))
-        here = place if name is not None else NONE
+        here = place if name is not None else MISSING
         rows = np.flatnonzero(is_known & (gpu.index[of_rows] == here))
         if limits is None or not len(rows):
             continue
@@ -80,11 +82,11 @@ def _kernels(records: Records) -> Mask:
     return np.array([*(value in (kernel, None) for value in kind.values), True]).take(kind.index)
 
 
-def _product(sizes: Coded) -> Ints:
-    """Multiply x, y and z; NONE where there are none, or none that a device could start."""
-    products = [math.prod(value) if value else NONE for value in sizes.values]
-    possible = [value if 0 < value < _MOST else NONE for value in products]
-    return np.array([*possible, NONE], np.int64).take(sizes.index)
+def _product(sizes: Coded) -> Int64Array:
+    """Multiply x, y and z; MISSING where there are none, or none that a device could start."""
+    products = [math.prod(value) if value else MISSING for value in sizes.values]
+    possible = [value if 0 < value < _MOST else MISSING for value in products]
+    return np.array([*possible, MISSING], np.int64).take(sizes.index)
 
 
 _MOST = 1 << 62

@@ -13,11 +13,11 @@ from pyprof.gpu.kernel_roles import sparse_product, training
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.records.records import Coded
 
 
-def agreed_value(group: Integers, value: Integers) -> Integers:
+def agreed_value(group: IntArray, value: IntArray) -> IntArray:
     """Give, for each row, the one value above 0 in its group; 0 where there is none, or several.
 
     `group` numbers the groups from 0. Shapes (rows,).
@@ -52,8 +52,8 @@ class NameHints(NamedTuple):
 
 
 def by_name(
-    name: Coded, call: Integers, untyped: Mask, moving: Mask, kernel: Mask
-) -> tuple[Ints, list[NameHints]]:
+    name: Coded, call: IntArray, untyped: Mask, moving: Mask, kernel: Mask
+) -> tuple[Int64Array, list[NameHints]]:
     """Number what is known of each row's call, and give what that is.
 
     `untyped` are the rows that do the arithmetic of a call of unknown types, `moving` those of them
@@ -78,8 +78,8 @@ def _moved(name: str) -> str | None:
 
 
 def _agreed_hint(
-    name: Coded, call: Integers, rows: Mask, read: Callable[[str], _T | None]
-) -> tuple[Integers, list[_T | None]]:
+    name: Coded, call: IntArray, rows: Mask, read: Callable[[str], _T | None]
+) -> tuple[IntArray, list[_T | None]]:
     read_values = [read(text) for text in name.values]
     values: list[_T | None] = [
         None,

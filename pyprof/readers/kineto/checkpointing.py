@@ -20,7 +20,7 @@ from pyprof.readers.kineto.op_texts import OP
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.readers.kineto.nest import Nested
     from pyprof.readers.kineto.ranges import Columns
 
@@ -29,7 +29,7 @@ _HOOK = "aten::detach"
 """What the hook calls that is handed a tensor to keep."""
 
 
-def stopped(ranges: Columns, nested: Nested, names: Sequence[str]) -> Ints:
+def stopped(ranges: Columns, nested: Nested, names: Sequence[str]) -> Int64Array:
     """Find the ops that were left before they ran, with the ops around them in the node."""
     node = _named(ranges, [_NODE.match(name) is not None for name in names])
     around = nearest(nested.op, node)
@@ -57,22 +57,22 @@ def _named(ranges: Columns, chosen: Sequence[bool]) -> Mask:
     return is_named
 
 
-def _parents(op: Ints, rows: Mask, wanted: Mask) -> Ints:
+def _parents(op: Int64Array, rows: Mask, wanted: Mask) -> Int64Array:
     """Give the ops right around some rows that are wanted."""
     outer = op[rows]
     outer = outer[outer >= 0]
-    parents: Ints = outer[wanted[outer]]
+    parents: Int64Array = outer[wanted[outer]]
     return parents
 
 
-def _last(rows: Ints, group: Ints, ranges: Columns) -> Ints:
+def _last(rows: Int64Array, group: Int64Array, ranges: Columns) -> Int64Array:
     """Give the row of each group that began last."""
     rows = rows[np.lexsort((ranges.order[rows], ranges.start[rows], group[rows]))]
-    last_rows: Ints = rows[np.diff(group[rows], append=-1) != 0]
+    last_rows: Int64Array = rows[np.diff(group[rows], append=-1) != 0]
     return last_rows
 
 
-def _outward(rows: Ints, op: Ints, node: Mask) -> Ints:
+def _outward(rows: Int64Array, op: Int64Array, node: Mask) -> Int64Array:
     """Give rows and what is around them, as far as the node."""
     levels = [rows]
     while len(rows):

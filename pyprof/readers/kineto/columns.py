@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from pyprof.arrays import Floats, Ints, Mask
+    from pyprof.arrays import Floats, Int64Array, Mask
     from pyprof.readers.kineto.file.events import Event
 
 _INT64 = range(-(2**63), 2**63)
@@ -47,7 +47,7 @@ class Timed(NamedTuple):
     """As the trace has it; nan where it has none."""
 
     @property
-    def start(self) -> Ints:
+    def start(self) -> Int64Array:
         """In ns; only where all are known."""
         return nanoseconds(self.us)
 
@@ -82,7 +82,7 @@ MOST_US = 2**62 / 1000
 """Times and lengths beyond this are none: their nanoseconds hardly fit 64 bits."""
 
 
-def nanoseconds(microseconds: Sequence[float] | npt.NDArray[np.float64]) -> Ints:
+def nanoseconds(microseconds: Sequence[float] | npt.NDArray[np.float64]) -> Int64Array:
     """Convert without the loss that multiplying a float of 1.7e15 would bring."""
     values = np.asarray(microseconds, dtype=np.float64)
     whole_us = np.floor(values)
@@ -137,7 +137,7 @@ def whole_number(value: object) -> int | None:
     return value if type(value) is int and value in _INT64 else None
 
 
-def whole_numbers(values: list[Any], absent: int) -> Ints:
+def whole_numbers(values: list[Any], absent: int) -> Int64Array:
     """Give an array of whole numbers; `absent` for what is none."""
     kinds = set(map(type, values))
     if kinds == {type(None)}:
@@ -183,7 +183,7 @@ class Threads:
         """Process and thread of each row."""
         return list(self._numbers.values())
 
-    def rows(self, events: list[Event]) -> Ints:
+    def rows(self, events: list[Event]) -> Int64Array:
         """Give the row of each event's thread."""
         pids, tids = [event.pid for event in events], [event.tid for event in events]
         plain = not {*map(type, pids), *map(type, tids)} - {int, str}

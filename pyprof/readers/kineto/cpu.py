@@ -16,7 +16,7 @@ from pyprof.readers.kineto.tracing import tracing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.readers.kineto.columns import Threads
     from pyprof.readers.kineto.nest import Nested
     from pyprof.readers.kineto.ranges import Columns
@@ -149,7 +149,7 @@ def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> Working:
     return Working(doing & ~within(doing, parent), traced & ~within(traced, parent))
 
 
-def _around(rows: Mask, parent: Ints) -> Mask:
+def _around(rows: Mask, parent: Int64Array) -> Mask:
     """Tell what has one of these rows inside of it, at any depth."""
     contains = np.zeros(len(rows), dtype=bool)
     outer = parent[rows]

@@ -32,7 +32,7 @@ from pyprof.readers.kineto.op_texts import named
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.readers.kineto.file.events import CallArgs, Event, WorkArgs
     from pyprof.readers.kineto.op_texts import Names
 
@@ -152,7 +152,7 @@ def _with(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
     return table.set_column(place, table.schema.field(place), column)
 
 
-def _work_names(kind: Ints, names: Names) -> pa.DictionaryArray:
+def _work_names(kind: Int64Array, names: Names) -> pa.DictionaryArray:
     """Give the names of work; copies and fills are named as the other profilers do."""
     pairs, number = distinct(kind * len(names.values) + names.number)
     spelt = [
@@ -163,7 +163,7 @@ def _work_names(kind: Ints, names: Names) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(coded.indices.take(pa.array(number)), coded.dictionary)
 
 
-def _original_names(kind: Ints, names: Names) -> pa.DictionaryArray:
+def _original_names(kind: Int64Array, names: Names) -> pa.DictionaryArray:
     """Keep the names of copies and fills as they are recorded; null for kernels."""
     transfers = kind != schema.KERNEL
     used, number = distinct(names.number[transfers])

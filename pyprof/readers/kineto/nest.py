@@ -14,7 +14,7 @@ from pyprof.readers.kineto import texts
 from pyprof.readers.kineto.op_texts import COMPILING, MARKER, MODULE, NOTE, OP
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.readers.kineto.ranges import Columns, Ranges
 
 SLACK_NS = 2_000
@@ -26,19 +26,19 @@ _FOREVER = 2**63 - 1
 class Nested(NamedTuple):
     """How the ranges of a trace lie."""
 
-    order: Ints
+    order: Int64Array
     """Rows by thread and time, parents first."""
-    end: Ints
+    end: Int64Array
     """By row: ends, none past its parent's by rounding."""
-    style: Ints
+    style: Int64Array
     """By row: schema.NESTED or FREE."""
-    stack: Ints
+    stack: Int64Array
     """By row: number of the call stack to be written around it; -1 for none."""
-    frames: Ints
+    frames: Int64Array
     """By row: number of the chain of frames to be written around it; -1 for none."""
-    layers: Ints
+    layers: Int64Array
     """By row: number of the module hierarchy to be written around it; -1 for none."""
-    op: Ints
+    op: Int64Array
     """By row: the row of the op that it lies in; -1 for none."""
     compiling: Mask
     """By row: lies in what torch.compile does before a model runs."""
@@ -106,7 +106,9 @@ _STEPS = 256
 """Levels that are climbed at once."""
 
 
-def _parents(order: Ints, thread: Ints, start: Ints, end: Ints) -> Ints | None:
+def _parents(
+    order: Int64Array, thread: Int64Array, start: Int64Array, end: Int64Array
+) -> Int64Array | None:
     """Find what is around each row, all at once.
 
     None where a row goes on after what it began in ended, or very deep rows end at once.
@@ -124,7 +126,9 @@ def _parents(order: Ints, thread: Ints, start: Ints, end: Ints) -> Ints | None:
     return parent
 
 
-def _calls(order: Ints, thread: Ints, start: Ints, end: Ints, count: int) -> Ints | None:
+def _calls(
+    order: Int64Array, thread: Int64Array, start: Int64Array, end: Int64Array, count: int
+) -> Int64Array | None:
     """Find the Python call that each row began in, the innermost, all at once.
 
     Rows from `count` on are Python's. None where very deep ones end at once.
@@ -143,7 +147,7 @@ def _calls(order: Ints, thread: Ints, start: Ints, end: Ints, count: int) -> Int
     return call
 
 
-def _climbed(above: Ints, start: Ints, end: Ints) -> bool:
+def _climbed(above: Int64Array, start: Int64Array, end: Int64Array) -> bool:
     """Move up each row's link until that goes on as the row begins; False where that takes long.
 
     Links lead to what began last before, which may have ended.
@@ -161,7 +165,7 @@ def _climbed(above: Ints, start: Ints, end: Ints) -> bool:
 class _Sweep:
     """One pass over all ranges in order of thread and start; rows from `count` on are Python's."""
 
-    def __init__(self, ranges: Columns, end: Ints, count: int) -> None:
+    def __init__(self, ranges: Columns, end: Int64Array, count: int) -> None:
         self._ranges = ranges
         self._count = count
         self.ends = end.tolist()
@@ -171,7 +175,7 @@ class _Sweep:
         self.free: list[int] = []
         """Rows that begin in another and go on after it."""
 
-    def run(self, order: Ints) -> None:
+    def run(self, order: Int64Array) -> None:
         """Pass over all."""
         ranges = self._ranges
         starts, threads = (column[order].tolist() for column in (ranges.start, ranges.thread))
@@ -215,7 +219,7 @@ class _Sweep:
                 break
 
 
-def _frames(both: Columns, parent: Ints, call: Ints, chains: FrameChains) -> Ints:
+def _frames(both: Columns, parent: Int64Array, call: Int64Array, chains: FrameChains) -> Int64Array:
     """Give each range the chain of the frames that began since what is around it, or -1.
 
     Not inside of a trace of PyProf's own, which knows the lines better than the frames do.
@@ -234,7 +238,7 @@ def _frames(both: Columns, parent: Ints, call: Ints, chains: FrameChains) -> Int
     return frames
 
 
-def _chains(of: Ints, call: Ints, frame: Ints, chains: FrameChains) -> list[int]:
+def _chains(of: Int64Array, call: Int64Array, frame: Int64Array, chains: FrameChains) -> list[int]:
     """Give the chain of frames of some Python calls; `call` is the one around each row."""
     outer, frames = call.tolist(), frame.tolist()
     chain_of = {-1: -1}
@@ -248,14 +252,14 @@ def _chains(of: Ints, call: Ints, frame: Ints, chains: FrameChains) -> list[int]
     return [chain_of[innermost] for innermost in of.tolist()]
 
 
-def _where_new(number: Ints, parent: Ints, kind: Ints) -> Ints:
+def _where_new(number: Int64Array, parent: Int64Array, kind: Int64Array) -> Int64Array:
     """Give the numbers of ops, such as those of call stacks, that differ from what is around."""
     around = nearest(parent, number >= 0)
     outer = np.where(around < 0, -1, number[around])
     return np.where((kind == OP) & (number != outer), number, -1)
 
 
-def nearest(parent: Ints, chosen: Mask) -> Ints:
+def nearest(parent: Int64Array, chosen: Mask) -> Int64Array:
     """Give each row the innermost of the chosen ones around it; -1 for none."""
     if not chosen.any():
         return np.full(len(parent), -1)
@@ -268,7 +272,7 @@ def nearest(parent: Ints, chosen: Mask) -> Ints:
     return around
 
 
-def within(chosen: Mask, parent: Ints) -> Mask:
+def within(chosen: Mask, parent: Int64Array) -> Mask:
     """Find the rows that lie in a chosen one, at any depth."""
     above = parent.copy()
     active = np.flatnonzero(above >= 0)
@@ -287,16 +291,16 @@ def within(chosen: Mask, parent: Ints) -> Mask:
 class _Rows(NamedTuple):
     """Rows to write: whose times, in which place among those of the same range, which text."""
 
-    source: Ints
-    position: Ints
+    source: Int64Array
+    position: Int64Array
     """Of the source in the order of ranges."""
-    depth: Ints
+    depth: Int64Array
     """Among the rows of one position: the smaller the further out."""
-    text: Ints
+    text: Int64Array
 
 
 def range_table(
-    ranges: Ranges, nested: Nested, chains: FrameChains, forward: pa.Array, stopped: Ints
+    ranges: Ranges, nested: Nested, chains: FrameChains, forward: pa.Array, stopped: Int64Array
 ) -> pa.Table:
     """Give the rows of all ranges and of what is written around them.
 
@@ -325,7 +329,7 @@ def range_table(
     )
 
 
-def _with_stopped(written: pa.Table, rows: Ints) -> pa.Table:
+def _with_stopped(written: pa.Table, rows: Int64Array) -> pa.Table:
     if not len(rows):
         return written
     text = written.column("text").combine_chunks()
@@ -340,7 +344,7 @@ def _with_stopped(written: pa.Table, rows: Ints) -> pa.Table:
 
 def _pool(
     written: pa.Table, ranges: Ranges, chains: FrameChains, nested: Nested
-) -> tuple[pa.Table, dict[str, Ints]]:
+) -> tuple[pa.Table, dict[str, Int64Array]]:
     """Give all texts there are, and where those of each kind are by number."""
     frames = list(ranges.frames.values())
     used = np.unique(nested.frames)
@@ -360,7 +364,7 @@ def _pool(
     return pool, {"stack": np.array([count]), "frames": place, "layers": first, "depth": lengths}
 
 
-def _rows(nested: Nested, order: Ints, offsets: dict[str, Ints]) -> _Rows:
+def _rows(nested: Nested, order: Int64Array, offsets: dict[str, Int64Array]) -> _Rows:
     position = np.arange(len(order))
     parts = [_Rows(order, position, np.full(len(order), 1), order)]
     around = np.flatnonzero(nested.stack[order] >= 0)
@@ -382,7 +386,7 @@ def _rows(nested: Nested, order: Ints, offsets: dict[str, Ints]) -> _Rows:
     return _Rows(*(column[inside] for column in rows))
 
 
-def _own_layers(written: pa.Table, kind: Ints) -> bool:
+def _own_layers(written: pa.Table, kind: Int64Array) -> bool:
     """Tell whether the script wrote markers and layers of PyProf's own."""
     if not (kind == MARKER).any():
         return False

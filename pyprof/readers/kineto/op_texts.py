@@ -18,7 +18,7 @@ from pyprof.readers.kineto.file.events import ABSENT, NO_NUMBER
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
     from pyprof.readers.kineto.file.events import Event, OpArgs
 
 FRAME, MODULE, NOTE, MARKER, OP, COMPILING = range(6)
@@ -40,10 +40,10 @@ _Key = tuple[object, ...]
 class Written(NamedTuple):
     """What some ranges are."""
 
-    kind: Ints
-    name: Ints
+    kind: Int64Array
+    name: Int64Array
     """Number of the op's name; -1 for what is no op."""
-    text: Ints
+    text: Int64Array
     """Number of the text."""
 
 
@@ -77,7 +77,13 @@ class OpTexts:
         return self._texts[text]
 
     def write(
-        self, calls: list[Event], args: list[OpArgs], seq: Ints, op_id: Ints, *, ops: bool
+        self,
+        calls: list[Event],
+        args: list[OpArgs],
+        seq: Int64Array,
+        op_id: Int64Array,
+        *,
+        ops: bool,
     ) -> Written:
         """Write what some ops, or annotations, say; NO_NUMBER stands for a missing number."""
         names = named(calls)
@@ -85,7 +91,7 @@ class OpTexts:
         present = np.array([a.seq is not NO_NUMBER for a in args], bool)
         flags = ops + 2 * present + 4 * (seq == NO_NUMBER) + 8 * (op_id == NO_NUMBER)
         other = self._others(args, names)
-        parts: list[tuple[Ints, Sequence[object]]] = [*pieces, names, (flags, _FLAGS), other]
+        parts: list[tuple[Int64Array, Sequence[object]]] = [*pieces, names, (flags, _FLAGS), other]
         first, form_of = _distinct([part[0] for part in parts], [len(part[1]) for part in parts])
         written = _Calls(calls, names, seq, op_id, ops=ops)
         spelt = ([listed[n] for n in number[first].tolist()] for number, listed in parts)
@@ -99,7 +105,7 @@ class OpTexts:
             text[row] = self._texts[written.text(row)[1]]
         return Written(kind, name, text)
 
-    def _others(self, args: list[OpArgs], names: Names) -> tuple[Ints, list[object]]:
+    def _others(self, args: list[OpArgs], names: Names) -> tuple[Int64Array, list[object]]:
         """Number what else some ops say; 0 stands for nothing."""
         generated = np.array([texts.is_generated(name) for name in names.values], bool)
         rows = [
@@ -123,7 +129,7 @@ class OpTexts:
         form = self._forms[key] = _Form(kind, name, number)
         return form
 
-    def table(self, text: Ints, seq: Ints, op_id: Ints) -> pa.Table:
+    def table(self, text: Int64Array, seq: Int64Array, op_id: Int64Array) -> pa.Table:
         """Give texts by number, with the numbers of each, as `marker.numbered` takes them apart."""
         distinct = templates.split(pa.array(self._texts.values(), pa.string()))
         template, written_seq, written_id, inputs = distinct.flatten()
@@ -146,7 +152,7 @@ _FLAGS = range(16)
 class Names(NamedTuple):
     """Names of events: the number of each, and the distinct ones by number."""
 
-    number: Ints
+    number: Int64Array
     values: list[str]
 
 
@@ -170,8 +176,8 @@ class _Calls(NamedTuple):
 
     events: list[Event]
     names: Names
-    seq: Ints
-    op_id: Ints
+    seq: Int64Array
+    op_id: Int64Array
     ops: bool
 
     def name(self, row: int) -> str:
@@ -212,7 +218,7 @@ def _regular(text: str) -> bool:
     )
 
 
-def _distinct(numbers: Sequence[Ints], sizes: Sequence[int]) -> tuple[Ints, Ints]:
+def _distinct(numbers: Sequence[Int64Array], sizes: Sequence[int]) -> tuple[Int64Array, Int64Array]:
     """Find distinct combinations: a row that has each, and which one each row has."""
     combined = np.zeros(len(numbers[0]), np.int64)
     most = 1
@@ -226,7 +232,9 @@ def _distinct(numbers: Sequence[Ints], sizes: Sequence[int]) -> tuple[Ints, Ints
     return first, which
 
 
-def _with_numbers(written: pa.Array, stand_in: int, text: Ints, number: Ints) -> pa.Array:
+def _with_numbers(
+    written: pa.Array, stand_in: int, text: Int64Array, number: Int64Array
+) -> pa.Array:
     """Give the numbers of ranges: those in their texts, or what is stood in for."""
     missing = written.is_null().to_numpy(zero_copy_only=False)
     values = written.fill_null(0).to_numpy()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
 
 
 class Flows:
@@ -47,7 +47,7 @@ class Flows:
                 number = self._numbers.setdefault(event.id, len(self._numbers))
                 self._ends.append((number, us, event.ph != "s", thread))
 
-    def votes(self, ranges: Columns) -> Ints:
+    def votes(self, ranges: Columns) -> Int64Array:
         """Give PyTorch's numbers and rows of threads, a column for each arrow.
 
         Ids count from 1 in each window of a capture: an arrow is a tail and the next head of an id.
@@ -73,7 +73,7 @@ class Flows:
         return np.array(pairs, dtype=np.int64).reshape(-1, 2).T
 
 
-def _matches(ranges: Columns) -> Ints:
+def _matches(ranges: Columns) -> Int64Array:
     """Give columns as `Flows.votes` does, one for each sequence number found on both sides.
 
     A forward op has the number 0 for its own forward thread.
@@ -89,7 +89,7 @@ def _matches(ranges: Columns) -> Ints:
     return np.stack([number, forward_pairs[1][place]])
 
 
-def _distinct(pairs: Ints) -> tuple[Ints, Ints]:
+def _distinct(pairs: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Give the distinct columns, rising, and how often each is there."""
     pairs = pairs[:, np.lexsort(pairs[::-1])]
     new = np.ones(pairs.shape[1], bool)
@@ -131,21 +131,21 @@ _OPEN = -1  # stands for an end that the trace does not know
 class Columns(NamedTuple):
     """Ranges as arrays of one length; times in ns."""
 
-    start: Ints
-    end: Ints
+    start: Int64Array
+    end: Int64Array
     """-1 where the range was still open when the trace ended."""
-    thread: Ints
-    kind: Ints
-    order: Ints
+    thread: Int64Array
+    kind: Int64Array
+    order: Int64Array
     """Rises in the order in which ranges of one thread began, where the trace says."""
-    seq: Ints
-    forward: Ints
+    seq: Int64Array
+    forward: Int64Array
     """PyTorch's own number of the forward thread; 0 for none."""
-    stack: Ints
+    stack: Int64Array
     """Number of the op's call stack, or of a frame; -1 for none."""
-    layers: Ints
+    layers: Int64Array
     """Number of the op's module hierarchy; -1 for none."""
-    name: Ints
+    name: Int64Array
     """Number of the op's name; -1 for what is no op."""
 
 
@@ -162,7 +162,7 @@ class Ranges:
         self._threads = threads
         self._written = OpTexts()
         self._columns: list[Columns] = []
-        self._texts: list[Ints] = []
+        self._texts: list[Int64Array] = []
         self._frames: list[Columns] = []
         self._stack_of: dict[bytes, int] = {}
         self._layers_of: dict[bytes, int] = {}
@@ -210,7 +210,7 @@ class Ranges:
 
     def _numbers(
         self, raws: list[Raw], known: dict[bytes, int], number: Callable[[str], int]
-    ) -> Ints:
+    ) -> Int64Array:
         """Give the number of what each op says; each distinct text is looked at once."""
         code, pieces = events.numbered(raws)
         for piece in pieces:
@@ -249,7 +249,7 @@ class Ranges:
             return -1
         return self._written.intern(marker.encode_layer(name.removeprefix(_MODULE)))
 
-    def _timed(self, calls: Timed, **columns: Ints | int) -> Columns:
+    def _timed(self, calls: Timed, **columns: Int64Array | int) -> Columns:
         start = calls.start
         length = np.asarray(times([event.dur for event in calls.events]).fill_null(_OPEN))
         rows = len(start)
@@ -265,7 +265,7 @@ class Ranges:
         )
 
 
-_DEFAULTS: dict[str, Ints | int] = {
+_DEFAULTS: dict[str, Int64Array | int] = {
     "order": -1,
     "seq": -1,
     "forward": 0,

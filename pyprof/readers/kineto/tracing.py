@@ -17,7 +17,7 @@ from pyprof.readers.kineto.op_texts import OP
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.readers.kineto.nest import Nested
     from pyprof.readers.kineto.ranges import Columns
 
@@ -111,7 +111,7 @@ def _named(ranges: Columns, chosen: Sequence[bool]) -> Mask:
     return is_named
 
 
-def _around(rows: Mask, parent: Ints) -> Mask:
+def _around(rows: Mask, parent: Int64Array) -> Mask:
     """Find the ops right around some rows."""
     outer = parent[rows]
     around = np.zeros(len(rows), dtype=bool)

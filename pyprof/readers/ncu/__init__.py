@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
     from pyprof.readers.ncu.tables import Kernel, Profile
 
 _HEAD_BYTES = 16 << 20
@@ -94,7 +94,7 @@ def identity(path: Path) -> schema.Identity:
 _Times = tuple[pa.Array, pa.Array]
 
 
-def _in_a_row(duration: pa.Array, device: Ints) -> _Times:
+def _in_a_row(duration: pa.Array, device: Int64Array) -> _Times:
     """Let each kernel start when the one before it on its device ended: an order, and no more."""
     if duration.null_count == len(duration):
         nothing = pa.nulls(len(duration), pa.int64())

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import NONE, ints, latest_before
+from pyprof.arrays import MISSING, ints, latest_before
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.readers.sqlite.tables import Database, Strings
 
 _TABLES = ("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS")
@@ -40,26 +40,26 @@ _VIA = schema.VIAS.index("graph node")
 class Origins:
     """The nodes that were captured, and of which of them each node was made."""
 
-    global_tid: Ints
+    global_tid: Int64Array
     """Of each that was captured."""
-    time: Ints
-    _ids: Ints
+    time: Int64Array
+    _ids: Int64Array
     """All ids of nodes, rising. In each process there may be one of them."""
-    _keys: Ints
+    _keys: Int64Array
     """Of each event, process and id of the node as one number."""
-    _start: Ints
+    _start: Int64Array
     """Of each event; an id may come again after another, as when the profiler was paused."""
-    _origin: Ints
-    """Of each event, the row of what was captured; NONE where that is not known."""
+    _origin: Int64Array
+    """Of each event, the row of what was captured; MISSING where that is not known."""
 
-    def of_nodes(self, pid: Ints, node: Ints, time: Ints) -> pa.Array:
+    def of_nodes(self, pid: Int64Array, node: Int64Array, time: Int64Array) -> pa.Array:
         """Give the row of what was captured, for nodes that ran at some time; null if not known."""
         wanted = _keys(self._ids, pid, node)
         event = latest_before(self._keys, self._start, wanted, time)
-        row = np.append(self._origin, NONE)[np.where(wanted == NONE, NONE, event)]
-        return pa.array(row.astype(np.int32), mask=row == NONE)
+        row = np.append(self._origin, MISSING)[np.where(wanted == MISSING, MISSING, event)]
+        return pa.array(row.astype(np.int32), mask=row == MISSING)
 
-    def table(self, threads: Integers) -> pa.Table:
+    def table(self, threads: IntArray) -> pa.Table:
         """Give the capture's table, with the row of `threads` of each."""
         via = np.full(len(self.time), _VIA, np.int8)
         return schema.table(schema.GRAPH_NODES, {"thread": threads, "time": self.time, "via": via})
@@ -77,13 +77,13 @@ def read(db: Database, runtime: pa.Table, strings: Strings) -> Origins:
     made = (made_of != _NO_NODE) & (made_of != node)
     above = latest_before(keys, start, _keys(ids, pids(tid), made_of), start)
     origin = _origins(made, above)
-    origin[_inside(_copying(runtime, strings), tid, start)[origin]] = NONE
-    used = np.unique(origin[origin != NONE])
-    row = np.where(origin == NONE, NONE, np.searchsorted(used, origin))
+    origin[_inside(_copying(runtime, strings), tid, start)[origin]] = MISSING
+    used = np.unique(origin[origin != MISSING])
+    row = np.where(origin == MISSING, MISSING, np.searchsorted(used, origin))
     return Origins(tid[used], start[used], ids, keys, start, row)
 
 
-def pids(global_ids: Ints) -> Ints:
+def pids(global_ids: Int64Array) -> Int64Array:
     """Take the process out of serialised ids: they hold machine, process and thread (24 bits)."""
     return (global_ids >> 24) & 0xFFFFFF
 
@@ -106,26 +106,26 @@ def _events(db: Database, strings: Strings) -> pa.Table:
 
 def _named(rows: pa.Table, strings: Strings, pattern: str) -> Mask:
     """Tell which rows have a name of this pattern."""
-    names = strings.names(ints(rows.column("nameId"), NONE), "")
+    names = strings.names(ints(rows.column("nameId"), MISSING), "")
     matches = pc.match_substring_regex(names.dictionary, pattern)
     return np.asarray(matches.take(names.indices))
 
 
-def _keys(ids: Ints, pid: Ints, node: Ints) -> Ints:
-    """Make one number of process and id of a node; NONE for an id that is no event's."""
+def _keys(ids: Int64Array, pid: Int64Array, node: Int64Array) -> Int64Array:
+    """Make one number of process and id of a node; MISSING for an id that is no event's."""
     if not len(ids):
-        return np.full(len(node), NONE)
+        return np.full(len(node), MISSING)
     place = np.minimum(np.searchsorted(ids, node), len(ids) - 1)
-    return np.where((ids[place] == node) & (pid >= 0), pid * len(ids) + place, NONE)
+    return np.where((ids[place] == node) & (pid >= 0), pid * len(ids) + place, MISSING)
 
 
-def _origins(made: Mask, above: Ints) -> Ints:
-    """Follow each event that made a node of another to the one of a capture; NONE without one.
+def _origins(made: Mask, above: Int64Array) -> Int64Array:
+    """Follow each event that made a node of another to the one of a capture; MISSING without one.
 
     In each round all go twice as far as in the one before.
     """
     count = len(made)
-    made_of = np.where(above == NONE, count, above)  # the last is nowhere
+    made_of = np.where(above == MISSING, count, above)  # the last is nowhere
     place = np.append(np.where(made, made_of, np.arange(count)), count)
     for _ in range(count.bit_length()):
         further = place[place]
@@ -133,7 +133,7 @@ def _origins(made: Mask, above: Ints) -> Ints:
             break
         place = further
     captured = np.append(~made, [False])  # others go round in circles
-    return np.where(captured[place[:-1]], place[:-1], NONE)
+    return np.where(captured[place[:-1]], place[:-1], MISSING)
 
 
 def _copying(runtime: pa.Table, strings: Strings) -> pa.Table:
@@ -141,15 +141,17 @@ def _copying(runtime: pa.Table, strings: Strings) -> pa.Table:
     return runtime.filter(pa.array(_named(runtime, strings, _COPYING)))
 
 
-def _inside(calls: pa.Table, tid: Ints, time: Ints) -> Mask:
+def _inside(calls: pa.Table, tid: Int64Array, time: Int64Array) -> Mask:
     """Tell which instants on threads lie inside some of these calls; the last entry: for none."""
     inside = np.zeros(len(time) + 1, bool)
-    caller, start, end = (ints(calls.column(name), NONE) for name in ("globalTid", "start", "end"))
+    caller, start, end = (
+        ints(calls.column(name), MISSING) for name in ("globalTid", "start", "end")
+    )
     for thread in np.unique(caller).tolist():
         ours = np.flatnonzero(caller == thread)
         ours = ours[np.argsort(start[ours], kind="stable")]
         rows = np.flatnonzero(tid == thread)
         before = np.searchsorted(start[ours], time[rows], side="right")
-        until = np.append(np.maximum.accumulate(end[ours]), NONE)[before - 1]
+        until = np.append(np.maximum.accumulate(end[ours]), MISSING)[before - 1]
         inside[rows] = (before > 0) & (time[rows] <= until)
     return inside

@@ -14,7 +14,7 @@ from pyprof.readers.device_metrics import meaning, samples
 from pyprof.readers.nsys.info import cuda_numbers
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
     from pyprof.readers.device_metrics import Meaning
     from pyprof.readers.sqlite.tables import Database
 
@@ -66,7 +66,7 @@ def _meanings(db: Database) -> dict[tuple[int, int], Meaning]:
     return {(kind, metric): entry for kind, metric, name in named if (entry := meaning(name or ""))}
 
 
-def _places(kind: Ints, metric: Ints, keys: list[tuple[int, int]]) -> Ints:
+def _places(kind: Int64Array, metric: Int64Array, keys: list[tuple[int, int]]) -> Int64Array:
     """Find the place of each type and id among some."""
     place = np.full(len(kind), -1)
     for row, (of_kind, of_metric) in enumerate(keys):
@@ -74,7 +74,7 @@ def _places(kind: Ints, metric: Ints, keys: list[tuple[int, int]]) -> Ints:
     return place
 
 
-def _devices(db: Database, gpu: Ints) -> Ints:
+def _devices(db: Database, gpu: Int64Array) -> Int64Array:
     """Give CUDA's number of GPUs, which kernels have, for nsys's own."""
     device = gpu.copy()
     for own, cuda in cuda_numbers(db).items():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
 
 _CHUNK_BYTES = 1 << 23
 """Pages that are taken apart at once: with fewer, threads wait for each other's Python."""
@@ -98,12 +98,12 @@ class _File(NamedTuple):
     pages: int
     is_utf8: bool
 
-    def chunks(self, numbers: Ints) -> Iterator[Ints]:
+    def chunks(self, numbers: Int64Array) -> Iterator[Int64Array]:
         at_once = max(1, _CHUNK_BYTES // self.page_bytes)
         for start in range(0, len(numbers), at_once):
             yield numbers[start : start + at_once]
 
-    def read(self, numbers: Ints) -> _Bytes:
+    def read(self, numbers: Int64Array) -> _Bytes:
         """Read pages, which are counted from 1."""
         if numbers.min() < 1 or numbers.max() > self.pages:
             raise NotPlainError
@@ -140,23 +140,23 @@ class _Bytes:
             for kind in (">u2", ">u4", ">i8")
         }
 
-    def u8(self, at: Ints) -> NDArray[np.uint8]:
+    def u8(self, at: Int64Array) -> NDArray[np.uint8]:
         return self.data[at]
 
-    def u16(self, at: Ints) -> Ints:
+    def u16(self, at: Int64Array) -> Int64Array:
         return self._views[">u2"][at].astype(np.int64)
 
-    def u32(self, at: Ints) -> Ints:
+    def u32(self, at: Int64Array) -> Int64Array:
         return self._views[">u4"][at].astype(np.int64)
 
-    def i64(self, at: Ints) -> Ints:
+    def i64(self, at: Int64Array) -> Int64Array:
         return self._views[">i8"][at].astype(np.int64)
 
-    def varint(self, at: Ints) -> tuple[Ints, Ints]:
+    def varint(self, at: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Read numbers of seven bits a byte, the last below 128; give them, and what follows."""
         byte = self.u8(at)
         value, at = (byte & _SEVEN).astype(np.int64), at + 1
-        rows: slice | Ints = slice(None)
+        rows: slice | Int64Array = slice(None)
         for _ in range(_VARINT_BYTES):
             more = byte >= _MORE
             if not more.any():
@@ -169,7 +169,7 @@ class _Bytes:
         raise NotPlainError
 
 
-def _leaves(file: _File, root: int) -> Ints:
+def _leaves(file: _File, root: int) -> Int64Array:
     """Give the pages with the rows of a table, in the order of their ids."""
     level = np.array([root])
     for _ in range(_DEPTH):
@@ -179,9 +179,9 @@ def _leaves(file: _File, root: int) -> Ints:
     raise NotPlainError
 
 
-def _children(file: _File, level: Ints) -> Ints:
+def _children(file: _File, level: Int64Array) -> Int64Array:
     """Give the pages that pages name, none of them twice."""
-    parts: list[Ints] = []
+    parts: list[Int64Array] = []
     for numbers in file.chunks(level):
         data = file.read(numbers)
         base = np.arange(len(numbers)) * file.page_bytes
@@ -195,7 +195,9 @@ def _children(file: _File, level: Ints) -> Ints:
     return children
 
 
-def _cells(data: _Bytes, base: Ints, kind: int, head: int, usable: int) -> tuple[Ints, Ints]:
+def _cells(
+    data: _Bytes, base: Int64Array, kind: int, head: int, usable: int
+) -> tuple[Int64Array, Int64Array]:
     """Give where the cells of pages begin, in their order, and the number of each page's."""
     if (data.u8(base) != kind).any():
         raise NotPlainError
@@ -215,7 +217,7 @@ def _cells(data: _Bytes, base: Ints, kind: int, head: int, usable: int) -> tuple
 class _Rows:
     """The rows of some pages: where each begins, and what it consists of."""
 
-    def __init__(self, file: _File, leaves: Ints) -> None:
+    def __init__(self, file: _File, leaves: Int64Array) -> None:
         pages = file.read(leaves)
         base = np.arange(len(leaves)) * file.page_bytes
         cells, count = _cells(pages, base, _LEAF, _LEAF_HEAD, file.usable_bytes)
@@ -252,7 +254,7 @@ class _Rows:
             values_at += width
         return [arrays[pick.place] for pick in picks]
 
-    def _column(self, pick: Pick, kind: Ints, at: Ints, width: Ints) -> pa.Array:
+    def _column(self, pick: Pick, kind: Int64Array, at: Int64Array, width: Int64Array) -> pa.Array:
         if pick.is_row_id:
             if kind.any() or pick.type != pa.int64():  # as a text it is spelt by SQLite
                 raise NotPlainError
@@ -265,7 +267,7 @@ class _Rows:
             return pa.nulls(len(at), pa.int64())
         return self._integers(kind, at)
 
-    def _integers(self, kind: Ints, at: Ints) -> pa.Array:
+    def _integers(self, kind: Int64Array, at: Int64Array) -> pa.Array:
         values = self._bytes.i64(at)
         values >>= _SHIFT[kind]  # keeps the sign
         short = (kind == _ZERO) | (kind == _ONE)
@@ -274,7 +276,9 @@ class _Rows:
         null = kind == _NULL
         return pa.array(values, mask=null if null.any() else None)
 
-    def _texts(self, as_type: pa.DataType, kind: Ints, at: Ints, width: Ints) -> pa.Array:
+    def _texts(
+        self, as_type: pa.DataType, kind: Int64Array, at: Int64Array, width: Int64Array
+    ) -> pa.Array:
         is_text = (kind > _BLOB) & (kind % 2 == 1)
         fits = is_text if as_type == pa.string() else kind >= _BLOB
         if not (fits | (kind == _NULL)).all():
@@ -294,13 +298,15 @@ class _Rows:
         return parts.take(pa.array(place)).view(as_type)
 
 
-def _widths(kind: Ints) -> Ints:
+def _widths(kind: Int64Array) -> Int64Array:
     if len(kind) and kind.max() < _BLOB:
         return _WIDTH[kind]
     return np.where(kind < _BLOB, _WIDTH[np.minimum(kind, _BLOB - 1)], (kind - _BLOB) >> 1)
 
 
-def _joined(file: _File, pages: _Bytes, at: Ints, size: Ints, ends: Ints) -> tuple[_Bytes, Ints]:
+def _joined(
+    file: _File, pages: _Bytes, at: Int64Array, size: Int64Array, ends: Int64Array
+) -> tuple[_Bytes, Int64Array]:
     """Put rows together of which a part is on other pages; give all bytes, and where they begin."""
     least = (file.usable_bytes - 12) * 32 // 255 - 23
     local = least + (size - least) % (file.usable_bytes - 4)

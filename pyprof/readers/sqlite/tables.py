@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
 
 MAGIC = b"SQLite format 3\0"
 
@@ -347,12 +347,12 @@ class Strings:
 
     texts: pa.Table
     """The columns of `marker.numbered`; in the last row the empty text."""
-    _ids: Ints
+    _ids: Int64Array
     """Rising, each once."""
-    _row: Ints
+    _row: Int64Array
     """Of each of the ids."""
 
-    def rows(self, ids: Ints) -> Ints:
+    def rows(self, ids: Int64Array) -> Int64Array:
         """Give the row of `texts` of each id; the last for an id that is unknown."""
         unknown = self.texts.num_rows - 1
         if not len(self._ids):
@@ -363,13 +363,13 @@ class Strings:
         place = np.clip(place, 0, len(self._ids) - 1)
         return np.asarray(np.where(self._ids[place] == ids, self._row[place], unknown))
 
-    def starting(self, prefix: str) -> Ints:
+    def starting(self, prefix: str) -> Int64Array:
         """Give the ids of the strings that begin so."""
         text = self.texts.column("text").combine_chunks()
         ours = pc.fill_null(pc.starts_with(text.dictionary, prefix), fill_value=False)
         return np.asarray(self._ids[np.append(ours, [False])[text.indices][self._row]])
 
-    def names(self, ids: Ints, missing: str) -> pa.DictionaryArray:
+    def names(self, ids: Int64Array, missing: str) -> pa.DictionaryArray:
         """Look up names by ids, as a dictionary column; `missing` for an id that is unknown."""
         row = self.rows(ids)
         used = np.flatnonzero(np.bincount(row, minlength=self.texts.num_rows))

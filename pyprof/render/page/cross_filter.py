@@ -23,7 +23,7 @@ from pyprof.render.text.formatting import part_name, short_line
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyprof.arrays import Integers, Mask
+    from pyprof.arrays import IntArray, Mask
     from pyprof.prof.table import Table
 
 KEYS = ("op", "dir", "line", "stack", "layer", "kernel", "family", "tc", "bound")
@@ -54,7 +54,7 @@ class RowFacts:
 
     combinations: pa.Table
     """KEYS, and the time (`ns`) and number (`rows`) of the rows that were chosen."""
-    of_row: Integers
+    of_row: IntArray
 
 
 def row_facts(table: Table, rows: Mask | None = None) -> RowFacts:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.summary.overview import Overview
     from pyprof.analysis.time.steps import Steps
     from pyprof.analysis.time.timeline import DeviceTime, Stream
-    from pyprof.arrays import Integers, Ints, Mask
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.records.records import Records
     from pyprof.render.page.parts import Gathered
 
@@ -53,13 +53,13 @@ Texts = tuple[str | None, ...]
 class Boxes:
     """What a lane draws, in the order of time. Times in ns from the capture's first."""
 
-    start: Ints
-    length: Ints
-    summed: Ints
+    start: Int64Array
+    length: Int64Array
+    summed: Int64Array
     """The time of its kernels; more than its length where they overlap, as a stream's may."""
-    rows: Ints
+    rows: Int64Array
     """How many kernels it stands for."""
-    texts: Ints
+    texts: Int64Array
     """The place in `Lanes.texts` of its longest kernel's."""
     parts: Parts
 
@@ -68,10 +68,10 @@ class Boxes:
 class Parts:
     """What boxes of several kernels are made of: of each, the sorts of most time."""
 
-    box: Ints
+    box: Int64Array
     """The place of the box in its lane."""
-    texts: Ints
-    ns: Ints
+    texts: Int64Array
+    ns: Int64Array
     """Summed time."""
 
 
@@ -242,7 +242,9 @@ def _chosen_streams(
     return [stream for stream in candidates if id(stream) in kept], len(candidates) - len(busiest)
 
 
-def _marks(records: Records, overview: Overview, first: int) -> tuple[Ints, Callable[[int], Mark]]:
+def _marks(
+    records: Records, overview: Overview, first: int
+) -> tuple[Int64Array, Callable[[int], Mark]]:
     """Give the steps on the GPU, and what marks each."""
     steps = overview.steps
     ended = last_ends(records, steps.of_row, len(steps))
@@ -257,7 +259,7 @@ def _marks(records: Records, overview: Overview, first: int) -> tuple[Ints, Call
     return shown, mark
 
 
-def _examples(steps: Steps, shown: Ints) -> tuple[int | None, int | None]:
+def _examples(steps: Steps, shown: Int64Array) -> tuple[int | None, int | None]:
     """Give the steps nearest to the median and the slowest one, none of them a warm-up."""
     if not len(shown):
         return None, None
@@ -302,7 +304,7 @@ class _Texts:
         self._order: list[int] = []
         self.of_row = gathered.facts.of_row
 
-    def places(self, facts: Integers) -> Ints:
+    def places(self, facts: IntArray) -> Int64Array:
         """Number some facts."""
         for fact in np.unique(facts[self._number[facts] < 0]).tolist():
             self._number[fact] = len(self._order)
@@ -348,7 +350,7 @@ def _lane(
     )
 
 
-def _parts(box: Integers, joined: Mask, fact: Integers, time: Ints, texts: _Texts) -> Parts:
+def _parts(box: IntArray, joined: Mask, fact: IntArray, time: Int64Array, texts: _Texts) -> Parts:
     """Add up what joined boxes are made of, and keep of each box the sorts of most time."""
     box, fact = box[joined], fact[joined]
     first, number = combinations(box, fact)
@@ -360,7 +362,7 @@ def _parts(box: Integers, joined: Mask, fact: Integers, time: Ints, texts: _Text
     return Parts(of_box[kept], texts.places(fact[first[kept]]), ns[kept])
 
 
-def _begins(start: Ints, single: Mask, first: int, length: int) -> Mask:
+def _begins(start: Int64Array, single: Mask, first: int, length: int) -> Mask:
     """Tell with which rows a box begins: one is of one bin, and no single row between its rows."""
     bins = (start - first) * _BINS // max(length, 1)
     begins = single.copy()
@@ -385,7 +387,7 @@ def _device(
     )
 
 
-def _drawn_first(start: Ints, end: Ints, examples: Sequence[Mark]) -> Ints:
+def _drawn_first(start: Int64Array, end: Int64Array, examples: Sequence[Mark]) -> Int64Array:
     """Order gaps: for half of the room the longest, then those of the steps looked at."""
     longest = np.argsort(start - end, kind="stable")
     first, others = np.split(longest, [_MOST_GAPS // 2])
@@ -393,7 +395,7 @@ def _drawn_first(start: Ints, end: Ints, examples: Sequence[Mark]) -> Ints:
     return np.concatenate([first, others[inside], others[~inside]])
 
 
-def _within(start: Ints, marks: Sequence[Mark]) -> Mask:
+def _within(start: Int64Array, marks: Sequence[Mark]) -> Mask:
     """Tell what begins in one of some steps."""
     inside = np.zeros(len(start), bool)
     for mark in marks:
@@ -401,16 +403,16 @@ def _within(start: Ints, marks: Sequence[Mark]) -> Mask:
     return inside
 
 
-def _gaps(start: Ints, end: Ints, cause: NDArray[np.str_]) -> Iterator[Gap]:
+def _gaps(start: Int64Array, end: Int64Array, cause: NDArray[np.str_]) -> Iterator[Gap]:
     columns = (start.tolist(), (end - start).tolist(), cause.tolist())
     return map(Gap._make, zip(*columns, strict=True))
 
 
-def _pauses(device: DeviceTime, first: int) -> tuple[Ints, Ints, NDArray[np.str_]]:
+def _pauses(device: DeviceTime, first: int) -> tuple[Int64Array, Int64Array, NDArray[np.str_]]:
     start, end = device.paused.start[:_MOST_GAPS], device.paused.end[:_MOST_GAPS]
     return start - first, end - first, np.full(len(start), PAUSED)
 
 
-def _idle(device: DeviceTime) -> Iterator[tuple[Ints, Ints, NDArray[np.str_]]]:
+def _idle(device: DeviceTime) -> Iterator[tuple[Int64Array, Int64Array, NDArray[np.str_]]]:
     for cause, spans in device.idle.items():
         yield spans.start, spans.end, np.full(len(spans), cause)

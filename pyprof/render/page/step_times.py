@@ -14,7 +14,7 @@ from pyprof.render.page.sections import device_name
 if TYPE_CHECKING:
     from pyprof.analysis.summary.overview import Overview
     from pyprof.analysis.time.timeline import DeviceTime
-    from pyprof.arrays import Floats, Ints
+    from pyprof.arrays import Floats, Int64Array
     from pyprof.render.page.parts import Gathered
 
 _MOST_RANKS = 64
@@ -80,7 +80,7 @@ def step_times(gathered: Gathered) -> StepTimes:
 
 
 def _times(
-    records: Records, overview: Overview, device: DeviceTime, rows: Ints
+    records: Records, overview: Overview, device: DeviceTime, rows: Int64Array
 ) -> tuple[Floats, Floats]:
     """Measure a GPU's steps; NaN for those in which it did nothing, or that were not chosen."""
     steps, own, of_row = overview.steps, records, overview.steps.of_row

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.analysis.time.steps import Steps
     from pyprof.analysis.time.timeline import DeviceTime
-    from pyprof.arrays import Floats, Ints
+    from pyprof.arrays import Floats, Int64Array
     from pyprof.inputs.source import Source
 
 
@@ -202,7 +202,7 @@ def _spelt(steps: Steps, step: int) -> str:
     return duration(int(steps.duration_ns[step]))
 
 
-def _some(steps: list[int], duration_ns: Ints, most: int) -> list[int]:
+def _some(steps: list[int], duration_ns: Int64Array, most: int) -> list[int]:
     if len(steps) <= most:
         return steps
     order = np.argsort(-duration_ns[steps], kind="stable")[: min(_SLOWEST, most - 1)]

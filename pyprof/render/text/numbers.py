@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Floats, Ints
+    from pyprof.arrays import Floats, Int64Array
 
     Numbers: TypeAlias = "pa.Array | pa.ChunkedArray"
 
@@ -44,20 +44,20 @@ def rounded_width(values: Numbers) -> int:
     return int(lengths.max(initial=0))
 
 
-def _places(numbers: Floats) -> Ints:
+def _places(numbers: Floats) -> Int64Array:
     """Say how many digits stand after the point; below 0 where those would all be 0."""
     places = DIGITS - 1 - _exponent(numbers)
     lost = places > _MOST_PLACES + DIGITS - 1
     return np.where(lost, -1, np.clip(places, 0, _MOST_PLACES))
 
 
-def _exponent(numbers: Floats) -> Ints:
+def _exponent(numbers: Floats) -> Int64Array:
     """Give the power of ten of numbers once they are rounded to four digits; 0 of 0."""
     size = np.abs(np.where((numbers == 0) | np.isnan(numbers), 1, numbers))
     size = np.maximum(size, _TINIEST)  # below, the powers of ten are 0
     power = _power(size)
     carried = np.rint(size / 10.0 ** (power - DIGITS + 1)) >= 10**DIGITS
-    exponent: Ints = (power + carried).astype(np.int64)
+    exponent: Int64Array = (power + carried).astype(np.int64)
     return exponent
 
 
@@ -90,7 +90,7 @@ def _spelt_whole(numbers: Floats) -> pa.Array:
     return pa.array(np.rint(numbers).astype(np.int64)).cast(pa.string())
 
 
-def _pointed(digits: pa.Array, point: Ints) -> pa.Array:
+def _pointed(digits: pa.Array, point: Int64Array) -> pa.Array:
     """Put a point behind as many of the four digits of each text."""
     digits = pc.utf8_lpad(digits, DIGITS, "0")
     for place in range(1, DIGITS):

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from pyprof.analysis.ranks.clocks import Clock
 from pyprof.analysis.ranks.match import match
 from pyprof.analysis.ranks.stragglers import by_step, together
-from pyprof.analysis.ranks.waiting import NOBODY, UNKNOWN, Waits, waits
+from pyprof.analysis.ranks.waiting import Waits, waits
+from pyprof.arrays import MISSING
 from tests.analysis.ranks.literal import Collective, collectives
 
 _RANKS = 4
@@ -67,9 +68,9 @@ def test_waits_and_transfers_are_those_of_plain_lists(
         expected = [ns if ns > least else 0 for ns, least in zip(behind, doubt, strict=True)]
         assert found.wait_ns[:, place].tolist() == expected
         near = [rank for rank in range(_RANKS) if behind[rank] <= doubt[rank]]
-        assert found.last[place] == (last if near == [last] else NOBODY)
+        assert found.last[place] == (last if near == [last] else MISSING)
         moved = int(median(left))
-        assert found.transfer_ns[place] == (moved if moved > median(doubt) else UNKNOWN)
+        assert found.transfer_ns[place] == (moved if moved > median(doubt) else MISSING)
 
 
 @given(_TIMES)
@@ -91,13 +92,13 @@ def test_what_is_left_before_the_last_comes_tells_nothing() -> None:
     ])  # fmt: skip
     (found,) = waits(columns, match(columns).grids, _clocks())
     assert found.possible.tolist() == [False, True]
-    assert found.last.tolist() == [NOBODY, 1]
+    assert found.last.tolist() == [MISSING, 1]
     assert found.wait_ns.tolist() == [[0, 700], [0, 0]]
-    assert found.transfer_ns.tolist() == [UNKNOWN, 200]
+    assert found.transfer_ns.tolist() == [MISSING, 200]
 
 
 def test_where_a_rank_is_missing_nothing_is_said_of_transfers() -> None:
     """It may have been the last; what the others waited for one another stays."""
     columns = collectives([Collective(0, (0, 900), size=3), Collective(1, (500, 900), size=3)])
     (found,) = waits(columns, match(columns).grids, _clocks())
-    assert (found.last.tolist(), found.transfer_ns.tolist()) == ([1], [UNKNOWN])
+    assert (found.last.tolist(), found.transfer_ns.tolist()) == ([1], [MISSING])

@@ -10,10 +10,10 @@ import pytest
 from pyprof import schema
 from pyprof.analysis.summary.overview import summarise_brief
 from pyprof.analysis.time.steps import Steps, choose, find_steps
+from pyprof.arrays import MISSING
 from pyprof.inputs.source import Source, load
 from pyprof.marker import encode_layer
 from pyprof.parse import parse
-from pyprof.parse.steps.step_bounds import OUTSIDE
 from pyprof.prof.table import Table
 from pyprof.records.records import Records
 from pyprof.render.text import summary_text
@@ -84,7 +84,7 @@ def test_a_step_does_not_reach_over_a_pause() -> None:
     net = capture(work, [Api("cudaProfilerStop", (190, 200)), Api("cudaProfilerStart", (800, 801))],
                   ranges)  # fmt: skip
     found = find_steps(parse(net), net)
-    assert found.of_row.tolist() == [0, 0, OUTSIDE, 1, 1]
+    assert found.of_row.tolist() == [0, 0, MISSING, 1, 1]
     assert found.start_ns.tolist() == [15, 815]
     assert found.duration_ns.tolist() == [95, 95]
 
@@ -106,7 +106,7 @@ def test_a_round_with_a_pause_in_it_is_no_step(other: list[Work]) -> None:
     beside = [_moved(more, 20_000 * US, pid=2) for more in other]
     net = capture([*work, *beside], _paused(219, 9_205), pids=2)
     found = find_steps(records(net))
-    assert found.of_row[:35].tolist() == [n for n in (0, 1, OUTSIDE, 2, 3, 4, 5) for _ in range(5)]
+    assert found.of_row[:35].tolist() == [n for n in (0, 1, MISSING, 2, 3, 4, 5) for _ in range(5)]
     if not other:
         assert found.duration_ns.tolist() == [44 * US, 100 * US, 44 * US, *[100 * US] * 3]
 
@@ -151,7 +151,7 @@ def test_optimizer_steps_end_steps() -> None:
     net = capture(work, ranges=ranges)
     found = find_steps(parse(net), net)
     assert (found.origin, found.end_ns.tolist()) == ("Optimizer.step", [110, 210, 310])
-    assert found.of_row.tolist() == [0, 0, 1, 2, OUTSIDE]
+    assert found.of_row.tolist() == [0, 0, 1, 2, MISSING]
 
 
 @pytest.mark.parametrize("names", [("Adam", "SGD"), ("SGD", "Adam")])
@@ -208,7 +208,7 @@ def test_what_comes_before_the_loop_is_outside() -> None:
         for w in _loop(6) if w.call
     ]  # fmt: skip
     found = find_steps(records(capture([*before, *moved])))
-    assert found.of_row.tolist() == [OUTSIDE] * 7 + [n for n in range(6) for _ in range(5)]
+    assert found.of_row.tolist() == [MISSING] * 7 + [n for n in range(6) for _ in range(5)]
 
 
 def _beside_much_else(length: int) -> list[Work]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.arrays import Floats, Ints
+from pyprof.arrays import Floats, Int64Array
 from pyprof.parse.counters import sample_regression
 
 INTERVAL_NS = 100_000
@@ -15,9 +15,9 @@ FIRST = 7_777
 
 
 class Planted(NamedTuple):
-    start: Ints
-    end: Ints
-    kind: Ints
+    start: Int64Array
+    end: Int64Array
+    kind: Int64Array
     rate: Floats
 
 
@@ -49,7 +49,7 @@ def _sampled(work: Planted, rates: Floats, rng: np.random.Generator | None = Non
     return values if rng is None else np.rint(values + rng.normal(0, 0.5, len(values)))
 
 
-def _times(work: Planted) -> Ints:
+def _times(work: Planted) -> Int64Array:
     return np.arange(INTERVAL_NS, int(work.end.max()) + INTERVAL_NS, INTERVAL_NS)
 
 

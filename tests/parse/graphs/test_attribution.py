@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyprof import readers
-from pyprof.arrays import Ints
+from pyprof.arrays import Int64Array
 from pyprof.parse import parse
 from pyprof.parse.graphs import replays
 from pyprof.readers import settings as inputs
@@ -480,7 +480,7 @@ def test_what_holds_for_all_replays_is_found_once(
     looked_up = Counter[int]()
     kinds = replays.kinds
 
-    def counted(table: pa.Table) -> Ints:
+    def counted(table: pa.Table) -> Int64Array:
         looked_up[count] += 1
         return kinds(table)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.parse.ranges import nesting
 from pyprof.parse.ranges.nesting import depths, innermost, nest
 
@@ -49,7 +49,7 @@ def test_each_range_has_its_nearest_enclosing_range(
             for n, other in enumerate(spans)
             if _encloses(other, span) and (other[1], -other[2], n) < before
         ]
-        expected = place[max(enclosing)[1]] if enclosing else NONE
+        expected = place[max(enclosing)[1]] if enclosing else MISSING
         assert found.parent[place[row]] == expected
 
 
@@ -66,7 +66,7 @@ def test_each_launch_has_its_innermost_range(
     for launch, position in zip(launches, found, strict=True):
         around = [span for span in spans if _encloses(span, launch)]
         if not around:
-            assert position == NONE
+            assert position == MISSING
             continue
         last = max(around, key=lambda span: (span[1], -span[2]))
         got = (ranges.thread[position], ranges.start[position], ranges.end[position])
@@ -101,6 +101,6 @@ def test_depth_counts_the_ranges_above(
         counted = depths(parent).tolist()
     for position, depth in enumerate(counted):
         steps, above = 0, parent[position]
-        while above != NONE:
+        while above != MISSING:
             steps, above = steps + 1, parent[above]
         assert depth == steps

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof.analysis.time.steps import find_steps
+from pyprof.arrays import MISSING
 from pyprof.inputs.source import load
 from pyprof.parse import parse, record_file
-from pyprof.parse.steps.step_bounds import OUTSIDE, Bounds, placed
+from pyprof.parse.steps.step_bounds import Bounds, placed
 from pyprof.records import dict_lines
 from pyprof.schema import Capture
 from tests.analysis.captures import US, Api, Range, Work, capture, training
@@ -34,7 +35,7 @@ def test_a_row_is_in_the_step_that_began_last_unless_that_is_over(
     for launch in launches:
         begun = [place for place, (begin, _) in enumerate(steps) if begin <= launch]
         over = not begun or launch >= sum(steps[begun[-1]])
-        expected.append(OUTSIDE if over else begun[-1])
+        expected.append(MISSING if over else begun[-1])
     found, _ = placed(bounds, np.array(launches, np.int64), np.zeros(len(launches), np.int64))
     assert found.tolist() == expected
 

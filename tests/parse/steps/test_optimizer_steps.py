@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pyprof.analysis.time.steps import find_steps
+from pyprof.arrays import MISSING
 from pyprof.parse import parse
-from pyprof.parse.steps.step_bounds import OUTSIDE
 from pyprof.records.records import Coded, Records
 from pyprof.schema import Capture
 from tests.analysis.captures import ADD, Range, Work, capture, trace
@@ -48,7 +48,7 @@ def test_optimizers_that_step_in_turn_make_one_step(
         parsed = Records(parsed.rows, columns)
     found = find_steps(parsed, net if captured else None)
     assert (found.origin, len(found)) == ("Optimizer.step", expected)
-    assert (found.of_row == OUTSIDE).sum() == len(turns) % (len(turns) // expected) * 4
+    assert (found.of_row == MISSING).sum() == len(turns) % (len(turns) // expected) * 4
 
 
 @pytest.mark.parametrize(("lines", "expected"), [(True, 5), (False, 10)])

@@ -23,7 +23,7 @@ from pyprof.readers.kineto.file.repair import repaired
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pyprof.arrays import Ints
+    from pyprof.arrays import Int64Array
 
 NO_JSON = b"~"
 """Stands for JSON that is not there; no JSON is spelt so."""
@@ -256,7 +256,7 @@ def all_args(event: Event) -> dict[str, Any]:
 _OP_FIELDS = [(field.encode_name, field.default) for field in msgspec.structs.fields(OpArgs)]
 
 
-def numbered(raws: list[Raw]) -> tuple[Ints, list[bytes]]:
+def numbered(raws: list[Raw]) -> tuple[Int64Array, list[bytes]]:
     """Number distinct pieces of JSON: the number of each, and the pieces by number."""
     if raws and raws[0] is ABSENT and raws.count(ABSENT) == len(raws):
         return np.zeros(len(raws), np.int64), [NO_JSON]

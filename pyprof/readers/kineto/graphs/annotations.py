@@ -16,7 +16,7 @@ import orjson
 import pyarrow as pa
 
 from pyprof import marker, schema
-from pyprof.arrays import NONE, ints
+from pyprof.arrays import MISSING, ints
 from pyprof.errors import CaptureError
 from pyprof.marker import templates
 from pyprof.readers import sidecars as names
@@ -237,7 +237,7 @@ def rows(
     known = [entry for entry in said if entry is not None]
     if not known:
         return None
-    place = np.full(len(said) + 1, NONE)
+    place = np.full(len(said) + 1, MISSING)
     place[[n for n, entry in enumerate(said) if entry is not None]] = np.arange(len(known))
     index = pa.compute.index_in(node_id.combine_chunks(), value_set=used)
     node = place[ints(index)]
@@ -247,7 +247,7 @@ def rows(
         {"thread": np.full(len(known), thread, np.int32), "time": times + 1,
          "via": np.full(len(known), _VIA, np.int8)},
     )  # fmt: skip
-    return _ranges(known, times, thread), graph_nodes, pa.array(node, mask=node == NONE)
+    return _ranges(known, times, thread), graph_nodes, pa.array(node, mask=node == MISSING)
 
 
 def _ranges(known: list[Annotation], times: np.ndarray[Any, Any], thread: int) -> pa.Table:

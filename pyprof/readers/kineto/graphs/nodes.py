@@ -9,19 +9,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import NONE
+from pyprof.arrays import MISSING
 from pyprof.arrays import ints as integers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyprof.arrays import Ints, Mask
+    from pyprof.arrays import Int64Array, Mask
 
 _BEGIN = r"^(?:cuda|cu|hip)StreamBeginCapture"
 _END = r"^(?:cuda|cu|hip)StreamEndCapture"
 _NODES = (
     (schema.GRAPH, r"GraphLaunch"),  # a graph inside of one
-    (NONE, r"LaunchHostFunc"),
+    (MISSING, r"LaunchHostFunc"),
     (schema.KERNEL, r"Launch"),
     (schema.MEMCPY, r"^(?:cuda|cu|hip)Memcpy"),
     (schema.MEMSET, r"^(?:cuda|cu|hip)Mem[sS]et(?:D\d+|2D|3D|Async|_|$)"),
@@ -48,7 +48,7 @@ class _Span(NamedTuple):
 
 
 def captured(
-    calls: pa.Table, launched: Callable[[], pa.Table], ran: pa.Array, process: Ints
+    calls: pa.Table, launched: Callable[[], pa.Table], ran: pa.Array, process: Int64Array
 ) -> Captured:
     """Find the graphs that were captured, and the calls that made their nodes.
 
@@ -99,50 +99,54 @@ def _matching(calls: pa.Table, pattern: str) -> Mask:
 
 
 def _nodes(
-    calls: pa.Table, spans: list[_Span], ran: pa.Array, process: Ints
-) -> tuple[Ints, Ints, Ints]:
+    calls: pa.Table, spans: list[_Span], ran: pa.Array, process: Int64Array
+) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Give the rows of calls that made nodes, the graph and the kind of each."""
-    kind = np.full(len(calls), NONE)
+    kind = np.full(len(calls), MISSING)
     for number, pattern in reversed(_NODES):
         kind[_matching(calls, pattern)] = number
     corr = calls["corr"]
     gone = pc.is_in(corr, value_set=ran.drop_null()).combine_chunks()
-    kind[np.asarray(gone.to_numpy(zero_copy_only=False), bool)] = NONE
+    kind[np.asarray(gone.to_numpy(zero_copy_only=False), bool)] = MISSING
     start, thread = integers(calls["start"]), integers(calls["thread"])
-    rows = np.flatnonzero(kind != NONE)
+    rows = np.flatnonzero(kind != MISSING)
     rows = rows[np.lexsort((-integers(calls["end"])[rows], start[rows]))]
     ends = integers(calls["end"])[rows]
     rows = rows[_outer(integers(corr)[rows], process[thread[rows]], start[rows], ends)]
     graph = _graphs(spans, start[rows], thread[rows], process)
-    rows, graph = rows[graph != NONE], graph[graph != NONE]
+    rows, graph = rows[graph != MISSING], graph[graph != MISSING]
     return rows, graph, kind[rows]
 
 
-def _outer(corr: Ints, process: Ints, start: Ints, end: Ints) -> Mask:
+def _outer(corr: Int64Array, process: Int64Array, start: Int64Array, end: Int64Array) -> Mask:
     """Leave out the driver's call inside a call of the runtime: both have one correlation id.
 
     Ids come again in another window of a recording. Rows are in order of their start.
     """
     order = np.lexsort((np.arange(len(corr)), corr, process))
-    same = (np.diff(corr[order], prepend=NONE) == 0) & (np.diff(process[order], prepend=NONE) == 0)
+    same = (np.diff(corr[order], prepend=MISSING) == 0) & (
+        np.diff(process[order], prepend=MISSING) == 0
+    )
     inside = np.zeros(len(corr), bool)
     inside[order[1:]] = same[1:] & (start[order[1:]] <= end[order[:-1]])
-    return np.asarray(~inside | (corr == NONE))
+    return np.asarray(~inside | (corr == MISSING))
 
 
-def _graphs(spans: list[_Span], start: Ints, thread: Ints, process: Ints) -> Ints:
-    """Give the graph that was being captured at each call; NONE where there was none.
+def _graphs(
+    spans: list[_Span], start: Int64Array, thread: Int64Array, process: Int64Array
+) -> Int64Array:
+    """Give the graph that was being captured at each call; MISSING where there was none.
 
     Autograd's thread launches what is captured on another; where several threads capture at a
     time, each does so for itself.
     """
-    graph = np.full(len(start), NONE)
+    graph = np.full(len(start), MISSING)
     several = np.zeros(len(start), bool)
     for number, span in enumerate(spans):
         low, high = np.searchsorted(start, [span.begin, span.end])
         inside = low + np.flatnonzero(process[thread[low:high]] == process[span.thread])
         own = thread[inside] == span.thread
-        several[inside] |= (graph[inside] != NONE) & ~own
-        graph[inside[own | (graph[inside] == NONE)]] = number
+        several[inside] |= (graph[inside] != MISSING) & ~own
+        graph[inside[own | (graph[inside] == MISSING)]] = number
         several[inside[own]] = False
-    return np.where(several, NONE, graph)
+    return np.where(several, MISSING, graph)
