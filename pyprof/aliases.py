@@ -45,7 +45,7 @@ CHOSEN_BY = ("op", "kernel", "layer", "line", "dir", "family", "mod", "tc", "bou
 """Columns by which rows are mostly chosen."""
 
 
-def same(typed: str, names: Collection[str]) -> str | None:
+def resolve(typed: str, names: Collection[str]) -> str | None:
     """Give which of the names another word stands for; None where it stands for none."""
     every = (*_COMMANDS.items(), *_COLUMNS.items())
     return next((name for name, others in every if typed in others and name in names), None)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO, cast
 import click
 
 from pyprof import aliases, overwrite_guard, sanitize
-from pyprof.cli_types import complete_files, meant
+from pyprof.cli_types import complete_files, suggestion
 from pyprof.errors import PyprofError, refused
 from pyprof.process import atomic_files, signals, stdio
 
@@ -25,7 +25,7 @@ STDOUT = overwrite_guard.STDOUT
 
 def say(text: str) -> None:
     """Tell the user something on stderr, as `streams.say` does; inputs are named as given."""
-    stdio.say(overwrite_guard.current().as_given(text))
+    stdio.say(overwrite_guard.current().restore_user_paths(text))
 
 
 class Main(click.Command):
@@ -49,7 +49,7 @@ class Main(click.Command):
         name = error.option_name.lstrip("-")
         if not any("--where" in param.opts for param in self.params):
             return error
-        column = name if name in aliases.CHOSEN_BY else aliases.same(name, aliases.CHOSEN_BY)
+        column = name if name in aliases.CHOSEN_BY else aliases.resolve(name, aliases.CHOSEN_BY)
         if column is None:
             return error
         message = f"No such option {error.option_name!r}; rows are chosen by --where {column}=VALUE"
@@ -89,7 +89,7 @@ class Group(Main, click.Group):
         if args[:1] and args[0][:1] != "-" and self.get_command(ctx, args[0]) is None:
             if Path(args[0]).exists():
                 ctx.fail(f"{args[0]} is a file; name a command before it: pyprof summary FILE")
-            hint = meant(args[0], self.list_commands(ctx))
+            hint = suggestion(args[0], self.list_commands(ctx))
             ctx.fail(f"No such command {args[0]!r}{hint or '.'}")
         return super().resolve_command(ctx, args)
 
@@ -207,7 +207,7 @@ def _decide(command: Command, ctx: click.Context) -> None:
     output_guard = overwrite_guard.of_command(ctx)
     output_guard.reads([*named, *([overwrite_guard.STDIN] if nothing else [])])
     if target is not None:
-        output_guard.decide(str(target))
+        output_guard.check_writable(str(target))
         if not command.makes_folders:
             _check_place(str(target))
 
@@ -244,7 +244,7 @@ def warn(texts: Sequence[str]) -> None:
         say(f"warning: {text}")
 
 
-def reading(places: Iterable[str]) -> None:
+def register_inputs(places: Iterable[str]) -> None:
     """Tell what the command reads besides what it was given by name.
 
     Raises PyprofError where that is its output.
@@ -261,7 +261,7 @@ def output(target: str) -> Iterator[BinaryIO]:
     Raises PyprofError where it cannot be written, is what the command reads, or is a capture.
     """
     output_guard = overwrite_guard.current()
-    output_guard.decide(target)
+    output_guard.check_writable(target)
     if target == STDOUT or _is_stream(Path(target)):
         with _stream(target) as file:
             yield file
@@ -270,11 +270,11 @@ def output(target: str) -> Iterator[BinaryIO]:
     name = None
     try:
         with signals.postponed():
-            handle, name = atomic_files.make(path)
+            handle, name = atomic_files.create_temp(path)
         with os.fdopen(handle, "wb") as file:
             yield file
         _as_created(Path(name))
-        output_guard.decide(target)  # it may have appeared since
+        output_guard.check_writable(target)  # it may have appeared since
         os.replace(name, path)  # noqa: PTH105 - Path.replace is the same call
     except OSError as error:
         raise _unwritable(target, error) from None
@@ -291,7 +291,7 @@ _OTHERS = {
 """Suffixes of files that hold no text of ours."""
 
 
-def form(target: str, *suffixes: str) -> str:
+def output_format(target: str, *suffixes: str) -> str:
     """Give the form that a file's suffix asks for, one of `suffixes`; "" for text.
 
     Wrong usage where it is the suffix of something else.
@@ -304,7 +304,7 @@ def form(target: str, *suffixes: str) -> str:
     return suffix
 
 
-def claims(target: str, *suffixes: str, text: bool = True) -> str:
+def optional_format(target: str, *suffixes: str, text: bool = True) -> str:
     """Give the form that a file's suffix asks for, one of `suffixes`; "" for any other.
 
     Wrong usage where it is that of a file of another kind than this command writes: a file must not

@@ -20,7 +20,7 @@ else:
     _ChoiceType = click.Choice
 
 
-def meant(wrong: str, names: Iterable[str]) -> str:
+def suggestion(wrong: str, names: Iterable[str]) -> str:
     """Ask `; did you mean 'sil'?` of a name that is none of those known; "" where none is like it.
 
     Letter case does not count. Another word for the same thing goes before letters. Of several that
@@ -31,7 +31,7 @@ def meant(wrong: str, names: Iterable[str]) -> str:
 
     typed = wrong.lower()
     by_lower = {name.lower(): name for name in reversed(list(names))}
-    if (named := aliases.same(typed, by_lower)) is not None:
+    if (named := aliases.resolve(typed, by_lower)) is not None:
         return f"; did you mean {by_lower[named]!r}?"
     swapped = [name for name in by_lower if sorted(name) == sorted(typed)]
     alike = [*get_close_matches(typed, by_lower, n=len(by_lower) or 1), *swapped]
@@ -60,7 +60,7 @@ class Choice(_ChoiceType):
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:  # noqa: ANN401 - click's
         """Give the message."""
         message = super().get_invalid_choice_message(value, ctx)
-        return f"{message.rstrip('.')}{meant(str(value), map(str, self.choices)) or '.'}"
+        return f"{message.rstrip('.')}{suggestion(str(value), map(str, self.choices)) or '.'}"
 
 
 _FILES = {"FILE", "DIR", "PATH", "OUT"}

@@ -14,7 +14,7 @@ from pyprof import schema
 from pyprof.analysis.summary.phases import with_steps
 from pyprof.inputs.executor_choice import opened
 from pyprof.inputs.source import Source, map_reduce
-from pyprof.process.threads import executor
+from pyprof.process.threads import thread_pool
 from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT, NUMBERS, TEXT, Column
 from pyprof.prof.group import Counts, counts
 from pyprof.readers import settings
@@ -70,9 +70,9 @@ def load(
     paths = [path] if isinstance(path, (str, os.PathLike)) else path
     beside = [os.path.abspath(os.fspath(each)) for each in graph_captures]  # noqa: PTH100 - any path
     measured = None if counters is None else os.path.abspath(os.fspath(counters))  # noqa: PTH100 - as above
-    with settings.using(beside, measured), opened(workers, strict=True) as engine:
+    with settings.using(beside, measured), opened(workers, strict=True) as executor:
         named = [os.fspath(each) for each in paths]
-        rows = map_reduce(named, summarise_frame, merge_frames, engine, override)
+        rows = map_reduce(named, summarise_frame, merge_frames, executor, override)
         return _frame(rows.data)
 
 
@@ -105,7 +105,7 @@ def as_arrow(
     `column_values` gives the others, perhaps with their texts as dictionaries.
     """
     _ = table.costs, table.judged, table.roofline  # what columns share, before they are made
-    with executor(_AT_ONCE) as pool:  # Arrow works outside Python's lock
+    with thread_pool(_AT_ONCE) as pool:  # Arrow works outside Python's lock
         columns = pool.map(lambda column: column_values(column, table), COLUMNS.values())
         more = pool.map(partial(recorded, table.records), (key for key, _, _ in _MORE.values()))
         return pa.table([*columns, *more], [*COLUMNS, *_MORE])

@@ -14,6 +14,6 @@ class _LazyModule(ModuleType):
         return getattr(import_module(self.__name__), name)
 
 
-def lazily(name: str) -> ModuleType:
+def lazy_module(name: str) -> ModuleType:
     """Give a module that loads when something of it is used; type checkers want its import."""
     return _LazyModule(name)

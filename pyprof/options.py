@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from pyprof.inputs.executor import Engine
+    from pyprof.inputs.executor import Executor
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Override
     from pyprof.prof.where import Condition
@@ -30,10 +30,10 @@ _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 @dataclass(frozen=True, slots=True)
 class Captures:
-    """What a command line names to read, and the engine that works on it."""
+    """What a command line names to read, and the executor that works on it."""
 
     paths: tuple[str, ...]
-    engine: Engine
+    executor: Executor
     quiet: bool
 
     def map_reduce(
@@ -49,7 +49,7 @@ class Captures:
         from pyprof.inputs import source  # noqa: PLC0415 - loads Arrow
 
         return source.map_reduce(
-            self.paths, summarise, merge, self.engine, override, begin, host=host
+            self.paths, summarise, merge, self.executor, override, begin, host=host
         )
 
     def stages(self, count: int) -> AbstractContextManager[Callable[[str], None]]:
@@ -150,7 +150,7 @@ def capture_options(command: Callable[..., None]) -> Callable[..., None]:
         for place in graph_captures:
             if not Path(place).exists():
                 raise CaptureError(f"{place}: no such file or folder; check --graph-captures")
-            cli.reading(str(path) for path in sidecars.in_graph_captures(Path(place)))
+            cli.register_inputs(str(path) for path in sidecars.in_graph_captures(Path(place)))
         if counters is not None and not Path(counters).is_file():
             raise CaptureError(f"{counters}: no such file; check --counters")
         graphs = [*map(_absolute, graph_captures)]

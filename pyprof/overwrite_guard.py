@@ -64,14 +64,14 @@ class Guard:
                 self.beside |= dict.fromkeys(_belonging(place), place)
                 self._with_captures(place)
         if self.target is not None:
-            self._no_input(self.target)
+            self._check_not_input(self.target)
 
     def spelt(self, place: str, source: str) -> None:
         """Keep how the user spells a place, or the beginning of what is read (`FOLDER/`)."""
         if place != source:
             self.given[place] = source
 
-    def as_given(self, text: str) -> str:
+    def restore_user_paths(self, text: str) -> str:
         """Name what is read as the user does, wherever a text has its absolute path."""
         if not self.given:
             return text
@@ -91,14 +91,14 @@ class Guard:
             if (status := _stat(str(path))) is not None:
                 self.inputs.setdefault((status.st_dev, status.st_ino), str(path))
 
-    def decide(self, target: str) -> None:
+    def check_writable(self, target: str) -> None:
         """Raise PyprofError where this must not be written."""
         self.target = target
-        self._no_input(target)
+        self._check_not_input(target)
         if target != STDOUT:
-            self.no_capture(target)
+            self.check_not_capture(target)
 
-    def _no_input(self, target: str) -> None:
+    def _check_not_input(self, target: str) -> None:
         status = _stdout() if target == STDOUT else _stat(target)
         if status is not None and (read := self.inputs.get((status.st_dev, status.st_ino))):
             shown = "stdout" if target == STDOUT else target
@@ -107,7 +107,7 @@ class Guard:
         if target != STDOUT and (read := self.beside.get(os.path.realpath(target))):
             raise PyprofError(f"{target}: belongs to the input {read}; choose another place")
 
-    def no_capture(self, target: str, own: Callable[[Path], bool] | None = None) -> None:
+    def check_not_capture(self, target: str, own: Callable[[Path], bool] | None = None) -> None:
         """Raise PyprofError where a capture is, unless it is of one's own, or `force` is given."""
         path = Path(os.path.realpath(target))
         if self.force or _stat(str(path)) is None or not _holds_capture(path):

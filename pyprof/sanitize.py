@@ -26,27 +26,27 @@ _HEADING = re.compile(r"\x1b\[1m(.*?)\x1b\[0m")
 """What begins a line that is a heading, or begins with one."""
 
 
-def cell(text: str) -> str:
+def single_line(text: str) -> str:
     """Put a blank in the place of each unsafe character, line ends among them."""
     return _UNSAFE.sub(" ", text)
 
 
 def multiline(text: str) -> str:
-    """Do as `cell` does, but keep line ends, and the marks of a heading that begins a line."""
+    """As `single_line`, but keep line ends, and the bold marks of a heading."""
     return "\n".join(map(_line, text.split("\n")))
 
 
 def _line(line: str) -> str:
     if match := _HEADING.match(line):
-        return f"\x1b[1m{cell(match[1])}\x1b[0m{cell(line[match.end() :])}"
-    return cell(line)
+        return f"\x1b[1m{single_line(match[1])}\x1b[0m{single_line(line[match.end() :])}"
+    return single_line(line)
 
 
 _USER = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z0-9+.-]{2,}:/{1,3})[^/?#\s]*(?=@)")
 _QUERY = re.compile(r"\?([^#\s=]*)(=[^#\s]*)?")
 
 
-def url(text: str) -> str:
+def redact_credentials(text: str) -> str:
     """Leave out of the URLs in a text what opens doors: users, passwords, tokens, signatures."""
     if ":/" not in text:
         return text
@@ -60,9 +60,9 @@ def _without_values(query: re.Match[str]) -> str:
 def message(text: str) -> str:
     """Make one line of a text, and show unsafe characters as Python spells them: a name is known.
 
-    So are bytes of a file's name that are not UTF-8. What opens doors is left out, as in `url`.
+    So are bytes of a file's name that are not UTF-8. Credentials are redacted.
     """
-    one_line = " ".join(re.split(r"[ \t\r\n]+", url(text).strip(" \t\r\n")))
+    one_line = " ".join(re.split(r"[ \t\r\n]+", redact_credentials(text).strip(" \t\r\n")))
     return _UNSAFE.sub(_spelt, one_line).encode(errors="backslashreplace").decode()
 
 
@@ -75,7 +75,7 @@ _FORMULA = "=+@\t\r\n\uff1d\uff0b\uff0d\uff20-"
 _BEGINS_FORMULA = rf"(?s)^([{_FORMULA}].)"
 
 
-def field(value: object) -> object:
+def escape_formula(value: object) -> object:
     """Put an apostrophe before a text that a spreadsheet would take for a formula.
 
     What is no text stays itself, and so does a sign alone.
@@ -85,8 +85,8 @@ def field(value: object) -> object:
     return value
 
 
-def fields(rows: pa.Table) -> pa.Table:
-    """Do as `field` does in all columns of texts."""
+def escape_formulas(rows: pa.Table) -> pa.Table:
+    """Do as `escape_formula` does in all columns of texts."""
     import pyarrow as pa  # noqa: PLC0415 - takes time to load
     import pyarrow.compute as pc  # noqa: PLC0415 - as above
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class StringPart:
     """A part of each row's text: one of some texts."""
 
     texts: pa.StringArray
@@ -27,23 +27,23 @@ class Piece:
 _NOTHING = pa.array([""])
 
 
-def every(texts: pa.StringArray) -> Piece:
+def per_row(texts: pa.StringArray) -> StringPart:
     """Give each row a text of its own; null is none."""
-    return Piece(texts, np.arange(len(texts), dtype=np.int32))
+    return StringPart(texts, np.arange(len(texts), dtype=np.int32))
 
 
-def same(text: str, rows: int) -> Piece:
+def constant(text: str, rows: int) -> StringPart:
     """Give all rows the same text."""
-    return Piece(pa.array([text]), np.broadcast_to(np.int8(0), rows))
+    return StringPart(pa.array([text]), np.broadcast_to(np.int8(0), rows))
 
 
-def chosen(piece: Piece, rows: IntArray) -> pa.StringArray:
+def take(piece: StringPart, rows: IntArray) -> pa.StringArray:
     """Give the texts of some rows."""
     index = piece.index[rows]
     return piece.texts.take(pa.array(index, mask=index < 0)).fill_null("")
 
 
-def join(pieces: Sequence[Piece]) -> pa.StringArray:
+def join_element_wise(pieces: Sequence[StringPart]) -> pa.StringArray:
     """Put the pieces of each row after each other.
 
     All texts that there are become one dictionary, and what is taken of it, row by row and piece by
@@ -59,12 +59,12 @@ def join(pieces: Sequence[Piece]) -> pa.StringArray:
     # What is null is of no length, as is what is none.
     taken = pc.take(pa.concat_arrays(arrays), pa.array(chosen.reshape(-1)), boundscheck=False)
     ends = offsets(taken)[:: len(pieces)]
-    return of_bytes(ends, taken.buffers()[2])
+    return from_buffers(ends, taken.buffers()[2])
 
 
-def in_lists(texts: pa.StringArray, bounds: IntArray) -> pa.StringArray:
+def slices(texts: pa.StringArray, bounds: IntArray) -> pa.StringArray:
     """Put the texts from each of the bounds to before the next after each other, without a copy."""
-    return of_bytes(offsets(texts)[bounds], texts.buffers()[2])
+    return from_buffers(offsets(texts)[bounds], texts.buffers()[2])
 
 
 def offsets(texts: pa.StringArray) -> IntArray:
@@ -74,7 +74,7 @@ def offsets(texts: pa.StringArray) -> IntArray:
     return np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(texts) + 1]
 
 
-def of_bytes(bounds: IntArray, data: pa.Buffer | None) -> pa.StringArray:
+def from_buffers(bounds: IntArray, data: pa.Buffer | None) -> pa.StringArray:
     """Make texts of their bytes, and where in these each begins and the last ends."""
     buffers = [None, pa.py_buffer(np.ascontiguousarray(bounds, np.int32)), data]
     return pa.StringArray.from_buffers(len(bounds) - 1, *buffers[1:])

@@ -74,8 +74,8 @@ def two_workers() -> Iterator[None]:
     spawn = multiprocessing.get_context("spawn")
     own = processes.Processes._started
 
-    def started(engine: processes.Processes, captures: int) -> ProcessPoolExecutor:
-        return pool if engine._workers == WORKERS else own(engine, captures)
+    def started(executor: processes.Processes, captures: int) -> ProcessPoolExecutor:
+        return pool if executor._workers == WORKERS else own(executor, captures)
 
     with (
         ProcessPoolExecutor(

@@ -5,7 +5,7 @@ from click.shell_completion import ShellComplete
 
 from pyprof import aliases
 from pyprof.__main__ import main, names
-from pyprof.cli_types import meant
+from pyprof.cli_types import suggestion
 from pyprof.prof import group
 from pyprof.prof.columns.standard import COLUMNS
 from tests.commands import run
@@ -44,7 +44,7 @@ def test_two_swapped_letters_are_one_slip(name: str) -> None:
         typed = name[:place] + name[place + 1] + name[place] + name[place + 2 :]
         if typed not in COLUMNS and typed != name:
             others = {other for other in COLUMNS if other != name and _one_slip(typed, other)}
-            assert any(f"mean {one!r}" in meant(typed, COLUMNS) for one in {name, *others})
+            assert any(f"mean {one!r}" in suggestion(typed, COLUMNS) for one in {name, *others})
 
 
 def test_other_words_stand_for_what_there_is() -> None:
@@ -54,9 +54,9 @@ def test_other_words_stand_for_what_there_is() -> None:
         assert {*others} <= {*known}
         for name, words in others.items():
             for word in words:
-                assert aliases.same(word, [name]) == name
-    assert aliases.same("time", [*group.MEASURES]) == "total"
-    assert aliases.same("time", COLUMNS) == "sil"
+                assert aliases.resolve(word, [name]) == name
+    assert aliases.resolve("time", [*group.MEASURES]) == "total"
+    assert aliases.resolve("time", COLUMNS) == "sil"
     assert {*aliases.CHOSEN_BY} <= {*COLUMNS}
 
 

@@ -94,8 +94,8 @@ def test_what_a_prepared_process_does_without() -> None:
 WORKER = """
 from pyprof.inputs.processes import Processes
 LOADED = "bool(__import__('pyarrow').array([1])) and 'pandas' in __import__('sys').modules"
-with Processes(1) as engine:
-    print(engine.map(eval, [LOADED], "")[0].place)
+with Processes(1) as executor:
+    print(executor.map(eval, [LOADED], "")[0].place)
 """
 
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.lazy import lazily
+from pyprof.lazy import lazy_module
 
 
 def test_it_loads_when_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Naming it runs nothing; what is set on the module later is seen, too."""
     (tmp_path / "heavy_module.py").write_text("value = 1\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    module = lazily("heavy_module")
+    module = lazy_module("heavy_module")
     assert "heavy_module" not in sys.modules
     assert module.value == 1
     monkeypatch.setattr("heavy_module.value", 2)
@@ -22,4 +22,4 @@ def test_it_loads_when_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_what_the_module_lacks_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="nothing_such"):
-        lazily("json").nothing_such  # noqa: B018 - the access is the point
+        lazy_module("json").nothing_such  # noqa: B018 - the access is the point

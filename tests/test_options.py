@@ -1,4 +1,4 @@
-"""The options that choose an engine."""
+"""The options that choose an executor."""
 
 import sys
 from pathlib import Path

@@ -350,12 +350,14 @@ def test_only_whole_paths_are_spelt_as_given() -> None:
     known.spelt("/data/a", "a")
     known.spelt("/data/a/b.json", "./a/b.json")
     known.spelt("/cwd/", "")
-    assert known.as_given("/data/a: x") == "a: x"
-    assert known.as_given("in /data/a.") == "in a."
-    assert known.as_given("/data/a/c.json and /data/a/b.json") == "a/c.json and ./a/b.json"
+    assert known.restore_user_paths("/data/a: x") == "a: x"
+    assert known.restore_user_paths("in /data/a.") == "in a."
+    assert (
+        known.restore_user_paths("/data/a/c.json and /data/a/b.json") == "a/c.json and ./a/b.json"
+    )
     for other in ("/data/ab", "/data/a.json", "/x/data/a", "file:///data/a", "/data/a-1"):
-        assert known.as_given(other) == other
-    assert known.as_given("/cwd/net.json: cut") == "net.json: cut"
+        assert known.restore_user_paths(other) == other
+    assert known.restore_user_paths("/cwd/net.json: cut") == "net.json: cut"
 
 
 READ_WITH_CAPTURES = {

@@ -41,7 +41,7 @@ VISIBLE |= {*range(0x13430, 0x13440), *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 
 
 def test_what_unicode_calls_control_or_format_is_replaced() -> None:
     """Each character of Unicode, but for signs that are seen; nothing else is touched."""
-    shown = sanitize.cell(ALL)
+    shown = sanitize.single_line(ALL)
     for before, after in zip(ALL, shown, strict=True):
         if unicodedata.category(before) == "Cn":  # of which nobody knows
             continue
@@ -53,7 +53,7 @@ def test_arrow_reads_the_class_as_python_does() -> None:
     """Tables replace whole columns at a time."""
     texts = pa.array(list(ALL))
     shown = pc.replace_substring_regex(texts, sanitize.UNSAFE, " ")
-    assert "".join(shown.to_pylist()) == sanitize.cell(ALL)
+    assert "".join(shown.to_pylist()) == sanitize.single_line(ALL)
 
 
 @given(st.text(st.characters(codec=None, exclude_categories=()), max_size=30))
@@ -198,17 +198,17 @@ PLAIN = ["-", "+", "=", "", "'=x", "a=b", "x", " =x", "1"]
 @pytest.mark.parametrize("text", FORMULAS)
 def test_a_formula_gets_an_apostrophe(text: str) -> None:
     """One field, or a whole column."""
-    assert sanitize.field(text) == f"'{text}"
-    assert sanitize.fields(pa.table({"a": [text, "x", None]})).to_pydict() == {
+    assert sanitize.escape_formula(text) == f"'{text}"
+    assert sanitize.escape_formulas(pa.table({"a": [text, "x", None]})).to_pydict() == {
         "a": [f"'{text}", "x", None]
     }
 
 
 def test_what_is_no_formula_stays() -> None:
     """Nor do numbers change: -5 is one in every spreadsheet."""
-    assert [*map(sanitize.field, [*PLAIN, -5, -1.5, None])] == [*PLAIN, -5, -1.5, None]
+    assert [*map(sanitize.escape_formula, [*PLAIN, -5, -1.5, None])] == [*PLAIN, -5, -1.5, None]
     rows = pa.table({"a": PLAIN, "b": range(0, -len(PLAIN), -1)})
-    assert sanitize.fields(rows).equals(rows)
+    assert sanitize.escape_formulas(rows).equals(rows)
 
 
 CSV = {

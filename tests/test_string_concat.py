@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof import string_concat
-from pyprof.string_concat import Piece
+from pyprof.string_concat import StringPart
 
 _TEXTS = st.lists(st.text(max_size=3), min_size=1, max_size=4)
 
@@ -20,9 +20,9 @@ def test_each_row_has_its_pieces_in_order(
         data.draw(st.lists(st.integers(-1, len(each) - 1), min_size=rows, max_size=rows))
         for each in texts
     ]
-    joined = string_concat.join(
+    joined = string_concat.join_element_wise(
         [
-            Piece(pa.array(each), np.array(index, np.int32))
+            StringPart(pa.array(each), np.array(index, np.int32))
             for each, index in zip(texts, indices, strict=True)
         ]
     )
@@ -36,19 +36,23 @@ def test_each_row_has_its_pieces_in_order(
 def test_null_is_no_text() -> None:
     """A number that is not known is of no length in the text around it."""
     numbers = pa.array([1, None, 30, 4])[1:].cast(pa.string())
-    joined = string_concat.join(
-        [string_concat.same("<", 3), string_concat.every(numbers), string_concat.same(">", 3)]
+    joined = string_concat.join_element_wise(
+        [
+            string_concat.constant("<", 3),
+            string_concat.per_row(numbers),
+            string_concat.constant(">", 3),
+        ]
     )
     assert joined.to_pylist() == ["<>", "<30>", "<4>"]
 
 
 def test_chosen_rows() -> None:
     """Texts of some rows; none is the empty text."""
-    piece = Piece(pa.array(["a", "b"]), np.array([1, -1, 0], np.int32))
-    assert string_concat.chosen(piece, np.array([2, 1, 1, 0])).to_pylist() == ["a", "", "", "b"]
+    piece = StringPart(pa.array(["a", "b"]), np.array([1, -1, 0], np.int32))
+    assert string_concat.take(piece, np.array([2, 1, 1, 0])).to_pylist() == ["a", "", "", "b"]
 
 
 def test_lists_are_texts_after_each_other() -> None:
     """Those from one bound to the next; of a slice, too."""
     texts = pa.array(["x", "a", "bc", "", "d"])[1:]
-    assert string_concat.in_lists(texts, np.array([0, 2, 2, 4])).to_pylist() == ["abc", "", "d"]
+    assert string_concat.slices(texts, np.array([0, 2, 2, 4])).to_pylist() == ["abc", "", "d"]

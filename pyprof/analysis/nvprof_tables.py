@@ -123,7 +123,7 @@ def _csv(table_rows: Sequence[NvprofRow], *, raw: bool) -> str:
             None if r.mean_ns is None else f"{r.mean_ns:.1f}",
             r.min_ns,
             r.max_ns,
-            r.name if raw else sanitize.field(r.name),
+            r.name if raw else sanitize.escape_formula(r.name),
         )
         for r in table_rows
     ]
@@ -139,7 +139,7 @@ def _tables(table_rows: Sequence[NvprofRow]) -> str:
             times = (row.total_ns, row.mean_ns, row.min_ns, row.max_ns)
             total, mean, low, high = ("-" if ns is None else time(ns) for ns in times)
             percent = "-" if row.percent is None else f"{row.percent:.2f}%"
-            name = sanitize.cell(row.name)
+            name = sanitize.single_line(row.name)
             name = name if len(name) <= _NAME_WIDTH else f"{name[: _NAME_WIDTH - 3]}..."
             label = f"{section}:" if not place else ""
             shown.append((label, percent, total, row.calls, mean, low, high, name))

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyprof.analysis.filtered import OF_STEPS
 from pyprof.analysis.summary.host_ops import NOTHING, UNKNOWN, by_op, host_ops, merge_host_ops
 from pyprof.analysis.summary.phases import with_steps
-from pyprof.cli_types import meant
+from pyprof.cli_types import suggestion
 from pyprof.errors import PyprofError
 from pyprof.prof import group, params, where
 from pyprof.prof.columns.standard import COLUMNS, DEFAULT, Column
@@ -43,7 +43,7 @@ def columns(names: str | None, form: str = "plain", by: str | None = None) -> tu
     usual = _USUAL.get(form, DEFAULT.split(",")) if by is None else []
     asked = [name.strip() for name in (names or "").split(",") if name.strip()] or usual
     if unknown := [name for name in asked if name not in offered]:
-        hint = meant(unknown[0], offered) or _by_header(unknown[0])
+        hint = suggestion(unknown[0], offered) or _by_header(unknown[0])
         raise click.BadParameter(
             f"no column {unknown[0]!r}{hint or ';'} columns are {', '.join(offered)}",
             param_hint="'-c'",
@@ -295,7 +295,7 @@ def shown(
 def _order(sort: str, names: Sequence[str], data: pa.Table) -> np.ndarray:
     name, descending = sort.rstrip("-"), not sort.endswith("-")
     if name not in names:
-        hint = meant(name, names) or ";"
+        hint = suggestion(name, names) or ";"
         raise click.BadParameter(
             f"cannot sort by {name!r}{hint} columns are {', '.join(names)}", param_hint="'--sort'"
         )

@@ -100,12 +100,12 @@ def chunks(given: object, warnings: Sequence[str] = ()) -> Iterator[bytes]:
 
 def envelope(cls: type, warnings: Sequence[str] = ()) -> dict[str, object]:
     """Give what every answer begins with."""
-    as_given = overwrite_guard.current().as_given
+    as_given = overwrite_guard.current().restore_user_paths
     return {
         "schema_version": VERSION,
         "kind": _KIND_OF[cls],
         "pyprof_version": __version__,
-        "warnings": [text(sanitize.url(as_given(warning))) for warning in warnings],
+        "warnings": [text(sanitize.redact_credentials(as_given(warning))) for warning in warnings],
     }
 
 

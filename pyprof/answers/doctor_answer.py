@@ -67,7 +67,7 @@ def of_machine(findings: Iterable[Finding]) -> Doctor:
 def of_capture(capture: Capture, name: str, pitfalls: Sequence[str]) -> Doctor:
     """Make the answer of a capture."""
     content = CaptureContent(
-        sanitize.url(name),
+        sanitize.redact_credentials(name),
         capture.tool,
         capture.version or None,
         capture.activities.num_rows,

@@ -132,7 +132,7 @@ class Profile:
         try:
             check_place(target)
             final = Path(os.path.realpath(target))
-            with atomic_files.folder(final) as folder:
+            with atomic_files.temp_directory(final) as folder:
                 Path(shutil.copy(capture, folder)).replace(final)
         except OSError as error:
             raise PyprofError(

@@ -254,7 +254,7 @@ def check_place(path: Path, own: Callable[[Path], bool] = overwrite_guard.record
 
     Also where another's capture is; what `pyprof capture` wrote, as `own` tells, is replaced.
     """
-    overwrite_guard.current().no_capture(str(path), own)
+    overwrite_guard.current().check_not_capture(str(path), own)
     path = Path(os.path.realpath(path))
     if path.is_symlink():
         raise PyprofError(f"{path}: a link to itself; remove it, or choose another place with -o")

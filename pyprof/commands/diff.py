@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from pyprof import cli
-from pyprof.cli_types import meant
+from pyprof.cli_types import suggestion
 from pyprof.options import Captures, model_option, override, reads_captures
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def command(
     asked = [form for form, on in (("csv", as_csv), ("json", as_json), ("html", as_html)) if on]
     if len(asked) > 1:
         raise click.UsageError("--csv, --json and --html exclude each other")
-    form = asked[0] if asked else cli.form(target, "csv", "json", "md", "html")
+    form = asked[0] if asked else cli.output_format(target, "csv", "json", "md", "html")
     cli.check_raw(raw, form)
     if _of_memory(captures.paths):
         if steps is not None or by != _DEFAULT_KEYS:
@@ -183,7 +183,7 @@ def matched_by(text: str) -> tuple[str, ...]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or (unknown := [name for name in names if name not in _KEYS]):
         wrong = unknown[0] if names else text
-        hint = meant(wrong, _KEYS) or ";"
+        hint = suggestion(wrong, _KEYS) or ";"
         raise click.BadParameter(
             f"no key {wrong!r}{hint} keys are {', '.join(_KEYS)}", param_hint="'--by'"
         )

@@ -36,7 +36,7 @@ def command(capture: str | None, target: str, *, as_json: bool) -> None:
       pyprof doctor --json net.sqlite
       pyprof doctor --counters ncu.csv net.sqlite
     """
-    as_json |= cli.claims(target, "json") == "json"
+    as_json |= cli.optional_format(target, "json") == "json"
     if as_json:
         from pyprof import answers  # noqa: PLC0415 - --help needs none of it
 

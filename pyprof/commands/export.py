@@ -83,7 +83,7 @@ def command(
         _packed(out, target) as file,
     ):
         warnings = write.write(
-            captures.paths, form, target, file, override(how), captures.engine, begin, **options
+            captures.paths, form, target, file, override(how), captures.executor, begin, **options
         )
     captures.warn(warnings)
 

@@ -61,7 +61,7 @@ def command(
       pyprof lines --source ~/project net.dict
       pyprof lines --where tc=0 net.sqlite
     """
-    as_json |= cli.claims(target, "json") == "json"
+    as_json |= cli.optional_format(target, "json") == "json"
     asked_rows = read_conditions(conditions)
     from pyprof.analysis.summary import source_lines  # noqa: PLC0415 - load Arrow
     from pyprof.inputs import source  # noqa: PLC0415 - load Arrow

@@ -11,7 +11,7 @@ import click
 from pyprof import cli
 from pyprof.errors import PyprofError
 from pyprof.process import stdio
-from pyprof.process.extras import need
+from pyprof.process.extras import require
 from pyprof.version import __version__
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def command(roots: tuple[str, ...]) -> None:
       pyprof mcp
       pyprof mcp --root ~/captures --root ~/project
     """
-    need("the MCP server", "mcp")
+    require("the MCP server", "mcp")
     made = server(roots)
     if stdio.terminal(sys.stdin):
         cli.say("waiting for an MCP client on stdin; Ctrl-C ends")

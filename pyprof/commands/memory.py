@@ -115,7 +115,7 @@ def command(
       pyprof memory -o peak.collapsed snapshot.pickle
       pyprof memory -o memory.html snapshot.pickle
     """
-    form = "json" if as_json else cli.claims(target, "json", "csv", "html", *_STACKS)
+    form = "json" if as_json else cli.optional_format(target, "json", "csv", "html", *_STACKS)
     cli.check_raw(raw, form)
     moment = _moment(at)
     if moment is not None and form == "html":

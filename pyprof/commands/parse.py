@@ -95,8 +95,8 @@ def _write_file(capture: str, target: str, *, kernels_only: bool, quiet: bool) -
 def _write_dataset(captures: Captures, folder: str, *, kernels_only: bool) -> None:
     from pyprof.inputs import dataset  # noqa: PLC0415 - loads Arrow
 
-    paths, engine = captures.paths, captures.engine
-    done = dataset.write_all(paths, folder, engine, kernels_only=kernels_only)
+    paths, executor = captures.paths, captures.executor
+    done = dataset.write_all(paths, folder, executor, kernels_only=kernels_only)
     if not captures.quiet:
         cli.warn(done.warnings)
         ranks = len(done.ranks)

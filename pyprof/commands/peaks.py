@@ -54,7 +54,7 @@ def command(
     """
     cli.check_raw(raw, "csv" if as_csv else "")
     _check_device(name, device, measuring=measuring)
-    form = cli.claims(target, "csv", "json")
+    form = cli.optional_format(target, "csv", "json")
     as_csv |= form == "csv"
     as_json |= form == "json"
     if as_csv and as_json:

@@ -117,7 +117,7 @@ def command(
       pyprof prof --by params --where tc=0 -w 160 net.sqlite
       pyprof prof --json --where tc=0 --sort sil --top 5 net.sqlite
     """
-    form = cli.claims(target, "csv", "json")
+    form = cli.optional_format(target, "csv", "json")
     how["as_csv"] |= form == "csv"
     as_json |= form == "json"
     asked_rows = _check(how, as_json=as_json)
@@ -214,7 +214,7 @@ def _write(
 
     columns, rows = shown
     if how["as_csv"] and not how["raw"]:
-        rows = map(sanitize.fields, rows)
+        rows = map(sanitize.escape_formulas, rows)
     write = report.render(
         _form(target, how), width=how["width"], coloured=text.colours(target),
         say=lambda text: captures.warn([text]),

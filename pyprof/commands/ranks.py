@@ -52,7 +52,7 @@ def command(
     """
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")
-    form = "csv" if as_csv else "json" if as_json else cli.form(target, "csv", "json")
+    form = "csv" if as_csv else "json" if as_json else cli.output_format(target, "csv", "json")
     cli.check_raw(raw, form)
     job = compared(captures)
     if form == "json":
@@ -79,12 +79,16 @@ def compared(captures: Captures) -> Across:
     from pyprof.analysis.ranks import findings, rank_tables, tables  # noqa: PLC0415 - they load Arrow
     from pyprof.inputs.ranks import ranked_captures  # noqa: PLC0415 - as above
 
-    engine = captures.engine
-    chosen = ranked_captures(captures.paths, engine)
-    measured = engine.map(rank_tables.measure_ranks, chosen, "measuring ranks")
+    executor = captures.executor
+    chosen = ranked_captures(captures.paths, executor)
+    measured = executor.map(rank_tables.measure_ranks, chosen, "measuring ranks")
     read = {handle.item.url for handle in measured}
-    missing = [sanitize.url(member.url) for member in chosen if member.url not in read]
-    job = engine.conclude(tables.merge_facts, measured, partial(findings.across, missing=missing))
+    missing = [
+        sanitize.redact_credentials(member.url) for member in chosen if member.url not in read
+    ]
+    job = executor.reduce_and_finish(
+        tables.merge_facts, measured, partial(findings.across, missing=missing)
+    )
     captures.warn(job.warnings)
     return job
 

@@ -53,13 +53,13 @@ def command(
       pyprof report --memory snapshot.pickle net.pt.trace.json -o memory.html
       pyprof report ranks/ -o ranks.html --workers 2
     """
-    cli.claims(target, "html", "htm", text=False)
+    cli.optional_format(target, "html", "htm", text=False)
     if snapshot is not None:
         if len(captures.paths) > 1 or Path(captures.paths[0]).is_dir():
             raise click.UsageError(
                 "--memory goes with one FILE; of several, NAME.memory.pickle beside each is shown"
             )
-        cli.reading([snapshot])
+        cli.register_inputs([snapshot])
     from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
     from pyprof.render.page import content as page  # noqa: PLC0415 - as above
 
@@ -82,7 +82,7 @@ _HOST = re.compile(r"^.*?_(\d+)\.\d+(?=\.pt\.trace\.json)")
 
 def _name(path: str) -> str:
     """Name a file without what may tell whose it is: folders, the host, what opens a URL."""
-    path = sanitize.url(path).partition("?")[0]
+    path = sanitize.redact_credentials(path).partition("?")[0]
     return _HOST.sub(r"\1", PureWindowsPath(path).name or path)
 
 

@@ -10,7 +10,7 @@ import click
 
 from pyprof import cli
 from pyprof.options import Captures, override, peak_options, reads_captures
-from pyprof.process.extras import need
+from pyprof.process.extras import require
 
 if TYPE_CHECKING:
     from pyprof.analysis.summary.roofline_points import Chart
@@ -56,7 +56,7 @@ def command(
             param_hint="'-o'",
         )
     if kind in PICTURES:
-        need("pictures", "matplotlib")
+        require("pictures", "matplotlib")
     from pyprof.analysis.summary import roofline_points  # noqa: PLC0415 - as above
     from pyprof.inputs import source  # noqa: PLC0415 - load Arrow
 

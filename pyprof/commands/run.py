@@ -40,7 +40,7 @@ def command(context: click.Context, /, *, each: bool, output: str | None, **opti
     """
     output_guard = overwrite_guard.of_command(context)
     if output is not None:
-        output_guard.no_capture(f"{output}.dict")
+        output_guard.check_not_capture(f"{output}.dict")
 
     def conclude(outcome: Outcome) -> int:
         tell(outcome, kept=not elsewhere)
@@ -59,7 +59,7 @@ def command(context: click.Context, /, *, each: bool, output: str | None, **opti
         return outcome.code or reported
 
     elsewhere = output is None and not os.access(Path(), os.W_OK | os.X_OK)
-    with scratch.folder() if elsewhere else nullcontext() as folder:
+    with scratch.directory() if elsewhere else nullcontext() as folder:
         name = str(folder / "net") if folder else output
         code = conclude(perform(output=name, conclude=conclude, **options))
     context.exit(code)

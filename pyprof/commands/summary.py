@@ -68,7 +68,7 @@ def command(
       pyprof summary --where dir=bprop net.sqlite
       pyprof summary ranks/
     """
-    as_json |= cli.claims(target, "json") == "json"
+    as_json |= cli.optional_format(target, "json") == "json"
     asked_rows = read_conditions(conditions)
     from pyprof.analysis.summary import overview  # noqa: PLC0415 - as above
     from pyprof.inputs import source  # noqa: PLC0415 - they load Arrow

@@ -54,4 +54,4 @@ def _text(frame: Frame, names: LineNames, *, named: bool) -> str:
         text = f"{frame.file}:{frame.line}" if frame.line else frame.file
         if named and frame.line:
             text = f"{names.name(frame.file, frame.line)} ({text})"
-    return sanitize.cell(text).replace(";", ",")
+    return sanitize.single_line(text).replace(";", ",")

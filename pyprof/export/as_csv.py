@@ -23,7 +23,7 @@ def write(tables: Iterator[pa.Table], file: BinaryIO, *, raw: bool = False) -> N
     """
     for number, rows in enumerate(tables):
         spelt = pa.table({name: _spelt(rows.column(name)) for name in rows.column_names})
-        written = spelt if raw else sanitize.fields(spelt)
+        written = spelt if raw else sanitize.escape_formulas(spelt)
         csv.write_csv(written, file, csv.WriteOptions(include_header=number == 0))
 
 

@@ -24,7 +24,7 @@ def as_csv(rows: Iterable[tuple[int | None, str, HeldBlock]], *, raw: bool = Fal
     write(("rank", "device", *names))
     for rank, device, block in rows:
         cells = (rank, device, *(getattr(block, name) for name in names))
-        write(cells if raw else [sanitize.field(cell) for cell in cells])
+        write(cells if raw else [sanitize.escape_formula(cell) for cell in cells])
     return out.getvalue().encode(errors="backslashreplace")
 
 
@@ -42,6 +42,6 @@ def as_collapsed(devices: Sequence[DeviceMemory]) -> bytes:
         root = [", ".join([*rank, device.device])] if len(devices) > 1 else []
         for stack in (device if device.at is None else device.at).stacks:
             frames = [*root, *(stack.frames or (_NO_STACK,))]
-            text = ";".join(sanitize.cell(frame).replace(";", ",") for frame in frames)
+            text = ";".join(sanitize.single_line(frame).replace(";", ",") for frame in frames)
             lines.append(f"{text} {stack.bytes}\n")
     return "".join(sorted(lines)).encode(errors="backslashreplace")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyprof.export import Format, Listing, Tabular
-    from pyprof.inputs.executor import Engine
+    from pyprof.inputs.executor import Executor
     from pyprof.inputs.ranks import RankedCapture
     from pyprof.inputs.source import Item, Source
     from pyprof.prof.columns.standard import Column
@@ -128,7 +128,7 @@ def write(
     target: str,
     file: BinaryIO,
     override: Override,
-    engine: Engine,
+    executor: Executor,
     begin: Callable[[str], object] = str,
     **options: Any,  # noqa: ANN401 - by name
 ) -> tuple[str, ...]:
@@ -142,13 +142,13 @@ def write(
     if exporter.KIND == "sums":
         summarise = partial(_summarise_sums, exporter.sums)
         merge = partial(_merge_summed, exporter.merge_sums)
-        summed: _Summed = map_reduce(paths, summarise, merge, engine, override, begin)
+        summed: _Summed = map_reduce(paths, summarise, merge, executor, override, begin)
         begin("writing")
         exporter.write(summed.sums, file, **options)
         return summed.warnings
-    chosen = items(paths, engine)
+    chosen = items(paths, executor)
     if len(chosen) > 1:  # rows of one capture need no file of their own
-        return _ranks(chosen, exporter, Path(target), file, override, engine, options)
+        return _ranks(chosen, exporter, Path(target), file, override, executor, options)
     alone = load(chosen[0], override, begin)
     begin("writing")
     if exporter.KIND == "events":
@@ -174,14 +174,14 @@ def _ranks(
     target: Path,
     file: BinaryIO,
     override: Override,
-    engine: Engine,
+    executor: Executor,
     options: Mapping[str, Any],
 ) -> tuple[str, ...]:
     keep = exporter.write if exporter.KIND == "events" else _keep
     # beside the target, which workers on other machines may see, too
-    with atomic_files.folder(target) as scratch:
+    with atomic_files.temp_directory(target) as scratch:
         work = partial(_part, keep=keep, folder=scratch, override=override)
-        written = [*engine.gather(engine.map(work, chosen, "writing captures"))]
+        written = [*executor.gather(executor.map(work, chosen, "writing captures"))]
         parts = [each.part for each in written]
         if exporter.KIND == "events":
             exporter.join(parts, file)

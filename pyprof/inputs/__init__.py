@@ -1,4 +1,4 @@
-"""From what a user names to captures: which files, whose ranks, and engines that work on many.
+"""From what a user names to captures: which files, whose ranks, and executors that work on many.
 
 `source` is the door: `load` reads one, `map_reduce` summarises one or many.
 """

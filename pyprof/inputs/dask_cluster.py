@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyprof import cli
 from pyprof.errors import CaptureError, PyprofError, reason
-from pyprof.inputs.executor import Failed, Handle, attempt, name_of, progress, settled, tree
+from pyprof.inputs.executor import Failed, Handle, name_of, progress, successes, tree, try_item
 from pyprof.process.extras import install_command
 from pyprof.readers.settings import Carried
 from pyprof.version import __version__
@@ -51,7 +51,7 @@ _ANSWER_S = 5.0
 
 
 class Cluster:
-    """An engine on a cluster. `address` is its scheduler's, or the path of a scheduler file.
+    """An executor on a cluster. `address` is its scheduler's, or the path of a scheduler file.
 
     The scheduler gives what a lost worker had to the others. Raises PyprofError where no
     scheduler answers.
@@ -97,7 +97,7 @@ class Cluster:
 
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
         """Work on every item, somewhere; strict stops at the first that cannot be read."""
-        work = partial(attempt, Carried(function))
+        work = partial(try_item, Carried(function))
         futures = self._client.map(work, items, pure=False, retries=_RETRIES)
         failures = self._client.map(failure, futures, pure=False)
         item_of = dict(zip(failures, items, strict=True))
@@ -108,14 +108,14 @@ class Cluster:
                 advance(1)
                 if self.strict and failed is not None:
                     raise CaptureError(failed.reason)
-        return settled(items, futures, [failure_of[one] for one in failures], strict=self.strict)
+        return successes(items, futures, [failure_of[one] for one in failures], strict=self.strict)
 
     def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
         """Merge on the workers; only what is left at the end comes here."""
         result: T = self._result(self._merged(merge, handles))
         return result
 
-    def conclude(
+    def reduce_and_finish(
         self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]], finish: Callable[[T], R]
     ) -> R:
         """Merge and finish on the workers; only what that gives comes here."""

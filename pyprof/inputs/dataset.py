@@ -34,7 +34,7 @@ from pyprof.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.inputs.executor import Engine
+    from pyprof.inputs.executor import Executor
     from pyprof.inputs.files import FileSystem
     from pyprof.inputs.ranks import RankedCapture
     from pyprof.records.records import Records
@@ -68,11 +68,11 @@ class WrittenRanks:
 
 
 def write_all(
-    captures: Sequence[str], folder: str, engine: Engine, *, kernels_only: bool = False
+    captures: Sequence[str], folder: str, executor: Executor, *, kernels_only: bool = False
 ) -> WrittenRanks:
     """Write every rank of a set of captures that is not there yet; each is done where it is read.
 
-    Raises CaptureError where none can be read or, when the engine is strict, one cannot;
+    Raises CaptureError where none can be read or, when the executor is strict, one cannot;
     PyprofError where nothing can be written.
     """
     files = files_of(folder)
@@ -83,10 +83,10 @@ def write_all(
         _check_links(Path(place))
     work = partial(write, folder=place, kernels_only=kernels_only)
     try:
-        captures_by_rank = ranked_captures(captures, engine)
+        captures_by_rank = ranked_captures(captures, executor)
         if any(_is_in(member.url, place) for member in captures_by_rank):
             raise PyprofError(f"{folder}: contains the captures; choose another place with -o")
-        done = engine.reduce(operator.add, engine.map(work, captures_by_rank, "parsing"))
+        done = executor.reduce(operator.add, executor.map(work, captures_by_rank, "parsing"))
     finally:
         if not is_url(place):
             tidy(Path(place))
@@ -154,7 +154,7 @@ def tidy(folder: Path) -> None:
     ranks = [*folder.glob(f"{PARTITION}*")]
     for rank in ranks:
         for left in rank.glob(f".{_PART}.*"):
-            atomic_files.remove_abandoned(left, young_s=0)  # workers have just ended
+            atomic_files.remove_if_stale(left, young_s=0)  # workers have just ended
     for place in (*ranks, folder):
         with suppress(OSError):  # it holds something, perhaps since a moment ago
             place.rmdir()
@@ -177,7 +177,13 @@ def _of_rank(records: Records, rank: int) -> Records:
 
 def _made_from(url: str, pid: int | None, kernels_only: bool) -> bytes:  # noqa: FBT001 - one of few
     """Tell captures, and ways to read them, apart."""
-    about = [names(sanitize.url(url))[-1], files_of(url).stamp(url), pid, kernels_only, __version__]
+    about = [
+        names(sanitize.redact_credentials(url))[-1],
+        files_of(url).stamp(url),
+        pid,
+        kernels_only,
+        __version__,
+    ]
     about += settings.graph_captures()
     if counters := settings.counters():
         about += [names(counters)[-1], files_of(counters).stamp(counters)]

@@ -1,7 +1,7 @@
 """Work on many captures: one plain function a capture, here, in processes, or on a cluster.
 
 What a capture's work gives stays where it was done. Small results are merged in a tree whose
-shape depends only on their number, so that the result is bit-identical on any engine.
+shape depends only on their number, so that the result is bit-identical on any executor.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Handle(Generic[T]):
     item: Any
     """What it was made from."""
     place: Any
-    """For the engine alone: the result, or where it is."""
+    """For the executor alone: the result, or where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Failed:
     """One line: which capture, what is wrong, what to do."""
 
 
-class Engine(Protocol):
+class Executor(Protocol):
     """Where the work is done. Functions must be importable by name: plain ones of a module."""
 
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
@@ -56,7 +56,7 @@ class Engine(Protocol):
     def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
         """Merge results, neighbour with neighbour, until one is left; there must be one."""
 
-    def conclude(
+    def reduce_and_finish(
         self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]], finish: Callable[[T], R]
     ) -> R:
         """Merge as `reduce` does, and give what `finish` makes of it where the results are."""
@@ -65,7 +65,7 @@ class Engine(Protocol):
         """Give the results themselves, one by one, in order."""
 
 
-def attempt(function: Callable[[A], T], item: A) -> T | Failed:
+def try_item(function: Callable[[A], T], item: A) -> T | Failed:
     """Work on one item; a capture that cannot be read is a value and stops no other."""
     try:
         return function(item)
@@ -89,14 +89,14 @@ _MOST_NAMED = 20
 """Captures that are named one by one; of more, only their number is given."""
 
 
-def settled(
+def successes(
     items: Sequence[object],
     places: Sequence[Any],
     failures: Sequence[Failed | None],
     *,
     strict: bool,
 ) -> list[Handle[Any]]:
-    """Tell what failed and give handles of what did not. Shared by all engines."""
+    """Tell what failed and give handles of what did not. Shared by all executors."""
     failed = [failure for failure in failures if failure is not None]
     if failed and (strict or len(failed) == len(items)):
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
@@ -121,7 +121,7 @@ def tree(merge: Callable[[T, T], T], values: Iterable[T]) -> T:
 
 
 class InProcess:
-    """The engine of results that are plain values in this process; it works in this process."""
+    """The executor of results that are plain values in this process; it works in this process."""
 
     def __init__(self, *, strict: bool = False, quiet: bool = False) -> None:
         self.strict, self.quiet = strict, quiet
@@ -129,13 +129,13 @@ class InProcess:
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
         """Work on one item after the other; strict stops at the first that cannot be read."""
         results: dict[int, T | Failed] = {}
-        with self.keeping(items, results, label) as keep:
+        with self.collecting(items, results, label) as keep:
             for number, item in enumerate(items):
-                keep(number, attempt(function, item))
+                keep(number, try_item(function, item))
         return self.handles(items, results)
 
     @contextmanager
-    def keeping(
+    def collecting(
         self, items: Sequence[A], results: dict[int, T | Failed], label: str
     ) -> Iterator[Callable[[int, T | Failed], None]]:
         """Give what keeps the result of an item, by its number, and shows how many there are."""
@@ -153,13 +153,13 @@ class InProcess:
         """Make handles of values, kept by the numbers of their items."""
         places = [results[number] for number in range(len(items))]
         failures = [place if isinstance(place, Failed) else None for place in places]
-        return settled(items, places, failures, strict=self.strict)
+        return successes(items, places, failures, strict=self.strict)
 
     def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
         """Merge here."""
         return tree(merge, self.gather(handles))
 
-    def conclude(
+    def reduce_and_finish(
         self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]], finish: Callable[[T], R]
     ) -> R:
         """Merge and finish here."""

@@ -1,4 +1,4 @@
-"""Which engine works on the captures: this process, several, or a cluster's."""
+"""Which executor works on the captures: this process, several, or a cluster's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyprof.inputs.find import find
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyprof.inputs.executor import Engine
+    from pyprof.inputs.executor import Executor
 
 
 @contextmanager
@@ -25,8 +25,8 @@ def opened(
     quiet: bool = False,
     sources: Sequence[str] = (),
     work: str | None = None,
-) -> Iterator[Engine]:
-    """Give the engine that is asked for: a cluster's, `workers` processes, or this process.
+) -> Iterator[Executor]:
+    """Give the executor that is asked for: a cluster's, `workers` processes, or this process.
 
     `strict`: a capture that cannot be read is an error; `quiet`: no progress bar. `work` is the
     module of a command's work: its processes are copies of this one where that is safe, and else

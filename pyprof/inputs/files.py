@@ -130,7 +130,7 @@ class Local:
 
     def remove(self, place: str) -> None:
         """Remove a file that may be there; PyprofError where it is a capture."""
-        overwrite_guard.current().no_capture(place)
+        overwrite_guard.current().check_not_capture(place)
         with writing(place):
             Path(place).unlink(missing_ok=True)
 
@@ -241,7 +241,7 @@ class Remote:
 def room_for_copy(place: str) -> Iterator[Path]:
     """Give a folder for a while; where it is full, which is no capture's fault, a PyprofError."""
     try:
-        with scratch.folder() as folder:
+        with scratch.directory() as folder:
             yield folder
     except OSError as error:
         if error.errno not in _FULL:

@@ -49,7 +49,7 @@ def find(sources: Sequence[str]) -> list[str]:
     for before, after in pairwise(captures):
         if before == after:
             raise CaptureError(f"{after}: given twice; name each capture once")
-    cli.reading(url for url in captures if not is_url(url))
+    cli.register_inputs(url for url in captures if not is_url(url))
     return captures
 
 

@@ -52,7 +52,7 @@ def _expand(source: str) -> list[str]:
     snapshots = natural(
         member for member in members if member.endswith(_SUFFIXES) and not is_special(member)
     )
-    cli.reading(snapshots)
+    cli.register_inputs(snapshots)
     return snapshots or find([source])
 
 
@@ -69,7 +69,7 @@ def beside(sources: Iterable[str]) -> Iterator[Recorded]:
         snapshot = snapshot_beside(path)
         with suppress(CaptureError):
             if snapshot != path and snapshot.is_file():
-                cli.reading([str(snapshot)])
+                cli.register_inputs([str(snapshot)])
                 recorded = _read(snapshot)
                 rank = identify(str(path)).rank if recorded.rank is None else recorded.rank
                 yield replace(recorded, rank=rank)

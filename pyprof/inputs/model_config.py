@@ -22,7 +22,7 @@ def read(file: str) -> ModelConfig:
     """Read the sizes of a model: from the file, or that of the folder. Raises PyprofError."""
     path = Path(file)
     path = path / _NAME if path.is_dir() else path
-    cli.reading([str(path)])
+    cli.register_inputs([str(path)])
     try:
         return model_config.read(_document(path))
     except OSError as error:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyprof import readers
 from pyprof.errors import PyprofError
-from pyprof.inputs.executor import Failed, Handle, InProcess, attempt, name_of
+from pyprof.inputs.executor import Failed, Handle, InProcess, name_of, try_item
 from pyprof.process import arrow_setup, threads
 from pyprof.readers.settings import Carried
 
@@ -41,7 +41,7 @@ _TRIES = 2
 
 
 class Processes(InProcess):
-    """An engine of `workers` processes. One that ends costs what it was doing another try.
+    """An executor of `workers` processes. One that ends costs what it was doing another try.
 
     With the module of its `work`, a command loads what takes it, once, and processes are copies of
     this one: until the first of two reads a capture it takes 0.3 s instead of 0.5. Only a process
@@ -86,8 +86,8 @@ class Processes(InProcess):
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
         """Work on several items at a time; strict stops at the first that cannot be read."""
         results: dict[int, T | Failed] = {}
-        with self.keeping(items, results, label) as keep, self._ended_by_errors():
-            work = partial(_attempt, Carried(function))
+        with self.collecting(items, results, label) as keep, self._ended_by_errors():
+            work = partial(_try_item, Carried(function))
             for number in self._lost(work, items, range(len(items)), keep):
                 self._close()  # whoever is alone has the memory of all
                 tries = (self._lost(work, items, [number], keep) for _ in range(_TRIES))
@@ -201,7 +201,7 @@ def _prepare(begun: Event | None, cores_each: int) -> None:
     if begun is not None:
         begun.set()
     arrow_setup.prepare()
-    threads.use(cores_each)
+    threads.limit_cores(cores_each)
     Thread(target=_end_with_command, daemon=True).start()
     signal.signal(signal.SIGINT, lambda *_: sys.exit(1))
     if hasattr(signal, "pthread_sigmask"):
@@ -221,10 +221,10 @@ def _load(work: str | None) -> None:
     list(readers.readers())
 
 
-def _attempt(function: Callable[[A], T], item: A) -> T | Failed:
+def _try_item(function: Callable[[A], T], item: A) -> T | Failed:
     """Work on one item; at Ctrl-C clean up and end, for a pool would go on to the next item."""
     try:
-        return attempt(function, item)
+        return try_item(function, item)
     except (SystemExit, KeyboardInterrupt):
         os._exit(1)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pyprof.inputs.executor import Engine
+    from pyprof.inputs.executor import Executor
     from pyprof.records.records import Column
 
 _PARQUET = b"PAR1"
@@ -149,17 +149,17 @@ _DIGITS = 1000
 """Python takes no number of very many."""
 
 
-def ranked_captures(sources: Sequence[str], engine: Engine) -> list[RankedCapture]:
+def ranked_captures(sources: Sequence[str], executor: Executor) -> list[RankedCapture]:
     """Give the captures of a set by their ranks; `sources` are those of `find`.
 
     A rank that no file claims goes to the files that claim none, in the order of their names.
     Raises CaptureError where two files claim the same.
     """
     urls = find(sources)
-    seen = engine.map(identify, urls, "looking at captures")
+    seen = executor.map(identify, urls, "looking at captures")
     identity_by_url = {
         one.item: identity_seen
-        for one, identity_seen in zip(seen, engine.gather(seen), strict=True)
+        for one, identity_seen in zip(seen, executor.gather(seen), strict=True)
     }
     identities = [
         identity_by_url.get(url, Identity(rank_in(url))) for url in urls

@@ -23,7 +23,7 @@ from pyprof.records import parquet
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-    from pyprof.inputs.executor import Engine
+    from pyprof.inputs.executor import Executor
     from pyprof.records.records import Records
     from pyprof.schema import Capture
 
@@ -48,14 +48,14 @@ class Source:
     """What was read, as it was named: beside a file may be more of the same run."""
 
 
-def items(paths: Sequence[str], engine: Engine) -> Sequence[Item]:
+def items(paths: Sequence[str], executor: Executor) -> Sequence[Item]:
     """Give the captures that a user names: one file is itself, all else is a set.
 
     Raises CaptureError where a set holds nothing, or a rank twice.
     """
     if len(paths) == 1 and (paths[0] == record_file.STDIN or Path(paths[0]).is_file()):
         return [paths[0]]
-    return ranked_captures(paths, engine)
+    return ranked_captures(paths, executor)
 
 
 def load(
@@ -121,24 +121,24 @@ def map_reduce(
     paths: Sequence[str],
     summarise: Callable[[Source], T],
     merge: Callable[[T, T], T],
-    engine: Engine,
+    executor: Executor,
     override: Override | None = None,
     begin: Callable[[str], object] = str,
     *,
     host: bool = True,
 ) -> T:
-    """Summarise what `paths` name: one capture here, each of several where the engine works.
+    """Summarise what `paths` name: one capture here, each of several where the executor works.
 
     Summaries of several are merged to one. Both are plain functions; summaries are to be small, for
     they are sent. Raises as `items`, `load` and `summarise` do.
     """
-    chosen = items(paths, engine)
+    chosen = items(paths, executor)
     if len(chosen) == 1:
         source = _opened(chosen[0], override, begin, host=host, raw=False)
         begin("adding up")
         return summarise(source)
     work = partial(_summary, summarise=summarise, override=override, host=host)
-    return engine.reduce(merge, engine.map(work, chosen, "reading captures"))
+    return executor.reduce(merge, executor.map(work, chosen, "reading captures"))
 
 
 def _summary(

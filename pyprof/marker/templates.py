@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import string_concat
-from pyprof.string_concat import Piece
+from pyprof.string_concat import StringPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -192,7 +192,10 @@ def texts_of_table(table: pa.Table) -> pa.StructArray:
 def spell(numbered: pa.StructArray) -> pa.StringArray:
     """Put texts together again; some at a time, so that they stay in the processor's caches."""
     starts = range(0, len(numbered), _AT_ONCE)
-    parts = [string_concat.join(pieces_of(numbered.slice(start, _AT_ONCE))) for start in starts]
+    parts = [
+        string_concat.join_element_wise(pieces_of(numbered.slice(start, _AT_ONCE)))
+        for start in starts
+    ]
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts or [pa.array([], pa.string())])
 
 
@@ -201,7 +204,7 @@ _AT_ONCE = 1 << 15
 
 def pieces_of(
     numbered: pa.StructArray, escape: Callable[[str], str] = lambda text: text
-) -> list[Piece]:
+) -> list[StringPart]:
     """Give what texts consist of; what of it is no number is escaped."""
     text, seq, op_id, inputs = numbered.flatten()
     code = text.indices.to_numpy()
@@ -210,14 +213,14 @@ def pieces_of(
     place[used] = np.arange(len(used))
     parts = [_parts(template) for template in text.dictionary.take(pa.array(used)).to_pylist()]
     head, middle, tail = (
-        Piece(pa.array([escape(each[which]) for each in parts], pa.string()), place[code])
+        StringPart(pa.array([escape(each[which]) for each in parts], pa.string()), place[code])
         for which in range(3)
     )
     return [
         head,
-        string_concat.every(seq.cast(pa.string())),
+        string_concat.per_row(seq.cast(pa.string())),
         middle,
-        string_concat.every(op_id.cast(pa.string())),
+        string_concat.per_row(op_id.cast(pa.string())),
         tail,
         *_spelt_inputs(op_id, inputs),
     ]
@@ -242,7 +245,7 @@ def _parts(template: str) -> tuple[str, str, str]:
     return head + seq, middle + op_id, tail
 
 
-def _spelt_inputs(op_id: pa.Array, inputs: pa.DictionaryArray) -> Iterator[Piece]:
+def _spelt_inputs(op_id: pa.Array, inputs: pa.DictionaryArray) -> Iterator[StringPart]:
     """Spell what made the inputs of each op, where any says."""
     if inputs.null_count == len(inputs):
         return
@@ -258,16 +261,16 @@ def _spelt_inputs(op_id: pa.Array, inputs: pa.DictionaryArray) -> Iterator[Piece
     maker = np.where(back == _NOBODY, 0, np.repeat(own, count) - back)
     last = np.zeros(len(pair), np.int32)
     last[offset[1:] - 1] = 1
-    each = string_concat.join(
+    each = string_concat.join_element_wise(
         [
-            string_concat.every(pa.array(maker).cast(pa.string())),
-            Piece(pa.array([","]), np.zeros_like(last)),
-            string_concat.every(pa.array(output).cast(pa.string())),
-            Piece(pa.array(["), (", ")]"]), last),
+            string_concat.per_row(pa.array(maker).cast(pa.string())),
+            StringPart(pa.array([","]), np.zeros_like(last)),
+            string_concat.per_row(pa.array(output).cast(pa.string())),
+            StringPart(pa.array(["), (", ")]"]), last),
         ]
     )
-    begin = Piece(pa.array([f"{_INPUTS}("]), has_inputs - 1)
+    begin = StringPart(pa.array([f"{_INPUTS}("]), has_inputs - 1)
     yield begin
-    yield Piece(
-        string_concat.in_lists(each, offset), np.where(has_inputs, np.cumsum(has_inputs) - 1, -1)
+    yield StringPart(
+        string_concat.slices(each, offset), np.where(has_inputs, np.cumsum(has_inputs) - 1, -1)
     )

@@ -23,7 +23,7 @@ from pyprof import readers, schema
 from pyprof.errors import RecordsError
 from pyprof.gpu.kernel_roles import communicates
 from pyprof.parse import parse_file
-from pyprof.process.threads import executor
+from pyprof.process.threads import thread_pool
 from pyprof.readers.encodings import utf8
 from pyprof.records import parquet
 from pyprof.records.record_check import plausible_records
@@ -209,7 +209,7 @@ def _from_file(path: Path) -> Records:
 def _json(file: BinaryIO) -> Records:
     """Read blocks of lines side by side; Arrow parses outside Python's lock."""
     batches: list[dict[str, Column]] = []
-    with executor(_WORKERS) as pool:
+    with thread_pool(_WORKERS) as pool:
         pending: deque[Future[dict[str, Column]]] = deque()
         for block in _blocks(file):
             pending.append(pool.submit(_columns, block))

@@ -34,46 +34,46 @@ def prefix(path: Path) -> str:
     return f".{os.fsencode(path.name)[:_SHORT_BYTES].decode(errors='ignore')}{_MARK}"
 
 
-def make(path: Path) -> tuple[int, str]:
+def create_temp(path: Path) -> tuple[int, str]:
     """Make a file that is to become `path`; give it, open for writing and locked, and its name.
 
     What killed processes left of the same output goes. Raises OSError.
     """
-    tidy(path)
+    remove_stale(path)
     handle, name = tempfile.mkstemp(prefix=prefix(path), dir=path.parent)
-    claim(handle)
+    try_lock(handle)
     return handle, name
 
 
 @contextmanager
-def folder(path: Path, inside: Path | None = None) -> Iterator[str]:
-    """Give a folder for parts of `path`, which is gone afterwards; as for `make`.
+def temp_directory(path: Path, inside: Path | None = None) -> Iterator[str]:
+    """Give a folder for parts of `path`, which is gone afterwards; as for `create_temp`.
 
     It is beside `path`, or where else is asked for.
     """
     parent = inside or path.absolute().parent
-    tidy(parent / path.name)
+    remove_stale(parent / path.name)
     with tempfile.TemporaryDirectory(prefix=prefix(path), dir=parent) as name:
         handle = _opened(name)
         try:
             if handle is not None:
-                claim(handle)
+                try_lock(handle)
             yield name
         finally:
             if handle is not None:
                 os.close(handle)
 
 
-def tidy(path: Path) -> None:
+def remove_stale(path: Path) -> None:
     """Remove drafts of a file that nobody makes any more."""
     begin = prefix(path)
     with suppress(OSError):
         for left in [*os.scandir(path.parent)]:
             if left.name.startswith(begin):
-                remove_abandoned(Path(left.path))
+                remove_if_stale(Path(left.path))
 
 
-def remove_abandoned(draft: Path, young_s: float = _YOUNG_S) -> None:
+def remove_if_stale(draft: Path, young_s: float = _YOUNG_S) -> None:
     """Remove a draft, unless it is young, or there still is a process that makes it."""
     with suppress(OSError):  # it is gone; or, on Windows, open
         age_s = time.time() - draft.lstat().st_mtime
@@ -81,7 +81,7 @@ def remove_abandoned(draft: Path, young_s: float = _YOUNG_S) -> None:
             return
         handle = _opened(str(draft))
         try:
-            locked = None if handle is None else claim(handle)
+            locked = None if handle is None else try_lock(handle)
         finally:
             if handle is not None:
                 os.close(handle)
@@ -97,7 +97,7 @@ def _opened(name: str) -> int | None:
         return None
 
 
-def claim(handle: int) -> bool | None:
+def try_lock(handle: int) -> bool | None:
     """Lock what is made as long as it is open; False where another process has, None without locks.
 
     There are none on Windows and on some network file systems.

@@ -24,7 +24,7 @@ def install_command(*packages: str) -> str:
     return f"pip install {' '.join(words)}"
 
 
-def need(what: str, *packages: str) -> None:
+def require(what: str, *packages: str) -> None:
     """Raise PyprofError where packages are not installed that `what` (`pages`) needs.
 
     They are named themselves: that installs them for a clone as for a wheel.

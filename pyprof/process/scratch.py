@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def folder() -> Iterator[Path]:
+def directory() -> Iterator[Path]:
     """Give a folder that is gone afterwards. Raises PyprofError where none can be made."""
     try:
         temporary = tempfile.TemporaryDirectory(prefix="pyprof-")

@@ -40,7 +40,11 @@ def say(text: str) -> None:
 
 def note(text: str) -> None:
     """Write lines to stderr, if there is anybody to read them."""
-    on_stderr(lambda: click.echo(sanitize.multiline(sanitize.url(text)), nl=False, err=True))
+    on_stderr(
+        lambda: click.echo(
+            sanitize.multiline(sanitize.redact_credentials(text)), nl=False, err=True
+        )
+    )
 
 
 def on_stderr(write: Callable[[], object]) -> None:

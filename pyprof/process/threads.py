@@ -28,7 +28,7 @@ def available() -> int:
     return os.cpu_count() or 1
 
 
-def use(cores: int) -> None:
+def limit_cores(cores: int) -> None:
     """Use no more cores than these from now on, neither here nor in Arrow."""
     import pyarrow as pa  # noqa: PLC0415 - takes time to load
 
@@ -37,7 +37,7 @@ def use(cores: int) -> None:
         _alone.append(True)
 
 
-def executor(threads: int | None = None) -> Executor:
+def thread_pool(threads: int | None = None) -> Executor:
     """Give what works beside this thread, or, with one core, in it as soon as work is submitted."""
     return _Here() if _alone else ThreadPoolExecutor(threads)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.arrays import MISSING, Int64Array, IntArray, distinct_values
-from pyprof.cli_types import meant
+from pyprof.cli_types import suggestion
 from pyprof.errors import PyprofError
 from pyprof.gpu import microbenchmark as measured
 from pyprof.gpu.kernel_roles import crosses_link
@@ -234,7 +234,7 @@ class Table:
             measured=measured,
         )
         if device_peaks is None and device.name == self._asked_gpu is not None:
-            hint = meant(str(asked.gpu), card_names()) or ":"
+            hint = suggestion(str(asked.gpu), card_names()) or ":"
             raise PyprofError(f"no peaks known for {asked.gpu!r}{hint} see pyprof peaks")
         return device_peaks
 

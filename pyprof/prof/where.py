@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.cli_types import meant
+from pyprof.cli_types import suggestion
 from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _condition(text: str) -> Condition:
     name, operator, value = match[1], match[2].replace("==", "="), text[match.end() :].strip()
     if name not in COLUMNS:
         raise ValueError(
-            f"no column {name!r}{meant(name, COLUMNS) or ';'} columns are {', '.join(COLUMNS)}"
+            f"no column {name!r}{suggestion(name, COLUMNS) or ';'} columns are {', '.join(COLUMNS)}"
         )
     _check(name, operator, value)
     return Condition(name, operator, value)

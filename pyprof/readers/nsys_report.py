@@ -51,7 +51,7 @@ def _exported(path: Path) -> Iterator[Path]:
             "on a machine with nsys, run: "
             f"{' '.join(_COMMAND)} {path.with_suffix('.sqlite').name} {path.name}"
         )
-    with scratch.folder() as folder:
+    with scratch.directory() as folder:
         exported = folder / "report.sqlite"
         command = child_programs.bound([tool, *_COMMAND[1:], str(exported), str(path.absolute())])
         done = subprocess.run(  # noqa: S603 - the user's own nsys

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import ints
 from pyprof.errors import CaptureError
-from pyprof.process.threads import executor
+from pyprof.process.threads import thread_pool
 from pyprof.readers import spans as times
 from pyprof.readers.order import in_order
 from pyprof.readers.spans import LATEST_NS, LONGEST_NS, UNKNOWN, Spans
@@ -51,7 +51,7 @@ def plausible(capture: Capture, path: Path) -> Capture:
     """
     if capture.tool in _ISOLATED:
         return replace(capture, activities=in_order(capture.activities))
-    with executor(1) as beside:  # NumPy and Arrow work outside Python's lock
+    with thread_pool(1) as beside:  # NumPy and Arrow work outside Python's lock
         sorting = [capture.activities]  # which makes room as it goes on
         capture = replace(capture, activities=schema.ACTIVITIES.empty_table())
         host = beside.submit(_host_side, capture)

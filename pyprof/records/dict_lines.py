@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyprof import schema, string_concat
 from pyprof.marker import templates
 from pyprof.records.records import Coded, Records, distinct, one_chunk
-from pyprof.string_concat import Piece
+from pyprof.string_concat import StringPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import IntArray
 
-    Speller: TypeAlias = Callable[[int, int], Piece]
+    Speller: TypeAlias = Callable[[int, int], StringPart]
     """Gives what is to be written for some rows: from which on, and how many."""
 
 _FIRST_ROWS, _ROWS = 1 << 10, 1 << 15
@@ -76,7 +76,7 @@ def _rows(written: int, size: int) -> int:
 
 def _lines(spellers: Sequence[Speller], start: int, rows: int) -> memoryview:
     """Put together the lines of some rows."""
-    lines = string_concat.join([spell(start, rows) for spell in spellers])
+    lines = string_concat.join_element_wise([spell(start, rows) for spell in spellers])
     return memoryview(lines.buffers()[2])[: string_concat.offsets(lines)[-1]]
 
 
@@ -88,36 +88,38 @@ def _spellers(records: Records, pool: Executor) -> list[Speller]:
     there = [name for name in schema.RECORD.names if name in records.columns]
     keys = [(", " if place else "{") + f'"{name}": ' for place, name in enumerate(there)]
     columns = pool.map(lambda key, name: [*_column(key, records, name)], keys, there)
-    parts = [*chain.from_iterable(columns), string_concat.same("}\n", records.rows)]
-    grouped = [[*group] for _, group in groupby(parts, key=lambda part: isinstance(part, Piece))]
+    parts = [*chain.from_iterable(columns), string_concat.constant("}\n", records.rows)]
+    grouped = [
+        [*group] for _, group in groupby(parts, key=lambda part: isinstance(part, StringPart))
+    ]
     return [*chain.from_iterable(pool.map(_group, grouped))]
 
 
-def _group(parts: Sequence[Speller | Piece]) -> Sequence[Speller]:
+def _group(parts: Sequence[Speller | StringPart]) -> Sequence[Speller]:
     """Make one speller of pieces beside each other."""
-    spellers = [part for part in parts if not isinstance(part, Piece)]
-    return spellers or [_together([part for part in parts if isinstance(part, Piece)])]
+    spellers = [part for part in parts if not isinstance(part, StringPart)]
+    return spellers or [_together([part for part in parts if isinstance(part, StringPart)])]
 
 
-def _together(parts: Sequence[Piece]) -> Speller:
+def _together(parts: Sequence[StringPart]) -> Speller:
     """Give what spells parts beside each other, each combination of their texts once."""
     first, number = _combinations(parts)
     if len(first) <= _FEW:
         texts, narrow = _joined(parts, first), number.astype(_NARROW)
-        return lambda start, rows: Piece(texts, narrow[start : start + rows])
+        return lambda start, rows: StringPart(texts, narrow[start : start + rows])
 
-    def spell(start: int, rows: int) -> Piece:
+    def spell(start: int, rows: int) -> StringPart:
         some, index = distinct(number[start : start + rows])
-        return Piece(_joined(parts, start + some), index)
+        return StringPart(_joined(parts, start + some), index)
 
     return spell
 
 
-def _joined(parts: Sequence[Piece], rows: IntArray) -> pa.StringArray:
-    return pc.binary_join_element_wise(*(string_concat.chosen(part, rows) for part in parts), "")
+def _joined(parts: Sequence[StringPart], rows: IntArray) -> pa.StringArray:
+    return pc.binary_join_element_wise(*(string_concat.take(part, rows) for part in parts), "")
 
 
-def _combinations(parts: Sequence[Piece]) -> tuple[IntArray, IntArray]:
+def _combinations(parts: Sequence[StringPart]) -> tuple[IntArray, IntArray]:
     """Number the combinations of texts: a row that has each, and the number of each row.
 
     Columns that go together, of which there are many, count once.
@@ -161,12 +163,12 @@ def _equal(one: IntArray, other: IntArray) -> bool:
 # --- of a column --------------------------------------------------------------------------------
 
 
-def _column(key: str, records: Records, name: str) -> Iterator[Speller | Piece]:
+def _column(key: str, records: Records, name: str) -> Iterator[Speller | StringPart]:
     """Give what spells a column: its key, and its values."""
     column = records.columns[name]
     if isinstance(column, Coded):
         texts = [key + orjson.dumps(value).decode() for value in column.values]
-        piece = Piece(pa.array(texts, pa.string()), column.index)
+        piece = StringPart(pa.array(texts, pa.string()), column.index)
         yield piece if len(texts) <= _FEW else _together([piece])
     elif (numbered := records.numbered(name)) is not None:
         yield from _lists(key, '"', numbered, _texts)
@@ -180,11 +182,11 @@ def _column(key: str, records: Records, name: str) -> Iterator[Speller | Piece]:
             yield _others(key, values)
 
 
-def _integers(key: str, values: pa.Array) -> Iterator[Speller | Piece]:
+def _integers(key: str, values: pa.Array) -> Iterator[Speller | StringPart]:
     if pc.count_distinct(_sample(values)).as_py() <= _FEW:
         yield _few_integers(key, values)
     else:
-        yield Piece(pa.array([key]), _valid(values) - 1)
+        yield StringPart(pa.array([key]), _valid(values) - 1)
         yield lambda start, rows: _numbers(values.slice(start, rows))[0]
 
 
@@ -201,45 +203,47 @@ def _sample(values: pa.Array) -> pa.Array:
     return values.take(pa.array(places.astype(np.int64)))
 
 
-def _few_integers(key: str, values: pa.Array) -> Piece:
+def _few_integers(key: str, values: pa.Array) -> StringPart:
     encoded = values.dictionary_encode()
     texts = pc.binary_join_element_wise(key, encoded.dictionary.cast(pa.string()), "")
     index = encoded.indices.fill_null(-1).to_numpy()
-    return Piece(texts, index.astype(_NARROW) if len(texts) <= _FEW else index)
+    return StringPart(texts, index.astype(_NARROW) if len(texts) <= _FEW else index)
 
 
 def _lists(
-    key: str, quote: str, values: pa.ListArray, spell_items: Callable[[pa.Array], list[Piece]]
-) -> Iterator[Speller | Piece]:
+    key: str, quote: str, values: pa.ListArray, spell_items: Callable[[pa.Array], list[StringPart]]
+) -> Iterator[Speller | StringPart]:
     """Spell lists of which `spell_items` gives the pieces of each item, without quotes."""
     begin = pa.array([f"{key}[]", f"{key}[{quote}"])
     between = pa.array([f"{quote}, {quote}", f"{quote}]"])
     length = pc.list_value_length(values).fill_null(-1).to_numpy()
-    yield Piece(begin, np.minimum(length, 1).astype(np.int8))
+    yield StringPart(begin, np.minimum(length, 1).astype(np.int8))
 
-    def spell(start: int, rows: int) -> Piece:
+    def spell(start: int, rows: int) -> StringPart:
         some = values.slice(start, rows)
         length = pc.list_value_length(some).fill_null(0).to_numpy()
         bounds = np.append(np.int32(0), np.cumsum(length, dtype=np.int32))
         last = np.zeros(bounds[-1], np.int32)
         last[bounds[1:][length > 0] - 1] = 1
-        items = string_concat.join([*spell_items(some.flatten()), Piece(between, last)])
-        return string_concat.every(string_concat.in_lists(items, bounds))
+        items = string_concat.join_element_wise(
+            [*spell_items(some.flatten()), StringPart(between, last)]
+        )
+        return string_concat.per_row(string_concat.slices(items, bounds))
 
     yield spell
 
 
-def _numbers(values: pa.Array) -> list[Piece]:
-    return [string_concat.every(values.cast(pa.string()))]
+def _numbers(values: pa.Array) -> list[StringPart]:
+    return [string_concat.per_row(values.cast(pa.string()))]
 
 
-def _texts(texts: pa.StructArray) -> list[Piece]:
+def _texts(texts: pa.StructArray) -> list[StringPart]:
     return templates.pieces_of(texts, lambda text: orjson.dumps(text)[1:-1].decode())
 
 
 def _others(key: str, values: pa.Array) -> Speller:
     """Spell a column of any kind."""
-    return lambda start, rows: string_concat.every(
+    return lambda start, rows: string_concat.per_row(
         pc.binary_join_element_wise(key, _spell(values.slice(start, rows)), "")
     )
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from pyprof import schema
 from pyprof.errors import RecordsError, reason
-from pyprof.process.threads import executor
+from pyprof.process.threads import thread_pool
 from pyprof.records.records import Coded, Records, encode
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def write(records: Records, file: BinaryIO, columns: pa.Schema = schema.PARQUET)
     first = next(slices)
     with (
         pq.ParquetWriter(file, first.schema, **_encoding(columns)) as writer,
-        executor(1) as pool,
+        thread_pool(1) as pool,
     ):
         devices = orjson.dumps(records.devices.to_pylist())
         writer.add_key_value_metadata({**(columns.metadata or {}), _DEVICES: devices})
@@ -207,7 +207,7 @@ def _records(table: pa.Table, devices: bytes | None) -> Records:
     """Make records of a file's table, and of what its metadata say of devices."""
     table = table.unify_dictionaries()
     table.validate(full=True)
-    with executor() as pool:  # Arrow works outside Python's lock
+    with thread_pool() as pool:  # Arrow works outside Python's lock
         columns = list(pool.map(_column, table.column_names, table.columns))
     described = pa.Table.from_pylist(orjson.loads(devices or b"[]"), schema.DEVICES)
     filled = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.summary.roofline_points import BOUNDS, UNKNOWN
-from pyprof.process.extras import need
+from pyprof.process.extras import require
 from pyprof.render.roofline_frame import LogAxes, frame, height_of, labels
 from pyprof.render.text.formatting import cut, percent
 
@@ -35,7 +35,7 @@ def picture(chart: Chart, kind: str) -> bytes:
 
     Raises PyprofError where matplotlib is not installed.
     """
-    need("pictures", "matplotlib")
+    require("pictures", "matplotlib")
     from matplotlib import rc_context  # noqa: PLC0415 - extra
     from matplotlib.figure import Figure  # noqa: PLC0415 - extra
 

@@ -59,7 +59,7 @@ class Sources:
             return None
         file = self._in_place(path) or self._alike(path)
         if file is not None:
-            cli.reading([str(file)])
+            cli.register_inputs([str(file)])
         return file
 
     def _in_place(self, path: str) -> Path | None:

@@ -19,7 +19,7 @@ import pyprof
 from pyprof import export as exporters
 from pyprof.errors import PyprofError
 from pyprof.export import write as exported
-from pyprof.inputs.executor import Engine, Handle, InProcess
+from pyprof.inputs.executor import Executor, Handle, InProcess
 from pyprof.inputs.executor_choice import opened
 from pyprof.prof.table import Override
 from tests.analysis.captured import capture
@@ -35,10 +35,10 @@ FORMS = [form for form in exporters.FORMATS if not form.suffixes[0].endswith(".g
 
 
 @pytest.fixture(scope="module")
-def workers(two_workers: None) -> Iterator[Engine]:
+def workers(two_workers: None) -> Iterator[Executor]:
     del two_workers
-    with opened(2) as engine:
-        yield engine
+    with opened(2) as executor:
+        yield executor
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +64,11 @@ def real(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def write(sources: Path, form: exporters.Format, folder: Path, engine: Engine) -> bytes:
+def write(sources: Path, form: exporters.Format, folder: Path, executor: Executor) -> bytes:
     """Export a set; no other file may be left."""
     target = folder / "out"
     with target.open("w+b") as file:
-        exported.write([str(sources)], form, str(target), file, Override(), engine)
+        exported.write([str(sources)], form, str(target), file, Override(), executor)
     assert [*folder.iterdir()] == [target]
     return target.read_bytes()
 
@@ -83,7 +83,7 @@ def write(sources: Path, form: exporters.Format, folder: Path, engine: Engine) -
     ],
 )
 def test_the_number_of_workers_changes_nothing(
-    form: exporters.Format, ranks: Path, workers: Engine, tmp_path: Path
+    form: exporters.Format, ranks: Path, workers: Executor, tmp_path: Path
 ) -> None:
     assert write(ranks, form, tmp_path, workers) == write(ranks, form, tmp_path, InProcess())
 
@@ -95,7 +95,7 @@ def export(sources: Path, target: Path, *options: str) -> bytes:
 
 
 class Elsewhere(InProcess):
-    """An engine that does not see the files of this machine."""
+    """An executor that does not see the files of this machine."""
 
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
         if isinstance(function, partial) and "folder" in function.keywords:

@@ -97,19 +97,19 @@ def test_a_cluster_reports_what_one_process_reports(
 
 @pytest.mark.slow
 def test_results_are_merged_where_they_are(address: str) -> None:
-    """In the tree of every engine; failures are told, or stop the run when strict."""
-    with opened(dask=address) as engine:
-        handles = engine.map(work.spelt, range(6), "")
-        assert engine.reduce(work.pair, handles) == "(((0 1) (2 3)) (4 5))"
-        tree, pid = engine.conclude(work.pair, handles, work.with_process)
+    """In the tree of every executor; failures are told, or stop the run when strict."""
+    with opened(dask=address) as executor:
+        handles = executor.map(work.spelt, range(6), "")
+        assert executor.reduce(work.pair, handles) == "(((0 1) (2 3)) (4 5))"
+        tree, pid = executor.reduce_and_finish(work.pair, handles, work.with_process)
         assert (tree, pid != os.getpid()) == ("(((0 1) (2 3)) (4 5))", True)
-        assert list(engine.gather(engine.map(work.even, range(4), ""))) == [0, 2]
+        assert list(executor.gather(executor.map(work.even, range(4), ""))) == [0, 2]
         with pytest.raises(CaptureError, match="capture 1: is odd"):
-            engine.map(work.even, [1], "")
+            executor.map(work.even, [1], "")
         with pytest.raises(PyprofError, match="no space left"):
-            engine.map(work.unwritable, [1], "")
-    with opened(dask=address, strict=True) as engine, pytest.raises(CaptureError, match="is odd"):
-        engine.map(work.even, range(2), "")
+            executor.map(work.unwritable, [1], "")
+    with opened(dask=address, strict=True) as executor, pytest.raises(CaptureError, match="is odd"):
+        executor.map(work.even, range(2), "")
 
 
 @pytest.fixture
@@ -209,9 +209,9 @@ def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[s
         "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
         "DASK_DISTRIBUTED__SCHEDULER__WORKER_SATURATION": "1.0",  # nothing else waits beside it
     }
-    with cluster(3, **settings) as own, opened(dask=own) as engine:
-        handles = engine.map(work.ends_always, [2, *range(10, 20)], "")
-        assert list(engine.gather(handles)) == [*range(10, 20)]
+    with cluster(3, **settings) as own, opened(dask=own) as executor:
+        handles = executor.map(work.ends_always, [2, *range(10, 20)], "")
+        assert list(executor.gather(handles)) == [*range(10, 20)]
     told = capsys.readouterr().err.splitlines()
     assert re.fullmatch(r"pyprof: warning: 2: its worker ended .* memory.*", told[0])
     assert told[1:] == ["pyprof: warning: 1 of 11 captures could not be read and are left out"]
@@ -221,8 +221,8 @@ def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[s
 def test_strict_stops_at_what_always_ends_its_worker() -> None:
     first = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
     gives_up = pytest.raises(CaptureError, match=r"^2: its worker ended .* memory")
-    with cluster(1, **first) as own, opened(dask=own, strict=True) as engine, gives_up:
-        engine.map(work.ends_always, [2], "")
+    with cluster(1, **first) as own, opened(dask=own, strict=True) as executor, gives_up:
+        executor.map(work.ends_always, [2], "")
 
 
 @pytest.mark.slow
@@ -231,9 +231,9 @@ def test_a_scheduler_that_ends_in_mid_run_is_told(tmp_path: Path) -> None:
     """One line; the work of a set can be taken up again."""
     begun = tmp_path / "begun"
     os.mkfifo(begun)
-    with cluster(1) as own, opened(dask=own) as engine:
-        assert isinstance(engine, Cluster)
-        scheduler = engine._client.run_on_scheduler(os.getpid)
+    with cluster(1) as own, opened(dask=own) as executor:
+        assert isinstance(executor, Cluster)
+        scheduler = executor._client.run_on_scheduler(os.getpid)
 
         def end() -> None:
             begun.read_text()
@@ -242,7 +242,7 @@ def test_a_scheduler_that_ends_in_mid_run_is_told(tmp_path: Path) -> None:
         ending = Thread(target=end)
         ending.start()
         with pytest.raises(PyprofError, match=f"^{own}: the scheduler is gone; start one"):
-            engine.map(work.begins, [str(begun)], "")
+            executor.map(work.begins, [str(begun)], "")
         ending.join()
 
 
@@ -262,12 +262,14 @@ def test_a_lost_worker_costs_a_retry(
     with cluster(workers=2) as own, socket.create_server(("127.0.0.1", 0)) as server:
         killer = Thread(target=_kill, args=(server, killed))
         killer.start()
-        with opened(dask=own) as engine:
-            found = ranked_captures([str(captures_of_a_run)], engine)
+        with opened(dask=own) as executor:
+            found = ranked_captures([str(captures_of_a_run)], executor)
             port = server.getsockname()[1]
-            done = engine.map(partial(work.writes_and_tells, folder=str(out), port=port), found, "")
+            done = executor.map(
+                partial(work.writes_and_tells, folder=str(out), port=port), found, ""
+            )
             killer.join()
-            pids = set(engine.gather(engine.map(work.process, range(4), "")))
+            pids = set(executor.gather(executor.map(work.process, range(4), "")))
         assert len(killed) == 1
         assert killed[0] not in {pid for _, pid in pids}
     assert [handle.item for handle in done] == [

@@ -1,4 +1,4 @@
-"""Every engine of this machine gives the same, in order, whatever fails on the way."""
+"""Every executor of this machine gives the same, in order, whatever fails on the way."""
 
 import multiprocessing
 import os
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.inputs.executor import Engine
+from pyprof.inputs.executor import Executor
 from pyprof.inputs.executor_choice import opened
 from pyprof.inputs.processes import _uninterrupted
 from pyprof.process import threads
@@ -25,15 +25,15 @@ from tests.programs import environment, python
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3], ids="workers={}".format)
-def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
     with opened(request.param) as chosen:
         yield chosen
 
 
-def test_results_come_in_order(engine: Engine) -> None:
-    handles = engine.map(work.inverse, range(1, 8), "inverting")
+def test_results_come_in_order(executor: Executor) -> None:
+    handles = executor.map(work.inverse, range(1, 8), "inverting")
     assert [handle.item for handle in handles] == list(range(1, 8))
-    assert list(engine.gather(handles)) == [1 / number for number in range(1, 8)]
+    assert list(executor.gather(handles)) == [1 / number for number in range(1, 8)]
 
 
 @pytest.mark.parametrize(
@@ -47,31 +47,34 @@ def test_results_come_in_order(engine: Engine) -> None:
         (7, "(((0 1) (2 3)) ((4 5) 6))"),
     ],
 )
-def test_neighbours_are_merged(engine: Engine, leaves: int, tree: str) -> None:
+def test_neighbours_are_merged(executor: Executor, leaves: int, tree: str) -> None:
     """The tree's shape hangs on the number of leaves alone."""
-    assert engine.reduce(work.pair, engine.map(work.spelt, range(leaves), "")) == tree
+    assert executor.reduce(work.pair, executor.map(work.spelt, range(leaves), "")) == tree
 
 
-def test_what_is_merged_is_finished(engine: Engine) -> None:
-    """Here, where all results of this machine's engines are."""
-    handles = engine.map(work.spelt, range(3), "")
-    assert engine.conclude(work.pair, handles, work.with_process) == ("((0 1) 2)", os.getpid())
+def test_what_is_merged_is_finished(executor: Executor) -> None:
+    """Here, where all results of this machine's executors are."""
+    handles = executor.map(work.spelt, range(3), "")
+    assert executor.reduce_and_finish(work.pair, handles, work.with_process) == (
+        "((0 1) 2)",
+        os.getpid(),
+    )
 
 
-def test_sums_are_equal_to_the_bit(engine: Engine) -> None:
+def test_sums_are_equal_to_the_bit(executor: Executor) -> None:
     """Even where the order of additions matters."""
-    found = engine.reduce(work.add, engine.map(work.inverse, range(1, 100), ""))
+    found = executor.reduce(work.add, executor.map(work.inverse, range(1, 100), ""))
     with opened() as here:
         assert found == here.reduce(work.add, here.map(work.inverse, range(1, 100), ""))
     assert found != reduce(work.add, map(work.inverse, range(1, 100)))  # it does matter
 
 
 def test_what_cannot_be_read_is_told_and_left_out(
-    engine: Engine, capsys: pytest.CaptureFixture[str]
+    executor: Executor, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each by its name, and how many they were."""
-    handles = engine.map(work.even, range(5), "")
-    assert list(engine.gather(handles)) == [0, 2, 4]
+    handles = executor.map(work.even, range(5), "")
+    assert list(executor.gather(handles)) == [0, 2, 4]
     assert capsys.readouterr().err.splitlines() == [
         "pyprof: warning: capture 1: is odd; capture again",
         "pyprof: warning: capture 3: is odd; capture again",
@@ -79,30 +82,30 @@ def test_what_cannot_be_read_is_told_and_left_out(
     ]
 
 
-def test_nothing_read_is_an_error(engine: Engine) -> None:
+def test_nothing_read_is_an_error(executor: Executor) -> None:
     with pytest.raises(CaptureError, match=r"capture 1: is odd; capture again \(and 2 more\)"):
-        engine.map(work.even, [1, 3, 5], "")
+        executor.map(work.even, [1, 3, 5], "")
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_strict_stops_at_what_cannot_be_read(workers: int) -> None:
     """The reason is the error's."""
-    with opened(workers, strict=True) as engine:
-        assert len(engine.map(work.even, [0, 2], "")) == 2
+    with opened(workers, strict=True) as executor:
+        assert len(executor.map(work.even, [0, 2], "")) == 2
         with pytest.raises(CaptureError, match=r"capture 1: is odd; capture again$"):
-            engine.map(work.even, [0, 1, 2], "")
+            executor.map(work.even, [0, 1, 2], "")
 
 
-def test_what_is_no_captures_fault_stops_all(engine: Engine) -> None:
+def test_what_is_no_captures_fault_stops_all(executor: Executor) -> None:
     """A full disk is not a damaged capture."""
     with pytest.raises(PyprofError, match="no space left"):
-        engine.map(work.unwritable, range(3), "")
+        executor.map(work.unwritable, range(3), "")
 
 
 def test_workers_are_other_processes() -> None:
     """As many as asked for, at most."""
-    with opened(2) as engine:
-        pids = {pid for _, pid in engine.gather(engine.map(work.process, range(8), ""))}
+    with opened(2) as executor:
+        pids = {pid for _, pid in executor.gather(executor.map(work.process, range(8), ""))}
     assert os.getpid() not in pids
     assert 1 <= len(pids) <= 2
 
@@ -110,17 +113,17 @@ def test_workers_are_other_processes() -> None:
 def test_workers_share_the_cores() -> None:
     """Each works with no more threads than are its share."""
     workers = max(2, threads.available())
-    with opened(workers) as engine:
-        shares = engine.map(eval, ["__import__('pyarrow').cpu_count()"] * workers, "")
-        assert list(engine.gather(shares)) == [1] * workers
+    with opened(workers) as executor:
+        shares = executor.map(eval, ["__import__('pyarrow').cpu_count()"] * workers, "")
+        assert list(executor.gather(shares)) == [1] * workers
 
 
 def test_workers_without_captures_need_no_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two captures have all cores, however many workers there may be."""
     monkeypatch.setattr(threads, "available", lambda: 8)
-    with opened(8) as engine:
-        shares = engine.map(eval, ["__import__('pyarrow').cpu_count()"] * 2, "")
-        assert list(engine.gather(shares)) == [4, 4]
+    with opened(8) as executor:
+        shares = executor.map(eval, ["__import__('pyarrow').cpu_count()"] * 2, "")
+        assert list(executor.gather(shares)) == [4, 4]
 
 
 @pytest.mark.parametrize(("captures", "begun"), [(0, 0), (1, 0), (2, 2), (4, 3)])
@@ -130,9 +133,9 @@ def test_workers_begin_with_the_command(captures: int, begun: int, tmp_path: Pat
     for source in sources:
         source.touch()
     before = multiprocessing.active_children()
-    with opened(3, sources=[*map(str, sources)]) as engine:
+    with opened(3, sources=[*map(str, sources)]) as executor:
         assert len(multiprocessing.active_children()) - len(before) == begun
-        assert len(engine.map(work.spelt, range(4), "")) == 4
+        assert len(executor.map(work.spelt, range(4), "")) == 4
 
 
 def test_workers_that_begin_load_what_they_need() -> None:
@@ -160,9 +163,9 @@ def test_an_error_does_not_wait_for_workers_that_begin(tmp_path: Path) -> None:
 def test_more_captures_have_more_workers() -> None:
     """A second set may be larger than the first."""
     before = multiprocessing.active_children()
-    with opened(3) as engine:
+    with opened(3) as executor:
         for captures, begun in ((1, 1), (2, 2), (1, 2)):
-            assert len(engine.map(work.spelt, range(captures), "")) == captures
+            assert len(executor.map(work.spelt, range(captures), "")) == captures
             assert len(multiprocessing.active_children()) - len(before) == begun
 
 
@@ -172,8 +175,8 @@ def test_a_lost_worker_costs_a_retry(tmp_path: Path) -> None:
     marks = [tmp_path / name for name in "abcdef"]
     for mark in marks[::2]:
         mark.touch()
-    with opened(2) as engine:
-        assert list(engine.gather(engine.map(work.ends_once, marks, ""))) == list("abcdef")
+    with opened(2) as executor:
+        assert list(executor.gather(executor.map(work.ends_once, marks, ""))) == list("abcdef")
 
 
 @pytest.mark.slow
@@ -183,8 +186,8 @@ def test_ctrl_c_ends_a_worker_without_a_word(
 ) -> None:
     """A terminal sends it to the workers, too; the command alone has something to say."""
     marks = [tmp_path / name for name in "abcd"]
-    with opened(2) as engine:
-        assert list(engine.gather(engine.map(work.interrupted_once, marks, ""))) == list("abcd")
+    with opened(2) as executor:
+        assert list(executor.gather(executor.map(work.interrupted_once, marks, ""))) == list("abcd")
     assert capfd.readouterr() == ("", "")
 
 
@@ -202,14 +205,14 @@ def test_ctrl_c_waits_until_a_worker_has_begun() -> None:
 @pytest.mark.slow
 def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     """Told by name, as a capture that cannot be read; all others are done."""
-    with opened(3) as engine:
-        handles = engine.map(work.ends_always, range(6), "")
-        assert list(engine.gather(handles)) == [0, 1, 3, 4, 5]
+    with opened(3) as executor:
+        handles = executor.map(work.ends_always, range(6), "")
+        assert list(executor.gather(handles)) == [0, 1, 3, 4, 5]
     told = capsys.readouterr().err.splitlines()
     assert re.fullmatch(r"pyprof: warning: 2: its worker ended every time, .* memory", told[0])
     assert told[1:] == ["pyprof: warning: 1 of 6 captures could not be read and are left out"]
-    with opened(2, strict=True) as engine, pytest.raises(CaptureError, match=r"^2: its worker"):
-        engine.map(work.ends_always, range(6), "")
+    with opened(2, strict=True) as executor, pytest.raises(CaptureError, match=r"^2: its worker"):
+        executor.map(work.ends_always, range(6), "")
 
 
 def test_a_script_that_every_worker_runs_anew_is_told(tmp_path: Path) -> None:
@@ -217,8 +220,8 @@ def test_a_script_that_every_worker_runs_anew_is_told(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "from pyprof.inputs.executor_choice import opened\n"
-        "with opened(2) as engine:\n"
-        "    engine.map(str, range(9), '')\n"
+        "with opened(2) as executor:\n"
+        "    executor.map(str, range(9), '')\n"
     )
     done = python(str(script))
     last = done.stderr.splitlines()[-1]
@@ -258,8 +261,8 @@ from tests.inputs import work
 
 if __name__ == "__main__":
     try:
-        with opened(2, work=sys.argv[2] or None) as engine:
-            engine.map(work.begins, [sys.argv[1], None], "")
+        with opened(2, work=sys.argv[2] or None) as executor:
+            executor.map(work.begins, [sys.argv[1], None], "")
     except KeyboardInterrupt:
         print("interrupted")
 """
@@ -275,16 +278,16 @@ def test_progress_is_shown(
 ) -> None:
     """On a terminal, unless nobody wants to see it."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with opened(workers, quiet=quiet) as engine:
-        engine.map(work.spelt, range(3), "spelling")
+    with opened(workers, quiet=quiet) as executor:
+        executor.map(work.spelt, range(3), "spelling")
     shown = capsys.readouterr().err
     assert ("spelling" in shown, "100%" in shown) == (not quiet, not quiet)
 
 
 def test_very_many_that_cannot_be_read_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     """Nobody reads hundreds of lines."""
-    with opened() as engine:
-        assert len(engine.map(work.even, range(500), "")) == 250
+    with opened() as executor:
+        assert len(executor.map(work.even, range(500), "")) == 250
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 21
     assert said[-1].endswith("250 of 500 captures could not be read and are left out")

@@ -25,8 +25,8 @@ from pyprof.inputs.executor_choice import opened
 from tests.inputs import work
 
 def mapped(function, items, loaded="tests.inputs.work"):
-    with opened(2, work=loaded) as engine:
-        return [*engine.gather(engine.map(function, items, ""))]
+    with opened(2, work=loaded) as executor:
+        return [*executor.gather(executor.map(function, items, ""))]
 
 def with_thread():
     Thread(target=Event().wait, daemon=True).start()

@@ -81,12 +81,12 @@ def _joined(a: list[int | None], b: list[int | None]) -> list[int | None]:
 def test_many_captures_are_summarised_as_one_is(folder: Path, workers: int) -> None:
     """A folder, a glob and its files are a set, in which rows know their rank; one file is not."""
     one, two = sorted(map(str, folder.iterdir()))
-    with opened(workers) as engine:
+    with opened(workers) as executor:
         for paths in ([str(folder)], [f"{folder}/*"], [two, one]):
-            found = map_reduce(paths, _ranks_of_rows, _joined, engine)
+            found = map_reduce(paths, _ranks_of_rows, _joined, executor)
             assert Counter(found) == Counter({0: 2, 1: 3, 2: 2, 3: 3})
             assert found == sorted(found, key=str)
-        assert map_reduce([one], _ranks_of_rows, _joined, engine) == [None] * 5
+        assert map_reduce([one], _ranks_of_rows, _joined, executor) == [None] * 5
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_summaries_get_no_texts_that_others_stand_for(tmp_path: Path, *, host: b
 
 
 def test_one_file_needs_no_worker(folder: Path) -> None:
-    """Nothing is sent to an engine of which nothing is asked."""
+    """Nothing is sent to an executor of which nothing is asked."""
     unused = InProcess()
     unused.map = None  # type: ignore[assignment, method-assign]
     assert len(map_reduce([str(folder / "node0.sqlite")], _ranks_of_rows, _joined, unused)) == 5

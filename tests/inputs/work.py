@@ -1,4 +1,4 @@
-"""What engines are asked to do in tests: plain functions, which worker processes import."""
+"""What executors are asked to do in tests: plain functions, which worker processes import."""
 
 import os
 import signal

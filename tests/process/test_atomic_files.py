@@ -15,9 +15,9 @@ _MAKE = """
 import os, signal, sys
 from pathlib import Path
 from pyprof.process import atomic_files
-handle, name = atomic_files.make(Path(sys.argv[1]))
+handle, name = atomic_files.create_temp(Path(sys.argv[1]))
 os.write(handle, b"half")
-with atomic_files.folder(Path(sys.argv[1])):
+with atomic_files.temp_directory(Path(sys.argv[1])):
     os.kill(os.getpid(), signal.SIGKILL)
 """
 _OLD = 1_000_000_000
@@ -53,7 +53,7 @@ def test_what_a_killed_process_left_goes_with_the_next_run(tmp_path: Path) -> No
 def test_what_is_being_made_stays(tmp_path: Path) -> None:
     """Two processes may write one output: who ends last wins. However long it takes."""
     target = tmp_path / "net.csv"
-    with atomic_files.folder(target) as folder, cli.output(str(target)) as file:
+    with atomic_files.temp_directory(target) as folder, cli.output(str(target)) as file:
         file.write(b"first")
         file.flush()
         _aged(tmp_path)
@@ -76,9 +76,9 @@ def test_files_of_others_stay(name: str, tmp_path: Path) -> None:
 
 def test_a_draft_that_was_just_made_stays(tmp_path: Path) -> None:
     """Its maker may not have locked it yet."""
-    handle, name = atomic_files.make(tmp_path / "net.csv")
+    handle, name = atomic_files.create_temp(tmp_path / "net.csv")
     os.close(handle)
-    atomic_files.tidy(tmp_path / "net.csv")
+    atomic_files.remove_stale(tmp_path / "net.csv")
     assert os.path.exists(name)  # noqa: PTH110 - a name
 
 
@@ -87,12 +87,12 @@ def test_without_locks_age_decides(
     age_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody writes for a day to what is in use."""
-    handle, name = atomic_files.make(tmp_path / "net.csv")
+    handle, name = atomic_files.create_temp(tmp_path / "net.csv")
     os.close(handle)
     made = os.stat(name).st_mtime  # noqa: PTH116 - a name
     monkeypatch.setattr(atomic_files, "fcntl", None)
     monkeypatch.setattr("time.time", lambda: made + age_s)
-    atomic_files.tidy(tmp_path / "net.csv")
+    atomic_files.remove_stale(tmp_path / "net.csv")
     assert [*tmp_path.iterdir()] == ([] if age_s > 24 * 3600 else [tmp_path / name])
 
 
@@ -108,6 +108,6 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 def test_names_stay_short(tmp_path: Path) -> None:
     """Whatever the output is called: some systems take no more than 143 bytes."""
-    handle, name = atomic_files.make(tmp_path / ("ü" * 100))
+    handle, name = atomic_files.create_temp(tmp_path / ("ü" * 100))
     os.close(handle)
     assert len(os.path.basename(name)) <= 50  # noqa: PTH119 - a name

@@ -13,8 +13,8 @@ ALONE = """
 import threading
 import pyarrow
 from pyprof.process import threads
-threads.use(1)
-with threads.executor() as beside:
+threads.limit_cores(1)
+with threads.thread_pool() as beside:
     thread = beside.submit(threading.get_ident).result()
 print(thread == threading.get_ident(), pyarrow.cpu_count())
 """
@@ -27,7 +27,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_several_cores_have_several_threads() -> None:
     """As the one that asks waits for another."""
-    with threads.executor(1) as beside:
+    with threads.thread_pool(1) as beside:
         assert beside.submit(threading.get_ident).result() != threading.get_ident()
 
 
@@ -38,7 +38,7 @@ def test_one_core_has_one_thread() -> None:
 @pytest.mark.usefixtures("alone")
 def test_results_are_those_of_threads() -> None:
     """One by one, in order, and errors only where a result is asked for."""
-    with threads.executor(1) as beside:
+    with threads.thread_pool(1) as beside:
         assert list(beside.map(divmod, (7, 9), (4, 5))) == [(1, 3), (1, 4)]
         assert beside.submit(int, "11", base=2).result() == 3
         failed = beside.submit(divmod, 1, 0)
@@ -54,7 +54,7 @@ def test_what_ends_the_process_waits_for_nobody(end: type[BaseException]) -> Non
     def interrupted() -> Any:  # noqa: ANN401 - never comes to that
         raise end
 
-    with threads.executor(1) as beside, pytest.raises(end):
+    with threads.thread_pool(1) as beside, pytest.raises(end):
         beside.submit(interrupted)
 
 

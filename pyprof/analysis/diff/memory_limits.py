@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyprof.analysis.diff.compare import Metric
 from pyprof.analysis.diff.gate import Limit
-from pyprof.cli_types import meant
+from pyprof.cli_types import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ def parse(text: str) -> Limit:
     match = _LIMIT.fullmatch(text)
     if match is None or match["name"] not in METRICS:
         name = re.match(r"\s*(\w*)", text)
-        hint = meant(name[1], METRICS) if name and name[1] not in METRICS else ""
+        hint = suggestion(name[1], METRICS) if name and name[1] not in METRICS else ""
         raise ValueError(
             f"{text!r} is not a limit of memory{hint or ';'} write METRIC>NUMBER or METRIC<NUMBER "
             "with a unit of %, B, kB, MB, GB, TB, KiB, MiB, GiB or TiB, as in 'peak>+5%'; metrics "

@@ -144,5 +144,5 @@ def as_csv(job: Across, name: str, *, raw: bool = False) -> bytes:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(TABLES[name].columns)
     rows = TABLES[name].rows(job)
-    writer.writerows(rows if raw else (map(sanitize.field, row) for row in rows))
+    writer.writerows(rows if raw else (map(sanitize.escape_formula, row) for row in rows))
     return file.getvalue().encode()

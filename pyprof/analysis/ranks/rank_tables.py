@@ -56,7 +56,7 @@ def measure_ranks(member: RankedCapture) -> RankTables:
     Raises PyprofError where it cannot be used.
     """
     with fetch(member.url) as path:
-        source = sanitize.url(member.url)
+        source = sanitize.redact_credentials(member.url)
         clock = dataset.captured_in(path) or member.url
         parts = [
             of_rank(rank, source, records, capture, clock)

@@ -49,7 +49,7 @@ def write(path: Path) -> Path | None:
     dump: Any = getattr(torch.cuda.memory, "_dump_snapshot", None)
     if dump is None or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         return None
-    handle, draft = atomic_files.make(Path(os.path.realpath(path)))
+    handle, draft = atomic_files.create_temp(Path(os.path.realpath(path)))
     try:
         dump(draft)
         Path(draft).replace(path)

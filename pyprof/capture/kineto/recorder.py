@@ -252,7 +252,7 @@ class Recorder:
         wanted: re.Pattern[bytes] | None = None,
     ) -> bool:
         """Write recordings as one trace; tell whether it holds what is wanted, work if nothing."""
-        with atomic_files.folder(path, _roomiest(path.parent)) as folder:
+        with atomic_files.temp_directory(path, _roomiest(path.parent)) as folder:
             packed = Path(folder) / path.name
             held: list[bool] = []
             with gzip.open(packed, "wb", _COMPRESSION) as target:
@@ -381,7 +381,7 @@ def _deliver(packed: Path, path: Path) -> None:
         if packed.parent.parent == path.parent:
             packed.replace(path)
             return
-        with atomic_files.folder(path) as folder:
+        with atomic_files.temp_directory(path) as folder:
             shutil.copyfile(packed, Path(folder) / path.name).replace(path)
     except OSError as error:
         refuge = Path(tempfile.mkdtemp(prefix="pyprof-")) / path.name

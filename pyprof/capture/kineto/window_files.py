@@ -112,7 +112,7 @@ def join_nsys_windows(windows: Sequence[Path], target: Path) -> None:
 
     Raises sqlite3.Error where one is no export; `target` is whole or not there.
     """
-    with atomic_files.folder(target) as folder:
+    with atomic_files.temp_directory(target) as folder:
         draft = Path(folder) / target.name
         shutil.copyfile(windows[0], draft)
         with closing(sqlite3.connect(draft, isolation_level=None)) as base:

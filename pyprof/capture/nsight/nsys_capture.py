@@ -116,7 +116,7 @@ def run(request: Request, nsys: str) -> Outcome:
     gpu, began_s = bool(machine.find_gpus()), time.time()
     if gpu and request.metrics and (note := gpu_metrics.metrics(nsys).note):
         say(note)
-    with scratch.folder() as folder:
+    with scratch.directory() as folder:
         line = command(nsys, request, name, folder, gpu=gpu)
         try:
             code = _wait(line, Files.within(folder))

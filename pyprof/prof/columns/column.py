@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from pyprof.lazy import lazily
+from pyprof.lazy import lazy_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pyprof.prof.table import Table
 else:
-    pa = lazily("pyarrow")
+    pa = lazy_module("pyarrow")
 
 Values: TypeAlias = "Callable[[Table], pa.Array]"
 

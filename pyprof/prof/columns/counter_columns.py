@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyprof.lazy import lazily
+from pyprof.lazy import lazy_module
 from pyprof.prof.columns.column import FLOAT, INT, TEXT, column
 
 if TYPE_CHECKING:
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pyprof.prof.kernels import counter_rates as rates
     from pyprof.prof.table import Table
 else:
-    values = lazily("pyprof.prof.columns.column_values")
-    rates = lazily("pyprof.prof.kernels.counter_rates")
+    values = lazy_module("pyprof.prof.columns.column_values")
+    rates = lazy_module("pyprof.prof.kernels.counter_rates")
 
 
 @column("occ", "Occ(%)", FLOAT, 7, "%")

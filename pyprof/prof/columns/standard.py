@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from pyprof.lazy import lazily
+from pyprof.lazy import lazy_module
 from pyprof.prof.columns.column import COLUMNS, FLOAT, INT, NUMBERS, TEXT, Column, column
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from pyprof.prof.kernels import kernel_families
     from pyprof.prof.table import Table
 else:
-    values = lazily("pyprof.prof.columns.column_values")
-    explained_columns = lazily("pyprof.prof.columns.explained_columns")
-    kernel_families = lazily("pyprof.prof.kernels.kernel_families")
-    step_columns = lazily("pyprof.prof.columns.step_columns")
+    values = lazy_module("pyprof.prof.columns.column_values")
+    explained_columns = lazy_module("pyprof.prof.columns.explained_columns")
+    kernel_families = lazy_module("pyprof.prof.kernels.kernel_families")
+    step_columns = lazy_module("pyprof.prof.columns.step_columns")
 
 __all__ = ["COLUMNS", "DEFAULT", "FLOAT", "INT", "NUMBERS", "TEXT", "Column"]
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import distinct_values, ints
 from pyprof.marker import templates
-from pyprof.process.threads import executor
+from pyprof.process.threads import thread_pool
 from pyprof.readers import cupti
 from pyprof.readers.nsys import graphs, info, metrics, payloads
 from pyprof.readers.order import in_order
@@ -73,7 +73,7 @@ def read(path: Path) -> schema.Capture:
     """Read the kernels, copies, API calls and ranges of an nsys export."""
     db = Database(path)
     # SQLite and Arrow work outside Python's lock: the ranges' texts are read beside the rest.
-    with executor(1) as pool:
+    with thread_pool(1) as pool:
         reading = pool.submit(_read_events, db)
         strings = _sqlite.read(db, _STRINGS, "id", "value")
         runtime = _read_runtime(db)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyprof.arrays import ints
 from pyprof.errors import CaptureError, reason
 from pyprof.marker import templates
-from pyprof.process.threads import executor
+from pyprof.process.threads import thread_pool
 from pyprof.readers.sqlite import pages
 from pyprof.readers.sqlite.pages import NotPlainError, Pick
 
@@ -270,7 +270,7 @@ def _taken(
     """Shape rows beside what reads them: both work outside Python's lock."""
     tables = [piece(_shaped(None, columns))]
     held, most = 0, _HELD_BYTES
-    with executor(1) as pool:
+    with thread_pool(1) as pool:
         pending: deque[Future[pa.Table]] = deque()
         for batch in chain(batches, [None] * _AHEAD):
             if batch is not None:

@@ -169,7 +169,7 @@ def csv_text(comparison: Comparison, *, raw: bool = False) -> str:
         sides = (entry.a, entry.b)
         writer.writerow(
             [
-                *(entry.key if raw else map(sanitize.field, entry.key)),
+                *(entry.key if raw else map(sanitize.escape_formula, entry.key)),
                 entry.status,
                 entry.a_ns if entry.a else None,
                 entry.b_ns if entry.b else None,
@@ -179,7 +179,9 @@ def csv_text(comparison: Comparison, *, raw: bool = False) -> str:
                 *(side.rows if side else None for side in sides),
                 entry.interval.half if entry.interval else None,
                 entry.interval.p if entry.interval else None,
-                "; ".join(entry.causes if raw else map(str, map(sanitize.field, entry.causes))),
+                "; ".join(
+                    entry.causes if raw else map(str, map(sanitize.escape_formula, entry.causes))
+                ),
             ]
         )
     return file.getvalue()

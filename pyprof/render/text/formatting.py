@@ -81,7 +81,7 @@ def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
     Control characters, of a captured name, become blanks.
     """
     indent = " " * len(first) if rest is None else rest
-    lines = textwrap.wrap(sanitize.cell(text), WIDTH - len(indent), break_on_hyphens=False)
+    lines = textwrap.wrap(sanitize.single_line(text), WIDTH - len(indent), break_on_hyphens=False)
     return [f"{indent if place else first}{line}" for place, line in enumerate(lines or [""])]
 
 
@@ -248,7 +248,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#!|~$&])")
 
 def escape(text: str) -> str:
     """Quote what Markdown, or HTML in it, would take for its own; line ends become blanks."""
-    return _SPECIAL.sub(r"\\\1", " ".join(sanitize.cell(text).split()))
+    return _SPECIAL.sub(r"\\\1", " ".join(sanitize.single_line(text).split()))
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

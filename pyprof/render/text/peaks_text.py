@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyprof import sanitize
-from pyprof.cli_types import meant
+from pyprof.cli_types import suggestion
 from pyprof.errors import PyprofError
 from pyprof.gpu.peaks import GIGA, RATE_KEYS, TERA, card_names, find_card, list_peaks
 from pyprof.render.text.formatting import UNKNOWN, heading, number, table
@@ -80,7 +80,7 @@ def find(name: str | None, measured: Sequence[PeaksRow]) -> list[PeaksRow]:
     words = name.lower().split()
     matching = exact or [row for row in rows if all(word in row.gpu.lower() for word in words)]
     if not matching:
-        hint = meant(name, [*card_names(), *(row.gpu for row in measured)]) or ":"
+        hint = suggestion(name, [*card_names(), *(row.gpu for row in measured)]) or ":"
         raise PyprofError(
             f"no peaks known for {name!r}{hint} pyprof peaks lists all cards; for others, "
             "use --peak-flops and --peak-bandwidth of pyprof prof"
@@ -155,7 +155,7 @@ def as_csv(rows: Sequence[PeaksRow], *, raw: bool = False) -> bytes:
         sms = "" if row.sms is None else row.sms
         texts = ("; ".join(row.sources), "; ".join(row.doubts))
         cells = (row.gpu, row.basis, row.cc, sms, *rates, row.gb_s, *texts)
-        writer.writerow(cells if raw else map(sanitize.field, cells))
+        writer.writerow(cells if raw else map(sanitize.escape_formula, cells))
     return file.getvalue().encode()
 
 

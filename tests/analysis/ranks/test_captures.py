@@ -31,9 +31,11 @@ NCCL = "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>
 
 
 def _across(*paths: Path) -> Across:
-    engine = InProcess()
-    handles = engine.map(measure_ranks, ranked_captures([str(path) for path in paths], engine), "")
-    return across(engine.reduce(merge_facts, handles))
+    executor = InProcess()
+    handles = executor.map(
+        measure_ranks, ranked_captures([str(path) for path in paths], executor), ""
+    )
+    return across(executor.reduce(merge_facts, handles))
 
 
 @pytest.fixture(scope="module")

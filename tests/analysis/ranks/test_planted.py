@@ -1,4 +1,4 @@
-"""A run of 32 ranks of which all is known: what was planted comes out, on any engine alike."""
+"""A run of 32 ranks of which all is known: what was planted comes out, on any executor alike."""
 
 import json
 import sqlite3
@@ -42,9 +42,9 @@ def _generate(folder: Path, *options: str) -> dict[str, Any]:
 
 
 def _measured(folder: Path) -> Across:
-    engine = InProcess()
-    handles = engine.map(measure_ranks, ranked_captures([str(folder)], engine), "")
-    return across(engine.reduce(merge_facts, handles))
+    executor = InProcess()
+    handles = executor.map(measure_ranks, ranked_captures([str(folder)], executor), "")
+    return across(executor.reduce(merge_facts, handles))
 
 
 @pytest.fixture(scope="module")

@@ -27,8 +27,8 @@ def test_exposed_communication_of_a_step_behind_a_pause(
         Work(NCCL, (again - 270, again - 200), call=(again - 375, again - 371)),
     ]
     ranges = [Range("step 0", (100, 200)), Range("step 1", (again - 395, again - 300))]
-    engine = InProcess()
-    (member,) = ranked_captures([str(nsys_db(tmp_path / "net.sqlite", work, ranges))], engine)
+    executor = InProcess()
+    (member,) = ranked_captures([str(nsys_db(tmp_path / "net.sqlite", work, ranges))], executor)
     steps = measure_ranks(member).steps
     assert steps.column("duration_ns").to_pylist() == [100, second]
     assert steps.column("exposed_ns").to_pylist() == [20, 70]

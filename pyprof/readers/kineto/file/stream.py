@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from pyprof.errors import CaptureError
-from pyprof.process.threads import executor
+from pyprof.process.threads import thread_pool
 from pyprof.readers.encodings import utf8_blocks
 from pyprof.readers.kineto.file import events as decoding
 from pyprof.readers.kineto.file.decoding import EventDecoder
@@ -223,7 +223,7 @@ def _outermost_list(text: bytes) -> int | None:
 
 def _ahead(blocks: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
     """Unzip the next block while one is read, which needs no lock of Python's."""
-    with closing(blocks), executor(1) as pool:
+    with closing(blocks), thread_pool(1) as pool:
         future = pool.submit(next, blocks, None)
         while (block := future.result()) is not None:  # one may be empty
             future = pool.submit(next, blocks, None)

@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from pyprof.process.threads import executor
+from pyprof.process.threads import thread_pool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,7 +83,7 @@ def parts() -> Mapping[str, Part]:
 
 def summarise(gathered: Gathered) -> dict[str, Any]:
     """Sum up a capture for each part that asks for it."""
-    with executor(2) as pool:  # NumPy and Arrow work outside Python's lock
+    with thread_pool(2) as pool:  # NumPy and Arrow work outside Python's lock
         sums = {
             name: pool.submit(part.summarise, gathered)
             for name, part in parts().items()
