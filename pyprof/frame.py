@@ -18,7 +18,7 @@ from pyprof.process.threads import thread_pool
 from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT, NUMBERS, TEXT, Column
 from pyprof.prof.group import Counts, counts
 from pyprof.readers import settings
-from pyprof.records.records import Records, concat_coded, encode
+from pyprof.records.records import Records, concat_dictionaries, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -116,7 +116,7 @@ def numbered(records: Records, name: str) -> pa.Array:
     kind = schema.PARQUET.field(name).type
     if not pa.types.is_list(kind):
         return records.arrow(name)
-    coded = records.coded(name)
+    coded = records.dictionary(name)
     return pa.DictionaryArray.from_arrays(coded.arrow_index(), pa.array(coded.values, kind))
 
 
@@ -132,7 +132,7 @@ def _frame(rows: pa.Table) -> pd.DataFrame:
 
 def _objects(column: pa.ChunkedArray) -> NDArray[np.object_]:
     """Make arrays of lists as Arrow does, but one of each distinct list."""
-    coded = concat_coded([encode(chunk) for chunk in column.chunks])
+    coded = concat_dictionaries([encode(chunk) for chunk in column.chunks])
     with_null = [*coded.values, None]  # noqa: PD011 - no Series
     arrays = pa.array(with_null, column.type.value_type).to_pandas().to_numpy()
     return np.asarray(arrays[coded.index])  # null is the last

@@ -19,7 +19,7 @@ from pyprof.prof import group, params, where
 from pyprof.prof.columns.standard import COLUMNS, DEFAULT, Column
 from pyprof.prof.coverage import Coverage, cost_coverage, is_kernel
 from pyprof.prof.group import Counts, counts
-from pyprof.records.records import Coded
+from pyprof.records.records import DictionaryColumn
 from pyprof.render.text import fixed_width as renderers
 from pyprof.render.text import terminal_table
 
@@ -215,7 +215,7 @@ def _known(table: Table) -> dict[str, pa.Array]:
     return {
         _NS: pa.array(table.duration_ns),
         _KERNEL: pa.array(is_kernel(table.records)),
-        _WHY: Coded(reason, costs.reason).to_arrow(pa.string()),
+        _WHY: DictionaryColumn(reason, costs.reason).to_arrow(pa.string()),
     }
 
 

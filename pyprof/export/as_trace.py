@@ -108,7 +108,7 @@ def _devices(source: Source) -> list[dict[str, object]]:
 def _events(source: Source, begin_ns: int) -> Iterator[Iterable[str | None]]:
     table, capture = source.table, source.capture
     tracks = trace_gpu.tracks(table)
-    name = table.records.coded("gpu")
+    name = table.records.dictionary("gpu")
     rows = {int(track.stream.rows[0]): name.index[track.stream.rows[0]] for track in tracks}
     names = {row: name.values[code] if code >= 0 else None for row, code in rows.items()}
     yield trace_host.described(table.records, capture)

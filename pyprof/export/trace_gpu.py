@@ -13,7 +13,14 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.analysis.time.timeline import in_order, streams
 from pyprof.arrays import ints
-from pyprof.export.trace_lines import coded, event, fill, integers, microseconds, numbers_or_null
+from pyprof.export.trace_lines import (
+    dictionary,
+    event,
+    fill,
+    integers,
+    microseconds,
+    numbers_or_null,
+)
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.records.records import combinations
 
@@ -92,7 +99,7 @@ def work(
     """
     pid, tid = _places(table.records.rows, tracks)
     records = table.records
-    kind = records.coded("kind")
+    kind = records.dictionary("kind")
     texts = {key: COLUMNS[key].numbered(table)
              for key in ("op", "layer", "line", "bound")}  # fmt: skip
     numbers = {key: records.arrow(column) for key, column in (
@@ -100,18 +107,18 @@ def work(
         ("moved", "bytes"))}  # fmt: skip
     numbers |= {"call": pa.array(table.costs.call)}
     numbers |= {"flops": COLUMNS["flops"].values(table), "least": COLUMNS["bytes"].values(table)}
-    lists = {key: records.coded(key) for key in ("grid", "block")}
+    lists = {key: records.dictionary(key) for key in ("grid", "block")}
     yield fill(
         _SLICE,
-        cat=coded([_CATEGORIES.get(value, "kernel") for value in kind.values], kind.index),
-        name=coded(*_names(records)),
+        cat=dictionary([_CATEGORIES.get(value, "kernel") for value in kind.values], kind.index),
+        name=dictionary(*_names(records)),
         pid=pc.if_else(_left_out(records), None, integers(pid)) if ops_on_host else integers(pid),
         tid=integers(tid),
         ts=microseconds(records.numpy("start") - begin_ns),
         dur=microseconds(table.duration_ns),
         **{key: _texts(value) for key, value in texts.items()},
         **{key: numbers_or_null(column) for key, column in numbers.items()},
-        **{key: coded(column.values, column.index) for key, column in lists.items()},
+        **{key: dictionary(column.values, column.index) for key, column in lists.items()},
     )
 
 
@@ -120,7 +127,7 @@ _TRANSFER = re.compile(r"\[CUDA (?:Unified Memory )?mem(cpy|set)\b([^]]*)\]")
 
 def _names(records: Records) -> tuple[list[str | None], Int64Array]:
     """Name copies and fills as torch.profiler does, by which readers of its traces know them."""
-    name, original = records.coded("kLongName"), records.coded("originalName")
+    name, original = records.dictionary("kLongName"), records.dictionary("originalName")
     own = [
         f"Mem{match[1]}{match[2]}" if (match := _TRANSFER.fullmatch(text)) else text
         for text in name.values
@@ -130,7 +137,7 @@ def _names(records: Records) -> tuple[list[str | None], Int64Array]:
 
 
 def _left_out(records: Records) -> pa.Array:
-    kind = records.coded("kind")
+    kind = records.dictionary("kind")
     cpu = [value == schema.KINDS[schema.CPU] for value in kind.values] + [False]
     return pa.array(np.array(cpu).take(kind.index))
 
@@ -139,7 +146,7 @@ def _texts(column: pa.DictionaryArray) -> pa.Array:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     index = ints(column.indices)
-    return coded(column.dictionary.to_pylist(), index)
+    return dictionary(column.dictionary.to_pylist(), index)
 
 
 def _places(rows: int, tracks: list[Track]) -> tuple[Int64Array, Int64Array]:
@@ -194,10 +201,10 @@ def spans(table: Table, tracks: list[Track], begin_ns: int) -> Iterator[str]:
     """
     paths, path_of = _paths(table)
     op = COLUMNS["op"].values(table)
-    coded_op = op.combine_chunks() if isinstance(op, pa.ChunkedArray) else op
-    coded_op = coded_op.dictionary_encode()
-    ops = [*coded_op.dictionary.to_pylist(), None]
-    op_of = coded_op.indices.fill_null(len(ops) - 1).to_numpy().astype(np.int64)
+    op_column = op.combine_chunks() if isinstance(op, pa.ChunkedArray) else op
+    op_column = op_column.dictionary_encode()
+    ops = [*op_column.dictionary.to_pylist(), None]
+    op_of = op_column.indices.fill_null(len(ops) - 1).to_numpy().astype(np.int64)
     for track in tracks:
         runs = _runs(table, in_order(table.records, track.stream), path_of, op_of)
         for level, name, start, end in _nested(runs, paths, ops):

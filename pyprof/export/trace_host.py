@@ -11,7 +11,14 @@ import pyarrow.compute as pc
 from pyprof import marker, schema
 from pyprof.analysis.time import host_api
 from pyprof.arrays import ints
-from pyprof.export.trace_lines import coded, event, fill, integers, microseconds, numbers_or_null
+from pyprof.export.trace_lines import (
+    dictionary,
+    event,
+    fill,
+    integers,
+    microseconds,
+    numbers_or_null,
+)
 from pyprof.marker import Kind
 from pyprof.parse.ranges.texts import read_texts
 from pyprof.prof.step_rows import PARTS
@@ -64,7 +71,7 @@ def _ranks(records: Records) -> dict[int, int | None]:
 
 def _parts_of_threads(records: Records) -> dict[tuple[int, int], list[str]]:
     """Give the parts of a step that each thread launched, in the order of `PARTS`."""
-    direction = records.coded("dir")
+    direction = records.dictionary("dir")
     rows = pa.table(
         {"pid": records.arrow("pid"), "tid": records.arrow("tid"), "dir": direction.arrow_index()}
     )
@@ -86,8 +93,8 @@ def calls(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:
         name = table.column("name").unify_dictionaries().combine_chunks()
         yield fill(
             _SLICE,
-            cat=coded(["cuda_runtime"], np.zeros(table.num_rows, np.int64)),
-            name=coded(name.dictionary.to_pylist(), ints(name.indices)),
+            cat=dictionary(["cuda_runtime"], np.zeros(table.num_rows, np.int64)),
+            name=dictionary(name.dictionary.to_pylist(), ints(name.indices)),
             corr=numbers_or_null(table.column("corr").combine_chunks()),
             **_where(capture, table, begin_ns),
         )
@@ -103,8 +110,8 @@ def launches(records: Records, begin_ns: int) -> Iterator[pa.Array]:
     start, end = (bound[rows] for bound in host_api.launches(records))
     yield fill(
         _SLICE,
-        cat=coded(["cuda_runtime"], np.zeros(len(rows), np.int64)),
-        name=coded(["launch"], np.zeros(len(rows), np.int64)),
+        cat=dictionary(["cuda_runtime"], np.zeros(len(rows), np.int64)),
+        name=dictionary(["launch"], np.zeros(len(rows), np.int64)),
         corr=numbers_or_null(records.arrow("corrId").take(pa.array(rows))),
         pid=integers(records.numpy("pid")[rows]),
         tid=integers(records.numpy("tid")[rows]),
@@ -127,8 +134,8 @@ def ranges(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:
             chosen = closed.filter(pa.array(rows))
             code = texts.code[rows].astype(np.int64)
             labels = {
-                "cat": coded([entry[0] if entry else "" for entry in shown], code),
-                "name": coded([entry[1] if entry else "" for entry in shown], code),
+                "cat": dictionary([entry[0] if entry else "" for entry in shown], code),
+                "name": dictionary([entry[1] if entry else "" for entry in shown], code),
             }
             where = _where(capture, chosen, begin_ns)
             yield from (

@@ -45,7 +45,7 @@ def integers(values: NDArray[np.int64]) -> pa.Array:
     return pa.array(values).cast(pa.string())
 
 
-def coded(values: Iterable[Any], index: IntArray) -> pa.Array:
+def dictionary(values: Iterable[Any], index: IntArray) -> pa.Array:
     """Write each distinct value as JSON, then each row's; index -1 becomes `null`."""
     texts = [*(orjson.dumps(value).decode() for value in values), "null"]
     return pa.array(texts, pa.string()).take(pa.array(np.where(index < 0, len(texts) - 1, index)))

@@ -66,7 +66,7 @@ def _compact(table: Table) -> pa.Table:
 
 def _recorded(records: Records, name: str) -> pa.Array:
     is_text = pa.types.is_string(schema.PARQUET.field(name).type)
-    return records.coded(name).numbered() if is_text else numbered(records, name)
+    return records.dictionary(name).numbered() if is_text else numbered(records, name)
 
 
 def _held_values(column: Column, table: Table) -> pa.Array:

@@ -26,7 +26,7 @@ from pyprof.gpu.kernel_names import demangle, short_name, split
 from pyprof.parse.counters.counters_json import together
 from pyprof.parse.launches import launch_bounds
 from pyprof.readers import settings
-from pyprof.records.records import Coded, distinct, number_combinations
+from pyprof.records.records import DictionaryColumn, distinct, number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -76,7 +76,7 @@ _EVERY_AXIS = [_Axis(of, place) for of in ("grid", "block") for place in range(3
 class _Launches:
     """Kernels in the order of their launches."""
 
-    names: Coded
+    names: DictionaryColumn
     sizes: tuple[Int64Array, ...]
     """Along some axes of grid and block; MISSING if unknown."""
     lane: Int64Array
@@ -112,7 +112,7 @@ def _read(path: str, stamp: tuple[int, ...]) -> _Profiled:
     names = rows.column("name").unify_dictionaries().combine_chunks()
     sizes = _sizes(rows, totals_only=TOTALS_ONLY in capture.warnings)
     launches = _Launches(
-        Coded(ints(names.indices), names.dictionary.to_pylist()),
+        DictionaryColumn(ints(names.indices), names.dictionary.to_pylist()),
         tuple(sizes.values()),
         _lanes(ints(rows.column("device")), ints(rows.column("pid"))),
     )
@@ -136,7 +136,7 @@ def _lanes(device: Int64Array, pid: Int64Array) -> Int64Array:
 
 
 def _is_kernel(records: Records) -> Mask:
-    kind = records.coded("kind")
+    kind = records.dictionary("kind")
     kernel = schema.KINDS[schema.KERNEL]
     return np.array([*(value in (None, kernel) for value in kind.values), True]).take(kind.index)
 
@@ -149,12 +149,12 @@ def _in_order_of_launch(records: Records, rows: Int64Array) -> Int64Array:
 
 def _launches_of(records: Records, rows: Int64Array, axes: tuple[_Axis, ...]) -> _Launches:
     """Give launches of a capture, with the sizes that the profiled ones have."""
-    sizes = [_along(records.coded(axis.of).take(rows), axis.place) for axis in axes]
+    sizes = [_along(records.dictionary(axis.of).take(rows), axis.place) for axis in axes]
     lane = _lanes(*(records.numpy(name)[rows] for name in ("device", "pid")))
-    return _Launches(records.coded("kLongName").take(rows), tuple(sizes), lane)
+    return _Launches(records.dictionary("kLongName").take(rows), tuple(sizes), lane)
 
 
-def _along(sizes: Coded, place: int | None) -> Int64Array:
+def _along(sizes: DictionaryColumn, place: int | None) -> Int64Array:
     """Give the size along an axis, or the product of all three."""
     values = [_size(value, place) if value else MISSING for value in sizes.values]
     return np.array([*(v if v < 1 << 62 else MISSING for v in values), MISSING], np.int64).take(
@@ -382,14 +382,14 @@ def _function(name: str) -> str:
 
 def _column(
     records: Records, kernels: Int64Array, matches: _Matches, profiled: _Profiled
-) -> tuple[Coded, list[str]]:
+) -> tuple[DictionaryColumn, list[str]]:
     """Give each row its counters: the profiled ones, and what else was measured of it."""
     count = len(profiled.texts)
     values = [*_of_source(profiled, _JOINED), *_of_source(profiled, _REPEATED)]
     index = np.full(records.rows, MISSING)
     hit = matches.row != MISSING
     index[kernels[hit]] = (matches.row + count * matches.repeated)[hit]
-    column = together(records.coded("counters"), Coded(index, values))
+    column = together(records.dictionary("counters"), DictionaryColumn(index, values))
     repeated = int(matches.repeated.sum())
     if not repeated:
         return column, []
@@ -416,7 +416,7 @@ def _unjoined(profiled: _Profiled, matches: _Matches, file: str) -> Iterator[str
         yield f"{without:,} of {len(matches.row):,} kernels of the capture have no counters"
 
 
-def _listed(names: Coded) -> str:
+def _listed(names: DictionaryColumn) -> str:
     counts = Counter(short_name(demangle(names.values[place])) for place in names.index.tolist())
     shown = [f"{name} ({count:,})" for name, count in counts.most_common(_SHOWN)]
     return ", ".join([*shown, "..."] if len(counts) > _SHOWN else shown)

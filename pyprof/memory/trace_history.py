@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pyprof.arrays import Int64Array
-    from pyprof.records.records import Coded
+    from pyprof.records.records import DictionaryColumn
     from pyprof.schema import Capture
 
 _DEVICES = {0: "cpu", 1: "cuda", 6: "cuda", 12: "xpu", 13: "mps"}
@@ -212,7 +212,7 @@ def find_sites(capture: Capture, events: MemoryEvents) -> Sites:
     table = _records(capture, events, thread)
     order = table.records.numpy("corrId")  # each event is a call of its own, by number
 
-    def labels(column: Coded, say: Callable[[list[str]], str | None]) -> Labels:
+    def labels(column: DictionaryColumn, say: Callable[[list[str]], str | None]) -> Labels:
         codes = np.full(len(thread), MISSING)
         codes[order] = column.index
         return _renamed(
@@ -223,7 +223,7 @@ def find_sites(capture: Capture, events: MemoryEvents) -> Sites:
         labels(table.own_or_forward("trace"), lambda lines: user_line(tuple(lines))),
         _ops(table, order),
         labels(table.own_or_forward("layer"), lambda names: names[-1]),
-        labels(table.records.coded("dir"), lambda said: _PARTS.get(str(said))),
+        labels(table.records.dictionary("dir"), lambda said: _PARTS.get(str(said))),
         _functions(capture, events, thread),
         labels(table.own_or_forward("trace"), lambda lines: "\n".join(lines) or None),
     )

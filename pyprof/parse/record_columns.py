@@ -15,7 +15,7 @@ from pyprof.gpu.kernel_roles import communicates
 from pyprof.parse import launch_sites, recorded_collectives
 from pyprof.parse.autograd import recomputation, sequence
 from pyprof.parse.ranges import launch_layers, range_stacks
-from pyprof.records.records import Coded, combinations, encode
+from pyprof.records.records import DictionaryColumn, combinations, encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,10 +75,12 @@ def build(
     layered = _layered(described, _own(described, path, place, 0), place, user_range)
     layers = recomputation.full_layers(described)
     built = {
-        "reprMarkers": Coded(path, [list(entry.modules) for entry in described]),
-        "marker": Coded(path, [list(entry.markers) for entry in described]),
+        "reprMarkers": DictionaryColumn(path, [list(entry.modules) for entry in described]),
+        "marker": DictionaryColumn(path, [list(entry.markers) for entry in described]),
         "recomputed": _recomputed(described, path),
-        "trace": Coded(_own(described, path, place, 1), [list(each.trace) for each in described]),
+        "trace": DictionaryColumn(
+            _own(described, path, place, 1), [list(each.trace) for each in described]
+        ),
         "layer": launch_layers.layers(layers, layered, around.free),
         "dir": direction,
         **_forward(described, layers, partner, place),
@@ -98,28 +100,28 @@ def _sites(site: Sites, built: Mapping[str, Column]) -> dict[str, Column]:
     replay: dict[str, Column] = {}
     if (inside := site.replay != MISSING).any():
         replay = {"replay": pa.array(site.replay, mask=~inside)}
-    return {"via": Coded(via, list(schema.VIAS)), **replay}
+    return {"via": DictionaryColumn(via, list(schema.VIAS)), **replay}
 
 
 def _says(column: Column) -> Mask:
     """Tell which rows have something in a column of lists."""
-    coded = column if isinstance(column, Coded) else encode(column)
+    coded = column if isinstance(column, DictionaryColumn) else encode(column)
     return np.array([*(bool(value) for value in coded.values), False]).take(coded.index)
 
 
 def _names(activities: pa.Table) -> dict[str, Column]:
-    index, names = _coded_names(activities)
+    index, names = _name_columns(activities)
     long_names = [demangle(name) for name in names]
     built: dict[str, Column] = {
-        "kShortName": Coded(index, [short_name(name) for name in long_names]),
-        "kLongName": Coded(index, long_names),
+        "kShortName": DictionaryColumn(index, [short_name(name) for name in long_names]),
+        "kLongName": DictionaryColumn(index, long_names),
     }
     if activities.column("original_name").null_count < len(activities):
-        built["originalName"] = Coded(*_coded_names(activities, "original_name"))
+        built["originalName"] = DictionaryColumn(*_name_columns(activities, "original_name"))
     return built
 
 
-def _coded_names(
+def _name_columns(
     activities: pa.Table, column_name: str = "name"
 ) -> tuple[NDArray[np.int32], list[str]]:
     column = activities.column(column_name).combine_chunks()
@@ -129,7 +131,7 @@ def _coded_names(
 def _work(activities: pa.Table) -> dict[str, Column]:
     start, end = activities.column("start"), activities.column("end")
     return {
-        "kind": Coded(ints(activities.column("kind")), list(schema.KINDS)),
+        "kind": DictionaryColumn(ints(activities.column("kind")), list(schema.KINDS)),
         "start": start,
         "end": end,
         "kDuration": pc.subtract(end, start),
@@ -143,7 +145,7 @@ def _work(activities: pa.Table) -> dict[str, Column]:
     }
 
 
-def _triple(activities: pa.Table, name: str) -> Coded:
+def _triple(activities: pa.Table, name: str) -> DictionaryColumn:
     """Make lists of x, y, z; empty where the activity has no grid."""
     columns = [activities.column(f"{name}_{axis}") for axis in "xyz"]
     axes = [np.asarray(pc.fill_null(column, MISSING)) for column in columns]
@@ -151,7 +153,9 @@ def _triple(activities: pa.Table, name: str) -> Coded:
     axes = [np.where(absent, np.int32(MISSING), axis) for axis in axes] if absent.any() else axes
     first, number = combinations(*axes)
     triples = zip(*(axis[first].tolist() for axis in axes), strict=True)
-    return Coded(number, [[] if MISSING in triple else list(triple) for triple in triples])
+    return DictionaryColumn(
+        number, [[] if MISSING in triple else list(triple) for triple in triples]
+    )
 
 
 def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
@@ -165,12 +169,16 @@ def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
     gpu = np.where(cpu, len(gpu_names), index[inverse]) if len(index) else index
     return {
         "device": activities.column("device"),
-        "gpu": Coded(gpu, [*(name or "" for name in gpu_names), "cpu"]),
+        "gpu": DictionaryColumn(gpu, [*(name or "" for name in gpu_names), "cpu"]),
     }
 
 
 def _collective(
-    activities: pa.Table, described: Sequence[Path], path: IntArray, call: Column, direction: Coded
+    activities: pa.Table,
+    described: Sequence[Path],
+    path: IntArray,
+    call: Column,
+    direction: DictionaryColumn,
 ) -> dict[str, Column]:
     """Give what is said of collectives, where anything is."""
     comm = np.flatnonzero(direction.index == _COMM)
@@ -237,14 +245,14 @@ def _forward(
     described = _only(described, partner, place)  # in inference none, of many
     ops = [range_stacks.forward_ops(entry) for entry in described]
     return {
-        "fwdMarker": Coded(partner, [list(entry.markers) for entry in described]),
-        "fwdSeqMarker": Coded(
+        "fwdMarker": DictionaryColumn(partner, [list(entry.markers) for entry in described]),
+        "fwdSeqMarker": DictionaryColumn(
             partner, [[range_stacks.unnumbered(text) for text in entry.seqs] for entry in described]
         ),
-        "fwdMod": Coded(partner, [[mod for mod, _ in named_ops] for named_ops in ops]),
-        "fwdOp": Coded(partner, [[op for _, op in named_ops] for named_ops in ops]),
-        "fwdLayer": Coded(place, [*map(list, layers)]),
-        "fwdTrace": Coded(place, [list(entry.trace) for entry in described]),
+        "fwdMod": DictionaryColumn(partner, [[mod for mod, _ in named_ops] for named_ops in ops]),
+        "fwdOp": DictionaryColumn(partner, [[op for _, op in named_ops] for named_ops in ops]),
+        "fwdLayer": DictionaryColumn(place, [*map(list, layers)]),
+        "fwdTrace": DictionaryColumn(place, [list(entry.trace) for entry in described]),
     }
 
 
@@ -269,7 +277,7 @@ def _direction(
     path: IntArray,
     user_range: IntArray,
     on_engine: Mask,
-) -> Coded:
+) -> DictionaryColumn:
     """Say what each activity is part of; of copy, comm, bprop, optim and fprop the first.
 
     What the engine launches of itself, called from no line and in no layer, is bprop. PyTorch's
@@ -293,7 +301,7 @@ def _direction(
     code: NDArray[np.int32] = says.take(path)
     code = np.where(code > 0, code, says.take(user_range))
     kind = np.asarray(activities.column("kind"))
-    name, names = _coded_names(activities)
+    name, names = _name_columns(activities)
     comm = np.array([communicates(text) for text in map(demangle, names)], bool)[name]
     for holds, direction in (  # the last that holds counts
         (some_op & (code <= 1), 1),
@@ -306,7 +314,7 @@ def _direction(
         np.copyto(code, direction, where=holds)
     process = ints(activities.column("pid"))
     code[_within_updates(code, updates & ~optimizer, unnumbered, process)] = 3
-    return Coded(code, _DIRECTIONS)
+    return DictionaryColumn(code, _DIRECTIONS)
 
 
 _MOST_WITHIN = 16

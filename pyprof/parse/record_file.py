@@ -27,7 +27,7 @@ from pyprof.process.threads import thread_pool
 from pyprof.readers.encodings import utf8
 from pyprof.records import parquet
 from pyprof.records.record_check import plausible_records
-from pyprof.records.records import Coded, Records, apart, concat_coded, encode
+from pyprof.records.records import DictionaryColumn, Records, apart, concat_dictionaries, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -97,7 +97,7 @@ def _checked(source: str, records: Records) -> Records:
 
 
 def _are_pairs(column: Column) -> bool:
-    if isinstance(column, Coded):
+    if isinstance(column, DictionaryColumn):
         return all(value is None or len(value) == _PAIR for value in column.values)
     return not pc.any(pc.not_equal(pc.list_value_length(column), _PAIR)).as_py()
 
@@ -117,7 +117,7 @@ def _lengths(column: Column | None, rows: int) -> NDArray[np.int64]:
     """Give the length of each list; 0 for null."""
     if column is None:
         return np.zeros(rows, np.int64)
-    if isinstance(column, Coded):
+    if isinstance(column, DictionaryColumn):
         lengths = [len(value or ()) for value in column.values]
         return np.array([*lengths, 0], np.int64).take(column.index)
     list_lengths = pc.list_value_length(column).fill_null(0)
@@ -126,7 +126,7 @@ def _lengths(column: Column | None, rows: int) -> NDArray[np.int64]:
 
 def _with_communication(records: Records) -> Records:
     """Let `dir` say of every kernel that communicates that it does; older versions knew fewer."""
-    name, part = records.coded("kLongName"), records.coded("dir")
+    name, part = records.dictionary("kLongName"), records.dictionary("dir")
     named = np.array([communicates(text) for text in name.values], bool).take(name.index)
     is_comm = np.array([*(value in _DIRECTIONS_OF_COMM for value in part.values), False])[
         part.index
@@ -134,7 +134,7 @@ def _with_communication(records: Records) -> Records:
     if (is_comm | ~named).all():
         return records
     index = np.where(named & ~is_comm, len(part.values), part.index)
-    columns = {**records.columns, "dir": Coded(index, [*part.values, "comm"])}
+    columns = {**records.columns, "dir": DictionaryColumn(index, [*part.values, "comm"])}
     return replace(records, columns=columns)
 
 
@@ -144,7 +144,7 @@ _NEVER_NULL = ("kShortName", "kLongName")
 
 
 def _nulls(column: Column | None) -> bool:
-    if isinstance(column, Coded):
+    if isinstance(column, DictionaryColumn):
         return bool((column.index < 0).any())
     return column is None or column.null_count > 0
 
@@ -154,7 +154,7 @@ def _nulls_in_both(records: Records, one: str, other: str) -> bool:
 
 
 def _has_gaps(column: Column) -> bool:
-    if isinstance(column, Coded):
+    if isinstance(column, DictionaryColumn):
         return any(map(_has_gap, column.values))
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     return any(map(_is_null_within, chunks))
@@ -259,10 +259,14 @@ def _joined(batches: list[dict[str, Column]]) -> Records:
     columns: dict[str, Column] = {}
     for name in schema.RECORD.names:
         parts = [batch[name] for batch in batches]
-        joined = concat_coded(parts) if isinstance(parts[0], Coded) else pa.chunked_array(parts)
+        joined = (
+            concat_dictionaries(parts)
+            if isinstance(parts[0], DictionaryColumn)
+            else pa.chunked_array(parts)
+        )
         has_values = (
             (joined.index >= 0).any()
-            if isinstance(joined, Coded)
+            if isinstance(joined, DictionaryColumn)
             else joined.null_count < len(joined)
         )
         if has_values:

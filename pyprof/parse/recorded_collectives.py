@@ -9,7 +9,7 @@ import numpy as np
 
 from pyprof import marker, schema
 from pyprof.parse.ranges.range_stacks import tensors
-from pyprof.records.records import Coded, encode
+from pyprof.records.records import DictionaryColumn, encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ def collective_column(
     index: IntArray,
     call: Int64Array,
     comm: Int64Array,
-) -> Coded:
+) -> DictionaryColumn:
     """Give what is known of each row's collective, as JSON of `schema.COLLECTIVE`.
 
     `by_tool` is what the tool says, whose word goes before the marker's; `index` the path of each
@@ -50,7 +50,7 @@ def collective_column(
     ]
     index_of_row = column.index.copy()
     index_of_row[rows] = len(column.values) + place.reshape(-1)
-    return Coded(index_of_row, column.values + values)
+    return DictionaryColumn(index_of_row, column.values + values)
 
 
 def _of_path(path: Path) -> CollectiveFields:

@@ -16,7 +16,7 @@ import numpy as np
 from pyprof import marker
 from pyprof.arrays import MISSING
 from pyprof.marker import Kind, Tensor
-from pyprof.records.records import Coded
+from pyprof.records.records import DictionaryColumn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyprof.parse.ranges.sweep import Sweep
 
 
-def column(sweep: Sweep, leaf: Int64Array) -> dict[str, Coded]:
+def column(sweep: Sweep, leaf: Int64Array) -> dict[str, DictionaryColumn]:
     """Build the column of result sizes of each row's innermost op call; {} if none is known.
 
     `leaf` is the range that each row is launched in, MISSING for none.
@@ -41,7 +41,7 @@ def column(sweep: Sweep, leaf: Int64Array) -> dict[str, Coded]:
         number[pairs[sized, 0]] = code[which[sized]]
         values += [list(size or ()) for size in sizes]
     index = number[leaf]
-    return {"resultSize": Coded(index, values)} if (index != MISSING).any() else {}
+    return {"resultSize": DictionaryColumn(index, values)} if (index != MISSING).any() else {}
 
 
 def _pairs(sweep: Sweep, around: tuple[str, ...], called: tuple[str, ...]) -> Int64Array:

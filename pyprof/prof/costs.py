@@ -29,7 +29,7 @@ from pyprof.prof.families import MOVES, PRODUCTS, family
 from pyprof.prof.kernels.autotuning import autotuning_trials
 from pyprof.prof.kernels.kernel_context import distinct_contexts
 from pyprof.prof.kernels.name_hints import by_name
-from pyprof.records.records import Coded, combinations, distinct
+from pyprof.records.records import DictionaryColumn, combinations, distinct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -102,10 +102,10 @@ class Rows:
     work_of: IntArray
     family: list[str]
     """Of each work."""
-    name: Coded
+    name: DictionaryColumn
     role: list[Role]
     """Of each name."""
-    kind: Coded
+    kind: DictionaryColumn
     """What each row is, as `schema.KINDS` names it."""
     own_by_context: list[int]
     """FLOPs of the innermost op of each context on the CPU, whatever it works for."""
@@ -171,7 +171,7 @@ def choose_op_calls(records: Records, model: ModelConfig | None = None) -> Rows:
     chosen = [choose(context) for context in contexts]
     work_of, works = with_outputs(records, context_of, contexts, chosen)
     work_of, works = with_collectives(records, work_of, works)
-    name = records.coded("kLongName")
+    name = records.dictionary("kLongName")
     alone = [_number(own_flops(context)) if context.on_cpu else MISSING for context in contexts]
     return Rows(
         records=records,
@@ -422,7 +422,7 @@ def _bias(rows: Rows, call: IntArray, helper: Mask) -> Mask:
 def _memory(rows: Rows, flops: Int64Array, moved: Int64Array, reason_of: IntArray) -> None:
     """Cost copies and sets by what the capture says they moved; graph launches hide their work."""
     size = rows.records.numpy("bytes")
-    name = rows.records.coded("kShortName")
+    name = rows.records.dictionary("kShortName")
     twice = np.array([("DtoD" in text or "PtoP" in text) for text in name.values] + [False])
     memory = rows.is_one(schema.MEMCPY, schema.MEMSET)
     moved[memory] = np.where(size < 0, MISSING, size * np.where(twice[name.index], 2, 1))[memory]
@@ -434,10 +434,10 @@ def _memory(rows: Rows, flops: Int64Array, moved: Int64Array, reason_of: IntArra
     reason_of[graph] = _FIRST_REASONS.index(_GRAPH)
 
 
-def _kinds(records: Records) -> Coded:
-    kind = records.coded("kind")
+def _kinds(records: Records) -> DictionaryColumn:
+    kind = records.dictionary("kind")
     values = [*kind.values, schema.KINDS[schema.KERNEL]]  # the original's files hold kernels only
-    return Coded(np.where(kind.index < 0, len(kind.values), kind.index), values)
+    return DictionaryColumn(np.where(kind.index < 0, len(kind.values), kind.index), values)
 
 
 def _ranks(rows: Rows) -> IntArray:

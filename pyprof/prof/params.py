@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyprof.arrays import MISSING
 from pyprof.prof.columns.column import FLOAT, INT, TEXT, Column
 from pyprof.prof.columns.standard import COLUMNS
-from pyprof.records.records import Coded, combinations, totals
+from pyprof.records.records import DictionaryColumn, combinations, totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -92,15 +92,15 @@ def _rates(
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(rate[known_calls][order]))
 
 
-def shapes(table: Table) -> Coded:
+def shapes(table: Table) -> DictionaryColumn:
     """Spell the types and sizes of each row's tensors; else what its cost was computed from."""
-    sizes, dtypes = table.records.coded("sizes"), table.records.coded("dtypes")
+    sizes, dtypes = table.records.dictionary("sizes"), table.records.dictionary("dtypes")
     params = COLUMNS["params"].held(table)
     first, index = combinations(sizes.index, dtypes.index)
     spelt = [_spelt(sizes.at(row), dtypes.at(row)) for row in first.tolist()]
     known_rows = np.array([text is not None for text in spelt], bool)[index]
     own = params.dictionary.to_pylist()
-    return Coded(
+    return DictionaryColumn(
         np.where(known_rows, len(own) + index, np.asarray(params.indices.fill_null(-1))),
         [*own, *spelt],
     )

@@ -22,6 +22,6 @@ def processor(devices: Iterable[str | None]) -> str:
 
 def processor_of(records: Records) -> str:
     """Name what did the work of some records."""
-    name = records.coded("gpu")
+    name = records.dictionary("gpu")
     used = distinct_values(name.index).tolist()
     return processor([*name.values, None][place] for place in used)

@@ -28,7 +28,7 @@ from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.costs import Costs, share_costs, without_impossible
 from pyprof.prof.kernels.counters import Measured, measured_of
 from pyprof.prof.kernels.launch_occupancy import Fill, fill
-from pyprof.records.records import Coded, Records, combinations
+from pyprof.records.records import DictionaryColumn, Records, combinations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +72,9 @@ class Table:
     steps: StepRows | None = None
     """The steps of the rows, where they were looked for."""
     _numbered: dict[str, pa.DictionaryArray] = field(default_factory=dict, init=False, repr=False)
-    _own_or_forward: dict[str, Coded] = field(default_factory=dict, init=False, repr=False)
+    _own_or_forward: dict[str, DictionaryColumn] = field(
+        default_factory=dict, init=False, repr=False
+    )
     _one_at_a_time: RLock = field(default_factory=RLock, init=False, repr=False, compare=False)
 
     @cached_property
@@ -122,7 +124,7 @@ class Table:
 
     # --- names that backward rows take from their forward call -----------------------------------
 
-    def own_or_forward(self, name: str) -> Coded:
+    def own_or_forward(self, name: str) -> DictionaryColumn:
         """Give a list column of the row's own; where its forward call is known, that one's.
 
         A row with an op text of its own is what that says; its forward call fills what is empty.
@@ -132,19 +134,19 @@ class Table:
                 self._own_or_forward[name] = self._filled(name)
             return self._own_or_forward[name]
 
-    def _filled(self, name: str) -> Coded:
+    def _filled(self, name: str) -> DictionaryColumn:
         own, forward = (
-            self.records.coded(name),
-            self.records.coded(f"fwd{name[0].upper()}{name[1:]}"),
+            self.records.dictionary(name),
+            self.records.dictionary(f"fwd{name[0].upper()}{name[1:]}"),
         )
-        own_op = self.records.coded("marker")
+        own_op = self.records.dictionary("marker")
         has_own = np.array([*(bool(value) for value in own_op.values), False]).take(own_op.index)
         says, filled = (
             np.array([*(bool(value) for value in column.values), False]).take(column.index)
             for column in (own, forward)
         )
         index = np.where(~(has_own & says) & filled, forward.index + len(own.values), own.index)
-        return Coded(index, [*own.values, *forward.values])
+        return DictionaryColumn(index, [*own.values, *forward.values])
 
     def numbered(self, name: str) -> pa.DictionaryArray:
         """Give a column of texts as numbers of the distinct ones, and keep it: several ask for it.
@@ -159,18 +161,18 @@ class Table:
     # --- kernels ---------------------------------------------------------------------------------
 
     @cached_property
-    def devices(self) -> Coded:
+    def devices(self) -> DictionaryColumn:
         """The peaks of each row's device; None for one that is not known.
 
         Raises PyprofError where an override names a device of which nothing is known or measured.
         """
-        name = self.records.coded("gpu")
+        name = self.records.dictionary("gpu")
         used = {*distinct_values(name.index).tolist()}
         values = [
             self._peaks(self.device_of(value)) if place in used else None
             for place, value in enumerate(name.values)
         ]
-        return Coded(name.index, [*values, self._peaks(Device(None))])
+        return DictionaryColumn(name.index, [*values, self._peaks(Device(None))])
 
     def check_override(self) -> None:
         """Raise PyprofError where an override names what is not known, whatever is shown."""
@@ -241,7 +243,7 @@ class Table:
     @cached_property
     def judged(self) -> tuple[IntArray, list[Judgement]]:
         """What follows from a row's kernel name, op call and device, once per distinct three."""
-        name, device = self.records.coded("kLongName"), self.records.coded("gpu")
+        name, device = self.records.dictionary("kLongName"), self.records.dictionary("gpu")
         costs = self._assumed_costs
         first, number = combinations(costs.work_of, name.index, device.index)
         gpus = [*device.values, None]
@@ -288,9 +290,9 @@ class Table:
         return fill(self.records, self.device_of)
 
     @property
-    def bound(self) -> Coded:
+    def bound(self) -> DictionaryColumn:
         """What limits each row, as text."""
-        return Coded(self.roofline.limit, [*LIMITS])
+        return DictionaryColumn(self.roofline.limit, [*LIMITS])
 
 
 _ABOVE = 1.05
@@ -353,11 +355,11 @@ def _op_dtype(work: ChosenCall) -> str | None:
 
 
 def _fewer_blocks_than_sms(table: Table) -> NDArray[np.bool_]:
-    grid = table.records.coded("grid")
+    grid = table.records.dictionary("grid")
     blocks = np.array([*(math.prod(value) if value else 0 for value in grid.values), 0]).take(
         grid.index
     )
-    gpu = table.records.coded("gpu")
+    gpu = table.records.dictionary("gpu")
     sms = [table.device_of(name).sm_count or 0 for name in (*gpu.values, None)]
     return (blocks > 0) & (blocks < np.array(sms).take(gpu.index))
 

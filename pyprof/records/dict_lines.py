@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema, string_concat
 from pyprof.marker import templates
-from pyprof.records.records import Coded, Records, distinct, one_chunk
+from pyprof.records.records import DictionaryColumn, Records, distinct, one_chunk
 from pyprof.string_concat import StringPart
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _equal(one: IntArray, other: IntArray) -> bool:
 def _column(key: str, records: Records, name: str) -> Iterator[Speller | StringPart]:
     """Give what spells a column: its key, and its values."""
     column = records.columns[name]
-    if isinstance(column, Coded):
+    if isinstance(column, DictionaryColumn):
         texts = [key + orjson.dumps(value).decode() for value in column.values]
         piece = StringPart(pa.array(texts, pa.string()), column.index)
         yield piece if len(texts) <= _FEW else _together([piece])

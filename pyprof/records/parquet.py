@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyprof import schema
 from pyprof.errors import RecordsError, reason
 from pyprof.process.threads import thread_pool
-from pyprof.records.records import Coded, Records, encode
+from pyprof.records.records import DictionaryColumn, Records, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -110,7 +110,7 @@ def _sliced(records: Records, field: pa.Field) -> Callable[[int, int], pa.Array]
     column = records.columns.get(field.name)
     if column is None:
         return lambda _, length: pa.nulls(length, field.type)
-    if isinstance(column, Coded):
+    if isinstance(column, DictionaryColumn):
         values = _with_dictionary(pa.array(column.values, field.type))
         return lambda start, length: values.take(column.arrow_index(start, length))
     return records.cut(field.name)

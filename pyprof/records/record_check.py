@@ -13,7 +13,7 @@ from pyprof import schema
 from pyprof.errors import RecordsError
 from pyprof.readers import spans, validate
 from pyprof.readers.spans import LONGEST_NS, UNKNOWN, Spans
-from pyprof.records.records import Coded, Records
+from pyprof.records.records import DictionaryColumn, Records
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ def plausible_records(source: str, records: Records) -> Records:
 
 def _by_ncu(records: Records) -> bool:
     """Tell whether ncu measured each of the rows in a run of its own, as the first says."""
-    first = records.slice(0, 1).coded("counters").at(0) if records.rows else None
+    first = records.slice(0, 1).dictionary("counters").at(0) if records.rows else None
     return bool(first) and '"source":"ncu"' in str(first)
 
 
@@ -81,7 +81,7 @@ def _once(records: Records) -> tuple[Records, int]:
     if "start" not in records.columns:
         return records, 0
     keys = {name: _plain(records, name) for name in ("start", *_KEYS) if name != "name"}
-    table = pa.table({**keys, "name": records.coded("kLongName").index})
+    table = pa.table({**keys, "name": records.dictionary("kLongName").index})
     distinct_rows, twice = validate.once(
         table.append_column("row", [np.arange(records.rows)]), _KEYS
     )
@@ -90,7 +90,7 @@ def _once(records: Records) -> tuple[Records, int]:
 
 def _plain(records: Records, name: str) -> pa.Array:
     column = records.columns.get(name)
-    return pa.array(column.index) if isinstance(column, Coded) else records.arrow(name)
+    return pa.array(column.index) if isinstance(column, DictionaryColumn) else records.arrow(name)
 
 
 def _spans(records: Records) -> Spans:
@@ -144,7 +144,7 @@ def _streams(records: Records) -> Int64Array:
 
 
 def _of_kinds(records: Records, kinds: Sequence[int]) -> Mask:
-    kind = records.coded("kind")
+    kind = records.dictionary("kind")
     names = [schema.KINDS[number] for number in kinds]
     return np.array([*(value in names for value in kind.values), False]).take(kind.index)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Coded:
+class DictionaryColumn:
     """A column of few distinct values: their list, and for each row the index into it.
 
     Index -1 stands for null. Values are plain Python: texts, lists of texts.
@@ -39,9 +39,9 @@ class Coded:
     def __len__(self) -> int:
         return len(self.index)
 
-    def take(self, rows: NDArray[np.int64]) -> Coded:
+    def take(self, rows: NDArray[np.int64]) -> DictionaryColumn:
         """Choose rows."""
-        return Coded(self.index[rows], self.values)
+        return DictionaryColumn(self.index[rows], self.values)
 
     def at(self, row: int) -> Any:  # noqa: ANN401 - a text, or a list of texts or numbers
         """Give the value of a row; None for null."""
@@ -67,7 +67,7 @@ class Coded:
         return pa.array(index, mask=absent if absent.any() else None)
 
 
-Column: TypeAlias = "pa.Array | pa.ChunkedArray | Coded"
+Column: TypeAlias = "pa.Array | pa.ChunkedArray | DictionaryColumn"
 
 NUMBERED = pa.list_(numbered.NUMBERED)
 """The type of a column of lists of texts that are put together only when they are written."""
@@ -89,7 +89,7 @@ class Records:
         column = self.columns.get(name)
         if column is None:
             return pa.nulls(self.rows, kind)
-        if isinstance(column, Coded):
+        if isinstance(column, DictionaryColumn):
             return column.to_arrow(kind)
         column = one_chunk(column)
         if column.type == NUMBERED:
@@ -99,7 +99,7 @@ class Records:
     def held(self, name: str) -> pa.Array:
         """Give a column of numbers, or of lists of these, in as many bits as it is held in."""
         column = self.columns.get(name)
-        if column is None or isinstance(column, Coded):
+        if column is None or isinstance(column, DictionaryColumn):
             return self.arrow(name)
         return one_chunk(column)
 
@@ -112,7 +112,7 @@ class Records:
         if texts is not None:
             return lambda start, length: spelt(texts.slice(start, length))
         column = self.columns.get(name)
-        if column is None or isinstance(column, Coded):
+        if column is None or isinstance(column, DictionaryColumn):
             cut_plain: Callable[[int, int], pa.Array] = self.arrow(name).slice
             return cut_plain
         values, kind = one_chunk(column), schema.PARQUET.field(name).type
@@ -121,7 +121,7 @@ class Records:
     def numbered(self, name: str) -> pa.ListArray | None:
         """Give a column of lists of texts that is held as `NUMBERED`; None for another."""
         column = self.columns.get(name)
-        if column is None or isinstance(column, Coded) or column.type != NUMBERED:
+        if column is None or isinstance(column, DictionaryColumn) or column.type != NUMBERED:
             return None
         return one_chunk(column)
 
@@ -130,12 +130,12 @@ class Records:
         texts = self.numbered(name)
         return 0 if texts is None else numbered.length(texts.flatten())
 
-    def templates(self) -> Coded:
+    def templates(self) -> DictionaryColumn:
         """Give the texts of PyTorch's own ranges without their numbers."""
         if "seqTemplate" in self.columns:
-            return self.coded("seqTemplate")
+            return self.dictionary("seqTemplate")
         column = self.columns.get("seqMarker")
-        if column is None or isinstance(column, Coded) or column.type != NUMBERED:
+        if column is None or isinstance(column, DictionaryColumn) or column.type != NUMBERED:
             column = apart(self.arrow("seqMarker"))
         return encode(_of_texts(one_chunk(column), lambda texts: texts.field("text")))
 
@@ -166,10 +166,10 @@ class Records:
         launched = pc.coalesce(pc.list_element(call_bounds, 0), bounds["min"])
         return pc.max_element_wise(pc.min_element_wise(launched, bounds["max"]), bounds["min"])
 
-    def coded(self, name: str) -> Coded:
+    def dictionary(self, name: str) -> DictionaryColumn:
         """Give a column as its distinct values and an index per row."""
         column = self.columns.get(name)
-        return column if isinstance(column, Coded) else encode(self.arrow(name))
+        return column if isinstance(column, DictionaryColumn) else encode(self.arrow(name))
 
     def table(self) -> pa.Table:
         """Give all columns as an Arrow table, as Parquet has it."""
@@ -183,7 +183,7 @@ class Records:
         """Choose rows."""
         index = pa.array(rows)
         columns = {
-            name: column.take(rows) if isinstance(column, Coded) else column.take(index)
+            name: column.take(rows) if isinstance(column, DictionaryColumn) else column.take(index)
             for name, column in self.columns.items()
         }
         return Records(len(rows), columns, self.devices, self.warnings)
@@ -192,7 +192,7 @@ class Records:
 def downcast_columns(columns: Mapping[str, Column]) -> dict[str, Column]:
     """Hold numbers in half the memory, where they are small; `Records` gives them as of old."""
     return {
-        name: column if isinstance(column, Coded) or name in _TIMES else _narrow(column)
+        name: column if isinstance(column, DictionaryColumn) or name in _TIMES else _narrow(column)
         for name, column in columns.items()
     }
 
@@ -236,14 +236,14 @@ def _of_texts(column: pa.Array, function: Callable[[pa.Array], pa.Array]) -> pa.
     )
 
 
-def encode(column: pa.Array) -> Coded:
+def encode(column: pa.Array) -> DictionaryColumn:
     """Find the distinct values of a column of texts, numbers or lists of texts or numbers."""
     encoded = _key(column).dictionary_encode()
     index = encoded.indices.fill_null(-1).to_numpy()
     if pa.types.is_dictionary(column.type):
-        return Coded(index, encoded.dictionary.to_pylist())
+        return DictionaryColumn(index, encoded.dictionary.to_pylist())
     first = first_rows(index)
-    return Coded(index, column.take(pa.array(first)).to_pylist())
+    return DictionaryColumn(index, column.take(pa.array(first)).to_pylist())
 
 
 def _key(column: pa.Array) -> pa.Array:
@@ -269,7 +269,7 @@ def first_rows(index: NDArray[np.integer]) -> NDArray[np.int64]:
 def distinct(keys: IntArray) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Number distinct keys as they come: the first row of each, and the number of each row.
 
-    Numbers are held as int32, as the index of `Coded` is: widen before multiplying.
+    Numbers are held as int32, as the index of `DictionaryColumn` is: widen before multiplying.
     """
     if not len(keys):
         return np.zeros(0, np.int64), np.zeros(0, np.int32)
@@ -344,8 +344,8 @@ def _packed(columns: Sequence[IntArray]) -> NDArray[np.int64] | None:
 _PACKED = 1 << 62
 
 
-def concat_coded(parts: Sequence[Coded]) -> Coded:
-    """Put coded columns under each other, their values numbered anew."""
+def concat_dictionaries(parts: Sequence[DictionaryColumn]) -> DictionaryColumn:
+    """Concatenate dictionary columns, their values numbered anew."""
     numbers: dict[Any, int] = {}
     values: list[Any] = []
     indices = []
@@ -358,7 +358,7 @@ def concat_coded(parts: Sequence[Coded]) -> Coded:
                 values.append(value)
             place[number] = numbers[key]
         indices.append(place[part.index])
-    return Coded(np.concatenate(indices), values)
+    return DictionaryColumn(np.concatenate(indices), values)
 
 
 def _hashable(value: Any) -> Any:  # noqa: ANN401 - texts, numbers, lists of them

@@ -14,7 +14,7 @@ from pyprof.parse import parse, record_file
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.table import Table
 from pyprof.records import dict_lines
-from pyprof.records.records import Coded, Records
+from pyprof.records.records import DictionaryColumn, Records
 from pyprof.render.page import sections
 from pyprof.render.page.content import summarise_page
 from tests.analysis.captures import ADD, NCCL, Range, Work, capture
@@ -85,7 +85,7 @@ def test_page_and_summary_agree(records: Records, tmp_path: Path) -> None:
     """Both say the same time by part and by interval; of an older version's file, too."""
     old = Records(
         records.rows,
-        {**records.columns, "dir": Coded(np.zeros(records.rows, np.int64), ["fprop"])},
+        {**records.columns, "dir": DictionaryColumn(np.zeros(records.rows, np.int64), ["fprop"])},
         records.devices,
     )
     path = tmp_path / "old.dict"

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.inputs.source import Source
 from pyprof.prof.table import Table
-from pyprof.records.records import Coded, Column, Records, concat_coded
+from pyprof.records.records import Column, DictionaryColumn, Records, concat_dictionaries
 from pyprof.schema import Capture
 
 _NUMBERED = ("opId", "callIds")
@@ -129,8 +129,8 @@ def _known(name: str, there: Sequence[bool]) -> bool:
 
 
 def _under_each_other(name: str, parts: Sequence[Records]) -> Column:
-    if any(isinstance(part.columns.get(name), Coded) for part in parts):
-        return concat_coded([part.coded(name) for part in parts])
+    if any(isinstance(part.columns.get(name), DictionaryColumn) for part in parts):
+        return concat_dictionaries([part.dictionary(name) for part in parts])
     return pa.chunked_array([part.arrow(name) for part in parts])
 
 

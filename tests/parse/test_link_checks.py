@@ -45,7 +45,7 @@ def whole(path: Path, gaps: list[int] | None = None, *, copies: bool = True) -> 
 def attributed(path: Path) -> tuple[int, tuple[str, ...]]:
     """Count the rows with an op; give the warnings, which doctor gives as well."""
     records = parse_file(path)
-    op = records.coded("op")
+    op = records.dictionary("op")
     said = pitfalls.find_pitfalls(read(path))
     assert all(text in said for text in records.warnings)
     has = np.array([*(bool(value) for value in op.values), False])[op.index]

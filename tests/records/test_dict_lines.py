@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pyprof import schema
 from pyprof.parse import record_file
 from pyprof.records import dict_lines, parquet
-from pyprof.records.records import Coded, Records, encode
+from pyprof.records.records import DictionaryColumn, Records, encode
 from tests import strategies
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
@@ -31,7 +31,7 @@ def plain(rows: list[dict[str, Any]]) -> Records:
     return Records(len(rows), {name: table.column(name) for name in schema.RECORD.names})
 
 
-def coded(rows: list[dict[str, Any]]) -> Records:
+def dictionary(rows: list[dict[str, Any]]) -> Records:
     """Hold rows by their distinct values."""
     whole = plain(rows)
     columns = {name: encode(whole.arrow(name)) for name in schema.RECORD.names}
@@ -49,7 +49,7 @@ def written(records: Records) -> list[str]:
     return file.getvalue().decode().split("\n")[:-1]
 
 
-@pytest.mark.parametrize("hold", [plain, coded])
+@pytest.mark.parametrize("hold", [plain, dictionary])
 @given(rows=ROWS)
 def test_a_line_is_a_literal_and_json_of_the_same_value(
     hold: Callable[[list[dict[str, Any]]], Records], rows: list[dict[str, Any]]
@@ -80,7 +80,7 @@ def test_parquet_gives_back_the_same_columns(rows: list[dict[str, Any]]) -> None
     with TemporaryDirectory() as folder:
         path = Path(folder, "net.parquet")
         with path.open("wb") as file:
-            parquet.write(coded(rows), file)
+            parquet.write(dictionary(rows), file)
         found = pa.parquet.read_table(path).select(schema.RECORD.names)
         ours, lean = parquet.read(path), parquet.read(path, raw=False)
     expected = plain(rows).table()
@@ -105,7 +105,7 @@ def test_a_null_is_an_absent_key() -> None:
     records = Records(
         2,
         {
-            "kShortName": Coded(pa.array([0, 0]).to_numpy(), ["k"]),
+            "kShortName": DictionaryColumn(pa.array([0, 0]).to_numpy(), ["k"]),
             "start": pa.array([None, 5], pa.int64()),
             "launch": pa.array([[1, 2], None], pa.list_(pa.int64())),
         },
@@ -123,7 +123,7 @@ def test_columns_of_many_combinations_keep_their_values() -> None:
     values = {name: [f"{name} {place}" for place in range(900)] for name in names}
     index = {name: spread.integers(-1, 900, rows) for name in names}
     index["kShortName"] = np.maximum(index["kShortName"], 0)
-    columns = {name: Coded(index[name], values[name]) for name in names}
+    columns = {name: DictionaryColumn(index[name], values[name]) for name in names}
     lines = written(Records(rows, columns))
     assert [json.loads(line) for line in lines] == [
         {name: values[name][place] for name in names if (place := index[name][row]) >= 0}
@@ -133,8 +133,8 @@ def test_columns_of_many_combinations_keep_their_values() -> None:
 
 def test_one_value_or_none_of_a_column() -> None:
     columns = {
-        "kShortName": Coded(np.zeros(3, np.int32), ["k"]),
-        "kind": Coded(np.array([0, -1, 0]), ["kernel"]),
+        "kShortName": DictionaryColumn(np.zeros(3, np.int32), ["k"]),
+        "kind": DictionaryColumn(np.array([0, -1, 0]), ["kernel"]),
     }
     assert [line.count("kernel") for line in written(Records(3, columns))] == [1, 0, 1]
 

@@ -9,7 +9,7 @@ import pytest
 
 from pyprof import schema
 from pyprof.records import parquet
-from pyprof.records.records import Coded, Records, apart
+from pyprof.records.records import DictionaryColumn, Records, apart
 
 ROWS = 3000
 FIRST = np.arange(ROWS)
@@ -24,11 +24,11 @@ def records() -> Records:
     return Records(
         ROWS,
         {
-            "kShortName": Coded(FIRST % 7, [f"k{number}" for number in range(7)]),
+            "kShortName": DictionaryColumn(FIRST % 7, [f"k{number}" for number in range(7)]),
             "kDuration": pa.array(FIRST * 7919 % 1000),
             "seqMarker": apart(pa.array(map(texts, range(ROWS)), pa.list_(pa.string()))),
             "seqId": pa.array([[row] * (row % 3) for row in range(ROWS)], pa.list_(pa.int64())),
-            "grid": Coded(FIRST % 3 - 1, [[1, 2, 3], []]),
+            "grid": DictionaryColumn(FIRST % 3 - 1, [[1, 2, 3], []]),
             "start": pa.array(FIRST * 10, mask=FIRST == 5),
             "launch": pa.array([None, *([row, row + 3] for row in range(1, ROWS))]),
             "opId": pa.array(FIRST // 2, mask=FIRST % 5 == 0),

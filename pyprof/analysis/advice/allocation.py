@@ -106,7 +106,7 @@ _HOST_AND_GPU = re.compile(r"HtoD|DtoH|Pageable|HostToDevice|DeviceToHost")
 
 def _large_host_copies(case: Case) -> Mask:
     records = case.table.records
-    name = records.coded("kLongName")
+    name = records.dictionary("kLongName")
     named = np.array([*(bool(_HOST_AND_GPU.search(text)) for text in name.values), False])
     large = records.numpy("bytes") > _STAGED_BYTES
     return np.asarray(case.kind(schema.MEMCPY) & named.take(name.index) & large)

@@ -27,7 +27,7 @@ from pyprof.gpu.roofline import NS_PER_S
 from pyprof.parse.ranges.texts import where
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.families import family
-from pyprof.records.records import Coded, combinations, encode
+from pyprof.records.records import DictionaryColumn, combinations, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -130,13 +130,13 @@ class Case:
 
     def role(self, *roles: Role) -> Mask:
         """Find kernels of these roles."""
-        name = self.table.records.coded("kLongName")
+        name = self.table.records.dictionary("kLongName")
         has_role = np.array([*(role(text) in roles for text in name.values), False])
         return np.asarray(self.chosen & has_role.take(name.index))
 
     def named(self, pattern: re.Pattern[str]) -> Mask:
         """Find kernels whose path, which is the name without its arguments, has this in it."""
-        name = self.table.records.coded("kLongName")
+        name = self.table.records.dictionary("kLongName")
         matches = np.array([*(bool(pattern.search(split(t).path)) for t in name.values), False])
         return np.asarray(self.chosen & matches.take(name.index))
 
@@ -158,15 +158,17 @@ class Case:
 
     def is_one(self, column: str, *values: str) -> Mask:
         """Find rows with one of these values in a column of texts."""
-        coded = self.table.records.coded(column)
+        coded = self.table.records.dictionary(column)
         matches = np.array([*(value in values for value in coded.values), False])
         return np.asarray(self.chosen & matches.take(coded.index))
 
     @cached_property
-    def why(self) -> Coded:
+    def why(self) -> DictionaryColumn:
         """The column `why`, without what it says of rows above their peak."""
         why_texts = encode(COLUMNS["why"].numbered(self.table))
-        return Coded(why_texts.index, [_ABOVE_PEAK.sub("", text) for text in why_texts.values])
+        return DictionaryColumn(
+            why_texts.index, [_ABOVE_PEAK.sub("", text) for text in why_texts.values]
+        )
 
     def says_why(self, start: str) -> Mask:
         """Find rows whose `why` begins so."""
@@ -234,7 +236,7 @@ class Case:
 
         A peak that the user gives stands for every type, and says nothing of any.
         """
-        gpu = self.table.records.coded("gpu")
+        gpu = self.table.records.dictionary("gpu")
         has_dtype = [self._has(name, dtype) for name in (*gpu.values, None)]
         return np.asarray(np.array(has_dtype, bool).take(gpu.index))
 
@@ -453,13 +455,13 @@ def _again(case: Case, order: Int64Array) -> Mask:
     op, line = (
         np.asarray(pc.fill_null(case.texts[name].indices, -1))[order] for name in ("op", "line")
     )
-    kernel = case.table.records.coded("kLongName").index[order]
+    kernel = case.table.records.dictionary("kLongName").index[order]
     what = np.where(op < 0, -2 - kernel, op)
     return np.asarray(again & (np.diff(what) == 0) & (np.diff(line) == 0))
 
 
 def _many_tensors(case: Case) -> Mask:
-    name = case.table.records.coded("kLongName")
+    name = case.table.records.dictionary("kLongName")
     fused = ("multi_tensor", "fused", "foreach", "triton_")
     is_fused = [any(part in text.lower() for part in fused) for text in name.values]
     return np.asarray(np.array([*is_fused, False]).take(name.index))
@@ -468,7 +470,7 @@ def _many_tensors(case: Case) -> Mask:
 def _elements(case: Case) -> Int64Array:
     """Give the elements of each row's largest input; by its grid where sizes are not known."""
     records = case.table.records
-    sizes, grid, block = (records.coded(name) for name in ("sizes", "grid", "block"))
+    sizes, grid, block = (records.dictionary(name) for name in ("sizes", "grid", "block"))
     elements_of = np.array(
         [*(max((int(np.prod(one)) for one in value or ()), default=0) for value in sizes.values), 0]
     )
@@ -481,7 +483,7 @@ def _elements(case: Case) -> Int64Array:
 def _persistent(case: Case) -> Mask:
     """Find kernels whose number of blocks does not follow the size of what they work on."""
     records = case.table.records
-    name, grid, sizes = (records.coded(each) for each in ("kLongName", "grid", "sizes"))
+    name, grid, sizes = (records.dictionary(each) for each in ("kLongName", "grid", "sizes"))
     rows = np.flatnonzero((grid.index >= 0) & (name.index >= 0))
     sized = rows[(sizes.index[rows] >= 0) & (case.elements[rows] > 0)]
     count = len(name.values)

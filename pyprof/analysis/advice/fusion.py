@@ -37,7 +37,7 @@ def unfused_optimizer(case: Case) -> Advice | None:
 
 def _clips(case: Case) -> Mask:
     """Mark the rows of `torch.nn.utils.clip_grad_norm_` and its kin, by their stacks."""
-    trace = case.table.records.coded("trace")
+    trace = case.table.records.dictionary("trace")
     clips = [any("clip_grad.py" in frame for frame in frames or ()) for frames in trace.values]
     return np.asarray(np.array([*clips, False])[trace.index])
 

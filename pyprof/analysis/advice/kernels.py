@@ -66,7 +66,7 @@ def low_occupancy(case: Case) -> Advice | None:
     With every SM at work they would take as many times less as SMs stand idle, at best.
     """
     records = case.table.records
-    grid, gpu = records.coded("grid"), records.coded("gpu")
+    grid, gpu = records.dictionary("grid"), records.dictionary("gpu")
     blocks = np.array([*(int(np.prod(value)) if value else 0 for value in grid.values), 0])
     sms = np.array([case.table.device_of(name).sm_count or 0 for name in (*gpu.values, None)])
     filled = blocks[grid.index] / np.maximum(sms[gpu.index], 1)

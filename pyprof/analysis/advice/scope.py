@@ -127,7 +127,7 @@ def _peaks(case: Case) -> str | None:
 
 
 def _sms(case: Case) -> str | None:
-    gpu = case.table.records.coded("gpu")
+    gpu = case.table.records.dictionary("gpu")
     unknown = [not case.table.device_of(name).sm_count for name in (*gpu.values, None)]
     return _mostly(case, np.array(unknown, bool)[gpu.index], "the GPU's number of SMs is unknown")
 

@@ -57,7 +57,7 @@ def _dtypes(value: list[str]) -> str:
 
 
 def _of_lists(table: Table, name: str, spell: Callable[[Any], str]) -> pa.DictionaryArray:
-    column = table.records.coded(name)
+    column = table.records.dictionary(name)
     texts = [*(spell(value) or None if value else None for value in column.values), None]
     index = np.where(column.index < 0, len(texts) - 1, column.index)
     return _numbered(pa.array(texts, pa.string()), index)

@@ -170,7 +170,7 @@ def _times(records: Records, name: str, rows: Int64Array) -> pa.Array:
 def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
     """Give of each row what `tables.SIGNATURES` has behind the rank."""
     tool_fields = _tool_fields(records)
-    name = records.coded("kLongName")
+    name = records.dictionary("kLongName")
     named = [ops.kind(kernel_names.function(text) or "") for text in name.values]
     algorithms = [kernel_names.algorithm(text) for text in name.values]
     stream, ranges = records.arrow("stream").to_pylist(), _kinds_of_ranges(records)
@@ -189,7 +189,7 @@ def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
 
 def _tool_fields(records: Records) -> list[Mapping[str, Any]]:
     """Give what the tool says of each row; nothing where it says nothing."""
-    column = records.coded("collective")
+    column = records.dictionary("collective")
     decoded: list[Mapping[str, Any]] = [*map(decoded_fields, column.values), {}]
     return [decoded[place] for place in column.index.tolist()]
 
@@ -206,7 +206,7 @@ def _kind(tool_name: object, named: str | None, inside: str | None) -> str | Non
 
 def _kinds_of_ranges(records: Records) -> list[str | None]:
     """Give the kind that the ranges around each row tell, the innermost first."""
-    seqs, calls = records.templates(), records.coded("marker")
+    seqs, calls = records.templates(), records.dictionary("marker")
     kind_of_seqs = [*(_kind_of_seqs(texts or []) for texts in seqs.values), None]
     marked = [*(_kind_of_markers(texts) for texts in calls.values), None]
     places = zip(seqs.index.tolist(), calls.index.tolist(), strict=True)

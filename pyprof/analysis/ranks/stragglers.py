@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.ranks.collective_kinds import by_sort
-from pyprof.analysis.ranks.tables import coded
+from pyprof.analysis.ranks.tables import dictionary
 from pyprof.arrays import MISSING
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def layer_loads(layers: pa.Table) -> list[LayerLoad]:
 
     The mean is over the ranks that have the layer: stages of a pipeline have their own.
     """
-    code, names = coded(layers.column("layer"))
+    code, names = dictionary(layers.column("layer"))
     rank, ns = (np.asarray(layers.column(name).to_numpy()) for name in ("rank", "gpu_ns"))
     order = np.lexsort((rank, -ns, code))
     code, rank, ns = code[order], rank[order], ns[order]

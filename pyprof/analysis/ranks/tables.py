@@ -154,11 +154,11 @@ class Signatures:
     @classmethod
     def from_table(cls, table: pa.Table) -> Signatures:
         """Take the columns of `tables.SIGNATURES`."""
-        kind, kinds = coded(table.column("kind"))
-        algorithm, algorithms = coded(table.column("algorithm"))
-        group, groups = coded(table.column("group"))
-        members, lists = coded(table.column("members"))
-        description, descriptions = coded(table.column("description"))
+        kind, kinds = dictionary(table.column("kind"))
+        algorithm, algorithms = dictionary(table.column("algorithm"))
+        group, groups = dictionary(table.column("group"))
+        members, lists = dictionary(table.column("members"))
+        description, descriptions = dictionary(table.column("description"))
         names = ("rank", "stream", "size", "bytes", "total_ns", "exposed_ns", "received_bytes")
         numbers = {name: _ints(table.column(name)) for name in names}
         return cls(
@@ -236,7 +236,7 @@ def _ints(column: pa.ChunkedArray) -> IntArray:
     return np.asarray(pc.fill_null(column, MISSING).to_numpy())
 
 
-def coded(column: pa.ChunkedArray) -> tuple[IntArray, Sequence[str]]:
+def dictionary(column: pa.ChunkedArray) -> tuple[IntArray, Sequence[str]]:
     """Number texts; in the order of the texts, so that the order of captures decides nothing."""
     unified = column.unify_dictionaries()
     if not unified.num_chunks:

@@ -239,7 +239,7 @@ def counter_totals(
 
 def _ops(table: Table, chosen: Mask, step_ns: Floats | None) -> pa.Table:
     is_measured = np.array([source is not None for source in table.measured.source], bool)
-    chosen = chosen & is_measured[table.measured.coded.index]
+    chosen = chosen & is_measured[table.measured.column.index]
     ns = np.where(table.timed, table.duration_ns, 0).astype(float)
     dram = counter_rates.dram_bytes(table)
     least = np.where(table.costs.bytes > 0, table.costs.bytes, math.nan).astype(float)
@@ -291,7 +291,7 @@ def _sum(values: Floats, where: Floats | None = None) -> Floats:
 
 
 def _sources(table: Table, chosen: Mask) -> dict[str, int]:
-    index = table.measured.coded.index
+    index = table.measured.column.index
     total: dict[str, int] = {}
     sums = np.bincount(index[chosen] + 1, table.duration_ns[chosen], len(table.measured.source))
     for source, ns in zip(table.measured.source[:-1], sums[1:].tolist(), strict=True):
@@ -305,7 +305,7 @@ def disagreements(table: Table, chosen: Mask) -> tuple[Disagreement, ...]:
     wrong = np.flatnonzero(counter_rates.tensor_core_disagreements(table) & chosen)
     if not len(wrong):
         return ()
-    name = table.records.coded("kLongName")
+    name = table.records.dictionary("kLongName")
     ran = counter_rates.tensor_cores(table)[wrong].astype(np.int64)
     number = name.index[wrong] * 2 + ran
     kinds, place = np.unique(number, return_inverse=True)

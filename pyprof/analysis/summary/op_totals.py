@@ -14,7 +14,7 @@ from pyprof.arrays import MISSING
 from pyprof.gpu.roofline import NS_PER_S, per_second
 from pyprof.prof.columns.explained_columns import ABOVE, above_peak
 from pyprof.prof.group import add_up, add_up_rows, distinct_calls
-from pyprof.records.records import Coded, combinations, encode
+from pyprof.records.records import DictionaryColumn, combinations, encode
 from pyprof.records.records import totals as exact_totals
 
 if TYPE_CHECKING:
@@ -197,7 +197,9 @@ def top_ops(
     `per_step` is what each row adds to the time in a step, ns; without it, all its time.
     """
     chosen = slice(None) if rows is None else np.flatnonzero(rows)
-    texts = {name: Coded(text.index[chosen], text.values) for name, text in _texts(table)}
+    texts = {
+        name: DictionaryColumn(text.index[chosen], text.values) for name, text in _texts(table)
+    }
     call, ns = table.named_call[chosen], table.duration_ns[chosen]
     first, cell = combinations(*(texts[name].index for name in (*_KEYS[:-1], *_LARGEST)))
     cells = {name: text.take(first) for name, text in texts.items()}
@@ -265,7 +267,7 @@ def _plus(a: OpTotals, b: OpTotals) -> OpTotals:
     )  # fmt: skip
 
 
-def _texts(table: Table) -> Iterator[tuple[str, Coded]]:
+def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
     """Give what rows are grouped by, and what they are asked for."""
     costs, kernel = table.costs, _kernel(table)
     op, name, tc = (encode(table.numbered(name)) for name in ("op", "kernel", "tc"))
@@ -276,13 +278,13 @@ def _texts(table: Table) -> Iterator[tuple[str, Coded]]:
     yield "unnamed", _where(op.index < 0, name)
     yield "tc", _where(kernel & judged, tc)
     yield "bound", _where(kernel, encode(table.numbered("bound")))
-    yield "reason", _where(unknown, Coded(costs.reason_of, costs.reason))
+    yield "reason", _where(unknown, DictionaryColumn(costs.reason_of, costs.reason))
     yield "above", above_peak(table, _FAR_ABOVE)
     yield from ((name, encode(table.numbered(name))) for name in ("dir", "line"))
 
 
-def _where(rows: Mask, texts: Coded) -> Coded:
-    return Coded(np.where(rows, texts.index, MISSING), texts.values)
+def _where(rows: Mask, texts: DictionaryColumn) -> DictionaryColumn:
+    return DictionaryColumn(np.where(rows, texts.index, MISSING), texts.values)
 
 
 def _amounts(table: Table, per_step: Floats | None) -> Iterator[tuple[str, Floats]]:
@@ -311,12 +313,14 @@ def with_helpers(table: Table, known: Mask) -> Mask:
 
 def _kernel(table: Table) -> Mask:
     """Find kernels: copies over the bus are not to be measured against the GPU's memory."""
-    kind = table.records.coded("kind")
+    kind = table.records.dictionary("kind")
     kernels = {schema.KINDS[schema.KERNEL], schema.KINDS[schema.CPU]}
     return np.array([*(name in kernels for name in kind.values), True]).take(kind.index)
 
 
-def _times(values: Coded, group: IntArray, ns: Sequence[int], count: int) -> list[dict[str, int]]:
+def _times(
+    values: DictionaryColumn, group: IntArray, ns: Sequence[int], count: int
+) -> list[dict[str, int]]:
     """Sum the time of each group by a column's values, given that of cells; nulls do not count."""
     times: list[dict[str, int]] = [{} for _ in range(count)]
     for place, value, time in zip(group.tolist(), values.index.tolist(), ns, strict=True):

@@ -108,7 +108,7 @@ def per_step(
 
 def gpus(source: Source) -> tuple[str | None, ...]:
     """Name the GPUs that the rows ran on, each once."""
-    name = source.table.records.coded("gpu")
+    name = source.table.records.dictionary("gpu")
     values = [*name.values, None]
     return tuple(dict.fromkeys(values[place] for place in distinct_values(name.index).tolist()))
 
@@ -145,7 +145,7 @@ def _by_text(
     source: Source, rows: NDArray[np.bool_] | None, column: str, texts: Sequence[str]
 ) -> Mapping[str, int]:
     """Sum GPU time by the texts of a column, in their order, and, last, of rows without one."""
-    part = source.table.records.coded(column)
+    part = source.table.records.dictionary(column)
     ns = source.table.duration_ns
     chosen = np.ones(len(ns), bool) if rows is None else rows
     by_value = totals(part.index[chosen] + 1, ns[chosen], len(part.values) + 1).tolist()

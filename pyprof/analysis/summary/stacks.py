@@ -48,7 +48,7 @@ def stacks(table: Table) -> Stacks:
     trace = table.own_or_forward("trace")
     mod, op = (COLUMNS[name].values(table) for name in ("mod", "op"))
     named = {name: _codes(values) for name, values in (("mod", mod), ("op", op))}
-    kernel = table.records.coded("kShortName")
+    kernel = table.records.dictionary("kShortName")
     parts = (trace.index, named["mod"][0], named["op"][0], kernel.index)
     first, key = combinations(*parts)
     together = np.lexsort([part[first] for part in reversed(parts)])  # those of one line, one op

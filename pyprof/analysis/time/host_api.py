@@ -120,7 +120,7 @@ def _recorded(records: Records) -> Calls:
 def launch_sorts(records: Records) -> IntArray:
     """Return what the call that launched each row does to the host, as an index into SORTS."""
     begin, end = launches(records)
-    kind, replayed = records.coded("kind"), records.numpy("replay") >= 0
+    kind, replayed = records.dictionary("kind"), records.numpy("replay") >= 0
     copy, kernel = (
         np.array([*(name == schema.KINDS[number] for name in kind.values), False]).take(kind.index)
         for number in (schema.MEMCPY, schema.KERNEL)

@@ -33,7 +33,7 @@ def repetition(records: Records, launched: Int64Array) -> tuple[str, Int64Array,
     rows = rows[np.argsort(launched[rows], kind="stable")]
     replay = records.numpy("replay")[rows]
     begins = _launches(replay)
-    code = _codes(records.coded("kLongName").index[rows].astype(np.int64), begins)
+    code = _codes(records.dictionary("kLongName").index[rows].astype(np.int64), begins)
     size = np.diff(begins, append=len(rows))
     of_graph = (replay >= 0) | _is_kind(records, schema.GRAPH)[rows]
     mostly_graphs = 2 * int(of_graph.sum()) > len(rows)
@@ -69,7 +69,7 @@ def _busiest(records: Records) -> Int64Array:
 
 
 def _is_kind(records: Records, *kinds: int) -> Mask:
-    kind, wanted = records.coded("kind"), {schema.KINDS[number] for number in kinds}
+    kind, wanted = records.dictionary("kind"), {schema.KINDS[number] for number in kinds}
     return np.array([*(name in wanted for name in kind.values), False]).take(kind.index)
 
 

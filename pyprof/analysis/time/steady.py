@@ -64,14 +64,14 @@ def find_loop(records: Records, steps: Steps) -> Loop | None:
 
 
 def _kernels(records: Records) -> Mask:
-    kind = records.coded("kind")
+    kind = records.dictionary("kind")
     is_kernel = [value == schema.KINDS[schema.KERNEL] for value in kind.values]
     return np.asarray(np.array([*is_kernel, False]).take(kind.index))
 
 
 def _main_kernels(records: Records, rows: Mask) -> Mask:
     """Find the kernels, by name, that take most time among these rows."""
-    name = records.coded("kLongName")
+    name = records.dictionary("kLongName")
     index: Int64Array = np.where(name.index < 0, len(name.values), name.index)
     ns = np.bincount(index[rows], records.numpy("kDuration")[rows], len(name.values) + 1)
     order = np.argsort(-ns, kind="stable")

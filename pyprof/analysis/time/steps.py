@@ -45,9 +45,9 @@ def optimizer_rows(records: Records, launch_ns: Int64Array) -> Bounds | None:
 
     Runs without a backward pass between them are of one step: clipping, updates, averages.
     """
-    kernels = records.coded("kind")
+    kernels = records.dictionary("kind")
     work = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kernels.values), False])
-    part = records.coded("dir")
+    part = records.dictionary("dir")
     optim, backward = (
         np.array([*(name == wanted for name in part.values), False]).take(part.index)
         for wanted in ("optim", "bprop")

@@ -62,7 +62,7 @@ def streams(records: Records) -> list[Stream]:
     first, number = combinations(*keys)
     rows_of = dict(by_value(number))
     several = len(distinct_values(keys[0])) > 1
-    kind = records.coded("kind")
+    kind = records.dictionary("kind")
     cpu = [value == schema.KINDS[schema.CPU] for value in kind.values] + [False]
     listed = []
     for place in np.lexsort([key[first] for key in keys[::-1]]).tolist():
@@ -183,7 +183,7 @@ _MOST = 1024
 
 def sorts(records: Records) -> IntArray:
     """Tell of each row whether it computes, communicates or copies."""
-    kind, part = records.coded("kind"), records.coded("dir")
+    kind, part = records.dictionary("kind"), records.dictionary("dir")
     is_copy = [value == schema.KINDS[schema.MEMCPY] for value in kind.values]
     copy = np.array([*is_copy, False]).take(kind.index)
     comm = np.array([*(value == "comm" for value in part.values), False]).take(part.index)
@@ -229,7 +229,7 @@ class _Columns:
         self.records, self.sort, self.chosen, self.capture = records, sort, chosen, capture
         self.start, self.end = records.numpy("start"), records.numpy("end")
         self.window = records.numpy("window", 0)
-        self.gpu, self.rank = records.coded("gpu"), records.coded("rank")
+        self.gpu, self.rank = records.dictionary("gpu"), records.dictionary("rank")
         self.launch_start, self.launch_end = host_api.launches(records)
         self.launch_sort = host_api.launch_sorts(records)
         self.replay = records.numpy("replay")
@@ -297,7 +297,7 @@ def _last_ended(end: Int64Array) -> Int64Array:
 
 def _blocking(columns: _Columns) -> bool:
     """Tell whether nearly every kernel ended before the call that launched it did."""
-    kind = columns.records.coded("kind")
+    kind = columns.records.dictionary("kind")
     kernel = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kind.values), False])
     rows = columns.chosen & (columns.launch_start >= 0) & kernel.take(kind.index)
     ended = columns.launch_end[rows] >= columns.end[rows]

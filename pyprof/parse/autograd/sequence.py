@@ -13,7 +13,7 @@ from pyprof.parse import launches
 from pyprof.parse.autograd import backward_nodes
 from pyprof.parse.ranges import range_stacks, texts
 from pyprof.parse.ranges.nesting import by_value
-from pyprof.records.records import Coded, encode
+from pyprof.records.records import DictionaryColumn, encode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -126,7 +126,9 @@ def _ranks(numbers: list[int]) -> tuple[int, ...]:
     return tuple(place[number] for number in numbers)
 
 
-def _ops(sweep: DescribedSweep, path: IntArray, numbered: Numbered) -> tuple[Coded, Coded]:
+def _ops(
+    sweep: DescribedSweep, path: IntArray, numbered: Numbered
+) -> tuple[DictionaryColumn, DictionaryColumn]:
     """Name each row's ops: by its path alone, but for old texts, where numbers decide the order."""
     named_ops = [range_stacks.ops(entry.ops, entry.naming) for entry in sweep.described]
     if numbered.old_seqs is not None:
@@ -135,8 +137,8 @@ def _ops(sweep: DescribedSweep, path: IntArray, numbered: Numbered) -> tuple[Cod
     index = np.array([distinct[tuple(entry)] for entry in named_ops], np.int32).take(path)
     named_ops = [list(entry) for entry in distinct]
     return (
-        Coded(index, [[mod for mod, _ in entry] for entry in named_ops]),
-        Coded(index, [[op for _, op in entry] for entry in named_ops]),
+        DictionaryColumn(index, [[mod for mod, _ in entry] for entry in named_ops]),
+        DictionaryColumn(index, [[op for _, op in entry] for entry in named_ops]),
     )
 
 

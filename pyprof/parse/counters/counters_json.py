@@ -8,7 +8,7 @@ import numpy as np
 import orjson
 
 from pyprof.arrays import MISSING
-from pyprof.records.records import Coded, distinct, number_combinations
+from pyprof.records.records import DictionaryColumn, distinct, number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ _SAME = {"dram_pct": "dram_bytes"}
 """Two counters of one thing."""
 
 
-def together(sampled: Coded, counted: Coded) -> Coded:
+def together(sampled: DictionaryColumn, counted: DictionaryColumn) -> DictionaryColumn:
     """Give each row what was counted of it, and of what was sampled the rest.
 
     Clock and power are those that were sampled, for a kernel may have been counted in another run.
@@ -29,7 +29,7 @@ def together(sampled: Coded, counted: Coded) -> Coded:
     first, _ = distinct(number)
     texts = [_both(_text(sampled, row), _text(counted, row)) for row in first.tolist()]
     place = np.array([MISSING if text is None else at for at, text in enumerate(texts)], np.int64)
-    return Coded(place[number], texts)
+    return DictionaryColumn(place[number], texts)
 
 
 def entry(text: object) -> Mapping[str, Any]:
@@ -41,7 +41,7 @@ def entry(text: object) -> Mapping[str, Any]:
     return values if isinstance(values, dict) else {}
 
 
-def _text(coded: Coded, row: int) -> str | None:
+def _text(coded: DictionaryColumn, row: int) -> str | None:
     place = int(coded.index[row])
     return None if place == MISSING else coded.values[place]
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyprof.arrays import MISSING, ints
 from pyprof.parse.counters import sample_regression
 from pyprof.parse.counters.counters_json import STATES, together
-from pyprof.records.records import Coded, combinations, encode, number_combinations
+from pyprof.records.records import DictionaryColumn, combinations, encode, number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,13 +62,13 @@ def counters(capture: Capture, columns: Mapping[str, Column]) -> dict[str, Colum
     texts = [orjson.dumps({"source": "samples", **each}).decode() if each else None
              for each in of_kinds]  # fmt: skip
     index = np.where(np.array([text is not None for text in texts], bool)[kind], kind, MISSING)
-    sampled, of_events = Coded(index, texts), columns.get("counters")
-    both = together(sampled, of_events) if isinstance(of_events, Coded) else sampled
+    sampled, of_events = DictionaryColumn(index, texts), columns.get("counters")
+    both = together(sampled, of_events) if isinstance(of_events, DictionaryColumn) else sampled
     return {"counters": both}
 
 
 def _times(column: Column) -> Int64Array:
-    return column.index.astype(np.int64) if isinstance(column, Coded) else ints(column)
+    return column.index.astype(np.int64) if isinstance(column, DictionaryColumn) else ints(column)
 
 
 def _kinds(columns: Mapping[str, Column]) -> tuple[Int64Array, int]:
@@ -79,7 +79,7 @@ def _kinds(columns: Mapping[str, Column]) -> tuple[Int64Array, int]:
 
 
 def _code(column: Column) -> IntArray:
-    if isinstance(column, Coded):
+    if isinstance(column, DictionaryColumn):
         return column.index
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()

@@ -12,7 +12,7 @@ from pyprof import schema
 from pyprof.arrays import MISSING
 from pyprof.parse.ranges import range_names
 from pyprof.parse.ranges.nesting import bounds_of
-from pyprof.records.records import Coded
+from pyprof.records.records import DictionaryColumn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 
-def layers(of_path: Sequence[Sequence[str]], path: IntArray, free: dict[int, list[str]]) -> Coded:
+def layers(
+    of_path: Sequence[Sequence[str]], path: IntArray, free: dict[int, list[str]]
+) -> DictionaryColumn:
     """Name the layers around each row, outermost first; start/end layers before nested ones."""
-    nested = Coded(path, [*map(list, of_path)])
+    nested = DictionaryColumn(path, [*map(list, of_path)])
     return _combine(nested, free) if free else nested
 
 
@@ -55,7 +57,7 @@ def free(capture: Capture, site: Sites, most: int) -> dict[int, list[str]]:
     return {row: names[::-1] for row, names in layers.items()}
 
 
-def _combine(nested: Coded, free: dict[int, list[str]]) -> Coded:
+def _combine(nested: DictionaryColumn, free: dict[int, list[str]]) -> DictionaryColumn:
     index, values = nested.index.copy(), list(nested.values)
     places: dict[tuple[str, ...], int] = {}
     for row, names in free.items():
@@ -64,4 +66,4 @@ def _combine(nested: Coded, free: dict[int, list[str]]) -> Coded:
             places[combined] = len(values)
             values.append(list(combined))
         index[row] = places[combined]
-    return Coded(index, values)
+    return DictionaryColumn(index, values)

@@ -22,7 +22,7 @@ from pyprof.parse.autograd.backward_nodes import is_checkpoint, is_engine
 from pyprof.parse.autograd.recomputation import ELSEWHERE, HERE
 from pyprof.parse.ranges import range_names
 from pyprof.parse.ranges.nesting import by_value
-from pyprof.records.records import Coded
+from pyprof.records.records import DictionaryColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -509,8 +509,8 @@ def arguments(described: Sequence[Path], path: IntArray, partner: IntArray) -> d
     operands = [tensors or [] for tensors in chosen]
     sizes = [[list(tensor.shape) for tensor in tensors] for tensors in operands]
     return {
-        "sizes": Coded(index_of_row, sizes),
-        "dtypes": Coded(
+        "sizes": DictionaryColumn(index_of_row, sizes),
+        "dtypes": DictionaryColumn(
             index_of_row, [[tensor.dtype or "" for tensor in tensors] for tensors in operands]
         ),
     }

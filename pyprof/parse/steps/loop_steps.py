@@ -31,7 +31,7 @@ from pyprof.parse.ranges.range_stacks import unnumbered
 from pyprof.parse.ranges.texts import answers, where
 from pyprof.parse.steps import optimizer_steps
 from pyprof.parse.steps.step_bounds import Bounds, placed
-from pyprof.records.records import Coded, Records
+from pyprof.records.records import DictionaryColumn, Records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -272,7 +272,10 @@ def columns(records: Records, capture: Capture) -> dict[str, Column]:
         text[rows] = number[step[rows]]
     if not texts:
         return {}
-    return {"step": pa.array(step, mask=step == MISSING), "stepRange": Coded(text, [*texts])}
+    return {
+        "step": pa.array(step, mask=step == MISSING),
+        "stepRange": DictionaryColumn(text, [*texts]),
+    }
 
 
 def _busiest(pid: Int64Array) -> Iterator[tuple[int | None, Int64Array]]:
@@ -308,7 +311,7 @@ def of_records(records: Records, launch_ns: Int64Array) -> tuple[Bounds, Int64Ar
     np.minimum.at(start, of_row[rows], launch_ns[rows])
     end = np.maximum.accumulate(np.maximum(end, launch_ns[rows].min()))
     start = np.where(start == np.iinfo(np.int64).max, end, start)
-    named = records.coded("stepRange")
+    named = records.dictionary("stepRange")
     texts = [""] * count
     for number, text in zip(of_row[rows].tolist(), named.index[rows].tolist(), strict=True):
         texts[number] = named.values[text] if text >= 0 else texts[number]

@@ -16,7 +16,7 @@ from pyprof.records.records import number_combinations
 
 if TYPE_CHECKING:
     from pyprof.arrays import Int64Array
-    from pyprof.records.records import Coded, Records
+    from pyprof.records.records import DictionaryColumn, Records
 
 _MAX_OPTIMIZERS = 16
 _ALIKE = 0.9
@@ -39,19 +39,19 @@ def whole_steps(bounds: Bounds, records: Records, launch_ns: Int64Array) -> Boun
 
 def _optimizers(records: Records, of_row: Int64Array, count: int) -> Int64Array:
     """Identify the optimizer of each of `count` steps by all its kernels, in any order."""
-    direction = records.coded("dir")
+    direction = records.dictionary("dir")
     is_optimizer = np.array([*(name == "optim" for name in direction.values), False])
     rows = np.flatnonzero(is_optimizer.take(direction.index) & (of_row != MISSING))
     digest = np.zeros(count, np.uint64)
     if len(rows):
-        code = number_combinations(*(_values(records.coded(name), rows) for name in _WHAT))
+        code = number_combinations(*(_values(records.dictionary(name), rows) for name in _WHAT))
         hashed = (code.astype(np.uint64) + np.uint64(1)) * np.uint64(_BASE)
         hashed ^= hashed >> np.uint64(29)
         np.add.at(digest, of_row[rows], hashed * hashed)
     return digest.astype(np.int64)
 
 
-def _values(column: Coded, rows: Int64Array) -> Int64Array:
+def _values(column: DictionaryColumn, rows: Int64Array) -> Int64Array:
     """Number the values of some rows; equal values may stand in a column several times."""
     used, place = np.unique(column.index[rows], return_inverse=True)
     numbers: dict[str, int] = {}

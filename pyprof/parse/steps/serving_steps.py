@@ -9,7 +9,7 @@ import numpy as np
 from pyprof.arrays import MISSING, ints
 from pyprof.marker.batch import states_requests
 from pyprof.parse.ranges.texts import answers
-from pyprof.records.records import Coded
+from pyprof.records.records import DictionaryColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 
-def of_rows(capture: Capture, activities: pa.Table, launch: Int64Array) -> Coded | None:
+def of_rows(capture: Capture, activities: pa.Table, launch: Int64Array) -> DictionaryColumn | None:
     """Give the text of each row's step, null for none; None where the capture has no such range.
 
     It is the step that its process had begun last when the row was launched, and had not ended.
@@ -41,7 +41,7 @@ def of_rows(capture: Capture, activities: pa.Table, launch: Int64Array) -> Coded
         step_of[theirs] = _within(begun[theirs], start[ours], end[ours], code[rows[ours]])
     used, place = np.unique(step_of, return_inverse=True)
     index = place - int(used[0] == MISSING)
-    return Coded(index, [names[at] for at in used.tolist() if at != MISSING])
+    return DictionaryColumn(index, [names[at] for at in used.tolist() if at != MISSING])
 
 
 def _within(time: Int64Array, start: Int64Array, end: Int64Array, code: Int64Array) -> Int64Array:

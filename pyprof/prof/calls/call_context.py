@@ -35,7 +35,7 @@ def with_settings(
     ranks = _ranks(contexts, model) if model else 1
     plain = Setting(model, ranks=ranks)
     with_model = [replace(each, setting=plain) for each in contexts] if model else contexts
-    step = records.coded("servingStep")
+    step = records.dictionary("servingStep")
     if not step.values:
         return number, list(with_model)
     depends = np.array([_depends(each) for each in contexts], bool)

@@ -46,7 +46,7 @@ def with_collectives(
     records: Records, work_of: IntArray, works: Sequence[ChosenCall]
 ) -> tuple[IntArray, list[ChosenCall]]:
     """Give the number of each row's work, and the works; what the tool says fills unknown costs."""
-    said = records.coded("collective")
+    said = records.dictionary("collective")
     if not said.values:
         return work_of, list(works)
     unknown = np.array([_unknown(work) for work in works], bool).take(work_of)

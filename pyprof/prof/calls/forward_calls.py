@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.records.records import Coded, Records
+from pyprof.records.records import DictionaryColumn, Records
 
 if TYPE_CHECKING:
     from pyprof.records.records import Column
@@ -31,9 +31,9 @@ def with_forward(records: Records) -> Records:
     partner = np.array(_partners(records), np.int64)
     columns: dict[str, Column] = dict(records.columns)
     for ours, theirs in _FILLED.items():
-        source = records.coded(theirs)
+        source = records.dictionary(theirs)
         index = np.where(partner >= 0, source.index[partner], -1)
-        columns[ours] = Coded(index, source.values)
+        columns[ours] = DictionaryColumn(index, source.values)
     return Records(records.rows, columns, records.devices, records.warnings)
 
 

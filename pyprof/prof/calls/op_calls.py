@@ -93,8 +93,13 @@ def _runs(records: Records, work_of: IntArray, computes: NDArray[np.bool_]) -> I
     one call where autograd has a node for it: each forward call takes a number of its own, and a
     node runs once. Else calls take turns: where the names of kernels repeat, so do calls.
     """
-    name, sequence = records.coded("kLongName").index, records.coded("seqId").index
-    parts = (records.numpy("rank"), records.numpy("tid"), sequence, records.coded("trace").index)
+    name, sequence = records.dictionary("kLongName").index, records.dictionary("seqId").index
+    parts = (
+        records.numpy("rank"),
+        records.numpy("tid"),
+        sequence,
+        records.dictionary("trace").index,
+    )
     run = np.cumsum(np.any([np.diff(part, prepend=-2) for part in (work_of, *parts)], axis=0)) - 1
     begins = np.diff(run, prepend=-1) > 0
     first = np.flatnonzero(begins)
@@ -113,14 +118,16 @@ def _of_one_node(records: Records) -> NDArray[np.bool_]:
     Ops that have no node write the number of the next op that has one: the last kernels of the
     forward pass with a number are those of the op that took it.
     """
-    sequence = records.coded("seqId")
+    sequence = records.dictionary("seqId")
     has_seq = np.array([*(bool(value) for value in sequence.values), False]).take(sequence.index)
-    kind = records.coded("dir")
+    kind = records.dictionary("dir")
     backward = np.array([*(value == BPROP for value in kind.values), False]).take(kind.index)
     numbered = sequence.index + 1
     has_node = np.zeros(len(sequence.values) + 1, bool)
     has_node[numbered[backward & has_seq]] = True
-    work = number_combinations(numbered, records.coded("marker").index, records.templates().index)
+    work = number_combinations(
+        numbered, records.dictionary("marker").index, records.templates().index
+    )
     last = np.full(len(has_node), -1)
     forward = np.flatnonzero(has_seq & ~backward)
     last[numbered[forward]] = work[forward]  # the last assignment stays

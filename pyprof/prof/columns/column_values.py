@@ -13,7 +13,7 @@ from pyprof.parse.ranges import range_stacks
 from pyprof.prof.families import family
 from pyprof.prof.kernels.counters import rounded, with_counters
 from pyprof.prof.op_names import op_name
-from pyprof.records.records import Coded, combinations
+from pyprof.records.records import DictionaryColumn, combinations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,10 +67,10 @@ def standard_errors(table: Table, *counters: str) -> pa.Array:
 # --- texts --------------------------------------------------------------------------------------
 
 
-def spelt(coded: Coded, spell: Callable[..., str | None]) -> pa.Array:
+def spelt(coded: DictionaryColumn, spell: Callable[..., str | None]) -> pa.Array:
     """Spell each distinct value once; a null stays null."""
     spelt = [spell(value) if value is not None else None for value in coded.values]
-    return Coded(coded.index, spelt).numbered()
+    return DictionaryColumn(coded.index, spelt).numbered()
 
 
 def spelt_lists(lists: pa.Array) -> pa.Array:
@@ -106,7 +106,7 @@ def ops(table: Table) -> pa.Array:
     names = [op_name(mod[0] if mod else None, op[0]) if op else None for mod, op in pairs]
     linear = np.array([name == "linear" for name in names], bool)[index]
     index = np.where(linear & _is_bias(table), len(names), index)
-    return Coded(index, [*names, "bias"]).numbered()
+    return DictionaryColumn(index, [*names, "bias"]).numbered()
 
 
 def _is_bias(table: Table) -> Mask:
@@ -120,7 +120,7 @@ def params(costs: Costs) -> pa.Array:
     """Spell what the cost of each row's op call was computed from."""
     texts = ["".join(f"{key}={_compact(value)}," for key, value in params.items()) or None
              for params in costs.params]  # fmt: skip
-    return Coded(costs.params_of, texts).numbered()
+    return DictionaryColumn(costs.params_of, texts).numbered()
 
 
 def _compact(value: object) -> str:
@@ -130,14 +130,14 @@ def _compact(value: object) -> str:
 def tensor_cores(table: Table) -> pa.Array:
     """Say whether each row used Tensor Cores, by the name of its kernel."""
     number, judged = table.judged
-    return Coded(number, [entry.tc.value for entry in judged]).numbered()
+    return DictionaryColumn(number, [entry.tc.value for entry in judged]).numbered()
 
 
 def via(table: Table) -> pa.Array:
     """Say how each row's op was found."""
-    return with_counters(table.records.coded("via"), table.measured).numbered()
+    return with_counters(table.records.dictionary("via"), table.measured).numbered()
 
 
 def measured_by(table: Table) -> pa.Array:
     """Say what measured each row."""
-    return Coded(table.measured.coded.index, table.measured.source[:-1]).numbered()
+    return DictionaryColumn(table.measured.column.index, table.measured.source[:-1]).numbered()

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.gpu.eligible import FAMILIES, eligible
 from pyprof.prof.families import family
-from pyprof.records.records import Coded, combinations
+from pyprof.records.records import DictionaryColumn, combinations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,7 +62,7 @@ def peaks(table: Table) -> pa.Array:
     memory = [_label(entry.bandwidth_peak) for entry in judged]
     nearer = np.where(table.roofline.compute, number, len(flops) + number)
     placed = np.isfinite(table.roofline.share)
-    return Coded(np.where(placed, nearer, -1), [*flops, *memory]).numbered()
+    return DictionaryColumn(np.where(placed, nearer, -1), [*flops, *memory]).numbered()
 
 
 def _label(rate: object) -> str | None:
@@ -79,27 +79,27 @@ def reasons(table: Table) -> pa.Array:
         _where(~table.timed, _UNTIMED),
         _where(costs.tried, _TRIED),
         _where(costs.helper, "helper: serves the op's other kernels"),
-        Coded(costs.reason_of, costs.reason),
-        Coded(costs.params_of, costs.via),
+        DictionaryColumn(costs.reason_of, costs.reason),
+        DictionaryColumn(costs.params_of, costs.via),
         _unused(table),
-        Coded(number, [_verdict(entry) for entry in judged]),
+        DictionaryColumn(number, [_verdict(entry) for entry in judged]),
     )
     above = above_peak(table)
     first, both = combinations(above.index, reason.index)
     pairs = [(above.index[row], reason.index[row]) for row in first.tolist()]
     spelt = ["; ".join(text for text in (_at(above, a), _at(reason, b)) if text) for a, b in pairs]
-    return Coded(both, [text or None for text in spelt]).numbered()
+    return DictionaryColumn(both, [text or None for text in spelt]).numbered()
 
 
-def _at(column: Coded, place: int) -> str | None:
+def _at(column: DictionaryColumn, place: int) -> str | None:
     return column.values[place] if place >= 0 else None
 
 
-def _where(rows: NDArray[np.bool_], text: str) -> Coded:
-    return Coded(np.where(rows, 0, -1), [text])
+def _where(rows: NDArray[np.bool_], text: str) -> DictionaryColumn:
+    return DictionaryColumn(np.where(rows, 0, -1), [text])
 
 
-def _first(*columns: Coded) -> Coded:
+def _first(*columns: DictionaryColumn) -> DictionaryColumn:
     """Give, for each row, the text of the first column that has one."""
     index = np.full(len(columns[0]), -1)
     values: list[str | None] = []
@@ -107,21 +107,21 @@ def _first(*columns: Coded) -> Coded:
         says = np.array([*(bool(text) for text in column.values), False]).take(column.index)
         index = np.where(says, len(values) + column.index, index)
         values += column.values
-    return Coded(index, values)
+    return DictionaryColumn(index, values)
 
 
-def above_peak(table: Table, share: float = 1) -> Coded:
+def above_peak(table: Table, share: float = 1) -> DictionaryColumn:
     """Say what may be wrong with rows above a share of their roof; null for the others."""
-    rates, kind = table.roofline, table.records.coded("kind")
+    rates, kind = table.roofline, table.records.dictionary("kind")
     fills = np.array([*(value == schema.KINDS[schema.MEMSET] for value in kind.values), False])
     chosen = [fills[kind.index], rates.compute & _transformed(table), rates.compute]
     cause = np.select(chosen, [0, 1, 2], 3)
-    return Coded(np.where(rates.share > share, cause, -1), [*_ABOVE])
+    return DictionaryColumn(np.where(rates.share > share, cause, -1), [*_ABOVE])
 
 
 def _transformed(table: Table) -> NDArray[np.bool_]:
     """Tell which rows belong to an op call that transforms its data to multiply less often."""
-    name, call = table.records.coded("kLongName"), table.costs.call
+    name, call = table.records.dictionary("kLongName"), table.costs.call
     transforms = np.array([bool(_TRANSFORMS.search(text)) for text in name.values], bool)
     return np.isin(call, call[transforms[name.index]])
 
@@ -146,11 +146,11 @@ def _verdict(judgement: Judgement) -> str | None:
     return judgement.tc.rule if judgement.tc.value != "-" else None
 
 
-def _unused(table: Table) -> Coded:
+def _unused(table: Table) -> DictionaryColumn:
     """Say why matrix products ran without Tensor Cores, or slower than they could."""
     costs, (number, judged) = table.costs, table.judged
     first, index = combinations(costs.params_of, number)
-    gpu = table.records.coded("gpu")
+    gpu = table.records.dictionary("gpu")
     names = [*gpu.values, None]
     reasons = [
         _eligible(
@@ -162,7 +162,7 @@ def _unused(table: Table) -> Coded:
         )
         for row in first.tolist()
     ]
-    return Coded(index, reasons)
+    return DictionaryColumn(index, reasons)
 
 
 def _eligible(

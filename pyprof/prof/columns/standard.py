@@ -71,7 +71,7 @@ def _trace(table: Table) -> pa.Array:
 @column("dir", "Direction", TEXT, 5)
 def _dir(table: Table) -> pa.Array:
     """Part of the step: fprop, bprop, optim, comm, copy."""
-    return values.spelt(table.records.coded("dir"), lambda text: text or None)
+    return values.spelt(table.records.dictionary("dir"), lambda text: text or None)
 
 
 @column("sub", "Sub", INT, 3)
@@ -95,7 +95,7 @@ def _op(table: Table) -> pa.Array:
 @column("kernel", "Kernel", TEXT, 0)
 def _kernel(table: Table) -> pa.Array:
     """Short name of the kernel."""
-    return values.spelt(table.records.coded("kShortName"), lambda name: name.replace(" ", "_"))
+    return values.spelt(table.records.dictionary("kShortName"), lambda name: name.replace(" ", "_"))
 
 
 @column("params", "Params", TEXT, 0)
@@ -131,13 +131,13 @@ def _stream(table: Table) -> pa.Array:
 @column("grid", "Grid", NUMBERS, 12)
 def _grid(table: Table) -> pa.Array:
     """Thread blocks, x,y,z."""
-    return values.spelt(table.records.coded("grid"), values.commas)
+    return values.spelt(table.records.dictionary("grid"), values.commas)
 
 
 @column("block", "Block", NUMBERS, 12)
 def _block(table: Table) -> pa.Array:
     """Threads in a block, x,y,z."""
-    return values.spelt(table.records.coded("block"), values.commas)
+    return values.spelt(table.records.dictionary("block"), values.commas)
 
 
 @column("flops", "FLOPs", INT, 12, "FLOP")

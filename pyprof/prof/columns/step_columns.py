@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pyprof.arrays import MISSING
 from pyprof.prof.step_rows import PARTS
-from pyprof.records.records import Coded
+from pyprof.records.records import DictionaryColumn
 
 if TYPE_CHECKING:
     from pyprof.prof.table import Table
@@ -23,15 +23,15 @@ def numbers(table: Table) -> pa.Array:
     return pa.array(of_row, mask=of_row == MISSING)
 
 
-def phases(table: Table) -> Coded:
+def phases(table: Table) -> DictionaryColumn:
     """Give the phase of the step that a row is in; else the part of a training step, if known."""
-    direction = table.records.coded("dir")
+    direction = table.records.dictionary("dir")
     parts = [PARTS.get(name or "") for name in direction.values]
-    own = Coded(direction.index, parts)
+    own = DictionaryColumn(direction.index, parts)
     if table.steps is None or not any(table.steps.phases):
         return own
     known = [phase or None for phase in table.steps.phases]
     says = np.array([*(phase is not None for phase in known), False])
     of_row = np.where(table.steps.of_row < len(known), table.steps.of_row, MISSING)
     index = np.where(says[of_row], len(parts) + of_row, own.index)
-    return Coded(index, [*parts, *known])
+    return DictionaryColumn(index, [*parts, *known])

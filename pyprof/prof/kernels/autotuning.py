@@ -36,7 +36,7 @@ def autotuning_trials(
     are in the order in which they ran.
     """
     is_trial = np.zeros(len(call), bool)
-    name = records.coded("kLongName").index
+    name = records.dictionary("kLongName").index
     for rows, model in _candidates(records, work_of, call, conv):
         last_run = _last_run(name[rows].tolist(), name[model].tolist())
         if last_run is None:

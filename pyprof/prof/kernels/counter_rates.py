@@ -69,7 +69,7 @@ def peak_clock_hz(table: Table) -> Floats:
     if given.clock_mhz is not None:
         return np.full(table.records.rows, given.clock_mhz * MEGA)
     number, judged = table.judged
-    gpu = table.records.coded("gpu")
+    gpu = table.records.dictionary("gpu")
     clocks = [_clocks(table.device_of(given.gpu or name)) for name in (*gpu.values, None)]
     on_tensor_cores = np.array([entry.tc.value == USED for entry in judged], np.int64)[number]
     return np.array(clocks, np.float64)[gpu.index, on_tensor_cores]
@@ -100,7 +100,7 @@ def tensor_cores(table: Table) -> Floats:
     silent = table.measured.from_sources(ARGS) & (ran == 0)
     if not silent.any():
         return ran
-    gpu = table.records.coded("gpu")
+    gpu = table.records.dictionary("gpu")
     major = [(table.device_of(name).cuda_cc or (0, 0))[0] for name in (*gpu.values, None)]
     has_other = np.array([number in SEVERAL_PIPES for number in major], bool).take(gpu.index)
     return np.where(silent & has_other, math.nan, ran)

@@ -11,7 +11,7 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.parse.counters.counters_json import entry
-from pyprof.records.records import Coded
+from pyprof.records.records import DictionaryColumn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,12 +29,12 @@ _TEXT = "source"
 class Measured:
     """Counters by row; NaN where one was not measured."""
 
-    coded: Coded
+    column: DictionaryColumn
     """Distinct texts of counters, as `schema.COUNTERS` has them."""
 
     @cached_property
     def _entries(self) -> list[Mapping[str, Any]]:
-        return [entry(text) for text in self.coded.values]
+        return [entry(text) for text in self.column.values]
 
     @property
     def any(self) -> bool:
@@ -49,14 +49,14 @@ class Measured:
 
     def from_sources(self, *sources: str) -> Mask:
         """Tell which rows were measured by one of these."""
-        return np.array([source in sources for source in self.source], bool).take(self.coded.index)
+        return np.array([source in sources for source in self.source], bool).take(self.column.index)
 
     def values(self, name: str) -> Floats:
         """Give a counter of each row."""
         if name.removesuffix("_err") not in schema.COUNTERS:
             raise KeyError(name)
         values = [_number(entry.get(name)) for entry in self._entries]
-        return np.array([*values, math.nan], np.float64).take(self.coded.index)
+        return np.array([*values, math.nan], np.float64).take(self.column.index)
 
     @cached_property
     def tensor_cores(self) -> Floats:
@@ -82,7 +82,7 @@ _SURE_PCT = 1.0
 
 def measured_of(records: Records) -> Measured:
     """Give what was measured of some records."""
-    return Measured(records.coded("counters"))
+    return Measured(records.dictionary("counters"))
 
 
 def _number(value: object) -> float:
@@ -100,16 +100,16 @@ def rounded(values: Floats) -> Int64Array:
     return np.rint(np.where(np.isfinite(values), values, -1)).astype(np.int64)
 
 
-def with_counters(via: Coded, measured: Measured) -> Coded:
+def with_counters(via: DictionaryColumn, measured: Measured) -> DictionaryColumn:
     """Say after how a row's op was found that, and how, it was measured."""
     if not measured.any:
         return via
     how = [_VIA.get(source or "") for source in measured.source]
     words = [*dict.fromkeys(how)]
-    place_of_word = np.array([words.index(word) for word in how]).take(measured.coded.index)
+    place_of_word = np.array([words.index(word) for word in how]).take(measured.column.index)
     texts = [_joined(text, word) for text in (*via.values, None) for word in words]
     place = np.where(via.index < 0, len(via.values), via.index)
-    return Coded(place * len(words) + place_of_word, texts)
+    return DictionaryColumn(place * len(words) + place_of_word, texts)
 
 
 _VIA = {NCU: "measured", "joined": "measured", "repeated": "measured", ARGS: "measured",

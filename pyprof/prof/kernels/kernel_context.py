@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyprof import schema
 from pyprof.ops.registry import BPROP
 from pyprof.ops.work import NO_SETTING, Setting
-from pyprof.records.records import Coded, first_rows, number_combinations
+from pyprof.records.records import DictionaryColumn, first_rows, number_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,15 +52,15 @@ class KernelContext:
 def distinct_contexts(records: Records) -> tuple[IntArray, list[KernelContext]]:
     """Number the distinct contexts: the number of each row, and the contexts."""
     parts = [
-        records.coded("marker"),
+        records.dictionary("marker"),
         records.templates(),
-        records.coded("fwdMarker"),
-        records.coded("fwdSeqMarker"),
+        records.dictionary("fwdMarker"),
+        records.dictionary("fwdSeqMarker"),
         _is(records, "dir", BPROP),
         _is(records, "kind", schema.KINDS[schema.CPU]),
         _only_named(records),
         _replayed(records),
-        records.coded("resultSize"),
+        records.dictionary("resultSize"),
     ]
     number, first = _combine(parts)
     order = records.held("callIds").take(pa.array(first)).to_pylist()
@@ -83,27 +83,31 @@ def distinct_contexts(records: Records) -> tuple[IntArray, list[KernelContext]]:
     return number, contexts
 
 
-def _combine(parts: Sequence[Coded]) -> tuple[IntArray, NDArray[np.int64]]:
+def _combine(parts: Sequence[DictionaryColumn]) -> tuple[IntArray, NDArray[np.int64]]:
     """Number distinct combinations: the number of each row, and the first row of each."""
     number = number_combinations(*(part.index for part in parts))
     return number, first_rows(number)
 
 
-def _only_named(records: Records) -> Coded:
+def _only_named(records: Records) -> DictionaryColumn:
     """Tell which rows lie in a layer or a range of the user's, and in no op."""
     layer, marker, seq = (
         np.array([*(bool(value) for value in column.values), False]).take(column.index)
-        for column in (records.coded("layer"), records.coded("marker"), records.templates())
+        for column in (
+            records.dictionary("layer"),
+            records.dictionary("marker"),
+            records.templates(),
+        )
     )
-    return Coded((layer & ~marker & ~seq).astype(np.int64), [False, True])
+    return DictionaryColumn((layer & ~marker & ~seq).astype(np.int64), [False, True])
 
 
-def _texts(part: Coded, row: int) -> tuple[str, ...]:
+def _texts(part: DictionaryColumn, row: int) -> tuple[str, ...]:
     place = part.index[row]
     return tuple(part.values[place]) if place >= 0 else ()
 
 
-def _sizes(part: Coded, row: int) -> tuple[int, ...] | None:
+def _sizes(part: DictionaryColumn, row: int) -> tuple[int, ...] | None:
     place = part.index[row]
     return tuple(part.values[place]) if place >= 0 else None
 
@@ -113,14 +117,14 @@ def _inward(ids: Sequence[int] | None) -> tuple[int, ...]:
     return tuple(np.argsort(ids, kind="stable").tolist()) if ids else ()
 
 
-def _replayed(records: Records) -> Coded:
+def _replayed(records: Records) -> DictionaryColumn:
     """Tell which rows a CUDA graph launched."""
     inside = records.numpy("replay") >= 0
-    return Coded(inside.astype(np.int64), [False, True])
+    return DictionaryColumn(inside.astype(np.int64), [False, True])
 
 
-def _is(records: Records, name: str, wanted: str) -> Coded:
+def _is(records: Records, name: str, wanted: str) -> DictionaryColumn:
     """Tell which rows have a value in a column."""
-    column = records.coded(name)
+    column = records.dictionary(name)
     equal = np.array([*(value == wanted for value in column.values), False])
-    return Coded(equal.take(column.index).astype(np.int64), [False, True])
+    return DictionaryColumn(equal.take(column.index).astype(np.int64), [False, True])

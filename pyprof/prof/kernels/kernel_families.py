@@ -11,7 +11,7 @@ from pyprof.gpu.kernel_names import by_name, split
 from pyprof.gpu.kernel_roles import Role, role
 from pyprof.ops.families import OTHER
 from pyprof.prof.families import family
-from pyprof.records.records import Coded, combinations
+from pyprof.records.records import DictionaryColumn, combinations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -135,12 +135,12 @@ _QUANTIZES = re.compile(
 """In the names of norms and products, too, which do more than that."""
 
 
-def families(table: Table) -> Coded:
+def families(table: Table) -> DictionaryColumn:
     """Give the family of each row: what its name says of sending, else its op, else its name."""
-    costs, names = table.costs, table.records.coded("kLongName")
+    costs, names = table.costs, table.records.dictionary("kLongName")
     first, index = combinations(costs.work_of, names.index)
     of_work = [OF_OPS.get(family(work)) for work in costs.work]
     of_name = [family_of_kernel(name) for name in names.values]
     both = ((of_work[costs.work_of[row]], of_name[names.index[row]]) for row in first.tolist())
     family_names = [name if name == COMM else op or name for op, name in both]
-    return Coded(np.asarray(index), family_names)
+    return DictionaryColumn(np.asarray(index), family_names)

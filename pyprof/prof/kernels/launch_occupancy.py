@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Floats, Int64Array, IntArray, Mask
     from pyprof.gpu.peaks import Device
-    from pyprof.records.records import Coded, Records
+    from pyprof.records.records import DictionaryColumn, Records
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Fill:
 
 def fill(records: Records, device_of: Callable[[str | None], Device]) -> Fill:
     """Compute the theoretical occupancy and the waves of each kernel, once of launches alike."""
-    launch = [records.coded(name).index for name in ("grid", "block", "gpu")]
+    launch = [records.dictionary(name).index for name in ("grid", "block", "gpu")]
     number = number_combinations(
         *launch, *(records.numpy(name) for name in ("regs", "smem")), _kernels(records).astype(int)
     )
@@ -56,12 +56,12 @@ def _of_launches(
     records: Records, device_of: Callable[[str | None], Device], of_rows: Int64Array
 ) -> tuple[Floats, Floats]:
     """Compute occupancy and waves of some rows."""
-    grid, threads = (_product(records.coded(name))[of_rows] for name in ("grid", "block"))
+    grid, threads = (_product(records.dictionary(name))[of_rows] for name in ("grid", "block"))
     regs, smem = (records.numpy(name)[of_rows] for name in ("regs", "smem"))
     is_known = (
         (threads != MISSING) & (regs != MISSING) & (smem != MISSING) & _kernels(records)[of_rows]
     )
-    gpu = records.coded("gpu")
+    gpu = records.dictionary("gpu")
     share, waves = (np.full(len(of_rows), math.nan) for _ in range(2))
     for place, name in enumerate((*gpu.values, None)):
         device = device_of(name)
@@ -77,12 +77,12 @@ def _of_launches(
 
 
 def _kernels(records: Records) -> Mask:
-    kind = records.coded("kind")
+    kind = records.dictionary("kind")
     kernel = schema.KINDS[schema.KERNEL]
     return np.array([*(value in (kernel, None) for value in kind.values), True]).take(kind.index)
 
 
-def _product(sizes: Coded) -> Int64Array:
+def _product(sizes: DictionaryColumn) -> Int64Array:
     """Multiply x, y and z; MISSING where there are none, or none that a device could start."""
     products = [math.prod(value) if value else MISSING for value in sizes.values]
     possible = [value if 0 < value < _MOST else MISSING for value in products]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyprof.arrays import Int64Array, IntArray, Mask
-    from pyprof.records.records import Coded
+    from pyprof.records.records import DictionaryColumn
 
 
 def agreed_value(group: IntArray, value: IntArray) -> IntArray:
@@ -52,7 +52,7 @@ class NameHints(NamedTuple):
 
 
 def by_name(
-    name: Coded, call: IntArray, untyped: Mask, moving: Mask, kernel: Mask
+    name: DictionaryColumn, call: IntArray, untyped: Mask, moving: Mask, kernel: Mask
 ) -> tuple[Int64Array, list[NameHints]]:
     """Number what is known of each row's call, and give what that is.
 
@@ -78,7 +78,7 @@ def _moved(name: str) -> str | None:
 
 
 def _agreed_hint(
-    name: Coded, call: IntArray, rows: Mask, read: Callable[[str], _T | None]
+    name: DictionaryColumn, call: IntArray, rows: Mask, read: Callable[[str], _T | None]
 ) -> tuple[IntArray, list[_T | None]]:
     read_values = [read(text) for text in name.values]
     values: list[_T | None] = [

@@ -311,7 +311,7 @@ def kernels(sums: pa.Table, full: Mapping[str, str], selectable: Selectable) -> 
 
 def full_names(table: Table) -> dict[str, str]:
     """Give a full name for each short one."""
-    full, short = (table.records.coded(name) for name in ("kLongName", "kShortName"))
+    full, short = (table.records.dictionary(name) for name in ("kLongName", "kShortName"))
     rows, _ = distinct(short.index)
     pairs = zip(short.index[rows].tolist(), full.index[rows].tolist(), strict=True)
     return {

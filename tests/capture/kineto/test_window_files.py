@@ -93,7 +93,7 @@ def test_as_if_one_report_had_held_them(tmp_path: Path, layout: str) -> None:
     # Ids begin again in each window, as CUPTI's do where it was closed in between.
     assert found.arrow("window").to_pylist() == [0, 0, 1, 1, 2, 2]
     assert list(record_lines(found)) == list(record_lines(parse_file(whole)))
-    names = found.coded("kLongName")
+    names = found.dictionary("kLongName")
     assert len(names.values) == len(set(names.values))
 
 
@@ -107,7 +107,7 @@ def test_exports_that_do_not_say_when_they_began(tmp_path: Path) -> None:
     assert {f"message from nsys: {place} events were lost" for place in range(3)} <= {
         *found.warnings
     }
-    assert found.coded("layer").to_arrow(found.arrow("layer").type).to_pylist() == [
+    assert found.dictionary("layer").to_arrow(found.arrow("layer").type).to_pylist() == [
         [f"net{place}"] for place in (0, 0, 1, 1, 2, 2)
     ]
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from pyprof.parse.counters.counters_json import together
-from pyprof.records.records import Coded
+from pyprof.records.records import DictionaryColumn
 
 
-def _coded(*texts: str | None) -> Coded:
+def _coded(*texts: str | None) -> DictionaryColumn:
     values = [text for text in texts if text is not None]
     index = np.array([values.index(text) if text is not None else -1 for text in texts])
-    return Coded(index, values)
+    return DictionaryColumn(index, values)
 
 
 def _text(**values: object) -> str:

@@ -44,7 +44,7 @@ def test_what_lies_in_numbered_steps_is_put_into_words_once(tmp_path: Path) -> N
     work = [Work(call=(1000 * n + 100, 1000 * n + 110)) for n in range(9)]
     ranges = [r for n in range(9) for r in around(f"step {n}", "attention", at=1000 * n + 100)]
     records = parse_file(nsys_db(tmp_path / "a.sqlite", work, ranges))
-    layers = records.coded("layer")
+    layers = records.dictionary("layer")
     assert [layers.at(row) for row in range(9)] == [["attention"]] * 9
     assert len({*layers.index.tolist()}) == 1
 
@@ -178,7 +178,7 @@ def test_a_layer_called_like_an_rnn_says_no_direction(tmp_path: Path) -> None:
 )
 def test_all_work_of_captures_with_ranges_of_their_own_is_in_one(captures: Path, name: str) -> None:
     """As their authors named the parts of their programs."""
-    layers = parse_file(captures / name).coded("layer")
+    layers = parse_file(captures / name).dictionary("layer")
     assert all(layers.at(row) for row in range(len(layers)))
     names = {part for path in layers.values for part in path}
     assert {"Self-Attention", "Add & Norm 1"} <= names or "computing attention scores" in names

@@ -6,7 +6,7 @@ import pytest
 from pyprof.analysis.time.steps import find_steps
 from pyprof.arrays import MISSING
 from pyprof.parse import parse
-from pyprof.records.records import Coded, Records
+from pyprof.records.records import DictionaryColumn, Records
 from pyprof.schema import Capture
 from tests.analysis.captures import ADD, Range, Work, capture, trace
 
@@ -64,8 +64,10 @@ def test_columns_may_hold_a_value_several_times() -> None:
     """As parse makes them, one for each place in the program: the same lines are the same."""
     net = _turns("ab" * 5, lines=True, one_shape=True)
     parsed = parse(net)
-    trace_of = parsed.coded("trace")
-    apart = Coded(np.arange(parsed.rows), [trace_of.at(row) for row in range(parsed.rows)])
+    trace_of = parsed.dictionary("trace")
+    apart = DictionaryColumn(
+        np.arange(parsed.rows), [trace_of.at(row) for row in range(parsed.rows)]
+    )
     columns = {name: column for name, column in parsed.columns.items() if "step" not in name}
     found = find_steps(Records(parsed.rows, {**columns, "trace": apart}), net)
     assert len(found) == 5
