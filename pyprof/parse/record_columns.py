@@ -12,7 +12,7 @@ from pyprof import schema
 from pyprof.arrays import MISSING, ints, lists, numbered
 from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.gpu.kernel_roles import communicates
-from pyprof.parse import launch_sites, recorded_collectives
+from pyprof.parse import first_values, launch_sites, recorded_collectives
 from pyprof.parse.autograd import recomputation, sequence
 from pyprof.parse.ranges import launch_layers, range_stacks
 from pyprof.records.records import DictionaryColumn, combinations, encode
@@ -282,8 +282,9 @@ def _direction(
 
     What the engine launches of itself, called from no line and in no layer, is bprop. PyTorch's
     own ranges go before what the user's names say, these before the mere presence of an op. First
-    values of parameters are of no direction; clipping gradients is part of the optimizer's update.
-    So is what runs within an update without gradients: the steps between two of its ops.
+    values of parameters are of no direction (see `first_values`); clipping gradients is part of the
+    optimizer's update. So is what runs within an update without gradients: the steps between two
+    of its ops.
     """
     backward, optimizer, updates, initialises, some_op, unnumbered, called = (
         np.array([flag(entry) for entry in described]).take(path)
@@ -301,6 +302,7 @@ def _direction(
     code: NDArray[np.int32] = says.take(path)
     code = np.where(code > 0, code, says.take(user_range))
     kind = np.asarray(activities.column("kind"))
+    stated = code > 0
     name, names = _name_columns(activities)
     comm = np.array([communicates(text) for text in map(demangle, names)], bool)[name]
     for holds, direction in (  # the last that holds counts
@@ -313,6 +315,9 @@ def _direction(
     ):
         np.copyto(code, direction, where=holds)
     process = ints(activities.column("pid"))
+    forward = code == _DIRECTIONS.index("fprop")
+    passes = np.isin(code, [_DIRECTIONS.index(name) for name in ("fprop", "bprop", "optim")])
+    code[first_values.rows(activities, described, path, forward & ~stated, passes)] = 0
     code[_within_updates(code, updates & ~optimizer, unnumbered, process)] = 3
     return DictionaryColumn(code, _DIRECTIONS)
 

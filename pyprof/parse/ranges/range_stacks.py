@@ -67,6 +67,13 @@ _OF_OPTIMIZERS = re.compile(
 """Ops on the parameters or gradients of a whole model: only optimizers and their like call them."""
 
 
+def outermost_op(path: Path) -> str:
+    """The name of the outermost op on this path, without its module; "" if it has none."""
+    if path.ops:
+        return path.ops[0][1]
+    return _plain_op(path.seqs[0]) if path.seqs else ""
+
+
 def initialises(path: Path) -> bool:
     """Whether work on this path fills parameters for the first time."""
     return _of_frames(path.trace).initialises
@@ -95,8 +102,12 @@ def _of_frames(trace: tuple[str, ...]) -> _OfFrames:
 
 @lru_cache(maxsize=_NAMES)
 def _is_update(text: str) -> bool:
-    name = marker.node_name(marker.decode_name(text))
-    return _OF_OPTIMIZERS.match(mod_and_op(name)[1]) is not None
+    return _OF_OPTIMIZERS.match(_plain_op(text)) is not None
+
+
+@lru_cache(maxsize=_NAMES)
+def _plain_op(text: str) -> str:
+    return mod_and_op(marker.node_name(marker.decode_name(text)))[1]
 
 
 def without_gradients(path: Path) -> bool:

@@ -1,0 +1,92 @@
+"""First values of parameters that no stack tells: tensors filled in place before all passes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.arrays import ints
+from pyprof.parse.ranges import range_stacks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
+
+    from pyprof.arrays import Int64Array, IntArray, Mask
+    from pyprof.parse.ranges.range_stacks import Path
+
+_FILLS = frozenset(
+    f"{name}_"
+    for name in (
+        *("uniform", "normal", "fill", "zero", "log_normal", "exponential", "cauchy", "random"),
+        *("constant", "ones", "zeros", "eye", "dirac", "xavier_uniform", "xavier_normal"),
+        *("kaiming_uniform", "kaiming_normal", "trunc_normal", "orthogonal", "sparse"),
+    )
+)
+"""Ops that fill a tensor in place, and functions of torch.nn.init."""
+_NEW_TENSORS = frozenset(
+    (
+        *("_to_copy", "as_tensor", "clone", "contiguous", "copy_", "detach", "tensor", "to"),
+        *("arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "new_empty"),
+        *("new_full", "new_ones", "new_zeros", "ones", "ones_like", "zeros", "zeros_like"),
+        *("rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm"),
+    )
+)
+"""Ops that make or move data: before a pass, or in it."""
+_MOST_BETWEEN = 16
+"""Rows between two fills of one initialisation: trunc_normal_ compares and chooses in between."""
+
+
+def rows(
+    activities: pa.Table, described: Sequence[Path], path: IntArray, forward: Mask, passes: Mask
+) -> Mask:
+    """Mark the rows that fill tensors before all passes of their process, and those in between.
+
+    Only `forward` rows in no layer are marked. The first pass begins with the first row of `passes`
+    whose op autograd numbers, or that is in a layer; if there is none, with the first one whose op
+    does more than make tensors. An op that fills tensors in a pass as well is not marked: a model
+    that draws noise does so in each of its passes.
+    """
+
+    def of_paths(flag: Callable[[Path], bool]) -> Mask:
+        return np.array([flag(entry) for entry in described], bool).take(path)
+
+    in_layer = of_paths(lambda entry: bool(entry.layer))
+    unclear = forward & ~in_layer
+    fills = unclear & of_paths(lambda entry: range_stacks.outermost_op(entry) in _FILLS)
+    if not fills.any():
+        return fills
+    unnumbered = of_paths(range_stacks.without_gradients)
+    makes = of_paths(lambda entry: range_stacks.outermost_op(entry) in _NEW_TENSORS)
+    passes = passes & ~fills & ~makes
+    process, start = ints(activities.column("pid")), ints(activities.column("start"))
+    marked = np.zeros(len(fills), bool)
+    for number in np.unique(process[fills]).tolist():
+        ours = np.flatnonzero(process == number)
+        ours = ours[np.argsort(start[ours], kind="stable")]
+        certain = passes[ours] & (~unnumbered[ours] | in_layer[ours])
+        first = _first(certain if certain.any() else passes[ours])
+        early, late = ours[:first], ours[first:]
+        filled = fills[early] & ~np.isin(path[early], path[late[fills[late]]])
+        marked[early[filled]] = True
+        if certain.any():
+            others = unclear[early] & ~fills[early] & ~makes[early]
+            marked[early[others & _between(filled)]] = True
+    return marked
+
+
+def _first(mask: Mask) -> int:
+    """Position of the first row that is marked; their number if none is."""
+    return int(mask.argmax()) if mask.any() else len(mask)
+
+
+def _between(filled: Mask) -> Mask:
+    """Mark the rows between two fills that are near each other."""
+    places: Int64Array = np.flatnonzero(filled)
+    behind = np.searchsorted(places, np.arange(len(filled)))
+    inside = (behind > 0) & (behind < len(places))
+    near = np.zeros(len(filled), bool)
+    near[inside] = places[behind[inside]] - places[behind[inside] - 1] <= _MOST_BETWEEN
+    return near

@@ -1,0 +1,101 @@
+"""First values of parameters: of no direction, also where no stack says what filled them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.parse import parse_file
+from tests.readers.kineto_calls import Called, call, events
+from tests.readers.kineto_json import text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+X = [64, 64]
+UNIFORM, NORMAL = call("uniform_", [X, [], [], []]), call("normal_", [X, [], [], []])
+BIAS = call("fill_", [[64], []])
+INPUT = call("randn", [[]], call("empty", [[]]), call("normal_", [X, [], [], []]))
+
+
+def forward(seq: int) -> Called:
+    """A product that autograd numbers."""
+    return call("linear", [X, X], call("mm", [X, X], seq=seq), seq=seq)
+
+
+def directions(folder: Path, *calls: Called) -> list[str]:
+    path = folder / "trace.json"
+    path.write_text(text(events(calls)))
+    found: list[str] = parse_file(path).arrow("dir").to_pylist()
+    return found
+
+
+def test_tensors_filled_before_the_first_forward_op_are_of_no_pass(tmp_path: Path) -> None:
+    """What makes the inputs in between tells nothing."""
+    assert directions(tmp_path, UNIFORM, BIAS, INPUT, NORMAL, forward(3), forward(4)) == [
+        *("", "", "fprop", ""),
+        *("fprop", "fprop"),
+    ]
+
+
+def test_what_runs_between_two_fills_is_part_of_the_same_initialisation(tmp_path: Path) -> None:
+    """As trunc_normal_ compares and draws again; behind the last fill that is not known."""
+    compare = call("lt", [X, []])
+    found = directions(tmp_path, NORMAL, compare, NORMAL, compare, forward(3))
+    assert found == ["", "", "", "fprop", "fprop"]
+
+
+def test_ops_without_gradients_far_from_any_fill_stay_forward(tmp_path: Path) -> None:
+    """They may be a validation before the training."""
+    product = call("mm", [X, X])
+    found = directions(tmp_path, UNIFORM, *[product] * 20, BIAS, forward(3))
+    assert found == ["", *["fprop"] * 20, "", "fprop"]
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        (NORMAL, forward(3), NORMAL, forward(4)),  # noise that a model draws in each pass
+        (forward(3), UNIFORM, forward(4)),  # after a pass has begun
+        (call("mm", [X, X]), UNIFORM, call("mm", [X, X])),  # inference
+        (call("dropout", [X], call("bernoulli_", [X])), forward(3)),
+    ],
+    ids=["noise", "later", "inference", "dropout"],
+)
+def test_tensors_filled_in_a_pass_are_forward(calls: tuple[Called, ...], tmp_path: Path) -> None:
+    """Nothing says that they are first values."""
+    assert set(directions(tmp_path, *calls)) == {"fprop"}
+
+
+def test_a_real_training_script_has_the_first_values_that_its_stacks_tell(tmp_path: Path) -> None:
+    """A model that is made and trained while torch.profiler records, with stacks and without."""
+    torch = pytest.importorskip("torch")
+    nn = torch.nn
+
+    def train() -> None:
+        model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 4))
+        nn.init.trunc_normal_(model[0].weight)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        data = torch.randn(32, 8)
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(data).sum().backward()
+            optimizer.step()
+
+    filled = []
+    for with_stack in (True, False):
+        with torch.profiler.profile(with_stack=with_stack) as profiler:
+            train()
+        path = tmp_path / f"{with_stack}.json"
+        profiler.export_chrome_trace(str(path))
+        records = parse_file(path)
+        ops = records.arrow("op").to_pylist()
+        directions = records.arrow("dir").to_pylist()
+        filled.append([op[0] for op, direction in zip(ops, directions, strict=True)
+                       if not direction])  # fmt: skip
+    stacks, without = filled
+    assert {"uniform_", "fill_", "normal_", "zero_", "lt"} <= set(without)
+    after_the_last = stacks[len(without) :]  # fill, a stack tells of more
+    assert without == stacks[: len(without)]
+    assert set(after_the_last) <= {"lt", "gt", "__or__", "any", "where", "copy_"}
