@@ -104,7 +104,7 @@ def as_arrow(
 
     `column_values` gives the others, perhaps with their texts as dictionaries.
     """
-    _ = table.costs, table.judged, table.roofline  # what columns share, before they are made
+    _ = table.costs, table.classified, table.roofline  # what columns share, before they are made
     with thread_pool(_AT_ONCE) as pool:  # Arrow works outside Python's lock
         columns = pool.map(lambda column: column_values(column, table), COLUMNS.values())
         more = pool.map(partial(recorded, table.records), (key for key, _, _ in _MORE.values()))

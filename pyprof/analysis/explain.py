@@ -15,7 +15,7 @@ from pyprof.arrays import MISSING
 from pyprof.errors import PyprofError
 from pyprof.marker import Tensor
 from pyprof.prof import costs
-from pyprof.prof.calls.op_choice import consider
+from pyprof.prof.calls.op_choice import candidates
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.render.text.formatting import UNKNOWN as NOTHING
 from pyprof.render.text.formatting import duration, heading, number, percent
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from pyprof.gpu.peaks import Rate
     from pyprof.marker import Call, Value
-    from pyprof.prof.calls.attributed_call import ChosenCall
-    from pyprof.prof.calls.op_choice import Considered
-    from pyprof.prof.table import Judgement, Table
+    from pyprof.prof.calls.attributed_call import AttributedCall
+    from pyprof.prof.calls.op_choice import Candidate
+    from pyprof.prof.table import KernelClass, Table
 
 _MOST_KERNELS = 20
 """Of one op call, that are listed."""
@@ -51,18 +51,18 @@ class _Row:
         return costs.group_kernels(self.choice)
 
     @cached_property
-    def prices(self) -> costs.Prices:
+    def call_costs(self) -> costs.CallCosts:
         return costs.cost_op_calls(self.choice, self.grouping)
 
     @cached_property
-    def work(self) -> ChosenCall:
-        work: ChosenCall = self.choice.work[self.choice.work_of[self.place]]
+    def work(self) -> AttributedCall:
+        work: AttributedCall = self.choice.work[self.choice.work_of[self.place]]
         return work
 
     @cached_property
-    def judgement(self) -> Judgement:
-        number_of, judgements = self.table.judged
-        judgement: Judgement = judgements[number_of[self.place]]
+    def judgement(self) -> KernelClass:
+        number_of, judgements = self.table.classified
+        judgement: KernelClass = judgements[number_of[self.place]]
         return judgement
 
     def value(self, name: str) -> Any:  # noqa: ANN401 - of any type
@@ -115,7 +115,7 @@ def _choice(row: _Row) -> Iterator[str]:
     if via := row.record("via"):
         yield f"ranges found by: {via}"
     context = row.choice.contexts[row.choice.context_of[row.place]]
-    for each in consider(context):
+    for each in candidates(context):
         yield f"{_direction(each.work)}{_spelt(each.work.call)}: {_verdict(each)}"
     if row.work.call is None:
         yield f"chosen: none ({row.work.reason})"
@@ -138,13 +138,13 @@ def _grouping(row: _Row) -> Iterator[str]:
 
 
 def _prices(row: _Row) -> Iterator[str]:
-    cost = row.prices.costs[row.prices.cost_of[row.place]]
+    cost = row.call_costs.costs[row.call_costs.cost_of[row.place]]
     yield f"the whole op call: {_figure(cost.flops)} FLOPs, {_figure(cost.bytes)} bytes"
     if cost.via:
         yield f"with help of {cost.via}"
     if cost.params:
         yield "from " + ", ".join(f"{name}={value}" for name, value in cost.params.items())
-    for name, hint in row.prices.hints[row.prices.hint_of[row.place]]._asdict().items():
+    for name, hint in row.call_costs.hints[row.call_costs.hint_of[row.place]]._asdict().items():
         if hint is not None:
             yield f"from the kernels' names: {name} {hint}"
     if cost.reason:
@@ -155,7 +155,7 @@ def _shares(row: _Row) -> Iterator[str]:
     shared = row.table.costs
     flops, moved = (int(column[row.place]) for column in (shared.flops, shared.bytes))
     yield f"this row: {_figure(_or_none(flops))} FLOPs, {_figure(_or_none(moved))} bytes"
-    call_cost = row.prices.costs[row.prices.cost_of[row.place]]
+    call_cost = row.call_costs.costs[row.call_costs.cost_of[row.place]]
     for name, share, total in (
         ("FLOPs", flops, call_cost.flops),
         ("bytes", moved, call_cost.bytes),
@@ -235,11 +235,11 @@ def _texts(title: str, texts: Sequence[str]) -> Iterator[str]:
     yield from (f"  {text}" for text in texts)
 
 
-def _verdict(each: Considered) -> str:
-    return "usable" if each.usable else each.reason or costs.UNSAID
+def _verdict(each: Candidate) -> str:
+    return "usable" if each.usable else each.reason or costs.UNEXPLAINED
 
 
-def _direction(work: ChosenCall) -> str:
+def _direction(work: AttributedCall) -> str:
     return "backward of " if work.direction == "bprop" else ""
 
 
@@ -262,7 +262,7 @@ def _part(row: _Row, place: int) -> str:
     name = row.table.records.arrow("kShortName")[place].as_py() or NOTHING
     time = duration(int(row.table.duration_ns[place]) if row.table.timed[place] else None)
     does = "does the arithmetic" if grouping.arithmetic[place] else "auxiliary"
-    return f"{name}, {time}, {'an autotuning trial' if grouping.tried[place] else does}"
+    return f"{name}, {time}, {'an autotuning trial' if grouping.autotuning[place] else does}"
 
 
 def _figure(value: int | None) -> str:

@@ -60,5 +60,5 @@ def parts(
 def _part(
     quotient: Int64Array, rest: Int64Array, part: Int64Array, call_weight: Int64Array
 ) -> Int64Array:
-    """Give (quotient * whole + rest) * part / whole, rounded down, exact where part is whole."""
+    """(quotient * whole + rest) * part / whole, rounded down; exact if part is whole."""
     return quotient * part + np.floor(rest * (part / call_weight)).astype(np.int64)

@@ -19,9 +19,9 @@ from pyprof.prof.calls.collective_calls import with_collectives
 from pyprof.prof.calls.op_calls import (
     SPARSE,
     FillCosts,
+    exclusive_totals,
     nested_products,
-    tell_inside,
-    without_inner,
+    propagate_unknown,
 )
 from pyprof.prof.calls.op_choice import choose, own_flops
 from pyprof.prof.calls.result_shapes import with_outputs
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.ops import Cost
     from pyprof.ops.model_config import ModelConfig
-    from pyprof.prof.calls.attributed_call import ChosenCall
+    from pyprof.prof.calls.attributed_call import AttributedCall
     from pyprof.prof.kernels.kernel_context import KernelContext
     from pyprof.prof.kernels.name_hints import NameHints
     from pyprof.records.records import Records
@@ -64,7 +64,7 @@ _INSIDE = "inside it: "
 IMPOSSIBLE = (
     f"above the device's peak if all keys are seen, so fewer are (a window?): {LAYER_TYPES}"
 )
-UNSAID = "unknown reason: its formula gives none"
+UNEXPLAINED = "unknown reason: its formula gives none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,11 @@ class Costs:
     """What each of `params` was computed from that the call does not hold; "" for nothing."""
     call: IntArray
     """Number of the op call that each row works for."""
-    work: list[ChosenCall]
+    work: list[AttributedCall]
     work_of: IntArray
     helper: NDArray[np.bool_]
-    """Rows that only help their op call's arithmetic, and those that were only tried."""
-    tried: NDArray[np.bool_]
+    """Rows that only help their op call's arithmetic, and autotuning runs."""
+    autotuning: NDArray[np.bool_]
     """Rows that cuDNN's benchmark ran to choose another."""
 
 
@@ -98,7 +98,7 @@ class Rows:
     contexts: list[KernelContext]
     """The distinct texts around kernels."""
     context_of: IntArray
-    work: list[ChosenCall]
+    work: list[AttributedCall]
     work_of: IntArray
     family: list[str]
     """Of each work."""
@@ -126,7 +126,7 @@ class Rows:
         return self.is_one(schema.KERNEL, schema.CPU)
 
     def is_one(self, *kinds: int) -> Mask:
-        """Tell which rows are of one of these kinds of `schema.KINDS`."""
+        """Mask of the rows of these kinds, as `schema.KINDS` numbers them."""
         names = {schema.KINDS[kind] for kind in kinds}
         return np.array([name in names for name in self.kind.values], bool).take(self.kind.index)
 
@@ -140,13 +140,13 @@ class Rows:
         """Time on the GPU, ns; at least 1, so that each row has a part."""
         return np.maximum(self.records.numpy("kDuration"), 1)
 
-    def working(self, test: Callable[[ChosenCall, str], bool]) -> Mask:
-        """Tell which rows work for an op call, of a family, that passes a test."""
+    def working(self, test: Callable[[AttributedCall, str], bool]) -> Mask:
+        """Mask of the rows whose op call, of a family, passes a test."""
         passed = [test(*pair) for pair in zip(self.work, self.family, strict=True)]
         return np.array(passed, bool).take(self.work_of)
 
     def named(self, *roles: Role) -> Mask:
-        """Tell which rows have a kernel of one of these roles."""
+        """Mask of the rows whose kernel has one of these roles."""
         return np.array([role in roles for role in self.role], bool).take(self.name.index)
 
 
@@ -158,8 +158,8 @@ def share_costs(records: Records, model: ModelConfig | None = None) -> Costs:
     """
     rows = choose_op_calls(records, model)
     grouping = group_kernels(rows)
-    prices = cost_op_calls(rows, grouping)
-    return apportion_costs(rows, grouping, prices)
+    call_costs = cost_op_calls(rows, grouping)
+    return apportion_costs(rows, grouping, call_costs)
 
 
 # --- 1. choose the op call that each row works for ------------------------------------------------
@@ -198,7 +198,7 @@ class Grouping:
     """Number of the op call of each row."""
     arithmetic: Mask
     """Rows that do their call's arithmetic, and so share its cost."""
-    tried: Mask
+    autotuning: Mask
     """Rows that cuDNN's benchmark ran to choose another."""
     kernels: IntArray
     """Of each row's call: how many do its arithmetic."""
@@ -212,21 +212,21 @@ def group_kernels(rows: Rows) -> Grouping:
     call = op_calls.number(
         rows.records, rows.work, rows.work_of, rows.chosen, computes=ranks < _HELPS
     ).astype(np.int64, copy=False)  # an index of 32 bits would be widened each time it is used
-    tried = _tried(rows, call)
-    ranks[tried] = _HELPS
+    autotuning = _autotuning(rows, call)
+    ranks[autotuning] = _HELPS
     calls = int(call.max(initial=-1)) + 1
     best = np.full(calls, _HELPS, np.int32)
     np.minimum.at(best, call[rows.kernel], ranks[rows.kernel])
     arithmetic = rows.kernel & (ranks == best[call])
     kernels = np.bincount(call[arithmetic], minlength=calls).astype(np.int32)[call]
-    return Grouping(call, arithmetic, tried, kernels)
+    return Grouping(call, arithmetic, autotuning, kernels)
 
 
 # --- 3. cost each distinct op call ----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
+class CallCosts:
     """What op calls cost as a whole. Arrays: one value per row, MISSING where there is none."""
 
     costs: list[Cost]
@@ -236,16 +236,16 @@ class Prices:
     hint_of: IntArray
 
     def of_rows(self, name: str) -> Int64Array:
-        """Give one figure of each row's call."""
+        """One figure of each row's call: `flops`, `bytes`, `written` or `added`."""
         figures = [_number(getattr(cost, name)) for cost in self.costs]
         return np.array(figures, np.int64).take(self.cost_of)
 
 
-def cost_op_calls(rows: Rows, grouping: Grouping) -> Prices:
+def cost_op_calls(rows: Rows, grouping: Grouping) -> CallCosts:
     """Cost each distinct op call, by how many kernels, and what their names tell."""
-    untyped = rows.working(lambda work, _: work.untyped) & grouping.arithmetic
-    moving = untyped & rows.working(lambda _, family: family in MOVES)
-    number, hints = by_name(rows.name, grouping.call, untyped, moving, rows.kernel)
+    lacks_dtype = rows.working(lambda work, _: work.lacks_dtype) & grouping.arithmetic
+    moving = lacks_dtype & rows.working(lambda _, family: family in MOVES)
+    number, hints = by_name(rows.name, grouping.call, lacks_dtype, moving, rows.kernel)
     # One op on the CPU may do what takes two kernels on a GPU.
     kernels = np.where(rows.on_cpu, 0, np.minimum(grouping.kernels, _MOST_KERNELS))
     first, cost_of = combinations(rows.work_of, number, kernels)
@@ -253,35 +253,35 @@ def cost_op_calls(rows: Rows, grouping: Grouping) -> Prices:
         rows.work[rows.work_of[row]].cost(int(kernels[row]) or None, hints[number[row]])
         for row in first.tolist()
     ]
-    return Prices(costs, cost_of, hints, number)
+    return CallCosts(costs, cost_of, hints, number)
 
 
 # --- 4. share the cost of each op call among its kernels ------------------------------------------
 
 
-def apportion_costs(rows: Rows, grouping: Grouping, prices: Prices) -> Costs:
+def apportion_costs(rows: Rows, grouping: Grouping, call_costs: CallCosts) -> Costs:
     """Share the cost of each call among the rows that do its arithmetic, and say why if not."""
     call, helper = grouping.call, rows.kernel & ~grouping.arithmetic
-    reasons = list(dict.fromkeys([*_FIRST_REASONS, *(cost.reason for cost in prices.costs)]))
+    reasons = list(dict.fromkeys([*_FIRST_REASONS, *(cost.reason for cost in call_costs.costs)]))
     place = {reason: number for number, reason in enumerate(reasons)}
-    flops, moved = prices.of_rows("flops"), prices.of_rows("bytes")
-    weight = _weights(rows, grouping, prices, flops)
+    flops, moved = call_costs.of_rows("flops"), call_costs.of_rows("bytes")
+    weight = _weights(rows, grouping, call_costs, flops)
     inner = _charged_inside(rows, call)
-    left_flops, left_bytes = (without_inner(total, call, inner) for total in (flops, moved))
+    left_flops, left_bytes = (exclusive_totals(total, call, inner) for total in (flops, moved))
     shared_flops, shared_bytes = (
         apportion(left, weight, call) for left in (left_flops, left_bytes)
     )
     shared_flops[helper] = np.where(flops[helper] == MISSING, MISSING, 0)
     shared_bytes[helper] = MISSING
-    reason_of = np.array([place[cost.reason] for cost in prices.costs], np.int32).take(
-        prices.cost_of
+    reason_of = np.array([place[cost.reason] for cost in call_costs.costs], np.int32).take(
+        call_costs.cost_of
     )
     for total in (flops, moved):
-        tell_inside(reason_of, total, call, inner, len(reasons))
+        propagate_unknown(reason_of, total, call, inner, len(reasons))
     reasons += [f"{_INSIDE}{reason}" for reason in reasons]
     _memory(rows, shared_flops, shared_bytes, reason_of)
     fills = _fill_costs(
-        rows, call, weight, helper, (prices.of_rows("written"), prices.of_rows("added"))
+        rows, call, weight, helper, (call_costs.of_rows("written"), call_costs.of_rows("added"))
     )
     moved = fills.charge(left_bytes, shared_bytes, rows.chosen, op_calls.around(rows.records))
     explain((shared_flops < 0) | ((moved < 0) & ~helper), reasons, reason_of)
@@ -290,14 +290,14 @@ def apportion_costs(rows: Rows, grouping: Grouping, prices: Prices) -> Costs:
         bytes=moved,
         reason=reasons,
         reason_of=reason_of,
-        params=[cost.params for cost in prices.costs],
-        params_of=prices.cost_of,
-        via=[cost.via for cost in prices.costs],
+        params=[cost.params for cost in call_costs.costs],
+        params_of=call_costs.cost_of,
+        via=[cost.via for cost in call_costs.costs],
         call=call,
         work=rows.work,
         work_of=rows.work_of,
         helper=helper,
-        tried=grouping.tried,
+        autotuning=grouping.autotuning,
     )
 
 
@@ -317,15 +317,15 @@ def explain(unknown: Mask, reasons: list[str], reason_of: IntArray) -> None:
     """Let no row be unknown without a word."""
     silent = np.array([reason.removeprefix(_INSIDE) == "" for reason in reasons]).take(reason_of)
     reason_of[unknown & silent] = len(reasons)
-    reasons.append(UNSAID)
+    reasons.append(UNEXPLAINED)
 
 
-def _tried(rows: Rows, call: IntArray) -> Mask:
-    """Tell which kernels a convolution's call only tried, to choose among them.
+def _autotuning(rows: Rows, call: IntArray) -> Mask:
+    """Mask of the kernels that a convolution's call ran only to choose the fastest.
 
     Where shapes are not recorded, no call is known to be like another.
     """
-    conv = rows.working(lambda work, family: family == "conv" and work.shaped) & rows.kernel
+    conv = rows.working(lambda work, family: family == "conv" and work.has_shapes) & rows.kernel
     if not conv.any():
         return conv
     return autotuning_trials(
@@ -333,7 +333,9 @@ def _tried(rows: Rows, call: IntArray) -> Mask:
     )
 
 
-def _weights(rows: Rows, grouping: Grouping, prices: Prices, flops: Int64Array) -> Int64Array:
+def _weights(
+    rows: Rows, grouping: Grouping, call_costs: CallCosts, flops: Int64Array
+) -> Int64Array:
     """Weigh each kernel's part in its call's arithmetic: by duration.
 
     But the two gradients of a product need the same FLOPs, whichever kernel is the faster, and ops
@@ -342,8 +344,8 @@ def _weights(rows: Rows, grouping: Grouping, prices: Prices, flops: Int64Array) 
     products = rows.working(lambda work, family: work.gradient and family in PRODUCTS)
     alike = products & (grouping.kernels == len(_GRADIENTS))
     weight = np.where(grouping.arithmetic, np.where(alike, 1, rows.weight), 0)
-    stages = [cost.stages for cost in prices.costs]
-    weight = _by_stage(weight, stages, prices.cost_of, grouping.call, grouping.kernels)
+    stages = [cost.stages for cost in call_costs.costs]
+    weight = _by_stage(weight, stages, call_costs.cost_of, grouping.call, grouping.kernels)
     if not rows.on_cpu.any():
         return weight
     own = parts(rows.own_flops, flops, grouping.call, grouping.arithmetic)
@@ -405,7 +407,7 @@ def _fill_costs(
 
 
 def _bias(rows: Rows, call: IntArray, helper: Mask) -> Mask:
-    """Tell which helpers of products serve the bias: the first of a call that can.
+    """Mask of the helpers of products that compute the bias: the first of each call that can.
 
     cuBLAS adds to what is there: a copy of the bias. Behind a convolution it is added, element by
     element; the gradient of either is a sum.

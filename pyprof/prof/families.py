@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyprof.ops import registry
 
 if TYPE_CHECKING:
-    from pyprof.prof.calls.attributed_call import ChosenCall
+    from pyprof.prof.calls.attributed_call import AttributedCall
 
 PRODUCTS = frozenset({"gemm", "conv"})
 """Families whose arithmetic is one matrix product or convolution."""
@@ -16,7 +16,7 @@ MOVES = frozenset({"copy", "fill", "index", "embedding", "resample"})
 """Families whose kernels may move elements without a look at what they are."""
 
 
-def family(work: ChosenCall) -> str:
+def family(work: AttributedCall) -> str:
     """Name the family of the op that kernels work for; "" where no op is known."""
     model = registry.find(work.call, work.direction) if work.call else None
     return model.family if model is not None else ""

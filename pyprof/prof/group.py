@@ -258,7 +258,7 @@ def measured(
     host: pa.Table | None = None,
     named: Collection[str] = (),
 ) -> tuple[list[Column], pa.Table]:
-    """Give what is shown of groups, the longest first; of ops with what the `host` spent in them.
+    """Return columns and rows of a table of groups, longest first; `host` adds host time by op.
 
     `calls` counts kernels; `share` is of the summed GPU time. Measures that are `named` are there
     even where nothing has one.
@@ -335,12 +335,12 @@ def with_memory(
 
 
 def measures() -> list[Column]:
-    """Give the columns of groups, beside the one that rows are grouped by."""
+    """The columns of groups, without the one that rows are grouped by."""
     return [measure(name) for name in (*MEASURES, *PER_STEP, *HOST, *MEMORY)]
 
 
 def measure(name: str) -> Column:
-    """Give a column of groups."""
+    """A column of groups."""
     header, kind, unit = {**MEASURES, **PER_STEP, **HOST, **MEMORY}[name][:3]
     return Column(name, header, kind, 12, _not_per_row(name), _MEANINGS[name], unit)
 

@@ -71,14 +71,13 @@ def grouped(table: Table, rows: Mask | None = None) -> pa.Table:
 
 
 def _codes(keys: Sequence[pa.DictionaryArray]) -> Iterator[IntArray]:
-    """Give the numbers of each key's values; -1 for null."""
     return (np.asarray(key.indices.fill_null(-1)) for key in keys)
 
 
 def _rates(
     table: Table, chosen: Int64Array, call: IntArray, group_of_call: IntArray, count: int
 ) -> pa.Array:
-    """Give the FLOP/s of each group's calls, the slowest first; of those that are known."""
+    """The FLOP/s of each group's calls, ascending; calls of unknown cost are left out."""
     calls = len(group_of_call)
     flops, duration = table.costs.flops[chosen], table.duration_ns[chosen]
     unknown = np.bincount(call, flops == MISSING, calls) > 0
@@ -150,7 +149,7 @@ def merge_groups(a: pa.Table, b: pa.Table) -> pa.Table:
 
 
 def measured(groups: pa.Table) -> tuple[list[Column], pa.Table]:
-    """Give what is shown of groups, the longest first."""
+    """Return the columns and rows of a table of groups, longest first."""
     total = groups.column("total").to_numpy().astype(float)
     known = groups.column("eff_known_ns").to_numpy()
     rates = [np.asarray(part) / 1e12 for part in groups.column("rates").to_pylist()]
@@ -176,7 +175,7 @@ def measured(groups: pa.Table) -> tuple[list[Column], pa.Table]:
 
 
 def measures() -> list[Column]:
-    """Give the columns of groups, beside the ones that rows are grouped by."""
+    """The columns of groups, without those that rows are grouped by."""
     return [*map(_measure, _MEASURES)]
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def shared_ns(table: Table) -> Floats:
-    """Give each row's part of its device's time, ns; all of its own where no starts are known."""
+    """Each row's part of its device's time, ns; its whole duration if no starts are known."""
     time = table.duration_ns.astype(np.float64)
     if "start" not in table.records.columns:
         return time
@@ -22,11 +22,11 @@ def shared_ns(table: Table) -> Floats:
     timed = np.flatnonzero(table.timed & (start >= 0) & (end > start))
     for _, places in by_value(device[timed]):
         rows = timed[places]
-        time[rows] = divided(start[rows], end[rows])
+        time[rows] = split_evenly(start[rows], end[rows])
     return time
 
 
-def divided(start: Int64Array, end: Int64Array) -> Floats:
+def split_evenly(start: Int64Array, end: Int64Array) -> Floats:
     """Divide each instant evenly among the intervals that hold it."""
     times = np.concatenate([start, end])
     order = np.argsort(times, kind="stable")

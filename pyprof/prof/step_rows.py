@@ -50,7 +50,7 @@ class StepRows:
     """Of each step: from the GPU's last end in the one before to that in this one."""
 
     def by_step(self) -> Mapping[int | str | None, StepWork]:
-        """Give each step by its number."""
+        """Each step's work, by its number."""
         stated = zip_longest(self.tokens, self.duration_ns.tolist())
         return {number: StepWork(tokens, took) for number, (tokens, took) in enumerate(stated)}
 

@@ -27,7 +27,7 @@ from pyprof.prof.calls.op_calls import outermost
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.costs import Costs, share_costs, without_impossible
 from pyprof.prof.kernels.counters import Measured, measured_of
-from pyprof.prof.kernels.launch_occupancy import Fill, fill
+from pyprof.prof.kernels.launch_occupancy import Occupancy, occupancy_of
 from pyprof.records.records import DictionaryColumn, Records, combinations
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyprof.gpu.microbenchmark import Ceilings
     from pyprof.gpu.peaks import Rate
     from pyprof.ops.model_config import ModelConfig
-    from pyprof.prof.calls.attributed_call import ChosenCall
+    from pyprof.prof.calls.attributed_call import AttributedCall
     from pyprof.prof.step_rows import StepRows
 
 CPU = "cpu"
@@ -100,9 +100,9 @@ class Table:
 
     def _above_peak(self, rows: Int64Array) -> Int64Array:
         """Return those of some rows whose FLOPs are more than their device can do in their time."""
-        number, judged = self.judged
-        peak = _values([entry.flops_peak for entry in judged])
-        peak[[entry.tc.value == MAYBE for entry in judged]] = np.nan  # that of the slower unit
+        number, classified = self.classified
+        peak = _values([entry.flops_peak for entry in classified])
+        peak[[entry.tc.value == MAYBE for entry in classified]] = np.nan  # that of the slower unit
         seconds = self.duration_ns[rows] / NS_PER_S
         most = peak[number[rows]] * seconds * _ABOVE
         return rows[(self._assumed_costs.flops[rows] > most) & (seconds > 0)]
@@ -125,7 +125,7 @@ class Table:
     # --- names that backward rows take from their forward call -----------------------------------
 
     def own_or_forward(self, name: str) -> DictionaryColumn:
-        """Give a list column of the row's own; where its forward call is known, that one's.
+        """A list column, with empty values filled from the forward call.
 
         A row with an op text of its own is what that says; its forward call fills what is empty.
         """
@@ -149,7 +149,7 @@ class Table:
         return DictionaryColumn(index, [*own.values, *forward.values])
 
     def numbered(self, name: str) -> pa.DictionaryArray:
-        """Give a column of texts as numbers of the distinct ones, and keep it: several ask for it.
+        """A text column, dictionary-encoded and cached: several readers ask for it.
 
         Not for columns of steps, which are looked for after the table is made.
         """
@@ -202,7 +202,7 @@ class Table:
         return {row["name"]: _device(row) for row in reversed(rows)}  # the first of a name counts
 
     def device_of(self, name: str | None) -> Device:
-        """Give what the capture says of a device, and the table of cards where it does not."""
+        """The device as the capture describes it, completed from the table of cards."""
         return completed(self._described.get(name) or Device(name or self._asked_gpu))
 
     @cached_property
@@ -241,15 +241,15 @@ class Table:
         return device_peaks
 
     @cached_property
-    def judged(self) -> tuple[IntArray, list[Judgement]]:
+    def classified(self) -> tuple[IntArray, list[KernelClass]]:
         """What follows from a row's kernel name, op call and device, once per distinct three."""
         name, device = self.records.dictionary("kLongName"), self.records.dictionary("gpu")
         costs = self._assumed_costs
         first, number = combinations(costs.work_of, name.index, device.index)
         gpus = [*device.values, None]
         peak = self.devices
-        judged = [
-            judge(
+        classified = [
+            classify_kernel(
                 name.values[name.index[row]],
                 costs.work[costs.work_of[row]],
                 self.device_of(gpus[device.index[row]]),
@@ -257,7 +257,7 @@ class Table:
             )
             for row in first.tolist()
         ]
-        return number, judged
+        return number, classified
 
     @cached_property
     def rates(self) -> Rates:
@@ -268,14 +268,16 @@ class Table:
     @cached_property
     def roofline(self) -> Roofline:
         """Shares of the roofline, and what limits, per row."""
-        number, judged = self.judged
+        number, classified = self.classified
         return roofline(
             _float(self.costs.flops),
             _float(self.costs.bytes),
             self.duration_ns.astype(np.float64),
-            _values([entry.flops_peak for entry in judged])[number],
-            _values([entry.bandwidth_peak for entry in judged])[number],
-            open_unit=np.array([entry.tc.value == MAYBE for entry in judged], bool).take(number),
+            _values([entry.flops_peak for entry in classified])[number],
+            _values([entry.bandwidth_peak for entry in classified])[number],
+            open_unit=np.array([entry.tc.value == MAYBE for entry in classified], bool).take(
+                number
+            ),
             idle=_fewer_blocks_than_sms(self),
         )
 
@@ -285,9 +287,9 @@ class Table:
         return measured_of(self.records)
 
     @cached_property
-    def fill(self) -> Fill:
+    def occupancy(self) -> Occupancy:
         """How full each kernel's device could be."""
-        return fill(self.records, self.device_of)
+        return occupancy_of(self.records, self.device_of)
 
     @property
     def bound(self) -> DictionaryColumn:
@@ -322,7 +324,7 @@ def _device(row: Mapping[str, object]) -> Device:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class KernelClass:
     """What a kernel's name, op and device tell."""
 
     tc: TensorCore
@@ -336,7 +338,9 @@ class Judgement:
 _NO_GPU = TensorCore(NOT_APPLICABLE, "cpu: ran on the processor", None)
 
 
-def judge(name: str, work: ChosenCall, device: Device, peak: Peaks | None) -> Judgement:
+def classify_kernel(
+    name: str, work: AttributedCall, device: Device, peak: Peaks | None
+) -> KernelClass:
     """Judge a kernel: Tensor Core use, the type it computes in, its peaks."""
     dtype = _op_dtype(work)
     verdict = _NO_GPU if device.name == CPU else tensor_core(name, cc=device.cuda_cc, dtype=dtype)
@@ -345,10 +349,10 @@ def judge(name: str, work: ChosenCall, device: Device, peak: Peaks | None) -> Ju
     rate = peak.flops(computed, on_tensor_cores, verdict.accumulate) if peak else None
     over_link = crosses_link(name)
     memory = peak.bandwidth if peak and not over_link else None
-    return Judgement(verdict, computed, rate, memory, over_link)
+    return KernelClass(verdict, computed, rate, memory, over_link)
 
 
-def _op_dtype(work: ChosenCall) -> str | None:
+def _op_dtype(work: AttributedCall) -> str | None:
     dtypes = [tensor.dtype for tensor in tensors(work.call) if tensor.dtype] if work.call else []
     floats = [dtype for dtype in dtypes if dtype.startswith(("float", "bfloat", "complex"))]
     return next(iter(floats or dtypes), work.dtype)

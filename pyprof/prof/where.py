@@ -42,7 +42,7 @@ class Condition:
 
     @property
     def negated(self) -> bool:
-        """Tell whether rows of which the value is not known fulfil it."""
+        """Whether rows with an unknown value fulfil it."""
         return self.operator.startswith("!")
 
     def rows(self, table: Table) -> Mask:
@@ -50,7 +50,7 @@ class Condition:
         return self.holds(COLUMNS[self.name].held(table))
 
     def holds(self, values: pa.Array) -> Mask:
-        """Tell which values of the column fulfil it."""
+        """Mask of the values that fulfil it."""
         if not self.value and self.operator in ("=", "!="):
             absent: Mask = np.asarray(values.is_null())
             return ~absent if self.negated else absent

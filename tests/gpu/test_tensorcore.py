@@ -45,7 +45,7 @@ def test_accumulate_type(accumulate: str | None, name: str) -> None:
 @pytest.mark.slow
 @needs_captures
 def test_every_captured_name_has_a_value() -> None:
-    """Every distinct name of the shared captures is judged, and few remain open."""
+    """Every distinct name of the shared captures is classified, and few remain open."""
     verdicts = {name: tensor_core(name) for name in captured_names()}
     assert {verdict.value for verdict in verdicts.values()} == {"1", "0", "?", "-"}
     unknown = [name for name, verdict in verdicts.items() if verdict.value == "?"]

@@ -9,7 +9,7 @@ from pyprof import schema
 from pyprof.parse import parse
 from pyprof.parse.record_file import load
 from pyprof.prof.columns.standard import COLUMNS
-from pyprof.prof.costs import UNSAID, explain
+from pyprof.prof.costs import UNEXPLAINED, explain
 from pyprof.prof.coverage import cost_coverage
 from pyprof.prof.table import Table
 from tests.analysis.captures import Work, capture, copy
@@ -106,4 +106,4 @@ def test_a_formula_that_gives_no_reason() -> None:
     """A user's own may forget it: even then something is said, of what it is unknown for."""
     reasons, reason_of = ["", "why", "inside it: "], np.array([0, 1, 2, 0])
     explain(np.array([True, True, True, False]), reasons, reason_of)
-    assert [reasons[place] for place in reason_of] == [UNSAID, "why", UNSAID, ""]
+    assert [reasons[place] for place in reason_of] == [UNEXPLAINED, "why", UNEXPLAINED, ""]

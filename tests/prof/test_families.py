@@ -1,11 +1,11 @@
-"""Families of ops, by which kernel roles are judged."""
+"""Families of ops, by which kernel roles are classified."""
 
 from pyprof.gpu.eligible import FAMILIES as MATRIX_FAMILIES
 from pyprof.gpu.kernel_roles import FAMILY_RANKS
 from pyprof.marker import Call
 from pyprof.ops.families import FAMILIES
 from pyprof.ops.registry import BPROP, FPROP
-from pyprof.prof.calls.attributed_call import ChosenCall
+from pyprof.prof.calls.attributed_call import AttributedCall
 from pyprof.prof.calls.op_calls import SPARSE
 from pyprof.prof.families import PRODUCTS, family
 
@@ -23,7 +23,7 @@ def test_families_with_kernels_of_their_own_are_families_of_ops() -> None:
 def test_a_work_has_the_family_of_its_formula() -> None:
     """Forward and backward; none where no formula is known."""
     outer = Call("torch", "kron")
-    assert family(ChosenCall(outer, FPROP, None, 0)) == "pointwise"
-    assert family(ChosenCall(Call("torch", "linear"), BPROP, None, 0)) == "gemm"
-    assert family(ChosenCall(Call("mylib", "linear"), FPROP, None, 0)) == ""
-    assert family(ChosenCall(None, FPROP, None, 0, "no marker")) == ""
+    assert family(AttributedCall(outer, FPROP, None, 0)) == "pointwise"
+    assert family(AttributedCall(Call("torch", "linear"), BPROP, None, 0)) == "gemm"
+    assert family(AttributedCall(Call("mylib", "linear"), FPROP, None, 0)) == ""
+    assert family(AttributedCall(None, FPROP, None, 0, "no marker")) == ""

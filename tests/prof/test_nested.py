@@ -14,7 +14,7 @@ import numpy as np
 import pyprof
 from pyprof.arrays import MISSING
 from pyprof.marker import encode_seq
-from pyprof.prof.calls.op_calls import nested_products, unknown_inside, without_inner
+from pyprof.prof.calls.op_calls import exclusive_totals, nested_products, unknown_inside
 from tests.builders import Range, Work, nsys_db
 
 if TYPE_CHECKING:
@@ -30,16 +30,16 @@ def test_the_outer_call_is_charged_less() -> None:
     chosen, call = np.array([INNER, OUTER]), np.array([1, 0])
     pairs = nested_products(offsets, members, chosen, call, np.array([True, True]))
     assert pairs.tolist() == [[1, 0]]
-    assert without_inner(np.array([8, 20]), call, pairs).tolist() == [8, 12]
-    assert without_inner(np.array([8, MISSING]), call, pairs).tolist() == [8, MISSING]
-    assert without_inner(np.array([30, 20]), call, pairs).tolist() == [30, 0]
+    assert exclusive_totals(np.array([8, 20]), call, pairs).tolist() == [8, 12]
+    assert exclusive_totals(np.array([8, MISSING]), call, pairs).tolist() == [8, MISSING]
+    assert exclusive_totals(np.array([30, 20]), call, pairs).tolist() == [30, 0]
 
 
 def test_less_an_unknown_part_is_unknown() -> None:
     """What the inner call of three costs is not known: neither is the rest of the outermost."""
     call, pairs = np.array([1, 0, 2, 0]), np.array([[1, 0], [2, 0]])
     total = np.array([MISSING, 20, 8, 20])
-    assert without_inner(total, call, pairs).tolist() == [MISSING, MISSING, 8, MISSING]
+    assert exclusive_totals(total, call, pairs).tolist() == [MISSING, MISSING, 8, MISSING]
     assert unknown_inside(total, call, pairs).tolist() == [-1, 1, -1, 1]
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.prof.shared_time import divided
+from pyprof.prof.shared_time import split_evenly
 from tests.capture_files.metrics import kineto_counters
 from tests.commands import run
 from tests.readers import kineto_json
@@ -25,7 +25,7 @@ def test_each_instant_is_divided_evenly(intervals: list[tuple[int, int]]) -> Non
     for instant in range(50):
         here = (start <= instant) & (instant < end)
         expected[here] += 1 / max(int(here.sum()), 1)
-    assert divided(start, end) == pytest.approx(expected)
+    assert split_evenly(start, end) == pytest.approx(expected)
 
 
 def test_kernels_side_by_side_share_the_energy(tmp_path: Path) -> None:

@@ -321,8 +321,8 @@ class Case:
 
         For kernels whose cost is unknown: those that memory limits win less. NaN without peaks.
         """
-        number, judged = self.table.judged
-        now = [each.flops_peak.value if each.flops_peak else np.nan for each in judged]
+        number, classified = self.table.classified
+        now = [each.flops_peak.value if each.flops_peak else np.nan for each in classified]
         peaks = self.table.devices
         rates = [peak.flops(dtype, tensor_core) if peak else None for peak in peaks.values]
         top = np.array([rate.value if rate else np.nan for rate in rates])[peaks.index[rows]]

@@ -32,7 +32,7 @@ _MEMORY = LIMITS.index("memory")
 )
 def tail(case: Case) -> Advice | None:
     """Find products whose last wave of blocks fills less of the GPU than the others."""
-    waves = case.table.fill.waves
+    waves = case.table.occupancy.waves
     with np.errstate(invalid="ignore"):
         filled = waves / np.ceil(waves)
         few = (waves > 1) & (waves < _MOST_WAVES) & (filled < _FILLED) & (case.ns >= LAUNCH_NS)

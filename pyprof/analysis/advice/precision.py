@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.advice.case import Case
     from pyprof.analysis.advice.finding import Advice
     from pyprof.arrays import Int64Array, Mask
-    from pyprof.prof.calls.attributed_call import ChosenCall
+    from pyprof.prof.calls.attributed_call import AttributedCall
 
 _NOT_TO_MEND = ("device:", "size: a vector", "size: depthwise")
 _BY_NAME = ("cublas-simt:", "sgemm:", "simt:", "ffma:")
@@ -40,8 +40,8 @@ _NAMED = "by the kernel's name"
 )
 def half_precision(case: Case) -> Advice | None:
     """Find half-precision products whose kernel surely used no Tensor Cores, with the reason."""
-    number, judged = case.table.judged
-    missed = np.array([entry.tc.value == "0" and entry.dtype in HALF for entry in judged], bool)
+    number, classified = case.table.classified
+    missed = np.array([entry.tc.value == "0" and entry.dtype in HALF for entry in classified], bool)
     named = _by_name(case, HALF) & case.device_has("float16")
     candidates = np.flatnonzero((case.family(*FAMILIES) & missed[number]) | named)
     texts = [*case.why.values, ""]
@@ -98,10 +98,10 @@ def _on_tensor_cores(case: Case, rows: Int64Array, dtype: str) -> NDArray[np.flo
 
 def _by_name(case: Case, dtypes: Collection[str]) -> Mask:
     """Find kernels without a known op whose names tell a product of a type on CUDA cores."""
-    number, judged = case.table.judged
+    number, classified = case.table.classified
     is_product = [
         each.dtype in dtypes and each.tc.value == "0" and each.tc.rule.startswith(_BY_NAME)
-        for each in judged
+        for each in classified
     ]
     return np.asarray(case.without_op & np.array(is_product, bool)[number])
 
@@ -122,8 +122,8 @@ _NARROWER = 2
 )
 def double_precision(case: Case) -> Advice | None:
     """Find ops on float64; float32 has half the bytes, and its own peak."""
-    number, judged = case.table.judged
-    by_name = np.array([each.dtype == "float64" for each in judged], bool)[number]
+    number, classified = case.table.classified
+    by_name = np.array([each.dtype == "float64" for each in classified], bool)[number]
     costs = case.table.costs
     known = np.array([work.call is not None for work in costs.work], bool)[costs.work_of]
     by_input = np.array([_has_doubles(work) for work in costs.work], bool)[costs.work_of]
@@ -146,7 +146,7 @@ def double_precision(case: Case) -> Advice | None:
     )
 
 
-def _has_doubles(work: ChosenCall) -> bool:
+def _has_doubles(work: AttributedCall) -> bool:
     """Check whether an op call takes many numbers of float64."""
     inputs = tensors(work.call) if work.call is not None else ()
     return any(each.dtype == "float64" and math.prod(each.shape) > _FEW for each in inputs)

@@ -85,7 +85,7 @@ def _gpu(case: Case) -> str | None:
 
 
 def _kernels(case: Case) -> str | None:
-    return None if _gpu(case) is None else "judged on a GPU only"
+    return None if _gpu(case) is None else "classified on a GPU only"
 
 
 def _cpu(case: Case) -> str | None:
@@ -119,8 +119,8 @@ def _costs(case: Case) -> str | None:
 
 
 def _peaks(case: Case) -> str | None:
-    number, judged = case.table.judged
-    unknown = [each.flops_peak is None and each.bandwidth_peak is None for each in judged]
+    number, classified = case.table.classified
+    unknown = [each.flops_peak is None and each.bandwidth_peak is None for each in classified]
     return _mostly(
         case, np.array(unknown, bool)[number], "the GPU's peaks are unknown: name it with --gpu"
     )

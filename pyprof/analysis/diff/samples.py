@@ -177,7 +177,7 @@ def _traits(
     own: Sequence[pa.Array],
 ) -> pa.Table:
     first, trait = _coded(own, table.records.rows)
-    tried = table.costs.tried.astype(np.int64)
+    tried = table.costs.autotuning.astype(np.int64)
     sums = texts_of(_sums(keys, code, {"trait": trait * 2 + tried}, chosen, ns=table.duration_ns))
     number = sums.column("trait").to_numpy()
     row = pa.array(first[number // 2])

@@ -271,12 +271,12 @@ def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
     """Give what rows are grouped by, and what they are asked for."""
     costs, kernel = table.costs, _kernel(table)
     op, name, tc = (encode(table.numbered(name)) for name in ("op", "kernel", "tc"))
-    judged = np.array([*(value != "-" for value in tc.values), False]).take(tc.index)
+    classified = np.array([*(value != "-" for value in tc.values), False]).take(tc.index)
     unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
     yield "op", op
     yield "kernel", name
     yield "unnamed", _where(op.index < 0, name)
-    yield "tc", _where(kernel & judged, tc)
+    yield "tc", _where(kernel & classified, tc)
     yield "bound", _where(kernel, encode(table.numbered("bound")))
     yield "reason", _where(unknown, DictionaryColumn(costs.reason_of, costs.reason))
     yield "above", above_peak(table, _FAR_ABOVE)

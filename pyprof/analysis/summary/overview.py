@@ -116,10 +116,10 @@ def gpus(source: Source) -> tuple[str | None, ...]:
 def _peaks(table: Table, rows: NDArray[np.bool_] | None) -> Mapping[str, float]:
     """Name the peaks and their values, with the time of the rows measured against each."""
     chosen = np.ones(table.records.rows, bool) if rows is None else rows
-    number, judged = table.judged
-    time = np.bincount(number[chosen], table.duration_ns[chosen].astype(float), len(judged))
+    number, classified = table.classified
+    time = np.bincount(number[chosen], table.duration_ns[chosen].astype(float), len(classified))
     weight_by_label: dict[str, float] = {}
-    for entry, ns in zip(judged, time.tolist(), strict=True):
+    for entry, ns in zip(classified, time.tolist(), strict=True):
         flops, memory = entry.flops_peak, entry.bandwidth_peak
         if flops is not None and ns:
             label = f"{_spelt(flops.value / 1e12, 4)} TFLOP/s ({flops.label})"

@@ -131,9 +131,11 @@ def _numbers(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
 
 
 def _weights(table: Table, chosen: Mask) -> Iterator[tuple[Roof, float]]:
-    index, judged = table.judged
+    index, classified = table.classified
     time = table.duration_ns.astype(float) * (chosen & (table.costs.flops > 0))
-    for entry, weight in zip(judged, np.bincount(index, time, len(judged)).tolist(), strict=True):
+    for entry, weight in zip(
+        classified, np.bincount(index, time, len(classified)).tolist(), strict=True
+    ):
         flops, memory = entry.flops_peak, entry.bandwidth_peak
         if weight and flops is not None and memory is not None:
             label = f"{number(flops.value / 1e12)} TFLOP/s {flops.label}"

@@ -361,10 +361,10 @@ def _computing(table: Table) -> Mask:
 
 def _by_peak(table: Table, rows: Mask, name: str, amount: Int64Array) -> Mapping[Rate, float]:
     """Sum an amount by the peak that it is measured against."""
-    number, judged = table.judged
-    weight = np.bincount(number[rows], amount[rows].astype(float), minlength=len(judged))
+    number, classified = table.classified
+    weight = np.bincount(number[rows], amount[rows].astype(float), minlength=len(classified))
     total: dict[Rate, float] = {}
-    for entry, part in zip(judged, weight.tolist(), strict=True):
+    for entry, part in zip(classified, weight.tolist(), strict=True):
         rate = getattr(entry, name)
         if rate is not None and part:
             total[rate] = total.get(rate, 0.0) + part

@@ -20,7 +20,7 @@ OWN = -1
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenCall:
+class AttributedCall:
     """The op call that kernels work for, and how to cost it."""
 
     call: Call | None
@@ -36,20 +36,20 @@ class ChosenCall:
     setting: Setting = NO_SETTING
 
     @property
-    def untyped(self) -> bool:
-        """Tell whether no text says of what type its tensors are."""
+    def lacks_dtype(self) -> bool:
+        """Whether no tensor of the call has a known type."""
         if self.call is None or self.dtype is not None:
             return False
         return not any(tensor.dtype for tensor in tensors(self.call))
 
     @property
     def gradient(self) -> bool:
-        """Tell whether it is part of a backward pass: a forward call's, or an op of its own."""
+        """Whether it is part of a backward pass: of a forward call, or an op of its own."""
         return self.direction == BPROP or (self.call is not None and "backward" in self.call.op)
 
     @property
-    def shaped(self) -> bool:
-        """Tell whether the call's text holds the shape of a tensor."""
+    def has_shapes(self) -> bool:
+        """Whether the shape of some tensor of the call is known."""
         return self.call is not None and next(tensors(self.call), None) is not None
 
     def cost(self, gemm_kernels: int | None = None, hints: NameHints | None = None) -> Cost:

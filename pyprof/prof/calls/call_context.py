@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def with_settings(
     records: Records, number: IntArray, contexts: Sequence[KernelContext], model: ModelConfig | None
 ) -> tuple[IntArray, list[KernelContext]]:
-    """Give the number of each row's context, and these, with what is known of them besides."""
+    """Return each row's context and the contexts, with model, batch and layer added."""
     ranks = _ranks(contexts, model) if model else 1
     plain = Setting(model, ranks=ranks)
     with_model = [replace(each, setting=plain) for each in contexts] if model else contexts
@@ -110,7 +110,7 @@ def _is_attention(text: str) -> bool:
 
 
 def _ranks(contexts: Sequence[KernelContext], model: ModelConfig) -> int:
-    """Tell among how many ranks layers are divided: the model's heads over those of queries.
+    """Number of ranks that layers are divided among: the model's heads over those of a query.
 
     1 where no attention of [tokens, heads, head] was recorded, or it does not divide them.
     """
@@ -124,12 +124,12 @@ def _ranks(contexts: Sequence[KernelContext], model: ModelConfig) -> int:
 
 
 def _depends(context: KernelContext) -> bool:
-    """Tell whether an op around a kernel costs what the requests of the step make it cost."""
+    """Whether the cost of an op around the kernel depends on the requests of its step."""
     return any(_by_step(text) for text in context.texts)
 
 
 def _by_step(text: str) -> Call | None:
-    """Give the call of a text whose cost depends on its step; None for any other."""
+    """The call of a text if its cost depends on the step; else None."""
     call = marker.decode_seq(text).call
     model = registry.find(call) if call is not None else None
     return call if model is not None and model.by_step else None

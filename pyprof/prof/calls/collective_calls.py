@@ -16,7 +16,7 @@ from pyprof.ops import dtypes
 from pyprof.ops.registry import FPROP
 from pyprof.ops.torch import collectives
 from pyprof.parse.recorded_collectives import decoded_fields
-from pyprof.prof.calls.attributed_call import OWN, ChosenCall
+from pyprof.prof.calls.attributed_call import OWN, AttributedCall
 from pyprof.records.records import combinations
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ _OPS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def with_collectives(
-    records: Records, work_of: IntArray, works: Sequence[ChosenCall]
-) -> tuple[IntArray, list[ChosenCall]]:
-    """Give the number of each row's work, and the works; what the tool says fills unknown costs."""
+    records: Records, work_of: IntArray, works: Sequence[AttributedCall]
+) -> tuple[IntArray, list[AttributedCall]]:
+    """Return each row's work and the works, with unknown costs filled from recorded sizes."""
     said = records.dictionary("collective")
     if not said.values:
         return work_of, list(works)
@@ -56,11 +56,11 @@ def with_collectives(
     chosen = []
     for row in first.tolist():
         work, call = works[work_of[row]], calls[said.index[row]] if replaced[row] else None
-        chosen.append(work if call is None else ChosenCall(call, FPROP, None, OWN))
+        chosen.append(work if call is None else AttributedCall(call, FPROP, None, OWN))
     return number, chosen
 
 
-def _unknown(work: ChosenCall) -> bool:
+def _unknown(work: AttributedCall) -> bool:
     return work.call is None or work.cost().bytes is None
 
 

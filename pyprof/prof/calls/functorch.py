@@ -30,20 +30,19 @@ def innermost(calls: Sequence[Call | None]) -> tuple[int, Call] | None:
 
 
 def _passed_on(inner: Call, outer: Call) -> bool:
-    """Tell whether a layer made a call of the one around it."""
+    """Whether a layer of functorch made the inner call on behalf of the outer."""
     times = len(inner.args) // max(len(outer.args), 1)
     return _same_op(inner, outer) and times > 0 and inner.args == outer.args * times
 
 
 def _alone(call: Call, calls: Sequence[Call]) -> Call:
-    """Give a call without the arguments of those around it."""
+    """The call without the arguments that belong to the calls around it."""
     around = [outer.args for outer in takewhile(partial(_same_op, call), calls)]
     count = min(len(under) for under in around if _repeats(call.args, under))
     return replace(call, args=call.args[-count:])
 
 
 def _repeats(args: tuple[Value, ...], under: tuple[Value, ...]) -> bool:
-    """Tell whether arguments stand on others of as many, or are those."""
     return bool(under) and not len(args) % len(under) and args[: len(under)] == under
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from pyprof.arrays import MISSING
 from pyprof.ops.registry import BPROP
 from pyprof.prof.apportion import apportion
-from pyprof.prof.calls.attributed_call import OWN, ChosenCall
+from pyprof.prof.calls.attributed_call import OWN, AttributedCall
 from pyprof.records.records import distinct, number_combinations
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def number(
-    records: Records, works: list[ChosenCall], work_of: IntArray, ids: IntArray, computes: Mask
+    records: Records, works: list[AttributedCall], work_of: IntArray, ids: IntArray, computes: Mask
 ) -> IntArray:
     """Number the op calls; rows of one call share its number.
 
@@ -46,8 +46,8 @@ def number(
     return number_combinations(same_of_row, call)
 
 
-def chosen(records: Records, works: list[ChosenCall], work_of: IntArray) -> IntArray:
-    """Give the id of the call that each row works for; -1 for a row that is a call of its own."""
+def chosen(records: Records, works: list[AttributedCall], work_of: IntArray) -> IntArray:
+    """Id of the call that each row works for; -1 for a row that is a call of its own."""
     position = np.array([work.position for work in works], np.int32).take(work_of)
     chosen_id = np.full(len(position), -1, np.int32)
     if (ids := around(records)) is not None:
@@ -76,7 +76,7 @@ def outermost(records: Records, call: IntArray) -> IntArray:
 
 
 def around(records: Records) -> tuple[IntArray, IntArray] | None:
-    """Give offsets and ids of the calls around each row, ascending inward; None if unknown."""
+    """Offsets and ids of the calls around each row, outermost first; None if unknown."""
     column = records.held("callIds")
     if column.null_count == len(column):
         return None
@@ -113,7 +113,7 @@ def _runs(records: Records, work_of: IntArray, computes: NDArray[np.bool_]) -> I
 
 
 def _of_one_node(records: Records) -> NDArray[np.bool_]:
-    """Tell which rows belong to a node of autograd: a backward one, or the forward call it is for.
+    """Mask of the rows of an autograd node: backward ones, or those of its forward call.
 
     Ops that have no node write the number of the next op that has one: the last kernels of the
     forward pass with a number are those of the op that took it.
@@ -136,7 +136,7 @@ def _of_one_node(records: Records) -> NDArray[np.bool_]:
 
 
 def _period(names: list[int]) -> int:
-    """Give after how many names they repeat, up to the last; how many there are if they do not."""
+    """The period with which names repeat to the end; their number if they do not."""
     border = [0] * len(names)  # Knuth, Morris, Pratt: the longest start that is an end as well
     for at in range(1, len(names)):
         length = border[at - 1]
@@ -182,7 +182,7 @@ def nested_products(
     return np.unique(pairs, axis=0)
 
 
-def without_inner(total: Int64Array, call: IntArray, pairs: Int64Array) -> Int64Array:
+def exclusive_totals(total: Int64Array, call: IntArray, pairs: Int64Array) -> Int64Array:
     """Take from each outer call's total those of the calls inside it; never below 0.
 
     MISSING where that of a call inside is not known: then how much is left is not known either.
@@ -198,7 +198,7 @@ def without_inner(total: Int64Array, call: IntArray, pairs: Int64Array) -> Int64
 
 
 def unknown_inside(total: Int64Array, call: IntArray, pairs: Int64Array) -> Int64Array:
-    """Give, for each row, a call inside its own whose total is not known; -1 for none."""
+    """For each row, a call inside its own whose total is unknown; -1 if there is none."""
     total_of = _by_call(total, call)
     inner, outer = pairs[total_of[pairs[:, 0]] == MISSING].T
     inner_call = np.full_like(total_of, -1)
@@ -206,7 +206,7 @@ def unknown_inside(total: Int64Array, call: IntArray, pairs: Int64Array) -> Int6
     return inner_call[call]
 
 
-def tell_inside(
+def propagate_unknown(
     reason_of: IntArray, total: Int64Array, call: IntArray, pairs: Int64Array, offset: int
 ) -> None:
     """Point rows that are unknown for a call inside theirs to its reason, `offset` further on."""
@@ -257,7 +257,7 @@ class FillCosts:
         chosen: IntArray,
         ids: tuple[IntArray, IntArray] | None,
     ) -> Int64Array:
-        """Give `moved`, bytes a row, with each part charged once: to its fill, or bias's kernel.
+        """Return `moved`, bytes per row, with each part charged once: to its fill, or bias kernel.
 
         `total` are the bytes of each row's call; `ids` the offsets and ids of the calls around
         each row, ascending inward, of which it works for `chosen`, -1 for none.
@@ -279,7 +279,7 @@ class FillCosts:
     def _filled(
         self, offsets: IntArray, members: IntArray, chosen: IntArray, moved: Int64Array
     ) -> Int64Array:
-        """Give the numbers of the calls with a fill inside that is as large as their result."""
+        """Numbers of the calls with a fill inside that is as large as their result."""
         row = np.flatnonzero(self.weight > 0)
         works, first = np.unique(chosen[row], return_index=True)
         row = row[first]

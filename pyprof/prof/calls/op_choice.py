@@ -20,8 +20,13 @@ from pyprof.ops.registry import BPROP, FPROP
 from pyprof.parse.autograd.backward_nodes import is_node
 from pyprof.parse.ranges.range_stacks import tensors
 from pyprof.prof.calls import functorch
-from pyprof.prof.calls.attributed_call import OWN, ChosenCall
-from pyprof.prof.calls.operands import stored, with_itself, with_repeats, with_stored
+from pyprof.prof.calls.attributed_call import OWN, AttributedCall
+from pyprof.prof.calls.operands import (
+    as_unary,
+    sparse_operands,
+    with_expanded_strides,
+    with_sparse_layout,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,10 +38,10 @@ if TYPE_CHECKING:
 # --- choosing -----------------------------------------------------------------------------------
 
 
-class Considered(NamedTuple):
+class Candidate(NamedTuple):
     """An enclosing call that may be what kernels work for."""
 
-    work: ChosenCall
+    work: AttributedCall
     has_formula: bool
     usable: bool
     """Whether its formula can say something; the first such call is the choice."""
@@ -44,39 +49,39 @@ class Considered(NamedTuple):
     """Why it cannot."""
 
 
-def consider(context: KernelContext) -> Iterator[Considered]:
+def candidates(context: KernelContext) -> Iterator[Candidate]:
     """Go through the enclosing calls in the order of preference, up to the first usable one."""
     for work in (_cpu_candidates if context.on_cpu else _gpu_candidates)(context):
         if work.call is None or not ops.known(work.call):
             reason = "its text contains no op" if work.call is None else "no formula"
-            yield Considered(work, has_formula=False, usable=False, reason=reason)
+            yield Candidate(work, has_formula=False, usable=False, reason=reason)
             continue
         cost = work.cost()
         usable = cost.flops is not None or cost.bytes is not None
-        yield Considered(work, has_formula=True, usable=usable, reason=cost.reason)
+        yield Candidate(work, has_formula=True, usable=usable, reason=cost.reason)
         if usable:
             return
 
 
-def choose(context: KernelContext) -> ChosenCall:
+def choose(context: KernelContext) -> AttributedCall:
     """Choose the op call that kernels in this context work for."""
     if stopped := _own_stopped(context):
         return stopped
-    considered = [each for each in consider(context) if each.has_formula]
-    if not considered:
+    costed = [each for each in candidates(context) if each.has_formula]
+    if not costed:
         return _unknown(context)
-    if considered[-1].usable:
-        return considered[-1].work
-    return replace(considered[0].work, reason=considered[0].reason, output=None)
+    if costed[-1].usable:
+        return costed[-1].work
+    return replace(costed[0].work, reason=costed[0].reason, output=None)
 
 
-def _unknown(context: KernelContext) -> ChosenCall:
+def _unknown(context: KernelContext) -> AttributedCall:
     for work in _candidates(context):
         if work.call is not None and work.call.op:
-            return ChosenCall(
+            return AttributedCall(
                 None, work.direction, None, work.position, f"unknown op {work.call.op}"
             )
-    return ChosenCall(None, FPROP, None, OWN, _unmarked(context))
+    return AttributedCall(None, FPROP, None, OWN, _unmarked(context))
 
 
 def _unmarked(context: KernelContext) -> str:
@@ -94,15 +99,15 @@ UNSEEN = (
 
 
 def own_flops(context: KernelContext) -> int | None:
-    """Give the FLOPs of the innermost op alone, None where they are not known."""
+    """FLOPs of the innermost op alone; None if unknown."""
     work = None if _own_stopped(context) else next(_candidates(context), None)
     if work is None or work.call is None or work.direction == BPROP or not ops.known(work.call):
         return None
     return work.cost().flops
 
 
-def _gpu_candidates(context: KernelContext) -> Iterator[ChosenCall]:
-    """Give the enclosing calls, the deepest first; in a backward pass, then the forward's."""
+def _gpu_candidates(context: KernelContext) -> Iterator[AttributedCall]:
+    """The enclosing calls, deepest first; in a backward pass, then those of the forward op."""
     candidates = [*_candidates(context)]
     own = [work.call for work in candidates if work.direction == FPROP]
     if (functorch_call := functorch.innermost(own)) is not None and functorch_call[0] == 0:
@@ -110,8 +115,8 @@ def _gpu_candidates(context: KernelContext) -> Iterator[ChosenCall]:
     yield from candidates
 
 
-def _cpu_candidates(context: KernelContext) -> list[ChosenCall]:
-    """Give the enclosing calls, the outermost first; in a backward pass, then the forward's.
+def _cpu_candidates(context: KernelContext) -> list[AttributedCall]:
+    """The enclosing calls, outermost first; in a backward pass, then those of the forward op.
 
     Of the forward's, that counts to which the node belongs, with what called it from Python: an op
     around other ops may have several nodes.
@@ -126,7 +131,7 @@ def _cpu_candidates(context: KernelContext) -> list[ChosenCall]:
 STOPPED = "stopped: gradient checkpointing needed no more than what ran before it"
 
 
-def _outermost(calls: Sequence[ChosenCall], texts: Sequence[str]) -> list[ChosenCall]:
+def _outermost(calls: Sequence[AttributedCall], texts: Sequence[str]) -> list[AttributedCall]:
     """Choose among the calls around a row, the deepest first, which stand at positions of `texts`.
 
     Given back are those that may be charged, the outermost first. Not those that were left before
@@ -142,56 +147,57 @@ def _outermost(calls: Sequence[ChosenCall], texts: Sequence[str]) -> list[Chosen
 
 
 def _stopped(text: str) -> bool:
-    """Tell whether a text is of an op that began and never ran to its end."""
     return text.endswith(marker.STOPPED) and marker.decode_seq(text).stopped
 
 
-def _own_stopped(context: KernelContext) -> ChosenCall | None:
-    """Give what says that the op of a row on the CPU never ran; None where it did."""
+def _own_stopped(context: KernelContext) -> AttributedCall | None:
+    """The call that stands for an op on the CPU that began and never ran; None if it ran."""
     texts = context.texts
     place = (context.order or range(len(texts)))[-1] if texts else OWN
     if not context.on_cpu or place == OWN or not _stopped(texts[place]):
         return None
-    return ChosenCall(None, FPROP, None, place, STOPPED)
+    return AttributedCall(None, FPROP, None, place, STOPPED)
 
 
-def _candidates(context: KernelContext) -> Iterator[ChosenCall]:
-    """Give the enclosing calls, the deepest first; in a backward pass, then the forward's."""
+def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
+    """The enclosing calls, deepest first; in a backward pass, then those of the forward op."""
     dtype = _dtype(context)
     texts = context.texts
     order = context.order or tuple(range(len(texts)))
     node = _node(texts, order)
     inward = [None, *(texts[place] for place in order)]
-    sparse_tensors = stored(map(_call, context.markers))
+    sparse_tensors = sparse_operands(map(_call, context.markers))
     for around, place in zip(reversed(inward[:-1]), reversed(order), strict=True):
         if place == node:
             break  # what is around a backward node is not what it computes
-        call = with_stored(_call(texts[place]), sparse_tensors)
+        call = with_sparse_layout(_call(texts[place]), sparse_tensors)
         if call is not None and node is not None:
-            call = with_repeats(call, marker.decode_seq(texts[node]))
+            call = with_expanded_strides(call, marker.decode_seq(texts[node]))
         if call is not None and around is not None:
-            call = with_itself(call, _call(around))
+            call = as_unary(call, _call(around))
         lacking = _lacking(call, dtype)
         output = context.result if place == order[-1] else None
         output = output or _told_around(call, around)
-        yield ChosenCall(call, FPROP, lacking, place, output=output, setting=context.setting)
+        yield AttributedCall(call, FPROP, lacking, place, output=output, setting=context.setting)
     if context.backward:
         output = _node_sizes(texts[node]) if node is not None else None
         position = node if node is not None else OWN
         for text in (*reversed(context.fwd_seqs), *reversed(context.fwd_markers)):
             call = _call(text)
             lacking = _lacking(call, dtype)
-            yield ChosenCall(call, BPROP, lacking, position, output=output, setting=context.setting)
+            yield AttributedCall(
+                call, BPROP, lacking, position, output=output, setting=context.setting
+            )
 
 
 def _lacking(call: Call | None, dtype: str | None) -> str | None:
-    """Give the dtype where a tensor of the call lacks one, or it has no tensors."""
+    """The dtype, if a tensor of the call lacks one or the call has no tensors."""
     dtypes = [tensor.dtype for tensor in tensors(call)] if call is not None else []
     return None if dtypes and all(dtypes) else dtype
 
 
 def node_output(context: KernelContext) -> tuple[int, ...] | None:
-    """Give the shape of the forward's result, where the texts have the backward node's gradient."""
+    """Shape of the forward op's result: that of the gradient its backward node received."""
     if not context.backward:
         return None
     texts = context.texts
@@ -204,7 +210,6 @@ def _node(texts: Sequence[str], order: Sequence[int]) -> int | None:
 
 
 def _told_around(call: Call | None, text: str | None) -> tuple[int, ...] | None:
-    """Give the shape of a call's result, where the text around the call tells it."""
     around = _call(text) if call is not None and text is not None else None
     return ops.result_shape(call, around) if call is not None and around is not None else None
 
@@ -214,7 +219,7 @@ def _is_node(text: str) -> bool:
 
 
 def _node_sizes(text: str) -> tuple[int, ...] | None:
-    """Give the shape of a backward node's incoming gradient: that of the forward's output."""
+    """Shape of a backward node's incoming gradient, which is that of the forward's output."""
     call = marker.decode_seq(text).call
     gradient = call.args[0] if call and len(call.args) == 1 else None
     return gradient.shape if isinstance(gradient, Tensor) else None
@@ -227,7 +232,7 @@ def _call(text: str) -> Call | None:
 
 
 def _dtype(context: KernelContext) -> str | None:
-    """Give the dtype of the op, where the texts around it agree on one."""
+    """The dtype that the texts around the op agree on; None if they do not."""
     for texts in (context.markers, context.fwd_markers, context.seqs, context.fwd_seqs):
         for text in reversed(texts):
             call = _call(text)

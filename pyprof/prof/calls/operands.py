@@ -26,15 +26,15 @@ _WITH_ITSELF = {"ne": "isnan", "eq": "isfinite"}
 """Comparisons, and the ops that call them with their one tensor as both operands."""
 
 
-def with_itself(call: Call, around: Call | None) -> Call:
-    """Give a call with one operand, where what is around it gave it the same tensor twice."""
+def as_unary(call: Call, around: Call | None) -> Call:
+    """Return the call with one operand if the enclosing op passed it the same tensor twice."""
     same = around is not None and _WITH_ITSELF.get(call.op) == around.op
     twice = len(call.args) > 1 and call.args[0] == call.args[1]
     return replace(call, args=call.args[:1]) if same and twice else call
 
 
-def with_repeats(call: Call, node: Seq) -> Call:
-    """Give a call made by a backward node with the strides of a gradient that the node repeats."""
+def with_expanded_strides(call: Call, node: Seq) -> Call:
+    """Return a call of a backward node with the strides of the gradient that the node expands."""
     incoming = node.call.args if node.call is not None else ()
     if call.op != "div" or not _REPEATS.fullmatch(node.name) or len(incoming) != 1:
         return call
@@ -48,7 +48,7 @@ def with_repeats(call: Call, node: Seq) -> Call:
 
 
 def _strides(small: tuple[int, ...], large: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Give strides of one shape repeated to another, with 0 where it repeats; None if it cannot.
+    """Strides that expand one shape to another, 0 along repeated dimensions; None if impossible.
 
     Dimensions of the small one that a mean took away stand nowhere in it: the others are matched
     from the last on.
@@ -68,25 +68,23 @@ def _strides(small: tuple[int, ...], large: tuple[int, ...]) -> tuple[int, ...] 
 # PyTorch's own ranges tell no layout, and so seem to multiply dense matrices.
 
 
-def stored(calls: Iterable[Call | None]) -> Mapping[tuple[int, ...], Tensor]:
-    """Give the sparse tensors of which calls say how much they store, by their shape."""
+def sparse_operands(calls: Iterable[Call | None]) -> Mapping[tuple[int, ...], Tensor]:
+    """Sparse tensors whose number of stored elements is known, by shape."""
     operands = (tensor for call in calls if call is not None for tensor in tensors(call))
     return {tensor.shape: tensor for tensor in operands if tensor.nnz is not None}
 
 
-def with_stored(
-    call: Call | None, stored_by_shape: Mapping[tuple[int, ...], Tensor]
+def with_sparse_layout(
+    call: Call | None, sparse_by_shape: Mapping[tuple[int, ...], Tensor]
 ) -> Call | None:
-    """Give the call with those tensors in the place of its own, where it says less of them."""
-    if call is None or not stored_by_shape:
+    """Replace arguments of unknown layout by the sparse tensor of the same shape."""
+    if call is None or not sparse_by_shape:
         return call
-    return replace(
-        call, args=tuple(_with_stored_layout(value, stored_by_shape) for value in call.args)
-    )
+    return replace(call, args=tuple(_with_layout(value, sparse_by_shape) for value in call.args))
 
 
-def _with_stored_layout(value: Value, stored_by_shape: Mapping[tuple[int, ...], Tensor]) -> Value:
+def _with_layout(value: Value, sparse_by_shape: Mapping[tuple[int, ...], Tensor]) -> Value:
     if not isinstance(value, Tensor) or value.nnz is not None:
         return value
     may_be_sparse = value.sparse or (value.dtype is None and value.stride is None)
-    return stored_by_shape.get(value.shape, value) if may_be_sparse else value
+    return sparse_by_shape.get(value.shape, value) if may_be_sparse else value

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.arrays import IntArray
-    from pyprof.prof.calls.attributed_call import ChosenCall
+    from pyprof.prof.calls.attributed_call import AttributedCall
     from pyprof.prof.kernels.kernel_context import KernelContext
     from pyprof.records.records import Records
 
@@ -32,9 +32,9 @@ def with_outputs(
     records: Records,
     number: IntArray,
     contexts: Sequence[KernelContext],
-    works: Sequence[ChosenCall],
-) -> tuple[IntArray, list[ChosenCall]]:
-    """Give the works that lack no more than their result's shape that shape.
+    works: Sequence[AttributedCall],
+) -> tuple[IntArray, list[AttributedCall]]:
+    """Add the result's shape to works whose cost lacks nothing else.
 
     `number` is the context of each row, `works` what each context's kernels work for; given
     back are the number of each row's work, and the works. A backward node belongs to the forward
@@ -57,12 +57,12 @@ def with_outputs(
     return work_of, [_with_output(works[work], shapes[place]) for work, place in work_and_shape]
 
 
-def _lacks(work: ChosenCall) -> bool:
-    """Tell whether a forward call's cost is not known for an argument that was not recorded."""
+def _lacks(work: AttributedCall) -> bool:
+    """Whether a forward call's cost is unknown because an argument was not recorded."""
     return (
         work.direction == FPROP
         and work.output is None
-        and work.shaped
+        and work.has_shapes
         and work.reason.endswith("not recorded")
     )
 
@@ -76,7 +76,7 @@ def _sequences(records: Records) -> tuple[IntArray, NDArray[np.bool_]]:
     return number_combinations(records.numpy("pid"), sequence), alone
 
 
-def _with_output(work: ChosenCall, shape: tuple[int, ...] | None) -> ChosenCall:
+def _with_output(work: AttributedCall, shape: tuple[int, ...] | None) -> AttributedCall:
     if shape is None:
         return work
     with_shape = replace(work, output=shape, reason="")

@@ -35,7 +35,7 @@ class Column:
     width: int
     """Least width in a fixed-width table; 0: whatever room is left."""
     held: Values
-    """Gives one Arrow value a row, null where it is not known; texts as a dictionary."""
+    """Returns one Arrow value per row, null if unknown; texts dictionary-encoded."""
     help: str
     unit: str = ""
     """"" for texts, and for numbers that count or name something."""
@@ -43,12 +43,12 @@ class Column:
     """Its last digits distinguish rows, so it is never shown with fewer."""
 
     def values(self, table: Table) -> pa.Array:
-        """Give one Arrow value a row, texts written out."""
+        """One Arrow value per row, texts written out."""
         column = self.held(table)
         return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
     def numbered(self, table: Table) -> pa.DictionaryArray:
-        """Give texts as numbers of the distinct ones."""
+        """The texts, dictionary-encoded."""
         column = self.held(table)
         return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
 

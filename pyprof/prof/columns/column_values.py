@@ -32,32 +32,32 @@ def row_numbers(records: Records) -> pa.Array:
 
 
 def integers(values: IntArray) -> pa.Array:
-    """Give numbers, all of which are known."""
+    """IntArray, none of which is null."""
     return pa.array(values.astype(np.int64, copy=False))
 
 
 def null_if_unknown(values: Int64Array) -> pa.Array:
-    """Give numbers with null for MISSING."""
+    """Numbers, null for MISSING."""
     return pa.array(values, mask=values == MISSING)
 
 
 def floats(values: Floats) -> pa.Array:
-    """Give numbers with null for what is not finite."""
+    """Numbers, null if not finite."""
     return pa.array(values, mask=~np.isfinite(values))
 
 
 def rounded_integers(values: Floats) -> pa.Array:
-    """Give numbers, rounded, with null for what is not finite."""
+    """Rounded numbers, null if not finite."""
     return pa.array(rounded(values), mask=~np.isfinite(values))
 
 
 def or_else(values: Floats, others: Floats) -> Floats:
-    """Give the first numbers where they are finite, else the others."""
+    """The first values, replaced by the others where they are not finite."""
     return np.where(np.isfinite(values), values, others)
 
 
 def standard_errors(table: Table, *counters: str) -> pa.Array:
-    """Give the standard error, in percent, of the first counter that has values, or the last."""
+    """Standard error in percent of the first counter that has values, or of the last."""
     measured = (name for name in counters if np.isfinite(table.measured.values(name)).any())
     name = next(measured, counters[-1])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -86,12 +86,12 @@ def commas(numbers: Sequence[int]) -> str | None:
 
 
 def outermost_module(names: Sequence[str]) -> str | None:
-    """Give the outermost module; records have `na` where there is none, as the original wrote."""
+    """The outermost module; None for `na`, which the original wrote for a missing one."""
     return names[0] if names and names[0] != "na" else None
 
 
 def user_line(frames: Sequence[str]) -> str | None:
-    """Give the innermost line of a stack that is the user's."""
+    """The innermost line of a stack that belongs to the user."""
     return range_stacks.user_line(tuple(frames))
 
 
@@ -110,7 +110,7 @@ def ops(table: Table) -> pa.Array:
 
 
 def _is_bias(table: Table) -> Mask:
-    """Tell which rows work for an element-wise op or a sum, inside whatever was called."""
+    """Mask of the rows that run a pointwise op or a reduction inside the op that was called."""
     costs = table.costs
     bias = np.array([family(work) in _BIAS_FAMILIES for work in costs.work], bool)
     return bias[costs.work_of]
@@ -129,8 +129,8 @@ def _compact(value: object) -> str:
 
 def tensor_cores(table: Table) -> pa.Array:
     """Say whether each row used Tensor Cores, by the name of its kernel."""
-    number, judged = table.judged
-    return DictionaryColumn(number, [entry.tc.value for entry in judged]).numbered()
+    number, classified = table.classified
+    return DictionaryColumn(number, [entry.tc.value for entry in classified]).numbered()
 
 
 def via(table: Table) -> pa.Array:

@@ -22,14 +22,14 @@ else:
 def _occ(table: Table) -> pa.Array:
     """Theoretical occupancy: warps that fit on an SM, percent of what it can hold."""
     return values.floats(
-        values.or_else(table.fill.occupancy * 100, table.measured.values("theoretical_pct"))
+        values.or_else(table.occupancy.occupancy * 100, table.measured.values("theoretical_pct"))
     )
 
 
 @column("waves", "Waves", FLOAT, 7)
 def _waves(table: Table) -> pa.Array:
     """How often its grid fills the device: below 1 SMs are idle; 1.1 has a tail of 0.1."""
-    return values.floats(values.or_else(table.fill.waves, table.measured.values("waves")))
+    return values.floats(values.or_else(table.occupancy.waves, table.measured.values("waves")))
 
 
 @column("dram", "DRAM(B)", INT, 12, "byte")

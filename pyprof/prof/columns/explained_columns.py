@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.prof.calls.attributed_call import ChosenCall
-    from pyprof.prof.table import Judgement, Table
+    from pyprof.prof.calls.attributed_call import AttributedCall
+    from pyprof.prof.table import KernelClass, Table
     from pyprof.records.records import Records
 
 
 def idle_before(records: Records) -> pa.Array:
-    """Give how long each row's process had left its device idle before it, ns.
+    """Idle time of the device before each row, as left by the row's own process, ns.
 
     Null for the first row of a process on a device, in each window of the capture.
     """
@@ -45,7 +45,7 @@ def idle_before(records: Records) -> pa.Array:
 
 
 def queued(records: Records) -> pa.Array:
-    """Give the time from each row's launching call to its start, ns; null without a call."""
+    """Time from each row's launching call to its start, ns; null without a call."""
     if "launch" not in records.columns:
         return pa.nulls(records.rows, pa.int64())
     launch = records.arrow("launch")
@@ -57,9 +57,9 @@ def queued(records: Records) -> pa.Array:
 
 def peaks(table: Table) -> pa.Array:
     """Name the peak of each row that limits it: of FLOP/s or of bandwidth."""
-    number, judged = table.judged
-    flops = [_label(entry.flops_peak) for entry in judged]
-    memory = [_label(entry.bandwidth_peak) for entry in judged]
+    number, classified = table.classified
+    flops = [_label(entry.flops_peak) for entry in classified]
+    memory = [_label(entry.bandwidth_peak) for entry in classified]
     nearer = np.where(table.roofline.compute, number, len(flops) + number)
     placed = np.isfinite(table.roofline.share)
     return DictionaryColumn(np.where(placed, nearer, -1), [*flops, *memory]).numbered()
@@ -74,15 +74,15 @@ def reasons(table: Table) -> pa.Array:
 
     Before it stands what is known of a row that ran faster than its device can.
     """
-    costs, (number, judged) = table.costs, table.judged
+    costs, (number, classified) = table.costs, table.classified
     reason = _first(
         _where(~table.timed, _UNTIMED),
-        _where(costs.tried, _TRIED),
+        _where(costs.autotuning, _AUTOTUNING),
         _where(costs.helper, "helper: serves the op's other kernels"),
         DictionaryColumn(costs.reason_of, costs.reason),
         DictionaryColumn(costs.params_of, costs.via),
         _unused(table),
-        DictionaryColumn(number, [_verdict(entry) for entry in judged]),
+        DictionaryColumn(number, [_verdict(entry) for entry in classified]),
     )
     above = above_peak(table)
     first, both = combinations(above.index, reason.index)
@@ -100,7 +100,7 @@ def _where(rows: NDArray[np.bool_], text: str) -> DictionaryColumn:
 
 
 def _first(*columns: DictionaryColumn) -> DictionaryColumn:
-    """Give, for each row, the text of the first column that has one."""
+    """For each row, the text of the first column that has one."""
     index = np.full(len(columns[0]), -1)
     values: list[str | None] = []
     for column in reversed(columns):
@@ -120,7 +120,7 @@ def above_peak(table: Table, share: float = 1) -> DictionaryColumn:
 
 
 def _transformed(table: Table) -> NDArray[np.bool_]:
-    """Tell which rows belong to an op call that transforms its data to multiply less often."""
+    """Mask of the rows of op calls that transform their data to multiply less often."""
     name, call = table.records.dictionary("kLongName"), table.costs.call
     transforms = np.array([bool(_TRANSFORMS.search(text)) for text in name.values], bool)
     return np.isin(call, call[transforms[name.index]])
@@ -129,7 +129,7 @@ def _transformed(table: Table) -> NDArray[np.bool_]:
 _TRANSFORMS = re.compile(r"winograd|Sp3AsmConv|fft\dd_|fft_[rc]2[rc]", re.IGNORECASE)
 
 _UNTIMED = "no time: its recorded start and end are impossible"
-_TRIED = "trial: cuDNN's benchmark tried it and chose another, which ran after it"
+_AUTOTUNING = "trial: cuDNN's benchmark tried it and chose another, which ran after it"
 
 ABOVE = "above peak: "
 _ABOVE = (
@@ -140,7 +140,7 @@ _ABOVE = (
 )
 
 
-def _verdict(judgement: Judgement) -> str | None:
+def _verdict(judgement: KernelClass) -> str | None:
     if judgement.over_link:
         return "link: limited by PCIe or NVLink, whose speed is not in the capture"
     return judgement.tc.rule if judgement.tc.value != "-" else None
@@ -148,7 +148,7 @@ def _verdict(judgement: Judgement) -> str | None:
 
 def _unused(table: Table) -> DictionaryColumn:
     """Say why matrix products ran without Tensor Cores, or slower than they could."""
-    costs, (number, judged) = table.costs, table.judged
+    costs, (number, classified) = table.costs, table.classified
     first, index = combinations(costs.params_of, number)
     gpu = table.records.dictionary("gpu")
     names = [*gpu.values, None]
@@ -157,7 +157,7 @@ def _unused(table: Table) -> DictionaryColumn:
             table,
             costs.work[costs.work_of[row]],
             costs.params_of[row],
-            judged[number[row]],
+            classified[number[row]],
             names[gpu.index[row]],
         )
         for row in first.tolist()
@@ -166,7 +166,7 @@ def _unused(table: Table) -> DictionaryColumn:
 
 
 def _eligible(
-    table: Table, work: ChosenCall, params: int, judgement: Judgement, gpu: str | None
+    table: Table, work: AttributedCall, params: int, judgement: KernelClass, gpu: str | None
 ) -> str | None:
     kind = family(work)
     if kind not in FAMILIES or judgement.tc.value == "-":
@@ -186,7 +186,7 @@ _Sizes = tuple[int | None, int | None, int | None]
 
 
 def _product(kind: str, params: Mapping[str, object]) -> tuple[_Sizes, int]:
-    """Give M, N and K of the matrix product that an op is, and its groups; None for unknown.
+    """M, N, K and number of groups of the matrix product that an op is; None if unknown.
 
     A convolution's N is its batch, and its K the output channels: they mean other things here.
     """

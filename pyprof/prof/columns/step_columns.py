@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def numbers(table: Table) -> pa.Array:
-    """Give the step of each row; null outside of all, and where steps were not looked for."""
+    """Step of each row; null outside of all steps, or if they were not looked for."""
     if table.steps is None:
         return pa.nulls(table.records.rows, pa.int64())
     of_row = table.steps.of_row
@@ -24,7 +24,7 @@ def numbers(table: Table) -> pa.Array:
 
 
 def phases(table: Table) -> DictionaryColumn:
-    """Give the phase of the step that a row is in; else the part of a training step, if known."""
+    """Phase of each row's step; for training the part of the step, if known."""
     direction = table.records.dictionary("dir")
     parts = [PARTS.get(name or "") for name in direction.values]
     own = DictionaryColumn(direction.index, parts)

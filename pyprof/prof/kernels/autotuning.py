@@ -27,7 +27,7 @@ LEAST = 2
 def autotuning_trials(
     records: Records, work_of: IntArray, call: IntArray, conv: Mask, computes: Mask
 ) -> Mask:
-    """Tell which rows were only tried.
+    """Mask of the rows that were only tried.
 
     `conv` are the kernels of convolutions, `computes` those that could do their arithmetic. A call
     is a benchmark when the last call of the same op text on the same device runs fewer kernels,
@@ -51,7 +51,7 @@ def autotuning_trials(
 def _candidates(
     records: Records, work_of: IntArray, call: IntArray, conv: Mask
 ) -> list[tuple[Int64Array, Int64Array]]:
-    """Give the rows of each call that runs more kernels than the last of its kind, with its."""
+    """Pairs of rows: of a call with more kernels than the last of its kind, and of that one."""
     chosen = np.flatnonzero(conv)
     if not len(chosen):
         return []

@@ -15,46 +15,46 @@ from pyprof.prof.shared_time import shared_ns
 if TYPE_CHECKING:
     from pyprof.arrays import Floats, Mask
     from pyprof.gpu.peaks import Device
-    from pyprof.prof.table import Judgement, Table
+    from pyprof.prof.table import KernelClass, Table
 
 NS_PER_S = 1e9
 
 
 def seconds(table: Table) -> Floats:
-    """Give the time of each row; NaN for none."""
+    """Duration of each row in seconds; NaN if unknown."""
     return np.where(table.timed & (table.duration_ns > 0), table.duration_ns / NS_PER_S, math.nan)
 
 
 def in_this_run(table: Table, name: str) -> Mask:
-    """Tell of which rows a counter is of the run whose times are reported, not of one of ncu's."""
+    """Mask of the rows whose counter was measured in the timed run, not in one of ncu's."""
     measured = table.measured
     return measured.from_sources(NCU, SAMPLES, ARGS) | np.isfinite(measured.values(f"{name}_err"))
 
 
 def dram_bytes(table: Table) -> Floats:
-    """Give the measured DRAM traffic; where it is recorded as a share of the peak, by that."""
+    """Measured DRAM traffic in bytes; computed from the share of peak if that was recorded."""
     measured = table.measured
     counted = measured.values("dram_bytes")
     share = np.where(in_this_run(table, "dram_pct"), measured.values("dram_pct"), math.nan)
     if not np.isfinite(share).any():
         return counted
-    number, judged = table.judged
-    peak = np.array([_rate(entry) for entry in judged], np.float64)[number]
+    number, classified = table.classified
+    peak = np.array([_rate(entry) for entry in classified], np.float64)[number]
     return np.where(np.isfinite(counted), counted, share / 100 * peak * seconds(table))
 
 
-def _rate(entry: Judgement) -> float:
+def _rate(entry: KernelClass) -> float:
     return entry.bandwidth_peak.value if entry.bandwidth_peak else math.nan
 
 
 def excess(table: Table) -> Floats:
-    """Give measured traffic over least bytes; NaN where no bytes are needed, or these unknown."""
+    """Measured traffic over least bytes; NaN if the latter are 0 or unknown."""
     least = np.where(table.costs.bytes > 0, table.costs.bytes.astype(np.float64), math.nan)
     return dram_bytes(table) / least
 
 
 def energy_j(table: Table) -> Floats:
-    """Give power times time; rows that run at once share their device's."""
+    """Power times time, joules; rows that run at the same time share their device's."""
     power = table.measured.values("power_w")
     if not np.isfinite(power).any():
         return power
@@ -62,21 +62,21 @@ def energy_j(table: Table) -> Floats:
 
 
 def peak_clock_hz(table: Table) -> Floats:
-    """Give the clock at which each row's peak FLOP/s holds; NaN where it is of no clock."""
+    """The clock at which each row's peak FLOP/s holds, Hz; NaN if the peak is of no clock."""
     given = table.override
     if given.peak_flops is not None or given.measured:
         return np.full(table.records.rows, math.nan)
     if given.clock_mhz is not None:
         return np.full(table.records.rows, given.clock_mhz * MEGA)
-    number, judged = table.judged
+    number, classified = table.classified
     gpu = table.records.dictionary("gpu")
     clocks = [_clocks(table.device_of(given.gpu or name)) for name in (*gpu.values, None)]
-    on_tensor_cores = np.array([entry.tc.value == USED for entry in judged], np.int64)[number]
+    on_tensor_cores = np.array([entry.tc.value == USED for entry in classified], np.int64)[number]
     return np.array(clocks, np.float64)[gpu.index, on_tensor_cores]
 
 
 def _clocks(device: Device) -> tuple[float, float]:
-    """Give the clocks of the peaks of CUDA cores and of Tensor Cores, Hz."""
+    """Clocks of the peaks of CUDA cores and of Tensor Cores, Hz."""
     card = find_card(device.name) if device.name else None
     if card is None or card.clock_mhz is None:
         clock = device.clock_hz or math.nan
@@ -85,7 +85,7 @@ def _clocks(device: Device) -> tuple[float, float]:
 
 
 def share_at_clock(table: Table) -> Floats:
-    """Give the share of the roofline whose peak FLOP/s is that of the clock that ran."""
+    """Share of the roofline with the peak FLOP/s of the measured clock."""
     clock = table.measured.values("clock_hz")
     clock = np.where(in_this_run(table, "clock_hz") & (clock > 0), clock, math.nan)
     rates = table.roofline
@@ -95,7 +95,7 @@ def share_at_clock(table: Table) -> Floats:
 
 
 def tensor_cores(table: Table) -> Floats:
-    """Tell where they ran, as `Measured` has it; of a B200 a trace counts one of two pipes."""
+    """As `Measured.tensor_cores`, but NaN where a trace counts only one of two pipes (B200)."""
     ran = table.measured.tensor_cores
     silent = table.measured.from_sources(ARGS) & (ran == 0)
     if not silent.any():
@@ -107,9 +107,11 @@ def tensor_cores(table: Table) -> Floats:
 
 
 def tensor_core_disagreements(table: Table) -> Mask:
-    """Tell which rows' counters contradict what their names say of Tensor Cores."""
-    number, judged = table.judged
-    says = np.array([_SAID.get(entry.tc.value, math.nan) for entry in judged], np.float64)[number]
+    """Mask of the rows whose counters contradict the Tensor Core use that their name implies."""
+    number, classified = table.classified
+    says = np.array([_SAID.get(entry.tc.value, math.nan) for entry in classified], np.float64)[
+        number
+    ]
     ran = tensor_cores(table)
     return np.asarray(np.isfinite(says) & np.isfinite(ran) & (says != ran))
 

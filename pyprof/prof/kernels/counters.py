@@ -48,11 +48,11 @@ class Measured:
         return [*(text if isinstance(text, str) else None for text in sources), None]
 
     def from_sources(self, *sources: str) -> Mask:
-        """Tell which rows were measured by one of these."""
+        """Mask of the rows measured by one of these sources."""
         return np.array([source in sources for source in self.source], bool).take(self.column.index)
 
     def values(self, name: str) -> Floats:
-        """Give a counter of each row."""
+        """Values of a counter, one per row; NaN if it was not measured."""
         if name.removesuffix("_err") not in schema.COUNTERS:
             raise KeyError(name)
         values = [_number(entry.get(name)) for entry in self._entries]
@@ -81,12 +81,12 @@ _SURE_PCT = 1.0
 
 
 def measured_of(records: Records) -> Measured:
-    """Give what was measured of some records."""
+    """The counters of some records."""
     return Measured(records.dictionary("counters"))
 
 
 def _number(value: object) -> float:
-    """Give a value that a counter can have; NaN for any other."""
+    """The value as a float; NaN if no counter can have it."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return math.nan
     return float(value) if 0 <= value < _MOST else math.nan

@@ -90,7 +90,7 @@ def _combine(parts: Sequence[DictionaryColumn]) -> tuple[IntArray, NDArray[np.in
 
 
 def _only_named(records: Records) -> DictionaryColumn:
-    """Tell which rows lie in a layer or a range of the user's, and in no op."""
+    """Mask of the rows that lie in a layer or user range, and in no op."""
     layer, marker, seq = (
         np.array([*(bool(value) for value in column.values), False]).take(column.index)
         for column in (
@@ -118,13 +118,11 @@ def _inward(ids: Sequence[int] | None) -> tuple[int, ...]:
 
 
 def _replayed(records: Records) -> DictionaryColumn:
-    """Tell which rows a CUDA graph launched."""
     inside = records.numpy("replay") >= 0
     return DictionaryColumn(inside.astype(np.int64), [False, True])
 
 
 def _is(records: Records, name: str, wanted: str) -> DictionaryColumn:
-    """Tell which rows have a value in a column."""
     column = records.dictionary(name)
     equal = np.array([*(value == wanted for value in column.values), False])
     return DictionaryColumn(equal.take(column.index).astype(np.int64), [False, True])

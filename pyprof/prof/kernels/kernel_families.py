@@ -136,7 +136,7 @@ _QUANTIZES = re.compile(
 
 
 def families(table: Table) -> DictionaryColumn:
-    """Give the family of each row: what its name says of sending, else its op, else its name."""
+    """Family of each row: communication by kernel name, else that of its op, else by name."""
     costs, names = table.costs, table.records.dictionary("kLongName")
     first, index = combinations(costs.work_of, names.index)
     of_work = [OF_OPS.get(family(work)) for work in costs.work]

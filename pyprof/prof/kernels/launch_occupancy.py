@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Fill:
+class Occupancy:
     """By row; NaN where the launch or the device is not known."""
 
     occupancies: Floats
@@ -43,13 +43,13 @@ class Fill:
         return self.all_waves.take(self.of_row)
 
 
-def fill(records: Records, device_of: Callable[[str | None], Device]) -> Fill:
+def occupancy_of(records: Records, device_of: Callable[[str | None], Device]) -> Occupancy:
     """Compute the theoretical occupancy and the waves of each kernel, once of launches alike."""
     launch = [records.dictionary(name).index for name in ("grid", "block", "gpu")]
     number = number_combinations(
         *launch, *(records.numpy(name) for name in ("regs", "smem")), _kernels(records).astype(int)
     )
-    return Fill(*_of_launches(records, device_of, first_rows(number)), number)
+    return Occupancy(*_of_launches(records, device_of, first_rows(number)), number)
 
 
 def _of_launches(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def agreed_value(group: IntArray, value: IntArray) -> IntArray:
-    """Give, for each row, the one value above 0 in its group; 0 where there is none, or several.
+    """For each row, the single value above 0 in its group; 0 if there is none, or several.
 
     `group` numbers the groups from 0. Shapes (rows,).
     """
@@ -52,14 +52,14 @@ class NameHints(NamedTuple):
 
 
 def by_name(
-    name: DictionaryColumn, call: IntArray, untyped: Mask, moving: Mask, kernel: Mask
+    name: DictionaryColumn, call: IntArray, lacks_dtype: Mask, moving: Mask, kernel: Mask
 ) -> tuple[Int64Array, list[NameHints]]:
-    """Number what is known of each row's call, and give what that is.
+    """Number the distinct hints: each row's number, and the hints.
 
-    `untyped` are the rows that do the arithmetic of a call of unknown types, `moving` those of them
-    that do no more than move what they are given, `kernel` all kernels.
+    `lacks_dtype`: rows that do the arithmetic of a call whose types are unknown; `moving`: those
+    that only move elements; `kernel`: all kernels.
     """
-    types, dtypes = _agreed_hint(name, call, untyped & ~moving, data_type)
+    types, dtypes = _agreed_hint(name, call, lacks_dtype & ~moving, data_type)
     moved, moved_dtypes = _agreed_hint(name, call, moving, _moved)
     types, dtypes = np.where(moved > 0, len(dtypes) + moved, types), [*dtypes, *moved_dtypes]
     flags, trains = _agreed_hint(name, call, kernel, training)

@@ -1,4 +1,4 @@
-"""Advice says what it looked at, and what it could not judge for want of what."""
+"""Advice says what it looked at, and what it could not classify_kernel for want of what."""
 
 from dataclasses import replace
 
@@ -59,13 +59,13 @@ def test_chosen_rows_have_no_idle_time_to_look_at() -> None:
 
 
 def test_a_cpu_is_looked_at_for_what_a_cpu_can_have() -> None:
-    """No word of Tensor Cores or launches; of fusion, that it is not judged."""
+    """No word of Tensor Cores or launches; of fusion, that it is not classified."""
     at = 0, 100 * US
     work = [Work(at, at, "aten::mm", schema.CPU, grid=None)]
     scope = _scope(capture(work, ranges=[op("mm", at), Range("x", at)]))
     assert {"data loading", "float64", "time between ops"} <= {*scope.looked_at}
     assert not {"Tensor Cores", "idle time"} & {*scope.looked_at, *_not_looked_at(scope)}
-    assert "fusion" in scope.missing["judged on a GPU only"]
+    assert "fusion" in scope.missing["classified on a GPU only"]
 
 
 def test_what_one_capture_shows_is_not_missing_in_two() -> None:

@@ -10,7 +10,7 @@ torch: Any = pytest.importorskip("torch")
 from pyprof import marker, ops
 from pyprof.marker import Seq, Tensor, encode_seq
 from pyprof.prof.calls.op_choice import choose
-from pyprof.prof.calls.operands import with_repeats
+from pyprof.prof.calls.operands import with_expanded_strides
 from pyprof.prof.kernels.kernel_context import KernelContext
 from tests.ops.torch_calls import Recorder
 
@@ -42,7 +42,7 @@ def test_what_a_mean_repeats_is_read_once(shape: tuple[int, ...], how: tuple[Any
     assert isinstance(first, Tensor)
     bare = replace(call, args=(replace(first, stride=None), *call.args[1:]))
     node = Seq("MeanBackward1", call=marker.Call("", "MeanBackward1", (gradient,)))
-    assert ops.cost(with_repeats(bare, node)).bytes == ops.cost(call).bytes
+    assert ops.cost(with_expanded_strides(bare, node)).bytes == ops.cost(call).bytes
 
 
 @pytest.mark.parametrize(

@@ -291,7 +291,7 @@ def test_the_hosts_time_is_that_of_its_calls(tmp_path: Path) -> None:
 
 
 def test_the_page_says_what_advice_looked_at(tmp_path: Path) -> None:
-    """As the summary does: a kernel without an op cannot be judged by one."""
+    """As the summary does: a kernel without an op cannot be classified by one."""
     file = nsys_db(tmp_path / "net.sqlite", [Work("my_kernel", (1000, 9000), call=(100, 900))])
     page = html(summarise_page(source.load(str(file))))
     assert "Not looked at: recomputation, distance from the peaks" in page
