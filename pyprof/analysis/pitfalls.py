@@ -18,6 +18,7 @@ from pyprof.inputs.counters import with_counters
 from pyprof.parse import nothing, parse
 from pyprof.parse.assemble import doubts
 from pyprof.parse.link_checks import is_early
+from pyprof.parse.ranges.texts import read_texts
 from pyprof.prof.table import Table
 from pyprof.readers import settings
 
@@ -33,8 +34,6 @@ _FEW = 20
 _MOST = 0.95
 _STORM = 10
 """Allocations by the driver in a captured range that say that it was still warming up."""
-_BY_READERS = r"^\{.mod.: .(?:c10d|triton)\b"
-"""Markers that readers write of collectives and Triton kernels; pyprof.init() marks every op."""
 _OVERLAP = 1.01
 """Kernels that add up to so much more than the time in which they ran did run at once."""
 _HUGE_ROWS = 20_000_000
@@ -106,10 +105,7 @@ def unlinked(capture: schema.Capture) -> Iterator[str]:
             "no sequence numbers: backward kernels, if any, cannot be tied to forward ops; capture "
             "with pyprof.capture, with gradients enabled"
         )
-    texts = capture.ranges["text"].unique().cast(pa.string())
-    own = pc.match_substring_regex(texts, r"^\{.mod.")
-    own = pc.and_not(own, pc.match_substring_regex(texts, _BY_READERS))
-    if not _any(own) and not _any(pc.match_substring(texts, ", sizes = [")):
+    if not any(said.tells_shapes for said in read_texts(capture.ranges).statements):
         yield (
             "no shapes: FLOPs and bytes are unknown; capture with pyprof.capture, or with "
             "record_shapes=True"

@@ -19,7 +19,7 @@ from pyprof.export.trace_lines import (
     microseconds,
     numbers_or_null,
 )
-from pyprof.marker import Kind
+from pyprof.marker import Kind, Statement
 from pyprof.parse.ranges.texts import read_texts
 from pyprof.prof.step_rows import PARTS
 
@@ -126,7 +126,7 @@ def ranges(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:
     if not closed.num_rows:
         return
     texts = read_texts(closed)
-    shown = [_shown(text, kind) for text, kind in zip(texts.templates, texts.kind, strict=True)]
+    shown = [*map(_shown, texts.statements)]
     cat = np.array([entry is not None for entry in shown], bool)[texts.code]
     free = ints(closed.column("style")) == schema.FREE
     for rows, free_style in ((cat & ~free, False), (cat & free, True)):
@@ -167,13 +167,12 @@ def _where(capture: Capture, table: pa.Table, begin_ns: int) -> dict[str, pa.Arr
     }
 
 
-def _shown(text: str, kind: int) -> tuple[str, str] | None:
-    """Give the category and name of a range; None for stacks and for texts kept for parsing."""
-    if kind in (Kind.TRACE, Kind.MODULE):
+def _shown(said: Statement) -> tuple[str, str] | None:
+    """Return the category and name of a range; None for stacks and for texts kept for parsing."""
+    if said.kind in (Kind.TRACE, Kind.MODULE):
         return None
-    if kind == Kind.OP:
-        call = marker.decode_op(text)
-        return None if call is None else (_OPS, f"{call.mod}.{call.op}")
-    if kind == Kind.SEQ:
-        return _OPS, marker.decode_name(text)
-    return _USER, marker.layer_name(text) if kind == Kind.LAYER else text
+    if said.kind == Kind.OP:
+        return None if said.call is None else (_OPS, f"{said.call.mod}.{said.call.op}")
+    if said.kind == Kind.SEQ:
+        return _OPS, said.name
+    return _USER, marker.layer_name(said.text) if said.kind == Kind.LAYER else said.text

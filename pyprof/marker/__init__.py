@@ -62,6 +62,7 @@ from pyprof.marker.model import (
     node_name,
 )
 from pyprof.marker.serving_steps import ServingStep, serving_step
+from pyprof.marker.statement import Statement, statement, unnumbered
 from pyprof.marker.user_ranges import (
     BACKWARD,
     STEP_END,
@@ -87,6 +88,7 @@ __all__ = [
     "Opaque",
     "Seq",
     "ServingStep",
+    "Statement",
     "Summary",
     "Tensor",
     "Value",
@@ -112,5 +114,7 @@ __all__ = [
     "plain_layer",
     "range_name",
     "serving_step",
+    "statement",
     "step_name",
+    "unnumbered",
 ]

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyprof import schema
 from pyprof.arrays import MISSING, ints
 from pyprof.errors import CaptureError
-from pyprof.marker import Kind, classify
+from pyprof.marker import STEP_OF, Kind, Statement
 from pyprof.memory import categories
 from pyprof.memory.history import ALLOC, BEFORE, FREE_COMPLETED, Blocks, History, Labels, replay
 from pyprof.memory.stacks import Clue
@@ -198,7 +198,7 @@ _HALF_KERNEL = re.compile(
 def has_half_precision(capture: Capture) -> bool:
     """Whether an op takes float16 or bfloat16, or a kernel's name says so."""
     names = capture.activities.column("name").unique().to_pylist()
-    return any(map(_HALF.search, read_texts(capture.ranges).templates)) or any(
+    return any(_HALF.search(said.text) for said in read_texts(capture.ranges).statements) or any(
         _HALF_KERNEL.search(name) for name in names if name
     )
 
@@ -338,7 +338,7 @@ def _functions(capture: Capture, events: MemoryEvents, thread: Int64Array) -> La
     nest = nesting.nest(on[rows], start[rows], end[rows], lambda: rows)
     leaf = nesting.innermost(nest, thread, events.time_ns, events.time_ns)
     code = np.append(texts.code[rows[nest.order]], MISSING)[leaf]
-    names = [text.partition(", ")[0] for text in texts.templates]
+    names = [said.name for said in texts.statements]
     return _renamed(Labels(code.astype(np.int64), ()), names)
 
 
@@ -374,14 +374,14 @@ def step_bounds(capture: Capture) -> tuple[str, Int64Array]:
     texts = read_texts(capture.ranges)
     start, end = (ints(capture.ranges.column(name)) for name in ("start", "end"))
     for marked_by, wanted in _MARKS:
-        named = np.array([wanted(text) for text in texts.templates], bool)
+        named = np.array([wanted(said) for said in texts.statements], bool)
         rows = np.flatnonzero(named[texts.code] & (end != MISSING)) if len(named) else start[:0]
         if len(rows):
             return marked_by, np.sort(end[rows])
     return "", np.zeros(0, np.int64)
 
 
-_MARKS: tuple[tuple[str, Callable[[str], bool]], ...] = (
-    ("ranges of steps", lambda text: classify(text) is Kind.STEP),
-    ("Optimizer.step", lambda text: text.startswith("Optimizer.step#")),
+_MARKS: tuple[tuple[str, Callable[[Statement], bool]], ...] = (
+    ("ranges of steps", lambda said: said.kind is Kind.STEP),
+    ("Optimizer.step", lambda said: said.text.startswith(STEP_OF)),
 )

@@ -12,10 +12,10 @@ from pyprof import schema
 from pyprof.arrays import MISSING, ints
 from pyprof.marker import Kind
 from pyprof.parse import launch_sites, launches, link_checks, record_columns, result_sizes
-from pyprof.parse.autograd import backward_nodes, forward_backward, sequence
+from pyprof.parse.autograd import forward_backward, sequence
 from pyprof.parse.counters import samples
 from pyprof.parse.graphs import attribution
-from pyprof.parse.ranges import launch_layers, range_stacks, texts, user_ranges
+from pyprof.parse.ranges import launch_layers, texts, user_ranges
 from pyprof.parse.ranges.sweep import describe_paths, sweep_ranges
 from pyprof.parse.steps import profiler_windows, serving_steps
 from pyprof.parse.steps.loop_steps import columns as step_columns
@@ -118,8 +118,8 @@ _KERNELS = (schema.KERNEL, schema.CPU)
 
 
 def _name_ops(read: texts.Texts) -> Mask:
-    return texts.tell(read, Kind.OP, range_stacks.counts) | texts.tell_name(
-        read, lambda name: not backward_nodes.is_checkpoint(name)
+    return texts.matches(read, Kind.OP, lambda said: said.names_op) | texts.matches(
+        read, Kind.SEQ, lambda said: not said.is_checkpoint
     )
 
 

@@ -457,7 +457,7 @@ def ranges(read: texts.Texts, endless: Mask, startless: Mask) -> Iterator[str]:
             f"{count:,} of {len(endless):,} ranges have no end, more than are ever nested: nothing "
             "is attributed to them; export or capture again"
         )
-    empty = np.array([not text for text in read.templates], bool)
+    empty = np.array([not said.text for said in read.statements], bool)
     count = int(empty[read.code].sum()) if len(read.code) else 0
     if count >= _FEW and 2 * count > len(read.code):
         yield (

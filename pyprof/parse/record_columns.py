@@ -12,17 +12,19 @@ from pyprof import schema
 from pyprof.arrays import MISSING, ints, lists, numbered
 from pyprof.gpu.kernel_names import demangle, short_name
 from pyprof.gpu.kernel_roles import communicates
+from pyprof.marker import unnumbered
 from pyprof.parse import first_values, launch_sites, recorded_collectives
 from pyprof.parse.autograd import recomputation, sequence
 from pyprof.parse.ranges import launch_layers, range_stacks
 from pyprof.records.records import DictionaryColumn, combinations, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from pyprof.arrays import Int64Array, IntArray, Mask
+    from pyprof.marker import Statement
     from pyprof.parse.autograd.forward_backward import Partners
     from pyprof.parse.autograd.sequence import Numbered
     from pyprof.parse.launch_sites import Sites
@@ -76,7 +78,7 @@ def build(
     layers = recomputation.full_layers(described)
     built = {
         "reprMarkers": DictionaryColumn(path, [list(entry.modules) for entry in described]),
-        "marker": DictionaryColumn(path, [list(entry.markers) for entry in described]),
+        "marker": DictionaryColumn(path, _texts(entry.markers for entry in described)),
         "recomputed": _recomputed(described, path),
         "trace": DictionaryColumn(
             _own(described, path, place, 1), [list(each.trace) for each in described]
@@ -107,6 +109,10 @@ def _says(column: Column) -> Mask:
     """Tell which rows have something in a column of lists."""
     coded = column if isinstance(column, DictionaryColumn) else encode(column)
     return np.array([*(bool(value) for value in coded.values), False]).take(coded.index)
+
+
+def _texts(statements: Iterable[Sequence[Statement]]) -> list[list[str]]:
+    return [[said.text for said in each] for each in statements]
 
 
 def _names(activities: pa.Table) -> dict[str, Column]:
@@ -245,9 +251,9 @@ def _forward(
     described = _only(described, partner, place)  # in inference none, of many
     ops = [range_stacks.forward_ops(entry) for entry in described]
     return {
-        "fwdMarker": DictionaryColumn(partner, [list(entry.markers) for entry in described]),
+        "fwdMarker": DictionaryColumn(partner, _texts(entry.markers for entry in described)),
         "fwdSeqMarker": DictionaryColumn(
-            partner, [[range_stacks.unnumbered(text) for text in entry.seqs] for entry in described]
+            partner, [[unnumbered(said.text) for said in entry.seqs] for entry in described]
         ),
         "fwdMod": DictionaryColumn(partner, [[mod for mod, _ in named_ops] for named_ops in ops]),
         "fwdOp": DictionaryColumn(partner, [[op for _, op in named_ops] for named_ops in ops]),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyprof.arrays import Int64Array, IntArray
+    from pyprof.marker import Statement
     from pyprof.parse.ranges.range_stacks import Path
 
 _AMOUNTS = frozenset({"dtype", "in", "out"})
@@ -55,8 +56,8 @@ def collective_column(
 
 def _of_path(path: Path) -> CollectiveFields:
     """Give what the innermost collective around says, under its name; nothing for none."""
-    for text in reversed(path.markers):
-        call = marker.decode_op(text)
+    for said in reversed(path.markers):
+        call = said.call
         if call is not None and call.collective:
             fields = {
                 key: call.collective[key] for key in schema.COLLECTIVE if key in call.collective
@@ -65,9 +66,9 @@ def _of_path(path: Path) -> CollectiveFields:
     return {}
 
 
-def is_ddp(text: str) -> bool:
-    """Tell whether an op text is DDP's, which says what its process group is."""
-    call = marker.decode_op(text)
+def is_ddp(said: Statement) -> bool:
+    """Whether an op marker is DDP's, which says what its process group is."""
+    call = said.call
     return call is not None and (call.mod, call.op) == marker.DDP
 
 
@@ -76,15 +77,14 @@ def _of_ddp(described: Sequence[Path]) -> CollectiveFields:
     groups = [
         call.collective
         for path in described
-        if path.ops[-1:] == (marker.DDP,) and (call := marker.decode_op(path.markers[-1]))
+        if path.ops[-1:] == (marker.DDP,) and (call := path.markers[-1].call)
     ]
     return groups[0] if groups and all(each == groups[0] for each in groups) else {}
 
 
 def _of_reducer(path: Path, ddp: CollectiveFields) -> CollectiveFields:
     """Give what is known of what DDP reduces and broadcasts in C++; nothing for any other work."""
-    for text in reversed(path.seqs if ddp else ()):
-        called = marker.decode_seq(text)
+    for called in reversed(path.seqs if ddp else ()):
         if called.name == _BROADCAST:  # of buffers of any type
             return {"name": "broadcast"} | {key: ddp[key] for key in ddp if key != "dtype"}
         if called.name == _REDUCED and path.backward and called.call is not None:
@@ -103,8 +103,8 @@ def _merged(tool_json: str, marked: CollectiveFields, *, several: bool) -> str:
     return json.dumps({key: marked[key] for key in marked if key not in left_out} | tool)
 
 
-def decoded_fields(text: str) -> Mapping[str, Any]:
-    """Decode what is known of a collective; nothing of a text that somebody damaged."""
+def json_fields(text: str) -> Mapping[str, Any]:
+    """Read what is known of a collective; nothing of damaged JSON."""
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof import marker
 from pyprof.arrays import MISSING
 from pyprof.marker import Kind, Tensor
 from pyprof.records.records import DictionaryColumn
@@ -46,7 +45,7 @@ def column(sweep: Sweep, leaf: Int64Array) -> dict[str, DictionaryColumn]:
 
 def _pairs(sweep: Sweep, around: tuple[str, ...], called: tuple[str, ...]) -> Int64Array:
     """Find the ranges of some ops that are called right inside those of others. Shape (n, 2)."""
-    is_inner, is_outer = (_beginning(sweep, names) for names in (called, around))
+    is_inner, is_outer = (_named(sweep, names) for names in (called, around))
     if not is_inner.any() or not is_outer.any():
         return np.zeros((0, 2), np.int64)
     code, parent = sweep.texts.code, sweep.nest.parent
@@ -55,12 +54,12 @@ def _pairs(sweep: Sweep, around: tuple[str, ...], called: tuple[str, ...]) -> In
     return np.stack([parent[inner], inner], axis=1)
 
 
-def _beginning(sweep: Sweep, names: tuple[str, ...]) -> Mask:
-    """Tell which templates of PyTorch's own ranges begin with one of these names."""
-    begins = np.zeros(len(sweep.texts.templates), bool)
+def _named(sweep: Sweep, names: tuple[str, ...]) -> Mask:
+    """Mark the statements of PyTorch's own ranges with one of these names."""
+    chosen = np.zeros(len(sweep.texts.statements), bool)
     for place in np.flatnonzero(sweep.texts.kind == Kind.SEQ).tolist():
-        begins[place] = sweep.texts.templates[place].startswith(names)
-    return begins
+        chosen[place] = sweep.texts.statements[place].name in names
+    return chosen
 
 
 def _sizes(
@@ -74,7 +73,7 @@ def _sizes(
 
 
 def _call(sweep: Sweep, template: int) -> Call | None:
-    return marker.decode_seq(sweep.texts.templates[template]).call
+    return sweep.texts.statements[template].call
 
 
 def _restrided(outer: Call, view: Call) -> tuple[int, ...] | None:
@@ -108,10 +107,10 @@ def _numbers(value: object) -> tuple[int, ...] | None:
 
 _RULES = (
     (
-        ("aten::index,", "aten::index_put_,", "aten::_index_put_impl_,"),
-        ("aten::as_strided,",),
+        ("aten::index", "aten::index_put_", "aten::_index_put_impl_"),
+        ("aten::as_strided",),
         _restrided,
     ),
-    (("aten::nonzero,",), ("aten::resize_,", "aten::as_strided_,"), _resized),
+    (("aten::nonzero",), ("aten::resize_", "aten::as_strided_"), _resized),
 )
 """Ops, what they call right inside, and how the latter's arguments tell the former's result."""

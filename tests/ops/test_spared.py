@@ -166,8 +166,12 @@ def test_a_comparison_of_a_tensor_with_itself_reads_it_once() -> None:
     from pyprof.prof.kernels.kernel_context import KernelContext  # noqa: PLC0415 - the pairs of texts
 
     for outer, inner in (("isnan", "ne"), ("isfinite", "eq")):
-        one = marker.encode_seq(f"aten::{outer}", sizes=[[5, 8]], dtypes=["float32"])
-        both = marker.encode_seq(f"aten::{inner}", sizes=[[5, 8]] * 2, dtypes=["float32"] * 2)
+        one, both = (
+            marker.statement(
+                marker.encode_seq(f"aten::{op}", sizes=[[5, 8]] * count, dtypes=["float32"] * count)
+            )
+            for op, count in ((outer, 1), (inner, 2))
+        )
         found = choose(KernelContext((), (one, both))).cost()
         assert (found.flops, found.bytes) == (40, 160 + 40)
         alone = choose(KernelContext((), (both,))).cost()

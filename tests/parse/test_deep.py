@@ -74,13 +74,13 @@ def _expected(texts: list[str], most: int) -> range_stacks.Path:
         layer[-most:],
         trace[-most:],
         tuple(of[Kind.MODULE])[-most:],
-        tuple(t for t, _ in calls)[-most:],
+        tuple(marker.statement(t) for t, _ in calls)[-most:],
         tuple((c.mod, c.op) for c in map(marker.decode_op, inner) if c)[-most:],
-        tuple(seqs)[-most:],
+        tuple(map(marker.statement, seqs))[-most:],
         bool(nodes),
         bool(of[Kind.OPTIMIZER]) or any(c.op == "step" for _, c in calls if c),
         says,
-        tuple(text for text in inner if text in seqs)[-most:],
+        tuple(marker.statement(text) for text in inner if text in seqs)[-most:],
         again,
         (not {Kind.LAYER, Kind.USER} & {*inside}, trace == caller.trace)
         if caller
@@ -111,7 +111,9 @@ def test_some_paths_are_put_into_words(tree: list[tuple[int, int]], most: int, r
         np.zeros(len(tree), np.int8),
     )
     kinds = np.array([marker.classify(text) for text in TEXTS], np.int8)
-    texts = Texts(np.zeros(0, np.int32), np.zeros(0, np.int64), list(TEXTS), kinds)
+    texts = Texts(
+        np.zeros(0, np.int32), np.zeros(0, np.int64), [*map(marker.statement, TEXTS)], kinds
+    )
     expected = []
     wanted = sorted(rng.sample(range(len(tree)), rng.randint(0, len(tree))))  # type: ignore[attr-defined]
     for place in wanted:

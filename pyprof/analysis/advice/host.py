@@ -13,8 +13,7 @@ from pyprof.analysis.advice.scope import CAPTURE, GPU, TIMES
 from pyprof.analysis.time.host_api import ALLOC, LAUNCH, LOAD, SYNC
 from pyprof.analysis.time.idle import HOST
 from pyprof.analysis.time.intervals import union, union_of
-from pyprof.marker import plain_layer
-from pyprof.parse.ranges.range_stacks import unnumbered
+from pyprof.marker import plain_layer, unnumbered
 
 if TYPE_CHECKING:
     from pyprof.analysis.advice.case import Case

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from pyprof import marker
 from pyprof.analysis.ranks import tables
 from pyprof.analysis.ranks.parallelism import in_pipeline
 from pyprof.analysis.time.intervals import union, union_of
 from pyprof.analysis.time.timeline import COMMUNICATION, sorts
 from pyprof.arrays import MISSING
 from pyprof.gpu import kernel_names
+from pyprof.marker import statement
 from pyprof.ops.dtypes import item_size
 from pyprof.ops.torch import collectives as ops
 from pyprof.parse.ranges.nesting import by_value
-from pyprof.parse.recorded_collectives import decoded_fields
+from pyprof.parse.recorded_collectives import json_fields
 from pyprof.prof.table import Table
 from pyprof.records.records import number_combinations
 
@@ -190,7 +190,7 @@ def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
 def _tool_fields(records: Records) -> list[Mapping[str, Any]]:
     """Give what the tool says of each row; nothing where it says nothing."""
     column = records.dictionary("collective")
-    decoded: list[Mapping[str, Any]] = [*map(decoded_fields, column.values), {}]
+    decoded: list[Mapping[str, Any]] = [*map(json_fields, column.values), {}]
     return [decoded[place] for place in column.index.tolist()]
 
 
@@ -214,13 +214,14 @@ def _kinds_of_ranges(records: Records) -> list[str | None]:
 
 
 def _kind_of_seqs(texts: list[str]) -> str | None:
-    names = (text.partition(", ")[0] for text in reversed(texts) if text.startswith(_RANGES))
+    names = (statement(text).name for text in reversed(texts))
+    names = (name for name in names if name.startswith(_RANGES))
     return next((kind for name in names if (kind := ops.kind(name))), None)
 
 
 def _kind_of_markers(texts: list[str]) -> str | None:
     for text in reversed(texts):
-        call = marker.decode_op(text)
+        call = statement(text).marked_call
         if call and call.mod in (*ops.MODS, ops.FUNCTIONAL) and (kind := ops.kind(call.op)):
             return kind
     return None

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof import marker, schema
+from pyprof import schema
 from pyprof.analysis.time import host_api
 from pyprof.arrays import MISSING, ints, referenced_rows
-from pyprof.marker import Kind
+from pyprof.marker import Kind, Statement
 from pyprof.parse.ranges import nesting, range_names, texts
 from pyprof.parse.ranges.range_stacks import mod_and_op, user_line, user_trace
 from pyprof.prof.group import add_up
@@ -125,8 +125,9 @@ def merge_host_ops(a: pa.Table | None, b: pa.Table | None) -> pa.Table | None:
 def op_ranges(capture: Capture) -> _Ranges:
     """Read the ranges of ops, and what the user named around them, and nest them."""
     ranges = capture.ranges
-    code, templates, kind_of = texts.read_templates(ranges)
-    kind = np.where(range_names.of_library(ranges), np.int8(Kind.CONTEXT), kind_of[code])
+    read = texts.read_texts(ranges)
+    code, statements = read.code, read.statements
+    kind = np.where(range_names.of_library(ranges), np.int8(Kind.CONTEXT), read.kind[code])
     start, end = (ints(ranges.column(name)) for name in ("start", "end"))
     nested = np.asarray(pc.fill_null(ranges.column("style"), MISSING)) == schema.NESTED
     timed = nested & (end >= start)
@@ -145,7 +146,7 @@ def op_ranges(capture: Capture) -> _Ranges:
     )
     del thread, start, end
     line_of_template, lines = _lines(
-        templates, referenced_rows([code.take(stacks)], len(templates))
+        statements, referenced_rows([code.take(stacks)], len(statements))
     )
     line_of_stack = line_of_template.take(code.take(stacks.take(around.order)))
     leaf = nesting.innermost(around, nest.thread, nest.start, nest.end)
@@ -153,21 +154,21 @@ def op_ranges(capture: Capture) -> _Ranges:
     rows = rows.take(nest.order)
     kind, code = kind.take(rows), code.take(rows)
     numbers: dict[str, int] = {}
-    number_of_template = np.full(len(templates) + 1, MISSING, np.int32)
-    used_templates = referenced_rows([code], len(templates))
-    for place in used_templates[np.isin(kind_of[used_templates], _OPS)].tolist():
-        name = _name(templates[place], Kind(int(kind_of[place])))
+    number_of_template = np.full(len(statements) + 1, MISSING, np.int32)
+    used_templates = referenced_rows([code], len(statements))
+    for place in used_templates[np.isin(read.kind[used_templates], _OPS)].tolist():
+        name = _name(statements[place])
         if name is not None:
             number_of_template[place] = numbers.setdefault(name, len(numbers))
     return _Ranges(nest, kind, number_of_template.take(code), [*numbers], line, lines)
 
 
-def _lines(templates: list[str], stacks: Int64Array) -> tuple[IntArray, list[str]]:
+def _lines(statements: list[Statement], stacks: Int64Array) -> tuple[IntArray, list[str]]:
     """Number the lines of the user's that stacks end with; MISSING for what names none."""
     numbers: dict[str, int] = {}
-    line_of_template = np.full(len(templates) + 1, MISSING, np.int32)
+    line_of_template = np.full(len(statements) + 1, MISSING, np.int32)
     for place in stacks.tolist():
-        line = user_line(user_trace(marker.decode_trace(templates[place])))
+        line = user_line(user_trace(statements[place].frames))
         if line is not None:
             line_of_template[place] = numbers.setdefault(line, len(numbers))
     return line_of_template, [*numbers]
@@ -180,16 +181,14 @@ def _ranks(op_id: Int64Array, rank: IntArray) -> Int64Array:
     return tiebreak
 
 
-def _name(text: str, kind: Kind) -> str | None:
+def _name(said: Statement) -> str | None:
     """Name an op as the column `op` does; None for what is none."""
-    if kind == Kind.SEQ:
-        decoded = marker.decode_seq(text)
-        name = op_name(*mod_and_op(decoded.node))
-        return name if decoded.node == decoded.name else f"{_ENGINE}{name}"
-    if kind == Kind.OPTIMIZER:
-        return None if text == marker.CLOSURE else text.partition("#")[2] or None
-    call = marker.decode_op(text) if kind == Kind.OP else None
-    return None if call is None or call.op in marker.NOT_OPS else op_name(call.mod, call.op)
+    if said.kind == Kind.SEQ:
+        name = op_name(*mod_and_op(said.node))
+        return name if said.node == said.name else f"{_ENGINE}{name}"
+    if said.kind == Kind.OPTIMIZER:
+        return said.optimizer or None
+    return op_name(said.call.mod, said.call.op) if said.call and said.names_op else None
 
 
 def _own(parent: IntArray, length: Int64Array) -> Int64Array:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from pyprof import marker
 from pyprof.analysis.summary.host_ops import op_ranges
 from pyprof.analysis.time.idle import DISPATCH, DISPATCH_NS, HOST, LOADING, OPS
 from pyprof.analysis.time.intervals import EMPTY, Intervals, union, union_of
@@ -58,15 +57,15 @@ def outermost_calls(capture: Capture) -> OpCalls:
 def lines(capture: Capture, calls: OpCalls) -> list[str | None]:
     """Return the user's source line of each call; None where the capture has no stack of it."""
     ranges = capture.ranges
-    code, templates, kind = texts.read_templates(ranges)
-    rows = np.flatnonzero(kind[code] == Kind.TRACE)
+    read = texts.read_texts(ranges)
+    code = read.code
+    rows = np.flatnonzero(texts.kinds(read) == Kind.TRACE)
     start, end = (ints(ranges.column(name))[rows] for name in ("start", "end"))
     thread = np.asarray(pc.fill_null(ranges.column("thread"), MISSING))[rows]
     nest = nesting.nest(thread, start, end, lambda: np.arange(len(rows)))
     leaf = nesting.innermost(nest, calls.thread, calls.start, calls.end)
     line_of = {
-        place: user_line(marker.decode_trace(templates[place]))
-        for place in np.unique(code[rows]).tolist()
+        place: user_line(read.statements[place].frames) for place in np.unique(code[rows]).tolist()
     }
     of_trace = code[rows[nest.order]]
     return [None if place == MISSING else line_of[of_trace[place]] for place in leaf.tolist()]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof import marker
 from pyprof.arrays import MISSING, latest_before
 from pyprof.records.records import distinct, number_combinations
 
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from pyprof.parse.launches import Chains
 
 _NODE = re.compile(r"Backwards?\d*(?=(?:_copy)?$)")
-_CUSTOM = "torch::autograd::CppNode<"
-"""A function of a C++ extension: nothing records its forward under a name of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,44 +48,12 @@ class SeqRanges:
     """For a backward node, the thread of its forward op where the tool says so; else MISSING."""
 
 
-def is_node(template: str) -> bool:
-    """Tell whether a template is a backward node (not the engine's range around it)."""
-    name = template.split(", ", 1)[0]
-    return name.startswith(_CUSTOM) or (
-        _NODE.search(name) is not None and not name.startswith("autograd::engine")
-    )
-
-
-def is_engine(template: str) -> bool:
-    """Tell whether a template is the engine's range around a backward node."""
-    return template.startswith("autograd::engine::evaluate_function: ")
-
-
-def is_checkpoint(name: str) -> bool:
-    """Check for the node of reentrant checkpointing, which runs forward ops again inside it."""
-    return "CheckpointFunctionBackward" in name
-
-
-def has_number(template: str) -> bool:
-    """Check for a sequence number that means something.
-
-    In texts of the first PyTorch versions, which have no op_id, all ops have one.
-    """
-    return ", seq = " in template and ", op_id = " in template and not is_engine(template)
-
-
-def accumulates(template: str) -> bool:
-    """Tell whether a template is the node that adds to a parameter's gradient."""
-    return marker.decode_name(template).endswith("AccumulateGrad")
-
-
-def base_name(template: str) -> str:
+def base_name(name: str) -> str:
     """Give what an op and its backward node have in common: `addmm`, `nativelayernorm`.
 
     torchgen names the node after the op: native_layer_norm -> NativeLayerNormBackward0.
     """
-    name = marker.node_name(marker.decode_name(template)).rpartition("::")[2]
-    return _NODE.sub("", name).replace("_", "").lower()
+    return _NODE.sub("", name.rpartition("::")[2]).replace("_", "").lower()
 
 
 def forward_of(ranges: SeqRanges, nodes: Int64Array) -> Int64Array:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from pyprof import marker
 from pyprof.arrays import MISSING, distinct_values, ints, numbered, referenced_rows
 from pyprof.marker import Kind
 from pyprof.parse import launches
@@ -54,8 +54,8 @@ def partners(
     Recomputed work is no part of the node's. `leaf` is the innermost range around each activity,
     `caller` is the thread that launched each; MISSING where it is not known.
     """
-    node = texts.tell_name(sweep.texts, backward_nodes.is_node)
-    engine = texts.tell_name(sweep.texts, backward_nodes.is_engine)
+    node = texts.matches(sweep.texts, Kind.SEQ, attrgetter("is_node"))
+    engine = texts.matches(sweep.texts, Kind.SEQ, attrgetter("is_engine"))
     numbered = node & (sweep.texts.seq >= 0)
     innermost = launches.last(chain, numbered | engine)
     innermost = _numbered_node(sweep, numbered, engine & (sweep.texts.seq < 0), innermost)
@@ -130,7 +130,7 @@ def _maker(
     It is the last one before it on the thread: the engine adds up what a node gave right after it,
     and takes the accumulation of a parameter's gradient before all else.
     """
-    adds = launches.last(chain, texts.tell_name(sweep.texts, backward_nodes.accumulates))
+    adds = launches.last(chain, texts.matches(sweep.texts, Kind.SEQ, attrgetter("accumulates")))
     adds = np.where(between & (adds == MISSING), launches.first(chain), adds)
     maker = np.full(len(adds), MISSING)
     rows = np.flatnonzero(adds != MISSING)
@@ -226,11 +226,11 @@ def _apart(capture: Capture, device: Int64Array) -> tuple[Int64Array, Int64Array
 
 def _names(read: texts.Texts) -> Int64Array:
     """Number the ops' names by template, an op's and its backward node's alike; else MISSING."""
-    codes = np.full(len(read.templates), MISSING)
+    codes = np.full(len(read.statements), MISSING)
     codes_by_name: dict[str, int] = {}
-    base_name = cache(backward_nodes.base_name)
+    base_name = cache(backward_nodes.base_name)  # many share one
     for template in np.flatnonzero(read.kind == Kind.SEQ).tolist():
-        name = base_name(marker.decode_name(read.templates[template]))
+        name = base_name(read.statements[template].node)
         codes[template] = codes_by_name.setdefault(name, len(codes_by_name))
     return codes
 

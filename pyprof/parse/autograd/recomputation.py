@@ -12,13 +12,13 @@ they are the node's own.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof.arrays import MISSING
 from pyprof.marker import Kind
-from pyprof.parse.autograd import backward_nodes
 from pyprof.parse.launches import nearest
 from pyprof.parse.ranges import texts
 
@@ -41,12 +41,12 @@ def begins(nest: Nest, read: Texts) -> NDArray[np.int8] | None:
 
     0 for all others, else ELSEWHERE or HERE.
     """
-    node = texts.tell_name(read, backward_nodes.is_node)
-    numbered = texts.tell(read, Kind.SEQ, backward_nodes.has_number) & (read.seq >= 0) & ~node
+    node = texts.matches(read, Kind.SEQ, attrgetter("is_node"))
+    numbered = texts.matches(read, Kind.SEQ, attrgetter("has_number")) & (read.seq >= 0) & ~node
     if not node.any() or not numbered.any():
         return None
     is_seq = texts.kinds(read) == Kind.SEQ
-    engine = texts.tell_name(read, backward_nodes.is_engine)
+    engine = texts.matches(read, Kind.SEQ, attrgetter("is_engine"))
     around = nearest(nest.parent, is_seq)
     op = np.flatnonzero(is_seq & ~node & ~engine & _at(node, around))
     owner = around.take(op)

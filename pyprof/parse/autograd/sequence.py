@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -83,16 +84,13 @@ def _texts(capture: Capture, row: IntArray) -> pa.StructArray:
 
 
 def _templates(read: texts.Texts, seqs: Chains) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(
-        pa.array(read.code.take(seqs.member)), pa.array(read.templates, pa.string())
-    )
+    distinct = pa.array([said.text for said in read.statements], pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(read.code.take(seqs.member)), distinct)
 
 
 def _old_texts(sweep: Sweep) -> NDArray[np.bool_]:
     """Tell which templates have a sequence number and, as before 2022, no op_id."""
-    return np.array(
-        [", seq = " in text and ", op_id = " not in text for text in sweep.texts.templates], bool
-    )
+    return np.array([said.has_seq and not said.has_op_id for said in sweep.texts.statements], bool)
 
 
 def _pruned(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
@@ -101,7 +99,7 @@ def _pruned(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
     affected = np.bincount(seqs.owner[old[code]], minlength=len(seqs.offset) - 1) > 0
     members, codes = seqs.member.tolist(), code.tolist()
     numbers = np.maximum(sweep.texts.seq[seqs.member], 0).tolist()
-    names = [text.split(",", 1)[0] for text in sweep.texts.templates]
+    names = [said.name.split(",", 1)[0] for said in sweep.texts.statements]
     pruned: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
     chosen: list[int] = []
     lengths, offset = np.diff(seqs.offset), seqs.offset.tolist()
@@ -148,14 +146,14 @@ def _ops_by_row(
     places: dict[tuple[object, ...], int] = {}
     rows: list[int] = []
     named_ops: list[list[tuple[str, str]]] = []
-    templates = sweep.texts.templates
+    statements = sweep.texts.statements
     code = sweep.texts.code[seqs.member].tolist()
     bounds = zip(path.tolist(), seqs.offset[:-1].tolist(), seqs.offset[1:].tolist(), strict=True)
     for place, low, high in bounds:
         key = (place, *code[low:high])
         if key not in places:
             places[key] = len(named_ops)
-            seen = [templates[template] for template in code[low:high]]
+            seen = [statements[place] for place in code[low:high]]
             named_ops.append(range_stacks.ops(sweep.described[place].ops, seen))
         rows.append(places[key])
     return np.array(rows, np.int64), named_ops
@@ -203,7 +201,7 @@ def _op_ids(
 ) -> pa.Array:
     """Number the op call that each row belongs to; what was captured once, anew as it runs."""
     op_id = launches.last(ops)
-    is_node = texts.tell_name(sweep.texts, backward_nodes.is_node)
+    is_node = texts.matches(sweep.texts, Kind.SEQ, attrgetter("is_node"))
     for other in (launches.last(seqs, is_node), launches.first(chain)):
         op_id = np.where(op_id == MISSING, other, op_id)
     return pa.array(op_id + instance * len(is_node), mask=op_id == MISSING)

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof import marker, schema
+from pyprof import schema
 from pyprof.arrays import MISSING, ints
-from pyprof.marker import Kind
+from pyprof.marker import Kind, Statement
 from pyprof.parse import launch_sites
 from pyprof.parse import launches as correlate
 from pyprof.parse.graphs import choice, matching
@@ -357,7 +357,7 @@ class _Work:
 
     @cached_property
     def _op_texts(self) -> list[str]:
-        return [_op_name(text) for text in self._sweep.texts.templates]
+        return [_op_name(said) for said in self._sweep.texts.statements]
 
     @cached_property
     def _names(self) -> tuple[Int64Array, list[str]]:
@@ -509,12 +509,10 @@ class _Compared:
         )
 
 
-def _op_name(text: str) -> str:
-    kind = marker.classify(text)
-    if kind == Kind.OP:
-        call = marker.decode_op(text)
-        return call.op if call is not None else text
-    return marker.decode_name(text) if kind == Kind.SEQ else text
+def _op_name(said: Statement) -> str:
+    if said.kind == Kind.OP and said.call is not None:
+        return said.call.op
+    return said.name if said.kind == Kind.SEQ else said.text
 
 
 def _with(table: pa.Table, name: str, column: pa.Array) -> pa.Table:

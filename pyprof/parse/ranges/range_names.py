@@ -77,9 +77,9 @@ def codes(read: texts.Texts) -> NDArray[np.int32]:
 
     Else what lies in them would have a path of its own in each step.
     """
-    shared = np.arange(len(read.templates), dtype=np.int32)
+    shared = np.arange(len(read.statements), dtype=np.int32)
     first: dict[tuple[int, str], int] = {}
     for kind in (Kind.USER, Kind.STEP):
         for place in np.flatnonzero(read.kind == kind).tolist():
-            shared[place] = first.setdefault((kind, name(read.templates[place], kind)), place)
+            shared[place] = first.setdefault((kind, name(read.statements[place].text, kind)), place)
     return shared[read.code] if len(read.code) else read.code

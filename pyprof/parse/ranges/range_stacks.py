@@ -18,7 +18,6 @@ import numpy as np
 from pyprof import marker
 from pyprof.arrays import MISSING, Int64Array, IntArray, numbered
 from pyprof.marker import Kind, Tensor
-from pyprof.parse.autograd.backward_nodes import is_checkpoint, is_engine
 from pyprof.parse.autograd.recomputation import ELSEWHERE, HERE
 from pyprof.parse.ranges import range_names
 from pyprof.parse.ranges.nesting import by_value
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.marker import Call, Value
+    from pyprof.marker import Call, Statement, Value
     from pyprof.parse.ranges.texts import Texts
     from pyprof.records.records import Column
 
@@ -55,8 +54,6 @@ _LIBRARY = re.compile(
 
 _TRACES = 1 << 18
 """Stacks that are kept without the framework's frames."""
-_NAMES = 1 << 16
-"""Names of PyTorch's own ranges of which it is kept whether they are of a backward pass."""
 
 _INITIALISES = re.compile(r"(?:^|[/\\])torch[/\\]nn[/\\]init\.py:")
 _CLIPS = re.compile(r"(?:^|[/\\])torch[/\\]nn[/\\]utils[/\\]clip_grad\.py:")
@@ -71,7 +68,7 @@ def outermost_op(path: Path) -> str:
     """The name of the outermost op on this path, without its module; "" if it has none."""
     if path.ops:
         return path.ops[0][1]
-    return _plain_op(path.seqs[0]) if path.seqs else ""
+    return mod_and_op(path.seqs[0].node)[1] if path.seqs else ""
 
 
 def initialises(path: Path) -> bool:
@@ -100,20 +97,15 @@ def _of_frames(trace: tuple[str, ...]) -> _OfFrames:
     return _OfFrames(*(any(map(file.search, trace)) for file in (_INITIALISES, _CLIPS)))
 
 
-@lru_cache(maxsize=_NAMES)
-def _is_update(text: str) -> bool:
-    return _OF_OPTIMIZERS.match(_plain_op(text)) is not None
-
-
-@lru_cache(maxsize=_NAMES)
-def _plain_op(text: str) -> str:
-    return mod_and_op(marker.node_name(marker.decode_name(text)))[1]
+def _is_update(said: Statement) -> bool:
+    return _OF_OPTIMIZERS.match(mod_and_op(said.node)[1]) is not None
 
 
 def without_gradients(path: Path) -> bool:
     """Whether PyTorch's ranges say that no backward pass follows: ops with an id, and no number."""
-    numbers = [", seq = " in text for text in path.seqs]
-    return bool(numbers) and not any(numbers) and not path.ops and ", op_id = " in path.seqs[-1]
+    if path.ops or not path.seqs or any(said.has_seq for said in path.seqs):
+        return False
+    return path.seqs[-1].has_op_id
 
 
 def is_framework(frame: str) -> bool:
@@ -155,17 +147,17 @@ class Path:
     """`file:line` of the innermost trace marker, the framework's frames left out."""
     modules: tuple[str, ...] = ()
     """Raw module texts."""
-    markers: tuple[str, ...] = ()
-    """Raw op texts."""
+    markers: tuple[Statement, ...] = ()
+    """Op markers."""
     ops: tuple[tuple[str, str], ...] = ()
-    """(mod, op) of each op text."""
-    seqs: tuple[str, ...] = ()
-    """Templates of PyTorch's own ranges."""
+    """(mod, op) of each op marker."""
+    seqs: tuple[Statement, ...] = ()
+    """PyTorch's own ranges, without their numbers."""
     backward: bool = False
     optimizer: bool = False
     says: str = ""
     """Direction that the name of the innermost user's range says."""
-    naming: tuple[str, ...] = ()
+    naming: tuple[Statement, ...] = ()
     """Of `seqs`, those that may name the op: of recomputed work, what the node called again."""
     again: bool = False
     """Forward work that the backward pass does again: activation checkpointing."""
@@ -188,8 +180,8 @@ class Paths:
         """Tell of each path whether it is one of the backward pass."""
         begins = np.array(
             [
-                kind == Kind.SEQ and _is_node(text)
-                for text, kind in zip(texts.templates, texts.kind.tolist(), strict=True)
+                kind == Kind.SEQ and said.is_backward
+                for said, kind in zip(texts.statements, texts.kind.tolist(), strict=True)
             ],
             bool,
         )
@@ -207,12 +199,13 @@ class Paths:
         again = np.zeros(len(self.parent), np.int8)
         if not backward.any():
             return again
-        starts = np.zeros(len(texts.templates), np.int8)
+        starts = np.zeros(len(texts.statements), np.int8)
         starts[texts.kind == Kind.LAYER] = ELSEWHERE
-        ends = np.zeros(len(texts.templates), bool)
+        ends = np.zeros(len(texts.statements), bool)
         for place in np.flatnonzero(texts.kind == Kind.SEQ).tolist():
-            ends[place] = _is_node(texts.templates[place])
-            if ends[place] and _is_checkpoint_node(texts.templates[place]):
+            said = texts.statements[place]
+            ends[place] = said.is_backward
+            if said.is_backward and said.is_checkpoint and not said.is_engine:
                 starts[place] = HERE
         start = np.maximum(self.begins, starts[self.template] * backward)
         columns = (self.parent, start, ends[self.template])
@@ -244,7 +237,7 @@ class Paths:
                 continue
             template = int(self.template[path])
             kind = Kind(int(texts.kind[template]))
-            around.enter(texts.templates[template], kind, again=again[path] > 0)
+            around.enter(texts.statements[template], kind, again=again[path] > 0)
             if path in asked:
                 described[path] = around.path()
             left.append(~path)  # to leave it behind all that is below
@@ -309,9 +302,9 @@ class _Around:
         self._most = most
         self._layers: list[str] = []
         self._modules: list[str] = []
-        self._markers: list[str] = []
+        self._markers: list[Statement] = []
         self._ops: list[tuple[str, str]] = []
-        self._seqs: list[str] = []
+        self._seqs: list[Statement] = []
         self._state = _State()
         self._before: list[tuple[tuple[int, ...], _State]] = []
 
@@ -319,24 +312,24 @@ class _Around:
     def _lists(self) -> tuple[list[Any], ...]:
         return self._layers, self._modules, self._markers, self._ops, self._seqs
 
-    def enter(self, text: str, kind: Kind, *, again: bool) -> None:
+    def enter(self, said: Statement, kind: Kind, *, again: bool) -> None:
         """Go into a range; `again` if it is forward work that is run again."""
         self._before.append((tuple(map(len, self._lists)), self._state))
         if again != (self._state.again is not None):
             outside = (len(self._ops), len(self._seqs)) if again else None
             self._state = self._state._replace(again=outside)
         if kind in range_names.NAMED:
-            self._enter_named(text, kind)
+            self._enter_named(said.text, kind)
         elif kind == Kind.TRACE:
-            self._state = self._state._replace(trace=_user_trace(text))
+            self._state = self._state._replace(trace=_user_trace(said.frames))
         elif kind == Kind.MODULE:
-            self._modules.append(text)
+            self._modules.append(said.text)
         elif kind == Kind.OP:
-            self._enter_op(text)
+            self._enter_op(said)
         elif kind == Kind.SEQ:
-            self._enter_seq(text)
+            self._enter_seq(said)
         elif kind == Kind.OPTIMIZER:
-            self._state = self._state._replace(optimizer=text != marker.CLOSURE)
+            self._state = self._state._replace(optimizer=said.text != marker.CLOSURE)
 
     def leave(self) -> None:
         """Go out of the range that was entered last."""
@@ -381,11 +374,11 @@ class _Around:
         says = range_names.says(name, kind) or self._state.says
         self._state = self._state._replace(says=says)
 
-    def _enter_op(self, text: str) -> None:
-        call = marker.decode_op(text)
-        if call is None or call.op in marker.NOT_OPS:
+    def _enter_op(self, said: Statement) -> None:
+        call = said.call
+        if call is None or not said.names_op:
             return
-        self._markers.append(text)
+        self._markers.append(said)
         self._ops.append((call.mod, call.op))
         if call.op == "step":
             self._state = self._state._replace(optimizer=True)
@@ -393,12 +386,12 @@ class _Around:
             inside = user_trace(tuple(map(str, frames)))
             self._state = self._state._replace(trace=(*self._state.trace, *inside))
 
-    def _enter_seq(self, text: str) -> None:
-        if not is_checkpoint(text):
-            self._seqs.append(text)
+    def _enter_seq(self, said: Statement) -> None:
+        if not said.is_checkpoint:
+            self._seqs.append(said)
         elif self._state.again is not None:
             self._state = self._state._replace(again=(len(self._ops), len(self._seqs)))
-        if not self._state.backward and _is_node(text):
+        if not self._state.backward and said.is_backward:
             self._state = self._state._replace(
                 backward=True, caller_layers=len(self._layers), caller_trace=self._state.trace
             )
@@ -420,26 +413,7 @@ class _State(NamedTuple):
     caller_trace: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=_TRACES)
-def _user_trace(text: str) -> tuple[str, ...]:
-    return user_trace(marker.decode_trace(text))
-
-
-def _is_checkpoint_node(text: str) -> bool:
-    return is_checkpoint(text) and not is_engine(text)
-
-
-def _is_node(text: str) -> bool:
-    return _is_node_name(marker.decode_name(text))
-
-
-_is_node_name = lru_cache(maxsize=_NAMES)(marker.is_backward)
-
-
-def counts(text: str) -> bool:
-    """Tell whether an op text puts an op into a path."""
-    call = marker.decode_op(text)
-    return call is not None and call.op not in marker.NOT_OPS
+_user_trace = lru_cache(maxsize=_TRACES)(user_trace)
 
 
 # Words for a path: the ops that it names, and the sizes and dtypes of their tensors.
@@ -448,8 +422,6 @@ def counts(text: str) -> bool:
 NOWHERE = Path()
 """The path of what was launched outside all ranges, or by nobody knows whom."""
 
-_OLD_NODE = re.compile(r"(?:Backward|_backward), seq = ")
-_NUMBER = re.compile(r", (?:seq|op_id) = (?:-?\d+)?")
 _HOLDERS = re.compile(
     r"(?:^|: )(?:(?:CompiledFunction|torch::jit::.{0,99}?DifferentiableGraph)(?:Backward\d*)?"
     r"|CheckpointFunction)(?:,|$)"
@@ -460,25 +432,20 @@ _TENSORLESS = frozenset({"device", "layout", "memory_format", "Generator"})
 _DECORATION = re.compile(r"torch|autograd|_backward|::|jit")
 
 
-def unnumbered(text: str) -> str:
-    """Leave out a text's sequence number and ids."""
-    return _NUMBER.sub("", text)
-
-
-def ops(named: Sequence[tuple[str, str]], seqs: Sequence[str]) -> list[tuple[str, str]]:
-    """Name the ops of a path as (mod, op): those of its op texts, else of PyTorch's own ranges.
+def ops(named: Sequence[tuple[str, str]], seqs: Sequence[Statement]) -> list[tuple[str, str]]:
+    """Name the ops of a path as (mod, op): those of its op markers, else of PyTorch's own ranges.
 
     In texts of the first PyTorch versions only the backward nodes count, without their suffix:
     this is what the original wrote. From others, every range counts under its own name.
     """
     if named:
         return list(named)
-    seqs = [text for text in seqs if not _HOLDERS.search(text)] or seqs
-    old_nodes = [text for text in seqs if _OLD_NODE.search(text) and not is_engine(text)]
+    seqs = [said for said in seqs if not _HOLDERS.search(said.name)] or seqs
+    old_nodes = [said for said in seqs if said.is_old_node]
     if old_nodes:
-        return [("na", _without_backward(text)) for text in old_nodes]
-    nodes = [text for text in seqs if not is_engine(text)] or seqs
-    return [mod_and_op(marker.node_name(marker.decode_name(text))) for text in nodes]
+        return [("na", _without_backward(said.name)) for said in old_nodes]
+    nodes = [said for said in seqs if not said.is_engine] or seqs
+    return [mod_and_op(said.node) for said in nodes]
 
 
 def forward_ops(path: Path) -> list[tuple[str, str]]:
@@ -486,8 +453,8 @@ def forward_ops(path: Path) -> list[tuple[str, str]]:
     return [named_op for named_op in ops(path.ops, path.naming) if not _HOLDERS.match(named_op[1])]
 
 
-def _without_backward(text: str) -> str:
-    return _DECORATION.sub("", text.split(", ", 1)[0]).split("Backward")[0]
+def _without_backward(name: str) -> str:
+    return _DECORATION.sub("", name.split(", ", 1)[0]).split("Backward")[0]
 
 
 def mod_and_op(name: str) -> tuple[str, str]:
@@ -539,15 +506,14 @@ def _choose(own: list[Tensor] | None, forward: list[Tensor] | None) -> list[Tens
 
 def _tensors(path: Path) -> list[Tensor] | None:
     """Give the tensors of a path's op; [] where it takes none, None where that is not known."""
-    calls = [call for text in reversed(path.markers) if (call := marker.decode_op(text))]
+    calls = [call for said in reversed(path.markers) if (call := said.call)]
     calls = [call for call in calls if call.args or call.kwargs]  # others tell no arguments
     if calls:
         return list(tensors(calls[0])) or (None if _hides(calls[0]) else [])
     if path.markers:
         return None  # what lies around it may be of something larger
-    for text in reversed(path.seqs):
-        call = marker.decode_seq(text).call
-        if call and (operands := list(tensors(call))):
+    for said in reversed(path.seqs):
+        if said.call and (operands := list(tensors(said.call))):
             return operands
     return None
 

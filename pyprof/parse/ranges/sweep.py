@@ -112,8 +112,9 @@ for _place, _kind in enumerate(
 
 def _tiebreaks(read: texts.Texts, kind: NDArray[np.int8], row: IntArray) -> Int64Array:
     """Rank ranges by kind, then by text, so that the order of rows decides nothing."""
-    ranks = np.argsort(np.argsort(np.array(read.templates, dtype=object), kind="stable"))
-    return _TIEBREAK[kind[row]] * len(read.templates) + ranks[read.code[row]]
+    written = np.array([said.text for said in read.statements], dtype=object)
+    ranks = np.argsort(np.argsort(written, kind="stable"))
+    return _TIEBREAK[kind[row]] * len(read.statements) + ranks[read.code[row]]
 
 
 def _with_paths(nest: Nest, read: texts.Texts, doubts: tuple[str, ...]) -> Sweep:
@@ -126,7 +127,7 @@ def _with_paths(nest: Nest, read: texts.Texts, doubts: tuple[str, ...]) -> Sweep
 
 def describe_paths(sweep: Sweep, ranges: Sequence[IntArray], max_names: int) -> DescribedSweep:
     """Describe the paths of some ranges, and those in which DDP says what its group is."""
-    ddp = np.flatnonzero(texts.tell(sweep.texts, Kind.OP, recorded_collectives.is_ddp))
+    ddp = np.flatnonzero(texts.matches(sweep.texts, Kind.OP, recorded_collectives.is_ddp))
     named = referenced_rows([*ranges, ddp], len(sweep.paths.of_range))
     wanted = referenced_rows([sweep.paths.of_range[named]], len(sweep.paths.parent))
     place = np.full(len(sweep.paths.parent), MISSING, np.int32)

@@ -1,9 +1,8 @@
-"""The texts of all ranges, each template looked at once."""
+"""What all ranges state, each distinct statement looked at once."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -12,7 +11,6 @@ import pyarrow.compute as pc
 
 from pyprof import marker
 from pyprof.arrays import downcast, ints
-from pyprof.marker import Kind
 from pyprof.records.records import first_rows
 
 if TYPE_CHECKING:
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.arrays import IntArray
+    from pyprof.marker import Kind, Statement
 
 NO_SEQ = -1
 
@@ -29,30 +28,29 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Templates, and which of them each range has."""
+    """Distinct statements, and which of them each range makes."""
 
     code: NDArray[np.int32]
-    """Per range: its template."""
+    """Per range: its statement."""
     seq: IntArray
     """Per range: its sequence number; NO_SEQ where it has none. As narrow as they are."""
-    templates: list[str]
+    statements: list[Statement]
     kind: NDArray[np.int8]
-    """Per template: what it is (`marker.Kind`)."""
+    """Per statement: what it is (`marker.Kind`)."""
 
 
 def read_texts(ranges: pa.Table) -> Texts:
     """Look at the texts of a table of ranges."""
-    code, templates, kind = read_templates(ranges)
-    return Texts(code, ints(ranges.column("seq"), NO_SEQ), templates, kind)
-
-
-def read_templates(ranges: pa.Table) -> tuple[NDArray[np.int32], list[str], NDArray[np.int8]]:
-    """Look at the texts of a table of ranges; give all of `Texts` but the sequence numbers."""
     text = ranges.column("text").unify_dictionaries()
     templates = text.chunk(0).dictionary.to_pylist() if text.num_chunks else []
     kind = answers([_head(template) for template in templates], marker.classify)
     code = np.concatenate([np.zeros(0, np.int32), *(part.indices for part in text.chunks)])
-    return code, templates, np.array(kind, np.int8)
+    return Texts(
+        code,
+        ints(ranges.column("seq"), NO_SEQ),
+        [*map(marker.statement, templates)],
+        np.array(kind, np.int8),
+    )
 
 
 def _head(template: str) -> str:
@@ -84,7 +82,7 @@ def where(text: pa.ChunkedArray, question: Callable[[pa.Array], pa.Array]) -> pa
 
 def select(texts: Texts, wanted: NDArray[np.bool_] | IntArray) -> Texts:
     """Keep some of the ranges."""
-    return Texts(texts.code[wanted], downcast(texts.seq[wanted]), texts.templates, texts.kind)
+    return Texts(texts.code[wanted], downcast(texts.seq[wanted]), texts.statements, texts.kind)
 
 
 def kinds(texts: Texts) -> NDArray[np.int8]:
@@ -92,15 +90,9 @@ def kinds(texts: Texts) -> NDArray[np.int8]:
     return texts.kind[texts.code] if len(texts.code) else np.zeros(0, np.int8)
 
 
-def tell(texts: Texts, kind: Kind, question: Callable[[str], bool]) -> NDArray[np.bool_]:
-    """Answer a question about each range: that of its template, False if of another kind."""
-    answers = np.zeros(len(texts.templates), bool)
-    for template in np.flatnonzero(texts.kind == kind).tolist():
-        answers[template] = question(texts.templates[template])
+def matches(texts: Texts, kind: Kind, question: Callable[[Statement], bool]) -> NDArray[np.bool_]:
+    """Ask each statement of a kind; give each range its statement's answer, False if of another."""
+    answers = np.zeros(len(texts.statements), bool)
+    for place in np.flatnonzero(texts.kind == kind).tolist():
+        answers[place] = question(texts.statements[place])
     return answers[texts.code] if len(texts.code) else np.zeros(0, bool)
-
-
-def tell_name(texts: Texts, question: Callable[[str], bool]) -> NDArray[np.bool_]:
-    """Answer a question about each of PyTorch's own ranges by its name alone, which many share."""
-    answer = cache(question)
-    return tell(texts, Kind.SEQ, lambda text: answer(marker.decode_name(text)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,6 @@ from pyprof import marker
 from pyprof.arrays import MISSING, distinct_values, ints
 from pyprof.marker import Kind
 from pyprof.parse import launches
-from pyprof.parse.autograd.backward_nodes import is_engine
 from pyprof.parse.ranges import texts
 from pyprof.parse.ranges.nesting import innermost, nest
 from pyprof.parse.ranges.range_names import LAYERS, NAMED, name, says
@@ -69,7 +69,7 @@ def _callers(capture: Capture, sweep: Sweep) -> dict[int, int]:
     """
     thread, parent = sweep.nest.thread, sweep.nest.parent
     kind = texts.kinds(sweep.texts)
-    engine = texts.tell_name(sweep.texts, is_engine)
+    engine = texts.matches(sweep.texts, Kind.SEQ, attrgetter("is_engine"))
     if not engine.any():
         return {}
     outermost = (kind == Kind.SEQ) & (launches.nearest(parent, kind == Kind.SEQ) == MISSING)
@@ -109,8 +109,8 @@ def _around_said(capture: Capture, sweep: Sweep, launch: Int64Array, site: Sites
 
 
 def _backward(sweep: Sweep, kind: Kind) -> Mask:
-    return texts.tell(
-        sweep.texts, kind, lambda text: says(name(text, kind), kind) == marker.BACKWARD
+    return texts.matches(
+        sweep.texts, kind, lambda said: says(name(said.text, kind), kind) == marker.BACKWARD
     )
 
 

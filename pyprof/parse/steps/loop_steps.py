@@ -25,9 +25,9 @@ from pyprof.marker import (
     plain_layer,
     serving_step,
     step_name,
+    unnumbered,
 )
 from pyprof.parse.launches import launch_bounds
-from pyprof.parse.ranges.range_stacks import unnumbered
 from pyprof.parse.ranges.texts import answers, where
 from pyprof.parse.steps import optimizer_steps
 from pyprof.parse.steps.step_bounds import Bounds, placed

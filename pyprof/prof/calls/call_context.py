@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof import marker
-from pyprof.marker import Tensor, batch
+from pyprof.marker import Kind, Tensor, batch
 from pyprof.ops import registry
 from pyprof.ops.work import Setting
 from pyprof.prof.calls import op_calls
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyprof.arrays import Int64Array, IntArray
-    from pyprof.marker import Call
+    from pyprof.marker import Call, Statement
     from pyprof.ops.model_config import ModelConfig
     from pyprof.prof.kernels.kernel_context import KernelContext
     from pyprof.records.records import Records
@@ -99,12 +98,12 @@ def _first_rows(number: IntArray) -> Int64Array:
 
 def _attention_at(context: KernelContext) -> int:
     """Return the position of the outermost attention whose cost depends on the step; -1 if none."""
-    order = context.order or range(len(context.texts))
-    return next((at for at in order if _is_attention(context.texts[at])), -1)
+    order = context.order or range(len(context.statements))
+    return next((at for at in order if _is_attention(context.statements[at])), -1)
 
 
-def _is_attention(text: str) -> bool:
-    call = _by_step(text)
+def _is_attention(said: Statement) -> bool:
+    call = _by_step(said)
     model = registry.find(call) if call is not None else None
     return model is not None and model.family == "attention"
 
@@ -114,7 +113,7 @@ def _ranks(contexts: Sequence[KernelContext], model: ModelConfig) -> int:
 
     1 where no attention of [tokens, heads, head] was recorded, or it does not divide them.
     """
-    calls = {call for each in contexts for text in each.texts if (call := _by_step(text))}
+    calls = {call for each in contexts for said in each.statements if (call := _by_step(said))}
     shapes = {value.shape for call in calls for value in call.args[:1] if isinstance(value, Tensor)}
     heads = {shape[1] for shape in shapes if len(shape) == 3 and shape[2] == model.head_size}  # noqa: PLR2004 - tokens, heads, head
     if len(heads) != 1 or not model.heads:
@@ -125,11 +124,11 @@ def _ranks(contexts: Sequence[KernelContext], model: ModelConfig) -> int:
 
 def _depends(context: KernelContext) -> bool:
     """Whether the cost of an op around the kernel depends on the requests of its step."""
-    return any(_by_step(text) for text in context.texts)
+    return any(_by_step(said) for said in context.statements)
 
 
-def _by_step(text: str) -> Call | None:
-    """The call of a text if its cost depends on the step; else None."""
-    call = marker.decode_seq(text).call
+def _by_step(said: Statement) -> Call | None:
+    """Return the call if its cost depends on its step; else None."""
+    call = None if said.kind == Kind.OP else said.call
     model = registry.find(call) if call is not None else None
     return call if model is not None and model.by_step else None

@@ -15,7 +15,7 @@ from pyprof.marker import Call, Tensor
 from pyprof.ops import dtypes
 from pyprof.ops.registry import FPROP
 from pyprof.ops.torch import collectives
-from pyprof.parse.recorded_collectives import decoded_fields
+from pyprof.parse.recorded_collectives import json_fields
 from pyprof.prof.calls.attributed_call import OWN, AttributedCall
 from pyprof.records.records import combinations
 
@@ -50,7 +50,7 @@ def with_collectives(
     if not said.values:
         return work_of, list(works)
     unknown = np.array([_unknown(work) for work in works], bool).take(work_of)
-    calls = [_call(decoded_fields(text)) for text in said.values]
+    calls = [_call(json_fields(text)) for text in said.values]
     replaced = np.array([*(call is not None for call in calls), False]).take(said.index) & unknown
     first, number = combinations(np.where(replaced, said.index, -1), work_of)
     chosen = []

@@ -1,4 +1,4 @@
-"""Which op call a kernel works for: chosen once per distinct set of texts around kernels.
+"""Which op call a kernel works for: chosen once per distinct context.
 
 It is the deepest enclosing call whose op has a formula that can say something. A kernel of the
 backward pass works for the op that PyTorch called there (`aten::mm` inside AddmmBackward0), else
@@ -14,10 +14,9 @@ from dataclasses import replace
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyprof import marker, ops
+from pyprof import ops
 from pyprof.marker import Kind, Tensor
 from pyprof.ops.registry import BPROP, FPROP
-from pyprof.parse.autograd.backward_nodes import is_node
 from pyprof.parse.ranges.range_stacks import tensors
 from pyprof.prof.calls import functorch
 from pyprof.prof.calls.attributed_call import OWN, AttributedCall
@@ -31,7 +30,7 @@ from pyprof.prof.calls.operands import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyprof.marker import Call
+    from pyprof.marker import Call, Statement
     from pyprof.prof.kernels.kernel_context import KernelContext
 
 
@@ -125,20 +124,22 @@ def _cpu_candidates(context: KernelContext) -> list[AttributedCall]:
     own = [work for work in candidates if work.direction == FPROP]
     back = (work for work in candidates if work.direction == BPROP)
     nodes_own = islice(back, 1 if len(context.fwd_seqs) > 1 else 2)
-    return [*_outermost(own, context.texts), *nodes_own]
+    return [*_outermost(own, context.statements), *nodes_own]
 
 
 STOPPED = "stopped: gradient checkpointing needed no more than what ran before it"
 
 
-def _outermost(calls: Sequence[AttributedCall], texts: Sequence[str]) -> list[AttributedCall]:
-    """Choose among the calls around a row, the deepest first, which stand at positions of `texts`.
+def _outermost(
+    calls: Sequence[AttributedCall], around: Sequence[Statement]
+) -> list[AttributedCall]:
+    """Choose among the calls around a row, the deepest first, which stand at positions of `around`.
 
     Given back are those that may be charged, the outermost first. Not those that were left before
     they ran to the end, nor those on a tensor of functorch: they hide the sizes of a batch, and may
     stand for several ops. What it calls shows all.
     """
-    ran = [*takewhile(lambda work: not _stopped(texts[work.position]), calls)]
+    ran = [*takewhile(lambda work: not around[work.position].is_stopped, calls)]
     functorch_call = functorch.innermost([work.call for work in ran])
     if functorch_call is not None:
         place, call = functorch_call
@@ -146,15 +147,11 @@ def _outermost(calls: Sequence[AttributedCall], texts: Sequence[str]) -> list[At
     return ran[::-1]
 
 
-def _stopped(text: str) -> bool:
-    return text.endswith(marker.STOPPED) and marker.decode_seq(text).stopped
-
-
 def _own_stopped(context: KernelContext) -> AttributedCall | None:
     """The call that stands for an op on the CPU that began and never ran; None if it ran."""
-    texts = context.texts
-    place = (context.order or range(len(texts)))[-1] if texts else OWN
-    if not context.on_cpu or place == OWN or not _stopped(texts[place]):
+    around = context.statements
+    place = (context.order or range(len(around)))[-1] if around else OWN
+    if not context.on_cpu or place == OWN or not around[place].is_stopped:
         return None
     return AttributedCall(None, FPROP, None, place, STOPPED)
 
@@ -162,31 +159,30 @@ def _own_stopped(context: KernelContext) -> AttributedCall | None:
 def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
     """The enclosing calls, deepest first; in a backward pass, then those of the forward op."""
     dtype = _dtype(context)
-    texts = context.texts
-    order = context.order or tuple(range(len(texts)))
-    node = _node(texts, order)
-    inward = [None, *(texts[place] for place in order)]
-    sparse_tensors = sparse_operands(map(_call, context.markers))
+    statements = context.statements
+    order = context.order or tuple(range(len(statements)))
+    node = _node(statements, order)
+    inward = [None, *(statements[place] for place in order)]
+    sparse_tensors = sparse_operands(said.call for said in context.markers)
     for around, place in zip(reversed(inward[:-1]), reversed(order), strict=True):
         if place == node:
             break  # what is around a backward node is not what it computes
-        call = with_sparse_layout(_call(texts[place]), sparse_tensors)
+        call = with_sparse_layout(statements[place].call, sparse_tensors)
         if call is not None and node is not None:
-            call = with_expanded_strides(call, marker.decode_seq(texts[node]))
+            call = with_expanded_strides(call, statements[node])
         if call is not None and around is not None:
-            call = as_unary(call, _call(around))
+            call = as_unary(call, around.call)
         lacking = _lacking(call, dtype)
         output = context.result if place == order[-1] else None
         output = output or _told_around(call, around)
         yield AttributedCall(call, FPROP, lacking, place, output=output, setting=context.setting)
     if context.backward:
-        output = _node_sizes(texts[node]) if node is not None else None
+        output = _node_sizes(statements[node]) if node is not None else None
         position = node if node is not None else OWN
-        for text in (*reversed(context.fwd_seqs), *reversed(context.fwd_markers)):
-            call = _call(text)
-            lacking = _lacking(call, dtype)
+        for said in (*reversed(context.fwd_seqs), *reversed(context.fwd_markers)):
+            lacking = _lacking(said.call, dtype)
             yield AttributedCall(
-                call, BPROP, lacking, position, output=output, setting=context.setting
+                said.call, BPROP, lacking, position, output=output, setting=context.setting
             )
 
 
@@ -200,42 +196,34 @@ def node_output(context: KernelContext) -> tuple[int, ...] | None:
     """Shape of the forward op's result: that of the gradient its backward node received."""
     if not context.backward:
         return None
-    texts = context.texts
-    node = _node(texts, context.order or tuple(range(len(texts))))
-    return _node_sizes(texts[node]) if node is not None else None
+    around = context.statements
+    node = _node(around, context.order or tuple(range(len(around))))
+    return _node_sizes(around[node]) if node is not None else None
 
 
-def _node(texts: Sequence[str], order: Sequence[int]) -> int | None:
-    return next((place for place in reversed(order) if _is_node(texts[place])), None)
+def _node(around: Sequence[Statement], order: Sequence[int]) -> int | None:
+    nodes = (at for at in reversed(order) if around[at].kind == Kind.SEQ and around[at].is_node)
+    return next(nodes, None)
 
 
-def _told_around(call: Call | None, text: str | None) -> tuple[int, ...] | None:
-    around = _call(text) if call is not None and text is not None else None
-    return ops.result_shape(call, around) if call is not None and around is not None else None
+def _told_around(call: Call | None, around: Statement | None) -> tuple[int, ...] | None:
+    """Return the shape of a call's result, if the call around it tells."""
+    if call is None or around is None or around.call is None:
+        return None
+    return ops.result_shape(call, around.call)
 
 
-def _is_node(text: str) -> bool:
-    return marker.classify(text) == Kind.SEQ and is_node(text)
-
-
-def _node_sizes(text: str) -> tuple[int, ...] | None:
-    """Shape of a backward node's incoming gradient, which is that of the forward's output."""
-    call = marker.decode_seq(text).call
+def _node_sizes(node: Statement) -> tuple[int, ...] | None:
+    """Return the shape of a backward node's incoming gradient: that of the forward's output."""
+    call = node.call
     gradient = call.args[0] if call and len(call.args) == 1 else None
     return gradient.shape if isinstance(gradient, Tensor) else None
 
 
-def _call(text: str) -> Call | None:
-    if marker.classify(text) == Kind.OP:
-        return marker.decode_op(text)
-    return marker.decode_seq(text).call
-
-
 def _dtype(context: KernelContext) -> str | None:
-    """The dtype that the texts around the op agree on; None if they do not."""
-    for texts in (context.markers, context.fwd_markers, context.seqs, context.fwd_seqs):
-        for text in reversed(texts):
-            call = _call(text)
+    """Return the dtype of the op, if the calls around it agree on one."""
+    for around in (context.markers, context.fwd_markers, context.seqs, context.fwd_seqs):
+        for call in (said.call for said in reversed(around)):
             dtypes = {tensor.dtype for tensor in tensors(call) if tensor.dtype} if call else set()
             if dtypes:
                 return dtypes.pop() if len(dtypes) == 1 else None

@@ -18,7 +18,7 @@ from pyprof.parse.ranges.range_stacks import tensors
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pyprof.marker import Call, Seq, Value
+    from pyprof.marker import Call, Statement, Value
 
 _REPEATS = re.compile(r"MeanBackward\d*")
 """Nodes whose division reads what they expanded (torch/csrc/autograd/FunctionsManual.cpp)."""
@@ -33,7 +33,7 @@ def as_unary(call: Call, around: Call | None) -> Call:
     return replace(call, args=call.args[:1]) if same and twice else call
 
 
-def with_expanded_strides(call: Call, node: Seq) -> Call:
+def with_expanded_strides(call: Call, node: Statement) -> Call:
     """Return a call of a backward node with the strides of the gradient that the node expands."""
     incoming = node.call.args if node.call is not None else ()
     if call.op != "div" or not _REPEATS.fullmatch(node.name) or len(incoming) != 1:

@@ -1,4 +1,4 @@
-"""The texts around kernels: distinct ones are numbered, so that each is looked at once."""
+"""What is stated around kernels: distinct contexts are numbered, so that each is looked at once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof import schema
+from pyprof.marker import Statement, statement
 from pyprof.ops.registry import BPROP
 from pyprof.ops.work import NO_SETTING, Setting
 from pyprof.records.records import DictionaryColumn, first_rows, number_combinations
@@ -24,19 +25,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KernelContext:
-    """The texts around a kernel: its own, and those of its forward call."""
+    """What ranges state around a kernel, and around its forward call."""
 
-    markers: tuple[str, ...]
-    seqs: tuple[str, ...]
-    """Templates: without their numbers."""
-    fwd_markers: tuple[str, ...] = ()
-    fwd_seqs: tuple[str, ...] = ()
+    markers: tuple[Statement, ...]
+    seqs: tuple[Statement, ...]
+    """PyTorch's own ranges, without their numbers."""
+    fwd_markers: tuple[Statement, ...] = ()
+    fwd_seqs: tuple[Statement, ...] = ()
     backward: bool = False
     order: tuple[int, ...] = ()
     """Positions of markers and then seqs, outermost first."""
     on_cpu: bool = False
     in_range: bool = False
-    """No text is around it, but a named range."""
+    """No op is around it, but a named range."""
     replayed: bool = False
     """A CUDA graph launched it."""
     result: tuple[int, ...] | None = None
@@ -44,8 +45,8 @@ class KernelContext:
     setting: Setting = NO_SETTING
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """The texts around it: of its positions."""
+    def statements(self) -> tuple[Statement, ...]:
+        """The statements around it, by position."""
         return (*self.markers, *self.seqs)
 
 
@@ -67,10 +68,10 @@ def distinct_contexts(records: Records) -> tuple[IntArray, list[KernelContext]]:
     own, seqs, forward, forward_seqs, backward, on_cpu, in_range, replayed, result = parts
     contexts = [
         KernelContext(
-            _texts(own, row),
-            _texts(seqs, row),
-            _texts(forward, row),
-            _texts(forward_seqs, row),
+            _statements(own, row),
+            _statements(seqs, row),
+            _statements(forward, row),
+            _statements(forward_seqs, row),
             backward=bool(backward.index[row]),
             order=_inward(ids),
             on_cpu=bool(on_cpu.index[row]),
@@ -102,9 +103,9 @@ def _only_named(records: Records) -> DictionaryColumn:
     return DictionaryColumn((layer & ~marker & ~seq).astype(np.int64), [False, True])
 
 
-def _texts(part: DictionaryColumn, row: int) -> tuple[str, ...]:
+def _statements(part: DictionaryColumn, row: int) -> tuple[Statement, ...]:
     place = part.index[row]
-    return tuple(part.values[place]) if place >= 0 else ()
+    return tuple(map(statement, part.values[place])) if place >= 0 else ()
 
 
 def _sizes(part: DictionaryColumn, row: int) -> tuple[int, ...] | None:

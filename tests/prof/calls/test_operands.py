@@ -8,7 +8,7 @@ import pytest
 torch: Any = pytest.importorskip("torch")
 
 from pyprof import marker, ops
-from pyprof.marker import Seq, Tensor, encode_seq
+from pyprof.marker import Tensor, encode_seq, statement
 from pyprof.prof.calls.op_choice import choose
 from pyprof.prof.calls.operands import with_expanded_strides
 from pyprof.prof.kernels.kernel_context import KernelContext
@@ -41,7 +41,8 @@ def test_what_a_mean_repeats_is_read_once(shape: tuple[int, ...], how: tuple[Any
     first = call.args[0]
     assert isinstance(first, Tensor)
     bare = replace(call, args=(replace(first, stride=None), *call.args[1:]))
-    node = Seq("MeanBackward1", call=marker.Call("", "MeanBackward1", (gradient,)))
+    sizes, dtypes = [[*gradient.shape]], [gradient.dtype]
+    node = statement(encode_seq("MeanBackward1", sizes=sizes, dtypes=dtypes))
     assert ops.cost(with_expanded_strides(bare, node)).bytes == ops.cost(call).bytes
 
 
@@ -55,10 +56,10 @@ def test_what_a_mean_repeats_is_read_once(shape: tuple[int, ...], how: tuple[Any
 )
 def test_a_row_in_a_means_backward(node: str, gradient: list[int], *, repeats: bool) -> None:
     """The op call that its kernels work for reads the small gradient, and no other call does."""
-    texts = (
-        encode_seq(node, seq=3, sizes=[gradient], dtypes=["float32"]),
-        encode_seq("aten::div", sizes=[[8, 16, 7, 7], []], dtypes=["float32", "int64"]),
+    seqs = (
+        statement(encode_seq(node, seq=3, sizes=[gradient], dtypes=["float32"])),
+        statement(encode_seq("aten::div", sizes=[[8, 16, 7, 7], []], dtypes=["float32", "int64"])),
     )
-    found = choose(KernelContext((), texts, backward=True)).cost()
+    found = choose(KernelContext((), seqs, backward=True)).cost()
     whole = 8 * 16 * 7 * 7
     assert found.bytes == 4 * (whole + (8 * 16 if repeats else whole))
