@@ -31,10 +31,6 @@ def python(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProc
     )
 
 
-def pyprof(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return python("-m", "pyprof", *arguments, cwd=cwd)
-
-
 def generate(path: Path, *options: str) -> dict[str, int]:
     done = python(str(TOP / "benchmarks" / "generate.py"), str(path), *options)
     assert not done.returncode, done.stderr

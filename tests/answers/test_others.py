@@ -126,10 +126,3 @@ def test_ranks_have_all_tables(tmp_path: Path) -> None:
         assert all([*row] == [*table.columns] for row in answer[name])
     assert [row["rank"] for row in answer["ranks"]] == [0, 1]
     assert answer["left_out"] == []
-
-
-@pytest.mark.slow
-def test_ranks_of_real_captures(captures: Path) -> None:
-    answer = ask("ranks", captures / "nsys2026.2-h100x2-fsdp", "-q")
-    assert len(answer["ranks"]) == 2
-    assert answer["groups"]

@@ -4,8 +4,6 @@ import csv
 import io
 from pathlib import Path
 
-import pytest
-
 from tests.analysis.captured import HOSTILE, capture, op
 from tests.answers.checked import ask, checked
 from tests.builders import Range, Work, nsys_db
@@ -124,15 +122,6 @@ def test_errors_leave_stdout_empty(tmp_path: Path) -> None:
     (tmp_path / "none.sqlite").write_bytes(b"none")
     done = run("summary", tmp_path / "none.sqlite", "--json")
     assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-
-
-@pytest.mark.slow
-def test_real_captures(captures: Path) -> None:
-    """With a serving engine's phases, and with two ranks in one file."""
-    served = ask("summary", captures / "kineto-mi300x-sglang-decode-graph", "-q")
-    assert served["serving"][0]["phase"] == "decode"
-    two = ask("summary", captures / "nsys2026.2-h100x2-fsdp", "-q")
-    assert len(two["devices"]) == 2
 
 
 def test_what_the_host_spent_is_that_of_the_table(tmp_path: Path) -> None:

@@ -124,11 +124,6 @@ def test_two_ranks_in_a_file_count_as_two(folder: Path) -> None:
     }  # fmt: skip
 
 
-def test_the_real_two_rank_export(captures: Path) -> None:
-    (member,) = ranked_captures([str(captures / "nsys2026.2-h100x2-fsdp")], InProcess())
-    assert member.ranks == ((144, 0), (145, 1))
-
-
 def test_the_real_trace_of_rank_0(captures: Path) -> None:
     """A trace of torch 2.3 under DDP says its rank."""
     path = captures / "kineto-v100-resnet-ddp" / "trace.json.gz"

@@ -619,13 +619,6 @@ def test_gpus_side_by_side_win_once() -> None:
     assert _advice(Story(work))["low_occupancy"].gain_ns == 75 * US
 
 
-def test_chosen_rows_alone_are_looked_at() -> None:
-    """A mask of rows leaves out the evidence of others."""
-    table = Table(parse(capture([_busy(grid=27), _busy(begin=200)])))
-    assert [advice.rule for advice in advise(table)] == ["low_occupancy"]
-    assert advise(table, rows=np.array([False, True])) == []
-
-
 def test_a_quiet_capture_needs_no_advice() -> None:
     """One kernel at the roof that was queued in time."""
     story = _matmul(TC_GEMM, HALF, 600)

@@ -22,7 +22,6 @@ from pyprof.inputs.executor import InProcess
 from pyprof.inputs.ranks import ranked_captures
 from tests.builders import CAPTURES, Range, Work, nsys_db
 from tests.commands import run
-from tests.programs import pyprof
 from tests.readers.kineto_json import kernel, launch, text
 
 H100 = CAPTURES / "nsys2026.2-h100x2-fsdp" / "net.sqlite"
@@ -114,8 +113,8 @@ def test_one_rank_alone_has_nobody_to_wait_for() -> None:
     """Its own times are told, the rest is said to be unknown."""
     if not V100.exists():
         pytest.skip("no real captures here")
-    done = pyprof("ranks", str(V100))
-    assert done.returncode == 0
+    done = run("ranks", str(V100))
+    assert done.code == 0
     assert "cannot be aligned: no two ranks share collectives" in done.stdout
     assert "Only one rank: nothing to compare" in done.stdout
 
@@ -199,12 +198,12 @@ def test_captures_tell_groups_and_sizes(write: Callable[[Path, int], Path], tmp_
 @pytest.mark.slow
 def test_tables_are_written_for_programs(tmp_path: Path) -> None:
     """CSV of one, JSON of all; times in ns."""
-    done = pyprof("ranks", "-q", *_pair(tmp_path), "--csv", "--table", "stragglers")
+    done = run("ranks", "-q", *_pair(tmp_path), "--csv", "--table", "stragglers")
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert [(row["rank"], row["last"], row["cost_ns"]) for row in rows] == [
         ("1", "2", "600000"), ("0", "0", "0"),
     ]  # fmt: skip
-    done = pyprof("ranks", "-q", *_pair(tmp_path), "--json")
+    done = run("ranks", "-q", *_pair(tmp_path), "--json")
     tables = json.loads(done.stdout)
     assert [row["exposed_ns"] for row in tables["ranks"]] == [1_800_000, 1_200_000]
     assert [row["transfer_ns"] for row in tables["groups"]] == [600_000]
@@ -217,9 +216,9 @@ def test_records_are_compared_as_captures_are(tmp_path: Path) -> None:
     """What parse wrote tells the same of waiting."""
     captures = _pair(tmp_path)
     for path in captures:
-        assert pyprof("parse", "-q", path, "-o", f"{path}.parquet").returncode == 0
+        assert run("parse", "-q", path, "-o", f"{path}.parquet").code == 0
     found = [
-        json.loads(pyprof("ranks", "-q", *paths, "--json").stdout)["stragglers"]
+        json.loads(run("ranks", "-q", *paths, "--json").stdout)["stragglers"]
         for paths in (captures, [f"{path}.parquet" for path in captures])
     ]
     assert found[0] == found[1]
@@ -312,9 +311,12 @@ def test_every_table_can_be_asked_for() -> None:
         ([], 2, "Missing argument"),
     ],
 )
-def test_wrong_use_is_told(options: list[str], code: int, said: str, tmp_path: Path) -> None:
+def test_wrong_use_is_told(
+    options: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In a line, with nothing on stdout."""
     given = [*_pair(tmp_path), *options] if "--csv" in options else options
-    done = pyprof("ranks", *given, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (code, "")
+    monkeypatch.chdir(tmp_path)
+    done = run("ranks", *given)
+    assert (done.code, done.stdout) == (code, "")
     assert said in done.stderr
