@@ -32,13 +32,6 @@ def ints(column: pa.ChunkedArray | pa.Array, absent: int = MISSING) -> Int64Arra
     return np.asarray(column.to_numpy()).astype(np.int64, copy=False)
 
 
-def downcast(numbers: IntArray) -> IntArray:
-    """Hold numbers in 32 bits where they fit: widen them before multiplying."""
-    limits = np.iinfo(np.int32)
-    fit = not len(numbers) or (numbers.min() >= limits.min and numbers.max() <= limits.max)
-    return numbers.astype(np.int32) if fit else numbers
-
-
 def lists(lengths: Int64Array, values: pa.Array, mask: NDArray[np.bool_] | None = None) -> pa.Array:
     """Make a list column from the length of each list and all values in a row."""
     offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])

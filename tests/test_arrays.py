@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from pyprof.arrays import (
     MISSING,
     distinct_values,
-    downcast,
     ints,
     latest_before,
     numbered,
@@ -39,15 +38,6 @@ def test_indices_of_a_dictionary_are_a_column() -> None:
     assert ints(pa.array(["a", None, "b", "a"]).dictionary_encode().indices).tolist() == [
         0, MISSING, 1, 0,
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("numbers", "width"),
-    [([], 4), ([MISSING, 2**31 - 1], 4), ([-(2**31), 0], 4), ([2**31], 8), ([-(2**31) - 1, 5], 8)],
-)
-def test_numbers_are_as_narrow_as_they_fit(numbers: list[int], width: int) -> None:
-    held = downcast(np.array(numbers, np.int64))
-    assert (held.tolist(), held.itemsize) == (numbers, width)
 
 
 def test_a_sum_of_which_a_part_is_unknown_is_unknown() -> None:

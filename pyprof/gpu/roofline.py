@@ -83,17 +83,14 @@ def roofline(
     unit stands in `peak_flops`. `idle` are those with fewer thread blocks than the device has SMs.
     """
     seconds = _seconds(duration_ns)
-    del duration_ns  # here and below: rows may be many
     with np.errstate(divide="ignore", invalid="ignore"):
         arithmetic = np.where(flops == 0, 0.0, flops / peak_flops)
         memory = np.where(moved_bytes == 0, 0.0, moved_bytes / peak_bandwidth)
-        del flops, peak_flops, moved_bytes, peak_bandwidth
         # Below the memory's time the unit does not matter, above it the share is not known.
         arithmetic[open_unit & (arithmetic > memory)] = np.nan
         need = np.maximum(arithmetic, memory)
     far = (need < NEAR_ROOF * seconds) & ((seconds * NS_PER_S < LAUNCH_NS) | idle)
     compute = arithmetic >= memory
-    del arithmetic, memory
     choices = [np.isnan(need) | np.isnan(seconds), far, need == 0, compute]
     return Roofline(
         np.where(need == 0, np.nan, need / seconds),

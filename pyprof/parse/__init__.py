@@ -34,7 +34,6 @@ def parse_file(path: Path, *, kernels_only: bool = False, raw: bool = True) -> R
     """Read and parse a capture, as `parse_with_host`, and raise CaptureError as that does."""
     from pyprof.parse.assemble import assemble  # noqa: PLC0415 - NumPy and Arrow take time to load
 
-    # Held by nobody else, a capture shrinks as it is turned into records.
     records = assemble(_some_work(path), kernels_only=kernels_only, raw=raw)
     if not records.rows:
         raise CaptureError(f"{path}: no kernels, only copies; parse it without --kernels-only")
@@ -54,10 +53,8 @@ def parse_with_host(
 
     capture = _some_work(path)
     host = replace(capture, activities=ACTIVITIES.empty_table())
-    reading = [capture]
-    del capture  # held by nobody else, its GPU's side shrinks as above
     begin("parsing")
-    return assemble(reading.pop(), raw=raw), host
+    return assemble(capture, raw=raw), host
 
 
 def _some_work(path: Path) -> Capture:

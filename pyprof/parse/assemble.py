@@ -20,7 +20,7 @@ from pyprof.parse.ranges.sweep import describe_paths, sweep_ranges
 from pyprof.parse.steps import profiler_windows, serving_steps
 from pyprof.parse.steps.loop_steps import columns as step_columns
 from pyprof.readers.order import in_order
-from pyprof.records.records import Records, downcast_columns
+from pyprof.records.records import Records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) 
     columns |= result_sizes.column(sweep, leaf)
     columns |= samples.counters(capture, columns)
     warnings = (*capture.warnings, *work.doubts, *_too_deep(sweep, leaf, free, max_names))
-    return Records(len(activities), downcast_columns(columns), capture.devices, warnings)
+    return Records(len(activities), columns, capture.devices, warnings)
 
 
 _MAX_NAMES, _MIN_NAMES = 1 << 22, 128

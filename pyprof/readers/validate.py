@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import ints
 from pyprof.errors import CaptureError
-from pyprof.process.threads import thread_pool
 from pyprof.readers import spans as times
 from pyprof.readers.order import in_order
 from pyprof.readers.spans import LATEST_NS, LONGEST_NS, UNKNOWN, Spans
@@ -51,17 +50,13 @@ def plausible(capture: Capture, path: Path) -> Capture:
     """
     if capture.tool in _ISOLATED:
         return replace(capture, activities=in_order(capture.activities))
-    with thread_pool(1) as beside:  # NumPy and Arrow work outside Python's lock
-        sorting = [capture.activities]  # which makes room as it goes on
-        capture = replace(capture, activities=schema.ACTIVITIES.empty_table())
-        host = beside.submit(_host_side, capture)
-        activities, blank = _written(in_order(sorting.pop()))
-        doubled = 0
-        if not _merged(capture):
-            activities, doubled = once(activities, _ACTIVITY)
-        spans = _spans(activities)
-        wrong = _impossible(activities, spans, launch_times(capture))
-        calls, ranges, doubled_of_host, instants = host.result()
+    activities, blank = _written(in_order(capture.activities))
+    doubled = 0
+    if not _merged(capture):
+        activities, doubled = once(activities, _ACTIVITY)
+    spans = _spans(activities)
+    wrong = _impossible(activities, spans, launch_times(capture))
+    calls, ranges, doubled_of_host, instants = _host_side(capture)
     gone = any_of(wrong, activities.num_rows)
     if activities.num_rows and gone.all():
         raise CaptureError(none_left(path, wrong, activities.num_rows))

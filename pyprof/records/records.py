@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -96,13 +95,6 @@ class Records:
             return spelt(column)
         return column if column.type == kind else column.cast(kind)
 
-    def held(self, name: str) -> pa.Array:
-        """Give a column of numbers, or of lists of these, in as many bits as it is held in."""
-        column = self.columns.get(name)
-        if column is None or isinstance(column, DictionaryColumn):
-            return self.arrow(name)
-        return one_chunk(column)
-
     def cut(self, name: str) -> Callable[[int, int], pa.Array]:
         """Give the function that gives some rows of a column, of the type that `arrow` gives.
 
@@ -189,30 +181,12 @@ class Records:
         return Records(len(rows), columns, self.devices, self.warnings)
 
 
-def downcast_columns(columns: Mapping[str, Column]) -> dict[str, Column]:
-    """Hold numbers in half the memory, where they are small; `Records` gives them as of old."""
-    return {
-        name: column if isinstance(column, DictionaryColumn) or name in _TIMES else _narrow(column)
-        for name, column in columns.items()
-    }
-
-
-def _narrow(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    kind = _NARROW.get(column.type)
-    with suppress(pa.ArrowInvalid):
-        return column if kind is None else column.cast(kind)
-    return column
-
-
 _TIMED = frozenset(("start", "end", "kDuration"))
 """Columns of which one follows from the others where it is not known."""
-_TIMES = frozenset(("start", "end", "launch"))
-"""Columns of numbers that are hardly ever small."""
-_NARROW = {pa.int64(): pa.int32(), pa.list_(pa.int64()): pa.list_(pa.int32())}
 
 
 def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Give a column as one array; its numbers are as wide as they came."""
+    """Give a column as one array."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()  # which copies
@@ -295,7 +269,6 @@ def _distinct_of_few(keys: Int64Array) -> tuple[NDArray[np.int64], NDArray[np.in
     first[keys[::-1]] = rows[::-1]  # the last assignment stays
     first_of_row = first[keys]
     firsts = np.flatnonzero(first_of_row == rows)
-    del first_of_row  # rows may be many
     number = np.empty(len(first), np.int32)
     number[keys[firsts]] = rows[: len(firsts)]
     return firsts, number[keys]

@@ -1,20 +1,12 @@
 """What columns of records are numbered by."""
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.records.records import (
-    Records,
-    combinations,
-    distinct,
-    downcast_columns,
-    number_combinations,
-)
+from pyprof.records.records import Records, combinations, distinct, number_combinations
 
 _FEW = st.integers(-3, 3)
 _ANY = st.integers(-(2**63), 2**63 - 1)
@@ -87,25 +79,6 @@ def test_times_that_are_absent_follow_from_others() -> None:
 
 
 _INTS = pa.int64()
-
-
-@given(st.lists(_INT32 | st.none()), st.lists(_ANY | st.none()), st.lists(st.lists(_INT32)))
-def test_narrow_numbers_are_given_as_wide_as_ever(
-    small: list[int | None], wide: list[int | None], lists: list[list[int]]
-) -> None:
-    """What takes less memory is of the same type, and the same, for all who ask for it."""
-    columns: dict[str, list[Any]] = {"pid": small, "corrId": wide, "callIds": lists}
-    kinds = {"pid": _INTS, "corrId": _INTS, "callIds": pa.list_(_INTS)}
-    held = downcast_columns(
-        {name: pa.array(values, kinds[name]) for name, values in columns.items()}
-    )
-    types = {name: column.type for name, column in held.items() if isinstance(column, pa.Array)}
-    assert (types["pid"], types["callIds"]) == (pa.int32(), pa.list_(pa.int32()))
-    records = Records(max(map(len, columns.values())), held)
-    for name, values in columns.items():
-        assert records.arrow(name).type == kinds[name]
-        assert records.arrow(name).to_pylist() == values
-        assert records.cut(name)(0, 2).to_pylist() == values[:2]
 
 
 def test_rows_without_a_time_take_none() -> None:

@@ -133,7 +133,6 @@ def op_ranges(capture: Capture) -> _Ranges:
     timed = nested & (end >= start)
     rows = np.flatnonzero((_RANK[kind] != MISSING) & timed).astype(np.int32)
     stacks = np.flatnonzero((kind == Kind.TRACE) & timed).astype(np.int32)
-    del nested, timed  # all ranges are many
     thread = np.asarray(pc.fill_null(ranges.column("thread"), MISSING))
     nest = nesting.nest(
         thread.take(rows),
@@ -144,7 +143,6 @@ def op_ranges(capture: Capture) -> _Ranges:
     around = nesting.nest(
         thread.take(stacks), start.take(stacks), end.take(stacks), lambda: np.arange(len(stacks))
     )
-    del thread, start, end
     line_of_template, lines = _lines(
         statements, referenced_rows([code.take(stacks)], len(statements))
     )
@@ -216,9 +214,7 @@ def _launches(nest: Nest, records: Records, capture: Capture) -> IntArray:
     if not launched.all():
         thread, begin, end = thread[launched], begin[launched], end[launched]
     leaf = nesting.innermost(nest, thread, begin, end)
-    del launched, thread, begin, end  # as long as rows are many
     count = np.bincount(leaf[leaf != MISSING], minlength=len(nest.parent)).astype(np.int32)
-    del leaf
     levels = [ranges for _, ranges in nesting.by_value(nest.depth)]
     for level in reversed(levels[1:]):
         np.add.at(count, nest.parent[level], count[level])

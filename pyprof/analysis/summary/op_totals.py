@@ -203,7 +203,6 @@ def top_ops(
     call, ns = table.named_call[chosen], table.duration_ns[chosen]
     first, cell = combinations(*(texts[name].index for name in (*_KEYS[:-1], *_LARGEST)))
     cells = {name: text.take(first) for name, text in texts.items()}
-    del texts  # as long as all rows are many
     first, group_of_cell = combinations(*(cells[name].index for name in _KEYS))
     group, count = group_of_cell[cell], len(first)
     cell_ns = exact_totals(cell, ns, len(group_of_cell)).tolist()

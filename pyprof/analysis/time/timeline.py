@@ -246,7 +246,6 @@ class _Columns:
         start = self.start[rows]
         if (start[1:] < start[:-1]).any():
             rows = rows[np.argsort(start, kind="stable")]
-        del start  # rows may be many
         compute, communication, copy = (self._set(rows, sort) for sort in range(3))
         free = complement(compute | communication | copy, first, last)
         gaps = self._gaps(rows, free - paused)

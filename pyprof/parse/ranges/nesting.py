@@ -12,7 +12,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -94,11 +94,12 @@ def _enclosing_first(thread: Int64Array, start: Int64Array, end: Int64Array) -> 
 
 
 def _parents(thread: IntArray, end: Int64Array) -> IntArray:
-    parent = np.arange(-1, len(end) - 1, dtype=_narrow(len(end)))
+    parent: IntArray = np.arange(-1, len(end) - 1, dtype=np.int32)
     at_top = _at_top(thread, end)
     parent[np.flatnonzero(at_top)] = MISSING
     active = np.flatnonzero((end[:-1] < end[1:]) & ~at_top[1:]) + 1
-    above, until = active - 1, end.take(active)
+    above: IntArray = active - 1
+    until = end.take(active)
     for _ in range(_STEPS):
         if not len(active):
             return parent
@@ -107,11 +108,6 @@ def _parents(thread: IntArray, end: Int64Array) -> IntArray:
         left = np.flatnonzero(end.take(above) < until)  # something that is earlier ends no sooner
         active, above, until = active.take(left), above.take(left), until.take(left)
     return _swept(thread, end, np.ones(len(end), bool))
-
-
-def _narrow(rows: int) -> type[np.signedinteger[Any]]:
-    """Give the type of row numbers that takes least memory."""
-    return np.int32 if rows <= np.iinfo(np.int32).max else np.int64
 
 
 def _at_top(thread: IntArray, end: Int64Array) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import marker
-from pyprof.arrays import downcast, ints
+from pyprof.arrays import ints
 from pyprof.records.records import first_rows
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.arrays import IntArray
+    from pyprof.arrays import Int64Array, IntArray
     from pyprof.marker import Kind, Statement
 
 NO_SEQ = -1
@@ -32,8 +32,8 @@ class Texts:
 
     code: NDArray[np.int32]
     """Per range: its statement."""
-    seq: IntArray
-    """Per range: its sequence number; NO_SEQ where it has none. As narrow as they are."""
+    seq: Int64Array
+    """Per range: its sequence number; NO_SEQ where it has none."""
     statements: list[Statement]
     kind: NDArray[np.int8]
     """Per statement: what it is (`marker.Kind`)."""
@@ -82,7 +82,7 @@ def where(text: pa.ChunkedArray, question: Callable[[pa.Array], pa.Array]) -> pa
 
 def select(texts: Texts, wanted: NDArray[np.bool_] | IntArray) -> Texts:
     """Keep some of the ranges."""
-    return Texts(texts.code[wanted], downcast(texts.seq[wanted]), texts.statements, texts.kind)
+    return Texts(texts.code[wanted], texts.seq[wanted], texts.statements, texts.kind)
 
 
 def kinds(texts: Texts) -> NDArray[np.int8]:

@@ -31,7 +31,6 @@ def number(
         return _runs(records, work_of, computes)
     own = -1 - np.arange(len(ids), dtype=np.int32)  # numbers that no id is
     first, call = distinct(np.where(ids < 0, own, ids))
-    del own  # rows may be many
     # Rows of one call in different surroundings work for the same: it is costed once.
     number_of_work: dict[object, int] = {}
     same = [
@@ -77,7 +76,7 @@ def outermost(records: Records, call: IntArray) -> IntArray:
 
 def around(records: Records) -> tuple[IntArray, IntArray] | None:
     """Offsets and ids of the calls around each row, outermost first; None if unknown."""
-    column = records.held("callIds")
+    column = records.arrow("callIds")
     if column.null_count == len(column):
         return None
     return column.offsets.to_numpy(), column.values.to_numpy()
@@ -169,7 +168,6 @@ def nested_products(
     charged = product & (chosen >= 0)
     within = np.repeat(np.where(charged, chosen, -1), np.diff(offsets))
     outer = np.flatnonzero(members < within)
-    del within  # which is as long as `members`
     ids, first = np.unique(chosen[charged], return_index=True)
     outer = outer[np.isin(members[outer], ids)]
     if not len(outer):

@@ -64,7 +64,7 @@ def distinct_contexts(records: Records) -> tuple[IntArray, list[KernelContext]]:
         records.dictionary("resultSize"),
     ]
     number, first = _combine(parts)
-    order = records.held("callIds").take(pa.array(first)).to_pylist()
+    order = records.arrow("callIds").take(pa.array(first)).to_pylist()
     own, seqs, forward, forward_seqs, backward, on_cpu, in_range, replayed, result = parts
     contexts = [
         KernelContext(

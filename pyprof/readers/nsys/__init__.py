@@ -6,7 +6,6 @@ addressed by name after probing. Facts about versions are beside the columns the
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -147,7 +146,7 @@ def _read_runtime(db: Database) -> pa.Table:
     columns = ("start", "end", "eventClass", "globalTid", "correlationId", "nameId")
     table = _versioned(db.tables(), _CUPTI + "RUNTIME")
     db.require(table, "start", "end", "globalTid", "correlationId")
-    calls = db.read(table, dict.fromkeys(columns, int), piece=_narrowed)
+    calls = db.read(table, dict.fromkeys(columns, int))
     if table in db.tables() and calls.column("start").null_count:
         calls = calls.filter(pc.is_valid(calls.column("start")))
     twins = _twins(calls)
@@ -203,7 +202,7 @@ def _read_events(db: Database) -> _Events:
         kind = events.column("eventType")
         domains.append(events.filter(pc.equal(kind, _DOMAIN)))
         is_range = pc.is_in(kind, value_set=_RANGES)
-        return _narrowed(events if pc.all(is_range).as_py() else events.filter(is_range))
+        return events if pc.all(is_range).as_py() else events.filter(is_range)
 
     def no_domains(events: pa.Table) -> pa.Table:
         domains.append(events.slice(0, 0))
@@ -310,21 +309,7 @@ def _activities(db: Database, strings: Strings, runtime: pa.Table, base: _Base) 
 def _read(db: Database, kind: str, *more: str) -> pa.Table:
     table = _versioned(db.tables(), _CUPTI + kind)
     db.require(table, "start", "end", "correlationId")
-    return db.read(table, dict.fromkeys((*_BASE, *more), int), piece=_narrowed)
-
-
-def _narrowed(rows: pa.Table) -> pa.Table:
-    """Hold small numbers in half the memory, where they are small."""
-    for place, name in enumerate(rows.column_names):
-        if name in _SMALL:
-            with suppress(pa.ArrowInvalid):
-                rows = rows.set_column(place, name, rows.column(name).cast(pa.int32()))
-    return rows
-
-
-_SMALL = frozenset(
-    {"deviceId", "streamId", *_KERNEL, "eventClass", "nameId", "eventType", "textId", "domainId"}
-)
+    return db.read(table, dict.fromkeys((*_BASE, *more), int))
 
 
 @dataclass(frozen=True, slots=True)

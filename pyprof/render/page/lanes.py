@@ -328,9 +328,7 @@ def _lane(
     begin = _begins(start, single[rows], first, length)
     begins = np.flatnonzero(begin)
     count = np.diff(begins, append=len(rows))
-    del rows  # here and below: they may be many
     time, last, start = end - start, np.maximum.reduceat(end, begins), start[begins]
-    del end
     box = np.cumsum(begin, dtype=np.int32)
     box -= 1
     top = np.flatnonzero(time == np.maximum.reduceat(time, begins).take(box))

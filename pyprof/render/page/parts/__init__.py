@@ -14,8 +14,6 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from pyprof.process.threads import thread_pool
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -83,13 +81,7 @@ def parts() -> Mapping[str, Part]:
 
 def summarise(gathered: Gathered) -> dict[str, Any]:
     """Sum up a capture for each part that asks for it."""
-    with thread_pool(2) as pool:  # NumPy and Arrow work outside Python's lock
-        sums = {
-            name: pool.submit(part.summarise, gathered)
-            for name, part in parts().items()
-            if _has_data(part)
-        }
-        return {name: each.result() for name, each in sums.items()}
+    return {name: part.summarise(gathered) for name, part in parts().items() if _has_data(part)}
 
 
 def merge_parts(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
