@@ -25,7 +25,7 @@ for _ in range(3):
 """
 
 
-@pytest.mark.skipif(arrow_setup._OPTION is None, reason="needs glibc")
+@pytest.mark.skipif(arrow_setup._MALLOPT is None, reason="needs glibc")
 def test_the_memory_of_large_arrays_is_used_again() -> None:
     """The system clears 100 MB, page by page, for the first array, and not for the next."""
     done = python("-c", _TAKES_TWICE)
