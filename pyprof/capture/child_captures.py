@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyprof.capture import request as window
-from pyprof.capture.exit_hooks import before_leaving
+from pyprof.capture.exit_hooks import on_exit
 from pyprof.capture.kineto import memory_guard
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _SPAWNED = "torch.multiprocessing.spawn"
 _LATE, _NOTHING = "late", ""
 
 
-class Children:
+class ChildCaptures:
     """What the processes leave behind: where each wrote its capture, or that it did not."""
 
     def __init__(self, request: Request, suffix: str) -> None:
@@ -47,7 +47,7 @@ class Children:
         self._count = 0
 
     @contextmanager
-    def followed(self) -> Iterator[None]:
+    def recording(self) -> Iterator[None]:
         """Have every process that is started record itself, until the end of the `with`."""
         with self._folder, replaced_run(self._recorded):
             yield
@@ -184,7 +184,7 @@ class RecordedProcess:
             finish()
             return status
 
-        with before_leaving(left, finish):
+        with on_exit(left, finish):
             try:
                 return self.run()
             finally:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def before_leaving(
+def on_exit(
     left: Callable[[int], int], replaced: Callable[[], object] = lambda: None
 ) -> Iterator[None]:
     """Call `left` with the exit code before `os._exit`, for the code to end with; once.

@@ -99,7 +99,7 @@ class StepCounter:
             self._ended()
 
 
-def names_a_range(source: str) -> bool:
+def mentions_range(source: str) -> bool:
     """Tell whether a script's code can start a range to capture. Whether it does, the run tells."""
     try:
         with warnings.catch_warnings():

@@ -1,6 +1,7 @@
-"""Ranges around what a script asks of torch: ops, layers, optimizer steps, what the user names.
+"""Ranges around a script's torch ops, layers and optimizer steps, and ranges that users name.
 
-Runs inside the user's script, which must not notice. Needs torch; knows nothing of captures.
+Runs inside the user's script and must not change what it does. Needs torch; knows nothing of
+captures.
 """
 
 from pyprof.instrument.lifecycle import (

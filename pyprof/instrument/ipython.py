@@ -1,4 +1,4 @@
-"""Cells of a notebook: what they are called, and which function of IPython runs them."""
+"""Notebook cells: their names, and the IPython function that runs them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _PROMPT = re.compile(r"In\[(.+)\]")
 
 
 def file_name(filename: str) -> str:
-    """Give `cell [3]` for the code of a cell, and any other file's name as it is.
+    """Return `cell [3]` for the code of a notebook cell, any other file name unchanged.
 
-    IPython compiles a cell under the name of a file that nobody has, and which differs from run to
-    run. People know a cell by the number beside it.
+    IPython compiles each cell under a made-up file name that differs from run to run; people know a
+    cell by its prompt number.
     """
     shell = _shell()
     if shell is None:
@@ -31,7 +31,7 @@ def file_name(filename: str) -> str:
 
 
 def runners() -> Iterator[CodeType]:
-    """Give the code of the function that calls a cell's code; none outside of IPython."""
+    """Yield the code of IPython's function that runs a cell; nothing outside IPython."""
     shell = _shell()
     code = getattr(getattr(type(shell), "run_code", None), "__code__", None)
     if code is not None:
@@ -39,7 +39,7 @@ def runners() -> Iterator[CodeType]:
 
 
 def _shell() -> Any:  # noqa: ANN401 - IPython's shell, or None
-    """Give the shell that runs this process, without importing IPython."""
+    """Return the shell of this process, without importing IPython."""
     ipython = sys.modules.get("IPython")
     get = getattr(ipython, "get_ipython", None)
     return get() if get is not None else None

@@ -1,7 +1,7 @@
-"""What a module is called: its path from the outermost module that holds it.
+"""Layers: each module's path from its outermost parent, and a range around its forward.
 
-The path depends on who calls: a shared module has one name under each parent. Nothing is written
-to modules; what is found is remembered by weak references.
+The path depends on the caller: a shared module has one name under each parent. Nothing is stored on
+modules; names are kept behind weak references.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from torch.nn.modules.rnn import RNNBase, RNNCellBase
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.weak import WeakIdKeyDictionary
 
-from pyprof.instrument.ops.caller import unseen
-from pyprof.instrument.ops.op import WITH_STACK, silent
+from pyprof.instrument.ops.caller import hide_frames
+from pyprof.instrument.ops.op import WITH_STACK, is_disabled
 from pyprof.instrument.ops.payload import op_head, op_text
 from pyprof.instrument.ops.process_groups import ddp_text
 from pyprof.instrument.ranges.emit import EMITTER
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from pyprof.instrument.ops.patch import Patches
 
 _MAX_SEARCHES = 8
-"""Searches of the whole heap for the parents of modules that are called on their own."""
+"""Searches of the whole heap for the parents of modules that are called directly."""
 _MAX_DEPTH = 64
 _RECURRENT = (RNNBase, RNNCellBase)
 _MAX_KNOWN = 16384
-"""Modules remembered under one caller; then all are forgotten and looked up afresh."""
+"""Modules cached under one caller; the cache is cleared when full."""
 _getframe = sys._getframe  # noqa: SLF001 - the cheap way
 
 
 class ModuleName:
-    """A module's name as called from one other module, and what follows from it."""
+    """The name of a module as called from one other module, and what follows from it."""
 
     __slots__ = ("inside", "module", "path", "prefix", "says_more", "says_trace", "text")
 
@@ -50,31 +50,31 @@ class ModuleName:
         self.module = weakref.ref(module, forget)
         self.path = path or class_name(module)
         self.prefix = f"{path}." if path else ""
-        """What the names of the modules inside it begin with."""
+        """Prefix of the names of the modules inside it."""
         self.text = encode_layer(self.path)
         """The layer marker."""
         self.says_trace = _written_by_torch(module)
-        """Whether torch wrote its class: then its ops come from the user's line that calls it,
-        which is said once for all of them."""
+        """Whether its class is torch's: its ops then share the user's line that calls the module,
+        and one trace marker serves them all."""
         self.says_more = isinstance(module, (*_RECURRENT, DistributedDataParallel))
-        """Whether it has markers beside that of a layer."""
+        """Whether it has markers besides the layer's."""
         self.inside: dict[int, ModuleName] = {}
-        """The modules that its forward called, by their ids, as long as they live."""
+        """Modules that its forward called, by id, while they live."""
 
 
 class Names:
-    """Names of modules, found when first asked for."""
+    """Names of modules, looked up on first use."""
 
     def __init__(self) -> None:
         self.outermost: dict[int, ModuleName] = {}
-        """Modules called from no other one's forward."""
+        """Modules called from outside any forward."""
         self._parents: Any = WeakIdKeyDictionary()
         self._searches = 0
 
     def name(self, module: Module, caller: ModuleName | None) -> ModuleName:
-        """Give a module's name, called from the forward of another (None: from no module's).
+        """Return the module's name when called from the forward of `caller`, or from none.
 
-        A module that its caller does not hold goes by its path from its outermost parent; one
+        A module that is not below its caller is named by the path from its outermost parent; one
         without parents by its class.
         """
         known = self.outermost if caller is None else caller.inside
@@ -93,7 +93,7 @@ class Names:
         return name
 
     def _path(self, module: Module) -> str:
-        """Give the path from a module's outermost parent; empty where it has none."""
+        """Return the path from a module's outermost parent; "" if it has none."""
         if module not in self._parents and self._searches < _MAX_SEARCHES:
             self._searches += 1
             self._search()
@@ -108,7 +108,7 @@ class Names:
         return ".".join(reversed(parts))
 
     def _search(self) -> None:
-        """Find every module alive and its parent. Reads types only: objects may lie, or act."""
+        """Record the parent of every live module. Inspects types only: an object may run code."""
         for candidate in gc.get_objects():
             if issubclass(type(candidate), Module):
                 self._parents.setdefault(candidate, None)
@@ -118,19 +118,19 @@ class Names:
 
 
 def _drop(known: dict[int, ModuleName], key: int, gone: object) -> None:
-    """Forget a module that is gone, before another one gets its id."""
+    """Forget a module that was collected, before its id is reused."""
     name = known.get(key)
     if name is not None and name.module is gone:
         del known[key]
 
 
 def class_name(module: Module) -> str:
-    """Give a module's class, or for one made on the fly (torch.fx) the class behind it."""
+    """Return the class name; for classes made on the fly (torch.fx), that of their base."""
     return next(kind.__name__ for kind in type(module).__mro__ if kind.__name__.isidentifier())
 
 
 def _written_by_torch(module: Module) -> bool:
-    """Tell whether a module's class, or one that it extends, is torch's, `Module` aside."""
+    """Whether the class, or a base other than `Module`, is torch's."""
     kinds = type(module).__mro__
     return any(str(k.__module__).startswith("torch.") for k in kinds[: kinds.index(Module)])
 
@@ -142,7 +142,7 @@ def _children(module: Module) -> Iterator[tuple[str, Module]]:
 
 
 def _path_below(module: Module, wanted: Module) -> str:
-    """Give the path from one module to another that it holds, the shortest; empty for none."""
+    """Return the shortest path from a module to one below it; "" if there is none."""
     seen = {id(module)}
     level = [("", module)]
     while level:
@@ -158,24 +158,19 @@ def _path_below(module: Module, wanted: Module) -> str:
     return ""
 
 
-# A `layer:` range around each module's forward, with the module's full path.
-#
-# In the place where torch calls any module, `Module.__call__`. Not by torch's global forward
-# hooks: with one of them in, `torch.export` (strict) refuses to trace, and a `KeyboardInterrupt`
-# goes by the hook that would close the range. Recurrent modules get an op marker too: their work
-# is one call that has no public name. Those of DDP say in which process group their gradients are
-# reduced.
-
-
+# `Module.__call__` is replaced, not hooked: with a global forward hook `torch.export` (strict)
+# refuses to trace, and a KeyboardInterrupt skips the hook that would close the range. Recurrent
+# modules get an op marker too, since their work is one call without a public name. DDP modules
+# record the process group that reduces their gradients.
 def wrap_modules(patches: Patches) -> None:
     """Put a range around the call of every module."""
     original = Module.__call__
     names = Names()
 
     @functools.wraps(original)
-    @unseen
+    @hide_frames
     def call(self: Module, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the module
-        if torch.compiler.is_dynamo_compiling() or (push := EMITTER.push) is None or silent():
+        if torch.compiler.is_dynamo_compiling() or (push := EMITTER.push) is None or is_disabled():
             return original(self, *args, **kwargs)
         here, pop = THREAD.here, EMITTER.pop
         caller, frame, within, trace = here.name, here.frame, here.within, here.trace
@@ -199,13 +194,13 @@ def wrap_modules(patches: Patches) -> None:
                     ranges.append(self)
                     push(text)
                 if isinstance(self, DistributedDataParallel):
-                    push(ddp_text(self))  # around nothing: what it calls is no part of it
+                    push(ddp_text(self))  # closed at once: it describes no call
                     pop()
             here.name = name
             return original(self, *args, **kwargs)
         finally:
             here.name, here.frame, here.within, here.trace = caller, frame, within, trace
-            while len(ranges) > height:  # with whatever was left open inside
+            while len(ranges) > height:  # and any range left open inside
                 ranges.pop()
                 pop()
 
@@ -213,7 +208,7 @@ def wrap_modules(patches: Patches) -> None:
 
 
 def _recurrent(module: Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
-    """Give the markers of a recurrent module's call: what it is, its inputs. None of others."""
+    """Return the markers of a recurrent module's call; () for other modules."""
     if not isinstance(module, _RECURRENT):
         return ()
     mod = type(module).__name__

@@ -1,4 +1,4 @@
-"""`pyprof.init()` and `pyprof.stop()`: everything on, everything off."""
+"""`pyprof.init()` and `pyprof.stop()`: turn all instrumentation on or off."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyprof.instrument.optimizers import wrap_optimizers
 from pyprof.instrument.ranges import stack as stacks
 from pyprof.instrument.ranges import timers as clocks
 from pyprof.instrument.ranges.emit import EMITTER, Sink, nvtx_sink, profiler_sink, tool_listens
-from pyprof.instrument.wrap import WRAPPED, wrap_asked, wrap_one, wrap_places
+from pyprof.instrument.wrap import WRAPPED, wrap_call_sites, wrap_one
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,7 +76,7 @@ def init(
 
 
 def begin(sink: Sink) -> None:
-    """Do what `init` does for those who bring their own sink, from now on the one that counts."""
+    """As `init`, but send ranges to `sink` from now on."""
     with _STATE.lock:
         _STATE.enabled = True
         if _STATE.patches is None:
@@ -87,7 +87,7 @@ def begin(sink: Sink) -> None:
 
 @contextmanager
 def marked(sink: Sink) -> Iterator[None]:
-    """Do what `begin` does until the end of the `with`; then all is as the user had it before."""
+    """As `begin`, until the end of the `with`; then restore the user's settings."""
     with _STATE.lock:
         was = _STATE.enabled, _STATE.for_profilers, clocks.ON[0]
         patched, sent_to = _STATE.patches is not None, EMITTER.sink()
@@ -104,7 +104,7 @@ def marked(sink: Sink) -> Iterator[None]:
 
 
 def for_profilers() -> bool:
-    """Tell whether the script itself asked for ranges in the traces of torch.profiler."""
+    """Whether the script itself asked for ranges in traces of torch.profiler."""
     return _STATE.for_profilers
 
 
@@ -112,15 +112,16 @@ def _start(sink: Sink, *, with_stack: bool, with_layers: bool) -> None:
     WITH_STACK[0] = with_stack
     patches = _STATE.patches = Patches()
     patches.wrap_all(find_targets())
-    patches.replace(inspect, "getfile", caller.file_of_original(inspect.getfile))
+    patches.replace(inspect, "getfile", caller.report_original_file(inspect.getfile))
     wrap_optimizers(patches)
-    wrap_asked(patches)
+    for home, name in WRAPPED:
+        wrap_one(home, name, patches)
     wrap_compiled(patches)
     wrap_coalesced(patches)
     if with_stack:
         for code in ipython.runners():
             stacks.begin_at(code)
-        wrap_places(patches)
+        wrap_call_sites(patches)
     if with_layers:
         wrap_modules(patches)
     EMITTER.connect(sink)

@@ -1,7 +1,7 @@
-"""A range around each `step` of any optimizer, apex's and the user's own included.
+"""A range around each optimizer's `step`, including apex's and the user's own.
 
 torch itself replaces `step` of a class when its first instance is built (for its own profiler and
-hooks). So do we, right after it: what is put back later is what torch had put there.
+hooks). We wrap right after it, so that restoring leaves torch's replacement.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch.optim import Optimizer
 
-from pyprof.instrument.ops.caller import unseen
-from pyprof.instrument.ops.op import BindingOp, call_packed, isinstance_op, silent
+from pyprof.instrument.ops.caller import hide_frames
+from pyprof.instrument.ops.op import BindingOp, call_packed, is_disabled, isinstance_op
 from pyprof.instrument.ranges.open_ranges import close_range, open_range
 from pyprof.marker import CLOSURE, STEP_OF
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def wrap_optimizers(patches: Patches) -> None:
-    """Wrap `step` of every class of which there are instances, and of others when there are."""
+    """Wrap `step` of every class that has instances, and of others once they have."""
     for kind in _subclasses(Optimizer):
         _wrap_step(kind, patches)
     patch_step: Any = Optimizer._patch_step_function  # noqa: SLF001 - called once per new optimizer
@@ -39,7 +39,7 @@ def wrap_optimizers(patches: Patches) -> None:
 
 
 def _wrap_step(kind: type, patches: Patches) -> None:
-    """Wrap a class's step under the class's own name, be it inherited: AdamW has that of Adam."""
+    """Wrap a class's step under the class's own name, even if inherited: AdamW has Adam's."""
     if isinstance_op(vars(kind).get("step")):
         return
     step: Any = getattr(kind, "step", None)
@@ -50,20 +50,20 @@ def _wrap_step(kind: type, patches: Patches) -> None:
 
 
 class StepOp(BindingOp):
-    """An optimizer's step. One that is given a closure is no op: the whole training is inside it.
+    """An optimizer's step. With a closure it is no op: the whole training is inside it.
 
-    Lightning always gives one, as does who uses LBFGS. What is inside are ops of their own then,
-    those of the closure forward and backward, all others the optimizer's.
+    Lightning always passes one, and so do users of LBFGS. Ops inside the closure are then forward
+    and backward, all others the optimizer's.
     """
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:  # noqa: ANN401 - a method
         return self if instance is None else MethodType(self, instance)
 
-    @unseen
+    @hide_frames
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
         """Call the original, inside its ranges while anyone listens."""
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
-        if not callable(closure) or silent():
+        if not callable(closure) or is_disabled():
             return call_packed(self)(args, kwargs)
         marked = _marked(closure)
         if "closure" in kwargs:
@@ -78,7 +78,7 @@ class StepOp(BindingOp):
 
 
 def _marked(closure: Callable[..., Any]) -> Callable[..., Any]:
-    @unseen
+    @hide_frames
     def run(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the closure
         opened = open_range(CLOSURE)
         try:

@@ -1,4 +1,4 @@
-"""A call of code that is no op of torch's, inside a marker of ours."""
+"""Markers around code that is not torch's: the user's functions, backward passes, TorchScript."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.autograd import Function
 
-from pyprof.instrument.ops.caller import unseen
-from pyprof.instrument.ops.op import WITH_STACK, isinstance_op, make_op, silent
+from pyprof.instrument.ops.caller import hide_frames
+from pyprof.instrument.ops.op import WITH_STACK, is_disabled, isinstance_op, make_op
 from pyprof.instrument.ranges.emit import EMITTER
 from pyprof.instrument.ranges.open_ranges import THREAD
 from pyprof.instrument.ranges.stack import find
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from pyprof.instrument.ops.patch import Patches
 
 _CALLER = 3
-"""Whose stack is written: what called the wrapper that calls us, as `find` counts frames."""
+"""Depth, as `find` counts it, of the caller of the wrapper that calls `call_inside`."""
 
 
-@unseen
+@hide_frames
 def call_inside(text: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever it gives
-    """Call a function inside the marker `text`, and of the stack where that is not open already.
+    """Call a function inside the marker `text`, and a trace marker if not already open.
 
-    To be called from what stands in the place of the function, while ranges are written.
+    To be called by the wrapper that replaces the function, while ranges are recorded.
     """
     push, here, pop = EMITTER.push, THREAD.here, EMITTER.pop
     if push is None:
@@ -48,21 +48,12 @@ def call_inside(text: str, function: Callable[..., Any], /, *args: Any, **kwargs
             pop()
 
 
-# The user's own ops: `pyprof.wrap`.
-
-
 WRAPPED: list[tuple[object, str]] = []
-"""What the user wants wrapped, whether or not anything is wrapped now."""
-
-
-def wrap_asked(patches: Patches) -> None:
-    """Wrap all that was asked for."""
-    for home, name in WRAPPED:
-        wrap_one(home, name, patches)
+"""What the user passed to `pyprof.wrap`, whether or not anything is wrapped now."""
 
 
 def wrap_one(home: object, name: str, patches: Patches) -> None:
-    """Put an Op in the place of a function, method, static or class method."""
+    """Replace a function, method, static or class method by an Op."""
     attribute: Any = inspect.getattr_static(home, name)
     inner = (
         attribute.__func__
@@ -78,14 +69,11 @@ def wrap_one(home: object, name: str, patches: Patches) -> None:
     patches.replace(home, name, op)
 
 
-# Where calls are made of whose work no op's marker tells: a trace marker around each call.
-#
-# What the engine of autograd, a function with a backward pass of its own, or TorchScript runs is
-# called in C++, by no op that is wrapped.
+def wrap_call_sites(patches: Patches) -> None:
+    """Put trace markers around backward passes, autograd functions and TorchScript.
 
-
-def wrap_places(patches: Patches) -> None:
-    """Mark where backward passes, autograd functions and TorchScript are called."""
+    Their work is launched from C++, by no wrapped op.
+    """
     engine = "_engine_run_backward"  # what every way to start a backward pass calls
     patches.replace(torch.autograd, engine, _placed(getattr(torch.autograd, engine)))
     patches.replace(Function, "apply", classmethod(_placed(_function_of(vars(Function)["apply"]))))
@@ -94,11 +82,11 @@ def wrap_places(patches: Patches) -> None:
 
 
 def _function_of(method: Any) -> Callable[..., Any]:  # noqa: ANN401 - of C from torch 2.15 on
-    """Give what a class method calls, with the class as its first argument."""
+    """Return the function of a class method, with the class as first argument."""
     if isinstance(method, classmethod):
         return method.__func__
 
-    @unseen
+    @hide_frames
     def call(cls: type, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
         return method.__get__(None, cls)(*args, **kwargs)
 
@@ -107,9 +95,9 @@ def _function_of(method: Any) -> Callable[..., Any]:  # noqa: ANN401 - of C from
 
 def _placed(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    @unseen
+    @hide_frames
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
-        if torch.compiler.is_compiling() or (push := EMITTER.push) is None or silent():
+        if torch.compiler.is_compiling() or (push := EMITTER.push) is None or is_disabled():
             return original(*args, **kwargs)
         here, pop = THREAD.here, EMITTER.pop
         outer, trace = here.trace, find(2, here.frame, here.within).text

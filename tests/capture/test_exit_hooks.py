@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.capture.exit_hooks import before_leaving
+from pyprof.capture.exit_hooks import on_exit
 
 
 class _End(BaseException):
@@ -37,7 +37,7 @@ def test_the_code_is_what_was_made_of_it(ends: list[object]) -> None:
         asked.append(code)
         return 7
 
-    with before_leaving(left):
+    with on_exit(left):
         for _ in range(2):
             with pytest.raises(_End):
                 os._exit(3)
@@ -48,7 +48,7 @@ def test_the_code_is_what_was_made_of_it(ends: list[object]) -> None:
 def test_another_program(ends: list[object], tmp_path: Path) -> None:
     """Told before it takes over, through whichever of os.exec*; not where there is none such."""
     told: list[object] = []
-    with before_leaving(lambda code: code, lambda: told.append(len(ends))):
+    with on_exit(lambda code: code, lambda: told.append(len(ends))):
         with pytest.raises(_End):
             os.execv(tmp_path / "none", ["none"])  # noqa: S606 - it ends in `ends`
         assert told == []
@@ -64,7 +64,7 @@ def test_a_forked_child_ends_as_it_would() -> None:
     def left(_: int) -> int:
         return 9
 
-    with before_leaving(left):
+    with on_exit(left):
         child = os.fork()
         if not child:
             os._exit(4)

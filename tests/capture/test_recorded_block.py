@@ -36,7 +36,7 @@ def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     after = torch.relu, torch.cuda.profiler.start, torch.autograd.profiler.emit_nvtx
     assert after == before
-    assert not instrument.range_hooks.listened
+    assert not instrument.range_hooks.has_listeners
     instrument.stop()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyprof.capture.request import StepCounter, StepsToRecord, names_a_range, rank, ranked
+from pyprof.capture.request import StepCounter, StepsToRecord, mentions_range, rank, ranked
 from pyprof.errors import PyprofError
 
 
@@ -63,7 +63,7 @@ def test_the_script_knows_better() -> None:
 )
 def test_range_in_source(source: str, *, expected: bool) -> None:
     """A script that can start a range is told by its code, not by what it says."""
-    assert names_a_range(source) is expected
+    assert mentions_range(source) is expected
 
 
 LAUNCHERS = [

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def graphs_watched(
+def watch_graphs(
     graph: type, begins: Callable[[], object], ended: Callable[[], object]
 ) -> Iterator[None]:
     """Call back before each capture of a graph of this class begins, and when it has ended.

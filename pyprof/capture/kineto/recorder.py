@@ -136,7 +136,7 @@ class Recorder:
             with quiet_kineto():
                 self._done(self._profiler.prepare_trace)
 
-    def unprepare(self) -> None:
+    def discard(self) -> None:
         """Let go of a profiler that was prepared and not started: torch may not bear another."""
         if self._profiler is not None and not self.running and self.mine:
             if self._done(self._profiler.start_trace):
@@ -201,13 +201,13 @@ class Recorder:
         if self._wanted is not _Wanted.ALL:
             self.stop()
 
-    def give_way(self) -> None:
+    def pause(self) -> None:
         """Record nothing while another torch.profiler does: there can be only one."""
         if self.mine:
             self._paused = True
             self._missed = self._missed or self._wanted is not _Wanted.NOTHING
             self._end()
-            self.unprepare()
+            self.discard()
             self._after_another = True
 
     def adopt(self, trace: ScriptTrace) -> None:
@@ -215,7 +215,7 @@ class Recorder:
         if self.mine and self._missed:
             self._recorded.append(trace)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Record what is still to be recorded, since the other torch.profiler has ended."""
         self._paused = self._missed = False
         if self.mine and self._wanted is not _Wanted.NOTHING:

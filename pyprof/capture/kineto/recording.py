@@ -13,8 +13,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from pyprof import instrument, overwrite_guard
 from pyprof.capture.kineto import memory_snapshot
-from pyprof.capture.kineto.graph_hooks import graphs_watched
-from pyprof.capture.kineto.script_profilers import Others
+from pyprof.capture.kineto.graph_hooks import watch_graphs
+from pyprof.capture.kineto.script_profilers import ScriptProfilers
 from pyprof.capture.nsight.nvtx_ranges import NvtxRanges, profiler_ranges
 from pyprof.capture.request import StepCounter, set_aside, shown
 from pyprof.instrument.ranges.capture_range import RecordingWindows
@@ -38,12 +38,14 @@ class Recording:
         self._recorder, self._request = recorder, request
         self._stack = ExitStack()
         self._threaded = False
-        self.others = Others(recorder.give_way, self._go_on, lambda: recorder.busy, recorder.adopt)
+        self.others = ScriptProfilers(
+            recorder.pause, self._resume, lambda: recorder.busy, recorder.adopt
+        )
         self._nvtx = NvtxRanges(profiler_ranges(lambda: recorder.running))
-        self._stack.enter_context(self.others.watched())
-        self._stack.enter_context(self._nvtx.taken())
+        self._stack.enter_context(self.others.watch())
+        self._stack.enter_context(self._nvtx.installed())
         self._stack.enter_context(
-            graphs_watched(torch.cuda.CUDAGraph, recorder.graph_begins, recorder.graph_ended)
+            watch_graphs(torch.cuda.CUDAGraph, recorder.graph_begins, recorder.graph_ended)
         )
         if not recorder.all_threads:
             self._stack.enter_context(self._threads_watched())
@@ -63,7 +65,7 @@ class Recording:
         """
         if self._recorder.mine:
             self._end()
-            self._recorder.unprepare()
+            self._recorder.discard()
         self._stack.close()
         target = path()
         written = self._recorder.write(target)
@@ -141,9 +143,9 @@ class Recording:
         """Tell whether ops shall say what they are: not to the script's own profiler, unasked."""
         return self._recorder.running or (self.others.active and instrument.for_profilers())
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         if not self.others.active:
-            self._recorder.go_on()
+            self._recorder.resume()
 
     def _connect(self) -> Callable[[], None]:
         """Let the script's range or its steps start the recorder; give what ends it."""

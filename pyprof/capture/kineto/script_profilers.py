@@ -72,7 +72,7 @@ def _remove(name: str, pid: int) -> None:
             Path(name).unlink()
 
 
-class Others:
+class ScriptProfilers:
     """Tells when a profiler of the script's is about to begin and when it has ended."""
 
     def __init__(
@@ -100,7 +100,7 @@ class Others:
         return tuple(path for path in self._traces if path.is_file())
 
     @contextmanager
-    def watched(self) -> Iterator[None]:
+    def watch(self) -> Iterator[None]:
         """Watch every way to start one and to export its trace, until the end of the `with`."""
         places: list[tuple[type, str, Callable[[Any], Callable[..., Any]]]] = [
             (profile, "_prepare_trace", self._preparing),

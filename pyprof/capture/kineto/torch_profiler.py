@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyprof import overwrite_guard
 from pyprof.capture import script
-from pyprof.capture.child_captures import Children
-from pyprof.capture.exit_hooks import before_leaving
+from pyprof.capture.child_captures import ChildCaptures
+from pyprof.capture.exit_hooks import on_exit
 from pyprof.capture.kineto import device_monitor
 from pyprof.capture.request import Outcome, check_place, ranked, shown
 from pyprof.cli import say
@@ -46,7 +46,7 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
     monitor = _monitor() if request.metrics else None
     recorder = Recorder(stacks=not request.instrument, memory=request.memory, monitor=monitor)
     recording = Recording(recorder, request, script.execute)
-    children = Children(request, SUFFIX)
+    children = ChildCaptures(request, SUFFIX)
     folder = Path.cwd()
     place = folder / path  # the script may go to another folder
 
@@ -63,8 +63,8 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
         conclude(Outcome(0, done.path, (*done.notes, warning), others=done.others))
 
     parent = os.getpid()
-    with children.followed():
-        with before_leaving(left, replaced):
+    with children.recording():
+        with on_exit(left, replaced):
             code = script.run(request.target)
             if os.getpid() != parent:  # a worker that the script forked and let come back
                 sys.stdout.flush()
@@ -82,7 +82,7 @@ def _monitor() -> DeviceMonitor | None:
 
 
 def _outcome(
-    code: int, recording: Recording, path: Path, children: Children, request: Request
+    code: int, recording: Recording, path: Path, children: ChildCaptures, request: Request
 ) -> Outcome:
     with signals.postponed():
         written, wrong = _written(recording, path)

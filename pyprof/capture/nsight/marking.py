@@ -57,7 +57,7 @@ def mark(stack: ExitStack, runner: Callable[..., Any]) -> None:
     instrument.begin(sink)
     stack.callback(instrument.stop)
     if not hasattr(torch._C, "_nvtx"):  # noqa: SLF001 - what torch itself asks
-        stack.enter_context(NvtxRanges(sink).taken())
+        stack.enter_context(NvtxRanges(sink).installed())
     if torch.cuda.is_available():
         _emit(stack)
 
@@ -69,7 +69,7 @@ def _emit(stack: ExitStack) -> None:
     """
     import torch  # noqa: PLC0415
 
-    from pyprof.capture.kineto.script_profilers import Others  # noqa: PLC0415 - it imports torch
+    from pyprof.capture.kineto.script_profilers import ScriptProfilers  # noqa: PLC0415 - it imports torch
 
     theirs: Any = torch.autograd.profiler.emit_nvtx
     emitting = stack.enter_context(ExitStack())
@@ -84,9 +84,9 @@ def _emit(stack: ExitStack) -> None:
         if threading.get_ident() == thread:
             emitting.close()
 
-    others = Others(pause, emit)
+    others = ScriptProfilers(pause, emit)
     emit()
-    stack.enter_context(others.watched())
+    stack.enter_context(others.watch())
     stack.callback(setattr, torch.autograd.profiler, "emit_nvtx", theirs)
     torch.autograd.profiler.emit_nvtx = _already_on  # type: ignore[assignment,misc]
 

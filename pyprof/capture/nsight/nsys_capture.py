@@ -21,11 +21,11 @@ from pyprof.capture import machine, script
 from pyprof.capture.kineto.window_files import join_nsys_windows
 from pyprof.capture.nsight import gpu_metrics
 from pyprof.capture.nsight.nsys_child import Files
-from pyprof.capture.nsight.tables import filled, kernels_of_unseen_nodes, launches
+from pyprof.capture.nsight.tables import count_unseen_kernels, filled, launches
 from pyprof.capture.request import (
     Outcome,
     check_place,
-    names_a_range,
+    mentions_range,
     ranked,
     set_aside,
 )
@@ -94,7 +94,7 @@ def _knows_graph_nodes(nsys: str) -> bool:
 
 
 def _may_start(request: Request) -> bool:
-    return names_a_range(script.source(request.target))
+    return mentions_range(script.source(request.target))
 
 
 def _end(request: Request) -> str:
@@ -236,7 +236,7 @@ def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Req
 
 def _captured_before(database: Path) -> Iterator[str]:
     """Say that graphs were captured before recording began."""
-    if count := kernels_of_unseen_nodes(database):
+    if count := count_unseen_kernels(database):
         yield (
             f"{count:,} kernels ran in CUDA graphs that were captured before recording began: they "
             "have no op; begin recording before graphs are captured, with --all or earlier --steps"

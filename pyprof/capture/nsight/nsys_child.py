@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from pyprof.capture import script
-from pyprof.capture.exit_hooks import before_leaving
+from pyprof.capture.exit_hooks import on_exit
 from pyprof.capture.nsight.marking import mark, marked_processes
 from pyprof.capture.request import StepCounter, StepsToRecord
 from pyprof.cli import Main, say
@@ -49,7 +49,7 @@ class Files(NamedTuple):
 @click.option("--provisional", type=click.Path(path_type=Path))
 @click.option("--memory", "snapshot", type=click.Path(path_type=Path))
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def launch(
+def run_under_nsys(
     folder: Path,
     hangup: bool,  # noqa: FBT001 - click passes options by name
     no_init: bool,  # noqa: FBT001 - click passes options by name
@@ -85,7 +85,7 @@ def launch(
             _capture_steps(steps, stack)
         if provisional is not None:
             _capture_until_a_range(provisional)
-        with before_leaving(left):
+        with on_exit(left):
             code = script.run(script.Target(name, tuple(args), module=module))
     with signals.postponed():
         left(code)
@@ -162,4 +162,4 @@ def _finished(then: Callable[[], object]) -> Callable[[], None]:
 
 if __name__ == "__main__":
     signals.quietly_until_begun()
-    launch()
+    run_under_nsys()

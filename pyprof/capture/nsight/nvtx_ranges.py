@@ -66,7 +66,7 @@ class NvtxRanges:
         return getattr(self._real, name)
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
+    def installed(self) -> Iterator[None]:
         """Take the place, until the end of the `with`."""
         _HOME._nvtx = self  # noqa: SLF001 - as above
         try:

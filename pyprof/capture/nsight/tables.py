@@ -36,7 +36,7 @@ SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE graphNodeId > 0 AND graphN
 """  # noqa: S608 - our own name
 
 
-def kernels_of_unseen_nodes(path: Path) -> int:
+def count_unseen_kernels(path: Path) -> int:
     """Count the kernels in an nsys export whose graph was captured before recording began."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:

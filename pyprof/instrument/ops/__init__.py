@@ -1,1 +1,1 @@
-"""How calls of torch's ops are wrapped, and what their markers record."""
+"""Wrappers around torch's ops, and the markers that describe each call."""

@@ -1,9 +1,8 @@
-"""Warnings blame who called a wrapped function, as if nothing were wrapped.
+"""Calls on behalf of the user's frame, so that warnings blame the same line as without us.
 
-Python's `warnings` counts frames outwards from the one that warns, and passes over those of the
-import system, which it knows by their file's name. Frames of ours take such a name. A builtin
-that warns blames the frame that called it, whichever that is: so it is called from one that bears
-file, line and module of the user's call.
+`warnings` counts frames outwards from the one that warns, skipping those whose file name looks like
+the import system's; our frames take such a name. A builtin that warns blames the frame that called
+it, so it is called from a frame with the file, line and module of the user's call.
 """
 
 from __future__ import annotations
@@ -21,41 +20,41 @@ Run: TypeAlias = "Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
 STAND_IN = "<called by pyprof>"
-"""The name of the code that stands in for the user's frame; it is no frame of the program."""
+"""Name of the code that stands in for the user's frame; not a frame of the program."""
 _PASSED_OVER = ":importlib._bootstrap"
-"""What `warnings` looks for in the names of files."""
+"""What `warnings` looks for in file names."""
 _MAX_CALLERS = 8192
-"""Calls remembered; then all are forgotten and made afresh."""
+"""Cached callers; the cache is cleared when full."""
 
 _callers: dict[tuple[int, int], tuple[CodeType, Run]] = {}
-"""By the id of a code object, which is kept, and an instruction."""
+"""By code id and instruction; the code object is kept, so that its id stays unique."""
 run_anywhere: Run = (  # noqa: E731 - all on one line
     lambda function, args, kwargs: function(*args, **kwargs) if kwargs else function(*args)
 )
-"""Calls a function as itself; the template of those that stand in for a frame."""
+"""Calls a function; the template of the code that stands in for a frame."""
 
 
-def unseen(function: Function) -> Function:
-    """Let `warnings` pass over a function's frames. As a decorator, below all others."""
+def hide_frames(function: Function) -> Function:
+    """Decorator, innermost: make `warnings` skip the function's frames."""
     code: CodeType = function.__code__
-    function.__code__ = _unseen(code)
+    function.__code__ = _hidden_code(code)
     return function
 
 
-def unseen_code(code: CodeType) -> CodeType:
-    """Give code whose frames `warnings` passes over; their file's name begins as it did."""
+def hidden_code(code: CodeType) -> CodeType:
+    """Return code whose frames `warnings` skips; its file name keeps its beginning."""
     return code.replace(co_filename=code.co_filename + _PASSED_OVER)
 
 
 def is_inserted(code: CodeType) -> bool:
-    """Whether this is the code of a frame that stands between the script and what it calls."""
+    """Whether this is the code of a frame that we put between the script and what it calls."""
     return code.co_name == STAND_IN or code.co_filename.endswith(_PASSED_OVER)
 
 
-def file_of_original(getfile: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Wrap `inspect.getfile`: a function that stands for another one has that one's file.
+def report_original_file(getfile: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Wrap `inspect.getfile`, so that a wrapper reports the file of the original.
 
-    `inspect.getsourcefile` asks it, and does not look for what is wrapped.
+    `inspect.getsourcefile` calls it without unwrapping first.
     """
 
     @functools.wraps(getfile)
@@ -70,12 +69,12 @@ def _is_seen(function: object) -> bool:
     return not (isinstance(function, FunctionType) and is_inserted(function.__code__))
 
 
-_unseen = functools.cache(unseen_code)
-"""One code for all functions that are made of one: so the interpreter learns what it does."""
+_hidden_code = functools.cache(hidden_code)
+"""Cached: functions made from one code object share its specialised bytecode."""
 
 
 def caller(depth: int) -> Run:
-    """Give what calls a function as if the frame did: 1 is that of the caller, 2 that of its."""
+    """Return what calls a function as if the frame at `depth` did: 1 = caller, 2 = its caller."""
     try:
         frame = sys._getframe(depth)  # noqa: SLF001 - the cheap way
     except ValueError:  # a thread that calls nothing but this
@@ -85,7 +84,7 @@ def caller(depth: int) -> Run:
 
 
 def forget() -> None:
-    """Drop what was remembered."""
+    """Clear the cache."""
     _callers.clear()
 
 
@@ -98,7 +97,7 @@ def _remember(frame: FrameType) -> Run:
 
 
 def run_as(frame: FrameType) -> Run:
-    """Give what calls a function as if the frame did, at the instruction where it is."""
+    """Return a function that calls others as if `frame` did, at its current instruction."""
     code = run_anywhere.__code__.replace(
         co_filename=frame.f_code.co_filename,
         co_firstlineno=frame.f_lineno or 1,
@@ -108,9 +107,9 @@ def run_as(frame: FrameType) -> Run:
 
 
 def _namespace(frame: FrameType) -> dict[str, Any]:
-    """Give the module's own names, by which `warnings` knows it and what it has shown already.
+    """Return the module's globals, which `warnings` uses to identify it.
 
-    Of what is no module, its name alone: else all that is in it would live on with us.
+    Without a module only its name: all its globals would be kept alive.
     """
     name = frame.f_globals.get("__name__")
     module = sys.modules.get(name) if isinstance(name, str) else None

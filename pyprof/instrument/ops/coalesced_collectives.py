@@ -1,4 +1,4 @@
-"""Op markers around collectives that torch puts off to the end of a `with`, to run them as one."""
+"""Op markers around collectives that torch coalesces and runs at the end of a `with`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pyprof.instrument.ops.op import silent
+from pyprof.instrument.ops.op import is_disabled
 from pyprof.instrument.ops.process_groups import coalesced_text
 from pyprof.instrument.ranges.emit import EMITTER
 from pyprof.instrument.wrap import call_inside
@@ -21,7 +21,7 @@ _NAME = "_coalescing_manager"
 
 
 def wrap_coalesced(patches: Patches) -> None:
-    """Mark what is launched at the end of `torch.distributed._coalescing_manager`."""
+    """Mark what `torch.distributed._coalescing_manager` launches on exit."""
     if not torch.distributed.is_available():
         return
     homes: tuple[Any, ...] = (torch.distributed.distributed_c10d, torch.distributed)
@@ -39,7 +39,7 @@ def wrap_coalesced(patches: Patches) -> None:
 
 
 class _Coalesced:
-    """Collectives to be run as one."""
+    """torch's context manager, with a marker around its exit."""
 
     def __init__(self, inner: AbstractContextManager[object], group: object) -> None:
         self._inner = inner
@@ -49,6 +49,6 @@ class _Coalesced:
         return self._inner.__enter__()
 
     def __exit__(self, *error: Any) -> bool | None:  # noqa: ANN401, PYI036 - handed on
-        text = "" if EMITTER.push is None or silent() else coalesced_text(self._group)
+        text = "" if EMITTER.push is None or is_disabled() else coalesced_text(self._group)
         close = self._inner.__exit__
         return call_inside(text, close, *error) if text else close(*error)

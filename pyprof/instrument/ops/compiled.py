@@ -1,7 +1,7 @@
-"""Op markers around the kernels that torch.compile makes, which are called from code of its own.
+"""Op markers around kernels of torch.compile, whose callers are generated code.
 
-NVTX has nothing of them but their names. torch.profiler knows the arguments of those in Triton, but
-not of those in C++, for the CPU.
+NVTX records only their names. torch.profiler records the arguments of Triton kernels, but not of
+C++ kernels for the CPU.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pyprof.instrument.ops.caller import unseen
-from pyprof.instrument.ops.op import make_op, silent
+from pyprof.instrument.ops.caller import hide_frames
+from pyprof.instrument.ops.op import is_disabled, make_op
 from pyprof.instrument.ops.payload import op_head, op_text
 from pyprof.instrument.ranges.emit import EMITTER
 from pyprof.instrument.wrap import call_inside
@@ -29,13 +29,13 @@ CPP = "torch._inductor.async_compile"
 TRITON = "torch._inductor.runtime.triton_heuristics"
 
 _NAME = re.compile(r'"(?:graph_\d+_)?(cpp_fused_\w+)"')
-"""A kernel's name in its source, where it is written if kernels shall appear in profiles."""
+"""A kernel's name in its source, present if kernels are to appear in profiles."""
 
 
 def wrap_compiled(patches: Patches) -> None:
     """Wrap the kernels that Inductor makes from now on.
 
-    It is loaded when something is to be compiled, and then takes as long as torch itself.
+    Inductor is imported when something is compiled; importing it takes as long as torch itself.
     """
 
     @functools.cache
@@ -49,7 +49,7 @@ def wrap_compiled(patches: Patches) -> None:
     original = torch.compile
 
     @functools.wraps(original)
-    @unseen
+    @hide_frames
     def compile_(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
         if kwargs.get("backend", "inductor") == "inductor":
             prepare()
@@ -74,7 +74,7 @@ def _wrap(
 
 
 def _cpp(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Let what makes a kernel out of its source in C++ give it inside of an Op."""
+    """Wrap the function that compiles C++ source, so that it returns the kernel inside an Op."""
 
     def cpp_pybinding(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
         kernel = make(*args, **kwargs)
@@ -97,11 +97,9 @@ def _cpp(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _triton(launch: Callable[..., Any]) -> Callable[..., Any]:
-    """Put the ranges of an op around a kernel's launch."""
-
-    @unseen
+    @hide_frames
     def run(self: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
-        if EMITTER.push is None or silent():
+        if EMITTER.push is None or is_disabled():
             return launch(self, *args, **kwargs)
         name = self.inductor_meta.get("kernel_name") or self.fn.__name__
         text = op_text(op_head("triton", name), args, {})  # by name come stream and the like

@@ -1,14 +1,14 @@
-"""Functions that stop in the middle and go on later: inside their scope only while they run.
+"""Generators and coroutines that are inside a scope only while they run.
 
-Ranges of a thread are a stack, and between two steps of a generator or coroutine others run on
-the same thread; so the scope is entered anew for each step.
+Ranges of a thread form a stack, and between two steps of a generator other code runs on the same
+thread; so the scope is entered anew for each step.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyprof.instrument.ops.caller import unseen
+from pyprof.instrument.ops.caller import hide_frames
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def generator_function(function: Callable[..., Any], scope: Scope) -> Callable[..., Any]:
-    """Give a generator function that does each step of the original inside a scope."""
+    """Return a generator function that runs each step of the original inside a scope."""
 
-    @unseen
+    @hide_frames
     def start(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:  # noqa: ANN401 - as the function
         return (yield from _steps(function(*args, **kwargs), scope))
 
@@ -28,9 +28,9 @@ def generator_function(function: Callable[..., Any], scope: Scope) -> Callable[.
 
 
 def coroutine_function(function: Callable[..., Any], scope: Scope) -> Callable[..., Any]:
-    """Give a coroutine function that does each step of the original inside a scope."""
+    """Return a coroutine function that runs each step of the original inside a scope."""
 
-    @unseen
+    @hide_frames
     async def start(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
         return await _Steps(function(*args, **kwargs), scope)
 
@@ -38,9 +38,9 @@ def coroutine_function(function: Callable[..., Any], scope: Scope) -> Callable[.
 
 
 def async_generator_function(function: Callable[..., Any], scope: Scope) -> Callable[..., Any]:
-    """Give an async generator function that does each step of the original inside a scope."""
+    """Return an async generator function that runs each step of the original inside a scope."""
 
-    @unseen
+    @hide_frames
     async def start(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:  # noqa: ANN401 - as the function
         original = function(*args, **kwargs)
         step = original.__anext__()
@@ -69,14 +69,14 @@ class _Steps:
         self._awaitable = awaitable
         self._scope = scope
 
-    @unseen
+    @hide_frames
     def __await__(self) -> Generator[Any, Any, Any]:
         return _steps(self._awaitable.__await__(), self._scope)
 
 
-@unseen
+@hide_frames
 def _steps(inner: Any, scope: Scope) -> Generator[Any, Any, Any]:  # noqa: ANN401 - a generator or what looks like one
-    """Drive a generator, each step inside a scope; give its result."""
+    """Drive a generator, each step inside a scope, and return its result."""
     step: Callable[[Any, Any], Any] = _next
     sent: Any = None
     while True:
@@ -95,16 +95,16 @@ def _steps(inner: Any, scope: Scope) -> Generator[Any, Any, Any]:  # noqa: ANN40
             step, sent = _throw, error
 
 
-@unseen
+@hide_frames
 def _next(inner: Any, _: object) -> Any:  # noqa: ANN401 - as the generator
     return next(inner)
 
 
-@unseen
+@hide_frames
 def _send(inner: Any, value: object) -> Any:  # noqa: ANN401 - as the generator
     return next(inner) if value is None else inner.send(value)
 
 
-@unseen
+@hide_frames
 def _throw(inner: Any, error: BaseException | None) -> Any:  # noqa: ANN401 - as the generator
     return inner.throw(error)

@@ -1,4 +1,10 @@
-"""Who else has a say in a call of an op: tensor subclasses, modes, and torch's own tracers."""
+"""A function of torch with ranges around each call, otherwise indistinguishable from it.
+
+An `Op` takes the place of the original, so it must pass for it: equal and of equal hash (torch and
+its users keep tables keyed by function, filled before and after), the same for `inspect`, copied
+and pickled like it. It names the original for `torch.compile` to trace and `torch.jit` to compile.
+Calls that tensor subclasses, modes or torch's tracers handle are left to them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +18,7 @@ import torch
 from torch.overrides import _get_overloaded_args, handle_torch_function
 
 from pyprof.instrument.ops import process_groups
-from pyprof.instrument.ops.caller import caller, unseen
+from pyprof.instrument.ops.caller import caller, hide_frames
 from pyprof.instrument.ops.payload import op_head
 from pyprof.instrument.ranges.emit import EMITTER
 from pyprof.instrument.ranges.open_ranges import THREAD
@@ -30,15 +36,15 @@ _DEFAULT = torch.Tensor.__torch_function__.__func__  # type: ignore[attr-defined
 
 
 def tracing_modes() -> bool:
-    """Tell whether torch only pretends to run: fake tensors, make_fx, export, compilation.
+    """Whether torch only traces: fake tensors, make_fx, export, compilation.
 
-    No work is launched then, and asking for a symbolic size would fix it.
+    No work is launched then, and asking for a symbolic size would specialise it.
     """
     return any(_get_mode(key) is not None for key in _TRACERS)
 
 
 def overriding_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Give the arguments that may have a say, in order."""
+    """Return the arguments with `__torch_function__`, in order."""
     return tuple(_flat((*args, *kwargs.values())))
 
 
@@ -50,24 +56,16 @@ def _flat(values: Sequence[Any]) -> Iterator[Any]:
             yield value
 
 
-def come_back(arguments: Sequence[Any]) -> bool:
-    """Tell whether the op will be called once more, so that its range need not open yet.
+def is_redispatched(arguments: Sequence[Any]) -> bool:
+    """Whether the op will be called again, so that its range need not open yet.
 
-    That is what `torch.Tensor.__torch_function__` does, which most subclasses inherit, and what
-    a mode does when it lets an op pass.
+    `torch.Tensor.__torch_function__`, which most subclasses inherit, does that, and so does a mode
+    that lets an op pass.
     """
     return all(
         getattr(type(value).__torch_function__, "__func__", None) is _DEFAULT
         for value in _get_overloaded_args(arguments)
     )
-
-
-# A function of torch with a range around each call, otherwise indistinguishable from the original.
-#
-# An `Op` stands where the original stood, so it must pass for it: equal and of equal hash (tables
-# of torch and of its users are keyed by function, some filled before it came and some after), the
-# same for `inspect`, copied and pickled like it. For `torch.compile` it names the original as
-# what to trace instead, for `torch.jit` as what to compile.
 
 
 _is_tracing = torch._C._is_tracing  # noqa: SLF001 - torch.jit.is_tracing() costs three times this
@@ -79,13 +77,11 @@ _getframe = sys._getframe  # noqa: SLF001 - the cheap way
 _SEQUENCES = frozenset({list, tuple})
 
 WITH_STACK = [True]
-"""Whether trace markers are wanted. A list, to be changed in place."""
+"""Whether to emit trace markers; a list, to be changed in place."""
 
 
-def silent() -> bool:
-    """Tell whether no range may be opened now: nobody would take it, or torch records what runs
-    instead of running it, and then nothing may be asked.
-    """  # noqa: D205 - one sentence
+def is_disabled() -> bool:
+    """Whether no range may open: nobody records it, or torch traces instead of running."""
     recording = EMITTER.recording
     return (
         EMITTER.push is None
@@ -100,7 +96,7 @@ class Op:
 
     __slots__ = ("__call__", "__dict__", "__weakref__")
     __call__: Callable[..., Any]
-    """A slot, since Python then calls what is in it with nothing in between."""
+    """A slot: Python calls its value directly."""
 
     def __init__(
         self, original: Callable[..., Any], home: object, name: str, mod: str, *, overridable: bool
@@ -149,7 +145,7 @@ class Op:
         return self
 
     def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
-        """Pickle as what the name stands for, which where it is read may be the original."""
+        """Pickle as the public name, which the reader may resolve to the original."""
         home, name = self._pyprof
         return getattr, (_ModuleName(home.__name__) if isinstance(home, ModuleType) else home, name)
 
@@ -158,14 +154,14 @@ _CALL: Any = vars(Op)["__call__"]
 
 
 class BindingOp(Op):
-    """For originals that become methods when they are found on a class."""
+    """An Op whose original becomes a method when found on a class."""
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:  # noqa: ANN401 - a method
         return self if instance is None else MethodType(self.__call__, instance)
 
 
 class _ModuleName:
-    """Stands for a module in a pickle, which cannot hold one."""
+    """Pickles a module by name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -175,7 +171,6 @@ class _ModuleName:
 
 
 def _call_of(op: Op) -> Callable[..., Any]:
-    """Give what is run when an op is called."""
     original = op.__dict__["__wrapped__"]
     call = _around_python(op) if type(original) is FunctionType else _around_builtin(op)
     vars(call)["_torchdynamo_inline"] = original  # methods of tensors are made of it
@@ -183,27 +178,27 @@ def _call_of(op: Op) -> Callable[..., Any]:
 
 
 def call_packed(op: Op) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    """Give what calls an op, with its arguments as a tuple and a dict.
+    """Return a function that calls an op with its arguments as a tuple and a dict.
 
-    To be called by what the program calls, since the frame before the last is taken for its own.
+    It must be called from what the program calls: the second frame outwards counts as the user's.
     """
     packed = op.__dict__.get("_pyprof_packed")
     if packed is not None:  # of what is written in Python
         return packed  # type: ignore[no-any-return]
     call = _CALL.__get__(op)
-    return unseen(lambda args, kwargs: call(*args, **kwargs))
+    return hide_frames(lambda args, kwargs: call(*args, **kwargs))
 
 
 def _around_builtin(op: Op) -> Callable[..., Any]:
-    """Give a function that calls a builtin inside its ranges, as if the program's frame did."""
+    """Return a function that calls a builtin inside its ranges, on behalf of the user's frame."""
     state = op.__dict__
     original, head, text_of = state["__wrapped__"], state["_pyprof_head"], state["_pyprof_text"]
     dispatches = state["_pyprof_dispatches"]
 
-    @unseen
+    @hide_frames
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
         push, recording = EMITTER.push, EMITTER.recording
-        if (  # what silent() says, without the call
+        if (  # is_disabled() inlined
             push is None
             or (recording is not None and not recording())
             or _is_tracing()
@@ -215,7 +210,7 @@ def _around_builtin(op: Op) -> Callable[..., Any]:
             relevant = overriding_args(args, kwargs)
             if dispatches:
                 function = functools.partial(handle_torch_function, op, relevant)
-            if come_back(relevant):
+            if is_redispatched(relevant):
                 return caller(2)(function, args, kwargs)
         here, pop = THREAD.here, EMITTER.pop
         outer = here.trace
@@ -224,7 +219,7 @@ def _around_builtin(op: Op) -> Callable[..., Any]:
             run, trace = stack.run, stack.text or outer
         else:
             run, trace = caller(2), outer
-        if trace is outer:  # a range around us says it already
+        if trace is outer:  # already open around us
             push(text_of(head, args, kwargs))
             try:
                 return run(function, args, kwargs)
@@ -246,11 +241,11 @@ def _around_builtin(op: Op) -> Callable[..., Any]:
 
 
 def _around_python(op: Op) -> Callable[..., Any]:
-    """Give a function that calls one written in Python inside its ranges."""
+    """Return a function that calls a Python function inside its ranges."""
     state = op.__dict__
     function, head, text_of = state["__wrapped__"], state["_pyprof_head"], state["_pyprof_text"]
 
-    @unseen
+    @hide_frames
     def packed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 - as the original
         push, recording = EMITTER.push, EMITTER.recording
         if (
@@ -258,7 +253,7 @@ def _around_python(op: Op) -> Callable[..., Any]:
             or (recording is not None and not recording())
             or _is_tracing()
             or (_dispatch_modes() and tracing_modes())
-            or (_taken_over(args, kwargs) and come_back(overriding_args(args, kwargs)))
+            or (_taken_over(args, kwargs) and is_redispatched(overriding_args(args, kwargs)))
         ):
             return function(*args, **kwargs)
         here, pop = THREAD.here, EMITTER.pop
@@ -283,7 +278,7 @@ def _around_python(op: Op) -> Callable[..., Any]:
             if traced:
                 pop()
 
-    @unseen
+    @hide_frames
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
         return packed(args, kwargs)
 
@@ -292,10 +287,10 @@ def _around_python(op: Op) -> Callable[..., Any]:
 
 
 def _taken_over(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Tell whether arguments or a mode have a say in the call (`__torch_function__`).
+    """Whether arguments or a mode override the call (`__torch_function__`).
 
-    They are handed the Op as the function called, since that is what they find under its name;
-    torch would hand them the original.
+    They receive the Op as the function, since that is what they find under its name; torch would
+    pass the original.
     """
     if _overridden(args) or (kwargs and _overridden(tuple(kwargs.values()))):
         return True
@@ -306,16 +301,16 @@ def _taken_over(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 def isinstance_op(value: object) -> bool:
-    """Tell whether a value is one of ours; `isinstance` says otherwise."""
+    """Whether a value is an Op; `isinstance` is deceived by its `__class__`."""
     return issubclass(type(value), Op)
 
 
 def make_op(
     original: Callable[..., Any], home: object, name: str, mod: str, *, overridable: bool = False
 ) -> Op:
-    """Give the Op for a function that is found at `home.name`.
+    """Wrap the function found at `home.name` in an Op.
 
-    `mod` is how markers name its home; `overridable` says that torch lets arguments take it over.
+    `mod` is its home's name in markers; `overridable`: arguments may override it.
     """
     binds = isinstance(original, FunctionType) or hasattr(type(original), "__get__")
     return (BindingOp if binds else Op)(original, home, name, mod, overridable=overridable)

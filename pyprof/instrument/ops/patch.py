@@ -1,8 +1,9 @@
-"""Functions written in Python are wrapped from within: the function stays, its code changes.
+"""Replaces torch's functions by wrappers, and restores every original.
 
-Models keep such functions (`self.act = F.relu`, defaults of torch's own transformer) and pickle
-them by name, which works only while the very same object is found under that name. So the object
-stays where it is and gets code that calls an Op, which calls a copy with the code it had.
+Functions written in Python are wrapped in place: models keep references to them (`self.act =
+F.relu`, defaults of torch's own transformer) and pickle them by name, which works only while the
+same object is found under that name. So the object stays and gets code that calls an Op, which
+calls a copy with the original code.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 import torch.jit._builtins
 
-from pyprof.instrument.ops.caller import unseen_code
+from pyprof.instrument.ops.caller import hidden_code
 from pyprof.instrument.ops.op import Op, call_packed, make_op
 
 if TYPE_CHECKING:
@@ -28,18 +29,18 @@ _ADDED = ("__wrapped__", "__prepare_scriptable__", "_torchdynamo_inline")
 
 
 def can_swap(function: FunctionType) -> bool:
-    """Tell whether a function can be wrapped from within: no closure, and not wrapped yet."""
+    """Whether a function can be wrapped in place: it has no closure and is not wrapped yet."""
     return function.__closure__ is None and not any(name in vars(function) for name in _ADDED)
 
 
 def swap(function: FunctionType, home: object, name: str, mod: str) -> Callable[[], None]:
-    """Wrap a function from within. Gives what undoes it."""
+    """Wrap a function in place, and return a function that undoes it."""
     code = function.__code__
     copy = _copy(function)
     op = make_op(copy, home, name, mod)
     state: dict[str, Any] = {"__wrapped__": copy, "__prepare_scriptable__": lambda: copy}
-    if f'"{function.__module__}.{function.__qualname__}"' not in _traced_as_they_are():
-        state["_torchdynamo_inline"] = copy  # would be traced into: into the copy, then
+    if f'"{function.__module__}.{function.__qualname__}"' not in _traced_by_name():
+        state["_torchdynamo_inline"] = copy  # if dynamo traces into it, into the copy
     vars(function).update(state)
     function.__code__ = _calling(call_packed(op), code)
 
@@ -62,7 +63,7 @@ def _copy(function: FunctionType) -> FunctionType:
 
 
 def _calling(run: object, like: CodeType) -> CodeType:
-    """Give code that hands on whatever it is given, and is named like other code."""
+    """Return code that passes its arguments to `run`, with names and lines like another's."""
     names = {"co_name": like.co_name, "co_filename": like.co_filename}
     if hasattr(like, "co_qualname"):  # from Python 3.11 on
         names["co_qualname"] = like.co_qualname
@@ -73,7 +74,7 @@ def _calling(run: object, like: CodeType) -> CodeType:
         co_firstlineno=like.co_firstlineno,
         **names,  # type: ignore[arg-type]
     )
-    return unseen_code(code)
+    return hidden_code(code)
 
 
 def _template(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
@@ -82,20 +83,17 @@ def _template(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the functi
 
 
 @functools.cache
-def _traced_as_they_are() -> str:
-    """Give the text that lists the functions which torch.compile puts into graphs by name.
+def _traced_by_name() -> str:
+    """Return the source that lists the functions which torch.compile keeps in graphs by name.
 
-    Read as text: to import it takes a second, and most programs compile nothing.
+    Read as text: importing it takes a second, and most programs compile nothing.
     """
     rules = Path(torch.__file__).parent / "_dynamo" / "trace_rules.py"
     return rules.read_text(encoding="utf-8") if rules.exists() else ""
 
 
-# Puts wrappers in the place of originals, and every original back.
-
-
 _scriptable: Any = torch.jit._builtins._get_builtin_table  # noqa: SLF001 - the only such register
-"""Gives the table of what torch.jit.script compiles functions to, by their ids."""
+"""Returns the table of what torch.jit.script compiles functions to, by id."""
 
 
 class _Patched(NamedTuple):
@@ -104,7 +102,7 @@ class _Patched(NamedTuple):
     put: object
     original: object
     own: bool
-    """Whether the home had the attribute itself; inherited ones are taken away, not put back."""
+    """Whether the home had the attribute itself; an inherited one is removed, not put back."""
 
 
 class Patches:
@@ -116,14 +114,14 @@ class Patches:
         self._undo: list[Callable[[], None]] = []
 
     def replace(self, home: object, name: str, replacement: object) -> None:
-        """Set an attribute, remembering what was there."""
+        """Set an attribute and remember the original."""
         own = name in vars(home)
         original = vars(home)[name] if own else getattr(home, name)
         setattr(home, name, replacement)
         self._patched.append(_Patched(home, name, replacement, original, own))
 
     def wrap_all(self, targets: Iterable[PatchTarget]) -> None:
-        """Wrap each target; one that has several homes stays one object in all."""
+        """Wrap each target; a function with several homes stays one object."""
         ops: dict[int, Op] = {}
         swapped: set[int] = set()
         for target in targets:
@@ -146,11 +144,11 @@ class Patches:
         self._register(ops.values())
 
     def swap(self, function: FunctionType, home: object, name: str, mod: str) -> None:
-        """Wrap a function from within, where it is."""
+        """Wrap a function in place."""
         self._undo.append(swap(function, home, name, mod))
 
     def _register(self, ops: Iterable[Op]) -> None:
-        """Let torch.jit.script compile a wrapper to what it would compile the original to."""
+        """Have torch.jit.script compile a wrapper to the same as its original."""
         table = _scriptable()
         for op in ops:
             compiled = table.get(id(op.__wrapped__))
@@ -159,7 +157,7 @@ class Patches:
                 self._scriptable.append(id(op))
 
     def restore(self) -> None:
-        """Restore every original object, except where someone else replaced our wrapper."""
+        """Restore every original, except where someone else replaced our wrapper."""
         for home, name, put, original, own in reversed(self._patched):
             if vars(home).get(name) is not put:
                 continue

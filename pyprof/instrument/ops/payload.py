@@ -1,4 +1,8 @@
-"""What a marker says of a tensor: shape, dtype, how it lies in memory, what kind it is."""
+"""The op marker of a call: its arguments' types, shapes and layouts, never tensors' values.
+
+The same texts as `marker.encode_op` writes, built once for each distinct call: a training loop
+repeats the same ones.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
 def describe_tensor(
     shape: Sequence[int], dtype: torch.dtype, stride: tuple[int, ...] | None = None, name: str = ""
 ) -> str:
-    """Describe a tensor by what is known of it; `name` is its class, where that is not torch's."""
+    """Describe a tensor; `name` is its class if not torch's own."""
     if not all(type(size) is int for size in shape):  # symbolic: asking would fix its value
         return f", 'type': 'tensor', 'dtype': {dtype_name(dtype)!r}" + _class(name)
     text = f", 'type': 'tensor', 'shape': {tuple(shape)}, 'dtype': {dtype_name(dtype)!r}"
@@ -30,7 +34,7 @@ def _class(name: str) -> str:
 
 
 def describe_other_tensor(value: torch.Tensor) -> str:
-    """Describe a tensor that is not a plain one, by what it is."""
+    """Describe a tensor that is not a plain dense one."""
     name, stored = type(value).__name__, ""
     with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - else its own code would run
         if type(value) in (torch.Tensor, torch.nn.Parameter):
@@ -49,15 +53,15 @@ _MEMBERS = {
     torch.sparse_csc: ("values", "ccol_indices", "row_indices"),
     torch.sparse_bsc: ("values", "ccol_indices", "row_indices"),
 }
-"""What a sparse tensor is made of, by layout: first the numbers that it stores."""
+"""Members of sparse tensors, by layout; the first holds the values."""
 
 
 def _stored(value: torch.Tensor) -> str:
-    """Say how much a sparse tensor stores. Its members are dense, so the host knows their sizes."""
+    """Return how much a sparse tensor stores. Its members are dense: the host knows their sizes."""
     names = _MEMBERS.get(value.layout, ())
     try:
         with torch.no_grad():  # else the views would be nodes of a graph
-            # of the base class: those of torch.Tensor may be wrapped by us or by others
+            # by the base class: torch.Tensor's may be wrapped
             members = [getattr(torch._C.TensorBase, name)(value) for name in names]  # noqa: SLF001
         sizes = [(member.numel(), member.element_size()) for member in members]
     except (RuntimeError, TypeError, NotImplementedError, AttributeError):
@@ -69,12 +73,12 @@ def _stored(value: torch.Tensor) -> str:
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """Give torch's name of a dtype without `torch.`."""
+    """Return torch's name of a dtype, without `torch.`."""
     return str(dtype).removeprefix("torch.")
 
 
 def layout_name(shape: Sequence[int], stride: Sequence[int]) -> str:
-    """Name how a tensor that is not contiguous lies in memory."""
+    """Name the memory layout of a tensor that is not contiguous."""
     order = {4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}.get(len(shape))
     if order and _dense_in(order, shape, stride):
         return "channels_last" if len(shape) == 4 else "channels_last_3d"  # noqa: PLR2004 - N, C, H, W
@@ -87,7 +91,7 @@ def layout_name(shape: Sequence[int], stride: Sequence[int]) -> str:
 
 
 def _dense_in(order: Sequence[int], shape: Sequence[int], stride: Sequence[int]) -> bool:
-    """Tell whether the dimensions, in this order, fill memory without gaps."""
+    """Whether the dimensions, in this order, fill memory without gaps."""
     expected = 1
     for dim in reversed(order):
         if shape[dim] != 1:
@@ -97,14 +101,8 @@ def _dense_in(order: Sequence[int], shape: Sequence[int], stride: Sequence[int])
     return True
 
 
-# The op marker of a call: what its arguments are, never what is in them.
-#
-# The same texts as `marker.encode_op` would write, built once for each distinct call: a training
-# loop asks for the same ones again and again.
-
-
 MAX_TENSORS = 32
-"""Longer lists of tensors are summarised: their length, elements in all, the first few."""
+"""Longer lists of tensors are summarised: length, total elements, the first few."""
 MAX_PLAIN = 64
 """Longer lists of numbers are summarised."""
 MAX_ARGS = 64
@@ -113,9 +111,9 @@ MAX_STRING = 200
 _FIRST_FEW = 4
 _MAX_INT = 2**64
 _MAX_TEXTS = 4096
-"""Distinct markers remembered; then all are forgotten and written afresh."""
+"""Cached markers; the cache is cleared when full."""
 _MAX_SHAPES = 8192
-"""Distinct tensors remembered, likewise."""
+"""Cached descriptions of tensors, likewise."""
 
 _PLAIN = frozenset({int, bool, float, str, type(None)})
 _NUMBERS = frozenset({int, bool, float, type(None)})
@@ -129,21 +127,22 @@ _tensors: dict[tuple[Any, ...], str] = {}
 
 
 def op_head(mod: str, op: str) -> str:
-    """Give what the marker of every call of this op begins with."""
+    """Return the beginning of the markers of all calls of an op."""
     return f"{{'mod': {mod!r}, 'op': {op!r}, 'args': ["
 
 
 def op_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """Give the marker of a call: its arguments in order, then the named ones.
+    """Return the marker of a call: positional arguments in order, then the named ones.
 
-    Never raises and never reads a value; an argument that cannot be described is named by its type.
+    Never raises and never reads a tensor's values; an argument that cannot be described is named by
+    its type.
     """
     values = (*args, *kwargs.values()) if kwargs else args
     if len(values) > MAX_ARGS:
         return _written(head, args, kwargs)
-    # Tuples in tuples, since a list would have to become one.
+    # nested tuples: a list would have to be converted
     key: Any = (head, len(args), *kwargs) if kwargs else head
-    try:  # without a call where it can be, this runs at each op
+    try:  # few calls: this runs at each op
         for value in values:
             kind = type(value)
             if kind is Tensor or kind is Parameter:
@@ -156,7 +155,7 @@ def op_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
             else:
                 key = key, _other_key(kind, value)
         text = _texts.get(key)
-    except (RuntimeError, TypeError):  # no such thing as strides, or a symbolic shape
+    except (RuntimeError, TypeError):  # no strides, or a symbolic shape
         return _written(head, args, kwargs)
     if text is None:
         text = _written(head, args, kwargs)
@@ -167,7 +166,7 @@ def op_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
 
 
 def _other_key(kind: type, value: Any) -> object:  # noqa: ANN401 - any argument
-    """Give what stands for an argument that is neither a plain tensor nor a number."""
+    """Return a cache key for an argument that is neither a plain tensor nor a number."""
     if kind is str and len(value) <= MAX_STRING:
         return kind, value
     if kind in _SEQUENCES and len(value) <= MAX_PLAIN and _INTS.issuperset(map(type, value)):
@@ -176,7 +175,7 @@ def _other_key(kind: type, value: Any) -> object:  # noqa: ANN401 - any argument
 
 
 def forget() -> None:
-    """Drop what was remembered."""
+    """Clear the caches."""
     _texts.clear()
     _tensors.clear()
 
@@ -195,7 +194,7 @@ def _part(value: object) -> str:
     try:
         return describe(value)
     except (RuntimeError, TypeError, ValueError, AttributeError, NotImplementedError):
-        # sparse, nested and other tensors that have no such thing as a stride
+        # sparse, nested and other tensors without strides
         return (
             describe_other_tensor(value) if isinstance(value, torch.Tensor) else _named_type(value)
         )
@@ -214,7 +213,7 @@ def _tensor(value: Any) -> str:  # noqa: ANN401 - a torch.Tensor, whose methods 
 
 def _strided_key(value: torch.Tensor) -> tuple[Any, ...]:
     if value.layout is not torch.strided:
-        raise TypeError  # what it says of its strides means nothing
+        raise TypeError  # its strides are meaningless
     return (value.shape, value.dtype, value.stride())
 
 
@@ -317,7 +316,7 @@ def _item(value: object, depth: int) -> str:
 
 
 def _totals(value: Sequence[Any]) -> str:
-    """Give the elements of a long list's tensors in all, and their dtype if they share one."""
+    """Return the total elements of a long list's tensors, and their dtype if they share one."""
     if not all(type(item) in _PLAIN_TENSORS for item in value):
         return ""
     dtypes = {item.dtype for item in value}
@@ -346,7 +345,7 @@ _BY_TYPE: dict[type, Callable[[object], str]] = {
 
 
 def _describe_by_class(value: object) -> Callable[[object], str]:
-    """Choose for a type that is none of the usual ones; `issubclass`, as `__class__` may lie."""
+    """Choose by base class; `issubclass`, as `__class__` may lie."""
     kind = type(value)
     if issubclass(kind, torch.Tensor):
         return describe_other_tensor  # type: ignore[return-value]

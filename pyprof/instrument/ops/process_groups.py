@@ -1,4 +1,8 @@
-"""Process groups: their names and ranks, from torch on this host; other ranks are not asked."""
+"""Collectives in markers: their process group, and how much each rank sends and receives.
+
+Names and ranks come from torch on this host: nothing is communicated or waited for. The keys are
+those of `schema.COLLECTIVE`.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +20,14 @@ if TYPE_CHECKING:
     from torch.nn.parallel import DistributedDataParallel
 
 MAX_RANKS = 32
-"""More ranks of a group are written as a range or, where they are none, cut short."""
+"""Longer lists of ranks are written as a range or, if they are not one, truncated."""
 
 REFUSALS = (RuntimeError, ValueError, LookupError, AttributeError, TypeError, AssertionError)
-"""What is raised where there is no such group, or no longer."""
+"""Raised if there is no such group, or no longer."""
 
 
 class DescribedGroup(NamedTuple):
-    """A process group, and what markers say of it."""
+    """A process group, and its text in markers."""
 
     name: str
     ranks: tuple[int, ...]
@@ -31,7 +35,7 @@ class DescribedGroup(NamedTuple):
 
 
 _described: WeakKeyDictionary[Any, DescribedGroup] = WeakKeyDictionary()
-"""Each group is described once, and not kept alive by that."""
+"""Each group is described once, without keeping it alive."""
 
 
 def describe(group_argument: Any) -> DescribedGroup:  # noqa: ANN401 - whatever torch takes
@@ -48,28 +52,28 @@ def describe(group_argument: Any) -> DescribedGroup:  # noqa: ANN401 - whatever 
 
 
 _UNSAID = frozenset({"", "undefined", "default_pg"})
-"""What torch describes groups as that nobody described."""
+"""torch's placeholders for groups without a description."""
 
 
-def members_of(group: DescribedGroup, peers: Sequence[int]) -> str:
-    """Give the text of a call in a group; with peers, of what this rank sends and receives.
+def call_text(group: DescribedGroup, peers: Sequence[int]) -> str:
+    """Return the text of a call in a group; with peers, that of a send or receive.
 
-    That is among them alone: the others take no part in it, and count their collectives without it.
+    Only the peers take part in it: the other ranks count their collectives without it.
     """
     if not peers:
         return group.text
     return _written(group.name, tuple(sorted({*peers, torch.distributed.get_rank()})))
 
 
-def is_waiting(group_argument: Any) -> Sequence[Any]:  # noqa: ANN401 - as above
-    """Give the collectives of a group that torch keeps to run them as one. Raises as `describe`."""
+def pending_collectives(group_argument: Any) -> Sequence[Any]:  # noqa: ANN401 - as above
+    """Return the collectives of a group that torch has queued to coalesce. Raises as `describe`."""
     world: Any = torch.distributed.distributed_c10d._world  # noqa: SLF001 - no public way
     waiting: Sequence[Any] = world.pg_coalesce_state[_resolved(group_argument)]
     return waiting
 
 
 def _resolved(group_argument: Any) -> Any:  # noqa: ANN401 - as above
-    """Give a process group, which functional collectives may get by name, or as a mesh."""
+    """Resolve a process group; functional collectives may get its name, or a mesh."""
     if group_argument is None:
         return torch.distributed.distributed_c10d.GroupMember.WORLD
     if isinstance(group_argument, str):
@@ -94,13 +98,8 @@ def _spelled(ranks: tuple[int, ...]) -> str:
     return f"{str([*ranks[: MAX_RANKS - 1]])[:-1]}, ..., {ranks[-1]}]"
 
 
-# What the marker of a collective says besides its arguments: among whom, and how much is moved.
-#
-# Its keys are those of `schema.COLLECTIVE`. Nothing is communicated, and nothing is waited for.
-
-
 HOME, FUNCTIONAL_HOME = "torch.distributed", "torch.distributed._functional_collectives"
-"""What markers call the homes of collectives."""
+"""Homes of collectives, as markers name them."""
 
 Text: TypeAlias = Callable[[str, Sequence[Any], Mapping[str, Any]], str]
 _Counts: TypeAlias = "tuple[int | None, int | None]"
@@ -158,14 +157,14 @@ _RULES: Mapping[str, Mapping[str, _Rule]] = {
     home: {name: rule for rule, names in rules.items() for name in names.split()}
     for home, rules in ((HOME, _HOME), (FUNCTIONAL_HOME, _FUNCTIONAL))
 }
-"""How many elements a rank gives and gets, from those of the first two arguments and the group's
-size: as torch counts them for its own traces (ProcessGroupNCCL.cpp)."""
+"""How many elements a rank sends and receives, from those of the first two arguments and the size
+of the group: as torch counts them for its own traces (ProcessGroupNCCL.cpp)."""
 
 _PEER = {
     **dict.fromkeys(("isend", "send"), ("dst", "group_dst")),
     **dict.fromkeys(("irecv", "recv"), ("src", "group_src")),
 }
-"""The arguments that say with whom: a rank, or a place in the group."""
+"""Arguments that name the peer: its rank, or its position in the group."""
 
 NAMES: Mapping[str, frozenset[str]] = {
     HOME: frozenset({*_RULES[HOME], _BATCH, _BARRIER}),
@@ -175,7 +174,7 @@ NAMES: Mapping[str, frozenset[str]] = {
 
 
 def text_of(function: Callable[..., Any], mod: str, name: str) -> Text:
-    """Choose what writes the markers of a function: those of collectives say more than others."""
+    """Return the function that writes a function's markers; collectives' have more to record."""
     if name not in NAMES.get(mod, ()):
         return op_text
     if name == _BATCH:
@@ -205,18 +204,18 @@ def text_of(function: Callable[..., Any], mod: str, name: str) -> Text:
 
 _texts: dict[tuple[str, str], str] = {}
 _MAX_TEXTS = 1024
-"""Distinct markers remembered; then all are forgotten and written afresh."""
+"""Cached markers; the cache is cleared when full."""
 _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 
 
 def forget() -> None:
-    """Drop what was remembered."""
+    """Clear the caches."""
     _texts.clear()
     _modules.clear()
 
 
 def _hides(value: object) -> bool:
-    """Tell whether an argument may hold other tensors though its text is the same."""
+    """Whether an argument may hold other tensors although its text is the same."""
     return type(value) not in _PLAIN and issubclass(type(value), (torch.Tensor, list, tuple))
 
 
@@ -231,18 +230,18 @@ def _collective_text(
     values: Sequence[object],
     arguments: Mapping[str, Any],
 ) -> str:
-    """Describe a call by its arguments, of which the first two may be tensors, or lists of them."""
+    """Describe a collective; its first two arguments may be tensors, or lists of them."""
     if rule is None:
         return group.text
     with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - else tensors' own code would run
         first, second = ([*_tensors(value)] for value in values)
         counts = rule(_elements(first), _elements(second), len(group.ranks))
         amounts = _amounts([*first, *second], *counts)
-    return members_of(group, [*_peers(group, op, arguments)]) + amounts
+    return call_text(group, [*_peers(group, op, arguments)]) + amounts
 
 
 def _peers(group: DescribedGroup, op: str, arguments: Mapping[str, Any]) -> Iterator[int]:
-    """Give the rank with which a call sends or receives, where it is with one."""
+    """Yield the rank that a call sends to or receives from, if it is point-to-point."""
     rank, place = (arguments.get(name) for name in _PEER.get(op, ("", "")))
     if place is not None:
         yield group.ranks[place]
@@ -251,12 +250,12 @@ def _peers(group: DescribedGroup, op: str, arguments: Mapping[str, Any]) -> Iter
 
 
 def _batch_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """Write the marker of sends and receives that run as one."""
+    """Write the marker of a batch of sends and receives."""
     plain = op_text(head, args, kwargs)
     try:
         (batch,) = (*args, *kwargs.values())
         sent, got = ([e.tensor for e in batch if e.op.__name__ == op] for op in ("isend", "irecv"))
-        among = members_of(describe(batch[0].group), [each.peer for each in batch])
+        among = call_text(describe(batch[0].group), [each.peer for each in batch])
         with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - as above
             amounts = _amounts([*sent, *got], _elements(sent), _elements(got))
     except REFUSALS:
@@ -265,26 +264,25 @@ def _batch_text(head: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> st
 
 
 def coalesced_text(group: object) -> str:
-    """Give the marker of the collectives of a group that wait to be run as one; empty for none."""
+    """Return the marker of a group's queued collectives; "" if none are queued."""
     try:
         described = describe(group)
-        waiting = is_waiting(group)
+        waiting = pending_collectives(group)
         op = f"{waiting[0].op.__name__}_coalesced"
         inputs = [each.tensor for each in waiting]
         outputs = [each.dst_tensor for each in waiting if each.dst_tensor is not None]
         values = [outputs, inputs] if outputs else [inputs]
         rule = _output_first if outputs else _same
         collective_text = _collective_text(op, described, rule, [*values, None][:2], {})
-    except REFUSALS:  # none wait, or torch keeps them otherwise
+    except REFUSALS:  # none queued, or torch's internals differ
         return ""
     return _longer(op_text(op_head(HOME, op), values, {}), collective_text)
 
 
 def ddp_text(module: DistributedDataParallel) -> str:
-    """Give the marker of a module whose gradients are reduced in C++, where no call is seen.
+    """Return the marker of a module whose gradients are reduced in C++, unseen by wrappers.
 
-    Empty where its process group is not known. Of what type they are is not said where a hook may
-    turn them into another.
+    "" if its process group is unknown. The dtype is left out if a communication hook may change it.
     """
     if (cached := _modules.get(module)) is not None:
         return cached
@@ -304,7 +302,7 @@ _modules: WeakKeyDictionary[DistributedDataParallel, str] = WeakKeyDictionary()
 
 
 def _tensors(value: object) -> Iterator[torch.Tensor]:
-    """Give a tensor, or those in a list, at any depth."""
+    """Yield a tensor, or those in a list, at any depth."""
     if issubclass(type(value), torch.Tensor):
         yield value  # type: ignore[misc] # not isinstance, as `__class__` may lie
     elif isinstance(value, (list, tuple)):
@@ -317,7 +315,7 @@ def _elements(tensors: Sequence[torch.Tensor]) -> int:
 
 
 def _amounts(tensors: Sequence[torch.Tensor], sent: int | None, received: int | None) -> str:
-    """Write how many elements are given and got, and of what type, if it is but one."""
+    """Write the elements sent and received and their dtype, if there is only one."""
     dtypes = {tensor.dtype for tensor in tensors}
     if len(dtypes) != 1:
         return ""

@@ -1,9 +1,8 @@
-"""What is wrapped: found from torch itself, minus what has a reason not to be.
+"""What is wrapped: all that torch lists as overridable, with additions and exclusions.
 
-torch lists the functions that a tensor subclass may override, which are its ops and some more.
-Added are what that list leaves out for taking no tensor (factories), its in-place twins, and
-families with a leading underscore that launch work (optimizers' multi-tensor kernels, scaled and
-grouped matrix products).
+torch lists the functions that a tensor subclass may override: its ops and some more. Added are what
+that list leaves out for taking no tensor (factories), in-place variants, and private families that
+launch work (optimizers' multi-tensor kernels, scaled and grouped matrix products).
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class PatchTarget(NamedTuple):
     name: str
     original: Callable[..., object]
     mod: str
-    """What markers call its home."""
+    """Its home's name in markers."""
     overridable: bool
 
 
@@ -59,8 +58,8 @@ _NAMESPACES: tuple[tuple[object, str], ...] = (
     (torch.sparse, "torch.sparse"),
     (torch.Tensor, "Tensor"),
 )
-"""Where ops are found, and how markers name the place. The first home of an object that has
-several is the one that is named: `F.conv2d` is `torch.conv2d`."""
+"""Namespaces of ops, and their names in markers. An object with several homes is named by the
+first: `F.conv2d` is `torch.conv2d`."""
 
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
 
@@ -72,7 +71,7 @@ _FACTORIES = _words("""
     sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor
     tril_indices triu_indices vander zeros
     """)
-"""Fill, copy or draw; the list of overridable functions skips them, as they take no tensor."""
+"""Fill, copy or sample; torch's list leaves them out, as they take no tensor."""
 
 _METHODS = _words("""
     new_full new_ones new_tensor new_zeros to_padded_tensor to_sparse_bsc to_sparse_bsr
@@ -103,7 +102,7 @@ _OPERATORS = re.compile(
     r"__(?:[ri]?(?:add|sub|mul|truediv|div|floordiv|mod|pow|matmul|and|or|xor|lshift|rshift)"
     r"|eq|ne|lt|le|gt|ge|neg|pos|abs|invert|getitem|setitem)__"
 )
-"""Dunders that are ops. All others are what Python or torch call by type: never wrapped."""
+"""Dunders that are ops. Python or torch look up all others by type: never wrapped."""
 
 _NO_WORK = _words("""
     is_complex is_conj is_distributed is_floating_point is_inference is_neg is_same_size
@@ -121,9 +120,9 @@ _NO_WORK = _words("""
     resize resize_ resize_as_ atleast_1d atleast_2d atleast_3d has_torch_function
     handle_torch_function boolean_dispatch assert_int_or_pair
     """)
-"""Launch nothing, forward or backward: they ask about a tensor or look at it in another way.
+"""Launch nothing, forward or backward: queries and views.
 
-Also `backward`, whose nodes speak for themselves, and what calls back into Python per element.
+Also `backward`, whose nodes have ranges of their own, and what calls Python per element.
 """
 
 _UTILITIES = _words("""
@@ -133,7 +132,7 @@ _UTILITIES = _words("""
 
 
 def find_targets() -> Iterator[PatchTarget]:
-    """Give every attribute of torch to be wrapped, in the order of naming."""
+    """Yield every attribute of torch to be wrapped, in the order of naming."""
     listed = {id(f) for functions in get_overridable_functions().values() for f in functions}
     on_device = _device_constructors()
     for home, mod in _NAMESPACES:
@@ -147,7 +146,7 @@ def find_targets() -> Iterator[PatchTarget]:
 
 
 def _functions(home: object) -> Iterator[tuple[str, Callable[..., object]]]:
-    """Give the callables found on a namespace that are functions, not classes or properties."""
+    """Yield a namespace's callables that are functions, not classes or properties."""
     for name in sorted(dir(home), key=lambda name: name.startswith("_")):  # `abs` before `__abs__`
         value = inspect.getattr_static(home, name, None)
         if isinstance(value, _FUNCTIONS):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 
 from pyprof.instrument.ops import generators
-from pyprof.instrument.ops.caller import unseen
+from pyprof.instrument.ops.caller import hide_frames
 from pyprof.instrument.ranges import open_ranges, timers
 from pyprof.instrument.ranges.emit import EMITTER
 from pyprof.marker import encode_layer
@@ -76,14 +76,14 @@ class annotate:  # noqa: N801 - used as a function
 
 
 def _printable(name: str) -> str:
-    """Give a name that every tool can take: no control characters, nothing that is not UTF-8."""
+    """Replace what some tool cannot take: control characters, and what is not UTF-8."""
     if name.isprintable():
         return name
     return "".join(char if char.isprintable() else "?" for char in name)
 
 
 def _plain(function: Callable[..., Any], scope: Callable[[], annotate]) -> Callable[..., Any]:
-    @unseen
+    @hide_frames
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
         with scope():
             return function(*args, **kwargs)

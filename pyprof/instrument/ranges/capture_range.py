@@ -1,6 +1,6 @@
-"""Who wants to know when the range to capture starts, stops, and when a step ends.
+"""The range to capture, and the steps in it: `pyprof.profile()` and `pyprof.step()`.
 
-The capture command starts and stops its profiler from here.
+Profilers that we run register callbacks for the start and end of the range and for each step.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class RangeHooks:
-    """Lists of callbacks without arguments, called in the order in which they were given."""
+    """Lists of callbacks without arguments, called in the order of registration."""
 
     def __init__(self) -> None:
         self._start: list[Callable[[], object]] = []
@@ -33,32 +33,32 @@ class RangeHooks:
         self._step: list[Callable[[], object]] = []
 
     def on_start(self, callback: Callable[[], object]) -> Callable[[], None]:
-        """Call back when `pyprof.profile()` is entered. Gives a function that takes this back."""
+        """Call back when `pyprof.profile()` is entered. Returns a function that unregisters."""
         return _add(self._start, callback)
 
     def on_stop(self, callback: Callable[[], object]) -> Callable[[], None]:
-        """Call back when `pyprof.profile()` is left. Gives a function that takes this back."""
+        """Call back when `pyprof.profile()` is left. Returns a function that unregisters."""
         return _add(self._stop, callback)
 
     def on_step(self, callback: Callable[[], object]) -> Callable[[], None]:
-        """Call back at each `pyprof.step()`. Gives a function that takes this back."""
+        """Call back at each `pyprof.step()`. Returns a function that unregisters."""
         return _add(self._step, callback)
 
     @property
-    def listened(self) -> bool:
-        """Tell whether anyone wants to know when the range starts: a profiler of ours."""
+    def has_listeners(self) -> bool:
+        """Whether a profiler of ours waits for the range to start."""
         return bool(self._start)
 
     def start(self) -> None:
-        """Tell that the range to capture starts."""
+        """Call the callbacks of the start of the range."""
         _call(self._start)
 
     def stop(self) -> None:
-        """Tell that the range to capture stops."""
+        """Call the callbacks of its end."""
         _call(self._stop)
 
     def step(self) -> None:
-        """Tell that a step ended. Who hears of it may wait for the GPU."""
+        """Call the callbacks of the end of a step, which may wait for the GPU."""
         _call(self._step)
 
 
@@ -82,11 +82,11 @@ def _call(callbacks: list[Callable[[], object]]) -> None:
 range_hooks = RangeHooks()
 
 
-# Windows of a training loop to capture, as a schedule of torch.profiler tells them by step.
-
-
 class RecordingWindows:
-    """Starts and stops a recording by steps, and marks each step in it as torch.profiler does."""
+    """Starts and stops a recording as a schedule of torch.profiler says, step by step.
+
+    Each recorded step gets the same range as under torch.profiler.
+    """
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class RecordingWindows:
         self._enter()
 
     def step(self) -> None:
-        """Tell that a step ended."""
+        """End a step."""
         saved = self._schedule(self._count) is ProfilerAction.RECORD_AND_SAVE
         self._count += 1
         self._leave()
@@ -112,7 +112,7 @@ class RecordingWindows:
         self._enter()
 
     def finish(self) -> None:
-        """End the window, if one is on."""
+        """End the current window, if any."""
         self._leave()
         self._end()
 
@@ -139,9 +139,6 @@ class RecordingWindows:
         if self._on:
             self._on = False
             self._stop()
-
-
-# The range to capture, and the steps in it.
 
 
 @contextmanager
@@ -184,7 +181,7 @@ def step() -> None:
 
 
 def _mark_end() -> None:
-    """Open and close a range of no length: one that began with the step could not be nested."""
+    """Emit an empty range: one that began with the step could not be nested."""
     sink = EMITTER.sink() or (_nvtx() if tool_listens() else None)
     if sink is None:
         with record_function(STEP_END):

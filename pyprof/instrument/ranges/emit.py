@@ -1,117 +1,23 @@
-"""Ranges straight to the tool that injected itself into this process, by NVTX's own handshake.
+"""Where ranges go: to NVTX, to torch.profiler, or nowhere.
 
-A program that uses NVTX loads the library that `NVTX_INJECTION64_PATH` names, hands it tables of
-empty function pointers, and the tool fills in what it listens to. Compiled programs get this from
-NVTX's header; here ctypes does it, so that no package's version matters and no string is
-registered for ever. (The `nvtx` package from 0.2.12 on asks tools a question that nsys 2022.4
-does not answer, and then emits nothing.)
-
-Structures and numbers: NVTX 3, `nvtxDetail/nvtxTypes.h`.
+`EMITTER` is what every wrapped function checks: while its `push` is None, wrappers only call what
+they wrap.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
+from pyprof.instrument.ranges import nvtx_injection
 from pyprof.marker import encode_annotation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-_TABLE_CALLBACKS, _TABLE_VERSION = 1, 3  # NVTX_ETID_*
-_MODULE_CORE, _MODULE_CORE2 = 1, 5  # NVTX_CB_MODULE_*: a tool wants both or none
-_RANGE_PUSH, _RANGE_POP = 9, 11  # NVTX_CBID_CORE_RangePushA, RangePop
-_SLOTS = 16  # NVTX_CBID_CORE_SIZE, NVTX_CBID_CORE2_SIZE
-_VERSION = 3
-
-_Slot = ctypes.POINTER(ctypes.c_void_p)
-_Slots = ctypes.c_void_p * _SLOTS
-_Table = _Slot * _SLOTS
-_GetModuleTable = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_uint)
-)
-_GetExportTable = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint32)
-_SetVersion = ctypes.CFUNCTYPE(None, ctypes.c_uint32)
-# Both return the depth, which is not needed; void costs half, and so does void* for char*.
-_PushFunction = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-_PopFunction = ctypes.PYFUNCTYPE(None)
-
-
-class _Callbacks(ctypes.Structure):
-    _fields_ = (("struct_size", ctypes.c_size_t), ("get_module_table", _GetModuleTable))
-
-
-class _Version(ctypes.Structure):
-    _fields_ = (
-        ("struct_size", ctypes.c_size_t),
-        ("version", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
-        ("set_injection_version", _SetVersion),
-    )
-
-
-_kept: list[object] = []
-"""What the tool may go on pointing at. Never emptied: a tool has no way to let go."""
-
-
-def connect(library: str) -> tuple[Callable[[bytes], object], Callable[[], object]] | None:
-    """Give the tool's own (push, pop); None where the library cannot be had or does not listen.
-
-    `push` takes UTF-8 bytes. Both hold the interpreter lock: they take less than it costs to let
-    go of it.
-    """
-    core = _Slots()
-    try:
-        start = ctypes.CDLL(library).InitializeInjectionNvtx2
-    except (OSError, AttributeError):
-        return None
-    if not start(_export_tables({_MODULE_CORE: core, _MODULE_CORE2: _Slots()})):
-        return None
-    push, pop = core[_RANGE_PUSH], core[_RANGE_POP]
-    return (_PushFunction(push), _PopFunction(pop)) if push and pop else None
-
-
-def _export_tables(modules: dict[int, ctypes.Array[ctypes.c_void_p]]) -> Any:  # noqa: ANN401 - ctypes names no type for it
-    """Give the function that a tool asks for the tables of these modules."""
-    tables = {module: _table(slots) for module, slots in modules.items()}
-
-    def get_module_table(module: int, out_table: Any, out_size: Any) -> int:  # noqa: ANN401 - pointers
-        if module not in tables:
-            return 0
-        out_table[0] = ctypes.addressof(tables[module])
-        out_size[0] = _SLOTS
-        return 1
-
-    callbacks = _Callbacks(ctypes.sizeof(_Callbacks), _GetModuleTable(get_module_table))
-    version = _Version(ctypes.sizeof(_Version), _VERSION, 0, _SetVersion(lambda _: None))
-    exported = {
-        _TABLE_CALLBACKS: ctypes.addressof(callbacks),
-        _TABLE_VERSION: ctypes.addressof(version),
-    }
-    get_export_table = _GetExportTable(exported.get)
-    _kept.extend((modules, tables, callbacks, version, get_export_table))
-    return get_export_table
-
-
-def _table(slots: ctypes.Array[ctypes.c_void_p]) -> ctypes.Array[Any]:
-    """Give the table of addresses at which a tool stores its functions."""
-    size = ctypes.sizeof(ctypes.c_void_p)
-    return _Table(
-        *(ctypes.cast(ctypes.byref(slots, index * size), _Slot) for index in range(_SLOTS))
-    )
-
-
-# Where range texts go: NVTX, torch.profiler, or nowhere.
-#
-# Knows nothing of what the texts say. `EMITTER` is the one place that every wrapped function looks
-# at: while its `push` is None, wrapped functions do nothing but call what they wrap.
-
 
 _INJECTION = "NVTX_INJECTION64_PATH"
 _TOOL_VARIABLES = (_INJECTION, "NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH")
@@ -121,16 +27,16 @@ _TOOL_LIBRARIES = ("ToolsInjection", "libcuinj", "TreeLauncher", "libnvperf")
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """One way out. `push` and `pop` never raise and keep a stack of ranges for each thread."""
+    """Where ranges go. `push` and `pop` never raise and keep a stack of ranges for each thread."""
 
     push: Callable[[str], object]
     pop: Callable[[], object]
     recording: Callable[[], bool] | None = None
-    """Says whether anyone takes what is pushed now; None where that is always so."""
+    """Whether anyone records what is pushed now; None if always."""
 
 
 class Emitter:
-    """The sink in use. An attribute each, since they are read at every call of an op."""
+    """The sink in use. Separate attributes, since every call of an op reads them."""
 
     __slots__ = ("pop", "push", "recording")
 
@@ -140,11 +46,11 @@ class Emitter:
         self.recording: Callable[[], bool] | None = None
 
     def connect(self, sink: Sink) -> None:
-        """Send texts to this sink from now on."""
+        """Send ranges to this sink from now on."""
         self.pop, self.recording, self.push = sink.pop, sink.recording, sink.push
 
     def sink(self) -> Sink | None:
-        """Give what texts are sent to now."""
+        """Return the sink in use."""
         return None if self.push is None else Sink(self.push, self.pop, self.recording)
 
     def disconnect(self) -> None:
@@ -158,17 +64,17 @@ def _nothing() -> None:
 
 EMITTER = Emitter()
 
-# A forked child has its parent's tool only by name: nsys does not follow forks that do not exec,
-# and its locks may be held by threads that the child lacks.
+# Disconnect in forked children: nsys does not follow forks that do not exec,
+# and its locks may be held by threads that the child does not have.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=EMITTER.disconnect)
 
 
 def tool_listens() -> bool:
-    """Tell whether this process was started under a tool that takes NVTX ranges.
+    """Whether this process was started under a tool that records NVTX ranges.
 
-    nsys, nvprof and ncu put themselves into a process through its environment, before it starts:
-    so the answer cannot change later. Wrong where a tool attaches to a running process.
+    nsys, nvprof and ncu inject themselves through the environment, before the process starts: so
+    the answer never changes. Wrong if a tool attaches to a running process.
     """
     if any(os.environ.get(name) for name in _TOOL_VARIABLES):
         return True
@@ -177,10 +83,10 @@ def tool_listens() -> bool:
 
 
 def nvtx_sink() -> Sink:
-    """Give the way to NVTX: CUDA builds of torch bring it, else the tool's own library is called.
+    """Return the sink for NVTX: torch's binding, else the tool's own library.
 
-    Where neither is there, the `nvtx` package is used, which registers each distinct text for as
-    long as the process lives.
+    With neither, the `nvtx` package is used, which registers each distinct text for the life of the
+    process.
     """
     return _torch_sink() or _injected_sink() or _package_sink()
 
@@ -195,7 +101,7 @@ def _torch_sink() -> Sink | None:
 
 def _injected_sink() -> Sink | None:
     library = os.environ.get(_INJECTION)
-    functions = connect(library) if library else None
+    functions = nvtx_injection.connect(library) if library else None
     if functions is None:
         return None
     push_bytes, pop = functions
@@ -220,7 +126,7 @@ class _OpenRanges(threading.local):
 
 
 def profiler_records() -> bool:
-    """Tell whether a torch.profiler is on, of this thread or of all.
+    """Whether a torch.profiler records, this thread or all threads.
 
     Not by torch._C._autograd._profiler_enabled(): it is False while one records all threads.
     """
@@ -228,9 +134,9 @@ def profiler_records() -> bool:
 
 
 def profiler_sink(enabled: Callable[[], bool] = profiler_records) -> Sink:
-    """Give the way to torch.profiler: ranges arrive in its trace as annotations.
+    """Return the sink for torch.profiler: ranges become annotations in its trace.
 
-    Texts are built only while one records for us, as `enabled` says.
+    Texts are built only while `enabled` says that it records for us.
     """
     open_ranges = _OpenRanges()
     annotation = torch._C._profiler._RecordFunctionFast  # noqa: SLF001 - record_function() goes through the dispatcher

@@ -1,7 +1,7 @@
-"""What is open on each thread: ranges that stay open while other code runs, and calls of ours.
+"""Per thread: the ranges that stay open while other code runs, and the innermost wrapped call.
 
-Ops close their own ranges before they return. Those of layers and annotations are written down
-here, so that one which is closed takes along whatever was left open inside it.
+Ops close their own ranges before they return. Ranges of layers and annotations are recorded here,
+so that closing one also closes whatever was left open inside it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from pyprof.instrument.ranges.emit import EMITTER
-from pyprof.instrument.ranges.stack import NOWHERE
+from pyprof.instrument.ranges.stack import NO_FRAMES
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 
 class Here:
-    """What one thread is in. The call of an op or module changes it, and back when it is over."""
+    """State of one thread. The call of an op or module changes it and restores it."""
 
     __slots__ = ("frame", "name", "open", "trace", "within")
 
     def __init__(self) -> None:
         self.open: list[object] = []
-        """What opened the ranges that are open, outermost first."""
+        """What opened each open range, outermost first."""
         self.name: ModuleName | None = None
-        """That of the module whose forward runs."""
+        """Name of the module whose forward runs."""
         self.trace = ""
         """The innermost trace marker that is open."""
         self.frame: FrameType | None = None
-        """The innermost call of ours. Let go of before it returns: else it would live on, and with
-        it all that was passed to it."""
-        self.within = NOWHERE
+        """Frame of the innermost wrapped call. Cleared before that returns: it would keep all
+        arguments alive."""
+        self.within = NO_FRAMES
         """The stack that led to that call."""
 
 
@@ -46,7 +46,7 @@ THREAD = _Thread()
 
 
 def open_range(text: str) -> object:
-    """Open a range; give what closes it."""
+    """Open a range and return its handle for `close_range`."""
     opened = object()
     push = EMITTER.push
     if push is not None:
@@ -56,7 +56,7 @@ def open_range(text: str) -> object:
 
 
 def close_range(opened: object) -> None:
-    """Close a range with everything that was left open inside it; nothing if it is closed."""
+    """Close a range and everything left open inside it; nothing if already closed."""
     ranges = THREAD.here.open
     for height in reversed(range(len(ranges))):
         if ranges[height] is opened:
@@ -64,7 +64,7 @@ def close_range(opened: object) -> None:
 
 
 def close_down_to(height: int, ranges: list[object]) -> None:
-    """Close ranges until there are no more open than this."""
+    """Close ranges until only `height` are open."""
     while len(ranges) > height:
         ranges.pop()
         EMITTER.pop()

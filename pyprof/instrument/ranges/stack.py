@@ -1,14 +1,14 @@
-"""The trace marker of a call: `file:line` of the user's frames, built once for each distinct stack.
+"""The trace marker of a call: `file:line` of the user's frames, built once per distinct stack.
 
-To look at thirty frames costs more than everything else that a marker needs. So it ends at the
-call of an op or module that is not over, from where on outwards nothing moves meanwhile. And most
-calls come the way that the last one from the same instruction came: a stack is held against that
-one first, and looked for among all only where it differs.
+Inspecting thirty frames costs more than the rest of a marker. So the walk ends at the innermost
+wrapped op or module that is still running: outwards of it nothing changes meanwhile. And most calls
+come the same way as the last one from the same instruction: a stack is compared with that one
+first, and looked up among all only if it differs.
 
-Nor does anything move outwards of a frame while that runs. So what was found there is noted on the
-frame itself, with the stacks that begin there, and as long as it runs is not looked at again. Where
-few frames are to be looked at, only the innermost is noted. The only room that a frame has for a
-note is its `f_trace`, which nobody reads but a debugger, and which is left alone where one is.
+Nor does anything change outwards of a frame while it runs. So what was found there is noted on the
+frame itself, with the stacks that begin there, and not inspected again while it runs. With few
+frames to inspect, only the innermost gets a note. A note is kept in the frame's `f_trace`, which
+only a debugger uses, and which is left alone if one does.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     _Way: TypeAlias = "tuple[tuple[CodeType, int, Note | None], ...]"
 
 MAX_WALK = 192
-"""Frames looked at, from the innermost outwards: a bound for deep recursion."""
+"""Frames inspected, from the innermost outwards: a bound for deep recursion."""
 MAX_FRAMES = 48
-"""Frames of the user written out: the innermost."""
+"""User frames written out, the innermost ones."""
 _FEW = 4
-"""Frames that are looked at as quickly as notes on them are written: those of a module's call."""
+"""So few frames are inspected as fast as notes are written: those of a module's call."""
 _MAX_STACKS = 8192
-"""Distinct stacks remembered; then all are forgotten and looked up afresh."""
+"""Cached stacks; the cache is cleared when full."""
 
 _getframe = sys._getframe  # noqa: SLF001 - the cheap way
 
@@ -52,23 +52,23 @@ _FOREIGN = (
 
 
 class Note:
-    """A note on a frame: what is outwards of it. As a trace function, it traces nothing."""
+    """A note on a frame: what lies outwards of it. As a trace function, it traces nothing."""
 
     __slots__ = ("code", "outer", "stacks")
 
     def __init__(self, code: CodeType, outer: Note | Stack) -> None:
         self.code = code
-        """Of the frame, kept so that its id stays its own."""
+        """The frame's code, kept so that its id stays unique."""
         self.outer = outer
         self.stacks: dict[int, Stack] = {}
-        """The stacks that begin at such a frame, by its last instruction."""
+        """Stacks that begin at such a frame, by last instruction."""
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> None:
-        """Trace nothing, where a debugger comes after the note."""
+        """Trace nothing, if a debugger starts after the note was written."""
 
 
 class Stack:
-    """Frames at an instruction each, up to where another stack goes on, and what they say."""
+    """Frames with their instructions, up to where another stack continues, and their text."""
 
     __slots__ = ("beyond", "inside", "notes", "places", "run", "siblings", "text", "way")
 
@@ -82,39 +82,39 @@ class Stack:
     ) -> None:
         notes = _notes_of(steps, beyond)
         self.notes = notes if len(steps) > _FEW else notes[:1]
-        """The notes to be written, on the innermost frames first; None where the caller may
-        change. Of few frames, only the innermost gets one."""
+        """Notes to write, innermost frame first; None if the caller may change. With few frames,
+        only the innermost gets one."""
         self.way = _way(steps, notes)
-        """The code and the last instruction of each frame, and the note that ends the search."""
+        """Code and last instruction of each frame, and the note that ends the comparison."""
         first = notes[0] if notes else None
         self.siblings = first.stacks if first is not None else {}
-        """The stacks that differ in the last instruction alone."""
+        """Stacks that differ only in the last instruction."""
         if steps:
             self.siblings[steps[0][1]] = self
         self.beyond = beyond
         self.places = places
-        """`file:line` and function of the user's frames, outermost first, beyond included."""
+        """`file:line` and function of the user's frames, outermost first, `beyond` included."""
         self.text = text
-        """The trace marker, one object per distinct text; empty where no frame is the user's."""
+        """The trace marker, one object per distinct text; "" if no frame is the user's."""
         self.run = run
         """Calls a function as if the innermost frame did."""
         self.inside: dict[int, Stack] = {}
-        """The stacks last seen that go on from this one, by a number made of their innermost
-        frame. That number may be another one's too: what is found here is a guess."""
+        """Stacks last seen that continue from this one, by a hash of their innermost frame.
+        Hashes may collide: an entry is only a guess."""
 
 
 _notes: dict[tuple[int, int, int], Note] = {}
-"""Notes, by the ids of a frame's code and of what is outwards of it, and the instruction there; one
-object for all that say the same. They keep what these are ids of."""
+"""Notes by the ids of a frame's code and of what lies outwards, and the instruction there; one
+object for all equal ones. They keep alive what the ids refer to."""
 
 _MOVES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-"""Code whose frames go on where others called them: what is outwards of them changes."""
+"""Code whose frames can be resumed from elsewhere: what lies outwards of them changes."""
 
 
 def _notes_of(
     steps: tuple[tuple[CodeType, int], ...], beyond: Stack | None
 ) -> tuple[Note | None, ...]:
-    if beyond is None or len(steps) >= MAX_WALK:  # where it ends depends on where it began
+    if beyond is None or len(steps) >= MAX_WALK:  # the end depends on where the walk began
         return (None,) * len(steps)
     notes: list[Note | None] = []
     outer: Note | Stack = beyond
@@ -129,7 +129,7 @@ def _notes_of(
 
 
 def _way(steps: tuple[tuple[CodeType, int], ...], notes: tuple[Note | None, ...]) -> _Way:
-    """Give the steps with the notes worth looking for: not on few frames, nor on the innermost."""
+    """Pair the steps with the notes worth comparing: not for few frames, nor the innermost."""
     far = len(steps) > _FEW
     return tuple(
         (code, at, note if far and index else None)
@@ -137,12 +137,12 @@ def _way(steps: tuple[tuple[CodeType, int], ...], notes: tuple[Note | None, ...]
     )
 
 
-NOWHERE = Stack((), None, (), "")
-"""Beyond the outermost frame."""
+NO_FRAMES = Stack((), None, (), "")
+"""What lies beyond the outermost frame."""
 
 _stacks: dict[tuple[int, ...], Stack] = {}
-"""Stacks by the ids of code objects, instructions, and the stack beyond. They keep what these are
-ids of, so that none comes to mean another one."""
+"""Stacks by the ids of code objects, instructions, and the stack beyond. They keep alive what the
+ids refer to, so that no id is reused."""
 
 _texts: dict[str, str] = {}
 
@@ -150,15 +150,15 @@ _runners: set[CodeType] = set()
 """Functions that run the user's script."""
 
 
-def find(depth: int, end: FrameType | None = None, beyond: Stack = NOWHERE) -> Stack:
-    """Give the stack that ends at a frame: 1 is that of the caller, 2 that of its caller.
+def find(depth: int, end: FrameType | None = None, beyond: Stack = NO_FRAMES) -> Stack:
+    """Return the stack that ends at the frame at `depth`: 1 = caller, 2 = its caller.
 
-    `end` is a frame further out whose call is not over, and `beyond` the stack that led to it.
+    `end` is an outer frame whose call is still running, and `beyond` the stack that led to it.
     """
     try:
         frame = _getframe(depth)
     except ValueError:  # a thread that calls nothing but this
-        return NOWHERE
+        return NO_FRAMES
     note = frame.f_trace
     if type(note) is Note:
         stack = note.stacks.get(frame.f_lasti)
@@ -183,7 +183,7 @@ def find(depth: int, end: FrameType | None = None, beyond: Stack = NOWHERE) -> S
 
 
 def _note(frame: FrameType | None, notes: tuple[Note | None, ...]) -> None:
-    """Note on each frame what is outwards of it, up to one that says so already."""
+    """Note on each frame what lies outwards of it, up to one that already has the note."""
     if sys.gettrace() is not None:
         return
     for note in notes:
@@ -195,24 +195,24 @@ def _note(frame: FrameType | None, notes: tuple[Note | None, ...]) -> None:
 
 
 def begin_at(code: CodeType) -> None:
-    """Leave out the frames of this function and of what called it: it runs the user's script."""
+    """Leave out the frames of this function and of its callers: it runs the user's script."""
     _runners.add(code)
 
 
 def forget() -> None:
-    """Drop what was remembered."""
+    """Clear the caches."""
     _stacks.clear()
-    for note in _notes.values():  # they may still be on frames
+    for note in _notes.values():  # may still be on frames
         note.stacks.clear()
     _notes.clear()
-    NOWHERE.inside.clear()
+    NO_FRAMES.inside.clear()
     _texts.clear()
 
 
 def _look_up(frame: FrameType, end: FrameType | None, beyond: Stack) -> Stack:
     steps, reached = _walk(frame, end)
-    if reached is not end:  # on another stack of this thread (greenlets), or too far away
-        beyond = NOWHERE
+    if reached is not end:  # on another stack (greenlets), or too far away
+        beyond = NO_FRAMES
     key = (id(beyond), *(number for code, at in steps for number in (id(code), at)))
     stack = _stacks.get(key)
     if stack is None:
@@ -228,7 +228,7 @@ def _look_up(frame: FrameType, end: FrameType | None, beyond: Stack) -> Stack:
 def _walk(
     frame: FrameType, end: FrameType | None
 ) -> tuple[tuple[tuple[CodeType, int], ...], FrameType | None]:
-    """Note where each frame is; give that and the frame which was not looked at any more."""
+    """Return the position of each frame, and the first frame that was not inspected."""
     steps: list[tuple[CodeType, int]] = []
     here: FrameType | None = frame
     while here is not None and here is not end and len(steps) < MAX_WALK:
@@ -245,7 +245,7 @@ def _describe(
     frame: FrameType | None = innermost
     for code, _ in steps:
         if frame is None or code in _runners:
-            outer = NOWHERE
+            outer = NO_FRAMES
             break
         if code.co_name != STAND_IN and is_users(code.co_filename):
             file = _encodable(ipython.file_name(code.co_filename))
@@ -260,12 +260,10 @@ def _describe(
 
 
 def is_users(filename: str) -> bool:
-    """Tell whether a frame of this file is the user's: not torch's, not made by torch.compile, not
-    ours, not the import system's.
-    """  # noqa: D205 - one sentence
+    """Whether the file is the user's: not torch's, torch.compile's, ours or the import system's."""
     return not filename.startswith((*_FOREIGN, "<frozen ")) and "torchinductor_" not in filename
 
 
 def _encodable(name: str) -> str:
-    """Give a file's name such that it can be written as UTF-8, which not every one can."""
+    """Replace what cannot be encoded as UTF-8."""
     return name.encode("utf-8", "replace").decode()

@@ -8,6 +8,6 @@ import torch
 
 
 def capturing() -> bool:
-    """Tell whether what is now given to the current stream becomes part of a graph."""
+    """Whether the current stream is being captured into a graph."""
     cuda: Any = torch.cuda
     return bool(cuda.is_initialized() and cuda.is_current_stream_capturing())

@@ -1,7 +1,7 @@
-"""Built-in timers of named ranges: host time, and GPU time by events, without waiting for the GPU.
+"""Timers of named ranges: host time, and GPU time by events, without waiting for the GPU.
 
-An event is recorded on the current stream at each end of a range; what lies between is read when
-it is past, at the latest when someone asks for the timings.
+An event is recorded on the current stream at each end of a range; their distance is read once both
+have completed, at the latest when someone asks for the timings.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ON = [False]
-"""Whether annotations are timed unless they say otherwise."""
+"""Whether annotations are timed by default; a list, to be changed in place."""
 
 _MAX_PENDING = 4096
-"""Pairs of events not yet read; beyond it the oldest are waited for."""
+"""Pairs of events not yet read; with more, the oldest are waited for."""
 _NS_PER_MS = 1e6
 
 
@@ -63,7 +63,7 @@ class _Times:
 
 @dataclass(slots=True)
 class _Book:
-    """All that was timed. Its lock is held only to write down or to add up."""
+    """All timings. The lock is held only to record or to add up."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     host: dict[str, _Times] = field(default_factory=dict)
@@ -81,7 +81,7 @@ def begin(name: str) -> Running:
 
 
 def end(running: Running) -> None:
-    """Stop timing it and write it down."""
+    """Stop timing and record the result."""
     elapsed_ns = time.perf_counter_ns() - running.started_ns
     event = _recorded_event() if running.event is not None else None
     with _BOOK.lock:
@@ -94,7 +94,7 @@ def end(running: Running) -> None:
 
 
 def _recorded_event() -> Any:  # noqa: ANN401 - a torch.cuda.Event or None
-    """Give an event recorded now; None where CUDA is not in use yet, or is capturing a graph."""
+    """Record an event now; None if CUDA is not in use yet, or captures a graph."""
     cuda: Any = torch.cuda
     if not cuda.is_initialized() or capturing():
         return None
@@ -104,7 +104,7 @@ def _recorded_event() -> Any:  # noqa: ANN401 - a torch.cuda.Event or None
 
 
 def _collect(*, wait: bool) -> None:
-    """Read the events that are past, or all of them. The book's lock is held."""
+    """Collect events that have completed, or wait for all. The caller holds the lock."""
     left = []
     for name, first, last in _BOOK.pending:
         if wait:

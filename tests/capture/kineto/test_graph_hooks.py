@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from pyprof import readers
 from pyprof.capture.kineto import recorder as recorders
-from pyprof.capture.kineto.graph_hooks import graphs_watched
+from pyprof.capture.kineto.graph_hooks import watch_graphs
 from pyprof.capture.kineto.recorder import Recorder
 from pyprof.readers.settings import beside
 from tests.texts import texts
@@ -42,7 +42,7 @@ def test_captures_are_told_of(kind: type[Graph]) -> None:
     """Before the one and after the other; arguments and results are those of the graph."""
     told: list[str] = []
     attributes = dict(vars(kind))
-    with graphs_watched(kind, lambda: told.append("before"), lambda: told.append("after")):
+    with watch_graphs(kind, lambda: told.append("before"), lambda: told.append("after")):
         graph = kind()
         assert graph.capture_begin(pool=3) == "begun"
         assert told == ["before"]
@@ -55,7 +55,7 @@ def test_a_capture_that_cannot_begin_has_ended() -> None:
     """The error is the script's to see."""
     told: list[str] = []
     with (
-        graphs_watched(Graph, lambda: told.append("before"), lambda: told.append("after")),
+        watch_graphs(Graph, lambda: told.append("before"), lambda: told.append("after")),
         pytest.raises(RuntimeError, match="cannot begin"),
     ):
         Graph(fails=True).capture_begin()
@@ -67,7 +67,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
     """Give a recorder that hears of captures; a product stands in for the call that begins one."""
     monkeypatch.setattr(recorders, "_CAPTURE", re.compile(rb"aten::mm"))
     found = Recorder(stacks=False, rank=lambda: None)
-    with graphs_watched(Graph, found.graph_begins, found.graph_ended):
+    with watch_graphs(Graph, found.graph_begins, found.graph_ended):
         yield found
 
 
@@ -98,7 +98,7 @@ def test_an_end_that_fails_shows_its_own_error() -> None:
         raise ValueError("not seen")
 
     with (
-        graphs_watched(Broken, lambda: None, fail),
+        watch_graphs(Broken, lambda: None, fail),
         pytest.raises(RuntimeError, match="invalidated"),
     ):
         Broken().capture_end()

@@ -126,8 +126,8 @@ def test_a_profiler_of_older_torch_after_anothers(
     monkeypatch.setattr(recorders, "STACKS_FROM_ANYWHERE", False)
     recorder = Recorder(stacks=True, rank=lambda: None)
     recorder.start()
-    recorder.give_way()
-    recorder.go_on()
+    recorder.pause()
+    recorder.resume()
     torch.ones(3).tanh()
     recorder.stop()
     assert recorder.lacks_stacks

@@ -395,8 +395,8 @@ def test_a_script_that_is_not_wanted_any_more_does_not_begin(tmp_path: Path) -> 
     (tmp_path / "train.py").write_text("import sys; sys.exit(3)")
     nsys._end_script(files, signal.SIGTERM)
     line = ["--files", str(tmp_path), "--no-init", str(tmp_path / "train.py")]
-    assert CliRunner().invoke(nsys_child.launch, line).exit_code == 0
+    assert CliRunner().invoke(nsys_child.run_under_nsys, line).exit_code == 0
     assert not files.exit_code.exists()
     files.stop.unlink()
-    assert CliRunner().invoke(nsys_child.launch, line).exit_code == 3
+    assert CliRunner().invoke(nsys_child.run_under_nsys, line).exit_code == 3
     assert files.exit_code.read_text() == "3"

@@ -11,7 +11,7 @@ import torch.nn.functional as F  # noqa: N812 - as everybody does
 from torch import nn
 
 import pyprof
-from pyprof.instrument.ops.caller import caller, unseen
+from pyprof.instrument.ops.caller import caller, hide_frames
 
 
 @pytest.fixture(autouse=True)
@@ -140,7 +140,7 @@ def test_a_function_keeps_where_it_is_written() -> None:
     def function() -> None:
         """Do nothing."""
 
-    assert unseen(function) is function
+    assert hide_frames(function) is function
     assert function.__code__.co_filename.startswith(__file__)
 
 

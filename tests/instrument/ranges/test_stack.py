@@ -236,7 +236,7 @@ def test_notes_on_frames_agree_with_a_walk() -> None:
 
     def walk(frame: FrameType) -> str:
         steps, _ = stack._walk(frame, None)
-        return stack._describe(frame, steps, stack.NOWHERE).text
+        return stack._describe(frame, steps, stack.NO_FRAMES).text
 
     def call(left: int) -> None:
         for _ in range(random.randrange(1, 4)):
@@ -307,4 +307,4 @@ def test_a_debuggers_frames_are_left_alone() -> None:
         sys.settrace(before)
     assert notes == [None]
     assert "call outer" in seen
-    assert stack.Note(here().f_code, stack.NOWHERE)(here(), "line", None) is None  # type: ignore[func-returns-value]
+    assert stack.Note(here().f_code, stack.NO_FRAMES)(here(), "line", None) is None  # type: ignore[func-returns-value]
