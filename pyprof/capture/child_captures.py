@@ -1,6 +1,6 @@
-"""Processes that a script starts by `multiprocessing`: each records its own work beside the script.
+"""Processes that a script starts by `multiprocessing`: each records its own work.
 
-Of `torch.multiprocessing.spawn`, too. Workers of a DataLoader are left alone.
+Includes `torch.multiprocessing.spawn`; workers of a DataLoader are left alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyprof.capture.request import Request
 
 _SHARE = memory_guard.SHARE / 8
-"""Of the free memory, for each: there may be as many as there are GPUs."""
+"""Share of the free memory for each: there may be one per GPU."""
 _LEFT_ALONE = ("torch.utils.data.", "multiprocessing.")
 """Modules whose functions serve the script's own process: loaders, managers, pools' queues."""
 _COMPILER = "torch._inductor"
@@ -37,7 +37,7 @@ _LATE, _NOTHING = "late", ""
 
 
 class ChildCaptures:
-    """What the processes leave behind: where each wrote its capture, or that it did not."""
+    """The captures of child processes: where each was written, or that it is missing."""
 
     def __init__(self, request: Request, suffix: str) -> None:
         self._request = replace(request, output=str(Path(request.output).absolute()))
@@ -48,12 +48,12 @@ class ChildCaptures:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Have every process that is started record itself, until the end of the `with`."""
+        """Have every process started inside the `with` record itself."""
         with self._folder, replaced_run(self._recorded):
             yield
 
     def gather(self) -> tuple[list[Path], list[str]]:
-        """Wait for the processes as Python would, give their captures and what is to be said."""
+        """Wait for the processes as Python would; return their captures, and notes for the user."""
         for process in multiprocessing.active_children():
             if not process.daemon:
                 process.join()
@@ -64,7 +64,7 @@ class ChildCaptures:
         return written, list(_child_notes(written, ends.count(None), ends.count(_LATE)))
 
     def _recorded(self, process: BaseProcess) -> Callable[[], object] | None:
-        """Give what a process shall run instead, if it is one to record."""
+        """Return what the process should run instead; None in a forked copy of ourselves."""
         if os.getpid() != self._pid:
             return None
         number, self._count = self._count, self._count + 1
@@ -75,7 +75,7 @@ class ChildCaptures:
 
 @contextmanager
 def replaced_run(instead: Callable[[BaseProcess], Callable[[], object] | None]) -> Iterator[None]:
-    """Let processes that are started meanwhile run something else, until the end of the `with`."""
+    """Let processes started inside the `with` run what `instead` returns, unless None."""
     theirs: Any = BaseProcess.start
 
     def start(process: BaseProcess) -> None:
@@ -101,13 +101,13 @@ def _target(process: BaseProcess) -> str:
 
 
 def _serves(process: BaseProcess) -> bool:
-    """Tell whether a process only serves another: it runs nothing of the script's."""
+    """Whether a process only serves the script's own, and runs none of its code."""
     module = _target(process)
     return (module.startswith(_LEFT_ALONE) and module != _POOL) or called_by_inductor()
 
 
 def called_by_inductor() -> bool:
-    """Whether Inductor calls this: it has processes to compile in, and profilers to choose by."""
+    """Whether Inductor calls: it starts processes to compile in, and profilers to benchmark."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the cheap way
     while frame is not None:
         if str(frame.f_globals.get("__name__")).startswith(_COMPILER):
@@ -117,13 +117,13 @@ def called_by_inductor() -> bool:
 
 
 def _index(process: BaseProcess) -> int | None:
-    """Give the number that torch.multiprocessing.spawn gives a process, which is its rank."""
+    """Return the process's index in torch.multiprocessing.spawn, which is its rank."""
     args: list[Any] = [*getattr(process, "_args", ()), None, None]
     return args[1] if _target(process) == _SPAWNED and isinstance(args[1], int) else None
 
 
 def _ended(folder: Path, number: int) -> str | None:
-    """Give where a process wrote its capture; None where it did not come to its end."""
+    """Return the path of a process's capture; None if the process did not end normally."""
     try:
         return (folder / str(number)).read_text(encoding="utf-8")
     except OSError:
@@ -150,7 +150,7 @@ def _child_notes(written: list[Path], ended: int, late: int) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class RecordedProcess:
-    """What a process does, with a recorder around it; pickled where it is not forked."""
+    """A process's work with a recorder around it; pickled unless forked."""
 
     run: Callable[[], object]
     request: Request
@@ -160,7 +160,7 @@ class RecordedProcess:
     index: int | None
 
     def __call__(self) -> object:
-        """Do it, then write what was recorded."""
+        """Run it, then write the recording."""
         if "torch" not in sys.modules:  # a worker that need not load it
             try:
                 return self.run()
@@ -191,7 +191,7 @@ class RecordedProcess:
                 finish()
 
     def _rank(self) -> int | None:
-        """Give the rank that its launcher, its process group or its place among the others says."""
+        """Return the rank by launcher, process group or index in a spawn; else None."""
         import torch.distributed as group  # noqa: PLC0415 - the user's own
 
         if (launcher_rank := window.rank()) is not None:
@@ -201,7 +201,7 @@ class RecordedProcess:
         return self.index
 
     def _place(self) -> Path:
-        """Give the file for its capture, which no other process of this run takes."""
+        """Return the path for its capture, unique among the processes of this run."""
         rank = self._rank()
         label = f"process{self.number}" if rank is None else f"rank{rank}"
         claim = Path(self.folder) / label
@@ -212,7 +212,7 @@ class RecordedProcess:
         return Path(f"{self.request.output}.{label}{self.suffix}").absolute()
 
     def _say(self, text: str) -> None:
-        """Leave word for the script's own process, whole or not at all."""
+        """Report to the script's own process, atomically."""
         try:
             draft = Path(self.folder) / f"{self.number}.draft"
             draft.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""How a process ends: as Python ends it, or by `os._exit`, or by becoming another program."""
+"""Work before a process ends: normally, by `os._exit`, or by becoming another program."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 def on_exit(
     left: Callable[[int], int], replaced: Callable[[], object] = lambda: None
 ) -> Iterator[None]:
-    """Call `left` with the exit code before `os._exit`, for the code to end with; once.
+    """Call `left` with the exit code before `os._exit`, which ends with what it returns; once.
 
-    `replaced` is called before `os.exec*` runs another program in this process. What a forked
-    child does is its own.
+    `replaced` is called before `os.exec*` runs another program in this process. A forked child does
+    neither.
     """
     pid, theirs = os.getpid(), (os._exit, os.execv, os.execve)
     leave, execute, execute_in = theirs
@@ -63,10 +63,10 @@ def on_exit(
 
 
 class Ending:
-    """What Python does behind a script's last line, done before the process ends.
+    """What Python does after a script's last line, done before the process ends.
 
-    It waits for threads and executors, then calls what was registered with `atexit`. The work done
-    there is the script's, and so is what it prints: it comes before our report.
+    It waits for threads and executors, then calls the functions registered with `atexit`. That work
+    and output are the script's, and come before our report.
     """
 
     def __init__(self) -> None:
@@ -75,18 +75,18 @@ class Ending:
         self._theirs = atexit.register, atexit.unregister
 
     def __enter__(self) -> Ending:  # noqa: PYI034 - `typing.Self` is of Python 3.11
-        """Collect what is registered with `atexit` from now on."""
+        """Collect functions registered with `atexit` from now on."""
         atexit.register, atexit.unregister = self._register, self._unregister
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Leave what was not called, and what is registered from now on, to Python."""
+        """Hand functions not called yet to Python's `atexit`."""
         atexit.register, atexit.unregister = self._theirs
         for function, args, kwargs in self._functions:
             atexit.register(function, *args, **kwargs)
 
     def finish(self, show: Show) -> None:
-        """Do it; `show` prints an error, after which Python goes on with the next."""
+        """Wait and call them; `show` prints an error, and the next one follows, as in Python."""
         with _executors_shut() as wait_for_executors:
             try:
                 wait_for_executors()
@@ -124,13 +124,13 @@ _EXECUTORS = (
     ("concurrent.futures.process", "_threads_wakeups", "_global_shutdown"),
     ("concurrent.futures.thread", "_threads_queues", "_shutdown"),
 )
-"""Modules of executors, the name of what each knows of its workers, and of what says that Python
-ends: idle workers wait for that."""
+"""Modules of executors, and their names for the workers and for the flag that Python is ending,
+which idle workers wait for."""
 
 
 @contextmanager
 def _executors_shut() -> Iterator[Callable[[], None]]:
-    """Yield what waits for executors and shuts them, for the length of the `with`."""
+    """Yield a function that waits for executors and shuts them down, until the `with` ends."""
     shut: list[tuple[Any, str]] = []
 
     def wait() -> None:

@@ -1,4 +1,7 @@
-"""What this machine has for captures: GPUs and Nsight Systems. Starts no CUDA in this process."""
+"""What this machine has and lacks for captures: torch, GPUs, Nsight Systems.
+
+Starts no CUDA in this process.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ _TIMEOUT_S = 30
 
 
 def find_nsys() -> str | None:
-    """Give the nsys on PATH, else the newest in the places where it is installed to; else None."""
+    """Return the nsys on PATH, else the newest in the usual places; else None."""
     if on_path := shutil.which("nsys"):
         return on_path
     places = [path for pattern in _PLACES for path in glob(pattern)]  # noqa: PTH207 - absolute patterns
@@ -40,7 +43,7 @@ def find_nsys() -> str | None:
 
 
 def nsys_version(nsys: str) -> tuple[int, ...] | None:
-    """Give its version as numbers, such as (2024, 6, 1); None where it does not say."""
+    """Return the version as numbers, such as (2024, 6, 1); None if unknown."""
     output_text = output(nsys, "--version")
     match = re.search(r"(\d{4})\.(\d+)(?:\.(\d+))?", output_text or "")
     return tuple(int(part or 0) for part in match.groups()) if match else None
@@ -48,7 +51,7 @@ def nsys_version(nsys: str) -> tuple[int, ...] | None:
 
 @cache
 def find_gpus() -> tuple[str, ...]:
-    """Give the names of the NVIDIA GPUs that a script started here would see."""
+    """Return the names of the NVIDIA GPUs visible to a script started here."""
     if os.environ.get("CUDA_VISIBLE_DEVICES") in {"", "-1", "NoDevFiles"}:
         return ()
     listing = output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
@@ -58,7 +61,7 @@ def find_gpus() -> tuple[str, ...]:
 
 
 def output(program: str, *args: str) -> str | None:
-    """Give what a program prints; None where it is not there or fails."""
+    """Return a program's output; None if it is missing or fails."""
     path = shutil.which(program)
     if path is None:
         return None
@@ -72,15 +75,12 @@ def output(program: str, *args: str) -> str | None:
 
 
 def version_numbers(text: str) -> tuple[int, ...]:
-    """Give the numbers in a path or version, in their order: what makes one newer than another."""
+    """Return the numbers in a path or version, in order, for comparison."""
     return tuple(int(part) for part in re.findall(r"\d+", text))
 
 
-# What this machine has for a capture and what it lacks, each with a suggested fix.
-
-
 class State(Enum):
-    """How a thing is."""
+    """How good a finding is."""
 
     GOOD = "ok"
     NOTE = "note"
@@ -89,7 +89,7 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """One thing that was checked."""
 
     state: State
     text: str
@@ -108,7 +108,7 @@ enabled, which that nsys does not answer."""
 
 
 def findings() -> Iterator[Finding]:
-    """Look at this machine, from Python outwards."""
+    """Check this machine, from Python outwards."""
     version = ".".join(str(part) for part in sys.version_info[:3])
     yield Finding(State.GOOD, f"pyprof {__version__}, Python {version}")
     cuda = yield from _torch()
@@ -119,7 +119,7 @@ def findings() -> Iterator[Finding]:
 
 
 def _torch() -> Generator[Finding, None, str | None]:
-    """Report on torch; give the CUDA version that it was built for, None without."""
+    """Check torch; return the CUDA version that it was built for, or None."""
     version = _installed("torch")
     if version is None:
         yield Finding(State.BAD, "torch is not installed in this Python", "pip install torch")
@@ -186,7 +186,7 @@ def _nsys(gpus: tuple[str, ...], cuda: str | None) -> Iterator[Finding]:
 
 
 def _importer_is_found(nsys: str) -> bool:
-    """Tell whether Debian's package, if it is that, is complete: its importer lies elsewhere."""
+    """Whether nsys finds its importer, which Debian's package installs elsewhere."""
     debian = Path("/usr/lib/nsight-systems/host-linux-x64")
     if not debian.is_dir() or not Path(nsys).resolve().is_relative_to("/usr/lib"):
         return True
@@ -194,7 +194,7 @@ def _importer_is_found(nsys: str) -> bool:
 
 
 def _counters() -> Iterator[Finding]:
-    """Report on the rights that hardware counters need; tracing needs none."""
+    """Check the privileges that hardware counters need; tracing needs none."""
     params = Path("/proc/driver/nvidia/params")
     try:
         restricted = "RmProfilingAdminOnly: 1" in params.read_text(encoding="utf-8")

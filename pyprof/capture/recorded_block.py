@@ -1,4 +1,4 @@
-"""`with pyprof.profile("x") as p:` records a block in this very process, and gives the result.
+"""`with pyprof.profile("x") as p:` records a block in this very process.
 
 For notebooks and scripts alike. Without a name, `pyprof.profile()` marks the range that a profiler
 outside is to capture.
@@ -60,25 +60,24 @@ def profile(
 
 
 class Profile:
-    """What `pyprof.profile("x")` gives: the block while it runs, then what was recorded of it.
+    """The block of `pyprof.profile("x")` while it runs, then its recording.
 
-    Never stands in the way of the block: where it cannot be recorded, only who asks for the result
-    gets an error (PyprofError). What the block raises goes through, and what it did until then is
-    kept.
+    Never disturbs the block: if it cannot be recorded, only asking for the result raises
+    (PyprofError). What the block raises propagates, and what was recorded until then is kept.
     """
 
     _running: ClassVar[str | None] = None
-    """The name of the block that is being recorded in this process."""
+    """Name of the block being recorded in this process."""
 
     def __init__(self, name: str, schedule: Schedule | None = None) -> None:
         self.name = name
         self._schedule = schedule
         self._depth = 0
-        """How often the block is entered, by a function that calls itself, say."""
+        """How often the block was entered, as by a recursive function."""
         self._stack = ExitStack()
         self._recording: Recording | None = None
         self._result: _Result | str = "nothing is recorded yet: use it in a with statement"
-        """What was recorded, or why nothing was."""
+        """The recording, or why there is none."""
 
     def __enter__(self) -> Profile:  # noqa: PYI034 - Self is newer than Python 3.10
         self._depth += 1
@@ -162,7 +161,7 @@ class Profile:
         return self._result
 
     def _hindrance(self) -> str:
-        """Say why this block cannot be recorded here and now; "" if it can."""
+        """Return why this block cannot be recorded here and now; "" if it can."""
         if self._running is not None:
             return f"recorded as part of pyprof.profile({self._running!r}), which was running"
         if emit.tool_listens() or instrument.range_hooks.has_listeners:
@@ -172,14 +171,14 @@ class Profile:
         return ""
 
     def _mark(self) -> None:
-        """Let the recording of somebody else know of the block: its range, or a layer of it."""
+        """Mark the block in someone else's recording: as its range, or a layer of it."""
         if self._running is None:
             self._stack.enter_context(capture_range.profile(schedule=self._schedule))
         self._stack.enter_context(instrument.annotate(self.name))
 
 
 class Text(str):
-    """A text that a notebook shows as it is printed."""
+    """A text that notebooks show as printed."""
 
     __slots__ = ()
 
@@ -203,7 +202,7 @@ def _wait_for_gpu() -> None:
 
 
 def _finished(recording: Recording, name: str) -> _Result | str:
-    """Write what was recorded; give that, or why there is nothing. Everything is put back."""
+    """Write the recording and return it, or why there is none. Undoes all replacements."""
     folder: Path | None = None
 
     def path() -> Path:
@@ -225,13 +224,13 @@ def _finished(recording: Recording, name: str) -> _Result | str:
 
 
 def _file_name(name: str) -> str:
-    """Make a file's name of a block's."""
+    """Return a file name made from a block's name."""
     stem = re.sub(r"[^\w.-]+", "-", name).strip("-.").encode()[:64].decode(errors="ignore")
     return (stem or "block") + _SUFFIX
 
 
 class _Result:
-    """What was recorded; read when it is first asked for. The capture is gone with this object."""
+    """A recording, read when first used. The capture is deleted with this object."""
 
     def __init__(self, path: Path, folder: Path, notes: tuple[str, ...]) -> None:
         self.path, self.notes = path, notes
@@ -246,14 +245,14 @@ class _Result:
 
     @cached_property
     def brief(self) -> Brief:
-        """What the summary says, as data."""
+        """The summary as data."""
         from pyprof.analysis.summary import overview  # noqa: PLC0415 - as above
         from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
 
         return overview.summarise_brief(source.load(str(self.path)))
 
     def summary(self, by: str, top: int) -> Text:
-        """What the summary says, as text."""
+        """The summary as text."""
         from pyprof.commands.summary import sections  # noqa: PLC0415 - for a notebook only
         from pyprof.render.text import formatting  # noqa: PLC0415 - it loads Arrow
 

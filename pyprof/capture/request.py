@@ -1,4 +1,4 @@
-"""When to record: from the script's own range, by steps, or all the time."""
+"""What to record of a script, when, and the outcome."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _RANGES = ("torch.cuda.profiler.start", "torch.cuda.profiler.profile", "pyprof.profile")
 _TRAINERS = "pyprof.trainers."
-"""Begins the names of callbacks that mark a range for the script."""
+"""Prefix of callbacks that mark a range for the script."""
 _RUNTIME = "cudaProfilerStart"
 _RANKS = {
     "RANK": "WORLD_SIZE",
@@ -29,14 +29,14 @@ _RANKS = {
     "PMI_RANK": "PMI_SIZE",
     "SLURM_PROCID": "SLURM_NTASKS",
 }
-"""Variables that launchers set: a process's rank, and how many there are."""
+"""Variables that launchers set: a process's rank, and the number of ranks."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepsToRecord:
-    """Which steps to record: after `wait` and `warmup` of them, `active`, and so on `repeat` times.
+    """Which steps to record: skip `wait` and `warmup`, record `active`, `repeat` times.
 
-    As in torch.profiler.schedule, a `repeat` of 0 goes on until the script ends.
+    As in torch.profiler.schedule, a `repeat` of 0 continues until the script ends.
     """
 
     wait: int
@@ -46,7 +46,7 @@ class StepsToRecord:
 
     @classmethod
     def parse(cls, text: str) -> StepsToRecord:
-        """Read `WAIT,WARMUP,ACTIVE[,REPEAT]`; PyprofError where it is not that."""
+        """Parse `WAIT,WARMUP,ACTIVE[,REPEAT]`. Raises PyprofError."""
         parts = text.split(",")
         if len(parts) not in {3, 4} or not all(part.strip().isdecimal() for part in parts):
             raise PyprofError(f"--steps {text}: expected three counts, such as 5,2,3, or four")
@@ -59,21 +59,21 @@ class StepsToRecord:
         return f"{self.wait},{self.warmup},{self.active},{self.repeat}"
 
     def schedule(self) -> Schedule:
-        """Give the same as torch.profiler tells it: what to do at each step."""
+        """Return the same as a schedule of torch.profiler."""
         from torch.profiler import schedule  # noqa: PLC0415 - torch is the user's own
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that no warm-up skews: it was asked for
+            warnings.simplefilter("ignore")  # about a missing warm-up, which the user chose
             return schedule(
                 wait=self.wait, warmup=self.warmup, active=self.active, repeat=self.repeat
             )
 
 
 class StepCounter:
-    """Steps of a training loop, however the script marks them.
+    """Counts the steps of a training loop, however the script marks them.
 
-    `pyprof.step()` is the script's word. Until it comes, each step of an optimizer counts; a
-    script with two optimizers should say it itself.
+    `pyprof.step()` takes precedence. Until its first call, each optimizer step counts; a script
+    with two optimizers should call it.
     """
 
     def __init__(self, ended: Callable[[], object]) -> None:
@@ -88,7 +88,7 @@ class StepCounter:
         self._advance(self._counted)
 
     def optimized(self) -> None:
-        """Count the step of an optimizer."""
+        """Count an optimizer step, unless the script calls `pyprof.step()`."""
         if not self._counted:
             self._optimized += 1
             self._advance(self._optimized)
@@ -100,10 +100,10 @@ class StepCounter:
 
 
 def mentions_range(source: str) -> bool:
-    """Tell whether a script's code can start a range to capture. Whether it does, the run tells."""
+    """Whether a script's code can start a range to capture; running it shows whether it does."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the script, which will say them itself
+            warnings.simplefilter("ignore")  # the script's own, shown when it runs
             tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return False
@@ -117,7 +117,7 @@ def mentions_range(source: str) -> bool:
 
 
 def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """Give the names that an import makes, and what each stands for."""
+    """Yield the names that an import binds, with their full names."""
     if isinstance(node, ast.Import):
         yield from ((each.asname, each.name) for each in node.names if each.asname)
     elif isinstance(node, ast.ImportFrom) and node.module:
@@ -126,7 +126,7 @@ def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def _dotted(node: ast.expr, homes: Mapping[str, str]) -> str:
-    """Give the full name of `a.b.c`; where that begins with a call or the like, its end."""
+    """Return the full name of `a.b.c`; only the end if it begins with a call or the like."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -137,7 +137,7 @@ def _dotted(node: ast.expr, homes: Mapping[str, str]) -> str:
 
 
 def rank() -> int | None:
-    """Give this process's rank in a distributed job, by what its launcher set; else None."""
+    """Return this process's rank, as set by its launcher; else None."""
     for name, size in _RANKS.items():
         value = os.environ.get(name, "")
         if value.isdecimal() and os.environ.get(size) not in {None, "1"}:
@@ -146,15 +146,15 @@ def rank() -> int | None:
 
 
 def ranked(name: str) -> str:
-    """Put the rank behind a file's name, where there is one: each rank writes its own."""
+    """Append the rank to a file name, if there is one: each rank writes its own."""
     own_rank = rank()
     return name if own_rank is None else f"{name}.rank{own_rank}"
 
 
 def set_aside(capture: Path, began_s: float) -> str:
-    """Rename the snapshot beside a capture if it is older than its run; say so, "" if not.
+    """Rename the snapshot beside a capture if older than its run; return a note, "" if not.
 
-    It would be taken for this run's.
+    It would be mistaken for this run's.
     """
     snapshot = overwrite_guard.snapshot_beside(capture)
     try:
@@ -167,30 +167,27 @@ def set_aside(capture: Path, began_s: float) -> str:
     return f"{shown(snapshot)} was of an earlier run: it is {shown(old)} now"
 
 
-# What a capture is to do, and what came of it.
-
-
 @dataclass(frozen=True, slots=True)
 class Request:
     """One run of a script under a profiler."""
 
     target: Target
     output: str
-    """The file's name without what the tool puts behind it."""
+    """The file's name without the suffix of the tool."""
     whole: bool = False
-    """Record all of it; else the steps, or the range that the script starts, if it starts one."""
+    """Record everything; else the steps, or the range that the script starts, if any."""
     steps: StepsToRecord | None = None
     instrument: bool = True
     """Call pyprof.init() for the script."""
     graph_nodes: bool = True
-    """Record the kernels inside CUDA graphs one by one (nsys)."""
+    """Record the kernels inside CUDA graphs individually (nsys)."""
     memory: bool = False
-    """Record what is allocated and freed, too."""
+    """Also record allocations."""
     metrics: bool = False
     """Sample the GPUs' counters."""
 
     def nothing(self) -> str:
-        """Say why nothing was recorded, and what to do."""
+        """Return why nothing was recorded, and what to do."""
         if self.steps is not None:
             return (
                 f"nothing was captured: the script ended before step "
@@ -207,30 +204,30 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How it went."""
+    """The result of a run."""
 
     code: int
     """The script's exit code."""
     path: Path | None
     """The file written; None where nothing was captured."""
     notes: tuple[str, ...] = ()
-    """Sentences for the user."""
+    """Messages for the user."""
     empty: bool = False
-    """The file holds no GPU work, as the notes say."""
+    """Whether the file has no GPU work, as the notes say."""
     others: tuple[Path, ...] = ()
     """Further files: those of processes that the script started, else its own profiler's."""
     memory: bool = False
-    """Memory was recorded, too, if there was any to record."""
+    """Whether memory was recorded, too."""
 
     @property
     def captures(self) -> tuple[Path, ...]:
-        """What there is to report."""
+        """The captures to report."""
         own = () if self.path is None or self.empty else (self.path,)
         return own or self.others
 
     @property
     def recordings(self) -> tuple[Path, ...]:
-        """What there is to report of memory: a GPU's snapshot, else the captures' own events."""
+        """Recordings of memory to report: a GPU's snapshot, else the captures' own events."""
         if not self.memory or self.path is None:
             return ()
         snapshot = overwrite_guard.snapshot_beside(self.path)
@@ -239,20 +236,21 @@ class Outcome:
         return () if self.path.suffix == ".sqlite" else self.captures
 
     def exit_code(self) -> int:
-        """Give the script's own, and 1 where that is 0 but there is nothing to report."""
+        """Return the script's own exit code; 1 if that is 0 but there is nothing to report."""
         return self.code or int(not self.captures)
 
 
 def shown(path: Path) -> Path:
-    """Give an absolute path as short as it can be said from here."""
+    """Return an absolute path relative to the current folder, if it is inside."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def check_place(path: Path, own: Callable[[Path], bool] = overwrite_guard.recorded) -> None:
-    """Raise PyprofError where no file can be written to: a run that is not kept is lost.
+    """Raise PyprofError if no file can be written here: a run that is not saved is lost.
 
-    Also where another's capture is; what `pyprof capture` wrote, as `own` tells, is replaced.
+    Also if another's capture is there; what `pyprof capture` wrote, as `own` determines, is
+    replaced.
     """
     overwrite_guard.current().check_not_capture(str(path), own)
     path = Path(os.path.realpath(path))

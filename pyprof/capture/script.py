@@ -1,4 +1,4 @@
-"""Running a user's script or module as `python` would: its arguments, its exit code, its errors."""
+"""Running a user's script or module as `python` would: its arguments, exit code and errors."""
 
 from __future__ import annotations
 
@@ -28,16 +28,15 @@ if TYPE_CHECKING:
 FAILED = 1
 
 _KEPT: list[object] = []
-"""Errors whose tracebacks hold the script's objects. Python destroys those only as it ends; a
-process group of gloo that is destroyed before waits for a thread that waits for the interpreter
-(torch 2.13), for ever."""
+"""Errors, whose tracebacks keep the script's objects alive until Python ends. A gloo process group
+destroyed earlier deadlocks with a thread that waits for the interpreter (torch 2.13)."""
 
 _run_as_main: Any = runpy._run_module_as_main  # type: ignore[attr-defined]  # noqa: SLF001 - what `python -m` calls
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What to run."""
+    """A script or module with its arguments."""
 
     name: str
     """A path, or with `module` the dotted name of a module."""
@@ -45,16 +44,16 @@ class Target:
     module: bool = False
 
     def command(self) -> list[str]:
-        """Give what stands behind `python` to run it."""
+        """Return the arguments of `python` that run it."""
         return [*(["-m"] if self.module else []), self.name, *self.args]
 
     def label(self) -> str:
-        """Give the short name that files of it get."""
+        """Return the short name used in its files' names."""
         return self.name.rpartition(".")[2] if self.module else Path(self.name).stem
 
 
 def check(target: Target) -> None:
-    """Raise PyprofError where there is no such script or module."""
+    """Raise PyprofError if there is no such script or module."""
     if target.module and _spec(target.name) is None:
         raise PyprofError(f"{target.name}: no such module; name it as for python -m")
     if not target.module and not Path(target.name).exists():
@@ -62,7 +61,7 @@ def check(target: Target) -> None:
 
 
 def source(target: Target) -> str:
-    """Give the script's text; empty where it cannot be read as one."""
+    """Return the script's text; "" if unreadable."""
     path: str | None = target.name
     if target.module:
         path = _origin(target.name)
@@ -90,22 +89,22 @@ def _spec(module: str) -> ModuleSpec | None:
 
 
 def run(target: Target) -> int:
-    """Run it in this process, to its end as Python knows it, and return its exit code.
+    """Run it in this process to its end, and return its exit code.
 
-    Errors are shown as Python shows them. What it did to the path, the current folder, the standard
-    streams and the filters of warnings does not outlast it.
+    Errors are shown as Python shows them. Its changes to the path, the current folder, the standard
+    streams and the warning filters are undone.
     """
     saved, streams = (sys.argv, list(sys.path)), (sys.stdin, sys.stdout, sys.stderr)
     folder = os.getcwd()  # noqa: PTH109 - as text
     if _started_pyprof() and not _path_is_safe():
-        del sys.path[0]  # Python put the folder of `pyprof` there
+        del sys.path[0]  # the folder of `pyprof`
     sys.argv = [target.name, *target.args]
     try:
         with signals.ending(), warnings.catch_warnings(), exit_hooks.Ending() as ending:
             code = _run_main(target)
             ending.finish(_show)
             return code
-    except signals.Ended as ended:  # at such a signal Python ends at once
+    except signals.Ended as ended:  # Python would end at once
         return exit_code(ended.code)
     finally:
         sys.argv, sys.path[:] = saved
@@ -116,7 +115,7 @@ def run(target: Target) -> int:
 
 
 def go_back(folder: str) -> None:
-    """Go to the folder where the user is, if it is still there: names of files are told from it."""
+    """Return to the user's folder, if it still exists: file names are relative to it."""
     with suppress(OSError):
         os.chdir(folder)
 
@@ -147,12 +146,12 @@ def _started_pyprof() -> bool:
 
 
 def _path_is_safe() -> bool:
-    """Whether Python was told (-P) to put no folder on the path."""
+    """Whether Python was told (-P) to add no folder to the path."""
     return bool(getattr(sys.flags, "safe_path", False))  # from Python 3.11 on
 
 
 def execute(target: Target) -> None:
-    """Run it as __main__; what it raises goes through. The outermost frame of its stacks."""
+    """Run it as __main__; exceptions propagate. The outermost frame of its stacks."""
     main = ModuleType("__main__")
     sys.modules["__main__"] = main
     path = _absolute(target.name)
@@ -174,7 +173,7 @@ def execute(target: Target) -> None:
 
 
 def _absolute(name: str) -> str:
-    """Return the path as Python makes it absolute, with any `..` in it."""
+    """Return the path as Python makes it absolute, keeping any `..`."""
     return os.path.join(os.getcwd(), name.removeprefix(f".{os.sep}"))  # noqa: PTH109, PTH118 - keeps `..`
 
 
@@ -188,7 +187,7 @@ def _compiled(path: str) -> CodeType:
 
 
 def exit_code(code: object) -> int:
-    """Give the number that Python would exit with, and print a message as Python would."""
+    """Return the exit code that Python would use, and print a message as Python would."""
     if code is None:
         return 0
     if isinstance(code, int):
@@ -198,7 +197,7 @@ def exit_code(code: object) -> int:
 
 
 def _show(error: BaseException) -> None:
-    """Print a traceback of the script's frames, as it would be without us."""
+    """Print a traceback of the script's frames only."""
     shown: BaseException | None = error
     while shown is not None:
         shown.__traceback__ = _without_ours(shown.__traceback__)

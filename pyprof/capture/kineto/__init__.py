@@ -1,1 +1,1 @@
-"""A script captured by torch.profiler (Kineto) in its own process."""
+"""Capture by torch.profiler (Kineto) in the script's own process."""

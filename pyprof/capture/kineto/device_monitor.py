@@ -1,7 +1,7 @@
-"""Power, SM clock, what holds it down, and temperature of the GPUs, while torch.profiler records.
+"""Power, SM clock, throttle reasons and temperature of the GPUs while torch.profiler records.
 
-NVML tells them, which comes with the driver and needs no rights. It is asked on a thread of its
-own; what it says becomes counter events of the trace, as those of torch's own monitor of devices.
+NVML, which comes with the driver and needs no privileges, is polled on a thread of its own. The
+readings become counter events of the trace, as those of torch's own device monitor.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LIBRARIES = ("libnvidia-ml.so.1", "nvml.dll")
 _INTERVAL_S = 0.02
-"""NVML itself averages power over some tens of milliseconds."""
+"""NVML itself averages power over tens of milliseconds."""
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d+)')
 _SM_CLOCK, _ON_CHIP = 1, 0
 _REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
@@ -27,31 +27,30 @@ _REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClock
 
 
 class Reading(NamedTuple):
-    """What a device says at an instant; None where it does not."""
+    """What a device reports at an instant; None for what it does not."""
 
     power_w: float | None
     clock_mhz: float | None
     temperature_c: float | None
     clock_reasons: int | None = None
-    """What holds the clock below the highest, a bit each, as NVML numbers them."""
+    """Throttle reasons, a bit each, as NVML numbers them."""
 
 
 _NAMES = ("Power (W)", "SM Clock (MHz)", "Temperature (C)", "Clock Event Reasons")
-"""What counters are called, in the order of a reading."""
+"""Names of the counters, in the order of `Reading`."""
 
 
 class Devices(Protocol):
     """The GPUs of this process."""
 
     def read(self) -> Sequence[Reading]:
-        """Give a reading of each, by CUDA's number."""
+        """Return a reading of each, by CUDA's device number."""
 
 
 class Nvml:
-    """The GPUs by NVML's own functions. Raises OSError where there is no such library."""
+    """The GPUs as NVML reports them. Raises OSError if its library is missing."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
-        """Take these devices, by NVML's numbers."""
         self._library = _library()
         if self._library.nvmlInit_v2():
             raise OSError("NVML could not be initialised")
@@ -63,19 +62,19 @@ class Nvml:
             self._handles.append(handle)
 
     def read(self) -> Sequence[Reading]:
-        """Ask each device."""
+        """Read each device."""
         return [self._reading(handle) for handle in self._handles]
 
     def _reading(self, handle: ctypes.c_void_p) -> Reading:
-        milliwatts = self._asked("nvmlDeviceGetPowerUsage", handle)
+        milliwatts = self._query("nvmlDeviceGetPowerUsage", handle)
         return Reading(
             None if milliwatts is None else milliwatts / 1000,
-            self._asked("nvmlDeviceGetClockInfo", handle, _SM_CLOCK),
-            self._asked("nvmlDeviceGetTemperature", handle, _ON_CHIP),
+            self._query("nvmlDeviceGetClockInfo", handle, _SM_CLOCK),
+            self._query("nvmlDeviceGetTemperature", handle, _ON_CHIP),
             self._reasons(handle),
         )
 
-    def _asked(self, function: str, handle: ctypes.c_void_p, *what: int) -> int | None:
+    def _query(self, function: str, handle: ctypes.c_void_p, *what: int) -> int | None:
         value = ctypes.c_uint()
         call = getattr(self._library, function, None)  # an older driver may not have it
         failed = call is None or call(handle, *what, ctypes.byref(value))
@@ -98,7 +97,7 @@ def _library() -> ctypes.CDLL:
 
 
 def nvml() -> Devices:
-    """Give the GPUs that torch sees. Raises OSError where they cannot be asked."""
+    """Return the GPUs that torch sees. Raises OSError if NVML cannot read them."""
     import torch  # noqa: PLC0415 - the user's own
 
     count = torch.cuda.device_count()
@@ -107,7 +106,7 @@ def nvml() -> Devices:
 
 
 class DeviceMonitor:
-    """Reads the devices from `start` to `stop`, as often as that is called."""
+    """Reads the devices between `start` and `stop`, which may be called repeatedly."""
 
     def __init__(self, devices: Devices, interval_s: float = _INTERVAL_S) -> None:
         self._devices, self._interval_s = devices, interval_s
@@ -116,14 +115,14 @@ class DeviceMonitor:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start reading."""
         if self._thread is None:
             self._stopped.clear()
             self._thread = threading.Thread(target=self._run, name="pyprof-devices", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """Read once more, and end."""
+        """Read once more and stop."""
         if self._thread is not None:
             self._stopped.set()
             self._thread.join()
@@ -141,7 +140,7 @@ class DeviceMonitor:
             self._readings.append((time.time_ns(), self._devices.read()))
 
     def events(self, process: bytes) -> bytes:
-        """Write what was read as further events of a trace that says so much of its process."""
+        """Return the readings as further events of a trace; `process` is its metadata."""
         match = _BASE.search(process)
         base_ns = int(match[1]) if match else 0
         written = (

@@ -1,4 +1,4 @@
-"""Who wants to know when a CUDA graph is captured: what a replay launches is called then only."""
+"""Callbacks around the capture of CUDA graphs, the only time that a graph's launches are called."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 def watch_graphs(
     graph: type, begins: Callable[[], object], ended: Callable[[], object]
 ) -> Iterator[None]:
-    """Call back before each capture of a graph of this class begins, and when it has ended.
+    """Call back before each capture of a graph of this class begins, and after it ends.
 
-    Everything that captures graphs goes through the class, `torch.cuda.CUDAGraph`:
-    torch.cuda.graph, make_graphed_callables, the trees of torch.compile. A capture that cannot
-    begin has ended. Nothing else of a graph costs anything.
+    Everything that captures graphs uses the class, `torch.cuda.CUDAGraph`: torch.cuda.graph,
+    make_graphed_callables, the trees of torch.compile. A capture that fails to begin counts as
+    ended. Replays cost nothing more.
     """
     own = vars(graph)
     before = {name: own[name] for name in _NAMES if name in own}
@@ -56,7 +56,7 @@ def watch_graphs(
 
 
 def _quietly(ended: Callable[[], object]) -> None:
-    """Call back where the script's own error is what there is to see."""
+    """Call back while the script's own error propagates; that must not be hidden."""
     with suppress(Exception):
         ended()
 

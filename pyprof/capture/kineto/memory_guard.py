@@ -1,4 +1,4 @@
-"""A guard against a recording that takes all memory."""
+"""A guard against recordings that use up all memory."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SHARE = 0.25
-"""Of the memory free when recording starts. Writing the trace takes as much again, or twice."""
+"""Share of the memory free at the start. Writing the trace takes once or twice as much again."""
 
 _INTERVAL_S = 0.25
 _UNKNOWN_FREE = 8 << 30  # where the system does not say
 
 
 def free_bytes() -> int:
-    """Give the memory that is free, or a guess."""
+    """Return the free memory; a guess if the system does not report it."""
     try:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -26,7 +26,7 @@ def free_bytes() -> int:
 
 
 def peak_bytes() -> int:
-    """Give the most memory that this process has had; 0 where the system does not say."""
+    """Return the peak memory of this process; 0 if the system does not report it."""
     try:
         import resource  # noqa: PLC0415 - not on Windows
     except ImportError:
@@ -36,7 +36,7 @@ def peak_bytes() -> int:
 
 
 class MemoryGuard:
-    """A thread that calls back once, when the process has grown by more than a limit."""
+    """A thread that calls back once the process has grown by more than a limit."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class MemoryGuard:
         self._thread = threading.Thread(target=self._watch, name="pyprof-guard", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start watching."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""torch's own record of what its allocator does on GPUs, beside what a profiler records."""
+"""Snapshots of torch's CUDA allocator: its own history, recorded beside a capture."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import torch
 from pyprof.capture.request import shown
 from pyprof.process import atomic_files
 
-_MOST_EVENTS = 1_000_000
-"""Kept, the latest: they are in the host's memory. Blocks that live know their stacks anyway."""
+_MAX_EVENTS = 1_000_000
+"""The latest are kept, in host memory. Live blocks have their stacks anyway."""
 
 
 def begin() -> None:
-    """Have the allocator recorded, with ranges, from when the script first uses a GPU."""
+    """Record the allocator's history, with ranges, from the script's first use of a GPU."""
     torch.cuda._lazy_call(_record)  # type: ignore[no-untyped-call]  # noqa: SLF001 - called when CUDA is there
 
 
@@ -26,14 +26,14 @@ def _record() -> None:
     if record is None:  # an old torch
         return
     try:
-        record(max_entries=_MOST_EVENTS, global_record_annotations=True)
+        record(max_entries=_MAX_EVENTS, global_record_annotations=True)
     except TypeError:  # one that records no ranges
         with suppress(TypeError):
-            record(max_entries=_MOST_EVENTS)
+            record(max_entries=_MAX_EVENTS)
 
 
 def written(path: Path) -> str:
-    """Write what was recorded; say what went wrong, which ends nothing else."""
+    """Write the snapshot; return what went wrong, "" if nothing."""
     try:
         write(path)
     except OSError as error:
@@ -42,9 +42,9 @@ def written(path: Path) -> str:
 
 
 def write(path: Path) -> Path | None:
-    """Write what was recorded; None where no GPU was used, or this torch records nothing.
+    """Write the snapshot; None if no GPU was used, or this torch records none.
 
-    The file is whole or not there. Raises OSError.
+    The file appears only when complete. Raises OSError.
     """
     dump: Any = getattr(torch.cuda.memory, "_dump_snapshot", None)
     if dump is None or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""A piece of a user's program with a recorder around it: from what starts it to its file."""
+"""One recording, from its triggers (the whole program, its range, or steps) to its file."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 class Recording:
-    """Records from the moment it is made, or lets the program's range or its steps say when."""
+    """Records at once, or when the program's range or its steps start it."""
 
     def __init__(self, recorder: Recorder, request: Request, runner: Callable[..., Any]) -> None:
-        """Let `runner` be the function that calls the program: no stack reaches beyond it."""
+        """`runner` is the function that calls the program; stacks do not reach beyond it."""
         self._recorder, self._request = recorder, request
         self._stack = ExitStack()
         self._threaded = False
@@ -59,9 +59,9 @@ class Recording:
         self._end = self._connect()
 
     def finish(self, path: Callable[[], Path]) -> Path | None:
-        """End it and write what was recorded to the path; None where there is nothing in it.
+        """End it and write the recording to the path; None if it is empty.
 
-        Everything that was replaced for the program is put back.
+        Undoes every replacement made for the program.
         """
         if self._recorder.mine:
             self._end()
@@ -78,7 +78,7 @@ class Recording:
         return target if written else None
 
     def notes(self) -> Iterator[str]:
-        """Say what the user should know of how it went."""
+        """Yield what the user should know about the recording."""
         recorder = self._recorder
         if recorder.windows and not recorder.overflowed:
             windows = f" in {recorder.windows} windows" if recorder.windows > 1 else ""
@@ -86,7 +86,7 @@ class Recording:
         yield from self.problems()
 
     def problems(self) -> Iterator[str]:
-        """Say what is not recorded, and why."""
+        """Yield what was not recorded, and why."""
         recorder = self._recorder
         yield from filter(None, self._snapshot_notes)
         if recorder.overflowed:
@@ -140,7 +140,7 @@ class Recording:
         return f"{cause}; its recording is in {trace}{more}: python -m pyprof.prof {trace}"
 
     def _marks(self) -> bool:
-        """Tell whether ops shall say what they are: not to the script's own profiler, unasked."""
+        """Whether to emit op markers: for us, or for the script's own profiler if it opted in."""
         return self._recorder.running or (self.others.active and instrument.for_profilers())
 
     def _resume(self) -> None:
@@ -148,7 +148,7 @@ class Recording:
             self._recorder.resume()
 
     def _connect(self) -> Callable[[], None]:
-        """Let the script's range or its steps start the recorder; give what ends it."""
+        """Let the script's range or steps start the recorder; return a function that ends it."""
         recorder, steps = self._recorder, self._request.steps
         enter = self._stack.enter_context
         if steps is None:
@@ -181,9 +181,9 @@ class Recording:
 
 
 def count_steps(counter: StepCounter, stack: ExitStack) -> None:
-    """Tell a counter of every `pyprof.step()` and of every step of an optimizer.
+    """Have `counter` count every `pyprof.step()` and every optimizer step.
 
-    An optimizer's step that is captured into a CUDA graph does not happen: each replay is one.
+    An optimizer step captured into a CUDA graph does not run: each replay is a step.
     """
 
     def optimized(*_: object) -> None:
@@ -197,10 +197,10 @@ def count_steps(counter: StepCounter, stack: ExitStack) -> None:
 
 @contextmanager
 def script_range(start: Callable[[], Any], stop: Callable[[], Any]) -> Iterator[None]:
-    """Take the ways in which a script starts and stops its range, with or without a GPU.
+    """Intercept all ways to start and stop the script's range, with or without a GPU.
 
-    NVTX ranges of torch's ops cannot be on at the same time as torch.profiler, and the trace has
-    what they would say: emit_nvtx does nothing.
+    torch's NVTX ranges cannot be on together with torch.profiler, whose trace has the same
+    information: emit_nvtx does nothing.
     """
     places: list[tuple[Any, str, Callable[..., Any]]] = [
         (torch.cuda.profiler, "start", start),

@@ -1,4 +1,4 @@
-"""The torch.profilers that a script starts itself, and the traces that it writes of them."""
+"""The torch.profilers that a script starts itself, and the traces that it exports."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 
 
 _TRACED = next(kind for kind in reversed(scheduled.__mro__) if hasattr(kind, "export_chrome_trace"))
-"""The class that `torch.profiler.profile` has it from."""
+"""The class that defines `torch.profiler.profile.export_chrome_trace`."""
 
 
 class ScriptTrace:
-    """What a profiler of the script's recorded, to be exported by us in the end.
+    """A recording of the script's own profiler, which we export at the end.
 
-    Torch writes a recording once, to wherever the script wants it. So what the script exports is
-    copied, and only what it never does is written by us.
+    Torch writes a recording once, to the script's path. So what the script exports is copied, and
+    only what it never exports is written by us.
     """
 
     def __init__(self, profiler: Any) -> None:  # noqa: ANN401 - torch.autograd.profiler.profile
         self.shapes, self.stacks = bool(profiler.record_shapes), bool(profiler.with_stack)
-        """Whether they were recorded."""
+        """Whether shapes and stacks were recorded."""
         self._results = profiler.kineto_results
         self._place, self._copied = Path(), False
 
     def is_of(self, profiler: Any) -> bool:  # noqa: ANN401 - as above
-        """Whether a profiler would export this."""
+        """Whether the profiler would export this recording."""
         return self._results is not None and profiler.kineto_results is self._results
 
     def keep(self, exported: Path) -> None:
-        """Copy what the script exported, which it may replace by its next trace."""
+        """Copy what the script exported, before its next trace replaces it."""
         self._place, self._results = exported, None
         with suppress(OSError):  # without room for a copy, the script's own may stay to the end
             number, name = tempfile.mkstemp(prefix="pyprof-", suffix=".json")
@@ -51,7 +51,7 @@ class ScriptTrace:
             self._place, self._copied = Path(name), True
 
     def export_chrome_trace(self, path: str) -> None:
-        """Write it, as a profiler of ours writes its own; once."""
+        """Write it once, like one of our own profilers."""
         if self._results is not None:
             self._results.save(path)
         elif self._copied:
@@ -66,14 +66,14 @@ def _began(results: Any) -> bool:  # noqa: ANN401 - torch's own; None if it reco
 
 
 def _remove(name: str, pid: int) -> None:
-    """Remove a file, unless this is a forked child of the process that made it."""
+    """Remove a file, unless in a forked child of the process that made it."""
     if os.getpid() == pid:
         with suppress(OSError):
             Path(name).unlink()
 
 
 class ScriptProfilers:
-    """Tells when a profiler of the script's is about to begin and when it has ended."""
+    """Calls back when a profiler of the script is about to start, and when it has ended."""
 
     def __init__(
         self,
@@ -83,25 +83,25 @@ class ScriptProfilers:
         recorded: Callable[[ScriptTrace], object] = lambda _: None,
     ) -> None:
         self.count = 0
-        """How many began."""
+        """How many have started."""
         self._begins, self._ended, self._ours, self._recorded = begins, ended, ours, recorded
         self._kept: list[ScriptTrace] = []
-        """Traces that the script has not exported yet."""
+        """Traces not exported by the script yet."""
         self._active: set[int] = set()
         self._traces: dict[Path, None] = {}
 
     @property
     def active(self) -> bool:
-        """Tell whether one is at work."""
+        """Whether one is running."""
         return bool(self._active)
 
     def traces(self) -> tuple[Path, ...]:
-        """Give the traces that were exported and are still there, in their order."""
+        """Return the exported traces that still exist, in order."""
         return tuple(path for path in self._traces if path.is_file())
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """Watch every way to start one and to export its trace, until the end of the `with`."""
+        """Intercept every way to start one and to export its trace, until the `with` ends."""
         places: list[tuple[type, str, Callable[[Any], Callable[..., Any]]]] = [
             (profile, "_prepare_trace", self._preparing),
             (profile, "__exit__", self._leaving),
@@ -128,7 +128,7 @@ class ScriptProfilers:
         return prepare
 
     def _leaving(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
-        """Step aside also for one that is not at work: torch would end whichever is."""
+        """Wrap `__exit__`; also of one that is not running: torch would end any that is."""
 
         def leave(profiler: Any, *error: object) -> Any:  # noqa: ANN401 - as the original
             if self._ours() or not profiler.enabled:
@@ -145,7 +145,7 @@ class ScriptProfilers:
         return leave
 
     def _keep(self, profiler: Any) -> None:  # noqa: ANN401 - torch.autograd.profiler.profile
-        """Hand on what was recorded, if anything was: torch crashes where it writes nothing."""
+        """Pass on the recording, if any: torch crashes when exporting an empty one."""
         recorded = id(profiler) in self._active and _began(profiler.kineto_results)
         if recorded and not called_by_inductor():
             trace = ScriptTrace(profiler)
@@ -153,7 +153,7 @@ class ScriptProfilers:
             self._recorded(trace)
 
     def _exporting(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
-        """Note where to; of a compressed trace the draft, too, which will not stay."""
+        """Note the path; for a compressed trace the temporary file, too, which will not stay."""
 
         def export(profiler: Any, path: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
             done = theirs(profiler, path, *args, **kwargs)

@@ -28,13 +28,13 @@ SUFFIX = ".pt.trace.json.gz"
 
 
 def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done.code) -> Outcome:
-    """Run the script and write NAME.pt.trace.json.gz; what it recorded until it failed, if so.
+    """Run the script and write NAME.pt.trace.json.gz, even if the script fails.
 
-    Where the script ends the process itself, `conclude` is called first, and gives the exit code.
+    If the script ends the process itself, `conclude` is called first, and returns the exit code.
     """
     path = Path(ranked(request.output) + SUFFIX)
     check_place(path)
-    if request.memory:  # which cannot say itself whose it is
+    if request.memory:  # a snapshot does not record who wrote it
         check_place(overwrite_guard.snapshot_beside(path), lambda _: overwrite_guard.recorded(path))
     try:
         from pyprof.capture.kineto.recorder import Recorder  # noqa: PLC0415 - torch is the user's own
@@ -66,14 +66,14 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
     with children.recording():
         with on_exit(left, replaced):
             code = script.run(request.target)
-            if os.getpid() != parent:  # a worker that the script forked and let come back
+            if os.getpid() != parent:  # a worker that the script forked and let return
                 sys.stdout.flush()
                 os._exit(code)
         return finish(code)
 
 
 def _monitor() -> DeviceMonitor | None:
-    """Have the GPUs asked for their power and clocks, where that can be; else say why not."""
+    """Return a monitor of the GPUs' power and clocks; None, with a message, if impossible."""
     try:
         return device_monitor.DeviceMonitor(device_monitor.nvml())
     except Exception as error:  # noqa: BLE001 - of drivers and of torch: the run is worth more
@@ -101,7 +101,7 @@ def _outcome(
 
 
 def _written(recording: Recording, path: Path) -> tuple[Path | None, list[str]]:
-    """Write the file, or where there is room; give its place, and what to say of another."""
+    """Write the file where there is room; return its path, and messages if it is elsewhere."""
     try:
         return recording.finish(lambda: path), []
     except OSError as error:

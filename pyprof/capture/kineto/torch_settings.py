@@ -1,4 +1,4 @@
-"""What torch is told by variables that it reads once, without leaving them to the script."""
+"""Environment variables that torch reads once, set without leaving them to the script."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _QUIET_KINETO = {"KINETO_LOG_LEVEL": "6"}
-"""Keeps Kineto's own messages, `USDT:` too, from stderr; read by the first profiler."""
+"""Silences Kineto's messages on stderr; read by the first profiler."""
 _COMPILED_KERNELS = {"TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE": "1"}
-"""Has kernels that torch.compile makes for the CPU appear as ops; read as Inductor is loaded."""
+"""Makes torch.compile's CPU kernels appear as ops; read when Inductor is imported."""
 
 
 @contextmanager
 def quiet_kineto() -> Iterator[None]:
-    """Prepare a profiler in here: Kineto stays silent, and the script's surroundings as they are.
+    """Prepare a profiler in here: Kineto stays silent, and the environment unchanged.
 
-    Some versions of torch load Inductor then, which sets a variable and filters of warnings.
+    Some versions of torch import Inductor then, which sets a variable and warning filters.
     """
     with _variables_set(_QUIET_KINETO):
         yield
 
 
 def show_compiled_kernels() -> None:
-    """Have the kernels that torch.compile makes for the CPU from now on appear in profiles."""
+    """Make torch.compile's CPU kernels appear in profiles from now on."""
     with _variables_set(_COMPILED_KERNELS):
         if hasattr(torch, "_inductor"):  # which loads it, as torch's own profiler does
             import_module("torch._inductor.config")
@@ -40,7 +40,7 @@ def show_compiled_kernels() -> None:
 
 @contextmanager
 def _variables_set(variables: dict[str, str]) -> Iterator[None]:
-    """Set variables that the user has not; undo all that happens to environment and filters."""
+    """Set variables that the user has not set; then undo all changes of environment and filters."""
     before = dict(os.environ)
     os.environ.update({**variables, **before})
     try:

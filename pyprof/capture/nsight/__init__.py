@@ -1,1 +1,1 @@
-"""A script captured by Nsight Systems."""
+"""Capture by Nsight Systems."""

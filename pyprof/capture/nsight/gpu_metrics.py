@@ -1,4 +1,4 @@
-"""What `pyprof capture --metrics` asks nsys for: samples of the GPUs' counters, where it may."""
+"""The nsys options behind `pyprof capture --metrics`: samples of the GPUs' counters."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ RIGHTS = (
 
 
 class Metrics(NamedTuple):
-    """How to have metrics sampled; no options where that cannot be."""
+    """Options that sample metrics; none if impossible."""
 
     options: tuple[str, ...]
     note: str | None = None
-    """Why not."""
+    """Why it is impossible."""
 
 
 def metrics(nsys: str) -> Metrics:
-    """Ask an nsys which GPUs it can sample; it ends at once where it is asked for another."""
+    """Ask nsys which GPUs it can sample: asked for any other, it ends at once."""
     options = machine.output(nsys, "profile", "--help") or ""
     option = next((name for name in _OPTIONS if f"{name}=" in options), None)
     if option is None:
@@ -41,7 +41,7 @@ def metrics(nsys: str) -> Metrics:
 
 
 def _device(listing: str) -> str | None:
-    """Choose the GPUs: of a rank, its own, for one nsys alone can sample a GPU."""
+    """Choose the GPUs: a rank's own, since only one nsys can sample a GPU."""
     offered = {line.split(":", 1)[0].strip() for line in listing.splitlines() if ":" in line}
     local = os.environ.get("LOCAL_RANK", "")
     if rank() is not None and local in offered:

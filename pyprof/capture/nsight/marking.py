@@ -1,4 +1,4 @@
-"""Markers of a script that nsys captures: PyProf's own, and torch's where it can emit them."""
+"""Markers in a script that nsys captures: PyProf's own, and torch's if available."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
 
 def marked_processes() -> AbstractContextManager[None]:
-    """Have markers on in the processes that the script starts, until the end of the `with`."""
+    """Emit markers in processes that the script starts, until the `with` ends."""
     return replaced_run(_marked)
 
 
 def _marked(process: BaseProcess) -> Marked | None:
-    """Give what to run instead; None for what is forked, which nsys does not follow."""
+    """Return what to run instead; None for forked processes, which nsys does not follow."""
     how = getattr(process, "_start_method", None) or multiprocessing.get_start_method()
     return None if how == "fork" else Marked(process.run)
 
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """What a process that the script starts does, with markers on; pickled or forked."""
+    """A child process's work with markers on; pickled or forked."""
 
     run: Callable[[], object]
 
     def __call__(self) -> object:
-        """Do it."""
+        """Run it."""
         if "torch" not in sys.modules:
             return self.run()
         with ExitStack() as stack:
@@ -44,7 +44,7 @@ class Marked:
 
 
 def mark(stack: ExitStack, runner: Callable[..., Any]) -> None:
-    """Turn on PyProf's markers, and PyTorch's own where it can emit them."""
+    """Turn on PyProf's markers, and PyTorch's own if available."""
     import torch  # noqa: PLC0415 - the user's own
 
     from pyprof import instrument  # noqa: PLC0415 - it imports torch
@@ -63,9 +63,9 @@ def mark(stack: ExitStack, runner: Callable[..., Any]) -> None:
 
 
 def _emit(stack: ExitStack) -> None:
-    """Have torch emit ranges of its own, except while the script's torch.profiler is on.
+    """Have torch emit its own ranges, except while the script's torch.profiler is on.
 
-    The two cannot be on at once: torch would raise within the script. Both are of a thread.
+    The two exclude each other: torch would raise inside the script. Both are per thread.
     """
     import torch  # noqa: PLC0415
 
@@ -92,5 +92,5 @@ def _emit(stack: ExitStack) -> None:
 
 
 def _already_on(*_: object, **__: object) -> nullcontext[None]:
-    """Stand for emit_nvtx in a script that turns it on itself: it cannot be on twice."""
+    """Replacement of emit_nvtx for scripts that turn it on themselves: it is on already."""
     return nullcontext()

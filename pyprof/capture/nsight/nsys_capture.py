@@ -1,4 +1,4 @@
-"""A script captured by Nsight Systems: the right flags, and what came of it in plain words."""
+"""A script captured by Nsight Systems: its command line, and its outcome in plain words."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from pyprof import overwrite_guard
 from pyprof.capture import machine, script
-from pyprof.capture.kineto.window_files import join_nsys_windows
 from pyprof.capture.nsight import gpu_metrics
+from pyprof.capture.nsight.join_exports import join_nsys_windows
 from pyprof.capture.nsight.nsys_child import Files
 from pyprof.capture.nsight.tables import count_unseen_kernels, filled, launches
 from pyprof.capture.request import (
@@ -44,19 +44,19 @@ _SUFFIXES = (_EXPORT, ".qdstrm", *REPORTS)
 _WORK = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE")
 _GPU_API = "cuda,nvtx,cublas,cudnn"
 _GRAPH_TRACE = "--cuda-graph-trace"
-"""Where nsys has it (2022 on): what is recorded of CUDA graphs, their nodes or only launches."""
+"""nsys 2022 or newer: whether to record the nodes of CUDA graphs, or only their launches."""
 
 
 _GAVE_WAY = "gave way"
-"""What the script's side leaves in a folder where a range of its own came."""
+"""File that the script's process leaves once it starts a range of its own."""
 
 
 def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) -> list[str]:
-    """Give the whole command line; the script's side leaves word in the folder.
+    """Return the nsys command line; the script's process reports in `folder`.
 
-    Sampling and context switches are off: nothing of them is reported, and they need rights.
-    `--capture-range-end`, since the default also ends the script when its range ends. A script
-    that may start a range is recorded from its first use of the GPU until it does.
+    Sampling and context switches are off: no report uses them, and they need privileges.
+    `--capture-range-end` is set, since by default nsys ends the script at the end of its range. A
+    script that may start a range is recorded from its first use of the GPU until it does.
     """
     ranged = gpu and not request.whole and (request.steps is not None or _may_start(request))
     options = [
@@ -98,13 +98,13 @@ def _may_start(request: Request) -> bool:
 
 
 def _end(request: Request) -> str:
-    """Say what comes after a window: nothing, or as many more as the script begins."""
+    """Return what follows a window: nothing, or as many more as the script starts."""
     once = request.steps is not None and request.steps.repeat == 1
     return "stop" if once else "repeat"
 
 
 def run(request: Request, nsys: str) -> Outcome:
-    """Run the script under nsys and write NAME.sqlite, of all windows."""
+    """Run the script under nsys and write all windows to NAME.sqlite."""
     name = ranked(request.output)
     check_place(Path(name))
     before = _written(name)
@@ -132,10 +132,10 @@ def run(request: Request, nsys: str) -> Outcome:
 
 
 def _wait(line: Sequence[str], files: Files) -> int:
-    """Run nsys to its end, and give the script's exit code.
+    """Wait for nsys, and return the script's exit code.
 
-    A signal ends the script alone: nsys then writes what it has, which it does not always do when
-    the signal is its own. It has had Ctrl-C, as has the script, where that came from the terminal.
+    Signals are forwarded to the script alone: nsys then writes its report, which it does not always
+    do on a signal of its own. Ctrl-C on the terminal has already reached both.
     """
     process = subprocess.Popen(child_programs.bound(line, hangup=not _hangs_up()))  # noqa: S603 - the user's command
     noted: list[int] = []
@@ -156,15 +156,15 @@ def _wait(line: Sequence[str], files: Files) -> int:
 
 
 def _end_script(files: Files, number: int) -> None:
-    """End the script, or keep it from beginning. Once it has ended, nsys is about to."""
+    """End the script, or keep it from starting. Once it has ended, nsys is about to."""
     files.stop.touch()
     if files.pid.exists() and not files.exit_code.exists():
-        with suppress(ProcessLookupError, ValueError):  # it has ended; or it will look itself
+        with suppress(ProcessLookupError, ValueError):  # it has ended, or will check `stop`
             os.kill(int(files.pid.read_text()), number)
 
 
 def _in_foreground() -> bool:
-    """Tell whether Ctrl-C on the terminal goes to this process, and all others of the job."""
+    """Whether Ctrl-C on the terminal reaches this process and the others of its job."""
     try:
         with Path("/dev/tty").open("rb") as terminal:
             return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
@@ -173,19 +173,19 @@ def _in_foreground() -> bool:
 
 
 def _hangs_up() -> bool:
-    """Tell whether a terminal that is closed ends this process; under nohup it does not."""
+    """Whether closing the terminal ends this process; not under nohup."""
     return hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
 
 
 def _written(name: str) -> dict[Path, int]:
-    """Find what nsys wrote under a name, with the number of a window or without."""
+    """Return the files that nsys wrote under a name, with or without a window's number."""
     folder, stem = Path(name).parent, re.escape(Path(name).name)
     ours = re.compile(rf"{stem}(?:\.\d+)?(?:{'|'.join(map(re.escape, _SUFFIXES))})")
     return {path: path.stat().st_mtime_ns for path in folder.iterdir() if ours.fullmatch(path.name)}
 
 
 def _of_ranges(new: dict[Path, int]) -> dict[Path, int]:
-    """Drop what was recorded before the script's first range; keep it where that left nothing."""
+    """Drop what was recorded before the script's first range, unless nothing would be left."""
     numbers = sorted({_window(path) for path in new})
     if len(numbers) < 2:  # noqa: PLR2004 - the one and another
         return new
@@ -196,12 +196,12 @@ def _of_ranges(new: dict[Path, int]) -> dict[Path, int]:
 
 
 def _ours(path: Path, database: Path) -> bool:
-    """Tell whether `pyprof capture` wrote this; a report does not say, its export does."""
+    """Whether `pyprof capture` wrote a file; for a report its export says so."""
     return any(map(overwrite_guard.recorded, (path, path.with_suffix(_EXPORT), database)))
 
 
 def _sign(database: Path) -> None:
-    """Say in an export who wrote it; one that cannot be signed is as good."""
+    """Record in an export that we wrote it; failing to do so is harmless."""
     with suppress(sqlite3.Error), closing(sqlite3.connect(database)) as base:
         base.execute(f"PRAGMA application_id = {overwrite_guard.APPLICATION_ID}")
 
@@ -235,7 +235,7 @@ def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Req
 
 
 def _captured_before(database: Path) -> Iterator[str]:
-    """Say that graphs were captured before recording began."""
+    """Warn about graphs captured before recording began."""
     if count := count_unseen_kernels(database):
         yield (
             f"{count:,} kernels ran in CUDA graphs that were captured before recording began: they "
@@ -244,13 +244,13 @@ def _captured_before(database: Path) -> Iterator[str]:
 
 
 def _window(export: Path) -> int:
-    """Give the number that nsys puts behind the name of a window's report: NAME.12.sqlite."""
+    """Return the window's number in a report's name: NAME.12.sqlite."""
     number = export.with_suffix("").suffix[1:]
     return int(number) if number.isdecimal() else 0
 
 
 def _gather(windows: Sequence[Path], reports: Sequence[Path], database: Path) -> None:
-    """Make one database of those of the windows; reports cannot be joined."""
+    """Join the databases of the windows; reports cannot be joined."""
     if list(windows) == [database]:
         return
     join_nsys_windows(windows, database)

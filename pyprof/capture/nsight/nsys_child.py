@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 
 class Files(NamedTuple):
-    """What the script's process and the one that started nsys say to each other."""
+    """Files by which the script's process and the one that started nsys communicate."""
 
     pid: Path
-    """The script's process, as soon as there is one."""
+    """Process id of the script, once it runs."""
     exit_code: Path
-    """The script's, once it has ended."""
+    """Exit code of the script, once it has ended."""
     stop: Path
-    """Is there when the script should not even begin."""
+    """Exists if the script should not even start."""
 
     @classmethod
     def within(cls, folder: Path) -> Files:
-        """Name them."""
+        """Return the files' paths in a folder."""
         return cls(folder / "pid", folder / "code", folder / "stop")
 
 
@@ -59,7 +59,7 @@ def run_under_nsys(
     command: Sequence[str],
 ) -> None:
     """Run a script with markers on, then exit with its code."""
-    if hangup:  # which nsys is kept from
+    if hangup:  # nsys itself ignores it
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     files = Files.within(folder)
     files.pid.write_text(str(os.getpid()))
@@ -93,7 +93,7 @@ def run_under_nsys(
 
 
 def _write_snapshot(path: Path | None) -> None:
-    """Write what the GPU's memory held; that it cannot be written ends nothing else."""
+    """Write the memory snapshot; failing to do so is only reported."""
     if path is None:
         return
     from pyprof.capture.kineto import memory_snapshot  # noqa: PLC0415 - it imports torch
@@ -108,7 +108,7 @@ def _set_back(stack: ExitStack, home: Any, name: str, value: object) -> None:  #
 
 
 def _capture_steps(steps: StepsToRecord, stack: ExitStack) -> None:
-    """Start and stop the range that nsys waits for by steps; without CUDA it waits for none."""
+    """Start and stop nsys's range by steps; without CUDA nsys does not wait for one."""
     import torch  # noqa: PLC0415
 
     if not torch.cuda.is_available():
@@ -126,9 +126,9 @@ def _capture_steps(steps: StepsToRecord, stack: ExitStack) -> None:
 
 
 def _capture_until_a_range(gave_way: Path) -> None:
-    """Start the range that nsys waits for as the script begins to use the GPU; not earlier.
+    """Start nsys's range at the script's first use of the GPU.
 
-    Once the script starts one of its own, what was recorded until then ends, and word is left.
+    Once the script starts one of its own, end the recording until then, and leave a file.
     """
     import torch  # noqa: PLC0415
 
@@ -150,7 +150,7 @@ def _capture_until_a_range(gave_way: Path) -> None:
 
 
 def _finished(then: Callable[[], object]) -> Callable[[], None]:
-    """Wait for the GPU first, so that what was launched in a window is recorded with it."""
+    """Wait for the GPU first, so that what a window launched is recorded in it."""
     import torch  # noqa: PLC0415
 
     def call() -> None:

@@ -1,4 +1,4 @@
-"""The ranges that a script marks by `torch.cuda.nvtx`, where they would fail or be lost.
+"""Ranges that a script marks by `torch.cuda.nvtx`, where they would fail or be lost.
 
 A build of torch without CUDA has no NVTX and raises; torch.profiler does not record NVTX.
 """
@@ -32,7 +32,7 @@ class _Open(threading.local):
 
 
 def profiler_ranges(recording: Callable[[], bool]) -> Sink:
-    """Give the way for the user's ranges into a trace of torch.profiler: as `record_function`."""
+    """Return a sink that records the user's ranges in torch.profiler, as `record_function`."""
     open_ranges = _Open()
 
     def push(text: str) -> None:
@@ -50,13 +50,13 @@ def profiler_ranges(recording: Callable[[], bool]) -> Sink:
 
 
 class NvtxRanges:
-    """Stands where torch keeps its functions of NVTX; passes on to those, where they are there."""
+    """Replaces torch's NVTX binding, and calls it if there is one."""
 
     def __init__(self, sink: Sink) -> None:
         self.lacking = not hasattr(torch._C, "_nvtx")  # noqa: SLF001 - what torch itself asks
-        """torch was built without NVTX."""
+        """Whether torch was built without NVTX."""
         self.used = False
-        """The script marked something."""
+        """Whether the script marked anything."""
         self._sink = sink
         self._real: Any = _HOME._nvtx  # noqa: SLF001 - the one place that all of them look at
         self._depth = _Depth()
@@ -67,7 +67,7 @@ class NvtxRanges:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Take the place, until the end of the `with`."""
+        """Replace the binding until the `with` ends."""
         _HOME._nvtx = self  # noqa: SLF001 - as above
         try:
             yield
@@ -75,7 +75,7 @@ class NvtxRanges:
             _HOME._nvtx = self._real  # noqa: SLF001
 
     def rangePushA(self, text: str) -> int:  # noqa: N802 - torch's name
-        """Open a range; give how many it is in."""
+        """Open a range; return its depth."""
         self.used = True
         self._sink.push(str(text))
         if not self.lacking:
@@ -84,7 +84,7 @@ class NvtxRanges:
         return self._depth.value - 1
 
     def rangePop(self) -> int:  # noqa: N802 - torch's name
-        """Close the last range; give how many it was in, as NVTX -2 where none was open."""
+        """Close the innermost range; return its depth, -2 (as NVTX) if none was open."""
         self._sink.pop()
         if not self.lacking:
             return int(self._real.rangePop())
@@ -94,11 +94,11 @@ class NvtxRanges:
         return self._depth.value
 
     def markA(self, text: str) -> Any:  # noqa: ANN401, N802 - as torch's
-        """Mark an instant, which no report shows."""
+        """Mark an instant; no report shows it."""
         return None if self.lacking else self._real.markA(text)
 
     def rangeStartA(self, text: str) -> int:  # noqa: N802 - torch's name
-        """Begin a range that need not nest, to which nothing is attributed."""
+        """Start a range that need not nest; nothing is attributed to it."""
         return next(self._numbers) if self.lacking else int(self._real.rangeStartA(text))
 
     def rangeEnd(self, number: int) -> None:  # noqa: N802 - torch's name

@@ -1,4 +1,4 @@
-"""What a capture's database holds, without reading it as a capture; what not to share of it."""
+"""Quick queries of a capture's database, without reading it as a capture; its private contents."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
-"""A view is a program, which may never end."""
+"""Tables only: a view may be a query that never ends."""
 
 
 def filled(path: Path, tables: Iterable[str]) -> list[str]:
-    """Give those of the tables that have rows; none of a file that is no SQLite database."""
+    """Return the tables that have rows; none if the file is not an SQLite database."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:
             present = {row[0] for row in base.execute(_TABLES)}
@@ -69,11 +69,11 @@ _PRIVATE = {
     "ANALYSIS_DETAILS": "the capture's own command",
     "TARGET_INFO_SESSION_START_TIME": "when it was recorded",
 }
-"""Tables of nsys's export, and what they tell."""
+"""Tables of nsys's export, and what they reveal."""
 
 
 def private(path: Path) -> list[str]:
-    """Say what a file reveals about its origin. Values are not read."""
+    """Return what a file reveals about its origin. Values are not read."""
     private_tables = filled(path, _PRIVATE)
     return [
         f"before sharing the file: it contains {table}: {_PRIVATE[table]}"

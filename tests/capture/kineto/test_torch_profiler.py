@@ -24,9 +24,9 @@ torch = pytest.importorskip("torch")
 
 from pyprof import instrument, marker
 from pyprof.analysis.time.timeline import timeline
-from pyprof.capture.kineto import memory_guard, recorder, torch_profiler
+from pyprof.capture.kineto import memory_guard, recorder, torch_profiler, trace_file
 from pyprof.capture.kineto.recorder import ALL_THREADS
-from pyprof.capture.kineto.window_files import join_trace_windows
+from pyprof.capture.kineto.trace_file import join_trace_windows
 from pyprof.capture.nsight import nsys_capture
 from pyprof.capture.request import Outcome, Request, StepsToRecord
 from pyprof.capture.script import Target
@@ -328,7 +328,7 @@ def test_a_signal_while_the_file_is_written(
         os.kill(os.getpid(), signal.SIGTERM)
         join_trace_windows(*given)
 
-    monkeypatch.setattr(recorder, "join_trace_windows", interrupted)
+    monkeypatch.setattr(trace_file, "join_trace_windows", interrupted)
     with pytest.raises(signals.Ended), signals.ending():
         capture(TRAIN, whole=True)
     assert [path.name for path in tmp_path.iterdir() if path.name != "train.py"] == [
@@ -349,9 +349,9 @@ def test_a_full_disk(
 
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
-    monkeypatch.setattr(recorder, "_roomiest", lambda it: it if place == "beside" else it / "tmp")
+    monkeypatch.setattr(trace_file, "_roomiest", lambda it: it if place == "beside" else it / "tmp")
     if place == "everywhere":
-        monkeypatch.setattr(recorder, "join_trace_windows", fail)
+        monkeypatch.setattr(trace_file, "join_trace_windows", fail)
     elif place == "target":
         monkeypatch.setattr("shutil.copyfile", fail)
     outcome = capture(TRAIN, whole=True)
@@ -372,7 +372,7 @@ def test_a_capture_on_another_disk(
 ) -> None:
     """Where there is more room for temporary files it is made there; none is left."""
     (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr(recorder, "_roomiest", lambda it: it / "tmp")
+    monkeypatch.setattr(trace_file, "_roomiest", lambda it: it / "tmp")
     capture(TRAIN, whole=True)
     assert parse_file(tmp_path / "net.pt.trace.json.gz").rows
     assert [path.name for path in (tmp_path / "tmp").iterdir()] == []

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from pyprof import marker
 from pyprof.instrument.ranges import nvtx_injection

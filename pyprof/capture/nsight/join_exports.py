@@ -1,17 +1,13 @@
-"""Traces of torch.profiler, one for each window of a capture, joined to a single one.
+"""Joins exports of Nsight Systems, one per recording window, into a single one.
 
-All come from one process, and so count time from the same instant. Between two windows stand the
-calls that end the one and begin the other, as Nsight Systems and nvprof record them.
+Between two windows stand the profiler calls that end the one and begin the other, as in a joined
+trace of torch.profiler.
 """
 
 from __future__ import annotations
 
-import mmap
-import os
-import re
 import shutil
 import sqlite3
-import threading
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,104 +15,33 @@ from typing import TYPE_CHECKING
 from pyprof.process import atomic_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from io import BufferedIOBase
-    from typing import BinaryIO
+    from collections.abc import Sequence
 
     Tables = dict[str, list[str]]
-    """The columns of each."""
-
-_BLOCK = 1 << 20
-_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
-_AFTER = b'"traceName"'
-_MARKS = 4096
-"""The bounds of a window are among its last events, within so many bytes."""
-_BEGIN = re.compile(rb'"Iteration Start: PyTorch Profiler".*?"ts": ([\d.]+)', re.DOTALL)
-_END = re.compile(rb'"Record Window End".*?"ts": ([\d.]+)', re.DOTALL)
-
-
-def join_trace_windows(
-    windows: Iterable[Path],
-    target: BufferedIOBase,
-    more: Callable[[bytes], bytes] = lambda _: b"",
-) -> None:
-    """Write the traces as one: what the first says of the process, and the events of all.
-
-    `more` gives further events, each behind a comma, for what the first says of the process.
-    Raises OSError where one is not whole.
-    """
-    before, rest, header = b"", b"", b""
-    for path in windows:
-        if not path.stat().st_size:
-            raise OSError(_CUT)
-        with path.open("rb") as file, closing(_mapped(file)) as text:
-            opening, after = _EVENTS.search(text), text.rfind(_AFTER)
-            if opening is None or after < 0:
-                raise OSError(_CUT)
-            first, last = opening.end(), text.rfind(b"]", 0, after)
-            marks = text[max(last - _MARKS, first) : last]
-            target.write(_pause(before, marks) if before else text[:first])
-            blocks = range(first, last, _BLOCK)
-            target.writelines(text[start : min(start + _BLOCK, last)] for start in blocks)
-            before, rest, header = marks, rest or text[last:], header or text[:first]
-    target.write(more(header + rest))  # older torch says when time begins there
-    target.write(rest)
-
-
-_CUT = "torch.profiler could not write its whole trace; is the disk full?"
-"""It says nothing itself."""
-
-
-def _mapped(file: BinaryIO) -> mmap.mmap:
-    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-
-def _pause(before: bytes, after: bytes) -> bytes:
-    """Write the calls between two windows, as further events."""
-    calls = ("cudaProfilerStop", _at(_END, before)), ("cudaProfilerStart", _at(_BEGIN, after))
-    thread = f'"pid": {os.getpid()}, "tid": {threading.get_native_id()}, "dur": 0'
-    return (
-        "".join(
-            f',\n  {{"ph": "X", "cat": "cuda_runtime", "name": "{name}", "ts": {ts}, {thread}}}'
-            for name, ts in calls
-        ).encode()
-        + b",\n"
-    )
-
-
-def _at(mark: re.Pattern[bytes], events: bytes) -> str:
-    """Give the time of an event, in us as it is written: a float would round it."""
-    *_, match = mark.finditer(events)
-    return str(match[1], "ascii")
-
-
-# Exports of Nsight Systems, one for each window of a capture, joined to a single one.
-#
-# Each counts time from the start of its own session and numbers its texts anew. Between two windows
-# stand the calls that end the one and begin the other, as in a joined trace of torch.profiler.
-
+    """Columns by table."""
 
 _JOINED_NSYS_EVENTS = (
     *("CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "CUDA_GRAPH_", "DIAGNOSTIC_EVENT", "GPU_METRICS"),
 )
-"""What tables of events begin with; the others describe the machine and the programs."""
+"""Prefixes of event tables; other tables describe the machine and the programs."""
 _TIMES = ("start", "end", "timestamp", "rawTimestamp")
 _TEXTS = ("demangledName", "shortName", "mangledName", "nameId", "textId", "jsonTextId")
 """Columns that refer to StringIds."""
 _RANGES = "(59, 60, 70, 71)"
-"""NVTX_EVENTS.eventType of ranges: marks have no end either."""
+"""NVTX_EVENTS.eventType of ranges; marks have no end either."""
 
 
 def join_nsys_windows(windows: Sequence[Path], target: Path) -> None:
-    """Write the exports as one: what the first says of the machine, and the events of all.
+    """Write exports of nsys as one: the first's description, and the events of all.
 
-    Raises sqlite3.Error where one is no export; `target` is whole or not there.
+    Each counts time from the start of its session and numbers its texts anew. Raises sqlite3.Error
+    if one is not an export; `target` appears only when complete.
     """
     with atomic_files.temp_directory(target) as folder:
         draft = Path(folder) / target.name
         shutil.copyfile(windows[0], draft)
         with closing(sqlite3.connect(draft, isolation_level=None)) as base:
-            base.execute("PRAGMA synchronous = OFF")  # a draft that is cut off is made again
+            base.execute("PRAGMA synchronous = OFF")  # a temporary file
             for path in windows[1:]:
                 base.execute("ATTACH ? AS other", (str(path),))
                 base.execute("BEGIN")
@@ -127,7 +52,7 @@ def join_nsys_windows(windows: Sequence[Path], target: Path) -> None:
 
 
 def _append(base: sqlite3.Connection) -> None:
-    """Put the events of the attached export behind those that are there."""
+    """Append the events of the attached export."""
     before, after = _tables(base, "main"), _tables(base, "other")
     _, last = _bounds(base, "main", before)
     first, _ = _bounds(base, "other", after)
@@ -149,7 +74,7 @@ def _append(base: sqlite3.Connection) -> None:
 
 
 def _called(tables: Tables, name: str) -> list[str]:
-    """Give the table of a name as this version of nsys spells it: `NAME`, `NAME_V2`, ..."""
+    """Return the tables of a name in any version of nsys: `NAME`, `NAME_V2`, ..."""
     return [table for table in tables if table.startswith(name)]
 
 
@@ -163,7 +88,7 @@ def _tables(base: sqlite3.Connection, schema: str) -> Tables:
 
 
 def _bounds(base: sqlite3.Connection, schema: str, tables: Tables) -> tuple[int, int]:
-    """Give when the first event began and the last ended; 0 and 0 where there are none."""
+    """Return the first start and last end of all events; 0 and 0 without any."""
     rows = [
         base.execute(f'SELECT min(start), max(coalesce(end, start)) FROM {schema}."{name}"')  # noqa: S608 - nsys's own names
         for name, columns in tables.items()
@@ -176,7 +101,7 @@ def _bounds(base: sqlite3.Connection, schema: str, tables: Tables) -> tuple[int,
 
 
 def _session(base: sqlite3.Connection, schema: str) -> int:
-    """Give when times of an export count from, ns since 1970; 0 where it does not say (2021)."""
+    """Return the start of an export's session, ns since 1970; 0 if not recorded (2021)."""
     try:
         epochs = base.execute(f"SELECT utcEpochNs FROM {schema}.TARGET_INFO_SESSION_START_TIME")  # noqa: S608 - ours
     except sqlite3.OperationalError:
@@ -185,7 +110,7 @@ def _session(base: sqlite3.Connection, schema: str) -> int:
 
 
 def _number_texts(base: sqlite3.Connection) -> None:
-    """Give each text of the attached export the number of the same text here, else a new one."""
+    """Map each text of the attached export to the same text here, added if new."""
     base.execute("DROP TABLE IF EXISTS temp.texts")
     base.execute("CREATE TEMP TABLE texts (theirs INTEGER PRIMARY KEY, ours INTEGER)")
     base.execute(
@@ -201,7 +126,7 @@ def _number_texts(base: sqlite3.Connection) -> None:
 
 
 def _value(column: str, later: int) -> str:
-    """Give the SQL for a column's value as it is to be in the joined file."""
+    """Return the SQL for a column's value in the joined file."""
     if column in _TIMES:
         return f'"{column}" + {later}'
     if column in _TEXTS:
@@ -210,7 +135,7 @@ def _value(column: str, later: int) -> str:
 
 
 def _joined_nsys_pause(base: sqlite3.Connection, calls: str, last: int, first: int) -> None:
-    """Write the calls between two windows, for each process that calls anything."""
+    """Add the calls between two windows, for each process that calls anything."""
     for name, time in (("cudaProfilerStop", last), ("cudaProfilerStart", first)):
         called = {"name": name, "time": time}
         base.execute(

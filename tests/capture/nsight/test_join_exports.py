@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.capture.kineto.window_files import join_nsys_windows
+from pyprof.capture.nsight.join_exports import join_nsys_windows
 from pyprof.marker import Call, Tensor, encode_layer, encode_op
 from pyprof.parse import parse_file
 from pyprof.readers import read
