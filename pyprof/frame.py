@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pyprof import schema
 from pyprof.analysis.summary.phases import with_steps
-from pyprof.inputs.executor_choice import opened
+from pyprof.inputs.executor import open_executor
 from pyprof.inputs.source import Source, map_reduce
 from pyprof.process.threads import thread_pool
 from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT, NUMBERS, TEXT, Column
@@ -70,7 +70,7 @@ def load(
     paths = [path] if isinstance(path, (str, os.PathLike)) else path
     beside = [os.path.abspath(os.fspath(each)) for each in graph_captures]  # noqa: PTH100 - any path
     measured = None if counters is None else os.path.abspath(os.fspath(counters))  # noqa: PTH100 - as above
-    with settings.using(beside, measured), opened(workers, strict=True) as executor:
+    with settings.using(beside, measured), open_executor(workers, strict=True) as executor:
         named = [os.fspath(each) for each in paths]
         rows = map_reduce(named, summarise_frame, merge_frames, executor, override)
         return _frame(rows.data)

@@ -103,11 +103,11 @@ def reads_captures(
             workers, dask, quiet = (given.pop(name) for name in ("workers", "dask", "quiet"))
             if workers is not None and dask is not None:
                 raise click.UsageError("--workers and --dask exclude each other")
-            from pyprof.inputs import executor_choice  # noqa: PLC0415 - takes time to load
+            from pyprof.inputs import executor  # noqa: PLC0415 - takes time to load
 
             stops = strict and given.pop("strict")
             one_set = paths if len(names) == 1 else ()
-            with executor_choice.opened(
+            with executor.open_executor(
                 workers or 1, dask, strict=stops, quiet=quiet, sources=one_set, work=work
             ) as chosen:
                 command(captures=Captures(paths, chosen, quiet), **given)

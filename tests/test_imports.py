@@ -93,7 +93,7 @@ WORKER = """
 from pyprof.inputs.processes import Processes
 LOADED = "bool(__import__('pyarrow').array([1])) and 'pandas' in __import__('sys').modules"
 with Processes(1) as executor:
-    print(executor.map(eval, [LOADED], "")[0].place)
+    print(executor.map(eval, [LOADED], "")[0].value)
 """
 
 

@@ -102,7 +102,7 @@ def _check_captures(paths: Sequence[str]) -> None:
 @contextmanager
 def _captures(*paths: str) -> Iterator[Captures]:
     """Open captures that the caller names: local ones, all of which can be read."""
-    from pyprof.inputs import executor_choice  # noqa: PLC0415 - the server answers before it is loaded
+    from pyprof.inputs import executor  # noqa: PLC0415 - the server answers before it is loaded
     from pyprof.inputs.files import is_url  # noqa: PLC0415 - as above
 
     for path in paths:
@@ -111,7 +111,7 @@ def _captures(*paths: str) -> Iterator[Captures]:
         if path == "-":
             raise PyprofError("-: stdin belongs to the client; name a file")
     _check_captures(paths)
-    with executor_choice.opened(1, None, strict=True, quiet=True) as chosen:
+    with executor.open_executor(1, None, strict=True, quiet=True) as chosen:
         yield Captures(paths, chosen, quiet=True)
 
 

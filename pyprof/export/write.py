@@ -16,7 +16,7 @@ from pyprof.analysis.summary.phases import with_steps
 from pyprof.errors import PyprofError
 from pyprof.export import Part
 from pyprof.frame import as_arrow, numbered
-from pyprof.inputs.source import STAGES, each_once, items, load, map_reduce
+from pyprof.inputs.source import STAGES, items, load, map_reduce, merge_unique
 from pyprof.process import atomic_files
 from pyprof.prof.group import counts, run_on
 
@@ -165,7 +165,7 @@ def _summarise_sums(sums: Callable[[Source], Any], source: Source) -> _Summed:
 
 
 def _merge_summed(merge: Callable[[Any, Any], Any], a: _Summed, b: _Summed) -> _Summed:
-    return _Summed(merge(a.sums, b.sums), each_once(a.warnings, b.warnings))
+    return _Summed(merge(a.sums, b.sums), merge_unique(a.warnings, b.warnings))
 
 
 def _ranks(

@@ -1,4 +1,4 @@
-"""From what a user names to captures: which files, whose ranks, and executors that work on many.
+"""From what a user names to captures: which files, which ranks, and executors for many.
 
-`source` is the door: `load` reads one, `map_reduce` summarises one or many.
+`source` is the entry point: `load` reads one, `map_reduce` summarises one or many.
 """

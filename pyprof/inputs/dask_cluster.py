@@ -1,7 +1,7 @@
-"""A running Dask cluster: captures are worked on where its workers are, results stay there.
+"""A running Dask cluster: its workers read the captures and keep the results.
 
-Dask maps, tries again and hands out; what is ours makes one line of each way in which that ends,
-and asks for a scheduler first, because a Client goes on trying for half a minute.
+Dask maps, retries and distributes; ours is one line of error for each way that can fail, and a
+check for the scheduler first, since a Client would retry for half a minute.
 """
 
 from __future__ import annotations
@@ -40,21 +40,20 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _RETRIES = 2
-"""Of work that raises, as it does when a network file system stumbles."""
+"""Retries of work that raises, as when a network file system stumbles."""
 
 _ENDS = (
     "its worker ended every time, perhaps out of memory; give workers more memory, or fewer threads"
 )
 
 _ANSWER_S = 5.0
-"""By when a host takes a connection, if a scheduler runs there. What it says may take longer."""
+"""Time limit for a connection to the scheduler's host; its answer may take longer."""
 
 
 class Cluster:
-    """An executor on a cluster. `address` is its scheduler's, or the path of a scheduler file.
+    """An executor on a cluster; `address` is the scheduler's, or the path of a scheduler file.
 
-    The scheduler gives what a lost worker had to the others. Raises PyprofError where no
-    scheduler answers.
+    The scheduler reassigns the work of a lost worker. Raises PyprofError if no scheduler answers.
     """
 
     def __init__(self, address: str, *, strict: bool = False, quiet: bool = False) -> None:
@@ -74,7 +73,7 @@ class Cluster:
             raise
 
     def _check(self) -> None:
-        """See to it that this very package is there: a worker without it would just end."""
+        """Check that all workers have this version of the package; without it they would die."""
         ask = (resolve_name, "pyprof:__version__")
         try:
             workers = self._client.run(*ask)
@@ -96,7 +95,7 @@ class Cluster:
         self._client.close()
 
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
-        """Work on every item, somewhere; strict stops at the first that cannot be read."""
+        """Work on every item, somewhere; if strict, stop at the first that cannot be read."""
         work = partial(try_item, Carried(function))
         futures = self._client.map(work, items, pure=False, retries=_RETRIES)
         failures = self._client.map(failure, futures, pure=False)
@@ -111,30 +110,30 @@ class Cluster:
         return successes(items, futures, [failure_of[one] for one in failures], strict=self.strict)
 
     def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
-        """Merge on the workers; only what is left at the end comes here."""
+        """Merge on the workers; only the final result is fetched."""
         result: T = self._result(self._merged(merge, handles))
         return result
 
     def reduce_and_finish(
         self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]], finish: Callable[[T], R]
     ) -> R:
-        """Merge and finish on the workers; only what that gives comes here."""
+        """Merge and finish on the workers; only the final result is fetched."""
         merged = self._merged(merge, handles)
         result: R = self._result(self._later(finish, merged))
         return result
 
     def _merged(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> Future:
-        return tree(partial(self._later, merge), [handle.place for handle in handles])
+        return tree(partial(self._later, merge), [handle.value for handle in handles])
 
     def _later(self, function: Callable[..., object], *arguments: Future) -> Future:
         return self._client.submit(function, *arguments, pure=False, retries=_RETRIES)
 
     def gather(self, handles: Sequence[Handle[T]]) -> Iterator[T]:
         """Fetch the results, one at a time."""
-        return (self._result(handle.place) for handle in handles)
+        return (self._result(handle.value) for handle in handles)
 
     def _failure(self, future: Future, item: object) -> Failed | None:
-        """Give what `failure` found; to have ended its workers is a failure, too."""
+        """Return the result of `failure`; killing its workers is a failure, too."""
         try:
             failed: Failed | None = self._waited(future)
         except KilledWorker:
@@ -157,26 +156,26 @@ class Cluster:
 
 
 def _scheduler(address: str) -> str:
-    """Give a scheduler's address, which a file may hold. Raises OSError or ValueError for neither.
+    """Return the address of a scheduler, perhaps from a scheduler file.
 
-    OSError, too, where nothing listens there. A Client that finds this out itself tries again for
-    half a minute, or leaves threads that wait for minutes.
+    Raises ValueError if it is neither, OSError if nothing listens there. A Client that finds this
+    out itself retries for half a minute, or leaves threads that wait for minutes.
     """
     path = Path(address)
     if path.is_file():
         described = json.loads(path.read_bytes())
         address = str(described.get("address") if isinstance(described, dict) else described)
-    place = get_address_host_port(address)
+    host_port = get_address_host_port(address)
     if not address.startswith(_OTHER_THAN_TCP):
-        socket.create_connection(place, _ANSWER_S).close()
+        socket.create_connection(host_port, _ANSWER_S).close()
         asyncio.run(_greeted(address))
     return address
 
 
 async def _greeted(address: str) -> None:
-    """Wait for a scheduler's first words; the dashboard's port, say, takes connections in silence.
+    """Check that a scheduler answers: the dashboard, say, accepts connections but never replies.
 
-    Raises asyncio.TimeoutError behind Dask's own time for that, which a client does not keep.
+    Raises asyncio.TimeoutError after Dask's connect timeout, which `Client` itself ignores.
     """
     security = Security().get_connection_args("client")
     patience = dask.config.get("distributed.comm.timeouts.connect")
@@ -185,9 +184,9 @@ async def _greeted(address: str) -> None:
 
 
 _OTHER_THAN_TCP = ("ucx", "inproc://")
-"""What addresses without sockets begin with."""
+"""Prefixes of addresses without sockets."""
 
 
 def failure(result: object) -> Failed | None:
-    """Keep of a result only why there is none."""
+    """Keep only the failure of a result, if any."""
     return result if isinstance(result, Failed) else None

@@ -1,8 +1,7 @@
-"""A folder of Parquet files, one a rank: `FOLDER/rank=N/part-0.parquet`, as Hive lays it out.
+"""A Parquet dataset with one file per rank: `FOLDER/rank=N/part-0.parquet`, as Hive does.
 
-pyarrow, pandas, Dask, Spark and DuckDB read the column `rank` from the folders' names. A file is
-there only when it is whole, and tells which capture it was made from, so that a run that was
-stopped goes on where it was.
+pyarrow, pandas, Dask, Spark and DuckDB read the column `rank` from the folders' names. A file
+appears only when complete, and records its source capture, so that an interrupted run can continue.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from pyprof.records.records import Records
 
 COLUMNS = pa.schema([field for field in schema.PARQUET if field.name != "rank"])
-"""Of each file; the rank is in the folder's name."""
+"""Columns of each file; the rank is in the folder's name."""
 
 _PART = "part-0.parquet"
 _SOURCE = b"pyprof.source"
@@ -48,15 +47,15 @@ _SOURCE = b"pyprof.source"
 
 @dataclass(frozen=True, slots=True)
 class WrittenRanks:
-    """What became of some captures."""
+    """The outcome of writing captures."""
 
     ranks: tuple[int, ...]
     written: int
-    """How many of the ranks were not there before."""
+    """How many of the ranks are new."""
     rows: int
-    """Of all the ranks."""
+    """Rows of all the ranks."""
     warnings: tuple[str, ...] = ()
-    """What hides or distorts something, each once."""
+    """Warnings about the captures, without duplicates."""
 
     def __add__(self, other: WrittenRanks) -> WrittenRanks:
         return WrittenRanks(
@@ -70,27 +69,27 @@ class WrittenRanks:
 def write_all(
     captures: Sequence[str], folder: str, executor: Executor, *, kernels_only: bool = False
 ) -> WrittenRanks:
-    """Write every rank of a set of captures that is not there yet; each is done where it is read.
+    """Write every rank of a set of captures that is missing; each where its capture is read.
 
-    Raises CaptureError where none can be read or, when the executor is strict, one cannot;
-    PyprofError where nothing can be written.
+    Raises CaptureError if none can be read or, with a strict executor, one cannot; PyprofError if
+    nothing can be written.
     """
     files = files_of(folder)
-    place = files.absolute(folder)
-    if not is_url(place):
+    location = files.absolute(folder)
+    if not is_url(location):
         with writing(folder):
-            Path(place).mkdir(parents=True, exist_ok=True)  # wrong before the work, not behind it
-        _check_links(Path(place))
-    work = partial(write, folder=place, kernels_only=kernels_only)
+            Path(location).mkdir(parents=True, exist_ok=True)  # fails before the work, not after it
+        _check_links(Path(location))
+    work = partial(write, folder=location, kernels_only=kernels_only)
     try:
         captures_by_rank = ranked_captures(captures, executor)
-        if any(_is_in(member.url, place) for member in captures_by_rank):
+        if any(_is_in(member.url, location) for member in captures_by_rank):
             raise PyprofError(f"{folder}: contains the captures; choose another place with -o")
         done = executor.reduce(operator.add, executor.map(work, captures_by_rank, "parsing"))
     finally:
-        if not is_url(place):
-            tidy(Path(place))
-    there = {rank_in(part) for part in parts(files, place)}
+        if not is_url(location):
+            remove_leftovers(Path(location))
+    there = {rank_in(part) for part in parts(files, location)}
     if lost := sorted(set(done.ranks) - there):
         raise PyprofError(
             f"{folder}: rank {lost[0]} is missing; the workers wrote it where this process "
@@ -103,21 +102,21 @@ def write_all(
 
 
 def _check_links(folder: Path) -> None:
-    """Raise PyprofError where a rank's folder is a link: what is written would be elsewhere."""
-    for place in folder.glob(f"{PARTITION}*"):
-        if place.is_symlink():
-            raise PyprofError(f"{place}: is a link; remove it, or choose another folder with -o")
+    """Raise PyprofError if a rank's folder is a link: the file would go elsewhere."""
+    for location in folder.glob(f"{PARTITION}*"):
+        if location.is_symlink():
+            raise PyprofError(f"{location}: is a link; remove it, or choose another folder with -o")
 
 
 def part(folder: str, rank: int) -> str:
-    """Name the file of a rank."""
+    """Return the path of a rank's file."""
     return f"{folder}/{PARTITION}{rank}/{_PART}"
 
 
 def write(member: RankedCapture, folder: str, *, kernels_only: bool = False) -> WrittenRanks:
-    """Write the ranks of a capture that are not there yet.
+    """Write the ranks of a capture that are missing.
 
-    Raises CaptureError where the capture cannot be read, PyprofError where nothing can be written.
+    Raises CaptureError if the capture cannot be read, PyprofError if nothing can be written.
     """
     files = files_of(folder)
     source_of_rank = {rank: _made_from(member.url, pid, kernels_only) for pid, rank in member.ranks}
@@ -128,7 +127,7 @@ def write(member: RankedCapture, folder: str, *, kernels_only: bool = False) -> 
     warnings: tuple[str, ...] = ()
     if missing:
         for rank in missing:
-            files.remove(part(folder, rank))  # of another capture, or damaged
+            files.remove(part(folder, rank))  # made from another capture, or damaged
         with fetch(member.url) as path:
             records = with_ranks(parse_file(path, kernels_only=kernels_only), member)
         records = with_counters(records)
@@ -142,26 +141,26 @@ def write(member: RankedCapture, folder: str, *, kernels_only: bool = False) -> 
                     parquet.write(of_rank, file, COLUMNS.with_metadata(metadata))
             except PyprofError:
                 if not is_url(folder):
-                    tidy(Path(folder))  # others may have tidied up before
+                    remove_leftovers(Path(folder))  # again: others may have been first
                 raise
     return WrittenRanks(
         tuple(rows), len(missing), sum(row_count or 0 for row_count in rows.values()), warnings
     )
 
 
-def tidy(folder: Path) -> None:
-    """Remove what processes left that ended while they wrote, and folders without files."""
+def remove_leftovers(folder: Path) -> None:
+    """Remove files of processes that died while writing, and empty folders."""
     ranks = [*folder.glob(f"{PARTITION}*")]
     for rank in ranks:
         for left in rank.glob(f".{_PART}.*"):
             atomic_files.remove_if_stale(left, young_s=0)  # workers have just ended
-    for place in (*ranks, folder):
-        with suppress(OSError):  # it holds something, perhaps since a moment ago
-            place.rmdir()
+    for location in (*ranks, folder):
+        with suppress(OSError):  # not empty, perhaps only now
+            location.rmdir()
 
 
 def _is_in(url: str, folder: str) -> bool:
-    """Tell whether a capture is directly in a folder, or in a rank's of the dataset there."""
+    """Whether a capture is directly in a folder, or in a rank's folder of the dataset there."""
     outer, inner = names(folder), names(url)
     if not is_url(url):  # links may lead to its folder
         outer = names(str(Path(folder).resolve()))
@@ -176,7 +175,7 @@ def _of_rank(records: Records, rank: int) -> Records:
 
 
 def _made_from(url: str, pid: int | None, kernels_only: bool) -> bytes:  # noqa: FBT001 - one of few
-    """Tell captures, and ways to read them, apart."""
+    """Return what identifies a capture and the options it is read with."""
     about = [
         names(sanitize.redact_credentials(url))[-1],
         files_of(url).stamp(url),
@@ -191,10 +190,7 @@ def _made_from(url: str, pid: int | None, kernels_only: bool) -> bytes:  # noqa:
 
 
 def captured_in(path: Path) -> str | None:
-    """Tell the captures apart from which files of ranks were made that were captured as one.
-
-    None for what is no such file, or the only one of its capture.
-    """
+    """Identify the capture of a rank's file, if that capture has several ranks; else None."""
     try:
         name, stamp, pid, *_ = json.loads((pq.read_metadata(path).metadata or {})[_SOURCE])
     except (OSError, pa.ArrowException, KeyError, ValueError, TypeError):
@@ -202,10 +198,10 @@ def captured_in(path: Path) -> str | None:
     return None if pid is None else f"{name} {stamp}"
 
 
-def _rows(files: FileSystem, place: str, made_from: bytes) -> int | None:
-    """Count the rows of a file made from this; None where it is another or not whole."""
+def _rows(files: FileSystem, location: str, made_from: bytes) -> int | None:
+    """Return the row count of a file made from this source; None if it is another, or damaged."""
     try:
-        with files.opened(place) as file:
+        with files.opened(location) as file:
             metadata = pq.read_metadata(file)
     except (OSError, CaptureError, pa.ArrowException):
         return None

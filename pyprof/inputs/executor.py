@@ -1,7 +1,8 @@
-"""Work on many captures: one plain function a capture, here, in processes, or on a cluster.
+"""Where captures are worked on: in this process, in several, or on a cluster.
 
-What a capture's work gives stays where it was done. Small results are merged in a tree whose
-shape depends only on their number, so that the result is bit-identical on any executor.
+A plain function works on each capture; its result stays where it was computed. Small results are
+merged in a tree whose shape depends only on their number, so that the result is bit-identical on
+any executor.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pyprof import cli
-from pyprof.errors import CaptureError, RecordsError
+from pyprof.errors import CaptureError, PyprofError, RecordsError
+from pyprof.inputs.files import is_url
+from pyprof.inputs.find import find
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,18 +24,18 @@ A = TypeVar("A")
 T = TypeVar("T")
 R = TypeVar("R")
 
-_LEAST = 2
-"""Captures from which a progress bar is worth its line."""
+_MIN_SHOWN = 2
+"""Captures from which on a progress bar is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handle(Generic[T]):
-    """The result of one item's work, which may be on another machine."""
+    """The result of one item's work, perhaps on another machine."""
 
     item: Any
-    """What it was made from."""
-    place: Any
-    """For the executor alone: the result, or where it is."""
+    """The item that it was made from."""
+    value: Any
+    """For the executor: the result, or a reference to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +47,13 @@ class Failed:
 
 
 class Executor(Protocol):
-    """Where the work is done. Functions must be importable by name: plain ones of a module."""
+    """Where the work is done. Functions must be importable by name."""
 
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
-        """Work on every item, and give the results of those that could be read, in order.
+        """Work on every item; return the results of those that could be read, in order.
 
-        Each other item is named on stderr. Raises CaptureError where none could be read, or, when
-        strict, for the first that could not.
+        Each other item is named on stderr. Raises CaptureError if none could be read or, if strict,
+        for the first that could not.
         """
 
     def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
@@ -59,14 +62,14 @@ class Executor(Protocol):
     def reduce_and_finish(
         self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]], finish: Callable[[T], R]
     ) -> R:
-        """Merge as `reduce` does, and give what `finish` makes of it where the results are."""
+        """Merge as `reduce`, and return `finish` of the result, called where that is."""
 
     def gather(self, handles: Sequence[Handle[T]]) -> Iterator[T]:
-        """Give the results themselves, one by one, in order."""
+        """Yield the results themselves, in order."""
 
 
 def try_item(function: Callable[[A], T], item: A) -> T | Failed:
-    """Work on one item; a capture that cannot be read is a value and stops no other."""
+    """Work on one item; return a failure to read it, which stops no other item."""
     try:
         return function(item)
     except (CaptureError, RecordsError) as error:
@@ -74,45 +77,45 @@ def try_item(function: Callable[[A], T], item: A) -> T | Failed:
 
 
 def name_of(item: object) -> str:
-    """Give what a user calls an item: of a member its capture."""
+    """Return the user's name of an item."""
     return str(getattr(item, "url", item))
 
 
 def progress(
     items: Sequence[object], label: str, *, quiet: bool
 ) -> AbstractContextManager[Callable[[int], None]]:
-    """Show how many items are done, as `cli.progress` does."""
-    return cli.progress(len(items), label, len(items) + 1 if quiet else _LEAST)
+    """Show a progress bar of items, as `cli.progress` does."""
+    return cli.progress(len(items), label, len(items) + 1 if quiet else _MIN_SHOWN)
 
 
-_MOST_NAMED = 20
-"""Captures that are named one by one; of more, only their number is given."""
+_MAX_NAMED = 20
+"""Failed captures named individually; of more, only their number is given."""
 
 
 def successes(
     items: Sequence[object],
-    places: Sequence[Any],
+    values: Sequence[Any],
     failures: Sequence[Failed | None],
     *,
     strict: bool,
 ) -> list[Handle[Any]]:
-    """Tell what failed and give handles of what did not. Shared by all executors."""
+    """Report the failures and return handles of the rest. Shared by all executors."""
     failed = [failure for failure in failures if failure is not None]
     if failed and (strict or len(failed) == len(items)):
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         raise CaptureError(failed[0].reason + more)
-    cli.warn([failure.reason for failure in failed[:_MOST_NAMED]])
+    cli.warn([failure.reason for failure in failed[:_MAX_NAMED]])
     if failed:
         cli.warn([f"{len(failed)} of {len(items)} captures could not be read and are left out"])
     return [
-        Handle(item, place)
-        for item, place, failure in zip(items, places, failures, strict=True)
+        Handle(item, value)
+        for item, value, failure in zip(items, values, failures, strict=True)
         if failure is None
     ]
 
 
 def tree(merge: Callable[[T, T], T], values: Iterable[T]) -> T:
-    """Merge neighbours level by level; one that is left over moves up."""
+    """Merge neighbours level by level; a leftover moves up."""
     level = list(values)
     while len(level) > 1:
         pairs = zip(level[::2], level[1::2], strict=False)
@@ -121,13 +124,13 @@ def tree(merge: Callable[[T, T], T], values: Iterable[T]) -> T:
 
 
 class InProcess:
-    """The executor of results that are plain values in this process; it works in this process."""
+    """Works in this process; its results are plain values."""
 
     def __init__(self, *, strict: bool = False, quiet: bool = False) -> None:
         self.strict, self.quiet = strict, quiet
 
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
-        """Work on one item after the other; strict stops at the first that cannot be read."""
+        """Work on one item after the other; if strict, stop at the first that cannot be read."""
         results: dict[int, T | Failed] = {}
         with self.collecting(items, results, label) as keep:
             for number, item in enumerate(items):
@@ -138,7 +141,7 @@ class InProcess:
     def collecting(
         self, items: Sequence[A], results: dict[int, T | Failed], label: str
     ) -> Iterator[Callable[[int, T | Failed], None]]:
-        """Give what keeps the result of an item, by its number, and shows how many there are."""
+        """Yield a function that stores the result of item N and advances the progress bar."""
         with progress(items, label, quiet=self.quiet) as advance:
 
             def keep(number: int, result: T | Failed) -> None:
@@ -150,10 +153,10 @@ class InProcess:
             yield keep
 
     def handles(self, items: Sequence[A], results: Mapping[int, T | Failed]) -> list[Handle[T]]:
-        """Make handles of values, kept by the numbers of their items."""
-        places = [results[number] for number in range(len(items))]
-        failures = [place if isinstance(place, Failed) else None for place in places]
-        return successes(items, places, failures, strict=self.strict)
+        """Return handles of values, stored by the numbers of their items."""
+        values = [results[number] for number in range(len(items))]
+        failures = [value if isinstance(value, Failed) else None for value in values]
+        return successes(items, values, failures, strict=self.strict)
 
     def reduce(self, merge: Callable[[T, T], T], handles: Sequence[Handle[T]]) -> T:
         """Merge here."""
@@ -166,5 +169,45 @@ class InProcess:
         return finish(self.reduce(merge, handles))
 
     def gather(self, handles: Sequence[Handle[T]]) -> Iterator[T]:
-        """Give the values."""
-        return (handle.place for handle in handles)
+        """Yield the values."""
+        return (handle.value for handle in handles)
+
+
+@contextmanager
+def open_executor(
+    workers: int = 1,
+    dask: str | None = None,
+    *,
+    strict: bool = False,
+    quiet: bool = False,
+    sources: Sequence[str] = (),
+    work: str | None = None,
+) -> Iterator[Executor]:
+    """Yield an executor: a Dask cluster, `workers` processes, or this process.
+
+    `strict`: a capture that cannot be read is an error; `quiet`: no progress bar. `work` is the
+    module of a command's work: processes are forks of this one if that is safe, and otherwise start
+    to import the module at once if `sources` are several captures.
+    """
+    if dask is not None:
+        from pyprof.inputs.dask_cluster import Cluster  # noqa: PLC0415 - needs the dask extra
+
+        with Cluster(dask, strict=strict, quiet=quiet) as cluster:
+            yield cluster
+    elif workers > 1:
+        from pyprof.inputs.processes import Processes  # noqa: PLC0415 - often not needed
+
+        with Processes(workers, strict=strict, quiet=quiet, work=work) as processes:
+            if not processes.forks and (captures := _count(sources)) > 1:
+                processes.begin(captures)
+            yield processes
+    else:
+        yield InProcess(strict=strict, quiet=quiet)
+
+
+def _count(sources: Sequence[str]) -> int:
+    """Return the number of local captures; errors will be reported when they are used."""
+    try:
+        return 0 if any(map(is_url, sources)) else len(find(sources))
+    except PyprofError:
+        return 0

@@ -1,7 +1,7 @@
-"""What sets need of a file system: this machine's, or one that fsspec reaches.
+"""File systems of captures and datasets: this machine's, or any that fsspec reaches.
 
-This machine's is not left to fsspec, an extra: there, patterns match hidden files and know no
-`**.sqlite`, and its stamps of files would have every dataset written anew.
+This machine's is not left to fsspec, an optional package: its patterns match hidden files and do
+not know `**.sqlite`, and its stamps of files would have every dataset rewritten.
 """
 
 from __future__ import annotations
@@ -25,63 +25,63 @@ if TYPE_CHECKING:
 
 
 class FileSystem(Protocol):
-    """A file system. Places are absolute paths or URLs."""
+    """A file system. Paths are absolute paths or URLs."""
 
     def absolute(self, source: str) -> str:
-        """Spell a source as every other process can read it."""
+        """Return the path or URL by which any process can read the source."""
 
-    def is_file(self, place: str) -> bool:
-        """Tell whether it is there and no folder."""
+    def is_file(self, location: str) -> bool:
+        """Whether it exists and is not a folder."""
 
-    def is_folder(self, place: str) -> bool:
-        """Tell whether it is a folder."""
+    def is_folder(self, location: str) -> bool:
+        """Whether it is a folder."""
 
     def listing(self, folder: str) -> list[str]:
-        """Give what is directly in a folder."""
+        """Return the entries of a folder."""
 
     def glob(self, pattern: str) -> list[str]:
-        """Give what a pattern matches."""
+        """Return the matches of a pattern."""
 
-    def stamp(self, place: str) -> str:
-        """Give what changes when a file does."""
+    def stamp(self, location: str) -> str:
+        """Return what changes when the file does."""
 
-    def opened(self, place: str) -> AbstractContextManager[BinaryIO]:
+    def opened(self, location: str) -> AbstractContextManager[BinaryIO]:
         """Open a file for reading."""
 
-    def output(self, place: str) -> AbstractContextManager[BinaryIO]:
-        """Open a file for writing, its folder made, that appears only when it is whole."""
+    def output(self, location: str) -> AbstractContextManager[BinaryIO]:
+        """Open a file for writing, creating its folder; it appears only when complete."""
 
-    def remove(self, place: str) -> None:
-        """Remove a file that may be there."""
+    def remove(self, location: str) -> None:
+        """Remove a file if it exists."""
 
 
-def files_of(place: str) -> FileSystem:
-    """Give the file system of a path or URL."""
-    if not is_url(place):
+def files_of(location: str) -> FileSystem:
+    """Return the file system of a path or URL."""
+    if not is_url(location):
         return Local()
 
-    return Remote(place)
+    return Remote(location)
 
 
-def is_url(place: str) -> bool:
-    """Tell a URL from a path, which may be spelt as a URL, too."""
-    return "://" in place and not _PATH.match(place)
+def is_url(location: str) -> bool:
+    """Whether it is a URL; `file://` counts as a path."""
+    return "://" in location and not _PATH.match(location)
 
 
 _PATH = re.compile(r"(?:file|local)://(?:/(?=[a-z]:))?", re.IGNORECASE)
 
 
-def is_special(place: str) -> bool:
-    """Tell whether what is on this machine is no file: a folder, a pipe to which nobody writes.
+def is_special(location: str) -> bool:
+    """Whether a local path is neither a file nor missing: a folder, a pipe.
 
-    A link to nothing is taken for a file.
+    A broken link counts as a file.
     """
-    return not is_url(place) and Path(place).exists() and not Path(place).is_file()
+    return not is_url(location) and Path(location).exists() and not Path(location).is_file()
 
 
-def names(place: str) -> list[str]:
-    """Split a path or URL into the names of the folders that it goes through and its own."""
-    return re.split(r"[/\\]", place.rstrip("/\\"))
+def names(location: str) -> list[str]:
+    """Split a path or URL into its components."""
+    return re.split(r"[/\\]", location.rstrip("/\\"))
 
 
 class Local:
@@ -91,142 +91,139 @@ class Local:
         """Make a path absolute."""
         return os.path.abspath(_PATH.sub("", source, count=1))  # noqa: PTH100 - takes out ".." too
 
-    def is_file(self, place: str) -> bool:
-        """Tell whether it is there and no folder."""
-        return Path(place).exists() and not Path(place).is_dir()
+    def is_file(self, location: str) -> bool:
+        """Whether it exists and is not a folder."""
+        return Path(location).exists() and not Path(location).is_dir()
 
-    def is_folder(self, place: str) -> bool:
-        """Tell whether it is a folder."""
-        return Path(place).is_dir()
+    def is_folder(self, location: str) -> bool:
+        """Whether it is a folder."""
+        return Path(location).is_dir()
 
     def listing(self, folder: str) -> list[str]:
-        """Give what is directly in a folder."""
+        """Return the entries of a folder."""
         with _reading(folder):
-            return [str(place) for place in Path(folder).iterdir()]
+            return [str(location) for location in Path(folder).iterdir()]
 
     def glob(self, pattern: str) -> list[str]:
-        """Give what a pattern matches; `**` goes through folders."""
+        """Return the matches of a pattern; `**` matches folders recursively."""
         return glob.glob(pattern, recursive=True)  # noqa: PTH207 - takes absolute patterns
 
-    def stamp(self, place: str) -> str:
-        """Give the file's size and time."""
-        with _reading(place):
-            status = Path(place).stat()
+    def stamp(self, location: str) -> str:
+        """Return the file's size and time."""
+        with _reading(location):
+            status = Path(location).stat()
         return f"{status.st_size} {status.st_mtime_ns}"
 
     @contextmanager
-    def opened(self, place: str) -> Iterator[BinaryIO]:
+    def opened(self, location: str) -> Iterator[BinaryIO]:
         """Open a file for reading; raises OSError."""
-        with Path(place).open("rb") as file:
+        with Path(location).open("rb") as file:
             yield file
 
     @contextmanager
-    def output(self, place: str) -> Iterator[BinaryIO]:
-        """Open a file for writing, its folder made, that appears only when it is whole."""
-        with writing(place):
-            Path(place).parent.mkdir(parents=True, exist_ok=True)
-        with cli.output(place) as file:
+    def output(self, location: str) -> Iterator[BinaryIO]:
+        """Open a file for writing, creating its folder; it appears only when complete."""
+        with writing(location):
+            Path(location).parent.mkdir(parents=True, exist_ok=True)
+        with cli.output(location) as file:
             yield file
 
-    def remove(self, place: str) -> None:
-        """Remove a file that may be there; PyprofError where it is a capture."""
-        overwrite_guard.current().check_not_capture(place)
-        with writing(place):
-            Path(place).unlink(missing_ok=True)
+    def remove(self, location: str) -> None:
+        """Remove a file if it exists; PyprofError if it is a capture."""
+        overwrite_guard.current().check_not_capture(location)
+        with writing(location):
+            Path(location).unlink(missing_ok=True)
 
 
 @contextmanager
-def _reading(place: str) -> Iterator[None]:
+def _reading(location: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise CaptureError(
-            f"{place}: {error.strerror or error}; check the path and its permissions"
+            f"{location}: {error.strerror or error}; check the path and its permissions"
         ) from None
 
 
 @contextmanager
-def writing(place: str) -> Iterator[None]:
-    """Make one line of whatever keeps a place from being written."""
+def writing(location: str) -> Iterator[None]:
+    """Turn any error of writing a path into one line."""
     try:
         yield
     except PyprofError:
         raise
     except Exception as error:  # noqa: BLE001 - every cloud's library has errors of its own
         cause = (error.strerror if isinstance(error, OSError) else None) or reason(error)
-        raise PyprofError(f"{place}: {cause}; choose another place with -o") from None
-
-
-# The file systems that fsspec reaches, and local copies of what is there.
+        raise PyprofError(f"{location}: {cause}; choose another place with -o") from None
 
 
 class Remote:
-    """The file system of a URL; fsspec finds it, and the credentials, by its own settings."""
+    """The file system of a URL; fsspec finds it and its credentials by its own settings."""
 
     def __init__(self, url: str) -> None:
         try:
             import fsspec.core  # noqa: PLC0415 - only URLs need it
         except ImportError:
             raise PyprofError(f"{url}: URLs need fsspec: {install_command('fsspec')}") from None
-        if "::" in url and "[" not in url:  # as in a host's number
+        if "::" in url and "[" not in url:  # not an IPv6 address
             raise PyprofError(f"{url}: nested URLs are not supported; copy the captures first")
         try:
             self._system: Any = fsspec.core.url_to_fs(url)[0]
-        except Exception as error:  # noqa: BLE001 - any there is: a package is missing, a host away
+        except Exception as error:  # noqa: BLE001 - anything: a package is missing, a host is away
             raise PyprofError(f"{url}: {reason(error)}") from None
 
     def absolute(self, source: str) -> str:
-        """Spell the protocol as the file system itself does."""
-        return self._spelt(self._system._strip_protocol(source))  # noqa: SLF001 - fsspec's for others
+        """Return the URL with the file system's own protocol name."""
+        return self._url(self._system._strip_protocol(source))  # noqa: SLF001 - fsspec's for others
 
-    def is_file(self, place: str) -> bool:
-        """Tell whether it is there and no folder."""
-        return bool(self._asked("isfile", place))
+    def is_file(self, location: str) -> bool:
+        """Whether it exists and is not a folder."""
+        return bool(self._call("isfile", location))
 
-    def is_folder(self, place: str) -> bool:
-        """Tell whether it is a folder."""
-        return bool(self._asked("isdir", place))
+    def is_folder(self, location: str) -> bool:
+        """Whether it is a folder."""
+        return bool(self._call("isdir", location))
 
     def listing(self, folder: str) -> list[str]:
-        """Give what is directly in a folder."""
-        return [self._spelt(name) for name in self._asked("ls", folder, detail=False)]
+        """Return the entries of a folder."""
+        return [self._url(name) for name in self._call("ls", folder, detail=False)]
 
     def glob(self, pattern: str) -> list[str]:
-        """Give what a pattern matches."""
-        return [self._spelt(name) for name in self._asked("glob", pattern)]
+        """Return the matches of a pattern."""
+        return [self._url(name) for name in self._call("glob", pattern)]
 
-    def copy(self, place: str, target: Path) -> None:
-        """Copy a file to this machine; raises OSError where that is full."""
-        self._asked("get_file", place, str(target))
+    def copy(self, location: str, target: Path) -> None:
+        """Copy a file to this machine; raises OSError if the disk is full."""
+        self._call("get_file", location, str(target))
 
-    def stamp(self, place: str) -> str:
-        """Give what the file system has for it: a version, a time, a size."""
-        return str(self._asked("ukey", place))
+    def stamp(self, location: str) -> str:
+        """Return the file system's own stamp: a version, time or size."""
+        return str(self._call("ukey", location))
 
-    def opened(self, place: str) -> AbstractContextManager[BinaryIO]:
+    def opened(self, location: str) -> AbstractContextManager[BinaryIO]:
         """Open a file for reading."""
-        return cast("AbstractContextManager[BinaryIO]", self._asked("open", place))
+        return cast("AbstractContextManager[BinaryIO]", self._call("open", location))
 
     @contextmanager
-    def output(self, place: str) -> Iterator[BinaryIO]:
-        """Open a file of this machine for writing that is copied when it is whole."""
-        with room_for_copy(place) as folder:
+    def output(self, location: str) -> Iterator[BinaryIO]:
+        """Open a local file for writing that is uploaded when complete."""
+        with room_for_copy(location) as folder:
             copy = folder / "copy"
             with copy.open("wb") as file:
                 yield file
-            with writing(place):
-                self._system.put_file(str(copy), place)
+            with writing(location):
+                self._system.put_file(str(copy), location)
 
-    def remove(self, place: str) -> None:
-        """Remove a file that may be there."""
-        with writing(place), suppress(FileNotFoundError):
-            self._system.rm_file(place)
+    def remove(self, location: str) -> None:
+        """Remove a file if it exists."""
+        with writing(location), suppress(FileNotFoundError):
+            self._system.rm_file(location)
 
-    def _spelt(self, path: str) -> str:
+    def _url(self, path: str) -> str:
         return str(self._system.unstrip_protocol(path))
 
-    def _asked(self, method: str, *arguments: object, **options: object) -> Any:  # noqa: ANN401
-        """Call fsspec; whatever is wrong there (network, rights, names) is one line here."""
+    def _call(self, method: str, *arguments: object, **options: object) -> Any:  # noqa: ANN401
+        """Call fsspec; any error there (network, permissions, names) becomes one line."""
         try:
             return getattr(self._system, method)(*arguments, **options)
         except FileNotFoundError:
@@ -238,8 +235,8 @@ class Remote:
 
 
 @contextmanager
-def room_for_copy(place: str) -> Iterator[Path]:
-    """Give a folder for a while; where it is full, which is no capture's fault, a PyprofError."""
+def room_for_copy(location: str) -> Iterator[Path]:
+    """Yield a temporary folder; a full disk, not the capture's fault, is a PyprofError."""
     try:
         with scratch.directory() as folder:
             yield folder
@@ -247,7 +244,8 @@ def room_for_copy(place: str) -> Iterator[Path]:
         if error.errno not in _FULL:
             raise
         raise PyprofError(
-            f"{place}: no room for a copy ({error.strerror}); set TMPDIR to a folder with more room"
+            f"{location}: no room for a copy ({error.strerror}); "
+            "set TMPDIR to a folder with more room"
         ) from None
 
 

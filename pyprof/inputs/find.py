@@ -1,4 +1,4 @@
-"""Which captures a user means: paths, globs, folders, URLs of any file system fsspec knows."""
+"""Which captures a user means: paths, globs, folders, and URLs of any file system fsspec knows."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
     from pyprof.inputs.files import FileSystem
 
 _SUFFIXES = (".sqlite", ".nsys-rep", ".qdrep", ".sql", ".nvvp", ".prof", ".json.gz")
-"""What tools call their captures. A folder's file counts by its suffix even where it is damaged."""
+"""Suffixes of captures. In a folder a file counts by its suffix, even if damaged."""
 
 _PERHAPS = ".json"
-"""Also what much else is called: here the content decides, where there is any."""
+"""Suffix of many other files, too: the content decides, if there is any."""
 
 _RECORDS = (".dict", ".jsonl", ".parquet")
 _REPORTS = (".nsys-rep", ".qdrep")
 PARTITION = "rank="
-"""What the folder of a rank is called, before its number."""
+"""Prefix of a rank's folder, before its number."""
 
 _WINDOW = re.compile(r"\.\d+$")
-"""What nsys adds to the name of a window's report; `pyprof capture` exports all windows to one."""
+"""Suffix of a window's report of nsys; `pyprof capture` exports all windows to one file."""
 
 NUMBERS = re.compile(r"(\d+)")
 
 
 def find(sources: Sequence[str]) -> list[str]:
-    """Give the captures that are meant, as absolute paths or URLs, numbers in names in order.
+    """Return the captures meant, as absolute paths or URLs, in natural order.
 
     A source is a file, a glob (`**` for any folders between), a folder with captures directly in
-    it, a dataset of `pyprof parse -o FOLDER/` (each of its ranks is one), or a URL of any of them.
-    Raises CaptureError where there is none, one holds nothing, or a capture is meant twice.
+    it, a dataset of `pyprof parse -o FOLDER/` (each rank is a capture), or a URL of any of them.
+    Raises CaptureError if there is none, a source has none, or a capture is named twice.
     """
     if not sources:
         raise CaptureError("no captures given; name files, a folder or a glob")
@@ -54,7 +54,7 @@ def find(sources: Sequence[str]) -> list[str]:
 
 
 def only(sources: Sequence[str]) -> str | None:
-    """Give the one capture that is meant, a file's as the user spells it; None for more."""
+    """Return the single capture meant, a file as the user wrote it; None for several."""
     if len(sources) == 1 and Path(sources[0]).is_file():
         return sources[0]
     captures = find(sources)
@@ -63,9 +63,9 @@ def only(sources: Sequence[str]) -> str | None:
 
 @contextmanager
 def fetch(url: str) -> Iterator[Path]:
-    """Give a capture as a local file: itself, or a copy that is gone afterwards.
+    """Yield a capture as a local file: itself, or a temporary copy.
 
-    Raises CaptureError where it cannot be copied; errors about the copy name the URL.
+    Raises CaptureError if it cannot be copied; errors about the copy name the URL.
     """
     if not is_url(url):
         yield Path(url)
@@ -81,9 +81,9 @@ def fetch(url: str) -> Iterator[Path]:
             raise type(error)(str(error).replace(str(copy), url)) from None
 
 
-def natural(places: Iterable[str]) -> list[str]:
-    """Sort names as people do: rank10 behind rank9."""
-    return sorted(places, key=_natural)
+def natural(locations: Iterable[str]) -> list[str]:
+    """Sort names as people do: rank10 after rank9."""
+    return sorted(locations, key=_natural)
 
 
 def _natural(name: str) -> tuple[list[tuple[str, int]], str]:
@@ -93,7 +93,7 @@ def _natural(name: str) -> tuple[list[tuple[str, int]], str]:
 
 
 _DIGITS = 1000
-"""Python takes no number of very many."""
+"""Python refuses to parse very long numbers."""
 
 
 def _expand(source: str) -> list[str]:
@@ -101,20 +101,20 @@ def _expand(source: str) -> list[str]:
         raise CaptureError(
             "-: captures and sets cannot be read from stdin; save to a file and name that"
         )
-    if not source:  # an unset variable, and not the folder that one is in
+    if not source:  # an unset variable, not the current folder
         raise CaptureError("the name of a capture is empty; check the path")
     files = files_of(source)
-    place = files.absolute(source)
+    location = files.absolute(source)
     _remember(files, source)
-    if files.is_file(place):
-        if is_special(place):
+    if files.is_file(location):
+        if is_special(location):
             raise CaptureError(f"{source}: {readers.STREAM}")
-        return [place]
-    if files.is_folder(place):
-        captures = _in_folder(files, place)
+        return [location]
+    if files.is_folder(location):
+        captures = _in_folder(files, location)
         what = "is a folder without captures; name the captures, or their folder"
     elif has_magic(source):
-        captures = [url for match in files.glob(place) for url in _matching(files, match)]
+        captures = [url for match in files.glob(location) for url in _matching(files, match)]
         what = "matches no capture; check the pattern"
     else:
         raise CaptureError(f"{source}: no such file; check the path")
@@ -124,7 +124,7 @@ def _expand(source: str) -> list[str]:
 
 
 def _remember(files: FileSystem, source: str) -> None:
-    """Let messages name what is read as the user does; of a pattern, the folder that it is in."""
+    """Have messages name files as the user did; for a pattern, relative to its folder."""
     if is_url(source) or not has_magic(source) or files.is_file(source):
         overwrite_guard.current().spelt(files.absolute(source), source.rstrip("/") or source)
         return
@@ -138,7 +138,7 @@ def _is_name(name: str) -> bool:
 
 def _matching(files: FileSystem, match: str) -> list[str]:
     if names(match)[-2:-1] == [settings.CAPTURE_TRACES]:
-        return []  # how graphs were captured: part of the capture beside that folder
+        return []  # graph captures: part of the capture beside that folder
     if files.is_folder(match):
         return _in_folder(files, match)
     records = match.endswith(_RECORDS) and not is_special(match)
@@ -146,27 +146,25 @@ def _matching(files: FileSystem, match: str) -> list[str]:
 
 
 def _in_folder(files: FileSystem, folder: str) -> list[str]:
-    """Give the captures of a folder, or the parts of a dataset."""
+    """Return the captures of a folder, or the parts of a dataset."""
     if captures := parts(files, folder):
         return captures
     captures = [p for p in files.listing(folder) if _is_capture(p) and not files.is_folder(p)]
-    exported = {_stem(place) for place in captures if not place.endswith(_REPORTS)}
+    exported = {_stem(location) for location in captures if not location.endswith(_REPORTS)}
     return [
-        place
-        for place in captures
-        if not place.endswith(_REPORTS)
-        or exported.isdisjoint((_stem(place), _WINDOW.sub("", _stem(place))))
+        location
+        for location in captures
+        if not location.endswith(_REPORTS)
+        or exported.isdisjoint((_stem(location), _WINDOW.sub("", _stem(location))))
     ]
 
 
 def parts(files: FileSystem, folder: str) -> list[str]:
-    """Give the files of a dataset with a folder for each rank, or of one such folder."""
+    """Return the files of a dataset with a folder per rank, or of one such folder."""
     ranks = [folder]
     if not names(folder)[-1].startswith(PARTITION):
-        inside = (
-            place for place in files.listing(folder) if names(place)[-1].startswith(PARTITION)
-        )
-        ranks = [place for place in inside if files.is_folder(place)]
+        inside = files.listing(folder)
+        ranks = [p for p in inside if names(p)[-1].startswith(PARTITION) and files.is_folder(p)]
     return [
         part
         for rank in ranks
@@ -177,19 +175,19 @@ def parts(files: FileSystem, folder: str) -> list[str]:
     ]
 
 
-def _is_capture(place: str) -> bool:
-    """Tell a capture by its name or, of a local file, by what is in it."""
-    if names(place)[-1].startswith(".") or is_special(place):
+def _is_capture(location: str) -> bool:
+    """Whether it is a capture by its name or, for a local file, by its content."""
+    if names(location)[-1].startswith(".") or is_special(location):
         return False
-    if place.endswith(_SUFFIXES):
+    if location.endswith(_SUFFIXES):
         return True
-    perhaps = place.endswith(_PERHAPS)
+    perhaps = location.endswith(_PERHAPS)
     try:
-        return perhaps if is_url(place) else readers.is_capture(Path(place))
+        return perhaps if is_url(location) else readers.is_capture(Path(location))
     except CaptureError:
-        return perhaps and Path(place).is_file()
+        return perhaps and Path(location).is_file()
 
 
-def _stem(place: str) -> str:
-    """Name an nsys report and its export alike."""
-    return place.rsplit(".", 1)[0]
+def _stem(location: str) -> str:
+    """Return the name shared by an nsys report and its export."""
+    return location.rsplit(".", 1)[0]

@@ -1,4 +1,4 @@
-"""Which recordings of memory a user means: snapshots and captures, files, folders, globs, URLs."""
+"""Which recordings of memory a user means: snapshots and captures; files, folders, globs, URLs."""
 
 from __future__ import annotations
 
@@ -27,16 +27,15 @@ _SUFFIXES = (".pickle", ".pkl")
 
 
 def recordings(sources: Iterable[str], capture: Capture | None = None) -> Iterator[Recorded]:
-    """Read what is meant, one file after the other. Of a folder or glob snapshots are preferred.
+    """Read the recordings meant, one by one. In a folder or glob snapshots are preferred.
 
-    A capture of the same run tells more of what is in snapshots.
-
-    Raises CaptureError where nothing is meant, or something cannot be read.
+    A capture of the same run adds details to snapshots. Raises CaptureError if there is none, or
+    one cannot be read.
     """
     from pyprof.memory import read  # noqa: PLC0415 - loads the readers of all formats
 
-    for place in [place for source in sources for place in _expand(source)]:
-        with fetch(place) as path:
+    for location in [location for source in sources for location in _expand(source)]:
+        with fetch(location) as path:
             before, recorded = readers.stamp(path), read.read(path, capture)
             cli.warn([f"{path}: {text}" for text in readers.changed(path, before)])
             yield recorded
@@ -60,10 +59,9 @@ _RECORDED = re.compile(rb'"profile_memory"\s*:\s*([01])\b')
 
 
 def beside(sources: Iterable[str]) -> Iterator[Recorded]:
-    """Read what was recorded with captures, if it was: snapshots beside them, memory events.
+    """Read the memory recorded with captures, if any: snapshots beside them, memory events.
 
-    Captures that are not files of this machine, and such as cannot be read, are left out: who asks
-    has asked for something else.
+    Skips remote and unreadable captures: the caller asked for something else, memory is a bonus.
     """
     for path in [path for source in sources for path in _files(source)]:
         snapshot = snapshot_beside(path)
@@ -85,13 +83,13 @@ def _read(path: Path) -> Recorded:
 
 def _files(source: str) -> list[Path]:
     try:
-        return [Path(place) for place in find([source]) if Path(place).is_file()]
+        return [Path(location) for location in find([source]) if Path(location).is_file()]
     except CaptureError:  # stdin
         return []
 
 
 def _has_events(path: Path) -> bool:
-    """Tell by the head of a trace whether memory was recorded; where that says nothing, by all."""
+    """Whether memory was recorded, by the head of a trace or, if that does not say, all of it."""
     head = kineto.opening(path)
     if head.lstrip()[:1] != b"{":
         return False

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from pyprof.ops.model_config import ModelConfig
 
 _NAME = "config.json"
-_MOST_BYTES = 1 << 22
-"""Such a file has some KB; another one is not read to its end."""
+_MAX_BYTES = 1 << 22
+"""Larger files are refused: a configuration has some KB."""
 
 
 def read(file: str) -> ModelConfig:
-    """Read the sizes of a model: from the file, or that of the folder. Raises PyprofError."""
+    """Read the sizes of a model from its config.json, or the folder of that. Raises PyprofError."""
     path = Path(file)
     path = path / _NAME if path.is_dir() else path
     cli.register_inputs([str(path)])
@@ -32,13 +32,13 @@ def read(file: str) -> ModelConfig:
 
 
 def _document(path: Path) -> object:
-    """Read JSON; raises OSError, and ValueError with a reason where it is none."""
+    """Parse JSON; raises OSError, or ValueError with a reason."""
     if path.exists() and not path.is_file():
         raise ValueError("it is not a regular file")
     with path.open("rb") as opened:
-        text = opened.read(_MOST_BYTES + 1)
-    if len(text) > _MOST_BYTES:
-        raise ValueError(f"it has more than {_MOST_BYTES >> 20} MiB")
+        text = opened.read(_MAX_BYTES + 1)
+    if len(text) > _MAX_BYTES:
+        raise ValueError(f"it has more than {_MAX_BYTES >> 20} MiB")
     try:
         return json.loads(text)
     except RecursionError:

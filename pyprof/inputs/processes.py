@@ -1,8 +1,8 @@
-"""The cores of this machine: captures are worked on in processes of their own.
+"""The cores of this machine: captures are worked on in separate processes.
 
-The standard library's pool, and not loky or Pebble: with these, too, busy workers outlive a command
-that is killed, and with loky one lost worker takes what all others were doing with it, so that the
-watching and the second tries below would stay.
+Uses the standard library's pool, not loky or Pebble: there, too, busy workers outlive a killed
+command, and with loky one lost worker takes down the work of all others, so that the monitoring and
+retries below would stay.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 _TRIES = 2
-"""How often an item whose process ended is tried again, alone, before it is given up."""
+"""Retries, alone, of an item whose process died."""
 
 
 class Processes(InProcess):
-    """An executor of `workers` processes. One that ends costs what it was doing another try.
+    """An executor of `workers` processes. If one dies, its item is tried again.
 
-    With the module of its `work`, a command loads what takes it, once, and processes are copies of
-    this one: until the first of two reads a capture it takes 0.3 s instead of 0.5. Only a process
-    with one thread is copied, and only a command's, for one of a user may hold more than that.
+    With the module of its `work`, a command imports everything once, and processes are forks of it:
+    two take 0.3 s until they read a capture, instead of 0.5. Only a process with one thread is
+    forked, and only a command's: a user's may hold more than that.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class Processes(InProcess):
         self._work = work
         self._pool: ProcessPoolExecutor | None = None
         self._size = 0
-        """How many processes the pool may have."""
+        """Maximum number of processes in the pool."""
         self._begun: Event | None = None
-        """Set when any spawned process could begin at all."""
+        """Set once any spawned process has started."""
 
     def __enter__(self) -> Self:
         return self
@@ -70,13 +70,13 @@ class Processes(InProcess):
 
     @property
     def forks(self) -> bool:
-        """Whether processes are copies of this one, and so begin with all that it has loaded."""
+        """Whether processes are forks of this one, with everything already imported."""
         return self._work is not None and _has_one_thread()
 
     def begin(self, captures: int) -> None:
-        """Start the processes for so many captures now, before `map`.
+        """Start the processes for `captures` captures now, before `map`.
 
-        They load what they need while the command is still loaded.
+        They import what they need while the command itself still does.
         """
         with _uninterrupted():
             pool = self._started(captures)
@@ -84,12 +84,12 @@ class Processes(InProcess):
                 pool.submit(_load, self._work)
 
     def map(self, function: Callable[[A], T], items: Sequence[A], label: str) -> list[Handle[T]]:
-        """Work on several items at a time; strict stops at the first that cannot be read."""
+        """Work on several items at a time; if strict, stop at the first that cannot be read."""
         results: dict[int, T | Failed] = {}
         with self.collecting(items, results, label) as keep, self._ended_by_errors():
             work = partial(_try_item, Carried(function))
             for number in self._lost(work, items, range(len(items)), keep):
-                self._close()  # whoever is alone has the memory of all
+                self._close()  # a process that is alone has all memory
                 tries = (self._lost(work, items, [number], keep) for _ in range(_TRIES))
                 if all(tries):
                     keep(number, Failed(f"{name_of(items[number])}: {_ENDS}"))
@@ -102,9 +102,9 @@ class Processes(InProcess):
         numbers: Iterable[int],
         keep: Callable[[int, T | Failed], None],
     ) -> list[int]:
-        """Work on items, and give the numbers of those in work when a process ended unasked.
+        """Work on items; return the numbers of those in progress when a process died.
 
-        No more are handed out than there are processes: what is in work is known.
+        At most as many items as processes are submitted, so that those in progress are known.
         """
         waiting, running, lost = deque(numbers), dict[Future[Any], int](), list[int]()
         while waiting or running:
@@ -126,7 +126,7 @@ class Processes(InProcess):
         return lost
 
     def _started(self, captures: int) -> ProcessPoolExecutor:
-        """Give a pool that has processes enough for so many captures."""
+        """Return a pool with enough processes for `captures` captures."""
         size = min(self._workers, captures)
         if self._pool is None or self._size < size:
             self._close()
@@ -152,7 +152,7 @@ class Processes(InProcess):
 
     @contextmanager
     def _ended_by_errors(self) -> Iterator[None]:
-        """End the processes where the work ends early: they would finish what nobody asks for."""
+        """Terminate the processes if the work is abandoned: they would finish useless work."""
         try:
             yield
         except BaseException:
@@ -172,7 +172,7 @@ def _share(processes: int) -> int:
 
 
 def _has_one_thread() -> bool:
-    """Tell whether a fork would be whole: of threads, those of libraries too, it has but one."""
+    """Whether this process can be forked safely: it has one thread, libraries' included."""
     try:
         return len([*Path("/proc/self/task").iterdir()]) == 1
     except OSError:  # not Linux
@@ -181,7 +181,7 @@ def _has_one_thread() -> bool:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Keep Ctrl-C from here, and from processes that are started here, until they ask for it."""
+    """Block Ctrl-C here and in processes started here, until they unblock it."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -193,9 +193,9 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _prepare(begun: Event | None, cores_each: int) -> None:
-    """Let a worker use its share of the cores, and end with the command.
+    """Give a worker its share of the cores, and let it end with the command.
 
-    That is, without a traceback at Ctrl-C, which a terminal sends to it, too; and when the command
+    It ends without a traceback at Ctrl-C, which the terminal sends to it, too, and when the command
     is killed: else it would wait for work for ever.
     """
     if begun is not None:
@@ -215,14 +215,14 @@ def _end_with_command() -> None:
 
 
 def _load(work: str | None) -> None:
-    """Load the module of a command's work, and what it takes to read any capture."""
+    """Import a command's work, and what reading any capture takes."""
     for module in filter(None, (work, "pyprof.parse.assemble")):
         import_module(module)
     list(readers.readers())
 
 
 def _try_item(function: Callable[[A], T], item: A) -> T | Failed:
-    """Work on one item; at Ctrl-C clean up and end, for a pool would go on to the next item."""
+    """Work on one item; exit at Ctrl-C, since a pool would continue with the next item."""
     try:
         return try_item(function, item)
     except (SystemExit, KeyboardInterrupt):

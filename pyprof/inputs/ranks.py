@@ -1,4 +1,4 @@
-"""Captures of a set and the ranks in them: by what a file says, its name, or its place."""
+"""The ranks in a set of captures: by a file's content, its name, or its position."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _PARQUET = b"PAR1"
 
 
 def _identity_of_records(path: Path) -> Identity:
-    """Give the rank that all rows of a Parquet file have, or the first of dict lines.
+    """Return the rank that all rows of a Parquet file have, or of the first dict line.
 
-    Where rows of a Parquet file say none, their processes, as for the capture they were parsed
-    from. Nothing where it is no file of records. Raises CaptureError where nothing is there.
+    If rows of a Parquet file have no rank, their processes, as for the capture that they were
+    parsed from. Empty if it is not a file of records. Raises CaptureError if it does not exist.
     """
     if read_head(path).startswith(_PARQUET):
         return _in_columns(path)
@@ -44,7 +44,7 @@ def _identity_of_records(path: Path) -> Identity:
 
 
 _LONGEST = 1 << 20
-"""Bytes of a dict line; what has no line end for longer is no such file."""
+"""Maximum bytes of a dict line; a file with a longer line is something else."""
 
 
 def _in_columns(path: Path) -> Identity:
@@ -54,7 +54,7 @@ def _in_columns(path: Path) -> Identity:
         ranks = pc.unique(rank_column["rank"]).to_pylist() if rank_column.num_columns else [None]
         if ranks == [None]:
             return Identity(pids=_processes(file.read(["pid", "device", "kind"])))
-    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):  # reading it will say so
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):  # reported when read
         return Identity()
     return Identity(_rank(ranks[0]) if len(ranks) == 1 else None)
 
@@ -64,11 +64,11 @@ def _rank(value: object) -> int | None:
 
 
 MOST = 2**31 - 1
-"""A larger number is no rank."""
+"""Larger numbers are not ranks."""
 
 
 def _processes(rows: pa.Table) -> tuple[int, ...]:
-    """Give the processes with GPU work, by device."""
+    """Return the processes with GPU work, by device."""
     if rows.num_columns < 3:  # noqa: PLR2004 - some other table
         return ()
     rows = rows.filter(pc.not_equal(rows["kind"].cast(pa.string()), schema.KINDS[schema.CPU]))
@@ -85,9 +85,6 @@ def _in_line(line: bytes) -> int | None:
     return _rank(record.get("rank")) if isinstance(record, dict) else None
 
 
-# The same of a capture, of a file's name, and of a file's place in the set.
-
-
 _NAMED = re.compile(
     r"(?<![a-z])rank[ ._=-]?(\d+)(?!\d)"  # net.rank3, rank_3.json, rank=3/part-0.parquet
     r"|(?<!\d)(\d+)of\d+(?!\d)",  # net_3of8
@@ -102,15 +99,15 @@ class RankedCapture:
     url: str
     """Absolute path, or URL."""
     ranks: tuple[tuple[int | None, int], ...]
-    """Process and rank of each rank in it; process None: the whole file is of that rank."""
+    """Process and rank of each rank in it; process None if the whole file is one rank's."""
 
 
 def identify(url: str) -> Identity:
-    """Tell whose work a capture, or a file of records, holds, reading little of it.
+    """Return the rank or processes of a capture or file of records, reading little of it.
 
-    Its content says the rank, else its name; processes are given where there are several. Of one
-    that cannot be read only the name counts; whoever reads it all will say what is wrong. So it is
-    with a URL whose name does tell: to look inside, all of it would have to be copied.
+    The content takes precedence over the name; processes are returned if there are several. An
+    unreadable file, reported by whoever reads all of it, and a URL with a rank in its name, which
+    would have to be copied, are identified by name only.
     """
     named = rank_in(url)
     if named is not None and is_url(url):
@@ -134,7 +131,7 @@ def _identity(path: Path, named: int | None) -> Identity:
 
 
 def rank_in(url: str) -> int | None:
-    """Give the rank that a file's name says last, else one that is a folder's whole name."""
+    """Return the last rank in a file's name, else that of a folder with only a rank as name."""
     *folders, name = names(url)
     matches = [*_NAMED.finditer(name)] or [*filter(None, map(_NAMED.fullmatch, folders))]
     return _rank_of_digits(matches[-1][1] or matches[-1][2]) if matches else None
@@ -146,14 +143,14 @@ def _rank_of_digits(digits: str) -> int | None:
 
 
 _DIGITS = 1000
-"""Python takes no number of very many."""
+"""Python refuses to parse very long numbers."""
 
 
 def ranked_captures(sources: Sequence[str], executor: Executor) -> list[RankedCapture]:
-    """Give the captures of a set by their ranks; `sources` are those of `find`.
+    """Return the captures of a set by rank; `sources` are those of `find`.
 
-    A rank that no file claims goes to the files that claim none, in the order of their names.
-    Raises CaptureError where two files claim the same.
+    Files without a rank get the ranks that no file claims, in the order of their names. Raises
+    CaptureError if two files claim the same rank.
     """
     urls = find(sources)
     seen = executor.map(identify, urls, "looking at captures")
@@ -196,7 +193,7 @@ def _by_rank(urls: Sequence[str], claims: Sequence[int | None]) -> dict[int, str
 
 
 def _numbered(urls: Sequence[str]) -> Sequence[int | None]:
-    """Take the one number in which names differ for the rank, if it counts from 0."""
+    """Take the only number in which names differ as the rank, if it starts at 0."""
     nothing = [None] * len(urls)
     parts = [NUMBERS.split(url) for url in urls]
     if len(urls) < 2 or len({len(part) for part in parts}) > 1:  # noqa: PLR2004 - two differ
@@ -210,9 +207,9 @@ def _numbered(urls: Sequence[str]) -> Sequence[int | None]:
 
 
 def with_ranks(records: Records, member: RankedCapture) -> Records:
-    """Fill in `rank`, by process where the capture holds several.
+    """Fill in `rank`, by process if the capture has several.
 
-    A row of a process that is none of the member's keeps the rank it has.
+    A row of any other process keeps its rank.
     """
     columns = {**records.columns, "rank": _ranks(records, member)}
     return Records(records.rows, columns, records.devices, records.warnings)

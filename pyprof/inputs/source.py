@@ -1,7 +1,7 @@
-"""The door for input: from what a user names (a file, several, a folder, a URL) to costed rows.
+"""The entry point for input: from what a user names to costed rows.
 
-Whatever works on captures comes through here: `load` reads one, `map_reduce` summarises one or
-many. Nobody else asks whether there are many.
+Everything that works on captures uses it: `load` reads one, `map_reduce` summarises one or many. No
+other code asks whether there are many.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ T = TypeVar("T")
 K = TypeVar("K", bound="Hashable")
 
 Item: TypeAlias = "RankedCapture | str"
-"""A capture of a set; or a single file, of whatever rank, or `-` for dict lines on stdin."""
+"""A capture of a set; or a single file of any rank, or `-` for dict lines on stdin."""
 
 STAGES = 3
-"""How often `map_reduce`, and `load`, says what it does."""
+"""Number of stages that `map_reduce` and `load` report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that was read once: the table of all rows and, where it holds it, the host's side."""
+    """A file that was read once: the table of its rows and, if recorded, the host's side."""
 
     table: Table
     capture: Capture | None
-    """The host's side; None for dict lines and Parquet, without API calls and the user's ranges."""
+    """The host's side; None for dict lines and Parquet, which have no API calls or user ranges."""
     origin: str | None = None
-    """What was read, as it was named: beside a file may be more of the same run."""
+    """What was read, as named: other files of the same run may lie beside it."""
 
 
 def items(paths: Sequence[str], executor: Executor) -> Sequence[Item]:
-    """Give the captures that a user names: one file is itself, all else is a set.
+    """Return the captures that a user names: a single file as it is, anything else as a set.
 
-    Raises CaptureError where a set holds nothing, or a rank twice.
+    Raises CaptureError if a set is empty, or has a rank twice.
     """
     if len(paths) == 1 and (paths[0] == record_file.STDIN or Path(paths[0]).is_file()):
         return [paths[0]]
@@ -67,9 +67,9 @@ def load(
 ) -> Source:
     """Read a capture, dict lines or Parquet (`-`: dict lines on stdin), and cost its ops.
 
-    Tells `begin` which stage begins. Without `host` only rows are kept, which takes less memory.
-    The rows of a set's capture know their rank. Raises PyprofError where the file cannot be used,
-    as `pyprof.load` does, or where `override` names a device of which nothing is known.
+    Calls `begin` with the name of each stage. Without `host` only rows are kept, which takes less
+    memory. Rows of a set's capture have their rank. Raises PyprofError if the file cannot be used,
+    as `pyprof.load` does, or if `override` names an unknown device.
     """
     source = _opened(item, override, begin, host=host, raw=True)
     begin("costing")
@@ -85,9 +85,9 @@ def _opened(
     host: bool,
     raw: bool,
 ) -> Source:
-    """Read what `load` does; costs are found when first asked for.
+    """Read as `load` does; costs are computed when first used.
 
-    Without `raw` no texts are kept that costs, columns and frames need not.
+    Without `raw`, texts are dropped that costs, columns and frames do not need.
     """
     member = item if isinstance(item, RankedCapture) else None
     with fetch(member.url) if member else nullcontext(item) as path:
@@ -111,7 +111,7 @@ def _read(
 
 
 def _without_raw(records: Records) -> Records:
-    if "seqTemplate" not in records.columns:  # which stands for those of PyTorch's own ranges
+    if "seqTemplate" not in records.columns:  # which encodes those of PyTorch's own ranges
         return records
     kept = {name: column for name, column in records.columns.items() if name not in parquet.RAW}
     return replace(records, columns=kept)
@@ -127,10 +127,10 @@ def map_reduce(
     *,
     host: bool = True,
 ) -> T:
-    """Summarise what `paths` name: one capture here, each of several where the executor works.
+    """Summarise what `paths` name: one capture here, several where the executor works.
 
-    Summaries of several are merged to one. Both are plain functions; summaries are to be small, for
-    they are sent. Raises as `items`, `load` and `summarise` do.
+    Summaries of several are merged. Both are plain functions; summaries should be small, since they
+    are sent. Raises as `items`, `load` and `summarise` do.
     """
     chosen = items(paths, executor)
     if len(chosen) == 1:
@@ -147,6 +147,6 @@ def _summary(
     return summarise(_opened(item, override, host=host, raw=False))
 
 
-def each_once(a: Sequence[K], b: Sequence[K]) -> tuple[K, ...]:
-    """Put what two captures tell under each other, each thing once."""
+def merge_unique(a: Sequence[K], b: Sequence[K]) -> tuple[K, ...]:
+    """Concatenate two sequences without duplicates."""
     return tuple(dict.fromkeys((*a, *b)))

@@ -19,8 +19,7 @@ import pyprof
 from pyprof import export as exporters
 from pyprof.errors import PyprofError
 from pyprof.export import write as exported
-from pyprof.inputs.executor import Executor, Handle, InProcess
-from pyprof.inputs.executor_choice import opened
+from pyprof.inputs.executor import Executor, Handle, InProcess, open_executor
 from pyprof.prof.table import Override
 from tests.analysis.captured import capture
 from tests.commands import run
@@ -37,7 +36,7 @@ FORMS = [form for form in exporters.FORMATS if not form.suffixes[0].endswith(".g
 @pytest.fixture(scope="module")
 def workers(two_workers: None) -> Iterator[Executor]:
     del two_workers
-    with opened(2) as executor:
+    with open_executor(2) as executor:
         yield executor
 
 

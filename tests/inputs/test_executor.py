@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.inputs.executor import Executor
-from pyprof.inputs.executor_choice import opened
+from pyprof.inputs.executor import Executor, open_executor
 from pyprof.inputs.processes import _uninterrupted
 from pyprof.process import threads
 from tests.conftest import few
@@ -26,7 +25,7 @@ from tests.programs import environment, python
 
 @pytest.fixture(scope="module", params=[1, 2, 3], ids="workers={}".format)
 def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
-    with opened(request.param) as chosen:
+    with open_executor(request.param) as chosen:
         yield chosen
 
 
@@ -64,7 +63,7 @@ def test_what_is_merged_is_finished(executor: Executor) -> None:
 def test_sums_are_equal_to_the_bit(executor: Executor) -> None:
     """Even where the order of additions matters."""
     found = executor.reduce(work.add, executor.map(work.inverse, range(1, 100), ""))
-    with opened() as here:
+    with open_executor() as here:
         assert found == here.reduce(work.add, here.map(work.inverse, range(1, 100), ""))
     assert found != reduce(work.add, map(work.inverse, range(1, 100)))  # it does matter
 
@@ -90,7 +89,7 @@ def test_nothing_read_is_an_error(executor: Executor) -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_strict_stops_at_what_cannot_be_read(workers: int) -> None:
     """The reason is the error's."""
-    with opened(workers, strict=True) as executor:
+    with open_executor(workers, strict=True) as executor:
         assert len(executor.map(work.even, [0, 2], "")) == 2
         with pytest.raises(CaptureError, match=r"capture 1: is odd; capture again$"):
             executor.map(work.even, [0, 1, 2], "")
@@ -104,7 +103,7 @@ def test_what_is_no_captures_fault_stops_all(executor: Executor) -> None:
 
 def test_workers_are_other_processes() -> None:
     """As many as asked for, at most."""
-    with opened(2) as executor:
+    with open_executor(2) as executor:
         pids = {pid for _, pid in executor.gather(executor.map(work.process, range(8), ""))}
     assert os.getpid() not in pids
     assert 1 <= len(pids) <= 2
@@ -113,7 +112,7 @@ def test_workers_are_other_processes() -> None:
 def test_workers_share_the_cores() -> None:
     """Each works with no more threads than are its share."""
     workers = max(2, threads.available())
-    with opened(workers) as executor:
+    with open_executor(workers) as executor:
         shares = executor.map(eval, ["__import__('pyarrow').cpu_count()"] * workers, "")
         assert list(executor.gather(shares)) == [1] * workers
 
@@ -121,7 +120,7 @@ def test_workers_share_the_cores() -> None:
 def test_workers_without_captures_need_no_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two captures have all cores, however many workers there may be."""
     monkeypatch.setattr(threads, "available", lambda: 8)
-    with opened(8) as executor:
+    with open_executor(8) as executor:
         shares = executor.map(eval, ["__import__('pyarrow').cpu_count()"] * 2, "")
         assert list(executor.gather(shares)) == [4, 4]
 
@@ -133,7 +132,7 @@ def test_workers_begin_with_the_command(captures: int, begun: int, tmp_path: Pat
     for source in sources:
         source.touch()
     before = multiprocessing.active_children()
-    with opened(3, sources=[*map(str, sources)]) as executor:
+    with open_executor(3, sources=[*map(str, sources)]) as executor:
         assert len(multiprocessing.active_children()) - len(before) == begun
         assert len(executor.map(work.spelt, range(4), "")) == 4
 
@@ -154,7 +153,7 @@ def test_an_error_does_not_wait_for_workers_that_begin(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     before = multiprocessing.active_children()
     begun: list[BaseProcess] = []
-    with suppress(KeyboardInterrupt), opened(2, sources=[str(tmp_path)]):
+    with suppress(KeyboardInterrupt), open_executor(2, sources=[str(tmp_path)]):
         begun += [one for one in multiprocessing.active_children() if one not in before]
         raise KeyboardInterrupt
     assert [process.exitcode for process in begun] == [-signal.SIGTERM] * 2
@@ -163,7 +162,7 @@ def test_an_error_does_not_wait_for_workers_that_begin(tmp_path: Path) -> None:
 def test_more_captures_have_more_workers() -> None:
     """A second set may be larger than the first."""
     before = multiprocessing.active_children()
-    with opened(3) as executor:
+    with open_executor(3) as executor:
         for captures, begun in ((1, 1), (2, 2), (1, 2)):
             assert len(executor.map(work.spelt, range(captures), "")) == captures
             assert len(multiprocessing.active_children()) - len(before) == begun
@@ -175,7 +174,7 @@ def test_a_lost_worker_costs_a_retry(tmp_path: Path) -> None:
     marks = [tmp_path / name for name in "abcdef"]
     for mark in marks[::2]:
         mark.touch()
-    with opened(2) as executor:
+    with open_executor(2) as executor:
         assert list(executor.gather(executor.map(work.ends_once, marks, ""))) == list("abcdef")
 
 
@@ -186,7 +185,7 @@ def test_ctrl_c_ends_a_worker_without_a_word(
 ) -> None:
     """A terminal sends it to the workers, too; the command alone has something to say."""
     marks = [tmp_path / name for name in "abcd"]
-    with opened(2) as executor:
+    with open_executor(2) as executor:
         assert list(executor.gather(executor.map(work.interrupted_once, marks, ""))) == list("abcd")
     assert capfd.readouterr() == ("", "")
 
@@ -205,13 +204,16 @@ def test_ctrl_c_waits_until_a_worker_has_begun() -> None:
 @pytest.mark.slow
 def test_what_always_ends_its_worker_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     """Told by name, as a capture that cannot be read; all others are done."""
-    with opened(3) as executor:
+    with open_executor(3) as executor:
         handles = executor.map(work.ends_always, range(6), "")
         assert list(executor.gather(handles)) == [0, 1, 3, 4, 5]
     told = capsys.readouterr().err.splitlines()
     assert re.fullmatch(r"pyprof: warning: 2: its worker ended every time, .* memory", told[0])
     assert told[1:] == ["pyprof: warning: 1 of 6 captures could not be read and are left out"]
-    with opened(2, strict=True) as executor, pytest.raises(CaptureError, match=r"^2: its worker"):
+    with (
+        open_executor(2, strict=True) as executor,
+        pytest.raises(CaptureError, match=r"^2: its worker"),
+    ):
         executor.map(work.ends_always, range(6), "")
 
 
@@ -219,8 +221,8 @@ def test_a_script_that_every_worker_runs_anew_is_told(tmp_path: Path) -> None:
     """What multiprocessing says of it is long; behind it stands what to do, and it says it once."""
     script = tmp_path / "script.py"
     script.write_text(
-        "from pyprof.inputs.executor_choice import opened\n"
-        "with opened(2) as executor:\n"
+        "from pyprof.inputs.executor import open_executor\n"
+        "with open_executor(2) as executor:\n"
         "    executor.map(str, range(9), '')\n"
     )
     done = python(str(script))
@@ -256,12 +258,12 @@ from pyprof.process import arrow_setup
 if __name__ == "__main__":
     arrow_setup.prepare()
 
-from pyprof.inputs.executor_choice import opened
+from pyprof.inputs.executor import open_executor
 from tests.inputs import work
 
 if __name__ == "__main__":
     try:
-        with opened(2, work=sys.argv[2] or None) as executor:
+        with open_executor(2, work=sys.argv[2] or None) as executor:
             executor.map(work.begins, [sys.argv[1], None], "")
     except KeyboardInterrupt:
         print("interrupted")
@@ -278,7 +280,7 @@ def test_progress_is_shown(
 ) -> None:
     """On a terminal, unless nobody wants to see it."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with opened(workers, quiet=quiet) as executor:
+    with open_executor(workers, quiet=quiet) as executor:
         executor.map(work.spelt, range(3), "spelling")
     shown = capsys.readouterr().err
     assert ("spelling" in shown, "100%" in shown) == (not quiet, not quiet)
@@ -286,7 +288,7 @@ def test_progress_is_shown(
 
 def test_very_many_that_cannot_be_read_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     """Nobody reads hundreds of lines."""
-    with opened() as executor:
+    with open_executor() as executor:
         assert len(executor.map(work.even, range(500), "")) == 250
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 21

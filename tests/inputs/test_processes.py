@@ -21,11 +21,11 @@ from pyprof.process import arrow_setup
 if __name__ == "__main__":
     arrow_setup.prepare()
 
-from pyprof.inputs.executor_choice import opened
+from pyprof.inputs.executor import open_executor
 from tests.inputs import work
 
 def mapped(function, items, loaded="tests.inputs.work"):
-    with opened(2, work=loaded) as executor:
+    with open_executor(2, work=loaded) as executor:
         return [*executor.gather(executor.map(function, items, ""))]
 
 def with_thread():

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.inputs.executor import InProcess
-from pyprof.inputs.executor_choice import opened
+from pyprof.inputs.executor import InProcess, open_executor
 from pyprof.inputs.ranks import ranked_captures, with_ranks
 from pyprof.inputs.source import Source, items, load, map_reduce
 from pyprof.parse import parse_file, record_file
@@ -81,7 +80,7 @@ def _joined(a: list[int | None], b: list[int | None]) -> list[int | None]:
 def test_many_captures_are_summarised_as_one_is(folder: Path, workers: int) -> None:
     """A folder, a glob and its files are a set, in which rows know their rank; one file is not."""
     one, two = sorted(map(str, folder.iterdir()))
-    with opened(workers) as executor:
+    with open_executor(workers) as executor:
         for paths in ([str(folder)], [f"{folder}/*"], [two, one]):
             found = map_reduce(paths, _ranks_of_rows, _joined, executor)
             assert Counter(found) == Counter({0: 2, 1: 3, 2: 2, 3: 3})

@@ -18,7 +18,7 @@ from pyprof.analysis.summary.overview import gpus
 from pyprof.analysis.time import steps
 from pyprof.analysis.time.timeline import timeline
 from pyprof.arrays import sum_if_known
-from pyprof.inputs.source import each_once
+from pyprof.inputs.source import merge_unique
 from pyprof.prof.group import add_up, distinct_calls, groups
 from pyprof.records.records import totals
 
@@ -239,7 +239,7 @@ def merge_sides(a: Side, b: Side) -> Side:
     main = max((a, b), key=lambda side: side.steps.certainty)
     stepped = [a.samples, b.samples] if alike else [main.samples]
     return Side(
-        each_once(a.gpus, b.gpus),
+        merge_unique(a.gpus, b.gpus),
         a.keys,
         steps.merge_steps(a.steps, b.steps),
         a.chosen or b.chosen,
@@ -249,8 +249,8 @@ def merge_sides(a: Side, b: Side) -> Side:
         _sum(a.busy_step_ns, b.busy_step_ns) if alike else main.busy_step_ns,
         _sum(a.idle_step_ns, b.idle_step_ns) if alike else main.idle_step_ns,
         a.samples.plus(b.samples, stepped),
-        each_once(a.clocks, b.clocks),
-        each_once(a.warnings, b.warnings),
+        merge_unique(a.clocks, b.clocks),
+        merge_unique(a.warnings, b.warnings),
     )
 
 

@@ -24,7 +24,7 @@ from pyprof.analysis.summary.utilization import (
 from pyprof.analysis.time.steps import Steps, chosen_bounds, find_steps, merge_steps, without_rows
 from pyprof.analysis.time.timeline import BLOCKING, Timeline, timeline
 from pyprof.arrays import distinct_values
-from pyprof.inputs.source import each_once
+from pyprof.inputs.source import merge_unique
 from pyprof.prof import step_rows
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.kernels import kernel_families
@@ -369,7 +369,7 @@ def merge_briefs(a: Brief, b: Brief) -> Brief:
             for one in (a, b)
         )
     return Brief(
-        each_once(a.gpus, b.gpus),
+        merge_unique(a.gpus, b.gpus),
         _sum(a.peak_ns, b.peak_ns),
         _both_chosen(a.chosen, b.chosen),
         joined,
@@ -382,7 +382,7 @@ def merge_briefs(a: Brief, b: Brief) -> Brief:
         op_totals.merge_op_totals(a.ops, b.ops),
         layer_tree.merge_trees(a.layers, b.layers),
         advice.merge_advice(a.advice, advice.renumbered(b.advice, a.row_count)),
-        each_once(a.warnings, b.warnings),
+        merge_unique(a.warnings, b.warnings),
         a.row_count + b.row_count,
         filtered.merge_filtered(a.kept, b.kept),
         host_ops.merge_host_ops(a.host, b.host),

@@ -13,7 +13,7 @@ from pyprof.analysis.summary.overview import gpus
 from pyprof.analysis.time.steps import chosen_rows
 from pyprof.errors import PyprofError
 from pyprof.gpu.roofline import NS_PER_S
-from pyprof.inputs.source import each_once
+from pyprof.inputs.source import merge_unique
 from pyprof.prof.group import add_up, add_up_rows
 from pyprof.prof.kernels.counter_rates import dram_bytes
 from pyprof.prof.processor import GPU, processor
@@ -277,8 +277,8 @@ def summarise_roofline(source: Source, chosen: str | None = None) -> RooflineSum
 def merge_rooflines(a: RooflineSums, b: RooflineSums) -> RooflineSums:
     """Sum up two sets of captures from what was found of each."""
     return RooflineSums(
-        each_once(a.gpus, b.gpus),
+        merge_unique(a.gpus, b.gpus),
         a.asked,
         a.achieved.plus(b.achieved),
-        each_once(a.warnings, b.warnings),
+        merge_unique(a.warnings, b.warnings),
     )

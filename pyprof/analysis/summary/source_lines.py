@@ -14,7 +14,7 @@ import numpy as np
 from pyprof.analysis import advice, filtered
 from pyprof.analysis.time.steps import chosen_bounds, find_steps
 from pyprof.analysis.time.timeline import BLOCKING, timeline
-from pyprof.inputs.source import each_once
+from pyprof.inputs.source import merge_unique
 from pyprof.parse.ranges.range_stacks import file_and_line, user_line
 from pyprof.prof.processor import GPU, processor_of
 from pyprof.records.records import combinations, totals
@@ -204,7 +204,7 @@ def merge_line_reports(a: Lines, b: Lines) -> Lines:
     return Lines(
         merge_line_times(a.times, b.times),
         advice.merge_advice(a.advice, advice.renumbered(b.advice, a.row_count)),
-        each_once(a.warnings, b.warnings),
+        merge_unique(a.warnings, b.warnings),
         a.row_count + b.row_count,
         filtered.merge_filtered(a.kept, b.kept),
     )

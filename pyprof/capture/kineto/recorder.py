@@ -220,7 +220,8 @@ class Recorder:
         if not self._recorded:
             return False
         path = Path(os.path.realpath(path))
-        written = write_trace(self._recorded, path, events=self._monitor and self._monitor.events)
+        events = None if self._monitor is None else self._monitor.events
+        written = write_trace(self._recorded, path, events=events)
         if written:
             self._write_captures(beside(path))
         return written

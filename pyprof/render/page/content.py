@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyprof.analysis.summary.overview import merge_briefs, overview, sum_up
-from pyprof.inputs.source import each_once
+from pyprof.inputs.source import merge_unique
 from pyprof.render import page
 from pyprof.render.page import parts, sections
 from pyprof.render.page.cross_filter import Selectable, chosen_facts, merge_facts, row_facts
@@ -96,9 +96,9 @@ def merge_pages(a: Content, b: Content) -> Content:
         merge_briefs(a.brief, b.brief),
         merge_facts(a.facts, b.facts),
         parts.merge_parts(a.parts, b.parts),
-        each_once(a.tools, b.tools),
-        each_once(a.began_ns, b.began_ns),
-        each_once(a.warnings, b.warnings),
+        merge_unique(a.tools, b.tools),
+        merge_unique(a.began_ns, b.began_ns),
+        merge_unique(a.warnings, b.warnings),
     )
 
 
