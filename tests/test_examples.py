@@ -31,7 +31,7 @@ SAYS = {
 }
 
 
-FAST = {"lenet", "simple", "transformer", "ddp", "user_annotation", "custom_module"}
+FAST = {"lenet", "ddp"}
 """What they show, and how, the others do, too."""
 
 

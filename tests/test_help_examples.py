@@ -138,15 +138,12 @@ def test_an_example_runs(folder: Path, line: str) -> None:
 
 
 SHOWN = [*IN_DOCS, *(line for name in ("", *RUNS_SCRIPTS) for line in examples(name))]
-FEW = ("pyprof run train.py", "pyprof capture -o net train.py")
-"""What stands for the others in a short run."""
 RUNNING = list(dict.fromkeys(line for line in SHOWN if "train.py" in line))
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="no torch here")
-@pytest.mark.parametrize(
-    "line", [pytest.param(line, marks=() if line in FEW else pytest.mark.slow) for line in RUNNING]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("line", RUNNING)
 def test_an_example_with_a_script_runs(folder: Path, line: str) -> None:
     """It shows the summary or the kernels, or leaves a capture of each rank."""
     program, *arguments = shlex.split(line)

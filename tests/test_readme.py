@@ -96,6 +96,7 @@ def test_a_fresh_machine_is_set_up_first(tmp_path: Path) -> None:
         assert any("--editable ." in line for line in plan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [line for line in UNIX if not line.startswith("make ")])
 def test_every_command_runs(line: str, demo: Path) -> None:
     """Each command shown does what it is shown for, after `make demo` and what it builds on."""

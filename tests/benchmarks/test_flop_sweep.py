@@ -38,6 +38,7 @@ def sweep() -> Any:  # noqa: ANN401 - a module
         return importlib.import_module("flop_sweep")
 
 
+@pytest.mark.slow
 def test_calls_cost_what_they_compute_in_two_runs_alike(sweep: Any, tmp_path: Path) -> None:  # noqa: ANN401
     """Forward and backward, each row's FLOPs and reason, whatever the clock did."""
     cases = [case for case in sweep.flop_cases.cases() if case.source in CHOSEN]

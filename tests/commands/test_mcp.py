@@ -222,6 +222,7 @@ def test_with_a_root_nothing_outside_of_it_is_read(
     assert "lies outside of the folders that this server reads" in text
 
 
+@pytest.mark.slow
 def test_with_a_root_what_is_in_it_is_read(tmp_path: Path) -> None:
     """As without: files, patterns, and both sides of a comparison."""
     net = str(capture(tmp_path / "net.sqlite"))

@@ -134,7 +134,7 @@ def test_without_any_peak_there_are_points_and_no_roof(net: Path, tmp_path: Path
     text = tmp_path / "net.dict"
     assert run("parse", net, "-o", text).code == 0
     text.write_text(text.read_text().replace("NVIDIA A100-SXM4-80GB", "NVIDIA B9000"))
-    done = run("roofline", text, "-o", tmp_path / "net.png")
+    done = run("roofline", text, "-o", tmp_path / "net.html")
     assert done.code == 0
     assert "--peak-flops" in done.stderr
 

@@ -125,6 +125,7 @@ def test_workers_without_captures_need_no_cores(monkeypatch: pytest.MonkeyPatch)
         assert list(executor.gather(shares)) == [4, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("captures", "begun"), [(0, 0), (1, 0), (2, 2), (4, 3)])
 def test_workers_begin_with_the_command(captures: int, begun: int, tmp_path: Path) -> None:
     """No more than there are captures, and none for a single one, which may need none."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -150,18 +149,6 @@ def test_named_inputs_of_recurrent_modules_are_seen(listening: Recorder) -> None
     listening.clear()
     module(input=x)
     assert listening.calls[0].kwargs == {"input": marker.Tensor((5, 2, 3), "float32")}
-
-
-@pytest.mark.slow
-def test_modules_are_not_kept_alive(listening: Recorder) -> None:
-    """A module that the program lets go of is gone."""
-    net = Two()
-    net(torch.ones(1, 2))
-    gone = weakref.ref(net)
-    del net
-    gc.collect()
-    assert gone() is None
-    assert listening.depth == 0
 
 
 def test_a_module_in_the_place_of_one_that_is_gone_has_its_own_name(listening: Recorder) -> None:

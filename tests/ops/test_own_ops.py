@@ -67,6 +67,7 @@ def test_kernels_of_the_op_have_its_cost(package: Path) -> None:
     assert done.stdout.splitlines()[1] == '"rotate","126","36"', done.stderr
 
 
+@pytest.mark.slow
 def test_a_package_that_cannot_be_loaded_is_named(package: Path) -> None:
     """Once, in a warning; the report is made without it."""
     (package / "mylib_costs.py").write_text("import gone_away", encoding="utf-8")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
 import pyprof
 from pyprof.arrays import MISSING
@@ -121,6 +122,7 @@ def test_an_unknown_part_leaves_the_rest_unknown_with_a_reason(tmp_path: Path) -
     assert rows.why.tolist() == [reason, *[f"inside it: {reason}"] * 2]
 
 
+@pytest.mark.slow
 def test_each_gradient_of_a_real_capture_moves_its_own_bytes(captures: Path) -> None:
     """Counted from the shapes in the trace's own nodes: each gradient moves x, go and w once."""
     path = captures / "kineto-v100-resnet50-2021" / "trace.json.gz"

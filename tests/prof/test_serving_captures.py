@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 import pyprof
 from pyprof.inputs import model_config
 from pyprof.prof.table import Override
@@ -56,6 +58,7 @@ def test_a_mixed_step_of_vllm(captures: Path, tmp_path: Path) -> None:
     assert whole.sil.min() > 2 * attention[attention.flops.isna()].sil.max()
 
 
+@pytest.mark.slow
 def test_tokens_of_a_mixed_step_of_vllm(captures: Path) -> None:
     """By step and by phase, as its range states them and as the summary shows them."""
     trace = captures / "kineto-mi300x-vllm-piecewise-graph" / "replay.pt.trace.json.gz"

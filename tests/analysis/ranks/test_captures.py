@@ -76,21 +76,6 @@ def test_a_guess_that_explains_little_is_no_step(tmp_path: Path) -> None:
     assert said == [(10, ("repetition of 4 kernels (guessed: may be layers of a step)",)), (0, ())]
 
 
-def test_one_capture_has_one_clock(h100: Across) -> None:
-    """Ranks leave up to 27 us apart there, and yet nothing is moved."""
-    assert [(one.offset_ns, one.drift, one.residual_ns) for one in h100.clocks.values()] == [
-        (0, 0.0, 0), (0, 0.0, 0),
-    ]  # fmt: skip
-    assert h100.impossible == 0  # nobody leaves before the other has come
-
-
-def test_waiting_is_no_longer_than_communication(h100: Across) -> None:
-    """Waits lie inside of the collectives' kernels."""
-    time = {one.rank: one.communication_ns for one in h100.ranks}
-    assert all(0 < one.waited_ns < time[one.rank] for one in h100.stragglers)
-    assert sum(one.last for one in h100.stragglers) <= 33
-
-
 def test_the_times_of_a_rank_are_those_of_the_summary(h100: Across) -> None:
     """Busy time by SQL, a union of intervals."""
     for one in h100.ranks:

@@ -124,6 +124,7 @@ OFFERED = """Possible values are:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("knows", "offered", "environment", "option"),
     [
@@ -148,6 +149,7 @@ def test_metrics_are_sampled_where_they_may_be(
     assert not [arg for arg in seen(tmp_path) if arg.startswith("--gpu-metrics")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("knows", "offered", "words"),
     [

@@ -64,7 +64,7 @@ def _shown(name: str, content: Content, selectable: Selectable) -> object:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pair", [*itertools.combinations(REAL, 2)], ids=str)
+@pytest.mark.parametrize("pair", [*itertools.pairwise(REAL)], ids=str)
 def test_pages_of_real_captures_add_up(pair: tuple[str, str], captures: Path) -> None:
     """Captures of different tools and machines."""
     check([str(captures / file) for file in pair])
