@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyprof import cli, commands
+from pyprof.process import program_end
 from pyprof.version import __version__
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def run(name: str, called: str) -> None:
     """Run a command as the program that the user `called`."""
     command = main.get_command(click.Context(main), name)
     if command is not None:
-        command.main(prog_name=called)
+        program_end.run(lambda: command.main(prog_name=called))
 
 
 def module_spec(fullname: str) -> ModuleSpec | None:
@@ -116,4 +117,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    program_end.run(main)

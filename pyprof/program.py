@@ -1,6 +1,6 @@
 """What the shell starts as `pyprof`. Little is loaded before Ctrl-C is seen to."""
 
-from pyprof.process import signals
+from pyprof.process import program_end, signals
 
 
 def main() -> None:
@@ -8,4 +8,4 @@ def main() -> None:
     signals.quietly_until_begun()
     from pyprof.__main__ import main as group  # noqa: PLC0415 - takes time to load
 
-    group()
+    program_end.run(group)

@@ -1,10 +1,10 @@
 """`python -m pyprof.parse` is `pyprof parse`."""
 
 if __name__ == "__main__":
-    from pyprof.process import signals
+    from pyprof.process import program_end, signals
 
     signals.quietly_until_begun()
 
     from pyprof.commands.parse import command
 
-    command(prog_name="python -m pyprof.parse")
+    program_end.run(lambda: command(prog_name="python -m pyprof.parse"))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import pyprof
 from pyprof.process import arrow_setup
 from tests.programs import python
 
@@ -41,7 +42,7 @@ def test_tables_are_grouped_and_joined_in_the_calling_thread() -> None:
     """
     in_threads = [
         f"{path.name}:{call.lineno}"
-        for path in Path(arrow_setup.__file__).parent.rglob("*.py")
+        for path in Path(pyprof.__file__).parent.rglob("*.py")
         for call in ast.walk(ast.parse(path.read_bytes()))
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
         for names in [{keyword.arg for keyword in call.keywords}]

@@ -1,0 +1,59 @@
+"""How a process of our own ends: as soon as Python's own clean-up is done.
+
+After it the C library runs the clean-up of every library that is loaded, while threads of Arrow may
+still give back memory that belongs to Python: one then found no Python, and the C++ runtime ended
+the process (SIGABRT, "terminate called without an active exception") after all output was written.
+Nothing of ours is left to do by then.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+_RUNS_SCRIPTS = "pyprof.capture.script"
+"""Where this module is loaded, libraries of the user's script may be, which end as ever."""
+
+
+def run(main: Callable[[], object]) -> None:
+    """Run the program; end the process with its exit code, if nobody but Python waits for it."""
+    caller = sys._getframe(1)  # noqa: SLF001 - documented
+    try:
+        main()
+    except SystemExit as end:
+        if isinstance(end.code, (int, type(None))) and _is_program(caller):
+            _leave(end.code or 0)
+        raise
+
+
+def _is_program(frame: FrameType) -> bool:
+    """Whether Python itself runs the frame: no profiler, debugger or measurement of coverage."""
+    if _RUNS_SCRIPTS in sys.modules or sys.gettrace() or sys.getprofile():
+        return False
+    callers = []
+    caller: FrameType | None = frame
+    while caller is not None:
+        callers.append(caller.f_globals.get("__name__"))
+        caller = caller.f_back
+    while callers and callers[-1] == "runpy":
+        callers.pop()
+    return callers.count("__main__") == 1 and callers[-1] == "__main__"
+
+
+def _leave(code: int) -> None:
+    """End the process after all that Python does before it takes itself apart."""
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - waits for threads
+    atexit._run_exitfuncs()  # noqa: SLF001 - what others registered
+    try:
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+    except (OSError, ValueError):  # Python says so, as ever
+        return
+    os._exit(code)
