@@ -9,7 +9,7 @@ from pyprof.analysis.advice.case import Case
 from pyprof.analysis.advice.finding import Advice, Evidence
 from pyprof.analysis.advice.registry import in_order, merge_advice, renumbered, rules, without_rows
 from pyprof.analysis.advice.scope import Scope, find_scope
-from pyprof.analysis.time.steady import find_loop
+from pyprof.analysis.time.steady import find_loop, with_first_steps
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,13 +79,17 @@ def _advise(case: Case, steps: Steps | None) -> list[Advice]:
         return in_order(_apply(case, _LEAST_SHARE * case.span_ns))
     steady = case.narrowed(loop.rows, loop.time, once=False)
     entries = _apply(steady, _LEAST_SHARE * steady.span_ns)
-    rest = case.narrowed(~loop.rows, loop.outside, once=True)
     gain_by_rule = {entry.rule: entry.gain_ns or 0 for entry in entries}
+    # a first step lacks what every step lacks, which is told already
+    all_steps = with_first_steps(loop, steps) if steps is not None else loop
     once = (
         replace(entry, once=True, title=f"once, not in every step: {entry.title}")
-        for entry in _apply(rest, _LEAST_ONCE * case.span_ns)
-        # a first step lacks what every step lacks, which is told already
-        if (entry.gain_ns or 0) > gain_by_rule.get(entry.rule, 0)
+        for part, of_loop in ((loop, False), (all_steps, True))
+        for entry in _apply(
+            case.narrowed(~part.rows, part.outside, once=True), _LEAST_ONCE * case.span_ns
+        )
+        if (entry.rule in gain_by_rule) == of_loop
+        and (entry.gain_ns or 0) > gain_by_rule.get(entry.rule, 0)
     )
     return in_order([*entries, *once])
 

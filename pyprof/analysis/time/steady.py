@@ -63,6 +63,15 @@ def find_loop(records: Records, steps: Steps) -> Loop | None:
     return Loop(np.asarray(rows), union_of(np.array([first]), np.array([last])))
 
 
+def with_first_steps(loop: Loop, steps: Steps) -> Loop:
+    """Return the loop with all of its steps, those of the warm-up among them."""
+    last = len(steps.start_ns)
+    first_ns = min(int(loop.time.start.min()), int(steps.start_ns.min()))
+    end_ns = max(int(loop.time.end.max()), int(steps.end_ns.max()))
+    rows = loop.rows | np.asarray(steps.rows((0, last)))
+    return Loop(np.asarray(rows), union_of(np.array([first_ns]), np.array([end_ns])))
+
+
 def _kernels(records: Records) -> Mask:
     kind = records.dictionary("kind")
     is_kernel = [value == schema.KINDS[schema.KERNEL] for value in kind.values]

@@ -112,3 +112,17 @@ def test_the_same_rule_of_several_captures_stays_apart() -> None:
     copies = [entry for entry in merge_advice(entries, entries) if entry.rule == "pageable_copies"]
     assert [entry.once for entry in copies] == [False, True]
     assert merge_advice(entries, [replace(copies[1], gain_ns=0)])[-1].once
+
+
+def test_a_slow_first_step_repeats_no_advice_of_the_loop() -> None:
+    """Though it lost more than all others, by the same cause; what came before it is told."""
+    work, ranges = _steps(NAMES[:2])
+    work += [_held(LOOP + step * STEP + 620 * US, 300) for step in range(6)]
+    slow = _held(LOOP - 20_000 * US, 19_000)
+    first = Range("step 100", (LOOP - 20_500 * US, LOOP))
+    entries = _advice([slow, *work], [first, *ranges])
+    assert ("pageable_copies", False) in _told(entries)
+    assert not any(entry.once for entry in entries if entry.rule == "pageable_copies")
+    before = _held(0, 70_000)
+    told = _told(_advice([before, slow, *work], [first, *ranges]))
+    assert ("pageable_copies", True) in told
