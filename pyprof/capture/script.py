@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyprof.capture import exit_hooks
 from pyprof.errors import PyprofError
-from pyprof.process import signals
+from pyprof.process import signals, stdio
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
@@ -92,9 +92,10 @@ def run(target: Target) -> int:
     """Run it in this process to its end, and return its exit code.
 
     Errors are shown as Python shows them. Its changes to the path, the current folder, the standard
-    streams and the warning filters are undone.
+    streams, the built-in functions and the warning filters are undone.
     """
     saved, streams = (sys.argv, list(sys.path)), (sys.stdin, sys.stdout, sys.stderr)
+    built_in = dict(vars(builtins))
     folder = os.getcwd()  # noqa: PTH109 - as text
     if _started_pyprof() and not _path_is_safe():
         del sys.path[0]  # the folder of `pyprof`
@@ -107,10 +108,12 @@ def run(target: Target) -> int:
     except signals.Ended as ended:  # Python would end at once
         return exit_code(ended.code)
     finally:
+        vars(builtins).update(built_in)
         sys.argv, sys.path[:] = saved
         with suppress(Exception):  # a file, or an object of the script's
             sys.stdout.flush()
         sys.stdin, sys.stdout, sys.stderr = streams
+        sys.stdout, sys.stderr = (stdio.reopened(stream) for stream in (sys.stdout, sys.stderr))
         go_back(folder)
 
 

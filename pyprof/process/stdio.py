@@ -33,6 +33,22 @@ def prepare() -> None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as long as the process
 
 
+def reopened(stream: TextIO) -> TextIO:
+    """Return the stream; one that is closed is opened again if the process still has its file.
+
+    Python leaves the file of a standard stream open when the stream is closed.
+    """
+    if not isinstance(stream, io.TextIOWrapper) or not stream.closed:
+        return stream
+    number = {"<stdout>": 1, "<stderr>": _STDERR}.get(stream.name)
+    if number is None:
+        return stream
+    try:
+        return open(number, "w", encoding=stream.encoding, errors=stream.errors, closefd=False)
+    except OSError:  # closed by its number
+        return stream
+
+
 def say(text: str) -> None:
     """Tell the user something on stderr, in one line; that nobody reads it is no error."""
     note(f"pyprof: {sanitize.message(text)}\n")

@@ -150,3 +150,16 @@ def test_usage() -> None:
     result = CliRunner().invoke(capture, ["--all", "--steps", "1,1,1", __file__])
     assert result.exit_code == 1
     assert "exclude each other" in result.stderr
+
+
+def test_a_script_that_closes_its_output_and_replaces_builtins_gets_its_report(
+    script: Path,
+) -> None:
+    """What it did to its process ends with it."""
+    ends = "sys.stdout.close(); sys.stderr.close()\nimport builtins\nbuiltins.open = None\n"
+    script.write_text(TRAIN.replace("sys.exit", f"{ends}builtins.sorted = None\nsys.exit"))
+    command = [sys.executable, "-m", "pyprof", "run", "--tool", "torch", str(script), "3"]
+    done = subprocess.run(command, cwd=script.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 3, done.stderr
+    assert "2 by Optimizer.step" in done.stdout
+    assert "next: python -m pyprof.prof" in done.stderr
