@@ -16,9 +16,10 @@ from pyprof.analysis.summary.phases import with_steps
 from pyprof.errors import PyprofError
 from pyprof.export import Part
 from pyprof.frame import as_arrow, numbered
-from pyprof.inputs.source import STAGES, items, load, map_reduce, merge_unique
+from pyprof.inputs.source import STAGES, items, load, map_reduce
 from pyprof.process import atomic_files
 from pyprof.prof.group import counts, run_on
+from pyprof.records.merging import merge_unique
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

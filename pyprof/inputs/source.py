@@ -145,8 +145,3 @@ def _summary(
     item: Item, summarise: Callable[[Source], T], override: Override | None, *, host: bool
 ) -> T:
     return summarise(_opened(item, override, host=host, raw=False))
-
-
-def merge_unique(a: Sequence[K], b: Sequence[K]) -> tuple[K, ...]:
-    """Concatenate two sequences without duplicates."""
-    return tuple(dict.fromkeys((*a, *b)))

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyprof.arrays import MISSING
 from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT, Column
 from pyprof.prof.step_rows import StepWork
+from pyprof.records.merging import add_up
 from pyprof.records.records import combinations, encode, totals
 
 if TYPE_CHECKING:
@@ -174,19 +175,6 @@ def merge_groups(a: pa.Table, b: pa.Table) -> pa.Table:
     )
 
 
-def add_up(rows: pa.Table, keys: Sequence[str], how: Mapping[str, str]) -> pa.Table:
-    """Make rows with the same keys one; `how` says of each other column what two values become.
-
-    Keys may be dictionaries of distinct texts; what comes out are texts. On one thread: several
-    would add floats in an order that depends on their number.
-    """
-    grouped = rows.combine_chunks().group_by(list(keys), use_threads=False)
-    sums = grouped.aggregate([*how.items()])
-    renamed = {f"{name}_{function}": name for name, function in how.items()}
-    names = [renamed.get(name, name) for name in sums.column_names]
-    return texts_of(sums.rename_columns(names).select([*keys, *how]))
-
-
 def add_up_rows(
     keys: Mapping[str, pa.DictionaryArray],
     numbers: Iterable[tuple[str, Int64Array | Floats]],
@@ -241,15 +229,6 @@ def distinct_calls(group: IntArray, call: IntArray, count: int) -> Int64Array:
         return np.bincount(group_of_call[group_of_call != MISSING], minlength=count)
     first, _ = combinations(group, call)
     return np.bincount(group[first], minlength=count)
-
-
-def texts_of(table: pa.Table) -> pa.Table:
-    """Write out the texts of dictionaries."""
-    for place, column in enumerate(table.columns):
-        if pa.types.is_dictionary(column.type):
-            name = table.column_names[place]
-            table = table.set_column(place, name, column.cast(column.type.value_type))
-    return table
 
 
 def measured(

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof.arrays import Floats, Int64Array
-from pyprof.prof.group import add_up, add_up_rows, distinct_calls
+from pyprof.prof.group import add_up_rows, distinct_calls
+from pyprof.records.merging import add_up
 
 TEXT = st.sampled_from(["linear", "relu", None])
 ROWS = st.lists(

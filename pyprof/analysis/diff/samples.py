@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pyprof.analysis.diff.keys import KEYS
 from pyprof.arrays import ints, numbered
-from pyprof.prof.group import add_up, texts_of
+from pyprof.records.merging import add_up, texts_of
 from pyprof.records.records import combinations, distinct
 
 if TYPE_CHECKING:

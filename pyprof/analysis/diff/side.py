@@ -18,8 +18,8 @@ from pyprof.analysis.summary.overview import gpus
 from pyprof.analysis.time import steps
 from pyprof.analysis.time.timeline import timeline
 from pyprof.arrays import sum_if_known
-from pyprof.inputs.source import merge_unique
-from pyprof.prof.group import add_up, distinct_calls, groups
+from pyprof.prof.group import distinct_calls, groups
+from pyprof.records.merging import add_up, merge_unique
 from pyprof.records.records import totals
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from pyprof.analysis.summary.device_power import Power, cause, device_power
 from pyprof.gpu.kernel_names import short_name
 from pyprof.prof.columns.standard import COLUMNS
-from pyprof.prof.group import add_up
 from pyprof.prof.kernels import counter_rates
+from pyprof.records.merging import add_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

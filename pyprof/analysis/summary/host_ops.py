@@ -19,8 +19,8 @@ from pyprof.arrays import MISSING, ints, referenced_rows
 from pyprof.marker import Kind, Statement
 from pyprof.parse.ranges import nesting, range_names, texts
 from pyprof.parse.ranges.range_stacks import mod_and_op, user_line, user_trace
-from pyprof.prof.group import add_up
 from pyprof.prof.op_names import op_name
+from pyprof.records.merging import add_up
 from pyprof.records.records import combinations, number_combinations, totals
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from pyprof import schema
 from pyprof.arrays import MISSING
 from pyprof.gpu.roofline import NS_PER_S, per_second
 from pyprof.prof.columns.explained_columns import ABOVE, above_peak
-from pyprof.prof.group import add_up, add_up_rows, distinct_calls
+from pyprof.prof.group import add_up_rows, distinct_calls
+from pyprof.records.merging import add_up
 from pyprof.records.records import DictionaryColumn, combinations, encode
 from pyprof.records.records import totals as exact_totals
 

@@ -24,10 +24,10 @@ from pyprof.analysis.summary.utilization import (
 from pyprof.analysis.time.steps import Steps, chosen_bounds, find_steps, merge_steps, without_rows
 from pyprof.analysis.time.timeline import BLOCKING, Timeline, timeline
 from pyprof.arrays import distinct_values
-from pyprof.inputs.source import merge_unique
 from pyprof.prof import step_rows
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.kernels import kernel_families
+from pyprof.records.merging import merge_unique
 from pyprof.records.records import totals
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from pyprof.analysis.summary.overview import gpus
 from pyprof.analysis.time.steps import chosen_rows
 from pyprof.errors import PyprofError
 from pyprof.gpu.roofline import NS_PER_S
-from pyprof.inputs.source import merge_unique
-from pyprof.prof.group import add_up, add_up_rows
+from pyprof.prof.group import add_up_rows
 from pyprof.prof.kernels.counter_rates import dram_bytes
 from pyprof.prof.processor import GPU, processor
+from pyprof.records.merging import add_up, merge_unique
 from pyprof.render.text.formatting import duration, number, percent
 
 if TYPE_CHECKING:

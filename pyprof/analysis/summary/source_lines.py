@@ -14,9 +14,9 @@ import numpy as np
 from pyprof.analysis import advice, filtered
 from pyprof.analysis.time.steps import chosen_bounds, find_steps
 from pyprof.analysis.time.timeline import BLOCKING, timeline
-from pyprof.inputs.source import merge_unique
 from pyprof.parse.ranges.range_stacks import file_and_line, user_line
 from pyprof.prof.processor import GPU, processor_of
+from pyprof.records.merging import merge_unique
 from pyprof.records.records import combinations, totals
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyprof.analysis.summary.overview import merge_briefs, overview, sum_up
-from pyprof.inputs.source import merge_unique
+from pyprof.records.merging import merge_unique
 from pyprof.render import page
 from pyprof.render.page import parts, sections
 from pyprof.render.page.cross_filter import Selectable, chosen_facts, merge_facts, row_facts

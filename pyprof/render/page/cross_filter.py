@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyprof.analysis.summary.layer_tree import NO_LAYER, steps
 from pyprof.analysis.summary.source_lines import user_lines
 from pyprof.prof.columns.column_values import spelt
-from pyprof.prof.group import add_up
+from pyprof.records.merging import add_up
 from pyprof.records.records import combinations, totals
 from pyprof.render.text.formatting import part_name, short_line
 

@@ -1,0 +1,145 @@
+"""Merging: what was found in several captures becomes what was found in all of them.
+
+A sum is a frozen dataclass of numbers, Arrow tables and mappings. `merge_sums` adds two of them
+field by field: the type of a value says how, and a field that is no plain sum states its rule
+beside it, with `merged_by`. The rules that come with a type are associative, and all but those for
+lists do not depend on the order of captures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+T = TypeVar("T")
+_RULE = "merge"
+
+
+def merged_by(rule: Callable[[Any, Any], Any], **default: Any) -> Any:  # noqa: ANN401 - as `field`
+    """A field whose two values, None among them, `rule` merges, whatever their type."""
+    return field(metadata={_RULE: rule}, **default)
+
+
+def merge_sums(a: T, b: T) -> T:
+    """Merge the sums of two captures; if one is None, the result is the other.
+
+    Numbers and NumPy arrays add up (arrays as far as both reach), tables by their keys, mappings
+    key by key, dataclasses and named tuples field by field; tuples are put one behind the other. A
+    class with a method `merged(other)` merges itself. Raises TypeError for any other type.
+    """
+    if a is None or b is None:
+        return b if a is None else a
+    if hasattr(a, "merged"):
+        merged: T = a.merged(b)
+        return merged
+    if is_dataclass(a) and not isinstance(a, type):
+        parts = {each.name: _field(each.metadata, a, b, each.name) for each in fields(a)}
+        return cast("T", type(a)(**parts))
+    if hasattr(a, "_fields"):
+        return type(a)(*map(merge_sums, a, b))  # type: ignore[call-overload]
+    rule = next((rule for types, rule in _RULES if isinstance(a, types)), None)
+    if rule is None or isinstance(a, bool):
+        raise TypeError(f"no rule for merging {type(a).__name__}")
+    return cast("T", rule(a, b))
+
+
+def _field(metadata: Mapping[str, Any], a: object, b: object, name: str) -> object:
+    return metadata.get(_RULE, merge_sums)(getattr(a, name), getattr(b, name))
+
+
+def _add(a: Any, b: Any) -> Any:  # noqa: ANN401 - numbers, tuples
+    return a + b
+
+
+def _add_arrays(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    both = min(len(a), len(b))
+    return np.asarray(a[:both] + b[:both])
+
+
+def merge_tables(a: pa.Table, b: pa.Table) -> pa.Table:
+    """Add the numbers of rows with the same keys: the columns that are not numbers."""
+    keys = [one.name for one in a.schema if not _is_number(one.type)]
+    sums = {one.name: "sum" for one in a.schema if _is_number(one.type)}
+    return add_up(pa.concat_tables([a, b]), keys, sums)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def merge_mappings(a: Mapping[Any, T], b: Mapping[Any, T]) -> Mapping[Any, T]:
+    """Merge values of the same key; keys are in the order in which they first come."""
+    return {
+        **a,
+        **{key: merge_sums(a[key], value) if key in a else value for key, value in b.items()},
+    }
+
+
+_RULES: tuple[tuple[Any, Callable[[Any, Any], Any]], ...] = (
+    (pa.Table, merge_tables),
+    (Mapping, merge_mappings),
+    (np.ndarray, _add_arrays),
+    ((int, float, tuple, np.number), _add),
+)
+
+
+# --- rules for fields that are no sums ------------------------------------------------------------
+
+
+def merge_unique(a: Sequence[T], b: Sequence[T]) -> tuple[T, ...]:
+    """Concatenate two sequences without duplicates."""
+    return tuple(dict.fromkeys((*a, *b)))
+
+
+def lists_by_key(
+    a: Mapping[str, tuple[T, ...]], b: Mapping[str, tuple[T, ...]]
+) -> Mapping[str, tuple[T, ...]]:
+    """Under each key, what either lists there."""
+    return {key: merge_unique(a.get(key, ()), b.get(key, ())) for key in (*a, *b)}
+
+
+def same_or_none(a: T | None, b: T | None) -> T | None:
+    """The value that both have."""
+    return a if a == b else None
+
+
+def known_in_both(a: T | None, b: T | None) -> T | None:
+    """Both merged; None if either is unknown."""
+    return None if a is None or b is None else merge_sums(a, b)
+
+
+def first(a: T, _: T) -> T:
+    """The first of two that are equal anyway."""
+    return a
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def add_up(rows: pa.Table, keys: Sequence[str], how: Mapping[str, str]) -> pa.Table:
+    """Group rows by `keys`; `how` maps each other column to its aggregate function.
+
+    Keys may be dictionary-encoded; the result has plain texts. Single-threaded, so that sums of
+    floats do not depend on the number of threads.
+    """
+    grouped = rows.combine_chunks().group_by(list(keys), use_threads=False)
+    sums = grouped.aggregate([*how.items()])
+    renamed = {f"{name}_{function}": name for name, function in how.items()}
+    names = [renamed.get(name, name) for name in sums.column_names]
+    return texts_of(sums.rename_columns(names).select([*keys, *how]))
+
+
+def texts_of(table: pa.Table) -> pa.Table:
+    """Decode the dictionary-encoded columns."""
+    for place, column in enumerate(table.columns):
+        if pa.types.is_dictionary(column.type):
+            name = table.column_names[place]
+            table = table.set_column(place, name, column.cast(column.type.value_type))
+    return table

@@ -1,0 +1,94 @@
+"""Sums of several captures are merged by the types of their fields, and the rules beside them."""
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.records.merging import (
+    known_in_both,
+    merge_sums,
+    merge_unique,
+    merged_by,
+    same_or_none,
+)
+
+
+class Pair(NamedTuple):
+    ns: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Sums:
+    ops: pa.Table
+    by_reason: Mapping[str, Pair]
+    gpus: tuple[str, ...] = merged_by(merge_unique)
+    tokens: int | None = merged_by(same_or_none)
+    host: int | None = merged_by(known_in_both)
+    blocking: bool = merged_by(operator.or_)
+    longest: int = merged_by(max, default=0)
+
+
+_NAMES = st.sampled_from(["mm", "relu", None])
+_SUMS = st.builds(
+    Sums,
+    st.lists(st.tuples(_NAMES, st.integers(0, 9)), max_size=4).map(
+        lambda rows: pa.table(
+            {"op": pa.array([op for op, _ in rows], pa.string()), "ns": [n for _, n in rows]},
+            pa.schema({"op": pa.string(), "ns": pa.int64()}),
+        )
+    ),
+    st.dictionaries(st.sampled_from("ab"), st.builds(Pair, st.integers(0, 9), st.integers(0, 9))),
+    st.lists(st.sampled_from(["H100", "A100"]), unique=True).map(tuple),
+    st.none() | st.integers(1, 2),
+    st.none() | st.integers(1, 9),
+    st.booleans(),
+    st.integers(0, 9),
+)
+
+
+def _compared(sums: Sums) -> tuple[object, ...]:
+    ops: dict[str | None, int] = {}
+    for row in sums.ops.to_pylist():
+        ops[row["op"]] = ops.get(row["op"], 0) + row["ns"]
+    rest = (sums.tokens, sums.host, sums.blocking, sums.longest)
+    return (ops, dict(sums.by_reason), set(sums.gpus), *rest)
+
+
+@given(st.lists(_SUMS, min_size=3, max_size=3), st.permutations(range(3)))
+def test_neither_grouping_nor_order_matters(sums: Sequence[Sums], order: Sequence[int]) -> None:
+    a, b, c = sums
+    merged = _compared(merge_sums(merge_sums(a, b), c))
+    assert _compared(merge_sums(a, merge_sums(b, c))) == merged
+    assert _compared(reduce(merge_sums, [sums[place] for place in order])) == merged
+
+
+def test_arrays_add_up_as_far_as_both_reach() -> None:
+    assert merge_sums(np.array([1, 2, 3]), np.array([10, 20])).tolist() == [11, 22]
+
+
+def test_what_one_capture_lacks_is_that_of_the_other() -> None:
+    assert merge_sums(None, Pair(1, 2)) == merge_sums(Pair(1, 2), None) == Pair(1, 2)
+
+
+def test_a_class_may_merge_itself() -> None:
+    class Slowest(int):
+        def merged(self, other: int) -> int:
+            return max(self, other)
+
+    assert merge_sums(Slowest(3), Slowest(5)) == 5
+
+
+@pytest.mark.parametrize("value", [True, "text", object()])
+def test_a_type_without_a_rule_is_refused(value: object) -> None:
+    """A flag, say, could be true of either capture or of both: its field has to say which."""
+    with pytest.raises(TypeError, match="no rule for merging"):
+        merge_sums(value, value)
