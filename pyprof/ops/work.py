@@ -111,16 +111,25 @@ def tensor_bytes(tensor: Tensor) -> int:
 def fresh(shape: Iterable[int], dtype: str | None) -> Tensor:
     """Describe a tensor that the op makes. Raises Unknown for a shape that no tensor has."""
     sizes = tuple(shape)
-    if any(size < 0 for size in sizes):
-        raise Unknown("arguments do not fit the op")
+    require(all(size >= 0 for size in sizes))
     return Tensor(sizes, dtype)
 
 
 def size(tensor: Tensor, at: int) -> int:
     """Give a dimension's size. Raises Unknown where there is no such dimension."""
-    if not -len(tensor.shape) <= at < len(tensor.shape):
-        raise Unknown("arguments do not fit the op")
+    require(-len(tensor.shape) <= at < len(tensor.shape))
     return tensor.shape[at]
+
+
+def require(condition: object) -> None:
+    """Raise Unknown unless the arguments fit the op."""
+    if not condition:
+        raise Unknown("arguments do not fit the op")
+
+
+def has_rank(tensor: Tensor, rank: int, *, or_more: bool = False) -> bool:
+    """Whether a tensor has exactly this many dimensions, or at least as many."""
+    return len(tensor.shape) == rank or (or_more and len(tensor.shape) > rank)
 
 
 def like(tensor: Tensor, shape: Iterable[int] | None = None) -> Tensor:

@@ -18,7 +18,7 @@ from pyprof.ops.model_config import CONTRADICTS, LAYER_TYPES
 from pyprof.ops.registry import op
 from pyprof.ops.signature import MISSING, Unknown
 from pyprof.ops.torch.nn.attention import Band, fused
-from pyprof.ops.work import Args, Setting, Work, fresh, like, size
+from pyprof.ops.work import Args, Setting, Work, fresh, has_rank, like, require, size
 
 if TYPE_CHECKING:
     from pyprof.marker import Tensor
@@ -35,7 +35,6 @@ FULL = "requests of the step's range, all keys seen"
 """What a cost rests on that a window, of which nothing is recorded, would make less."""
 _WINDOWED = "requests of the step's range, the keys of a window seen"
 _EQUAL = "requests of equal length without cached keys, the only ones of these sizes"
-_THREE, _FOUR = 3, 4
 
 
 def _window(a: Args) -> int | None:
@@ -101,8 +100,7 @@ def _by_requests(a: Args, q: Tensor, key_heads: int, value_width: int, kept: str
     `kept` is the type of cached keys and values.
     """
     heads, width = size(q, -2), size(q, -1)
-    if not key_heads or heads % key_heads:
-        raise Unknown("arguments do not fit the op")
+    require(key_heads and not heads % key_heads)
     equal = None if a.setting.batch is not None else _of_equal_length(a, q)
     batch = equal or a.batch()
     tokens = q.numel // max(1, heads * width)
@@ -150,7 +148,7 @@ def _reach(a: Args) -> int | None:
     if type(stated) is int and stated > 0:
         return stated
     table, cache = a.optional("block_table"), a.optional("key")
-    if table is None or cache is None or (len(table.shape), len(cache.shape)) != (2, _FOUR):
+    if table is None or cache is None or not (has_rank(table, 2) and has_rank(cache, 4)):
         return None
     return table.shape[1] * cache.shape[1]
 
@@ -173,9 +171,9 @@ def unified(a: Args) -> Work:
     Until late 2025 latent attention was this op, too: compressed keys, and a part turned apart.
     """
     q, k, v = a.tensor("query"), a.tensor("key"), a.tensor("value")
-    if len(k.shape) == 2 and len(v.shape) == _THREE and v.shape[1] == 1:  # noqa: PLR2004 - flat
+    if has_rank(k, 2) and has_rank(v, 3) and v.shape[1] == 1:
         return unified_latent(a.replaced(latent=k, turned=v))
-    if len(q.shape) != _THREE or len(k.shape) != _THREE:
+    if not has_rank(q, 3) or not has_rank(k, 3):
         q, k, v = (
             _split(a, t, name) for t, name in ((q, "heads"), (k, "key_heads"), (v, "key_heads"))
         )
@@ -185,7 +183,7 @@ def unified(a: Args) -> Work:
 def _split(a: Args, given: Tensor, heads: str) -> Tensor:
     """Give [tokens, heads, head] of a tensor [tokens, heads * head], by the model's head size."""
     width = a.model("head size").head_size
-    if width is None or len(given.shape) != 2 or given.shape[-1] % width:  # noqa: PLR2004 - flat
+    if width is None or not has_rank(given, 2) or given.shape[-1] % width:
         raise Unknown(f"{heads} not recorded")
     return like(given, (given.shape[0], given.shape[-1] // width, width))
 
@@ -373,7 +371,7 @@ def _given(a: Args, name: str) -> bool:
 
 def _value_width(q: Tensor, v: Tensor) -> int:
     """Tell a value's width: the last dimension, where pages do not lie in an order of their own."""
-    return size(v, -1) if len(v.shape) <= _FOUR else size(q, -1)
+    return size(v, -1) if not has_rank(v, 5, or_more=True) else size(q, -1)
 
 
 _GRADIENTS = "Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor? out, Tensor? lse"
@@ -559,8 +557,7 @@ def latent_decode(a: Args) -> Work:
     """Decoding over compressed keys and values, which all heads share: values are keys."""
     latent, turned, cache = a.tensor("latent"), a.tensor("turned"), a.tensor("cache")
     width = size(latent, -1) + size(turned, -1)
-    if size(cache, -1) != width:
-        raise Unknown("arguments do not fit the op")
+    require(size(cache, -1) == width)
     return _latent(a, latent, width, size(latent, -1), cache.dtype)
 
 
@@ -621,7 +618,7 @@ def _prefilled(phase: Phase, heads: int, widths: tuple[int, int], dtype: str | N
 def unified_latent(a: Args) -> Work:
     """Attention of a whole step: in prefill keys and values are made whole by ops inside."""
     q, latent, turned = a.tensor("query"), a.tensor("latent"), a.tensor("turned")
-    if len(q.shape) != _THREE:
+    if not has_rank(q, 3):
         raise Unknown("heads not recorded")
     shared, heads, batch = size(latent, -1), size(q, -2), a.batch()
     _check_model(a, shared, size(turned, -1))
@@ -713,12 +710,10 @@ def flash_mla(a: Args) -> Work:
     """FlashMLA's decoding, of all keys; or of those whose places are given."""
     q, cache = a.tensor("query"), a.tensor("cache")
     value_width = a.integer("value_width", 0)
-    if not 0 < value_width <= size(q, -1):
-        raise Unknown("arguments do not fit the op")
+    require(0 < value_width <= size(q, -1))
     if (indices := a.optional("indices")) is not None:
         return _chosen(q, cache, indices, value_width)
-    if size(cache, -1) != size(q, -1):
-        raise Unknown("arguments do not fit the op")
+    require(size(cache, -1) == size(q, -1))
     return _latent(a, q, size(q, -1), value_width, cache.dtype)
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyprof.ops.examples import Example, bf16, f8, f32, i64, u8
 from pyprof.ops.registry import op
-from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, fresh, like, size
+from pyprof.ops.work import Args, Work, fresh, like, require, size
 
 if TYPE_CHECKING:
     from pyprof.marker import Tensor
@@ -114,8 +113,7 @@ def store_rounded(a: Args) -> Work:
     """Keys of a sparse attention's index, rounded by groups, with a float32 scale each."""
     slots, group = a.tensor("slots"), a.integer("group", 0)
     given = _rows(a.tensor("key"), slots.numel)
-    if group <= 0 or size(given, -1) % group:
-        raise Unknown("arguments do not fit the op")
+    require(group > 0 and not size(given, -1) % group)
     scales = fresh((given.numel // group,), "float32")
     return Work(0, (given, slots), (fresh(given.shape, "float8_e4m3fn"), scales))
 
@@ -148,8 +146,7 @@ def load_rounded(a: Args) -> Work:
 def side_by_side(a: Args) -> Work:
     """The part of a head that is turned behind the part that is not."""
     first, second, out = (a.tensor(name) for name in ("first", "second", "out"))
-    if size(first, -1) + size(second, -1) != size(out, -1):
-        raise Unknown("arguments do not fit the op")
+    require(size(first, -1) + size(second, -1) == size(out, -1))
     return Work(0, (first, second), (out,))
 
 

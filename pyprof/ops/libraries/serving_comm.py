@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from pyprof.ops.examples import Example, f32
 from pyprof.ops.registry import op
-from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.collectives import all_reduce, gathered, scattered
-from pyprof.ops.work import Args, Work, fresh, like, size
+from pyprof.ops.work import Args, Work, fresh, like, require, size
 
 FAMILY = "comm"
 
@@ -131,8 +130,7 @@ def gather_out(a: Args) -> Work:
 def reduce_and_norm(a: Args) -> Work:
     """A sum over all ranks, added to the residual, and its RMS norm; the sum is not counted."""
     x, residual, weight = a.tensor("input"), a.tensor("residual"), a.tensor("weight")
-    if size(weight, -1) != size(x, -1):
-        raise Unknown("arguments do not fit the op")
+    require(size(weight, -1) == size(x, -1))
     return Work(
         5 * x.numel, (x, residual, weight), (like(x), fresh(residual.shape, residual.dtype))
     )

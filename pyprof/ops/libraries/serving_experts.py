@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from pyprof.ops.examples import Example, bf16, f8, f32, i32, i64, u8
 from pyprof.ops.libraries.serving_moe import ELSEWHERE
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, fresh, like, size, twice
+from pyprof.ops.work import Args, Work, fresh, has_rank, like, require, size, twice
 
 if TYPE_CHECKING:
     from pyprof.marker import Tensor
@@ -27,7 +26,6 @@ _GIVEN, _MADE = f8(8, 6), bf16(8, 5)
 _MATRICES = f8(2, 5, 6)
 _SCALES, _MORE = f32(8, 1), f32(2, 5)
 _PACKED = ("uint8", "float4_e2m1fn_x2")
-_EXPERTS_SHAPE = 3
 
 
 def _used(weights: Tensor, choices: int) -> Tensor:
@@ -89,8 +87,7 @@ def packed_experts(a: Args) -> Work:
     """One product of the chosen experts, whose weights hold two numbers in a byte, or one."""
     x, w, bits = a.tensor("input"), a.tensor("matrices"), a.integer("bits", 0)
     k = size(x, -1)
-    if bits not in (4, 8) or len(w.shape) != _EXPERTS_SHAPE or w.shape[2] * 8 != k * bits:
-        raise Unknown("arguments do not fit the op")
+    require(bits in (4, 8) and has_rank(w, 3) and w.shape[2] * 8 == k * bits)
     choices = x.numel // max(1, k) * a.integer("chosen", 1)
     kept = tuple(_used(t, choices) for t in (w, *a.present("scale_b", "zeros")))
     out = fresh((choices, w.shape[1]), x.dtype)
@@ -112,11 +109,9 @@ def by_sizes(a: Args) -> Work:
     """Rows divided among matrices [experts, K, N], or [experts, N, K] where they are transposed."""
     x, w = a.tensor("input"), a.tensor("matrices")
     transposed = a.flag("transposed", default=False)
-    if a.flag("first", default=False) or len(x.shape) != 2 or len(w.shape) != _EXPERTS_SHAPE:  # noqa: PLR2004 - rows
-        raise Unknown("arguments do not fit the op")
+    require(not a.flag("first", default=False) and has_rank(x, 2) and has_rank(w, 3))  # rows
     k, n = (w.shape[2], w.shape[1]) if transposed else w.shape[1:]
-    if k != x.shape[1]:
-        raise Unknown("arguments do not fit the op")
+    require(k == x.shape[1])
     params: dict[str, object] = {"M": x.shape[0], "N": n, "K": k, "E": w.shape[0]}
     params |= {"type": x.dtype} if x.dtype else {}
     return Work(2 * x.shape[0] * n * k, (x, w), (like(x, (x.shape[0], n)),), params)
@@ -162,8 +157,7 @@ def marlin_experts(a: Args) -> Work:
     """Both products, weights in Marlin's order: tiles of 16 inputs, and so many of the outputs."""
     x, up, down, ids = (a.tensor(name) for name in ("input", "up", "down", "experts"))
     hidden, wide = size(x, -1), size(down, -1)
-    if len(up.shape) != _EXPERTS_SHAPE or len(down.shape) != _EXPERTS_SHAPE or not wide:
-        raise Unknown("arguments do not fit the op")
+    require(has_rank(up, 3) and has_rank(down, 3) and wide)
     inner, rows = down.shape[1] * _TILE, up.shape[2] * hidden // wide
     choices = ids.numel
     kept = (up, down, *a.present("up_scale", "down_scale", "up_bias", "down_bias"))
@@ -236,8 +230,7 @@ def trtllm_experts(a: Args) -> Work:
     hidden, chosen, inner = size(x, -1), a.integer("chosen", 0), a.integer("inner", 0)
     tokens = x.numel // max(1, hidden)
     experts, rest = size(up, 0), up.numel // max(1, size(up, 0) * hidden)
-    if not chosen or not inner or down.numel != experts * inner * hidden:
-        raise Unknown("arguments do not fit the op")
+    require(chosen and inner and down.numel == experts * inner * hidden)
     scales = ("up_scale", "gate_scale", "down_scale")
     kept = tuple(_used(t, tokens * chosen) for t in (up, down, *a.present(*scales)))
     params: dict[str, object] = {"T": tokens, "E": experts, "k": chosen, "H": hidden, "I": inner}

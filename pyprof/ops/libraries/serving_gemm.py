@@ -12,10 +12,9 @@ from dataclasses import replace
 from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, bf16, f8, f16, f32, i8, i32, u8, u32
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import gradients, product
 from pyprof.ops.torch.linalg.gemm_low_precision import read_tensors
-from pyprof.ops.work import Args, Work, fresh, size
+from pyprof.ops.work import Args, Work, fresh, has_rank, require, size
 
 FAMILY = "gemm"
 
@@ -53,14 +52,12 @@ def weight_product(a: Args, *, inner_first: bool | None, packed: int = 1) -> Wor
     None: either, as its sizes tell. `packed` is how many numbers an element of both holds.
     """
     x, w = a.tensor("x"), a.tensor("weight")
-    if len(w.shape) != 2 or not x.shape:  # noqa: PLR2004 - a matrix
-        raise Unknown("arguments do not fit the op")
+    require(has_rank(w, 2) and x.shape)
     k = x.shape[-1]
     if inner_first is None:
         inner_first = w.shape[1] != k
     n = w.shape[1] if inner_first else w.shape[0]
-    if (w.shape[0] if inner_first else w.shape[1]) != k:
-        raise Unknown("arguments do not fit the op")
+    require((w.shape[0] if inner_first else w.shape[1]) == k)
     return stored_product(a, x, w, n, k * packed)
 
 
@@ -391,8 +388,7 @@ def marlin(a: Args) -> Work:
 def product_of_stated_sizes(a: Args) -> Work:
     """Give the work of a product whose call states N and K, which the stored weight hides."""
     x, w, n, k = a.tensor("x"), a.tensor("weight"), a.integer("n", 0), a.integer("k", 0)
-    if not n or k != size(x, -1):
-        raise Unknown("arguments do not fit the op")
+    require(n and k == size(x, -1))
     return stored_product(a, x, w, n, k)
 
 
@@ -405,8 +401,7 @@ def product_of_stated_sizes(a: Args) -> Work:
 def blockwise_4bit(a: Args) -> Work:
     """A flat weight of two numbers in a byte, whose sizes the call states."""
     x, w, shape = a.tensor("x"), a.tensor("weight"), a.sizes("shape")
-    if len(shape) != 2 or shape[1] != size(x, -1):  # noqa: PLR2004 - a matrix
-        raise Unknown("arguments do not fit the op")
+    require(len(shape) == 2 and shape[1] == size(x, -1))  # noqa: PLR2004 - a matrix
     return stored_product(a, x, w, *shape)
 
 
@@ -445,8 +440,7 @@ def stated_outputs(a: Args) -> Work:
 def batched(a: Args) -> Work:
     """A batch of products of FP8 matrices, the second as [batch, K, N]."""
     x, w = a.tensor("x"), a.tensor("weight")
-    if size(x, -1) != size(w, -2) or size(x, -3) != size(w, -3):
-        raise Unknown("arguments do not fit the op")
+    require(size(x, -1) == size(w, -2) and size(x, -3) == size(w, -3))
     m, k, n = size(x, -2), size(x, -1), size(w, -1)
     out = fresh((size(x, -3), m, n), out_dtype(a, x))
     work = product(x, w, out, m, n, k)
@@ -499,8 +493,7 @@ _GROUPS = bf16(2, 5, 6)
 def grouped(a: Args) -> Work:
     """Each row times the matrix of its group, [groups, N, K] or [groups, K, N]."""
     x, w = a.tensor("x"), a.tensor("weight")
-    if len(x.shape) != 2 or len(w.shape) != 3 or x.shape[1] not in w.shape[1:]:  # noqa: PLR2004 - rows, groups of matrices
-        raise Unknown("arguments do not fit the op")
+    require(has_rank(x, 2) and has_rank(w, 3) and x.shape[1] in w.shape[1:])
     rows, k = x.shape
     n = w.shape[1] * w.shape[2] // max(1, k)
     return product(x, w, fresh((rows, n), x.dtype), rows, n, k)

@@ -20,7 +20,7 @@ from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import product
 from pyprof.ops.torch.linalg.gemm_low_precision import read_tensors
-from pyprof.ops.work import Args, Work, fresh, size
+from pyprof.ops.work import Args, Work, fresh, has_rank, require, size
 
 FAMILY = "gemm"
 
@@ -140,8 +140,7 @@ def rounded_inside(a: Args) -> Work:
     """Activations of 16 bits, rounded inside, times a weight of 8 bits, or of 4 in a byte each."""
     x, w = a.tensor("x"), a.tensor("weight")
     packed = 2 if w.dtype in _PACKED else 1
-    if len(w.shape) != 2 or size(w, 1) * packed != size(x, -1):  # noqa: PLR2004 - a matrix
-        raise Unknown("arguments do not fit the op")
+    require(has_rank(w, 2) and size(w, 1) * packed == size(x, -1))
     return stored_product(a, x, w, size(w, 0), size(x, -1))
 
 
@@ -165,8 +164,7 @@ _PACKED = ("uint8", "float4_e2m1fn_x2")
 def fp4(a: Args) -> Work:
     """A product of FP4 matrices, two numbers in a byte; the weight either way round."""
     x = a.tensor("x")
-    if x.dtype not in _PACKED:
-        raise Unknown("arguments do not fit the op")
+    require(x.dtype in _PACKED)
     return weight_product(a, inner_first=None, packed=2)
 
 
@@ -280,8 +278,7 @@ def marlin(a: Args) -> Work:
 def sparse(a: Args) -> Work:
     """A weight of which two of each four are kept; the product counts as a dense one."""
     x, w, out = a.tensor("x"), a.tensor("weight"), a.tensor("out")
-    if len(out.shape) != 2 or size(w, 0) != size(out, 1):  # noqa: PLR2004 - a matrix
-        raise Unknown("arguments do not fit the op")
+    require(has_rank(out, 2) and size(w, 0) == size(out, 1))
     return stored_product(a, x, w, size(w, 0), size(x, -1))
 
 
@@ -300,8 +297,7 @@ def sparse(a: Args) -> Work:
 def qserve(a: Args) -> Work:
     """Activations of 8 bits times a weight of 4, two in a byte."""
     x, w = a.tensor("x"), a.tensor("weight")
-    if size(w, 1) * 2 != size(x, -1):
-        raise Unknown("arguments do not fit the op")
+    require(size(w, 1) * 2 == size(x, -1))
     return stored_product(a, x, w, size(w, 0), size(x, -1))
 
 
@@ -319,8 +315,7 @@ def qserve(a: Args) -> Work:
 def batched(a: Args) -> Work:
     """A batch of products of FP8 matrices, the second as [batch, K, N]."""
     x, w = a.tensor("x"), a.tensor("weight")
-    if size(x, -1) != size(w, -2) or size(x, -3) != size(w, -3):
-        raise Unknown("arguments do not fit the op")
+    require(size(x, -1) == size(w, -2) and size(x, -3) == size(w, -3))
     m, k, n = size(x, -2), size(x, -1), size(w, -1)
     dtype = out.dtype if (out := a.optional("out")) else a.dtype("out_dtype")
     work = product(x, w, fresh((size(x, -3), m, n), dtype or "bfloat16"), m, n, k)
@@ -336,6 +331,5 @@ def batched(a: Args) -> Work:
 def bitsandbytes(a: Args) -> Work:
     """A flat weight of two numbers in a byte; its scales are kept with it, and not counted."""
     x, w, out = a.tensor("x"), a.tensor("weight"), a.tensor("out")
-    if 2 * w.numel != size(x, -1) * size(out, -1):
-        raise Unknown("arguments do not fit the op")
+    require(2 * w.numel == size(x, -1) * size(out, -1))
     return stored_product(a, x, w, size(out, -1), size(x, -1))

@@ -22,7 +22,7 @@ from pyprof.ops.model_config import CONTRADICTS, ModelConfig, is_padded
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.indexing import picked
-from pyprof.ops.work import Args, Setting, Work, fresh, like, size
+from pyprof.ops.work import Args, Setting, Work, fresh, has_rank, like, require, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -216,8 +216,7 @@ def _experts(
 ) -> Work:
     """Give the work of so many choices of experts, whose weights are [E, rows, columns]."""
     up, down, hidden = a.tensor("up"), a.tensor("down"), size(x, -1)
-    if len(up.shape) != 3 or len(down.shape) != 3 or up.shape[0] != down.shape[0]:  # noqa: PLR2004
-        raise Unknown("arguments do not fit the op")
+    require(has_rank(up, 3) and has_rank(down, 3) and up.shape[0] == down.shape[0])
     experts, rows = up.shape[0], up.shape[1]
     inner = rows if a.op.endswith("g1u0") or "g1u0" in a.op or a.op == "fmoe" else rows // 2
     flops = 2 * choices * hidden * (rows + inner)
@@ -299,8 +298,7 @@ def grouped(a: Args) -> Work:
 def one_of_two(a: Args) -> Work:
     """One product of the chosen experts, the first or the second, as the matrices' sizes tell."""
     x, w, ids, out = (a.tensor(name) for name in ("input", "matrices", "experts", "out"))
-    if len(w.shape) != 3 or size(x, -1) != w.shape[2]:  # noqa: PLR2004 - experts, outputs, inputs
-        raise Unknown("arguments do not fit the op")
+    require(has_rank(w, 3) and size(x, -1) == w.shape[2])  # experts, outputs, inputs
     used = min(w.shape[0], ids.numel)
     kept = (w, *(t for t in a.present("bias", "scale_b", "zeros") if t.shape))
     weights = tuple(fresh((used, *t.shape[1:]), t.dtype) for t in kept)
@@ -325,8 +323,7 @@ def ck_tile_stage(a: Args) -> Work:
     choices = x.numel // max(1, size(x, -1))
     choices *= a.integer("chosen", 0) if "gemm1" in a.op else 1
     packed = 2 if w.dtype in ("uint8", "float4_e2m1fn_x2") else 1
-    if not choices or len(w.shape) != 3 or w.shape[2] * packed != size(x, -1):  # noqa: PLR2004
-        raise Unknown("arguments do not fit the op")
+    require(choices and has_rank(w, 3) and w.shape[2] * packed == size(x, -1))
     used = min(w.shape[0], choices)
     kept = (w, *(t for t in a.present("scale_b") if t.shape))
     weights = tuple(fresh((used, *t.shape[1:]), t.dtype) for t in kept)
@@ -426,8 +423,7 @@ def marlin_experts(a: Args) -> Work:
     """Packed weights in an order of their own: the call states the sizes."""
     x, w, scale = a.tensor("input"), a.tensor("matrices"), a.tensor("scale_b")
     m, n, k = (a.integer(name, 0) for name in ("m", "n", "k"))
-    if not n or k != size(x, -1):
-        raise Unknown("arguments do not fit the op")
+    require(n and k == size(x, -1))
     choices = m * max(1, a.integer("chosen", 1))
     used = min(size(w, 0), choices)
     weights = tuple(fresh((used, *t.shape[1:]), t.dtype) for t in (w, scale))
@@ -500,8 +496,7 @@ def fused_gate(a: Args) -> Work:
 def triton_top(a: Args) -> Work:
     """Triton's: the largest, their softmax, and a matrix of bits of who goes where."""
     gates, chosen = a.tensor("gates"), a.integer("chosen", 1)
-    if not isinstance(a.values.get("bits"), bool):
-        raise Unknown("arguments do not fit the op")  # another function of that name
+    require(isinstance(a.values.get("bits"), bool))  # another function of that name
     tokens = gates.numel // max(1, size(gates, -1))
     bits = fresh((tokens, -(-size(gates, -1) // 32)), "int32")
     writes = (fresh((tokens, chosen), gates.dtype), fresh((tokens, chosen), "int16"), bits)
@@ -519,8 +514,7 @@ def triton_top(a: Args) -> Work:
 def triton_sort(a: Args) -> Work:
     """Triton's: choices sorted by expert, where each went and came from, the experts' counts."""
     weights, experts = a.tensor("weights"), a.tensor("experts")
-    if weights.shape != experts.shape:
-        raise Unknown("arguments do not fit the op")
+    require(weights.shape == experts.shape)
     places = fresh((2, experts.numel), "int32")
     counts = fresh((a.integer("count", 0),), "int32")
     return Work(0, (weights, experts), (like(weights), places, counts))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyprof.ops.examples import Example, bf16, f8, f32, i64
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, fresh, like, size
+from pyprof.ops.work import Args, Work, fresh, like, require, size
 
 if TYPE_CHECKING:
     from pyprof.marker import Tensor
@@ -32,8 +32,7 @@ _LAYER = 8
 def _weight(a: Args) -> Tensor:
     """Give the scale, as long as what is normed. Raises Unknown where it is not."""
     weight = a.tensor("weight")
-    if size(weight, -1) != size(a.tensor("input"), -1):
-        raise Unknown("arguments do not fit the op")
+    require(size(weight, -1) == size(a.tensor("input"), -1))
     return weight
 
 
@@ -260,6 +259,5 @@ def two_norms(a: Args) -> Work:
     """RMS norm of two tensors, each with its own scale."""
     given = (a.tensor("first"), a.tensor("second"))
     weights = (a.tensor("first_weight"), a.tensor("second_weight"))
-    if any(size(w, -1) != size(t, -1) for t, w in zip(given, weights, strict=True)):
-        raise Unknown("arguments do not fit the op")
+    require(all(size(w, -1) == size(t, -1) for t, w in zip(given, weights, strict=True)))
     return Work(RMS * sum(t.numel for t in given), (*given, *weights), tuple(map(like, given)))

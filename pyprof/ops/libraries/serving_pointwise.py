@@ -11,7 +11,7 @@ from pyprof.ops.examples import Example, b8, bf16, f8, f32, i64, u8
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import RULES
-from pyprof.ops.work import Args, Work, fresh, like, size
+from pyprof.ops.work import Args, Work, fresh, like, require, size
 
 FAMILY = "pointwise"
 
@@ -157,8 +157,7 @@ def rotary(a: Args) -> Work:
     cache, positions = a.tensor("cache"), a.tensor("positions")
     width = a.integer("width", 0) if "width" in a.values else size(given[0], -1)
     turns = size(cache, -1)
-    if not 0 < turns <= width:
-        raise Unknown("arguments do not fit the op")
+    require(0 < turns <= width)
     turned = tuple(fresh((t.numel // width * turns,), t.dtype) for t in given)
     tokens = size(positions, -1)
     angles = fresh((min(tokens, size(cache, 0)), turns), cache.dtype)
@@ -188,8 +187,7 @@ def rotary_two(a: Args) -> Work:
     tables, positions = (a.tensor("cosine"), a.tensor("sine")), a.tensor("positions")
     width = size(tables[0], -1)
     turns = width * (2 if a.flag("halves", default=True) else 1)
-    if not 0 < turns <= size(given[0], -1):
-        raise Unknown("arguments do not fit the op")
+    require(0 < turns <= size(given[0], -1))
     count = sum(t.numel // max(1, size(t, -1)) * turns for t in given)
     rows = tuple(fresh((min(positions.numel, size(t, 0)), width), t.dtype) for t in tables)
     return Work(_TURN * count, (*given, positions, *rows), tuple(map(like, given)))
@@ -247,8 +245,7 @@ def norm_and_turn(a: Args) -> Work:
     positions, width = a.tensor("positions"), a.integer("width", 0)
     turns = a.integer("turns", 0)
     count = sum(t.numel for t in given)
-    if not 0 < turns <= width or count % width:
-        raise Unknown("arguments do not fit the op")
+    require(0 < turns <= width and not count % width)
     angles = fresh((min(positions.numel, size(cache, 0)), size(cache, -1)), cache.dtype)
     reads = (*given, a.tensor("q_weight"), a.tensor("k_weight"), positions, angles)
     return Work(_RMS * count + _TURN * count // width * turns, reads, tuple(map(like, given)))

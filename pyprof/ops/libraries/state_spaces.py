@@ -13,9 +13,8 @@ from dataclasses import replace
 
 from pyprof.ops.examples import Example, bf16, f32
 from pyprof.ops.registry import op
-from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import RULES, TRANSCENDENTAL
-from pyprof.ops.work import Args, Work, like, size
+from pyprof.ops.work import Args, Work, has_rank, like, require, size
 
 FAMILY = "ssm"
 
@@ -40,8 +39,7 @@ def selective_scan(a: Args) -> Work:
     """A state of each channel, decayed and added to at each token, and read out."""
     u, decay = a.tensor("input"), a.tensor("a")
     reads = tuple(a.tensor(name) for name in ("input", "delta", "a", "b", "c"))
-    if len(decay.shape) != 2 or decay.shape[0] not in u.shape:  # noqa: PLR2004 - channels, states
-        raise Unknown("arguments do not fit the op")
+    require(has_rank(decay, 2) and decay.shape[0] in u.shape)  # channels, states
     skip, gate = a.present("skip"), a.present("gate")
     each = _STATE * size(decay, 1) + 1 + 2 * bool(skip) + (_SILU + 1) * bool(gate)
     return Work(each * u.numel, (*reads, *skip, *gate), (like(u),))
@@ -76,8 +74,7 @@ _CONVOLVED = "Tensor input, Tensor weight, Tensor? bias"
 def causal_convolution(a: Args) -> Work:
     """A few taps over each channel's last tokens, and SiLU where that is asked."""
     x, weight, bias = a.tensor("input"), a.tensor("weight"), a.present("bias")
-    if len(weight.shape) != 2 or weight.shape[0] not in x.shape:  # noqa: PLR2004 - channels, taps
-        raise Unknown("arguments do not fit the op")
+    require(has_rank(weight, 2) and weight.shape[0] in x.shape)  # channels, taps
     work = Work(0, (x, weight, *bias), (like(x),))
     if not a.known("silu"):
         return replace(work, flops=None, no_flops="activation not recorded")

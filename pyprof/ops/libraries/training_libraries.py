@@ -15,7 +15,7 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import gradients, product
 from pyprof.ops.torch.nn.attention import Band, heads, packed
-from pyprof.ops.work import Args, Work, fresh, like, size, twice
+from pyprof.ops.work import Args, Work, fresh, has_rank, like, require, size, twice
 
 _X, _W = bf16(4, 6), bf16(5, 6)
 _FLASH = bf16(2, 8, 4, 16)
@@ -79,9 +79,8 @@ def flash_backward(a: Args) -> Work:
 )
 def te_attention(a: Args) -> Work:
     """TransformerEngine's: queries, keys and values are the first tensors with heads."""
-    given = [tensor for tensor in _tensors(a) if len(tensor.shape) > 2][:3]  # noqa: PLR2004
-    if len(given) != 3:  # noqa: PLR2004 - queries, keys, values
-        raise Unknown("arguments do not fit the op")
+    given = [tensor for tensor in _tensors(a) if has_rank(tensor, 3, or_more=True)][:3]
+    require(len(given) == 3)  # noqa: PLR2004 - queries, keys, values
     q, _, v = given
     out = like(q, (*q.shape[:-1], size(v, -1)))
     return Work(None, tuple(given), (out,), no_flops="kind of mask not recorded")
@@ -97,9 +96,8 @@ def te_attention(a: Args) -> Work:
 def te_grouped(a: Args) -> Work:
     """TransformerEngine's: each row times the weight of its group."""
     x = a.tensor("x")
-    weights = [t for t in _tensors(a) if len(t.shape) == 2 and t.shape[1] == size(x, -1)]  # noqa: PLR2004
-    if not weights or len({t.shape for t in weights}) != 1:
-        raise Unknown("arguments do not fit the op")
+    weights = [t for t in _tensors(a) if has_rank(t, 2) and t.shape[1] == size(x, -1)]
+    require(weights and len({t.shape for t in weights}) == 1)
     n, k = weights[0].shape
     rows = x.numel // max(1, k)
     work = product(x, weights[0], fresh((*x.shape[:-1], n), x.dtype), rows, n, k)
@@ -126,9 +124,8 @@ def te_grouped_backward(a: Args) -> Work:
 def te_mlp(a: Args) -> Work:
     """TransformerEngine's norm and both layers; the norm and the activation are not counted."""
     x, up = a.tensor("x"), a.tensor("up")
-    down = next((t for t in _tensors(a) if len(t.shape) == 2), None)  # noqa: PLR2004 - a matrix
-    if down is None or size(up, -1) != size(x, -1) or down.shape[0] != size(x, -1):
-        raise Unknown("arguments do not fit the op")
+    down = next((t for t in _tensors(a) if has_rank(t, 2)), None)
+    require(down is not None and size(up, -1) == size(x, -1) and down.shape[0] == size(x, -1))
     rows = x.numel // max(1, size(x, -1))
     flops = 2 * rows * (up.numel + down.numel)
     return Work(flops, (x, *a.present("norm", "shift"), up, down), (like(x),))
@@ -146,8 +143,7 @@ def fused_rope(a: Args) -> Work:
     """The first part of each head turned by its position's angles, the rest copied."""
     x, angles = a.tensor("x"), a.tensor("angles")
     width, turns = size(x, -1), size(angles, -1)
-    if not 0 < turns <= width:
-        raise Unknown("arguments do not fit the op")
+    require(0 < turns <= width)
     rows = fresh((min(angles.numel, x.numel // width * turns),), angles.dtype)
     return Work(_TURN * (x.numel // width * turns), (x, rows), (like(x),))
 
@@ -163,8 +159,7 @@ def cross_entropy(a: Args) -> Work:
     """Cross entropy and, over the logits, its gradient, which the forward pass leaves there."""
     x, target = a.tensor("input"), a.tensor("target")
     rows = x.numel // max(1, size(x, -1))
-    if target.numel != rows:
-        raise Unknown("arguments do not fit the op")
+    require(target.numel == rows)
     loss = fresh((rows,), "float32")
     return Work(_LOSS * x.numel, (x, target), (like(x), loss))
 
@@ -217,8 +212,7 @@ def megatron_gated(a: Args) -> Work:
     """Megatron's gated activations, the bias of both halves added first."""
     x, bias = a.tensor("input"), a.optional("bias")
     biases = (bias,) if bias is not None and bias.shape else ()
-    if any(t.shape != x.shape[-1:] for t in biases):
-        raise Unknown("arguments do not fit the op")
+    require(all(t.shape == x.shape[-1:] for t in biases))
     out = like(x, (*x.shape[:-1], size(x, -1) // 2))
     each = 25 if "Ge" in a.op else 22
     return Work(each * out.numel + x.numel * bool(biases), (x, *biases), (out,))
@@ -251,8 +245,7 @@ def scaled_softmax_backward(a: Args) -> Work:
 def megatron_linear(a: Args) -> Work:
     """Megatron's linear layer; with sequence parallelism it gathers the rows of all ranks first."""
     x, w = a.tensor("input"), a.tensor("weight")
-    if len(w.shape) != 2 or size(x, -1) != w.shape[1]:  # noqa: PLR2004 - a matrix
-        raise Unknown("arguments do not fit the op")
+    require(has_rank(w, 2) and size(x, -1) == w.shape[1])
     if not a.known("sequence") or a.flag("sequence", default=False):
         raise Unknown("how many rows all ranks have is not recorded")
     n, k = w.shape
@@ -293,8 +286,7 @@ def megatron_weighed(a: Args) -> Work:
     """Megatron's gated activation of experts, times each token's weight."""
     x, weights = a.tensor("input"), a.tensor("weights")
     out = like(x, (*x.shape[:-1], size(x, -1) // 2))
-    if weights.numel * size(out, -1) != out.numel:
-        raise Unknown("arguments do not fit the op")
+    require(weights.numel * size(out, -1) == out.numel)
     return Work(23 * out.numel, (x, weights), (out,))
 
 
@@ -315,8 +307,7 @@ def mla_turned_queries(a: Args) -> Work:
     """Megatron's: the last part of each head of latent attention's queries, turned in place."""
     q, tables = a.tensor("query"), (a.tensor("cosine"), a.tensor("sine"))
     turns, width = size(tables[0], -1), size(q, -1)
-    if not 0 < turns <= width or len(q.shape) < 3:  # noqa: PLR2004 - tokens, heads, head
-        raise Unknown("arguments do not fit the op")
+    require(0 < turns <= width and has_rank(q, 3, or_more=True))  # tokens, heads, head
     turned = fresh((q.numel // width * turns,), q.dtype)
     tokens = q.numel // (width * max(1, size(q, -2)))
     rows = tuple(fresh((min(tokens * turns, t.numel),), t.dtype) for t in tables)
@@ -349,8 +340,9 @@ def mla_keys_and_values(a: Args) -> Work:
     """Megatron's: keys with the turned part that all heads share, and values, side by side."""
     kv, turned, tables = a.tensor("latent"), a.tensor("turned"), ("cosine", "sine")
     turns, key, value = (a.integer(name, 0) for name in ("turns", "key", "value"))
-    if min(turns, key, value) <= 0 or size(kv, -1) != key + value or size(turned, -1) != turns:
-        raise Unknown("arguments do not fit the op")
+    require(
+        min(turns, key, value) > 0 and size(kv, -1) == key + value and size(turned, -1) == turns
+    )
     rows = (
         fresh((min(turned.numel, table.numel),), table.dtype) for table in map(a.tensor, tables)
     )
@@ -409,8 +401,7 @@ def _of_packed(a: Args) -> tuple[Tensor, Tensor, Tensor]:
     """Give queries, keys and values, which may be one tensor [tokens, 3, heads, head]."""
     if (packed := a.optional("packed")) is None:
         return a.tensor("query"), a.tensor("key"), a.tensor("value")
-    if len(packed.shape) != 4 or packed.shape[1] != 3:  # noqa: PLR2004 - tokens, three, heads, head
-        raise Unknown("arguments do not fit the op")
+    require(has_rank(packed, 4) and packed.shape[1] == 3)  # noqa: PLR2004 - tokens, q k v, heads, head
     part = like(packed, (packed.shape[0], *packed.shape[2:]))
     return part, part, part
 

@@ -14,8 +14,7 @@ from pyprof.marker import Tensor
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f16, f32
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, broadcast, like, size
+from pyprof.ops.work import Args, Work, broadcast, has_rank, like, require, size
 
 FAMILY = "gemm"
 
@@ -76,10 +75,9 @@ def added(work: Work, a: Args, name: str) -> Work:
 def linear(a: Args) -> Work:
     """Input times the transposed weight: M features out, N rows, K features in."""
     x, w = a.tensor("input"), a.tensor("weight")
-    if len(w.shape) not in (1, 2) or size(x, -1) != w.shape[-1]:
-        raise Unknown("arguments do not fit the op")
+    require(len(w.shape) in (1, 2) and size(x, -1) == w.shape[-1])
     k = w.shape[-1]
-    m = w.shape[0] if len(w.shape) == 2 else 1  # noqa: PLR2004 - a matrix
+    m = w.shape[0] if has_rank(w, 2) else 1
     n = math.prod(x.shape[:-1])
     out = like(x, (*x.shape[:-1], *w.shape[:-1]))
     return added(product(x, w, out, m, n, k), a, "bias")
@@ -135,12 +133,10 @@ def factors(a: Args) -> tuple[Tensor, Tensor]:
 
 def matmul_work(first: Tensor, second: Tensor, *, integer: bool = False) -> Work:
     """Give the work of a product as torch.matmul takes it. Raises Unknown where shapes misfit."""
-    if not first.shape or not second.shape:
-        raise Unknown("arguments do not fit the op")
+    require(first.shape and second.shape)
     left = (1, *first.shape) if len(first.shape) == 1 else first.shape
     right = (*second.shape, 1) if len(second.shape) == 1 else second.shape
-    if left[-1] != right[-2]:
-        raise Unknown("arguments do not fit the op")
+    require(left[-1] == right[-2])
     m, k, n = left[-2], left[-1], right[-1]
     shape = broadcast([left[:-2], right[:-2]])
     shape += (m,) * (len(first.shape) > 1) + (n,) * (len(second.shape) > 1)

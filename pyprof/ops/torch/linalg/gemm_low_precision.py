@@ -11,9 +11,8 @@ from dataclasses import replace
 from pyprof.marker import Opaque, Tensor
 from pyprof.ops.examples import Example, bf16, f8, f32, i8, i32, u8
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import gradients, product
-from pyprof.ops.work import Args, Work, fresh, like, size
+from pyprof.ops.work import Args, Work, fresh, has_rank, like, require, size
 
 FAMILY = "gemm"
 
@@ -166,11 +165,9 @@ def read_tensors(a: Args, *names: str) -> tuple[Tensor, ...]:
 def scaled_mm(a: Args) -> Work:
     """A product of FP8 or FP4 matrices with their scales; FP4 packs two numbers in an element."""
     first, second = _factors(a)
-    if len(first.shape) != _MATRIX or len(second.shape) != _MATRIX:
-        raise Unknown("arguments do not fit the op")
+    require(len(first.shape) == _MATRIX and len(second.shape) == _MATRIX)
     m, k, n = first.shape[0], first.shape[1], second.shape[1]
-    if second.shape[0] != k:
-        raise Unknown("arguments do not fit the op")
+    require(second.shape[0] == k)
     k *= 2 if first.dtype == "float4_e2m1fn_x2" else 1
     out = fresh((m, n), _out_dtype(a, first))
     work = product(first, second, out, m, n, k)
@@ -233,18 +230,16 @@ def grouped_mm(a: Args) -> Work:
     m, k, n = size(first, -2), size(first, -1), size(second, -1)
     groups = 1
     shape: tuple[int, ...] = (m, n)
-    if len(first.shape) == 3 and len(second.shape) == 3:  # noqa: PLR2004 - a plain batch
+    if has_rank(first, 3) and has_rank(second, 3):
         groups = first.shape[0]
         shape = (groups, m, n)
-    elif len(first.shape) == 3:  # noqa: PLR2004 - columns are divided among the groups
+    elif has_rank(first, 3):
         shape = (m, n)
     elif len(second.shape) == _MATRIX:  # the inner dimension is divided
         offs = a.optional("offs")
-        if offs is None:
-            raise Unknown("arguments do not fit the op")
+        require(offs is not None)
         shape = (size(offs, 0), m, n)
-    if size(second, -2) != k:
-        raise Unknown("arguments do not fit the op")
+    require(size(second, -2) == k)
     work = product(first, second, fresh((m, n), None), m, n, k)
     out = fresh(shape, _out_dtype(a, first))
     extra = read_tensors(a, "scale_a", "scale_b", "offs", "bias")

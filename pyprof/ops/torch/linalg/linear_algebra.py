@@ -12,9 +12,8 @@ from pyprof.marker import Tensor
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f32, i32
 from pyprof.ops.registry import op
-from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import multiply_adds
-from pyprof.ops.work import Args, Work, like, size
+from pyprof.ops.work import Args, Work, like, require, size
 
 FAMILY = "linalg"
 
@@ -32,8 +31,7 @@ def real_operations(x: Tensor) -> int:
 def square(x: Tensor) -> tuple[int, int]:
     """Give the side and the number of square matrices. Raises Unknown where they are not square."""
     n = size(x, -1)
-    if size(x, -2) != n:
-        raise Unknown("arguments do not fit the op")
+    require(size(x, -2) == n)
     return n, x.numel // max(1, n * n)
 
 

@@ -15,7 +15,7 @@ from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import gradients, multiply_adds, product
 from pyprof.ops.torch.linalg.linear_algebra import square
 from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
-from pyprof.ops.work import Args, Work, broadcast, fresh, like, size, twice
+from pyprof.ops.work import Args, Work, broadcast, fresh, like, require, size, twice
 
 if TYPE_CHECKING:
     from pyprof.marker import Tensor
@@ -239,8 +239,7 @@ def _labels(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str,
     """Give the operands' labels, the result's, and their sizes; dots become labels of their own."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
-    if len(terms) != len(tensors):
-        raise Unknown("arguments do not fit the op")
+    require(len(terms) == len(tensors))
     named = {letter for letter in equation if letter.isalpha()}
     spare = [chr(code) for code in range(0x100, 0x120)]
     widest = max(
@@ -252,8 +251,7 @@ def _labels(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str,
     for term, tensor in zip(terms, tensors, strict=True):
         hidden = len(tensor.shape) - len(term.replace("...", ""))
         full = term.replace("...", "".join(dots[len(dots) - hidden :]) if hidden > 0 else "")
-        if len(full) != len(tensor.shape):
-            raise Unknown("arguments do not fit the op")
+        require(len(full) == len(tensor.shape))
         for letter, length in zip(full, tensor.shape, strict=True):
             size_so_far = sizes.get(letter, 1)
             sizes[letter] = length if size_so_far == 1 else size_so_far

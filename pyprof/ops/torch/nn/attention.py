@@ -12,7 +12,7 @@ from pyprof.marker import Opaque, Tensor
 from pyprof.ops.examples import Example, bf16, f32
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import MISSING, Unknown
-from pyprof.ops.work import Args, Work, like, size
+from pyprof.ops.work import Args, Work, like, require, size
 
 _TOP_LEFT, _BOTTOM_RIGHT = 1, 2  # ATen's custom_mask_type: which corner the diagonal starts from
 
@@ -75,8 +75,7 @@ def heads(q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Heads:
     """Read [B, H, S, D] (heads_at -3) or [B, S, H, D] (heads_at -2); fewer key heads share."""
     sequence_at = -5 - heads_at
     count, key_heads = size(q, heads_at), size(k, heads_at)
-    if key_heads == 0 or count % key_heads or size(q, -1) != size(k, -1):
-        raise Unknown("arguments do not fit the op")
+    require(key_heads != 0 and not count % key_heads and size(q, -1) == size(k, -1))
     batch = q.numel // max(1, count * size(q, sequence_at) * size(q, -1))
     return Heads(batch, count, size(q, sequence_at), size(k, sequence_at), size(q, -1), size(v, -1))
 

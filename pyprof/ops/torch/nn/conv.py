@@ -16,7 +16,7 @@ from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import multiply_adds
-from pyprof.ops.work import Args, Work, like
+from pyprof.ops.work import Args, Work, like, require
 
 if TYPE_CHECKING:
     from pyprof.marker import Tensor
@@ -49,8 +49,7 @@ def geometry(a: Args, *, transposed: bool = False) -> Geometry:
     """Read a convolution's arguments. Raises Unknown where its output is unknown."""
     x, w = a.tensor("input"), a.tensor("weight")
     rank = len(w.shape) - 2
-    if rank < 1 or len(x.shape) not in (rank + 1, rank + 2):
-        raise Unknown("arguments do not fit the op")
+    require(rank >= 1 and len(x.shape) in (rank + 1, rank + 2))
     transposed = transposed or a.flag("transposed", default=False)
     groups = _groups(a, x, w, rank, transposed=transposed)
     channels = w.shape[1] * groups if transposed else w.shape[0]
@@ -69,8 +68,7 @@ def _groups(a: Args, x: Tensor, w: Tensor, rank: int, *, transposed: bool) -> in
     else:
         groups = channels // w.shape[1] if w.shape[1] else 0
         fits = groups * w.shape[1] == channels and groups > 0
-    if not fits:
-        raise Unknown("arguments do not fit the op")
+    require(fits)
     return groups
 
 
@@ -79,8 +77,7 @@ def _known_output(a: Args, x: Tensor, rank: int) -> tuple[int, ...] | None:
     shape = a.output if grad is None else grad.shape
     if shape is None:
         return None
-    if len(shape) != len(x.shape) or shape[: -rank - 1] != x.shape[: -rank - 1]:
-        raise Unknown("arguments do not fit the op")
+    require(len(shape) == len(x.shape) and shape[: -rank - 1] == x.shape[: -rank - 1])
     return shape[-rank:]
 
 
@@ -105,8 +102,7 @@ def _output(
         (size + 2 * p - r - 1) // s + 1
         for size, s, p, r in zip(inner, stride, around, reach, strict=True)
     )
-    if min(sizes) < 0:
-        raise Unknown("arguments do not fit the op")
+    require(min(sizes) >= 0)
     return sizes
 
 
@@ -289,8 +285,7 @@ def _with_transposed(a: Args) -> Args:
 
 def _looks_transposed(out: tuple[int, ...], x: Tensor, w: Tensor) -> bool:
     rank = len(w.shape) - 2
-    if rank < 1 or len(out) != len(x.shape) or len(x.shape) <= rank:
-        raise Unknown("arguments do not fit the op")
+    require(rank >= 1 and len(out) == len(x.shape) and len(x.shape) > rank)
     regular = out[-rank - 1] == w.shape[0]
     swapped = x.shape[-rank - 1] == w.shape[0]
     if regular and swapped and out[-1] > x.shape[-1]:

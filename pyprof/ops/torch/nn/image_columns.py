@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, fresh, like
+from pyprof.ops.work import Args, Work, fresh, has_rank, like, require
 
 if TYPE_CHECKING:
     from pyprof.marker import Tensor
@@ -29,8 +28,7 @@ def _columns(a: Args) -> tuple[Tensor, Tensor]:
     kernel, dilation = a.integers("kernel_size", 2, 1), a.integers("dilation", 2, 1)
     padding, stride = a.integers("padding", 2, 0), a.integers("stride", 2, 1)
     inner = x.shape[-2:]
-    if len(x.shape) < 3 or min(stride) < 1:  # noqa: PLR2004 - channel, height, width
-        raise Unknown("arguments do not fit the op")
+    require(has_rank(x, 3, or_more=True) and min(stride) >= 1)  # channel, height, width
     counts = [
         (size + 2 * p - d * (k - 1) - 1) // s + 1
         for size, k, d, p, s in zip(inner, kernel, dilation, padding, stride, strict=True)
@@ -42,8 +40,7 @@ def _columns(a: Args) -> tuple[Tensor, Tensor]:
 def _image(a: Args) -> tuple[Tensor, Tensor]:
     x = a.tensor("input")
     size, kernel = a.integers("output_size", 2, 0), a.integers("kernel_size", 2, 1)
-    if len(x.shape) < 2 or min(kernel) < 1:  # noqa: PLR2004 - values of a window, windows
-        raise Unknown("arguments do not fit the op")
+    require(has_rank(x, 2, or_more=True) and min(kernel) >= 1)  # values of a window, windows
     channels = x.shape[-2] // math.prod(kernel)
     return x, fresh((*x.shape[:-2], channels, *size), x.dtype)
 

@@ -13,7 +13,7 @@ from pyprof.ops.examples import Example, f16, f32, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
-from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
+from pyprof.ops.work import Args, Work, broadcast, fresh, has_rank, like, require, size
 
 if TYPE_CHECKING:
     from pyprof.marker import Tensor
@@ -276,13 +276,12 @@ def _lengths(a: Args, name: str) -> tuple[int, ...]:
 def _states(a: Args) -> int:
     """Count the steps of all the samples' states. Raises Unknown where the lengths are data."""
     steps, labels = _lengths(a, "input_lengths"), _lengths(a, "target_lengths")
-    if len(steps) != len(labels):
-        raise Unknown("arguments do not fit the op")
+    require(len(steps) == len(labels))
     return sum(count * (2 * label + 1) for count, label in zip(steps, labels, strict=True))
 
 
 def _samples(x: Tensor) -> int:
-    return size(x, 1) if len(x.shape) > 2 else 1  # noqa: PLR2004 - time, sample, class
+    return size(x, 1) if has_rank(x, 3) else 1
 
 
 def _forward(a: Args, writes: tuple[Tensor, ...]) -> Work:
@@ -320,7 +319,7 @@ def ctc_loss_op(a: Args) -> Work:
     try:
         longest = max(_lengths(a, "target_lengths"))
     except Unknown:
-        if len(labels.shape) != 2:  # noqa: PLR2004 - else padded to the longest
+        if not has_rank(labels, 2):
             return replace(work, writes=(), extra_bytes=None, why=_WHY)
         longest = labels.shape[1]
     table = fresh((samples, x.shape[0], 2 * longest + 1), x.dtype)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyprof.ops.examples import Example, f16, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, fresh, like
+from pyprof.ops.work import Args, Work, fresh, like, require
 
 if TYPE_CHECKING:
     from pyprof.marker import Tensor, Value
@@ -32,8 +32,7 @@ def _window(a: Args, x: Tensor) -> tuple[int, tuple[int, ...]]:
     """Give the elements of a window and the output's shape."""
     rank = rank_of(a)
     kernel = a.integers("kernel_size", rank, 0)
-    if len(x.shape) < rank or min(kernel) < 1:
-        raise Unknown("arguments do not fit the op")
+    require(len(x.shape) >= rank and min(kernel) >= 1)
     stride = kernel if a.value("stride", ()) == () else a.integers("stride", rank, 1)
     padding, dilation = a.integers("padding", rank, 0), a.integers("dilation", rank, 1)
     up = a.flag("ceil_mode", default=False)
@@ -48,8 +47,7 @@ def _window(a: Args, x: Tensor) -> tuple[int, tuple[int, ...]]:
 def _positions(
     size: int, kernel: int, stride: int, padding: int, dilation: int, *, up: bool
 ) -> int:
-    if stride < 1:
-        raise Unknown("arguments do not fit the op")
+    require(stride >= 1)
     room = size + 2 * padding - dilation * (kernel - 1) - 1
     count = -(-room // stride) if up else room // stride
     if up and count * stride >= size + padding:
@@ -174,8 +172,7 @@ def _adaptive(a: Args, x: Tensor) -> tuple[int, tuple[int, ...]]:
     wanted: tuple[Value, ...] = asked if isinstance(asked, tuple) else (asked,)
     wanted = wanted * rank if len(wanted) == 1 else wanted
     inner = x.shape[-rank:]
-    if len(inner) != rank or len(wanted) != rank:
-        raise Unknown("arguments do not fit the op")
+    require(len(inner) == rank and len(wanted) == rank)
     sizes = [old if new is None else new for old, new in zip(inner, wanted, strict=True)]
     outer = [new for new in sizes if isinstance(new, int) and new >= 0]
     if len(outer) != rank:
@@ -259,8 +256,7 @@ _ATEN = ("aten::max_unpool2d", "aten::max_unpool3d")
 def _unpooled(a: Args) -> tuple[Tensor, Tensor]:
     """Give input and result: (n - 1) stride - 2 padding + window, unless a size is named."""
     x, rank = a.tensor("input"), rank_of(a)
-    if len(x.shape) < rank:
-        raise Unknown("arguments do not fit the op")
+    require(len(x.shape) >= rank)
     asked = a.value("output_size")
     if isinstance(asked, tuple) and len(asked) >= rank:
         sizes = [item for item in asked[-rank:] if isinstance(item, int)]

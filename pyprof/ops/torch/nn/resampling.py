@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, fresh, like
+from pyprof.ops.work import Args, Work, fresh, has_rank, like, require
 
 if TYPE_CHECKING:
     from pyprof.marker import Tensor, Value
@@ -33,8 +33,7 @@ def _each(mode: str) -> int:
 
 def _scaled(x: Tensor, size: Value, scale: Value) -> tuple[int, ...]:
     rank = len(x.shape) - 2
-    if rank < 1:
-        raise Unknown("arguments do not fit the op")
+    require(rank >= 1)
     if size is not None:
         sizes = size if isinstance(size, tuple) else (size,) * rank
         lengths = tuple(item for item in sizes if isinstance(item, int))
@@ -159,8 +158,8 @@ def upsample_backward(a: Args) -> Work:
 def grid_sample(a: Args) -> Work:
     """Each output is a bilinear sum at the place that the grid names."""
     x, grid = a.tensor("input"), a.tensor("grid")
-    if len(x.shape) != len(grid.shape) or len(x.shape) < 3:  # noqa: PLR2004 - batch, channel, place
-        raise Unknown("arguments do not fit the op")
+    # batch, channel, place
+    require(len(x.shape) == len(grid.shape) and has_rank(x, 3, or_more=True))
     out = like(x, (*x.shape[:2], *grid.shape[1:-1]))
     return Work((2 ** (len(x.shape) - 1) - 1) * out.numel, (x, grid), (out,))
 

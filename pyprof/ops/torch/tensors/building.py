@@ -13,7 +13,7 @@ from pyprof.ops.examples import Example, f16, f32
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL, promoted_dtype
-from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
+from pyprof.ops.work import Args, Work, broadcast, fresh, has_rank, like, require, size
 
 FAMILY = "copy"
 
@@ -28,7 +28,7 @@ _FACTORY = "dtype dtype, any layout, any device, any pin"
 def diag(a: Args) -> Work:
     """A square matrix of zeros with the vector on a diagonal; or the diagonal of a matrix."""
     x, offset = a.tensor("input"), a.integer("diagonal", a.integer("offset", 0))
-    if len(x.shape) == 2 and a.op == "diag":  # noqa: PLR2004 - a matrix
+    if has_rank(x, 2) and a.op == "diag":
         rows, columns = x.shape
         length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
         out = like(x, (length,))
@@ -81,8 +81,7 @@ def combinations(a: Args) -> Work:
     x, chosen = a.tensor("input"), a.integer("r", 2)
     again = a.flag("with_replacement", default=False)
     count = x.numel + (chosen - 1 if again and x.numel else 0)
-    if chosen < 0:
-        raise Unknown("arguments do not fit the op")
+    require(chosen >= 0)
     return Work(0, (x,), (like(x, (math.comb(count, chosen), chosen)),))
 
 

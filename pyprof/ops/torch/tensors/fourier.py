@@ -14,7 +14,7 @@ from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, c64, f32
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, fresh, size
+from pyprof.ops.work import Args, Work, fresh, require, size
 
 if TYPE_CHECKING:
     from pyprof.marker import Tensor
@@ -155,8 +155,7 @@ def _asked(a: Args) -> _Transform:
     if a.given("dim"):
         named = a.value("dim")
         dims = a.dims("dim", rank) if isinstance(named, int) else _places(named, rank)
-    if not rank or not dims or min(dims) < 0 or len(sizes) not in (0, len(dims)):
-        raise Unknown("arguments do not fit the op")
+    require(rank and dims and min(dims) >= 0 and (len(sizes) in (0, len(dims))))
     shape = list(x.shape)
     if kind == "c2r":
         shape[dims[-1]] = 2 * (shape[dims[-1]] - 1)
@@ -187,8 +186,7 @@ def stft(a: Args) -> Work:
     hop = a.integer("hop_length", points // 4)
     centre = a.flag("center", default=True)
     length = size(x, -1) + (points // 2 * 2 if centre else 0)
-    if points < 1 or hop < 1 or length < points:
-        raise Unknown("arguments do not fit the op")
+    require(points >= 1 and hop >= 1 and length >= points)
     count = (length - points) // hop + 1
     frames = fresh((*x.shape[:-1], count, points), x.dtype)
     half = a.flag("onesided", default=not dtypes.is_complex(x.dtype))

@@ -12,7 +12,7 @@ from pyprof.marker import Tensor, Value
 from pyprof.ops.examples import Example, b8, f16, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, broadcast, fresh, like, stored
+from pyprof.ops.work import Args, Work, broadcast, fresh, like, require, stored
 
 FAMILY = "index"
 
@@ -135,8 +135,7 @@ def indexed(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         raise Unknown("result's size depends on the data")
     if not indices:
         raise Unknown("indices not recorded")
-    if len(asked) > len(x.shape):
-        raise Unknown("arguments do not fit the op")
+    require(len(asked) <= len(x.shape))
     together = at[-1] - at[0] == len(at) - 1
     kept_sizes = [size for place, size in enumerate(x.shape) if place not in at]
     front = at[0] if together else 0  # index tensors apart from each other put theirs first
@@ -315,8 +314,7 @@ def _viewed(a: Args) -> Args:
     for item in asked:
         count = hidden if item == "..." else item is not None
         taken, left = left[:count], left[count:]
-        if item is not None and len(taken) != count:
-            raise Unknown("arguments do not fit the op")
+        require(not (item is not None and len(taken) != count))
         if isinstance(item, int) and not isinstance(item, bool):
             continue
         shape += [1] if item is None else [_length(item, size) for size in taken]

@@ -12,7 +12,7 @@ from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import RULES, TRANSCENDENTAL
 from pyprof.ops.torch.tensors.reductions import norm_cost
-from pyprof.ops.work import Args, Work, fresh, like, size
+from pyprof.ops.work import Args, Work, fresh, like, require, size
 
 FAMILY = "optimizer"
 
@@ -125,8 +125,7 @@ def foreach_clone(a: Args) -> Work:
 def chunk_cat(a: Args) -> Work:
     """Each tensor cut in equal chunks, zeros at the end, laid side by side (FSDP's gradients)."""
     tensors, dim, chunks = a.tensors("lists"), a.integer("dim", 0), a.integer("num_chunks", 1)
-    if chunks < 1:
-        raise Unknown("arguments do not fit the op")
+    require(chunks >= 1)
     padded = 0
     for tensor in tensors:
         length = max(1, size(tensor, dim))
@@ -253,8 +252,7 @@ def fused_sgd(a: Args) -> Work:
 def apex_adam(a: Args) -> Work:
     """Parameter, a half-precision copy where there is one, both moments, gradient."""
     tensors = tuple(v for v in a.listed("operands") if isinstance(v, Tensor) and v.numel)
-    if len(tensors) not in (4, 5):
-        raise Unknown("arguments do not fit the op")
+    require(len(tensors) in (4, 5))
     param, moments, grad = tensors[0], tensors[-3:-1], tensors[-1]
     copy = tensors[1:-3]
     read = (param, *moments, grad)
@@ -290,8 +288,7 @@ def apex_multi_tensor(a: Args) -> Work:
     tensors = _flat(operands)[1:]  # the flag first
     fewest, read, written, each = _MULTI[a.op]
     count = max(fewest, _count_lists(operands))
-    if not tensors or len(tensors) % count:
-        raise Unknown("arguments do not fit the op")
+    require(tensors and not len(tensors) % count)
     length = len(tensors) // count
     reads, out = tensors[: read * length], tensors[written * length :]
     return Work(each * elements(tensors[:length]), reads, out)

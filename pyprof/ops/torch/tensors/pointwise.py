@@ -15,7 +15,7 @@ from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import ATEN, BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, broadcast, like
+from pyprof.ops.work import Args, Work, broadcast, like, require
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -238,8 +238,7 @@ def operands(a: Args) -> Operands:
     values, out = _without_out(a, rule.arity)
     alpha = a.values.get("alpha", 1)
     at = [index for index, value in enumerate(values) if isinstance(value, Tensor)]
-    if not at or len(at) > rule.arity:
-        raise Unknown("arguments do not fit the op")
+    require(at and len(at) <= rule.arity)
     if at[-1] >= rule.arity:
         # add_(x, alpha, y) and addcmul_(x, value, t, u), as torch up to 1.4 allowed
         alpha = next(value for value in values if not isinstance(value, Tensor))

@@ -9,8 +9,7 @@ from __future__ import annotations
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f16, f32, i64
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Work, broadcast, fresh, like
+from pyprof.ops.work import Args, Work, broadcast, fresh, like, require
 
 FAMILY = "copy"
 
@@ -89,8 +88,7 @@ def part_scatter_backward(a: Args) -> Work:
 def diag_embed(a: Args) -> Work:
     """Square matrices of zeros with the input on a diagonal."""
     x = a.tensor("input")
-    if not x.shape:
-        raise Unknown("arguments do not fit the op")
+    require(x.shape)
     side = x.shape[-1] + abs(a.integer("offset", 0))
     return Work(0, (x,), (like(x, (*x.shape[:-1], side, side)),))
 
