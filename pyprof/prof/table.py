@@ -19,7 +19,7 @@ from pyprof.gpu.peaks import Device, Peaks, card_names, cards_like, completed, p
 from pyprof.gpu.roofline import LIMITS, NS_PER_S, Rates, Roofline, rates, roofline
 from pyprof.gpu.tensorcore import NOT_APPLICABLE, USED, TensorCore, tensor_core
 from pyprof.gpu.tensorcore import UNKNOWN as MAYBE
-from pyprof.ops.libraries import serving_attention
+from pyprof.ops.libraries.attention import served_requests
 from pyprof.ops.model_config import CONTRADICTS
 from pyprof.parse.ranges.range_stacks import tensors
 from pyprof.prof.calls.forward_calls import with_forward
@@ -90,7 +90,7 @@ class Table:
         that is evidence against it.
         """
         costs = self._assumed_costs
-        assumed = np.array([via == serving_attention.FULL for via in costs.via], bool)
+        assumed = np.array([via == served_requests.FULL for via in costs.via], bool)
         rows = np.flatnonzero(assumed.take(costs.params_of) & (costs.flops != MISSING))
         return without_impossible(costs, self._above_peak(rows)) if len(rows) else costs
 

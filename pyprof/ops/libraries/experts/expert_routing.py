@@ -1,29 +1,69 @@
-"""Which tokens go to which experts: choosing, sorting by expert and back, of libraries.
+"""Which tokens go to which experts: choosing, sorting by expert and back.
 
-A softmax or sigmoid over the gates costs 24 an element, as in `serving_moe`; a place costs nothing.
-Bytes: rows read and written once, and where they go.
+A softmax or sigmoid over the gates costs 24 an element; a place costs nothing. Bytes: rows read and
+written once, and where they go.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyprof.ops.examples import Example, b8, bf16, f32, i32, i64
+from pyprof.ops.examples import Example, b8, bf16, f32, i16, i32, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.indexing import picked
-from pyprof.ops.work import Args, Work, fresh, like, size
+from pyprof.ops.work import Args, Work, fresh, like, require, size
 
 if TYPE_CHECKING:
     from pyprof.marker import Tensor
 
 FAMILY = "moe"
 
-_X, _ROWS = bf16(4, 6), bf16(8, 6)
-_GATES, _BIAS = f32(4, 8), f32(8)
-_CHOSEN, _IDS = f32(4, 2), i32(4, 2)
-_PLACES, _STARTS = i32(8), i64(9)
+_X, _ROWS, _GATES, _GATES32 = bf16(4, 6), bf16(8, 6), bf16(4, 8), f32(4, 8)
+_CHOSEN, _IDS, _SORTED = f32(4, 2), i32(4, 2), i32(64)
+_BIAS, _BIAS32, _PLACES, _STARTS = bf16(8), f32(8), i32(8), i64(9)
 _SOFTMAX = 24
+
+
+# softmax of 4 * 8, 24 each; 32 read of 2 bytes, 8 weights, 8 numbers and 8 places written of 4
+@op(
+    *("_moe_C::topk_softmax", "_moe_C::topk_sigmoid", "aiter::topk_softmax"),
+    *("aiter::topk_softmax_asm", "vllm::rocm_aiter_topk_softmax", "_moe_C::topk_softplus_sqrt"),
+    signature="Tensor weights, Tensor experts, Tensor places, Tensor gates",
+    example=Example((_CHOSEN, _IDS, _IDS, _GATES), flops=768, bytes=160),
+)
+@op(
+    *("sgl_kernel::topk_softmax", "sgl_kernel::topk_sigmoid", "aiter::topk_sigmoid"),
+    "vllm::rocm_aiter_topk_sigmoid",
+    signature="Tensor weights, Tensor experts, Tensor gates",
+    # no places
+    example=Example((_CHOSEN, _IDS, _GATES, True), flops=768, bytes=128),
+)
+@op(
+    *("aiter::biased_grouped_topk", "aiter::biased_grouped_topk_hip", "aiter::moe_fused_gate"),
+    *("aiter::_moe_fused_gate", "vllm::rocm_aiter_biased_grouped_topk"),
+    signature="Tensor gates, Tensor bias, Tensor weights, Tensor experts",
+    # a bias of 8 of 2 bytes
+    example=Example((_GATES, _BIAS, _CHOSEN, _IDS), flops=768, bytes=144),
+)
+@op(
+    *("aiter::grouped_topk", "vllm::rocm_aiter_grouped_topk"),
+    signature="Tensor gates, Tensor weights, Tensor experts",
+    example=Example((_GATES, _CHOSEN, _IDS), flops=768, bytes=128),
+)
+@op(
+    "sglang::fused_topk_deepseek",
+    signature=(
+        "Tensor gates, Tensor bias, int groups, int top_groups, int chosen, float factor,"
+        "Tensor weights, Tensor experts"
+    ),
+    # gates and bias of 4 bytes
+    example=Example((_GATES32, _BIAS32, 2, 1, 2, 1.0, _CHOSEN, _IDS, True), flops=768, bytes=224),
+)
+def top_experts(a: Args) -> Work:
+    """Each token's weights of experts, and the largest of them."""
+    gates, writes = a.tensor("gates"), a.present("weights", "experts", "places")
+    return Work(_SOFTMAX * gates.numel, (gates, *a.present("bias")), writes)
 
 
 # softmax of 4 * 8, 24 each; 32 and a bias of 8 read, 8 weights and 8 numbers written of 4 bytes
@@ -36,13 +76,19 @@ _SOFTMAX = 24
             "Tensor bias"
         ),
     ),
-    example=Example((_GATES, 2, 1, 2, True, 1.0, _BIAS, 1), flops=768, bytes=224),
+    example=Example((_GATES32, 2, 1, 2, True, 1.0, _BIAS32, 1), flops=768, bytes=224),
+)
+@op(
+    "sgl_kernel::moe_fused_gate",
+    signature="Tensor gates, Tensor bias, int groups, int top_groups, int chosen",
+    # gates and bias of 2 bytes
+    example=Example((_GATES, _BIAS, 2, 1, 2), flops=768, bytes=144),
 )
 @op(
     "vllm::rocm_aiter_fused_topk",
     signature="Tensor input, Tensor gates, int chosen",
     # no bias
-    example=Example((_X, _GATES, 2, True), flops=768, bytes=192),
+    example=Example((_X, _GATES32, 2, True), flops=768, bytes=192),
 )
 def grouped_top(a: Args) -> Work:
     """The chosen experts of each token and their weights; the results are new."""
@@ -52,40 +98,91 @@ def grouped_top(a: Args) -> Work:
     return Work(_SOFTMAX * gates.numel, (gates, *a.present("bias", "biased")), writes)
 
 
-# as above, into tensors that are given
+# softmax of 4 * 2 chosen, 24 each; 32 read of 2 bytes, 8 weights and 8 numbers written of 2, and a
+# bit of each of 4 * 8, in words of 32
 @op(
-    "sglang::fused_topk_deepseek",
+    "TopK",
+    signature="Tensor gates, int chosen, bool softmax, int dim, bool bits",
+    example=Example((_GATES, 2, True, 1, True, None, None), flops=192, bytes=112, mod=""),
+)
+def triton_top(a: Args) -> Work:
+    """Triton's: the largest, their softmax, and a matrix of bits of who goes where."""
+    gates, chosen = a.tensor("gates"), a.integer("chosen", 1)
+    require(isinstance(a.values.get("bits"), bool))  # another function of that name
+    tokens = gates.numel // max(1, size(gates, -1))
+    bits = fresh((tokens, -(-size(gates, -1) // 32)), "int32")
+    writes = (fresh((tokens, chosen), gates.dtype), fresh((tokens, chosen), "int16"), bits)
+    softmax = _SOFTMAX * tokens * chosen * a.flag("softmax", default=True)
+    return Work(softmax, (gates,), writes)
+
+
+# 8 weights and 8 numbers read of 2 bytes; 8 weights of 2 bytes and two lists of 8 places of 4
+# written, and of 8 experts the tokens of each, of 4
+@op(
+    "SortTokens",
+    signature="Tensor weights, Tensor experts, int count",
+    example=Example((bf16(4, 2), i16(4, 2), 8), flops=0, bytes=144, mod=""),
+)
+def triton_sort(a: Args) -> Work:
+    """Triton's: choices sorted by expert, where each went and came from, the experts' counts."""
+    weights, experts = a.tensor("weights"), a.tensor("experts")
+    require(weights.shape == experts.shape)
+    places = fresh((2, experts.numel), "int32")
+    counts = fresh((a.integer("count", 0),), "int32")
+    return Work(0, (weights, experts), (like(weights), places, counts))
+
+
+# 8 numbers of experts read, 8 places and 8 experts of blocks written at least, of 4 bytes
+@op(
+    *("_moe_C::moe_align_block_size", "_moe_C::sgl_moe_align_block_size"),
+    *("sgl_kernel::moe_align_block_size", "aiter::moe_align_block_size"),
+    signature="Tensor experts, int count, int block, Tensor sorted, Tensor blocks",
+    example=Example((_IDS, 8, 16, _SORTED, i32(4)), flops=0, bytes=80),
+)
+def align(a: Args) -> Work:
+    """Choices sorted by expert, each expert's padded to whole blocks; padding is not counted."""
+    experts, blocks = a.tensor("experts"), a.tensor("blocks")
+    return Work(0, (experts,), (like(experts), blocks))
+
+
+# 8 numbers and weights read, places and weights written, of 4 bytes; a result of 24 zeroed of 2
+@op(
+    *("aiter::moe_sorting_fwd", "aiter::moe_sorting_opus_fwd"),
     signature=(
-        "Tensor gates, Tensor bias, int groups, int top_groups, int chosen, float factor,"
-        "Tensor weights, Tensor experts"
+        "Tensor experts, Tensor weights, Tensor sorted, Tensor sorted_weights,"
+        "Tensor sorted_experts, Tensor valid, Tensor? out"
     ),
-    example=Example((_GATES, _BIAS, 2, 1, 2, 1.0, _CHOSEN, _IDS, True), flops=768, bytes=224),
+    example=Example(
+        (_IDS, _CHOSEN, _SORTED, _SORTED, _SORTED, i32(2), _X, 8, 32), flops=0, bytes=176
+    ),
+)
+def sort(a: Args) -> Work:
+    """Choices and weights sorted by expert, and the result set to zero."""
+    experts, weights = a.tensor("experts"), a.tensor("weights")
+    out = a.present("out")
+    return Work(0, (experts, weights), (like(experts), like(weights), *out))
+
+
+# 8 numbers of experts read, 8 places and 8 places back written, of 4 bytes
+@op(
+    *("_C::get_cutlass_moe_mm_data", "sgl_kernel::get_cutlass_w4a8_moe_mm_data"),
+    signature="Tensor experts, Tensor starts, Tensor first, Tensor second, Tensor places",
+    example=Example((_IDS, _STARTS, _IDS, _IDS, _PLACES, _PLACES, 8, 5, 6), flops=0, bytes=96),
 )
 @op(
-    "vllm::rocm_aiter_biased_grouped_topk",
-    signature="Tensor gates, Tensor bias, Tensor weights, Tensor experts",
-    example=Example((_GATES, _BIAS, _CHOSEN, _IDS), flops=768, bytes=224),
+    "sgl_kernel::prepare_moe_input",
+    signature=(
+        "Tensor experts, Tensor starts, Tensor? blocks, Tensor first, Tensor second, Tensor places"
+    ),
+    example=Example(
+        (_IDS, _STARTS, None, _IDS, _IDS, _PLACES, _PLACES, 8, 5, 6), flops=0, bytes=96
+    ),
 )
-@op(
-    "vllm::rocm_aiter_grouped_topk",
-    signature="Tensor gates, Tensor weights, Tensor experts",
-    example=Example((_GATES, _CHOSEN, _IDS), flops=768, bytes=192),
-)
-@op(
-    "vllm::rocm_aiter_topk_sigmoid",
-    signature="Tensor weights, Tensor experts, Tensor gates",
-    example=Example((_CHOSEN, _IDS, _GATES), flops=768, bytes=192),
-)
-@op(
-    "_moe_C::topk_softplus_sqrt",
-    signature="Tensor weights, Tensor experts, Tensor places, Tensor gates",
-    # 8 places of 4
-    example=Example((_CHOSEN, _IDS, _IDS, _GATES), flops=768, bytes=224),
-)
-def top(a: Args) -> Work:
-    """Each token's weights of experts, and the largest of them."""
-    gates, writes = a.tensor("gates"), a.present("weights", "experts", "places")
-    return Work(_SOFTMAX * gates.numel, (gates, *a.present("bias")), writes)
+def plan(a: Args) -> Work:
+    """Where each choice goes and comes from; the few numbers of each expert are not counted."""
+    experts = a.tensor("experts")
+    index = fresh((experts.numel,), "int32")
+    return Work(0, (experts,), (index, index))
 
 
 # 4 rows read and 8 written of 6 of 2 bytes, 8 choices read, 8 places and back written of 4, 9
@@ -133,36 +230,34 @@ def unpermute(a: Args) -> Work:
 
 # 8 rows of 6 read and written of 2 bytes, 8 places of 4
 @op(
-    "_moe_C::shuffle_rows",
+    *("sgl_kernel::shuffle_rows", "_moe_C::shuffle_rows"),
     signature="Tensor input, Tensor places, Tensor out",
     example=Example((_X, _PLACES, _ROWS), flops=0, bytes=176),
 )
+@op(
+    "sgl_kernel::apply_shuffle_mul_sum",
+    signature="Tensor input, Tensor out, Tensor places, Tensor? factors",
+    # each of 8 rows weighed and added: 2 * 48; 48 read and 24 written of 2 bytes, 8 places of 4
+    example=Example((_ROWS, _X, _PLACES, None), flops=96, bytes=176),
+)
 def shuffle(a: Args) -> Work:
-    """Rows by place; a row that is read several times counts once."""
+    """Rows by place, those of one token weighed and added if asked; each is read once."""
     x, places, out = a.tensor("input"), a.tensor("places"), a.tensor("out")
-    return Work(0, (picked(x, out.numel), places), (out,))
+    if a.op == "shuffle_rows":
+        return Work(0, (picked(x, out.numel), places), (out,))
+    return Work(2 * x.numel, (x, places, *a.present("factors")), (out,))
 
 
-# 8 numbers of experts read, 8 places and 8 places back written, of 4 bytes
+# 24 sums of two: 24 additions; 48 read, 24 written of 2 bytes
 @op(
-    *("_C::get_cutlass_moe_mm_data", "sgl_kernel::get_cutlass_w4a8_moe_mm_data"),
-    signature="Tensor experts, Tensor starts, Tensor first, Tensor second, Tensor places",
-    example=Example((_IDS, _STARTS, _IDS, _IDS, _PLACES, _PLACES, 8, 5, 6), flops=0, bytes=96),
+    *("_moe_C::moe_sum", "sgl_kernel::moe_sum_reduce", "aiter::moe_sum", "sgl_kernel::moe_sum"),
+    signature="Tensor input, Tensor out",
+    example=Example((bf16(4, 2, 6), _X), flops=24, bytes=144),
 )
-@op(
-    "sgl_kernel::prepare_moe_input",
-    signature=(
-        "Tensor experts, Tensor starts, Tensor? blocks, Tensor first, Tensor second, Tensor places"
-    ),
-    example=Example(
-        (_IDS, _STARTS, None, _IDS, _IDS, _PLACES, _PLACES, 8, 5, 6), flops=0, bytes=96
-    ),
-)
-def plan(a: Args) -> Work:
-    """Where each choice goes and comes from; the few numbers of each expert are not counted."""
-    experts = a.tensor("experts")
-    index = fresh((experts.numel,), "int32")
-    return Work(0, (experts,), (index, index))
+def combine(a: Args) -> Work:
+    """What a token's experts gave, added up."""
+    x, out = a.tensor("input"), a.tensor("out")
+    return Work(max(0, x.numel - out.numel), (x,), (out,))
 
 
 _MAP, _ROW_IDS = b8(4, 8), i32(4, 17)
@@ -227,10 +322,6 @@ def te_unpermute_backward(a: Args) -> Work:
     x = a.tensor("input")
     out = like(x, (a.integer("rows", 0), a.integer("hidden", 0)))
     return Work(0, (x, a.tensor("places")), (out,))
-
-
-# TransformerEngine's functions of autograd, which it called these before they were ops. How the map
-# of places lies differs between versions: it is not counted.
 
 
 # 4 rows of 6 read, 8 written of 2 bytes, a map of 4 * 8 of 1

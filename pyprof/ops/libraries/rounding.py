@@ -1,8 +1,8 @@
 """Rounding to FP8, int8 and 4 bits, and back, as libraries for serving do it.
 
-Over the scale, rounded and bounded 5 operations an element, as in `quantization`; where the scale
-is found first, the largest of a tensor, row or group 1 more; back again 2. Bytes: read once,
-results and scales written once, packed ones at the size of their tensors.
+Over the scale, rounded and bounded 5 operations an element, as in `quantization`; if the scale is
+found first, the largest of a tensor, row or group 1 more; back again 2. Bytes: read once, results
+and scales written once, packed ones at the size of their tensors.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ if TYPE_CHECKING:
 
 FAMILY = "quantization"
 
-_X, _X8 = bf16(4, 6), f8(4, 6)
-_ONE, _ROWS = f32(1), f32(4, 1)
-_ROUND, _LARGEST, _BACK = 5, 1, 2
+_X, _X8, _ONE, _ROWS = bf16(4, 6), f8(4, 6), f32(1), f32(4, 1)
+_WIDE, _PACKED = bf16(1, 64), u8(1, 32)
+_ROUND, _LARGEST, _BACK, _GATE = 5, 1, 2, 22
 
 
 # 24 * 5; 24 of 2 bytes and a scale of 4 read, 24 of 1 written
 @op(
-    *(
-        "_C::static_scaled_fp8_quant",
-        "_C::static_scaled_int8_quant",
-        "aiter::static_per_tensor_quant",
-    ),
+    *("_C::static_scaled_fp8_quant", "_C::static_scaled_int8_quant"),
+    "aiter::static_per_tensor_quant",
     signature="Tensor out, Tensor input, Tensor scale, Tensor? zeros",
     example=Example((_X8, _X, _ONE), flops=120, bytes=76),
+)
+# a cache by a scale that is a number
+@op(
+    "_C_cache_ops::convert_fp8",
+    signature="Tensor out, Tensor input",
+    example=Example((_X8, _X, 1.0, "fp8"), flops=120, bytes=72),
 )
 def static_quant(a: Args) -> Work:
     """Rounded by a scale that is given."""
     x = a.tensor("input")
-    reads = (x, a.tensor("scale"), *a.present("zeros"))
-    return Work(_ROUND * x.numel, reads, (a.tensor("out"),))
+    return Work(_ROUND * x.numel, (x, *a.present("scale", "zeros")), (a.tensor("out"),))
 
 
 # 24 * 6; 24 of 2 bytes read, 24 of 1 and 4 scales of 4 written
 @op(
-    *("_C::dynamic_scaled_fp8_quant", "_C::dynamic_per_token_scaled_fp8_quant"),
+    *("_C::dynamic_per_token_scaled_fp8_quant", "_C::dynamic_scaled_fp8_quant"),
     *("_C::dynamic_scaled_int8_quant", "aiter::dynamic_per_token_scaled_quant"),
     *("aiter::dynamic_per_tensor_quant", "aiter::dynamic_per_group_scaled_quant_fp4"),
     signature="Tensor out, Tensor input, Tensor scale",
-    example=Example(
-        (_X8, _X, _ROWS, None), flops=144, bytes=88, op="dynamic_per_token_scaled_fp8_quant"
-    ),
+    example=Example((_X8, _X, _ROWS, None), flops=144, bytes=88),
 )
 @op(
     *("sgl_kernel::sgl_per_token_quant_fp8", "sgl_kernel::sgl_per_token_group_quant_fp8"),
@@ -68,14 +68,14 @@ def static_quant(a: Args) -> Work:
         # given its results by name, or making them
         "Tensor input, Tensor factor, bool swizzled, Tensor? out, Tensor? scale",
     ),
-    example=Example((u8(1, 32), bf16(1, 64), f8(1, 4), _ONE), flops=384, bytes=168),
+    example=Example((_PACKED, _WIDE, f8(1, 4), _ONE), flops=384, bytes=168),
 )
 def dynamic_quant(a: Args) -> Work:
     """Rounded by scales that are found first."""
     x = a.tensor("input")
     writes = a.present("out", "scale")
     if not writes and a.op == "scaled_fp4_quant":
-        writes = _blocks(x, _NVFP4)
+        writes = _blocks(x, _KINDS["fp4"])
     elif len(writes) != 2:  # noqa: PLR2004 - numbers and their scales
         raise Unknown("arguments do not fit the op")
     return Work((_ROUND + _LARGEST) * x.numel, (x, *a.present("factor")), writes)
@@ -88,11 +88,12 @@ class _Blocks(NamedTuple):
     group: int
 
 
-_NVFP4, _MXFP4, _MXFP8 = _Blocks(4, 16), _Blocks(4, 32), _Blocks(8, 32)
+_KINDS = {"mxfp8": _Blocks(8, 32), "mxfp4": _Blocks(4, 32), "fp4": _Blocks(4, 16)}
+"""By what an op's name has."""
 
 
 def _blocks(x: Tensor, kind: _Blocks) -> tuple[Tensor, Tensor]:
-    """Describe the bytes of rounded numbers and of their scales; padding of scales not counted."""
+    """Return the bytes of rounded numbers and of their scales; padding of scales is not counted."""
     scales = x.numel // max(1, size(x, -1)) * -(-size(x, -1) // kind.group)
     return fresh((x.numel * kind.bits // 8,), "uint8"), fresh((scales,), "uint8")
 
@@ -101,113 +102,56 @@ def _blocks(x: Tensor, kind: _Blocks) -> tuple[Tensor, Tensor]:
 @op(
     "vllm::flashinfer_nvfp4_quantize",
     signature="Tensor input, Tensor factor",
-    example=Example((bf16(1, 64), _ONE), flops=384, bytes=168),
+    example=Example((_WIDE, _ONE), flops=384, bytes=168),
 )
 @op(
     "sglang::scaled_fp4_quant",
     signature="Tensor input, Tensor out, Tensor scale, Tensor factor",
-    example=Example((bf16(1, 64), u8(1, 32), f8(1, 4), _ONE), flops=384, bytes=168),
+    example=Example((_WIDE, _PACKED, f8(1, 4), _ONE), flops=384, bytes=168),
 )
 @op(
     *("_C::scaled_fp4_experts_quant", "sgl_kernel::scaled_fp4_experts_quant"),
     signature="Tensor out, Tensor scale, Tensor input, Tensor factor",
-    example=Example((u8(1, 32), i32(128, 4), bf16(1, 64), _ONE, _ONE, _ONE), flops=384, bytes=168),
+    example=Example((_PACKED, i32(128, 4), _WIDE, _ONE, _ONE, _ONE), flops=384, bytes=168),
 )
-def nvfp4(a: Args) -> Work:
-    """Rounded to 4 bits, sixteen numbers to a scale; of experts' tokens each is of a row."""
-    x = a.tensor("input")
-    return Work((_ROUND + _LARGEST) * x.numel, (x, a.tensor("factor")), _blocks(x, _NVFP4))
-
-
-# 64 * 6; 64 of 2 bytes read, 64 of 1 and 2 scales of 1 written
+# 64 of 2 bytes read, 64 of 1 and 2 scales of 1 written
 @op(
     *("vllm::mxfp8_quantize", "sglang::flashinfer_mxfp8_quantize"),
-    "vllm::flashinfer_mxfp8_quantize_8x4",
+    *("vllm::flashinfer_mxfp8_quantize_8x4", "_C::mxfp8_experts_quant"),
     signature="Tensor input",
-    example=Example((bf16(1, 64), False, 32), flops=384, bytes=194),
+    example=Example((_WIDE, False, 32), flops=384, bytes=194),
 )
-@op(
-    "_C::mxfp8_experts_quant",
-    signature="Tensor input, Tensor sizes",
-    example=Example((bf16(1, 64), _ONE), flops=384, bytes=194),
-)
-def mxfp8(a: Args) -> Work:
-    """Rounded to FP8, thirty-two numbers to a scale."""
-    x = a.tensor("input")
-    return Work((_ROUND + _LARGEST) * x.numel, (x,), _blocks(x, _MXFP8))
-
-
-# 64 * 6; 64 of 2 bytes read, 32 of 1 and 2 scales of 1 written
+# 64 of 2 bytes read, 32 of 1 and 2 scales of 1 written
 @op(
     "_C::mxfp4_experts_quant",
     signature="Tensor out, Tensor scale, Tensor input",
-    example=Example((u8(1, 32), _ONE, bf16(1, 64)), flops=384, bytes=162),
+    example=Example((_PACKED, _ONE, _WIDE), flops=384, bytes=162),
 )
 @op(
     "vllm::flashinfer_mxfp4_quantize",
     signature="Tensor input",
-    example=Example((bf16(1, 64), "cuda"), flops=384, bytes=162),
+    example=Example((_WIDE, "cuda"), flops=384, bytes=162),
 )
-def mxfp4(a: Args) -> Work:
-    """Rounded to 4 bits, thirty-two numbers to a scale."""
-    x = a.tensor("input")
-    return Work((_ROUND + _LARGEST) * x.numel, (x,), _blocks(x, _MXFP4))
-
-
 # 32 products of a gate, 22 each, and 32 * 6; 64 of 2 bytes and a factor of 4 read, 16 and 2 written
 @op(
     "_C::silu_and_mul_scaled_fp4_experts_quant",
     signature="Tensor out, Tensor scale, Tensor input, Tensor factor",
-    example=Example((u8(1, 16), i32(128, 4), bf16(1, 64), _ONE, _ONE, _ONE), flops=896, bytes=150),
+    example=Example((u8(1, 16), i32(128, 4), _WIDE, _ONE, _ONE, _ONE), flops=896, bytes=150),
 )
-def gated_nvfp4(a: Args) -> Work:
-    """A gated activation and its rounding to 4 bits."""
-    x = a.tensor("input")
-    out = like(x, (*x.shape[:-1], size(x, -1) // 2))
-    each = _GATE + _ROUND + _LARGEST
-    return Work(each * out.numel, (x, a.tensor("factor")), _blocks(out, _NVFP4))
-
-
-# 32 products of a gate, 22 each, and 32 * 6; 64 of 2 bytes read, 16 and 1 of 1 written
+# 16 and 1 of 1 byte written
 @op(
     "_C::silu_and_mul_mxfp4_experts_quant",
     signature="Tensor out, Tensor scale, Tensor input",
-    example=Example((u8(1, 16), _ONE, bf16(1, 64), _ONE, _ONE, 8), flops=896, bytes=145),
+    example=Example((u8(1, 16), _ONE, _WIDE, _ONE, _ONE, 8), flops=896, bytes=145),
 )
-def gated_mxfp4(a: Args) -> Work:
-    """A gated activation and its rounding to 4 bits, thirty-two numbers to a scale."""
+def block_quant(a: Args) -> Work:
+    """Rounded in blocks with a scale of a byte each, perhaps behind a gated activation."""
     x = a.tensor("input")
-    out = like(x, (*x.shape[:-1], size(x, -1) // 2))
-    each = _GATE + _ROUND + _LARGEST
-    return Work(each * out.numel, (x,), _blocks(out, _MXFP4))
-
-
-_GATE = 22
-
-
-# 64 * 2; 32 bytes and 2 scales of 1 read, 64 of 2 bytes written
-@op(
-    *("vllm::dequant_mxfp4", "sglang::dequant_mxfp4"),
-    signature="Tensor input, Tensor scale, dtype dtype",
-    example=Example((u8(1, 32), u8(1, 2), 15), flops=128, bytes=162),
-)
-def dequant_mxfp4(a: Args) -> Work:
-    """Two numbers in a byte, times their block's scale."""
-    x, scale = a.tensor("input"), a.tensor("scale")
-    out = fresh((*x.shape[:-1], 2 * size(x, -1)), a.dtype())
-    return Work(_BACK * out.numel, (x, scale), (out,))
-
-
-# 24 * 5; 24 of 2 bytes read, 24 of 1 written
-@op(
-    "_C_cache_ops::convert_fp8",
-    signature="Tensor out, Tensor input",
-    example=Example((_X8, _X, 1.0, "fp8"), flops=120, bytes=72),
-)
-def converted(a: Args) -> Work:
-    """A cache in another type, by one scale that is a number."""
-    x = a.tensor("input")
-    return Work(_ROUND * x.numel, (x,), (a.tensor("out"),))
+    gated = "silu_and_mul" in a.op
+    out = like(x, (*x.shape[:-1], size(x, -1) // 2)) if gated else x
+    kind = next(kind for name, kind in _KINDS.items() if name in a.op)
+    each = _ROUND + _LARGEST + _GATE * gated
+    return Work(each * out.numel, (x, *a.present("factor")), _blocks(out, kind))
 
 
 # 24 * 6; 24 of 2 bytes read, 24 of 1 and 4 scales of 4 written
@@ -216,40 +160,28 @@ def converted(a: Args) -> Work:
     signature="Tensor input, dtype dtype, Tensor? scale",
     example=Example((_X, 24, None), flops=144, bytes=88),
 )
-def rowwise(a: Args) -> Work:
-    """Each row rounded by a scale of its own, to the type that is asked for."""
-    x = a.tensor("input")
-    scales = fresh((*x.shape[:-1], 1), "float32")
-    return Work((_ROUND + _LARGEST) * x.numel, (x,), (fresh(x.shape, a.dtype()), scales))
-
-
-# 24 * 6; 24 of 2 bytes read, 24 of 1 and 4 scales of 4 written
 @op(
     "bitsandbytes::int8_vectorwise_quant",
     signature="Tensor input",
     example=Example((_X, 0.0), flops=144, bytes=88),
 )
-def rowwise_int8(a: Args) -> Work:
-    """Each row rounded to int8; outliers that a threshold leaves out are not counted."""
-    x = a.tensor("input")
-    scales = fresh(x.shape[:-1], "float32")
-    return Work((_ROUND + _LARGEST) * x.numel, (x,), (fresh(x.shape, "int8"), scales))
-
-
-# 24 * 6; 24 of 2 bytes read, 24 of 1 and a scale of 4 for each 3 written
+# a scale of 4 for each 3
 @op(
     *("vllm::triton_per_token_group_quant_fp8", "vllm::rocm_aiter_group_fp8_quant"),
     signature="Tensor input, int group",
     example=Example((_X, 3), flops=144, bytes=104),
 )
-def groupwise_fp8(a: Args) -> Work:
-    """Each group of a row rounded to FP8 by a scale of its own."""
-    x, group = a.tensor("input"), a.integer("group", 0)
-    if group <= 0:
-        raise Unknown("group not recorded")
+def rowwise_quant(a: Args) -> Work:
+    """Each row or group of one rounded by a scale of its own; int8's outliers are not counted."""
+    x = a.tensor("input")
+    group, dtype = size(x, -1), "int8" if "int8" in a.op else a.dtype()
+    if "group" in a.values:
+        group, dtype = a.integer("group", 0), "float8_e4m3fn"
+        if group <= 0:
+            raise Unknown("group not recorded")
     rows = x.numel // max(1, size(x, -1))
-    scales = fresh((rows, -(-size(x, -1) // group)), "float32")
-    return Work((_ROUND + _LARGEST) * x.numel, (x,), (fresh(x.shape, "float8_e4m3fn"), scales))
+    scales = fresh((rows, -(-size(x, -1) // max(1, group))), "float32")
+    return Work((_ROUND + _LARGEST) * x.numel, (x,), (fresh(x.shape, dtype), scales))
 
 
 # 64 * 6; 64 of 2 bytes read, 32 bytes and 1 scale of 4 written
@@ -270,6 +202,19 @@ def blockwise_quant(a: Args) -> Work:
     bits = 4 if a.op.endswith("4bit") else 8
     writes = (fresh((-(-x.numel * bits // 8),), "uint8"), fresh((-(-x.numel // block),), "float32"))
     return Work((_ROUND + _LARGEST) * x.numel, (x, *a.present("code")), writes)
+
+
+# 64 * 2; 32 bytes and 2 scales of 1 read, 64 of 2 bytes written
+@op(
+    *("vllm::dequant_mxfp4", "sglang::dequant_mxfp4"),
+    signature="Tensor input, Tensor scale, dtype dtype",
+    example=Example((u8(1, 32), u8(1, 2), 15), flops=128, bytes=162),
+)
+def dequant_mxfp4(a: Args) -> Work:
+    """Two numbers in a byte, times their block's scale."""
+    x, scale = a.tensor("input"), a.tensor("scale")
+    out = fresh((*x.shape[:-1], 2 * size(x, -1)), a.dtype())
+    return Work(_BACK * out.numel, (x, scale), (out,))
 
 
 # 64 * 2; 32 bytes and a scale of 4 read, 64 of 2 bytes written

@@ -1,0 +1,1 @@
+"""Attention of serving and training libraries, and the caches that it reads."""
