@@ -128,7 +128,7 @@ def _cublas(name: str) -> Types | None:
 
 
 def _mma_input(word: str | None, letter: str, size: str, name: str) -> str | None:
-    """Tell the input of an MMA whose sum has type `letter` and whose shape is `size`."""
+    """Return the input type of an MMA whose sum has type `letter` and whose shape is `size`."""
     if word:
         return _WORDS.get(word)
     if letter in "hdi":
@@ -297,7 +297,7 @@ _FLOAT64_PARTS = frozenset({(8, 0), (9, 0), (10, 0)})
 
 
 def tensor_core_takes(cc: tuple[int, int], dtype: str) -> bool:
-    """Tell whether a GPU of compute capability `cc` has Tensor Cores for inputs of `dtype`.
+    """Whether a GPU of compute capability `cc` has Tensor Cores for inputs of `dtype`.
 
     Source: CUDA C++ Programming Guide, Tensor Core input types by compute capability. float32 is
     taken as such: only `tf32` runs on Tensor Cores.
@@ -323,7 +323,7 @@ _BMM_WEIGHTS = MappingProxyType(
 
 @by_name
 def weight_type(name: str) -> str | None:
-    """Give how the weights of a mixture of experts' kernel are stored, if packed.
+    """Return how the weights of a mixture of experts' kernel are stored, if packed.
 
     `mxfp4` of Triton's `_matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x128x1`: result, activations,
     weights; and of TensorRT-LLM's `bmm_Bfloat16_MxE2m1Bfloat16_Fp32_...`.

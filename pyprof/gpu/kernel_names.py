@@ -99,7 +99,7 @@ _MARK = re.compile(r"[<>()\[\]{}, ]")
 
 
 def _depths(text: str) -> Iterator[tuple[int, str, int]]:
-    """Give brackets, commas and blanks with their place and how many brackets are open before.
+    """Yield brackets, commas and blanks with their index and the number of open brackets.
 
     Inside parentheses `<` and `>` may be comparisons: a closing one ends what is open in it.
     """
@@ -118,7 +118,7 @@ def _depths(text: str) -> Iterator[tuple[int, str, int]]:
 
 
 def _wrapped(path: str, rest: str) -> Name | None:
-    """Give what a wrapper calls: its first template argument that names an operation."""
+    """Return what a wrapper calls: its first template argument that names an operation."""
     if path not in WRAPPERS and not _GUARD.search(path):
         return None
     for argument in _arguments(rest):
@@ -131,7 +131,7 @@ def _wrapped(path: str, rest: str) -> Name | None:
 
 
 def _arguments(rest: str) -> Iterator[str]:
-    """Give the template arguments at the start of what follows a path."""
+    """Return the template arguments at the start of what follows a path."""
     if not rest.startswith("<"):
         return
     begin = 1
@@ -181,7 +181,7 @@ _DROPPED = ("void ", "at::", "cuda::", "native::")
 
 @lru_cache(maxsize=_CACHE)
 def demangle(name: str) -> str:
-    """Give the C++ name of a mangled symbol; any other name as it is."""
+    """Return the C++ name of a mangled symbol; any other name unchanged."""
     if not name.startswith("_Z"):
         return name
     try:
@@ -199,7 +199,7 @@ _ENCODED = ("_Z", "kernel_cutlass_")
 
 @lru_cache(maxsize=_CACHE)
 def short_name(long_name: str) -> str:
-    """Give a kernel's name without namespaces, template arguments and parameters. Never empty.
+    """Return a kernel's name without namespaces, template arguments and parameters. Never empty.
 
     As the original: `void at::native::reduce_kernel<512, ...>(...)` is `reduce_kernel`; but an
     unnamed namespace, whichever way the tool spells it, does not make the name empty, and of what
@@ -236,7 +236,7 @@ _ALGORITHM = re.compile(
 
 @by_name
 def function(name: str) -> str | None:
-    """Give the collective that a kernel's name has: `AllReduce`; None where it has none."""
+    """Return the collective in a kernel's name: `AllReduce`; None if there is none."""
     if match := _FUNCTION.search(name):
         return match[1]
     other = _OTHERS.search(split(name).path)
@@ -245,7 +245,7 @@ def function(name: str) -> str | None:
 
 @by_name
 def algorithm(name: str) -> str | None:
-    """Give the algorithm that a kernel's name has, in capitals: `RING`; None where it has none."""
+    """Return the algorithm in a kernel's name, in capitals: `RING`; None if there is none."""
     if _FUNCTION.search(name) is None:
         return None
     match = _ALGORITHM.search(name.partition("(")[0])

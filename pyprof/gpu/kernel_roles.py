@@ -302,7 +302,7 @@ _FUNCTOR_CHARS = 400
 
 @by_name
 def role(name: str) -> Role:
-    """Tell the role of the kernel, memcpy or memset of this full name; OTHER where it is silent."""
+    """Return the role of a kernel, memcpy or memset by its full name; OTHER if unknown."""
     if memory := _MEMORY.match(name):
         return Role(memory[1].lower())
     path, rest = split(name)
@@ -318,7 +318,7 @@ def _first(rules: tuple[tuple[Role, re.Pattern[str]], ...], text: str) -> Role |
 
 
 def communicates(name: str) -> bool:
-    """Tell whether the kernel, or the op on a CPU, of this full name is communication.
+    """Whether a kernel, or an op on a CPU, is communication, by its full name.
 
     What every part of a report calls communication is decided here, and nowhere else.
     """
@@ -329,7 +329,7 @@ _WITHIN = re.compile(r"\b[DA]to[DA]\b|DeviceToDevice", re.IGNORECASE)
 
 
 def crosses_link(name: str) -> bool:
-    """Tell whether a kernel's or copy's speed is that of a link to the host or another device.
+    """Whether a kernel's or copy's speed is that of a link to the host or another device.
 
     PCIe and NVLink are in no capture: against the device's own memory such a row has no share.
     """
@@ -344,7 +344,7 @@ _INFERS = re.compile(r"bn_fw_inf|batchnorm_fwinf")
 
 @by_name
 def training(name: str) -> bool | None:
-    """Tell whether a batch norm's kernel computes statistics; None for any other kernel."""
+    """Whether a batch norm's kernel computes statistics; None for any other kernel."""
     if _TRAINS.search(name):
         return True
     return False if _INFERS.search(name) else None
@@ -356,7 +356,7 @@ _SPARSE = re.compile(
 
 
 def sparse_product(name: str) -> bool | None:
-    """Tell a kernel that multiplies by a sparse matrix; None for any other kernel.
+    """Whether a matrix product's kernel takes a sparse matrix; None for any other kernel.
 
     Two of four kept (cuSPARSELt) is as fast as dense, and its operands say what they are.
     """
@@ -364,7 +364,7 @@ def sparse_product(name: str) -> bool | None:
 
 
 def arithmetic(kind: Role) -> bool:
-    """Tell whether a kernel of this role computes, rather than moves, sets or prepares data."""
+    """Whether a kernel of this role computes, rather than moves, sets or prepares data."""
     return kind not in HELPERS
 
 
@@ -384,7 +384,7 @@ def rank(kind: Role, family: str) -> int | None:
 
 
 def does_arithmetic(kind: Role, family: str) -> bool:
-    """Tell whether a kernel of this role can do the arithmetic of an op of this family at all."""
+    """Whether a kernel of this role can do the arithmetic of an op of this family at all."""
     return rank(kind, family) is not None
 
 

@@ -76,7 +76,7 @@ LIMITS: Mapping[tuple[int, int], Limits] = MappingProxyType(
 def blocks_per_sm(
     limits: Limits, threads: Int64Array, regs: Int64Array, smem_bytes: Int64Array
 ) -> Int64Array:
-    """Give how many blocks of each kernel an SM holds; 0 where none fits, or a figure cannot be.
+    """Return how many blocks of each kernel fit on an SM; 0 if none does or a figure is invalid.
 
     `threads` and `smem_bytes` (static and dynamic) are of a block, `regs` of a thread.
     """
@@ -106,13 +106,13 @@ def _up(values: Int64Array, unit: int) -> Int64Array:
 
 
 def occupancy(limits: Limits, threads: Int64Array, blocks: Int64Array) -> Floats:
-    """Give the share of an SM's warps that so many blocks are; NaN for none."""
+    """Return the share of an SM's warps that so many blocks are; NaN for none."""
     warps = -(-threads // WARP) * blocks
     return np.where(blocks > 0, warps / limits.warps, np.nan)
 
 
 def waves(grid: Int64Array, blocks: Int64Array, sm_count: int | None) -> Floats:
-    """Give how often the device is filled by a grid; NaN where its SMs are not known."""
+    """Return how often a grid fills the device; NaN if its SMs are unknown."""
     if not sm_count:
         return np.full(len(grid), np.nan)
     places = np.maximum(blocks * sm_count, 1)

@@ -97,7 +97,7 @@ _LIMITED = re.compile(r"\b(?:h20|h20z|h800|l20|l2|5090 d)\b", re.IGNORECASE)
 
 
 def is_cuda(name: str | None) -> bool:
-    """Tell whether a device's compute capability is CUDA's: ROCm reports its own as the same."""
+    """Whether a device's compute capability is CUDA's: ROCm reports its own in the same field."""
     return name is None or _NOT_CUDA.search(name) is None
 
 
@@ -123,7 +123,7 @@ def generation(cc: tuple[int, int], name: str | None) -> Generation | None:
 
 
 def quoted_at_tensor_clock(key: str) -> bool:
-    """Tell whether NVIDIA quotes this rate at the lower clock where a card has two.
+    """Whether NVIDIA quotes this rate at the lower clock of a card that has two.
 
     H100: 989 TFLOP/s at 1830 MHz, but 66.9 of float64, on CUDA and Tensor Cores, at 1980.
     """

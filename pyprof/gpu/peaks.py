@@ -160,7 +160,7 @@ def find_card(name: str) -> Card | None:
 
 
 def cards_like(part: str) -> list[Card]:
-    """Give the card of a device name, else those whose names hold every word of a part of one."""
+    """Return the card of a device name, else those whose names hold every word of a part of one."""
     card = find_card(part)
     if card is not None:
         return [card]
@@ -169,7 +169,7 @@ def cards_like(part: str) -> list[Card]:
 
 
 def card_names() -> list[str]:
-    """Give the first words of all cards' names, and the names: what someone may have meant."""
+    """Return the first words of all cards' names, and the names, for suggestions."""
     names = [card.name for card in CARDS]
     return [*(name.partition(" ")[0] for name in names), *names]
 
@@ -191,7 +191,7 @@ def completed(device: Device) -> Device:
 
 
 def _sliced(device: Device) -> bool:
-    """Tell whether the name says that it is a slice of a card (MIG)."""
+    """Whether the name says that it is a slice of a card (MIG)."""
     return device.name is not None and _MIG.search(device.name) is not None
 
 

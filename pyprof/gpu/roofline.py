@@ -21,7 +21,7 @@ NS_PER_S = 1e9
 
 
 def per_second(amount: float | None, time_ns: float | None) -> float | None:
-    """Give a rate; None where the amount is unknown, or there is no time."""
+    """Return a rate; None if the amount is unknown or there is no time."""
     return None if amount is None or not time_ns else amount / time_ns * NS_PER_S
 
 

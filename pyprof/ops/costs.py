@@ -52,7 +52,7 @@ def cost(
     output: tuple[int, ...] | None = None,
     setting: Setting = NO_SETTING,
 ) -> Cost:
-    """Give the cost of a call, or with direction "bprop" that of its whole backward pass.
+    """Return the cost of a call, or with direction "bprop" that of its whole backward pass.
 
     `bprop` is for a backward node whose forward call alone is known; a call that was recorded in
     the backward pass (`aten::mm` inside AddmmBackward0) is a call like any other: `fprop`.
@@ -72,7 +72,7 @@ def cost(
 
 
 def known(call: Call) -> bool:
-    """Tell whether the call's op has a formula and does work: then it is the op that counts.
+    """Whether the call's op has a formula and does work: then it is the op that counts.
 
     False for a view: `find` tells it from an op of which nothing is known.
     """
@@ -81,7 +81,7 @@ def known(call: Call) -> bool:
 
 
 def with_argument(call: Call, name: str, value: Value) -> Call:
-    """Give the call with an argument that was not recorded; the call itself where it has none."""
+    """Return the call with an argument that was not recorded; unchanged if it takes none."""
     model = registry.find(call)
     for signature in model.signatures if model is not None and registry.by_position(call) else ():
         for at, (parameter, recorded) in enumerate(zip(parse(signature), call.args, strict=False)):
@@ -91,7 +91,7 @@ def with_argument(call: Call, name: str, value: Value) -> Call:
 
 
 def result_shape(call: Call, around: Call) -> tuple[int, ...] | None:
-    """Give the shape of the call's result where the call around it has it as an argument."""
+    """Return the shape of the call's result if the call around it has it as an argument."""
     model, outer = registry.find(call), registry.find(around)
     if model is None or outer is None or model.result is None:
         return None
@@ -106,7 +106,7 @@ def result_shape(call: Call, around: Call) -> tuple[int, ...] | None:
 
 
 def _types(call: Call) -> tuple[object, ...]:
-    """Tell 1, 1.0 and True apart, which are one key to a dict and three dtypes to torch."""
+    """Return a key that distinguishes 1, 1.0 and True: equal to a dict, three dtypes to torch."""
     return tuple(type(value) for value in (*call.args, *call.kwargs.values()))
 
 
@@ -151,7 +151,7 @@ def _cost(
 
 
 def _direction(call: Call, direction: str) -> str:
-    """Turn to the formula for sparse tensors where there are some: the others take all as dense."""
+    """Return SPARSE if an argument is sparse: other formulas take every tensor as dense."""
     model = registry.find(call, direction)
     if model is None or not model.work or not any(tensor.sparse for tensor in _given(call)):
         return direction
@@ -189,12 +189,12 @@ def _bind(model: OpModel, call: Call, dtype: str | None) -> Args:
 
 
 def _best_first(signatures: tuple[str, ...], call: Call) -> list[str]:
-    """Put those first that have as many parameters as ATen's overload was given arguments."""
+    """Sort signatures with as many parameters as there are arguments to the front."""
     return sorted(signatures, key=lambda text: len(parse(text)) != len(call.args))
 
 
 def _shapes(call: Call) -> dict[str, object]:
-    """Give the tensors' shapes and the first dtype, for the report's `params`."""
+    """Return the tensors' shapes and the first dtype, for the report's `params`."""
     operands = _given(call)
     if not operands:
         return {}

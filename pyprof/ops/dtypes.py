@@ -129,7 +129,7 @@ _PARTS = {wide: narrow for narrow, wide in _COMPLEX.items()}
 
 
 def canonical(dtype: object) -> str | None:
-    """Give torch's name of a dtype in any spelling (`torch.half`, `c10::Half`, 5); else None."""
+    """Return torch's name of a dtype in any spelling (`torch.half`, `c10::Half`, 5); else None."""
     if isinstance(dtype, bool):
         return None
     if isinstance(dtype, int):
@@ -142,36 +142,36 @@ def canonical(dtype: object) -> str | None:
 
 
 def item_size(dtype: str | None) -> int | None:
-    """Give the bytes of one element; None where the dtype is not known."""
+    """Return the bytes of one element; None if the dtype is unknown."""
     name = canonical(dtype)
     return None if name is None else _SIZES[name]
 
 
 def is_complex(dtype: str | None) -> bool:
-    """Tell whether elements have an imaginary part. Unknown counts as real."""
+    """Whether elements have an imaginary part. Unknown counts as real."""
     return (canonical(dtype) or "").startswith("complex")
 
 
 def complex_of(dtype: str | None) -> str | None:
-    """Give the dtype of complex numbers with such parts: whole numbers become float32 first."""
+    """Return the complex dtype with parts of this dtype; integers become float32 first."""
     if dtype is None or is_complex(dtype):
         return dtype
     return _COMPLEX.get(dtype, "complex64")
 
 
 def real(dtype: str | None) -> str | None:
-    """Give the dtype of a complex number's parts; another dtype as it is."""
+    """Return the dtype of a complex number's parts; any other dtype unchanged."""
     return _PARTS.get(canonical(dtype) or "", dtype)
 
 
 def is_floating(dtype: str | None) -> bool:
-    """Tell whether a gradient can flow through it. Unknown counts as floating."""
+    """Whether a gradient can flow through it. Unknown counts as floating."""
     name = canonical(dtype)
     return name is None or "float" in name or name.startswith("complex")
 
 
 def promote(first: str | None, second: str | None) -> str | None:
-    """Give the dtype of first + second as tensors with dimensions: torch.promote_types.
+    """Return the dtype of first + second as tensors with dimensions: torch.promote_types.
 
     None where either is unknown or torch refuses the pair.
     """
@@ -202,7 +202,7 @@ def _promote_real(low: str, high: str) -> str | None:
 
 
 def of_number(value: object) -> str | None:
-    """Give the dtype that torch gives a Python number: its default ones; None for no number."""
+    """Return the default dtype that torch gives a Python number; None for anything else."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int):
@@ -221,7 +221,7 @@ def result(
     zero_dim: Iterable[str | None] = (),
     numbers: Iterable[str | None] = (),
 ) -> str | None:
-    """Give the result's dtype: torch.result_type.
+    """Return the result's dtype: torch.result_type.
 
     Tensors with dimensions decide; those without count only where their kind (bool, int, float,
     complex) is higher, and Python numbers after them. None where it depends on an unknown dtype.

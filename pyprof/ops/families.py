@@ -50,7 +50,7 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
 
 
 def checked(family: str) -> str:
-    """Give the family. Raises ValueError, with those that there are, for any other word."""
+    """Return the family. Raises ValueError for an unknown one."""
     if family not in FAMILIES:
         raise ValueError(f"no family {family!r} of ops; families are {', '.join(FAMILIES)}")
     return family

@@ -55,7 +55,7 @@ _NAMELESS = re.compile(r"triton_(?:poi|for)_fused_\d+")
 
 
 def fused_names(kernel: str) -> list[str]:
-    """Give the ops in a kernel's name: `add` and `mul` of `triton_poi_fused_add_mul_3`."""
+    """Return the ops in a kernel's name: `add` and `mul` of `triton_poi_fused_add_mul_3`."""
     words = kernel.partition("_fused_")[2].split("_")
     ops = []
     at = 0
@@ -99,13 +99,13 @@ def fused_kernel(a: Args) -> Work:
 
 
 def _fused_ops(a: Args) -> list[str]:
-    """Give the ops that a kernel fuses: as recorded beside the trace, else as its name has them."""
+    """Return the ops that a kernel fuses: as recorded beside the trace, else as in its name."""
     recorded = a.value(FUSED_OPS)
     return recorded.split("+") if isinstance(recorded, str) else fused_names(a.op)
 
 
 def _untold(a: Args) -> str:
-    """Say why a kernel's arithmetic is not known; "" where it is."""
+    """Return why a kernel's arithmetic is unknown; "" if it is known."""
     if _nameless(a.op) and not a.given(FUSED_OPS):
         return "its name contains none of its fused ops"
     if a.op.startswith("triton_for_"):
@@ -114,7 +114,7 @@ def _untold(a: Args) -> str:
 
 
 def _nameless(kernel: str) -> bool:
-    """Tell a pointwise kernel that is called by its number alone: `triton_poi_fused_0`."""
+    """Whether a pointwise kernel is named by its number alone: `triton_poi_fused_0`."""
     return _NAMELESS.fullmatch(kernel) is not None
 
 
@@ -188,7 +188,7 @@ def _each(names: list[str]) -> int:
 
 
 def _iterations(a: Args, most: int) -> int:
-    """Give the size of the iteration space, the product of the numbers behind the tensors.
+    """Return the size of the iteration space, the product of the numbers behind the tensors.
 
     Sizes of dynamic shapes may stand among them, and old traces hold none: never more than `most`.
     Kernels for the CPU have only such sizes behind their tensors.
@@ -204,12 +204,12 @@ def _numbers(a: Args) -> list[int]:
 
 
 def _sized(a: Args) -> bool:
-    """Tell whether the size of the iteration space is recorded."""
+    """Whether the size of the iteration space is recorded."""
     return a.op.startswith("triton_poi_") and bool(_numbers(a))
 
 
 def _picks_one(kernel: str) -> bool:
-    """Tell whether a kernel makes each element of its result of one element of an argument.
+    """Whether a kernel makes each element of its result from one element of an argument.
 
     Then it reads no more of an argument than it makes: a slice, a row of a table, not all of it.
     """
@@ -218,13 +218,13 @@ def _picks_one(kernel: str) -> bool:
 
 
 def _looks_up(kernel: str) -> bool:
-    """Tell whether a kernel takes rows of a table, and so reads no more of it than it makes."""
+    """Whether a kernel takes rows of a table, and so reads no more of it than it makes."""
     words = kernel.partition("_fused_")[2].split("_")
     return not _TABLES.isdisjoint(words) and _WINDOWS.isdisjoint(words)
 
 
 def _product(tensors: tuple[Tensor, ...]) -> Work | None:
-    """Give the product of the first two arguments that another one fits as the result."""
+    """Return the product of the first two arguments whose result fits another one."""
     matrices = [tensor for tensor in tensors if len(tensor.shape) > 1]
     for at, (first, second) in enumerate(pairwise(matrices)):
         m, k, n = first.shape[-2], first.shape[-1], second.shape[-1]

@@ -132,7 +132,7 @@ _MOST_LAYERS = 1 << 12
 
 
 def _text_part(document: Mapping[str, object]) -> Mapping[str, object]:
-    """Give the settings of the part for text, which may lie in another part, before the others."""
+    """Return the settings of the text model, which may be nested, before the others."""
     nested = (document.get(name) for name in _NESTED)
     part = next((part for part in nested if isinstance(part, dict)), None)
     if part is None:
@@ -154,7 +154,7 @@ def _size(said: Mapping[str, object], keys: tuple[str, ...]) -> int | None:
 
 
 def _of_all_layers(value: object) -> object:
-    """Give the size of every layer where a list states one for each; None where they differ."""
+    """Return the size of every layer if a list states one for each; None if they differ."""
     if not isinstance(value, list):
         return value
     return value[0] if value and all(item == value[0] for item in value) else None
@@ -174,7 +174,7 @@ def _weights(said: Mapping[str, object]) -> str:
 
 
 def _kind_of_groups(quantization: Mapping[str, object]) -> str:
-    """Tell the type of weights where groups of layers state it; "" for none, or several types.
+    """Return the type of weights that groups of layers state; "" for none or several.
 
     compressed-tensors' and ModelOpt's `config_groups`, Quark's `global_quant_config`.
     """
@@ -207,7 +207,7 @@ _MX_GROUP = 32
 
 
 def is_padded(recorded: int, stated: int) -> bool:
-    """Tell whether a recorded width can be the stated one, padded or not."""
+    """Whether a recorded width can be the stated one, padded or not."""
     return stated <= recorded <= -(-stated // _PADDING) * _PADDING
 
 

@@ -90,7 +90,7 @@ class OpModel:
 
     @property
     def by_step(self) -> bool:
-        """Tell whether its cost may depend on the requests of the serving step around it."""
+        """Whether its cost may depend on the requests of the serving step around it."""
         return self.setting.batch is not None
 
 
@@ -166,13 +166,13 @@ def op(
 
 
 def _family(formula: Formula, forward: OpModel | None) -> str:
-    """Give the family that a formula's module states for all of its own, else the forward op's."""
+    """Return the family that the formula's module states, else the forward op's."""
     stated = getattr(sys.modules.get(formula.__module__), "FAMILY", None)
     return str(stated or (forward.family if forward else OTHER))
 
 
 def _forward(names: tuple[str, ...]) -> OpModel:
-    """Give the one forward op whose arguments describe the backward pass of these names."""
+    """Return the one forward op whose arguments describe the backward pass of these names."""
     models = {id(model): model for name in names if (model := _MODELS.get((_key(name), FPROP)))}
     if len(models) != 1:
         raise ValueError(f"ops {', '.join(names)}: no signature, and no one forward op that has it")
@@ -185,7 +185,7 @@ def _key(name: str) -> str:
 
 
 def find(call: Call, direction: str = FPROP) -> OpModel | None:
-    """Give what is known of a call's op; None where nothing is."""
+    """Return the model of a call's op; None if there is none."""
     _scan()
     for key in _keys(call.mod, call.op):
         if (model := _MODELS.get((key, direction))) is not None:
@@ -194,13 +194,13 @@ def find(call: Call, direction: str = FPROP) -> OpModel | None:
 
 
 def models() -> list[OpModel]:
-    """Give every registered formula once, in the order of registration."""
+    """Return every registered formula once, in the order of registration."""
     _scan()
     return list({id(model): model for model in _MODELS.values()}.values())
 
 
 def by_position(call: Call) -> bool:
-    """Tell whether a call holds every argument in its place, as ATen-level ones do."""
+    """Whether a call holds every argument in its place, as ATen-level ones do."""
     return call.mod in _BY_POSITION or call.mod in _namespaces or "::" in call.mod
 
 
@@ -223,12 +223,12 @@ def _keys(mod: str, name: str) -> list[str]:
 
 
 def _template(name: str) -> str:
-    """Give the key of Inductor's template: of attention, convolutions, or matrix products."""
+    """Return the key of Inductor's template: of attention, convolutions, or matrix products."""
     return next((f"triton.tem_{kind}" for kind in _TEMPLATES if kind in name), "triton.tem")
 
 
 def plain_name(name: str) -> tuple[str, bool]:
-    """Give an op's name without what marks its home and in-place, operator and overloaded forms.
+    """Return an op's name without namespace prefix, overload and operator marks; and if in place.
 
     `add` and True for `add_` and `__iadd__`, `add` and False for `__radd__`; `svd` of `linalg_svd`.
     """

@@ -65,7 +65,7 @@ def parse(text: str) -> tuple[Parameter, ...]:
 
 
 def bind(call: Call, signature: str, *, by_position: bool) -> dict[str, Value]:
-    """Give each parameter its value, MISSING where there is none. Raises Unknown on a misfit."""
+    """Return each parameter's value, MISSING if not given. Raises Unknown on a misfit."""
     rest = list(call.args)
     named = dict(call.kwargs)
     bound: dict[str, Value] = {}

@@ -43,7 +43,7 @@ class Work:
     """How its arithmetic is divided where as many kernels do it, in their order: 2 to 1."""
 
     def __add__(self, other: Work) -> Work:
-        """Give the work of doing both, one after the other."""
+        """Return the work of doing both, one after the other."""
         extra = (self.extra_bytes, other.extra_bytes)
         unknown = self.flops is None or other.flops is None
         return Work(
@@ -59,7 +59,7 @@ class Work:
         )
 
     def moved_bytes(self) -> int:
-        """Give the bytes moved. Raises Unknown where a dtype is not known."""
+        """Return the bytes moved. Raises Unknown if a dtype is unknown."""
         if self.extra_bytes is None:
             raise Unknown(self.why or "unknown bytes")
         return self.extra_bytes + sum(map(tensor_bytes, self.reads + self.writes))
@@ -71,7 +71,7 @@ NOT_STORED = "sparse: how many elements are stored is not recorded"
 
 
 def twice(forward: Work) -> Work:
-    """Give the backward work of products: each operand's gradient, of the forward one's size.
+    """Return the backward work of products: each gradient costs as much as the forward.
 
     What was read and the incoming gradients are read, a gradient is written for all that was read.
     """
@@ -91,7 +91,7 @@ def stored(tensor: Tensor) -> int:
 
 
 def tensor_bytes(tensor: Tensor) -> int:
-    """Give the bytes that a tensor occupies. Raises Unknown where its dtype is not known.
+    """Return the bytes that a tensor occupies. Raises Unknown if its dtype is unknown.
 
     Those of a sparse one are recorded, or not known.
     """
@@ -109,14 +109,14 @@ def tensor_bytes(tensor: Tensor) -> int:
 
 
 def fresh(shape: Iterable[int], dtype: str | None) -> Tensor:
-    """Describe a tensor that the op makes. Raises Unknown for a shape that no tensor has."""
+    """Return a tensor that the op makes. Raises Unknown for a shape with a negative size."""
     sizes = tuple(shape)
     require(all(size >= 0 for size in sizes))
     return Tensor(sizes, dtype)
 
 
 def size(tensor: Tensor, at: int) -> int:
-    """Give a dimension's size. Raises Unknown where there is no such dimension."""
+    """Return a dimension's size. Raises Unknown if there is no such dimension."""
     require(-len(tensor.shape) <= at < len(tensor.shape))
     return tensor.shape[at]
 
@@ -133,12 +133,12 @@ def has_rank(tensor: Tensor, rank: int, *, or_more: bool = False) -> bool:
 
 
 def like(tensor: Tensor, shape: Iterable[int] | None = None) -> Tensor:
-    """Describe a new contiguous tensor of the same dtype, of the same shape unless one is given."""
+    """Return a new contiguous tensor of the same dtype, of the same shape unless one is given."""
     return Tensor(tensor.shape if shape is None else tuple(shape), tensor.dtype)
 
 
 def broadcast(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-    """Give the shape that shapes broadcast to. Raises Unknown where they do not."""
+    """Return the shape that shapes broadcast to. Raises Unknown if they do not."""
     result: tuple[int, ...] = ()
     for shape in shapes:
         length = max(len(result), len(shape))
@@ -186,39 +186,39 @@ class Args:
     setting: Setting = NO_SETTING
 
     def model(self, missing: str) -> ModelConfig:
-        """Give the model's configuration. Raises Unknown, saying what is `missing` without one."""
+        """Return the configuration of the model. Raises Unknown with what is `missing`."""
         if self.setting.model is None:
             raise Unknown(f"{missing} not recorded: {REMEDY}")
         return self.setting.model
 
     def batch(self) -> Batch:
-        """Give the requests of the serving step. Raises Unknown where no range states them."""
+        """Return the requests of the serving step. Raises Unknown if no range states them."""
         if self.setting.batch is None:
             raise Unknown("lengths of the requests are in no range around the step")
         return self.setting.batch
 
     def replaced(self, **values: Value) -> Args:
-        """Give the same arguments with some of them set anew."""
+        """Return the same arguments with some of them replaced."""
         return replace(self, values={**self.values, **values})
 
     def tensor(self, name: str) -> Tensor:
-        """Give a tensor argument. Raises Unknown where it is none."""
+        """Return a tensor argument. Raises Unknown if it is none."""
         value = self.values.get(name, MISSING)
         if not isinstance(value, Tensor):
             raise Unknown(f"argument {name} is no tensor of known shape")
         return value
 
     def optional(self, name: str) -> Tensor | None:
-        """Give a tensor argument, or None where it was not given."""
+        """Return a tensor argument; None if it was not given."""
         value = self.values.get(name, MISSING)
         return value if isinstance(value, Tensor) else None
 
     def present(self, *names: str) -> tuple[Tensor, ...]:
-        """Give those of the tensor arguments that were given."""
+        """Return those of the tensor arguments that were given."""
         return tuple(tensor for name in names if (tensor := self.optional(name)) is not None)
 
     def tensors(self, name: str) -> tuple[Tensor, ...]:
-        """Give a list of tensors. Raises Unknown where it was not written out in full."""
+        """Return a list of tensors. Raises Unknown unless it was recorded in full."""
         value = self.values.get(name, MISSING)
         if isinstance(value, Summary):
             return _summarised(value)
@@ -227,21 +227,21 @@ class Args:
         return tuple(item for item in value if isinstance(item, Tensor))
 
     def listed(self, name: str) -> tuple[Value, ...]:
-        """Give every value of a list, whatever they are; () where there is none."""
+        """Return every value of a list; () if there is none."""
         value = self.values.get(name, ())
         return value if isinstance(value, tuple) else ()
 
     def given(self, name: str) -> bool:
-        """Tell whether the caller gave something other than None."""
+        """Whether the caller passed something other than None."""
         return self.values.get(name, MISSING) not in (MISSING, None)
 
     def known(self, name: str) -> bool:
-        """Tell whether an argument's value is not hidden; one that was not given is known."""
+        """Whether an argument's value is not hidden; one that was not given is known."""
         value = self.values.get(name, MISSING)
         return value is MISSING or not isinstance(value, Opaque)
 
     def value(self, name: str, default: Value = None) -> Value:
-        """Give a plain argument; the default where it was not given. Raises Unknown if opaque."""
+        """Return a plain argument; the default if it was not given. Raises Unknown if opaque."""
         value = self.values.get(name, MISSING)
         if value is MISSING or value is None:
             return default
@@ -250,18 +250,18 @@ class Args:
         return value
 
     def integer(self, name: str, default: int) -> int:
-        """Give an integer argument. Raises Unknown where its value is not known."""
+        """Return an integer argument. Raises Unknown if its value is unknown."""
         value = self.value(name, default)
         if isinstance(value, bool) or not isinstance(value, int):
             raise Unknown(f"{name} is no integer")
         return value
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """Give a truth value. Raises Unknown where its value is not known."""
+        """Return a truth value. Raises Unknown if its value is unknown."""
         return bool(self.value(name, default))
 
     def integers(self, name: str, count: int, default: int) -> tuple[int, ...]:
-        """Give `count` integers: one number stands for as many. Raises Unknown if not known."""
+        """Return `count` integers; one number stands for as many. Raises Unknown if unknown."""
         value = self.value(name, default)
         items = value if isinstance(value, tuple) else (value,)
         numbers = tuple(item for item in items if isinstance(item, int))
@@ -270,7 +270,7 @@ class Args:
         return numbers * count if len(numbers) == 1 else numbers
 
     def sizes(self, name: str) -> tuple[int, ...]:
-        """Give a shape: a list, or one number. Raises Unknown where it is not known in full."""
+        """Return a shape: a list, or one number. Raises Unknown unless it is known in full."""
         value = self.value(name) if self.known(name) else None
         items = value if isinstance(value, tuple) else (value,)
         sizes = tuple(item for item in items if isinstance(item, int))
@@ -279,18 +279,18 @@ class Args:
         return sizes
 
     def dtype(self, name: str = "dtype") -> str | None:
-        """Give a dtype argument's name; None where none was given. Raises Unknown if opaque."""
+        """Return a dtype argument's name; None if none was given. Raises Unknown if opaque."""
         return dtypes.canonical(self.value(name))
 
     def axis(self, rank: int, default: int = -1) -> int:
-        """Give the one dimension that `dim` names, from 0. Raises Unknown if not known or none."""
+        """Return the one dimension that `dim` names, from 0. Raises Unknown if invalid."""
         at = self.integer("dim", default)
         if not -rank <= at < rank:
             raise Unknown("dim is no dimension")
         return at % rank
 
     def dims(self, name: str, rank: int) -> tuple[int, ...]:
-        """Give the dimensions named by an int or a tuple; all where none is. Raises Unknown."""
+        """Return the dimensions named by an int or a tuple; all by default. Raises Unknown."""
         value = self.value(name)
         if value is None or value == ():
             return tuple(range(rank))
@@ -304,14 +304,14 @@ class Args:
 
 
 def _summarised(summary: Summary) -> tuple[Tensor, ...]:
-    """Stand one flat tensor for a list too long to be written out."""
+    """Return one flat tensor for a list too long to be written out."""
     if summary.numel is None:
         raise Unknown("tensor list too long to be recorded")
     return (Tensor((summary.numel,), summary.dtype),)
 
 
 def with_dtype(value: Value, dtype: str) -> Value:
-    """Give the value with a dtype where it has none."""
+    """Return the value with this dtype if it has none."""
     if isinstance(value, Tensor):
         return replace(value, dtype=dtype) if value.dtype is None else value
     if isinstance(value, tuple):

@@ -30,7 +30,7 @@ def _tensors(a: Args) -> list[Tensor]:
 
 
 def _causal(a: Args) -> bool:
-    """Tell a causal mask: the first truth value behind the tensors, in each version."""
+    """Whether the mask is causal: the first bool behind the tensors, in each version."""
     flag = next((value for value in a.listed("rest") if isinstance(value, bool)), None)
     if flag is None:
         raise Unknown("causal not recorded")
@@ -124,8 +124,9 @@ def te_grouped_backward(a: Args) -> Work:
 def te_mlp(a: Args) -> Work:
     """TransformerEngine's norm and both layers; the norm and the activation are not counted."""
     x, up = a.tensor("x"), a.tensor("up")
-    down = next((t for t in _tensors(a) if has_rank(t, 2)), None)
-    require(down is not None and size(up, -1) == size(x, -1) and down.shape[0] == size(x, -1))
+    matrices = [t for t in _tensors(a) if has_rank(t, 2)]
+    require(matrices and size(up, -1) == size(x, -1) and matrices[0].shape[0] == size(x, -1))
+    down = matrices[0]
     rows = x.numel // max(1, size(x, -1))
     flops = 2 * rows * (up.numel + down.numel)
     return Work(flops, (x, *a.present("norm", "shift"), up, down), (like(x),))
@@ -398,7 +399,7 @@ def _check_lengths(a: Args) -> None:
 
 
 def _of_packed(a: Args) -> tuple[Tensor, Tensor, Tensor]:
-    """Give queries, keys and values, which may be one tensor [tokens, 3, heads, head]."""
+    """Return queries, keys and values, which may be one tensor [tokens, 3, heads, head]."""
     if (packed := a.optional("packed")) is None:
         return a.tensor("query"), a.tensor("key"), a.tensor("value")
     require(has_rank(packed, 4) and packed.shape[1] == 3)  # noqa: PLR2004 - tokens, q k v, heads, head

@@ -51,7 +51,7 @@ _KINDS = (
 
 
 def kind(name: str) -> str | None:
-    """Tell which collective a name means, as PyTorch, c10d or NCCL spells it; None for no such.
+    """Return the collective of a name in PyTorch's, c10d's or NCCL's spelling; None if it is none.
 
     `allreduce_`, `nccl:all_reduce`, `_allgather_base_` and `AllReduce` are of the same kinds.
     """
@@ -68,13 +68,13 @@ def message_bytes(kind: str, sent: int | None, received: int | None) -> int | No
 
 
 def bus_factor(kind: str, ranks: int) -> float:
-    """Give by what algorithm bytes of a collective among `ranks`, above 0, make bus bytes."""
+    """Return the factor from algorithm bytes of a collective among `ranks` > 0 to bus bytes."""
     factor = _FACTORS.get(kind)
     return 1.0 if factor is None else factor * (ranks - 1) / ranks
 
 
 def bus_bytes(kind: str, size: int, ranks: int) -> int:
-    """Give the bus bytes of a collective of `size` algorithm bytes among `ranks`, above 0."""
+    """Return the bus bytes of a collective of `size` algorithm bytes among `ranks` > 0."""
     factor = _FACTORS.get(kind)
     return size if factor is None else factor * size * (ranks - 1) // ranks
 

@@ -53,7 +53,7 @@ def store(a: Args) -> Work:
 
 
 def _rows(given: Tensor, most: int) -> Tensor:
-    """Leave out the rows of padding, which no place is for."""
+    """Return the tensor without the rows of padding, which have no slot."""
     return like(given, (min(most, given.shape[0]), *given.shape[1:])) if given.shape else given
 
 

@@ -369,7 +369,7 @@ def te_unpermute_function(a: Args) -> Work:
 
 
 def _tokens(a: Args, places: Tensor) -> int:
-    """Give how many tokens there are: a map is [experts, tokens], later [tokens, places]."""
+    """Return the number of tokens: a map is [experts, tokens], later [tokens, places]."""
     if weights := a.present("weights"):
         return size(weights[0], 0)
     if "mask" in a.op:

@@ -27,12 +27,12 @@ _BATCH_B = f32(3, 6, 5)
 
 
 def multiply_adds(dtype: str | None) -> int:
-    """Give the operations of one multiply-add: 2, and 8 where the numbers are complex."""
+    """Return the operations of one multiply-add: 2, or 8 for complex numbers."""
     return 8 if dtypes.is_complex(dtype) else 2
 
 
 def product(first: Tensor, second: Tensor, out: Tensor, m: int, n: int, k: int) -> Work:
-    """Give the work of [.., M, K] times [.., K, N]; the batch is what `out` has more than M N."""
+    """Return the work of [.., M, K] times [.., K, N]; the size of `out` tells the batch."""
     batch = out.numel // (m * n) if m * n else 0
     params: dict[str, object] = {"M": m, "N": n, "K": k}
     if batch > 1:
@@ -44,7 +44,7 @@ def product(first: Tensor, second: Tensor, out: Tensor, m: int, n: int, k: int) 
 
 
 def gradients(forward: Work, kernels: int | None) -> Work:
-    """Give the work of the gradients of the two factors that the forward product reads first.
+    """Return the work of the gradients of the two factors that the forward product reads first.
 
     Where the backward launched a single product, only the second factor's gradient was computed
     (the first layer's input needs none).
@@ -126,13 +126,13 @@ def matmul_backward(a: Args) -> Work:
 
 
 def factors(a: Args) -> tuple[Tensor, Tensor]:
-    """Give the two factors, whatever the second is called."""
+    """Return the two factors, whatever the second is called."""
     second = next(name for name in ("mat2", "other", "vec", "tensor") if name in a.values)
     return a.tensor("input"), a.tensor(second)
 
 
 def matmul_work(first: Tensor, second: Tensor, *, integer: bool = False) -> Work:
-    """Give the work of a product as torch.matmul takes it. Raises Unknown where shapes misfit."""
+    """Return the work of a product as torch.matmul takes it. Raises Unknown if shapes misfit."""
     require(first.shape and second.shape)
     left = (1, *first.shape) if len(first.shape) == 1 else first.shape
     right = (*second.shape, 1) if len(second.shape) == 1 else second.shape

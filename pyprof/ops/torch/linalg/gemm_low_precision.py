@@ -111,7 +111,7 @@ _MATRIX = 2
 
 
 def _factors(a: Args) -> tuple[Tensor, Tensor]:
-    """Give both matrices: `mat_a` and `mat_b` of torch.nn.functional, or ATen's."""
+    """Return both matrices: `mat_a` and `mat_b` of torch.nn.functional, or ATen's."""
     names = ("mat_a", "mat_b") if "mat_a" in a.values else ("input", "mat2")
     return a.tensor(names[0]), a.tensor(names[1])
 
@@ -123,7 +123,7 @@ def _out_dtype(a: Args, first: Tensor) -> str | None:
 
 
 def read_tensors(a: Args, *names: str) -> tuple[Tensor, ...]:
-    """Give the tensors among these arguments, of which each is one, a list, or not there."""
+    """Return the tensors among these arguments, each of them one, a list, or not given."""
     operands: list[Tensor] = []
     for name in names:
         value = a.values.get(name)
@@ -236,9 +236,9 @@ def grouped_mm(a: Args) -> Work:
     elif has_rank(first, 3):
         shape = (m, n)
     elif len(second.shape) == _MATRIX:  # the inner dimension is divided
-        offs = a.optional("offs")
-        require(offs is not None)
-        shape = (size(offs, 0), m, n)
+        offs = a.present("offs")
+        require(offs)
+        shape = (size(offs[0], 0), m, n)
     require(size(second, -2) == k)
     work = product(first, second, fresh((m, n), None), m, n, k)
     out = fresh(shape, _out_dtype(a, first))

@@ -24,19 +24,19 @@ _TALL = f32(2, 6, 3)
 
 
 def real_operations(x: Tensor) -> int:
-    """Give how many real multiply-adds one of the matrix's is: 1, and 4 for complex numbers."""
+    """Return the real multiply-adds of one of the matrix's: 1, or 4 for complex numbers."""
     return multiply_adds(x.dtype) // 2
 
 
 def square(x: Tensor) -> tuple[int, int]:
-    """Give the side and the number of square matrices. Raises Unknown where they are not square."""
+    """Return the side and the number of square matrices. Raises Unknown if they are not square."""
     n = size(x, -1)
     require(size(x, -2) == n)
     return n, x.numel // max(1, n * n)
 
 
 def sides(x: Tensor) -> tuple[int, int, int]:
-    """Give the longer side, the shorter one and the number of matrices."""
+    """Return the longer side, the shorter one and the number of matrices."""
     long, short = max(size(x, -1), size(x, -2)), min(size(x, -1), size(x, -2))
     return long, short, x.numel // max(1, long * short)
 
@@ -115,7 +115,7 @@ def lu(a: Args) -> Work:
 
 
 def _unpacked(x: Tensor) -> tuple[Tensor, ...]:
-    """Describe the permutation, L and U."""
+    """Return the permutation, L and U."""
     lead, rows, short = x.shape[:-2], size(x, -2), sides(x)[1]
     shapes = ((rows, rows), (rows, short), (short, size(x, -1)))
     return tuple(like(x, (*lead, *shape)) for shape in shapes)
@@ -151,13 +151,13 @@ def qr(a: Args) -> Work:
 
 
 def reflections(x: Tensor) -> int:
-    """Give 2 m n^2 - 2 n^3 / 3 for each matrix of m by n: QR without its Q."""
+    """Return 2 m n^2 - 2 n^3 / 3 for each matrix of m by n: QR without its Q."""
     long, short, count = sides(x)
     return real_operations(x) * count * 2 * (3 * long * short**2 - short**3) // 3
 
 
 def _product_of_reflections(q: Tensor, k: int) -> int:
-    """Give 4 m n k - 2 (m + n) k^2 + 4 k^3 / 3 for each matrix Q of m rows and n columns."""
+    """Return 4 m n k - 2 (m + n) k^2 + 4 k^3 / 3 for each matrix Q of m rows and n columns."""
     m, n = size(q, -2), size(q, -1)
     count = q.numel // max(1, m * n)
     each = (12 * m * n * k - 6 * (m + n) * k * k + 4 * k**3) // 3

@@ -170,7 +170,7 @@ def chain_backward(a: Args) -> Work:
 
 
 def _cheapest(sizes: list[int]) -> int:
-    """Give the fewest multiply-adds of a chain of matrices of sizes[i] by sizes[i + 1]."""
+    """Return the fewest multiply-adds of a chain of matrices of sizes[i] by sizes[i + 1]."""
     count = len(sizes) - 1
     best = {(at, at): 0 for at in range(count)}
     for length in range(1, count):
@@ -236,7 +236,7 @@ _MULTIPLY = {2: 1, 8: 6}  # of a multiply-add's operations, those without the ad
 
 
 def _labels(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str, dict[str, int]]:
-    """Give the operands' labels, the result's, and their sizes; dots become labels of their own."""
+    """Return the operands' labels, the result's, and their sizes; dots become new labels."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     require(len(terms) == len(tensors))

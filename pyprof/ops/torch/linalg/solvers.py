@@ -31,7 +31,7 @@ _TALL = f32(2, 6, 3)
 
 
 def solution(x: Tensor, right: Tensor) -> Tensor:
-    """Describe what solves for a right-hand side: as large as that, for every matrix of a batch."""
+    """Return the tensor that solves for a right-hand side, for every matrix of a batch."""
     if len(right.shape) < 2 or right.shape == x.shape[:-1]:  # noqa: PLR2004 - vectors
         return like(right)
     return like(right, (*broadcast([x.shape[:-2], right.shape[:-2]]), *right.shape[-2:]))
@@ -128,7 +128,7 @@ _WHY = "iterations depend on the data"
 
 
 def _values(x: Tensor, shape: Sequence[int]) -> Tensor:
-    """Describe singular values, or eigenvalues of a symmetric matrix: real numbers."""
+    """Return singular values, or eigenvalues of a symmetric matrix: real numbers."""
     return fresh((*x.shape[:-2], *shape), dtypes.real(x.dtype))
 
 

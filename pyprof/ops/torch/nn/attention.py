@@ -29,7 +29,7 @@ class Heads:
     value_width: int
 
     def params(self, q: Tensor, band: Band) -> dict[str, object]:
-        """Give what the report shows."""
+        """Return what the report shows."""
         shown: dict[str, object] = {"B": self.batch, "H": self.heads, "Sq": self.queries}
         shown |= {"Sk": self.keys, "D": self.width, "Dv": self.value_width}
         shown["causal"] = int(band.right == 0)
@@ -51,7 +51,7 @@ class Band:
     from_end: bool = False
 
     def seen(self, queries: int, keys: int) -> int:
-        """Give twice the number of scores of one head."""
+        """Return twice the number of scores of one head."""
         shift = keys - queries if self.from_end else 0
         count = 2 * queries * keys
         if self.right is not None:
@@ -62,7 +62,7 @@ class Band:
 
 
 def _beyond(rows: int, columns: int, diagonal: int) -> int:
-    """Give twice the area of a rectangle that lies right of column = row + diagonal.
+    """Return twice the area of a rectangle that lies right of column = row + diagonal.
 
     A triangle with the rectangle's corner, less what of it sticks out on two sides.
     """
@@ -103,7 +103,7 @@ def band(a: Args, *, from_end: bool) -> Band:
 
 
 def _window(a: Args) -> tuple[int | None, int | None]:
-    """Give how far a query sees to both sides: flash kernels write -1 for all of a side.
+    """Return how far a query sees to both sides: flash kernels write -1 for all of a side.
 
     None where it is not recorded: a trace that holds `is_causal` leaves out only what is None.
     """
@@ -131,7 +131,7 @@ _Q = bf16(2, 4, 8, 16)
 
 
 def fused(a: Args, *, heads_at: int, backward: bool, from_end: bool = False) -> Work:
-    """Give the work of one attention whose heads are that dimension, counted from the end.
+    """Return the work of one attention with its heads in that dimension, counted from the end.
 
     `from_end`: a causal mask's diagonal ends in the last query and key, as in flash kernels.
     """

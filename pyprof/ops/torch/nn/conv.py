@@ -122,14 +122,14 @@ def _params(a: Args, x: Tensor, w: Tensor, out: Tensor, groups: int) -> dict[str
 
 
 def forward_work(g: Geometry, a: Args) -> Work:
-    """Give a forward convolution's work."""
+    """Return a forward convolution's work, its bias included."""
     bias = a.present("bias")
     reads = (g.x, g.w, *bias, *a.present("z"))
     return Work(g.flops, reads, (g.out,), g.params, added=(*bias, g.out) if bias else ())
 
 
 def backward_work(g: Geometry, *, dgrad: bool, wgrad: bool, bias: bool) -> Work:
-    """Give the work of the gradients asked for."""
+    """Return the work of the gradients asked for."""
     work = Work(0, (), (), g.params)
     if dgrad:
         work += Work(g.flops, (g.out, g.w), (like(g.x),))

@@ -137,7 +137,7 @@ def conv_dgrad(a: Args) -> Work:
 
 
 def _result(a: Args, name: str) -> tuple[int, ...] | None:
-    """Give the shape of the gradient: the argument of this name, else what the caller knows."""
+    """Return the shape of the gradient: the argument of this name, else what the caller knows."""
     size = a.value(name) if a.known(name) else None
     if not isinstance(size, tuple):
         return a.output

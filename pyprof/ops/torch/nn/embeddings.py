@@ -62,7 +62,7 @@ def embedding_backward(a: Args) -> Work:
 
 
 def _asks_for_sparse(a: Args) -> bool:
-    """Tell whether the gradient is sparse. Where that is not recorded it is not: kernels ran."""
+    """Whether the gradient is sparse; if unrecorded it is dense, as kernels ran."""
     return a.known("sparse") and a.flag("sparse", default=False)
 
 

@@ -40,7 +40,7 @@ _POINTWISE = {
 
 
 def reduction(a: Args) -> str:
-    """Give `none`, `mean` or `sum`: a name in Python, 0, 1 or 2 in ATen."""
+    """Return `none`, `mean` or `sum`: a name in Python, 0, 1 or 2 in ATen."""
     value = a.values.get("reduction")
     if isinstance(value, int) and not isinstance(value, bool):
         return ("none", "mean", "sum")[value] if value in (0, 1, 2) else "mean"
@@ -50,7 +50,7 @@ def reduction(a: Args) -> str:
 
 
 def reduced(a: Args, flops: int, count: int, dtype: str | None, reads: tuple[Tensor, ...]) -> Work:
-    """Give the work of so many losses, added up where the call asks for it."""
+    """Return the work of so many losses, added up if the call asks for it."""
     how = reduction(a)
     if how == "none":
         return Work(flops, reads, (fresh((count,), dtype),))
@@ -228,7 +228,7 @@ def cross_entropy(a: Args) -> Work:
 
 
 def _smoothed(a: Args) -> int:
-    """Give the addition that smoothing the labels takes an element: of every class's share."""
+    """Return 1 if labels are smoothed, which adds every class's share to each element; else 0."""
     smoothing = a.values.get("label_smoothing")
     return int(isinstance(smoothing, float) and smoothing > 0)
 

@@ -92,7 +92,7 @@ def margin_loss_backward(a: Args) -> Work:
 
 
 def _compared(a: Args) -> tuple[_Rule, tuple[Tensor, ...], Tensor, int]:
-    """Give the rule, the inputs, what they broadcast to and how many losses there are."""
+    """Return the rule, the inputs, what they broadcast to and the number of losses."""
     rule = _RULES[a.op]
     inputs = tuple(a.tensor(name) for name in rule.inputs)
     rows = inputs[:2] if a.op == "cosine_embedding_loss" else inputs

@@ -37,7 +37,7 @@ def wide(dtype: str | None) -> str | None:
 
 
 def norm(a: Args, x: Tensor, groups: int, *, statistics: bool = True) -> Work:
-    """Give the forward work for x in so many groups with a mean and a deviation each."""
+    """Return the forward work for x in so many groups with a mean and a deviation each."""
     affine = a.present("weight", "bias")
     each = _STATISTICS * statistics + _NORMALISE + len(affine)
     saved = (fresh((groups,), wide(x.dtype)),) * (2 * statistics)
@@ -45,7 +45,7 @@ def norm(a: Args, x: Tensor, groups: int, *, statistics: bool = True) -> Work:
 
 
 def norm_backward(a: Args, x: Tensor, go: Tensor, groups: int) -> Work:
-    """Give the work of the gradients of x, scale and shift."""
+    """Return the work of the gradients of x, scale and shift."""
     saved = (fresh((groups,), wide(x.dtype)),) * 2
     weight = a.present("weight")
     written = asked(a, (x,), weight, a.present("bias"))
@@ -53,7 +53,7 @@ def norm_backward(a: Args, x: Tensor, go: Tensor, groups: int) -> Work:
 
 
 def asked(a: Args, *owners: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Give the gradients that `output_mask` asks for, of each owner; all where it is not known."""
+    """Return the gradients that `output_mask` asks for, with their owners; all if it is unknown."""
     mask = a.values.get("output_mask")
     if not isinstance(mask, tuple) or len(mask) != len(owners):
         mask = (True,) * len(owners)

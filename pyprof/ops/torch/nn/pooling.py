@@ -24,12 +24,12 @@ _X = f16(2, 3, 8, 8)
 
 
 def rank_of(a: Args) -> int:
-    """Give how many dimensions the op's name says that it pools."""
+    """Return how many dimensions the op pools, which its name says."""
     return next((int(digit) for digit in a.op if digit in "123"), 2)
 
 
 def _window(a: Args, x: Tensor) -> tuple[int, tuple[int, ...]]:
-    """Give the elements of a window and the output's shape."""
+    """Return the elements of a window and the output's shape."""
     rank = rank_of(a)
     kernel = a.integers("kernel_size", rank, 0)
     require(len(x.shape) >= rank and min(kernel) >= 1)
@@ -166,7 +166,7 @@ def avg_pool_backward_op(a: Args) -> Work:
 
 # --- adaptive pooling ---------------------------------------------------------------------------
 def _adaptive(a: Args, x: Tensor) -> tuple[int, tuple[int, ...]]:
-    """Give the sum of all windows and the output's shape: window i is [i n / m, (i + 1) n / m)."""
+    """Return the sum of all windows and the output's shape: i n / m to (i + 1) n / m."""
     rank = rank_of(a)
     asked = a.value("output_size")
     wanted: tuple[Value, ...] = asked if isinstance(asked, tuple) else (asked,)
@@ -254,7 +254,7 @@ _ATEN = ("aten::max_unpool2d", "aten::max_unpool3d")
 
 
 def _unpooled(a: Args) -> tuple[Tensor, Tensor]:
-    """Give input and result: (n - 1) stride - 2 padding + window, unless a size is named."""
+    """Return input and result: (n - 1) stride - 2 padding + window, unless a size is named."""
     x, rank = a.tensor("input"), rank_of(a)
     require(len(x.shape) >= rank)
     asked = a.value("output_size")

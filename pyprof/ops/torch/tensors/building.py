@@ -60,7 +60,7 @@ def cartesian_prod(a: Args) -> Work:
 
 
 def _every(a: Args) -> tuple[Tensor, ...]:
-    """Give the tensors of the call, written as a list or one after the other."""
+    """Return the tensors of the call, written as a list or one after the other."""
     listed = a.listed("tensors")
     if len(listed) == 1 and isinstance(listed[0], tuple):
         listed = listed[0]

@@ -42,7 +42,7 @@ class _Transform:
 
 
 def _described(x: Tensor, shape: list[int], dims: tuple[int, ...], kind: str) -> _Transform:
-    """Describe a transform of that many points: `c2c`, `r2c` with half of the result, `c2r`."""
+    """Return the work of a transform of that many points: `c2c`, `r2c` (half a result), `c2r`."""
     result = list(shape)
     if kind == "r2c":
         result[dims[-1]] = result[dims[-1]] // 2 + 1
@@ -53,7 +53,7 @@ def _described(x: Tensor, shape: list[int], dims: tuple[int, ...], kind: str) ->
 
 
 def _backwards(forward: Work) -> Work:
-    """Give the work of the transform of the incoming gradient, the other way."""
+    """Return the work of the transform of the incoming gradient, the other way."""
     return Work(forward.flops, forward.writes, forward.reads)
 
 
@@ -165,7 +165,7 @@ def _asked(a: Args) -> _Transform:
 
 
 def _places(named: object, rank: int) -> tuple[int, ...]:
-    """Give the dimensions in the order in which they were named: the last one is halved."""
+    """Return the dimensions in the order in which they were named: the last one is halved."""
     dims = named if isinstance(named, tuple) else ()
     return tuple(at % rank for at in dims if isinstance(at, int) and -rank <= at < rank)
 

@@ -21,7 +21,7 @@ _PLACES = i64(4, 2)
 
 
 def picked(source: Tensor, count: int) -> Tensor:
-    """Describe the elements that are read: as many as are picked, at most all there are."""
+    """Return the elements that are read: as many as are picked, but at most all there are."""
     return fresh((min(count, stored(source)),), source.dtype)
 
 
@@ -44,7 +44,7 @@ def gather(a: Args) -> Work:
 
 
 def _gathered(a: Args) -> tuple[Tensor, Tensor, Tensor]:
-    """Give the input, the indices, and the result: theirs, or broadcast but for the dimension."""
+    """Return the input, the indices, and the result: theirs, or broadcast but for the dimension."""
     x, index = a.tensor("input"), a.tensor("index")
     shape = index.shape
     if a.op == "take_along_dim" and a.given("dim"):
@@ -107,7 +107,7 @@ def index(a: Args) -> Work:
 
 
 def _picked_by(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-    """Give the index tensors and the shape that they pick.
+    """Return the index tensors and the shape that they pick.
 
     Where they were not recorded, the shape may be known from elsewhere; then none are counted.
     """
@@ -127,7 +127,7 @@ def index_backward(a: Args) -> Work:
 
 
 def indexed(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-    """Give the index tensors and the shape that they pick; None keeps a dimension whole."""
+    """Return the index tensors and the shape that they pick; None keeps a dimension whole."""
     asked = a.listed("indices")
     at = [place for place, value in enumerate(asked) if isinstance(value, Tensor)]
     indices = tuple(value for value in asked if isinstance(value, Tensor))
@@ -304,7 +304,7 @@ def scatter_reduce_backward(a: Args) -> Work:
 
 
 def _viewed(a: Args) -> Args:
-    """Give the view that numbers and slices leave as `input`, what remains of the subscript too."""
+    """Return the call on the view that numbers and slices leave, with the rest of the subscript."""
     left = list(a.tensor("input").shape)
     where = (*a.listed("rest"), None)[0]
     asked = where if isinstance(where, tuple) else (where,)

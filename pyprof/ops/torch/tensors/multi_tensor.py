@@ -26,7 +26,7 @@ def elements(tensors: tuple[Tensor, ...]) -> int:
 
 
 def _lists(a: Args, name: str) -> list[tuple[Tensor, ...]]:
-    """Give the lists of tensors among the values; numbers and lists of numbers are none."""
+    """Return the lists of tensors among the values, without numbers and lists of numbers."""
     lists = [
         a.replaced(one=value).tensors("one")
         for value in a.listed(name)

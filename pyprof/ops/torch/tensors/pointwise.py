@@ -223,17 +223,17 @@ class Operands:
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """Give the operands that are tensors."""
+        """Return the operands that are tensors."""
         return tuple(value for value in self.values if isinstance(value, Tensor))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Give the shape that all broadcast to."""
+        """Return the shape that all broadcast to."""
         return broadcast(tensor.shape for tensor in self.tensors)
 
 
 def operands(a: Args) -> Operands:
-    """Sort out a pointwise op's operands. Raises Unknown where there is no tensor among them."""
+    """Return a pointwise op's operands. Raises Unknown if none of them is a tensor."""
     rule = RULES[a.op]
     values, out = _without_out(a, rule.arity)
     alpha = a.values.get("alpha", 1)
@@ -251,7 +251,7 @@ def operands(a: Args) -> Operands:
 
 
 def _with_numbers(a: Args, values: tuple[Value, ...]) -> tuple[Value, ...]:
-    """Give the operands with a number for each tensor that stands for one of Python's.
+    """Return the operands with a number for each tensor that stands for one of Python's.
 
     ATen's operators take those as tensors without dimensions, of Python's types. Such a tensor of
     the user's, beside another tensor, is taken for one.
@@ -271,7 +271,7 @@ def _is_wrapped(value: Value) -> TypeGuard[Tensor]:
 
 
 def _without_out(a: Args, arity: int) -> tuple[tuple[Value, ...], Tensor | None]:
-    """Give the operands without the tensor that the result goes to, and that tensor.
+    """Return the operands without the tensor that takes the result, and that tensor.
 
     ATen's `out` overloads have the same name and one argument more, the last.
     """
@@ -284,7 +284,7 @@ def _without_out(a: Args, arity: int) -> tuple[tuple[Value, ...], Tensor | None]
 
 
 def result_tensor(a: Args, operands: Operands) -> Tensor:
-    """Describe the result: the first operand itself where the op is in place."""
+    """Return the result: the first operand itself if the op is in place."""
     first = operands.values[0]
     out = operands.out or (first if a.in_place else None)
     if isinstance(out, Tensor):
@@ -310,7 +310,7 @@ def _result_dtype(operands: Operands) -> str | None:
 
 
 def promoted_dtype(values: tuple[Value, ...]) -> str | None:
-    """Give the dtype that operands promote to; None where it is not known."""
+    """Return the dtype that operands promote to; None if unknown."""
     tensors = [value for value in values if isinstance(value, Tensor)]
     sized = [tensor.dtype for tensor in tensors if tensor.shape]
     single = [tensor.dtype for tensor in tensors if not tensor.shape]
@@ -344,7 +344,7 @@ def _pow_flops(operands: Operands) -> int:
 
 
 def _exponent(operands: Operands) -> int | None:
-    """Give the exponent of a power, where it is a whole number that is known."""
+    """Return the exponent of a power if it is a known integer."""
     value = operands.values[1] if len(operands.values) > 1 else None
     return int(value) if isinstance(value, (int, float)) and value % 1 == 0 else None
 
@@ -409,7 +409,7 @@ def pointwise_backward(a: Args) -> Work:
 
 
 def _grads(a: Args, operands: Operands) -> tuple[Grad, ...]:
-    """Give the gradients of the operands, of which some depend on numbers among these."""
+    """Return the gradients of the operands; some depend on numbers among these."""
     grads = operands.rule.grads or ()
     exponent = _exponent(operands)
     if a.op in _CLAMPS:

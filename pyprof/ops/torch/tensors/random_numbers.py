@@ -37,12 +37,12 @@ def _numbers(tensor: Tensor) -> int:
 
 
 def _asked(a: Args) -> str | None:
-    """Give the dtype asked for. A trace that writes the size, and nothing here, writes None."""
+    """Return the dtype asked for. A trace that writes the size, and nothing here, writes None."""
     return a.dtype() if a.known("dtype") else None
 
 
 def _changes(value: Value, neutral: float) -> bool:
-    """Tell whether a number that is known, or a tensor, shifts or scales what was drawn."""
+    """Whether a known number, or a tensor, shifts or scales what was drawn."""
     return isinstance(value, Tensor) or (isinstance(value, (int, float)) and value != neutral)
 
 

@@ -65,7 +65,7 @@ COSTS = {
 
 
 def reduced(a: Args, x: Tensor) -> tuple[int, ...]:
-    """Give the shape that is left. Raises Unknown where the dimensions are not known."""
+    """Return the shape that is left. Raises Unknown if the dimensions are unknown."""
     dims = a.dims("dim", len(x.shape))
     if a.flag("keepdim", default=False):
         return tuple(1 if at in dims else size for at, size in enumerate(x.shape))
@@ -73,7 +73,7 @@ def reduced(a: Args, x: Tensor) -> tuple[int, ...]:
 
 
 def _left(a: Args, x: Tensor) -> tuple[int, ...] | None:
-    """Give the shape that is left, or None where a trace does not say which dimensions went."""
+    """Return the shape that is left; None if the trace does not record the dimensions."""
     if not a.known("keepdim"):
         return None
     if a.known("dim"):
@@ -83,7 +83,7 @@ def _left(a: Args, x: Tensor) -> tuple[int, ...] | None:
 
 
 def result_dtype(a: Args, x: Tensor) -> str | None:
-    """Give the dtype of a reduction's result: whole numbers are added up as int64."""
+    """Return the dtype of a reduction's result: integers are added up as int64."""
     asked = a.dtype() if a.known("dtype") else None
     if asked is not None:
         return asked
@@ -171,7 +171,7 @@ def norm(a: Args) -> Work:
 
 
 def norm_cost(p: Value) -> tuple[int, int]:
-    """Give the operations of a norm, for an element and a result."""
+    """Return the operations of a norm for each element and each result."""
     if p in _NO_POWER:
         return 2, 0  # an absolute value or a comparison, and a sum or another comparison
     other = isinstance(p, (int, float)) and p != _EUCLID
@@ -274,7 +274,7 @@ def extreme(a: Args) -> Work:
 
 
 def _extreme_and_index(a: Args, x: Tensor) -> tuple[Tensor, ...]:
-    """Give the values and, over a dimension, their places; the mode is always over one."""
+    """Return the values and, over a dimension, their places; the mode is always over one."""
     if a.op == "mode" and not a.given("dim"):
         a = a.replaced(dim=-1)
     out = like(x, reduced(a, x))
