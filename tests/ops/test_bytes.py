@@ -15,6 +15,7 @@ torch: Any = pytest.importorskip("torch")
 from pyprof import ops
 from pyprof.marker import Call, Opaque, Tensor, Value
 from pyprof.ops import Unknown, Work, costs, dtypes, registry
+from pyprof.ops.examples import f16, f32
 from pyprof.ops.torch.tensors.pointwise import RULES
 from tests.ops.torch_calls import Recorder, python_call, tensors
 from tests.torch_samples import op_infos, samples
@@ -198,8 +199,8 @@ def test_expanded_operands_are_read_at_the_size_that_lies_in_memory(shape: tuple
 @given(n=st.integers(1, 4), c=st.integers(1, 8), k=st.integers(1, 8), side=st.integers(1, 6))
 def test_a_1x1_convolution_is_a_matrix_product(n: int, c: int, k: int, side: int) -> None:
     """The same FLOPs and bytes, forward and backward."""
-    image, filters = Tensor((n, c, side, side), "float16"), Tensor((k, c, 1, 1), "float16")
-    rows, weight = Tensor((n * side * side, c), "float16"), Tensor((k, c), "float16")
+    image, filters = f16(n, c, side, side), f16(k, c, 1, 1)
+    rows, weight = f16(n * side * side, c), f16(k, c)
     conv = Call("torch.nn.functional", "conv2d", (image, filters))
     linear = Call("torch.nn.functional", "linear", (rows, weight))
     for direction in ("fprop", "bprop"):
@@ -230,7 +231,7 @@ def test_every_op_that_torch_tags_pointwise_has_a_formula() -> None:
 def _with_and_without_out(name: str) -> list[tuple[Call, Call]]:
     """Spell each `out` overload of a pointwise op as a trace does, and what it does without it."""
     packet = getattr(torch.ops.aten, name, None)
-    x, found = Tensor((4, 5), "float32"), []
+    x, found = f32(4, 5), []
     for overload in packet.overloads() if packet is not None else ():
         given = getattr(packet, overload)._schema.arguments
         if sum(argument.is_out for argument in given) == 1 and str(given[0].type) == "Tensor":

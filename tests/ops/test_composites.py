@@ -6,11 +6,12 @@ import pytest
 
 from pyprof import ops
 from pyprof.marker import Call, Opaque, Tensor, Value
+from pyprof.ops.examples import f32, i64
 
-X = Tensor((64, 48), "float32")
+X = f32(64, 48)
 N, ROWS, ROOT = 64 * 48, 64, 20
-SQUARE, RIGHT = Tensor((32, 32), "float32"), Tensor((32, 8), "float32")
-PARTS = (Tensor((20, 30), "float32"),) * 3
+SQUARE, RIGHT = f32(32, 32), f32(32, 8)
+PARTS = (f32(20, 30),) * 3
 _F = "torch.nn.functional"
 UNTOLD = Opaque("")
 
@@ -52,7 +53,7 @@ def _entropy(target: Tensor, **more: Value) -> int | None:
 
 def test_cross_entropy_of_labels_and_of_distributions() -> None:
     """Log-softmax; a label picked and added; smoothed, every class; or all multiplied and added."""
-    labels = Tensor((64,), "int64")
+    labels = i64(64)
     assert _entropy(labels) == 24 * N + 2 * ROWS + 1
     assert _entropy(labels, label_smoothing=0.1) == 25 * N + 2 * ROWS + 1
     assert _entropy(X) == 26 * N + ROWS + 1
@@ -87,7 +88,7 @@ def test_a_factor_of_lists() -> None:
 
 def test_atens_own_order_of_an_instance_norms_arguments() -> None:
     """Scale and shift stand before the running statistics there."""
-    image, channel = Tensor((2, 8, 12, 12), "float32"), Tensor((8,), "float32")
+    image, channel = f32(2, 8, 12, 12), f32(8)
     aten = Call("aten", "instance_norm", (image, channel, channel, None, None, True, 0.1, 1e-5))
     python = Call(_F, "instance_norm", (image, None, None, channel, channel, True))
     assert ops.cost(aten).flops == ops.cost(python).flops == 8 * image.numel
@@ -97,14 +98,14 @@ def test_atens_own_order_of_an_instance_norms_arguments() -> None:
 def test_a_layer_of_the_cpu(mode: int, gates: int, stacked: int) -> None:
     """Two products of each step, and the gates; backward twice that."""
     steps, batch, wide, hidden = 10, 4, 16, 24
-    x, state = Tensor((steps, batch, wide), "float32"), Tensor((1, batch, hidden), "float32")
+    x, state = f32(steps, batch, wide), f32(1, batch, hidden)
     rows = stacked * hidden
-    weights = tuple(Tensor((rows, *more), "float32") for more in ((wide,), (hidden,), (), ()))
+    weights = tuple(f32(rows, *more) for more in ((wide,), (hidden,), (), ()))
     rest = (False, (), mode, hidden, 1)
     forward = Call("aten", "mkldnn_rnn_layer", (x, *weights, state, state, *rest))
     products = 2 * steps * batch * rows * (wide + hidden)
     flops = products + gates * steps * batch * hidden
     assert ops.cost(forward).flops == flops
-    results = (Tensor((steps, batch, hidden), "float32"), state, state, None, None, None)
+    results = (f32(steps, batch, hidden), state, state, None, None, None)
     back = (x, *weights, state, state, *results, False, mode)
     assert ops.cost(Call("aten", "mkldnn_rnn_layer_backward", back)).flops == 2 * flops

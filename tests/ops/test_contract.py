@@ -8,6 +8,7 @@ import pytest
 from pyprof import ops
 from pyprof.marker import Call, Opaque, Summary, Tensor, Value
 from pyprof.ops import Cost, OpModel
+from pyprof.ops.examples import bf16, f32, i64
 from pyprof.ops.work import Args, Work
 
 FOREIGN: list[tuple[Value, ...]] = [
@@ -16,15 +17,15 @@ FOREIGN: list[tuple[Value, ...]] = [
     ("text", 3, 2.5, True),
     (Opaque("Foo"),) * 12,
     (Tensor(()),) * 2,
-    (Tensor((0,), "float32"), Tensor((0,), "float32")),
+    (f32(0), f32(0)),
     (Tensor((2, 3), "no_such_dtype"),) * 3,
     (Tensor((2, 3)), Tensor((7, 5, 11))),
-    (Tensor((1, 2, 3, 4, 5), "bfloat16"),) * 9,
-    ((Tensor((2,), "float32"), "text"), (1, 2)),
+    (bf16(1, 2, 3, 4, 5),) * 9,
+    ((f32(2), "text"), (1, 2)),
     (Summary(1000), Summary(3, 12, "float32")),
-    (-1, (-1, -5), Tensor((3,), "int64"), -2),
+    (-1, (-1, -5), i64(3), -2),
 ]
-KEYWORDS: list[dict[str, Value]] = [{}, {"dim": 99}, {"input": Tensor((4, 4), "float32")}]
+KEYWORDS: list[dict[str, Value]] = [{}, {"dim": 99}, {"input": f32(4, 4)}]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,7 @@ def _bare(a: Args) -> Work:
     raise NotImplementedError(a)
 
 
-MM = Call("torch", "mm", (Tensor((2, 3), "float32"), Tensor((3, 4), "float32")))
+MM = Call("torch", "mm", (f32(2, 3), f32(3, 4)))
 BREAKS: dict[str, Callable[[OpModel], OpModel]] = {
     "gives what the example claims": lambda model: replace(model, flops=1),
     "tells FLOPs or bytes": lambda model: replace(model, flops=None, bytes=None),

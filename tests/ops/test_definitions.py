@@ -6,6 +6,7 @@ import pytest
 
 from pyprof import ops
 from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import c64, f32
 from tests.programs import TOP
 
 TEXT = (TOP / "docs" / "numbers.md").read_text(encoding="utf-8")
@@ -33,8 +34,8 @@ DEFINITIONS = [
     ("fused multiply-add | 2 |", Call("torch", "mm", (_half(3, 5), _half(5, 7))),
      2 * 3 * 5 * 7, 2 * (15 + 35 + 21)),
     ("20: exp, log", Call("torch", "exp", (_half(10),)), 200, 40),
-    ("a multiply-add is 8", Call("torch", "mm", (Tensor((3, 5), "complex64"),
-                                                 Tensor((5, 7), "complex64"))),
+    ("a multiply-add is 8", Call("torch", "mm", (c64(3, 5),
+                                                 c64(5, 7))),
      8 * 3 * 5 * 7, 8 * (15 + 35 + 21)),
     ("copies, casts", Call("Tensor", "to", (_half(10),), {"dtype": "float32"}), 0, 20 + 40),
     ("A causal mask halves it", _attention(is_causal=True),
@@ -62,13 +63,13 @@ def test_a_definition_is_what_is_computed(words: str, call: Call, flops: int, mo
     ("name", "tensors", "words", "bus"),
     [
         # of 4 ranks: nccl-tests' algorithm bytes are 96 each
-        ("all_reduce", (Tensor((24,), "float32"),), "all-reduce 2 S (n-1)/n", 2 * 96 * 3 // 4),
-        ("all_gather_into_tensor", (Tensor((24,), "float32"), Tensor((6,), "float32")),
+        ("all_reduce", (f32(24),), "all-reduce 2 S (n-1)/n", 2 * 96 * 3 // 4),
+        ("all_gather_into_tensor", (f32(24), f32(6)),
          "S (n-1)/n", 96 * 3 // 4),
-        ("reduce_scatter_tensor", (Tensor((6,), "float32"), Tensor((24,), "float32")),
+        ("reduce_scatter_tensor", (f32(6), f32(24)),
          "S (n-1)/n", 96 * 3 // 4),
-        ("all_to_all_single", (Tensor((24,), "float32"),) * 2, "all-to-all S (n-1)/n", 96 * 3 // 4),
-        ("broadcast", (Tensor((24,), "float32"), 0), "nccl-tests (doc/PERFORMANCE.md)", 96),
+        ("all_to_all_single", (f32(24),) * 2, "all-to-all S (n-1)/n", 96 * 3 // 4),
+        ("broadcast", (f32(24), 0), "nccl-tests (doc/PERFORMANCE.md)", 96),
     ],
 )  # fmt: skip
 def test_bus_bytes_are_those_of_nccl_tests(

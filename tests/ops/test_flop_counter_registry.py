@@ -19,7 +19,8 @@ pytest.importorskip("torch.nn.attention.varlen")  # it adds its ops to the count
 _FLEX: Any = pytest.importorskip("torch._higher_order_ops.flex_attention")
 
 from pyprof import ops
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Call
+from pyprof.ops.examples import bf16
 from pyprof.ops.torch.nn.attention import Band
 from tests.ops.torch_calls import aten_call, python_call
 
@@ -359,7 +360,7 @@ def test_scores_in_a_band_are_those_that_lie_in_it(
 def test_attention_that_the_counter_does_not_know(name: str, tail: tuple[object, ...]) -> None:
     """It counts 0 for other kernels of the same op; the work is that of the flash kernel."""
     assert getattr(ATEN, name) not in _COUNTER.flop_registry
-    q = Tensor((2, 4, 8, 16), "bfloat16")
+    q = bf16(2, 4, 8, 16)
     known = Call("aten", "_scaled_dot_product_flash_attention", (q, q, q, 0.0, False))
     assert ops.cost(Call("aten", name, (q, q, q, *tail))).flops == ops.cost(known).flops  # type: ignore[arg-type]
 

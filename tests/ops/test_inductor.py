@@ -3,11 +3,12 @@
 import pytest
 
 from pyprof import ops
-from pyprof.marker import Call, Tensor, Value
+from pyprof.marker import Call, Value
+from pyprof.ops.examples import bf16, f32, i64
 
-_WHOLE, _PART = Tensor((64, 1024), "bfloat16"), Tensor((64, 256), "bfloat16")
-_IDS = Tensor((16,), "int64")
-_ROWS = Tensor((16, 1024), "bfloat16")
+_WHOLE, _PART = bf16(64, 1024), bf16(64, 256)
+_IDS = i64(16)
+_ROWS = bf16(16, 1024)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,7 @@ def test_a_copy_of_a_slice_reads_the_slice(name: str) -> None:
 def test_rows_of_a_table_are_read_and_not_the_table() -> None:
     """Indices are fewer than what is made, and are read once each."""
     name = "triton_poi_fused_embedding_0"
-    table = Tensor((50257, 1024), "bfloat16")
+    table = bf16(50257, 1024)
     found = ops.cost(Call("", name, (_IDS, table, _ROWS, _ROWS.numel)))
     assert found.bytes == 8 * 16 + 2 * 2 * _ROWS.numel
 
@@ -55,14 +56,14 @@ def test_what_is_said_of_the_kernel_is_no_size() -> None:
 )
 def test_a_lookup_fused_with_others_reads_rows(name: str, sizes: tuple[int, ...]) -> None:
     """What else is fused changes nothing: a model's first kernel looks its tokens up and adds."""
-    table = Tensor((50257, 1024), "bfloat16")
+    table = bf16(50257, 1024)
     found = ops.cost(Call("", name, (_IDS, table, _ROWS, _ROWS, *sizes)))
     assert found.bytes == 8 * 16 + 3 * 2 * _ROWS.numel
 
 
 def test_a_lookup_of_unknown_size_is_unknown() -> None:
     """Old traces hold no sizes behind the tensors."""
-    table = Tensor((50257, 1024), "bfloat16")
+    table = bf16(50257, 1024)
     found = ops.cost(Call("", "triton_poi_fused_add_embedding_0", (_IDS, table, _ROWS)))
     assert found.bytes is None
     assert "how much of its tables it reads" in found.reason
@@ -89,7 +90,7 @@ def test_what_may_be_read_is_counted_whole(name: str, sizes: tuple[int, ...]) ->
 def test_operations_are_counted_for_what_is_made() -> None:
     """The largest argument may be larger than the iteration space."""
     name = "triton_poi_fused_mul_silu_2"
-    each = ops.cost(Call("", name, (Tensor((1,), "float32"), 1))).flops
+    each = ops.cost(Call("", name, (f32(1), 1))).flops
     assert each
     assert ops.cost(Call("", name, (_WHOLE, _PART, _PART.numel))).flops == each * _PART.numel
     assert ops.cost(Call("", name, (_WHOLE, _PART))).flops == each * _WHOLE.numel
@@ -98,7 +99,7 @@ def test_operations_are_counted_for_what_is_made() -> None:
 def test_a_kernel_without_names_tells_no_arithmetic() -> None:
     """Of each argument no more than it makes; where that is not recorded, nothing is known."""
     name = "triton_poi_fused_0"
-    table = Tensor((50257, 1024), "bfloat16")
+    table = bf16(50257, 1024)
     found = ops.cost(Call("", name, (_IDS, table, _ROWS, _ROWS.numel)))
     assert (found.flops, found.bytes) == (None, 8 * 16 + 2 * 2 * _ROWS.numel)
     assert found.reason == "its name contains none of its fused ops"

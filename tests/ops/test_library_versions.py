@@ -10,18 +10,19 @@ import pytest
 
 from pyprof import ops
 from pyprof.marker import Call, Tensor, Value
+from pyprof.ops.examples import bf16, f8, f32, i8, i32, i64, u8
 
 B, S, H, D = 2, 8, 4, 16
-DENSE = Tensor((B, S, H, D), "bfloat16")
-PACKED, STARTS = Tensor((B * S, H, D), "bfloat16"), Tensor((B + 1,), "int32")
-LSE, SEED = Tensor((H, B * S), "float32"), Tensor((2,), "int64")
+DENSE = bf16(B, S, H, D)
+PACKED, STARTS = bf16(B * S, H, D), i32(B + 1)
+LSE, SEED = f32(H, B * S), i64(2)
 FULL = B * H * S * S * 2 * (D + D)
 
 X, W, OUT = (Tensor(shape, "bfloat16") for shape in ((4, 6), (5, 6), (4, 5)))
-X8, W8 = Tensor((4, 6), "float8_e4m3fn"), Tensor((5, 6), "float8_e4m3fn")
-X4, W4 = Tensor((4, 32), "uint8"), Tensor((5, 32), "uint8")
-ROWS, COLUMNS = Tensor((4, 1), "float32"), Tensor((5, 1), "float32")
-BIAS = Tensor((5,), "bfloat16")
+X8, W8 = f8(4, 6), f8(5, 6)
+X4, W4 = u8(4, 32), u8(5, 32)
+ROWS, COLUMNS = f32(4, 1), f32(5, 1)
+BIAS = bf16(5)
 
 NEW_CUTLASS = (*(DENSE,) * 3, *(None,) * 5, 0.0, 1, False, None, None, None)
 OLD_CUTLASS = (*(DENSE,) * 3, *(None,) * 4, 0.0, True, 1, None, None, None)
@@ -93,7 +94,7 @@ def _matmul(x: Tensor, w: Tensor) -> int | None:
 @pytest.mark.parametrize(
     ("op", "args", "moved"),
     [
-        ("gemm_a16w16_atomic_", (X, W, 6, Tensor((4, 5), "float32"), None), 48 + 60 + 80),
+        ("gemm_a16w16_atomic_", (X, W, 6, f32(4, 5), None), 48 + 60 + 80),
         ("gemm_a16w16_atomic_", (X, W, 6, None, None), 48 + 60 + 80),
         ("gemm_a16w16_asm", (X, W, OUT, BIAS, None, ""), 48 + 60 + 40 + 10),
         ("_gemm_a16w16_asm", (X, W, OUT, SEED, BIAS, None, "", False), 48 + 60 + 40 + 10),
@@ -111,55 +112,53 @@ def test_aiters_products(op: str, args: tuple[Value, ...], moved: int) -> None:
 @pytest.mark.parametrize(
     ("op", "rest", "moved"),
     [
-        ("gemm_afp4wfp4_", (6, Tensor((4, 5), "float32"), None, False), 80),
+        ("gemm_afp4wfp4_", (6, f32(4, 5), None, False), 80),
         ("gemm_afp4wfp4_", (6, None, None, False), 80),
-        ("gemm_a4w4", (Tensor((1, 5), "float32"), 15, 1.0, 0.0, True), 40 + 20),
-        ("gemm_a4w4", (OUT, Tensor((1, 5), "float32"), 1.0, 0.0, True), 40 + 20),
+        ("gemm_a4w4", (f32(1, 5), 15, 1.0, 0.0, True), 40 + 20),
+        ("gemm_a4w4", (OUT, f32(1, 5), 1.0, 0.0, True), 40 + 20),
         ("gemm_a4w4", (OUT, None, 1.0, 0.0, True), 40),
         ("gemm_a4w4", (None, 15, 1.0, 0.0, True), 40),
     ],
 )
 def test_aiters_products_of_fp4(op: str, rest: tuple[Value, ...], moved: int) -> None:
     """A bias is no result, a type no bias."""
-    scales = (Tensor((4, 2), "uint8"), Tensor((5, 2), "uint8"))
+    scales = (u8(4, 2), u8(5, 2))
     found = ops.cost(Call("aiter", op, (X4, W4, *scales, *rest)))
     assert (found.flops, found.bytes) == (2 * 4 * 5 * 64, 128 + 160 + 18 + moved)
 
 
 def test_aiters_first_stage_of_experts_reads_its_scales() -> None:
     """It states the inner size where others state how many experts a token has."""
-    tokens, inner = Tensor((4, 6), "float8_e4m3fn"), Tensor((4, 2, 5), "bfloat16")
-    up, down = Tensor((8, 10, 6), "float8_e4m3fn"), Tensor((8, 6, 5), "float8_e4m3fn")
-    order = Tensor((8,), "int32")
-    head = (tokens, up, down, order, order, Tensor((1,), "int32"), inner)
-    scales = (Tensor((4, 1), "float32"), Tensor((8, 1), "float32"))
+    tokens, inner = f8(4, 6), bf16(4, 2, 5)
+    up, down = f8(8, 10, 6), f8(8, 6, 5)
+    order = i32(8)
+    head = (tokens, up, down, order, order, i32(1), inner)
+    scales = (f32(4, 1), f32(8, 1))
     own = Call("aiter", "moe_stage1_g1u1", (*head, 5, "", 32, 0, 0, 2, *scales, None))
     other = Call("aiter", "ck_moe_stage1", (*head, 2, "", *reversed(scales), 32, None, 2, 0))
     assert (ops.cost(own).flops, ops.cost(own).bytes) == (960, 24 + 480 + 48 + 80)
     assert ops.cost(other) == replace(ops.cost(own), params=ops.cost(other).params)
 
 
-@pytest.mark.parametrize(
-    ("mod", "front"), [("aiter", (Tensor((1,), "float32"), 140)), ("sgl_kernel", (140, 1))]
-)
+@pytest.mark.parametrize(("mod", "front"), [("aiter", (f32(1), 140)), ("sgl_kernel", (140, 1))])
 def test_a_quick_reduction_has_two_arguments_before_its_tensors(
     mod: str, front: tuple[Value, ...]
 ) -> None:
     """An empty tensor and a handle, or a handle and a profile."""
-    x = Tensor((4, 6), "float32")
+    x = f32(4, 6)
     found = ops.cost(Call(mod, "qr_all_reduce", (*front, x, x, 0, False)))
     assert found.bytes == ops.cost(Call("_C_custom_ar", "qr_all_reduce", (140, x, x, 0))).bytes
 
 
 def test_int8_product_into_a_given_result() -> None:
     """The result is written and not read, as a bias would be."""
-    x, w = Tensor((4, 6), "int8"), Tensor((5, 6), "int8")
-    for given in ((), (Tensor((4, 5), "int32"),)):
+    x, w = i8(4, 6), i8(5, 6)
+    for given in ((), (i32(4, 5),)):
         found = ops.cost(Call("bitsandbytes", "int8_linear_matmul", (x, w, *given)))
         assert found.bytes == 24 + 30 + 80
 
 
-PARTS = (Tensor((4, 6), "float32"), Tensor((6,), "float32"), Tensor((2, 3), "float32"))
+PARTS = (f32(4, 6), f32(6), f32(2, 3))
 HALF = tuple(replace(part, dtype="float16") for part in PARTS)
 
 
@@ -174,5 +173,5 @@ HALF = tuple(replace(part, dtype="float16") for part in PARTS)
 )
 def test_apex_reads_no_results(op: str, lists: tuple[tuple[Tensor, ...], ...], moved: int) -> None:
     """A sum's result and a half-precision copy of the parameters are only written."""
-    found = ops.cost(Call("amp_C", op, (65536, Tensor((1,), "int32"), lists)))
+    found = ops.cost(Call("amp_C", op, (65536, i32(1), lists)))
     assert found.bytes == moved

@@ -3,8 +3,9 @@
 import pytest
 
 from pyprof import ops
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Call
 from pyprof.ops import model_config
+from pyprof.ops.examples import bf16
 from pyprof.ops.model_config import CONTRADICTS, ModelConfig
 from pyprof.ops.work import Setting
 
@@ -148,10 +149,10 @@ def test_experts_of_every_family_have_a_cost(document: dict[str, object]) -> Non
     """Three matrices for each choice; gates of another number of experts are another model's."""
     model = model_config.read(document)
     hidden, inner = model.hidden or 0, model.expert_intermediate or 0
-    x, gates = Tensor((5, hidden), "bfloat16"), Tensor((5, model.experts or 0), "bfloat16")
+    x, gates = bf16(5, hidden), bf16(5, model.experts or 0)
     found = ops.cost(Call("vllm", "moe_forward", (x, gates)), setting=Setting(model=model))
     assert found.flops == 2 * 3 * 5 * (model.experts_per_token or 0) * hidden * inner
-    other = Call("vllm", "moe_forward", (x, Tensor((5, 3), "bfloat16")))
+    other = Call("vllm", "moe_forward", (x, bf16(5, 3)))
     reason = ops.cost(other, setting=Setting(model=model)).reason
     assert reason == f"{CONTRADICTS}: {model.experts} experts, recorded gates of 3"
 

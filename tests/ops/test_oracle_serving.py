@@ -4,6 +4,7 @@ import pytest
 
 from pyprof import ops
 from pyprof.marker import Call, Tensor, batch
+from pyprof.ops.examples import bf16
 from pyprof.ops.model_config import ModelConfig
 from pyprof.ops.work import Setting, tensor_bytes
 from tests.ops import tracelens
@@ -114,7 +115,7 @@ def test_experts() -> None:
     table = tracelens.rows("kineto-mi300x-vllm-piecewise-graph")
     theirs = {row["name"]: row for row, _ in table if "moe_triton_unfused" in row["name"]}
     up, down = (theirs[f"pseudo_op::moe_triton_unfused_{name}"] for name in ("up", "down"))
-    tokens, gates = Tensor((8192, 3072), "bfloat16"), Tensor((8192, 32), "bfloat16")
+    tokens, gates = bf16(8192, 3072), bf16(8192, 32)
     call = Call("vllm", "moe_forward", (tokens, gates))
     ours = ops.cost(call, setting=Setting(model=GPT_OSS, weights="mxfp4"))
     padded = ModelConfig(hidden=3072, expert_intermediate=3072, experts=32, experts_per_token=4)

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from pyprof import ops
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Call
 from pyprof.ops import Args, Work, registry
+from pyprof.ops.examples import b8, f32
 from pyprof.ops.families import FAMILIES, OTHER
 
-X = Tensor((4, 6), "float32")
+X = f32(4, 6)
 
 
 @pytest.fixture
@@ -235,6 +236,6 @@ def test_python_conversions_are_no_casts(name: str) -> None:
 
 def test_equal_numbers_of_different_kinds_are_not_mixed_up() -> None:
     """1, 1.0 and True are one key to a cache and three results to torch, in any order."""
-    mask = Tensor((8,), "bool")
+    mask = b8(8)
     found = {repr(n): ops.cost(Call("torch", "add", (mask, n))).bytes for n in (True, 1, 1.0)}
     assert found == {"True": 8 + 8, "1": 8 + 64, "1.0": 8 + 32}

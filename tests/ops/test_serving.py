@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pyprof import ops
 from pyprof.marker import Call, Opaque, Tensor, Value
 from pyprof.marker.batch import Batch, Phase
+from pyprof.ops.examples import bf16, f8, f16, f32, i8, i32, i64, u8
 from pyprof.ops.model_config import CONTRADICTS, REMEDY, ModelConfig
 from pyprof.ops.work import Setting
 
@@ -46,8 +47,8 @@ def test_attention_over_a_cache_is_that_of_each_request(
         *((new, before, True) for new, before in prefill),
         *((1, before, False) for before in decode),
     ):
-        q = Tensor((1, new, HEADS, WIDTH), "bfloat16")
-        k = Tensor((1, new + before, KEY_HEADS, WIDTH), "bfloat16")
+        q = bf16(1, new, HEADS, WIDTH)
+        k = bf16(1, new + before, KEY_HEADS, WIDTH)
         alone = ops.cost(Call("flash_attn", "_flash_attn_forward", (q, k, k, 0.0, 1.0, causal)))
         assert alone.flops is not None
         assert alone.bytes is not None
@@ -100,8 +101,8 @@ def test_a_single_request_within_a_window_is_counted_exactly(queries: int, cache
     """As flash attention with that window counts it; a decoded token sees the window's keys."""
     window = 4
     prefill = _of_layer(0, Batch(_phase([(queries, cached)]), Phase()), queries)
-    q = Tensor((1, queries, HEADS, WIDTH), "bfloat16")
-    k = Tensor((1, queries + cached, HEADS, WIDTH), "bfloat16")
+    q = bf16(1, queries, HEADS, WIDTH)
+    k = bf16(1, queries + cached, HEADS, WIDTH)
     flash = (q, k, k, 0.0, 1.0, True, window - 1, 0)
     assert prefill.flops == ops.cost(Call("flash_attn", "_flash_attn_forward", flash)).flops
     decode = _of_layer(0, Batch(Phase(), _phase([(1, cached)])), 1)
@@ -111,7 +112,7 @@ def test_a_single_request_within_a_window_is_counted_exactly(queries: int, cache
 def test_flat_queries_need_the_models_head_size() -> None:
     """Some versions give [tokens, heads * head]; the reason says what to give."""
     batch = Batch(_phase([(8, 0)]), Phase())
-    q, k = Tensor((8, HEADS * WIDTH), "bfloat16"), Tensor((8, KEY_HEADS * WIDTH), "bfloat16")
+    q, k = bf16(8, HEADS * WIDTH), bf16(8, KEY_HEADS * WIDTH)
     call = Call("vllm", "unified_attention", (q, k, k, None))
     assert ops.cost(call, setting=Setting(batch=batch)).reason.endswith(REMEDY)
     setting = Setting(ModelConfig(head_size=WIDTH), batch)
@@ -122,7 +123,7 @@ def test_flat_queries_need_the_models_head_size() -> None:
 
 
 def _experts(hidden: int = 6, gates: int = 8, tokens: int = 4) -> Call:
-    given = (Tensor((tokens, hidden), "bfloat16"), Tensor((tokens, gates), "bfloat16"))
+    given = (bf16(tokens, hidden), bf16(tokens, gates))
     return Call("vllm", "moe_forward", (*given, None, None))
 
 
@@ -139,19 +140,14 @@ def test_experts_without_the_models_sizes_are_unknown() -> None:
 def test_experts_are_products_of_each_token_with_some() -> None:
     """As the plain products of every choice, and as `fused_experts` with weights as arguments."""
     cost = ops.cost(_experts(), setting=Setting(MODEL))
-    up = ops.cost(Call("torch", "mm", (Tensor((8, 6), "bfloat16"), Tensor((6, 10), "bfloat16"))))
-    down = ops.cost(Call("torch", "mm", (Tensor((8, 5), "bfloat16"), Tensor((5, 6), "bfloat16"))))
+    up = ops.cost(Call("torch", "mm", (bf16(8, 6), bf16(6, 10))))
+    down = ops.cost(Call("torch", "mm", (bf16(8, 5), bf16(5, 6))))
     assert up.flops is not None
     assert down.flops is not None
     assert cost.flops == up.flops + down.flops
-    ids = Tensor((4, 2), "int32")
+    ids = i32(4, 2)
     fused = Call(
-        "vllm",
-        "fused_experts",
-        (
-            *(Tensor((4, 6), "bfloat16"), Tensor((8, 10, 6), "bfloat16")),
-            *(Tensor((8, 6, 5), "bfloat16"), Tensor((4, 2), "float32"), ids),
-        ),
+        "vllm", "fused_experts", (*(bf16(4, 6), bf16(8, 10, 6)), *(bf16(8, 6, 5), f32(4, 2), ids))
     )
     assert ops.cost(fused).flops == cost.flops
     assert "hidden 6, inside an expert 5" in cost.via
@@ -193,8 +189,8 @@ def test_padded_widths_are_not_another_model() -> None:
 
 def test_libraries_ops_are_not_torchs_of_the_same_name() -> None:
     """The result of vLLM's `_C::rms_norm` comes first; other ops of `_C` are unknown."""
-    out, x = Tensor((4, 6), "float8_e4m3fn"), Tensor((4, 6), "bfloat16")
-    w = Tensor((6,), "bfloat16")
+    out, x = f8(4, 6), bf16(4, 6)
+    w = bf16(6)
     assert ops.cost(Call("_C", "rms_norm", (out, x, w, 1e-6))).bytes == 24 + 48 + 12
     assert ops.find(Call("_C", "relu", (x,))) is None
     assert ops.find(Call("torch._C._nn", "relu", (x,))) is not None
@@ -208,12 +204,10 @@ def test_names_that_are_numbered_anew_in_each_process_are_known() -> None:
 
 def test_packed_types_count_for_what_they_hold() -> None:
     """An FP4 product has twice the depth that its bytes seem to have, and reads the bytes."""
-    out = Tensor((4, 5), "bfloat16")
-    x, w = Tensor((4, 32), "uint8"), Tensor((5, 32), "uint8")
-    scales = (Tensor((4, 4), "float8_e4m3fn"), Tensor((5, 4), "float8_e4m3fn"))
-    cost = ops.cost(
-        Call("_C", "cutlass_scaled_fp4_mm", (out, x, w, *scales, Tensor((1,), "float32")))
-    )
+    out = bf16(4, 5)
+    x, w = u8(4, 32), u8(5, 32)
+    scales = (f8(4, 4), f8(5, 4))
+    cost = ops.cost(Call("_C", "cutlass_scaled_fp4_mm", (out, x, w, *scales, f32(1))))
     assert cost.flops == 2 * 4 * 5 * 64
     assert cost.bytes == 4 * 32 + 5 * 32 + 16 + 20 + 4 + 40
 
@@ -221,13 +215,13 @@ def test_packed_types_count_for_what_they_hold() -> None:
 @pytest.mark.parametrize(
     ("op", "args"),
     [
-        ("TopK", (Tensor((4, 8), "float32"), 2)),  # a user's function of that name
-        ("SortTokens", (Tensor((4, 8), "float32"), Tensor((4,), "int64"), 2)),
-        ("_Linear", (Tensor((4, 8), "float32"), Tensor((5, 7), "float32"))),
-        ("RMSNormFunction", (Tensor((4, 8), "float32"), Tensor((4,), "float32"))),
-        ("CrossEntropyFunction", (Tensor((4, 8), "float32"), Tensor((8,), "int64"))),
-        ("SwiGLUFunction", (Tensor((4, 8), "float32"), Tensor((8, 8), "float32"))),
-        ("FlashAttnFunc", (Tensor((4, 8), "float32"),) * 3),
+        ("TopK", (f32(4, 8), 2)),  # a user's function of that name
+        ("SortTokens", (f32(4, 8), i64(4), 2)),
+        ("_Linear", (f32(4, 8), f32(5, 7))),
+        ("RMSNormFunction", (f32(4, 8), f32(4))),
+        ("CrossEntropyFunction", (f32(4, 8), i64(8))),
+        ("SwiGLUFunction", (f32(4, 8), f32(8, 8))),
+        ("FlashAttnFunc", (f32(4, 8),) * 3),
     ],
 )
 def test_functions_of_the_same_name_with_other_arguments_are_unknown(
@@ -240,7 +234,7 @@ def test_functions_of_the_same_name_with_other_arguments_are_unknown(
 
 def test_as_many_experts_a_token_as_the_model_says() -> None:
     """Where the choices are recorded, another number is another model's."""
-    x, ids = Tensor((4, 6), "bfloat16"), Tensor((4, 3), "int32")
+    x, ids = bf16(4, 6), i32(4, 3)
     call = Call("vllm", "transformers_moe_forward", (x, ids, ids, None))
     found = ops.cost(call, setting=Setting(model=MODEL))
     assert found.reason == f"{CONTRADICTS}: 2 experts per token, recorded 3"
@@ -254,9 +248,9 @@ def test_experts_of_other_ranks_take_tokens_away(count: int, flops: int | None) 
             "vllm",
             "fused_experts",
             (
-                *(Tensor((4, 6), "bfloat16"), Tensor((8, 10, 6), "bfloat16")),
-                *(Tensor((8, 6, 5), "bfloat16"), Tensor((4, 2), "float32")),
-                *(Tensor((4, 2), "int32"), "silu", False, True, False, count),
+                *(bf16(4, 6), bf16(8, 10, 6)),
+                *(bf16(8, 6, 5), f32(4, 2)),
+                *(i32(4, 2), "silu", False, True, False, count),
             ),
         )
     )
@@ -317,7 +311,7 @@ def test_latent_attention_was_the_op_of_any_attention() -> None:
     call, setting = _latent_attention(8), Setting(batch=MLA_BATCH)
     older = replace(call, op="unified_attention_with_output")
     assert ops.cost(older, setting=setting) == ops.cost(call, setting=setting)
-    flat = replace(older, args=(Tensor((8, 1536), "bfloat16"), *older.args[1:]))
+    flat = replace(older, args=(bf16(8, 1536), *older.args[1:]))
     assert ops.cost(flat, setting=setting).reason == "heads not recorded"
 
 
@@ -349,10 +343,10 @@ def test_prefill_of_equal_requests_is_told_by_sizes(
     *, tokens: int, requests: int, longest: int, pages: int, page: int, known: bool
 ) -> None:
     """As many tokens as requests of the longest, and no more keys: SGLang's call of FA3."""
-    q = Tensor((tokens, HEADS, WIDTH), "bfloat16")
-    cache = Tensor((640, page, KEY_HEADS, WIDTH), "bfloat16")
-    starts, used = Tensor((requests + 1,), "int32"), Tensor((requests,), "int32")
-    table = Tensor((requests, pages), "int32")
+    q = bf16(tokens, HEADS, WIDTH)
+    cache = bf16(640, page, KEY_HEADS, WIDTH)
+    starts, used = i32(requests + 1), i32(requests)
+    table = i32(requests, pages)
     call = Call(
         "sgl_kernel",
         "fwd",
@@ -374,7 +368,7 @@ def test_prefill_of_equal_requests_is_told_by_sizes(
     [
         ((8, 8, 0.0, 0.25, True), True),  # FlashAttention 2
         ((None, None, 8, 8, 0.25, True), True),  # 3
-        ((None, Tensor((2,), "int32"), 8, 8, 0.25, True), False),  # parts of the sequences
+        ((None, i32(2), 8, 8, 0.25, True), False),  # parts of the sequences
         ((8, 9, 0.0, 0.25, True), False),
     ],
 )
@@ -382,18 +376,14 @@ def test_packed_sequences_in_both_orders_of_arguments(
     rest: tuple[Value, ...], *, known: bool
 ) -> None:
     """Both call it `FlashAttnVarlenFunc`; the longest sequences are the first whole numbers."""
-    packed, starts = Tensor((16, HEADS, WIDTH), "bfloat16"), Tensor((3,), "int32")
+    packed, starts = bf16(16, HEADS, WIDTH), i32(3)
     call = Call("", "FlashAttnVarlenFunc", (packed, packed, packed, starts, starts, *rest))
     assert ops.cost(call).flops == (2 * HEADS * 8 * 8 * 2 * WIDTH if known else None)
 
 
 def test_aiter_is_given_the_result_of_a_group_norm_or_not() -> None:
     """Both are the same work."""
-    x, scale, sums = (
-        Tensor((2, 4, 3, 3), "bfloat16"),
-        Tensor((4,), "bfloat16"),
-        Tensor((8,), "float32"),
-    )
+    x, scale, sums = (bf16(2, 4, 3, 3), bf16(4), f32(8))
     given = (x, 2, scale, scale, 1e-5)
     with_result = ops.cost(Call("aiter", "_groupnorm_run", (x, sums, *given)))
     plain = ops.cost(Call("aiter", "_groupnorm_run", given))
@@ -403,8 +393,8 @@ def test_aiter_is_given_the_result_of_a_group_norm_or_not() -> None:
 @pytest.mark.parametrize(("layout", "heads"), [(0, 8), (1, 4)])
 def test_sage_attention_says_where_its_heads_are(layout: int, heads: int) -> None:
     """[batch, tokens, heads, head] or heads before tokens: without the layout FLOPs are unknown."""
-    q, half = Tensor((2, 4, 8, 16), "int8"), Tensor((2, 4, 8, 16), "float16")
-    scale = Tensor((2, 4, 1), "float32")
+    q, half = i8(2, 4, 8, 16), f16(2, 4, 8, 16)
+    scale = f32(2, 4, 1)
     given = (q, q, half, half, scale, scale)
     tokens = 32 // heads
     for causal, whole in ((0, 1), (1, 2)):

@@ -7,10 +7,11 @@ import pytest
 
 from pyprof import marker, ops
 from pyprof.marker import Call, Opaque, Tensor, Value
+from pyprof.ops.examples import c64, f32, f64, i32, i64
 from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL as T
 
-_X = Tensor((5, 8), "float32")
-_Z = Tensor((5, 8), "complex64")
+_X = f32(5, 8)
+_Z = c64(5, 8)
 
 
 def _each(call: Call, direction: str = "fprop") -> float | None:
@@ -54,7 +55,7 @@ _NOT = Opaque()
         (Call("aten", "clamp", (_X, 0.0, _NOT)), 1),  # a trace writes nothing for None
         (Call("aten", "clamp", (_X, _NOT, 1)), 1),
         (Call("aten", "clamp", (_X, 0, 1)), 2),
-        (Call("aten", "clamp", (_X, Tensor((5, 8), "float32"), _NOT)), 1),
+        (Call("aten", "clamp", (_X, f32(5, 8), _NOT)), 1),
         (Call("aten", "clamp", (_X, _NOT, _NOT)), None),  # emit_nvtx: one, or both
     ],
 )
@@ -71,7 +72,7 @@ def test_complex_numbers_are_two() -> None:
     """By the definition: a length is the root of two squares; aliases cost the same."""
     assert _each(Call("torch", "abs", (_Z,))) == 2 + 1 + T
     assert ops.cost(Call("torch", "abs", (_Z,))).bytes == 40 * 8 + 40 * 4
-    assert _each(Call("aten", "abs", (_Z, Tensor((5, 8), "float32")))) == 3 + T  # out=
+    assert _each(Call("aten", "abs", (_Z, f32(5, 8)))) == 3 + T  # out=
     assert _each(Call("torch", "angle", (_Z,))) == T
     assert _each(Call("torch", "mul", (_Z, _Z))) == _each(Call("torch", "multiply", (_Z, _Z))) == 6
     assert _each(Call("torch", "square", (_Z,))) == 6
@@ -83,7 +84,7 @@ def test_complex_numbers_are_two() -> None:
 def test_a_repeated_table_is_read_once() -> None:
     """What is picked from one whose rows are one in memory is at most that one."""
     table = Tensor((5, 5), "float32", (0, 1))
-    places = Tensor((5, 2), "int64")
+    places = i64(5, 2)
     assert ops.cost(Call("torch", "gather", (table, 1, places))).bytes == 10 * 8 + 4 * (5 + 10)
 
 
@@ -130,18 +131,18 @@ def test_a_number_that_torch_wraps_moves_nothing(op: str, number: str) -> None:
     assert ops.cost(Call("aten", op, (_X, wrapped))).bytes == plain.bytes
     assert ops.cost(Call("aten", op, (wrapped, _X))).bytes == plain.bytes
     assert ops.cost(Call("aten", f"{op}_", (_X, wrapped))).flops == plain.flops
-    single = Tensor((), "float32")  # a tensor's own value lies in memory
+    single = f32()  # a tensor's own value lies in memory
     assert ops.cost(Call("aten", op, (_X, single))).bytes == (plain.bytes or 0) + 4
     alone = ops.cost(Call("aten", op, (wrapped, wrapped))).bytes
     assert alone == ops.cost(Call("torch", op, (wrapped, wrapped))).bytes
 
 
-@pytest.mark.parametrize("low", [None, 0.0, Tensor((), "float64")])
+@pytest.mark.parametrize("low", [None, 0.0, f64()])
 def test_promotion_with_a_wrapped_number_is_torchs(low: Value) -> None:
     """A float makes whole numbers float32, not the float64 that it is wrapped in."""
     torch = pytest.importorskip("torch")
-    whole = Tensor((5, 8), "int32")
-    number = Tensor((), "float64") if low is None else low
+    whole = i32(5, 8)
+    number = f64() if low is None else low
     mod = "aten" if isinstance(number, Tensor) else "torch"
     found = ops.cost(Call(mod, "mul", (whole, number)))
     out = torch.ones(5, 8, dtype=torch.int32) * 2.5

@@ -4,9 +4,10 @@ import pytest
 
 from pyprof import marker, ops
 from pyprof.marker import Call, Opaque, Summary, Tensor, Value
+from pyprof.ops.examples import b8, bf16, c64, f16, f32, i32, i64
 
-X = Tensor((35, 20, 200), "float32")
-W = Tensor((600, 200), "float32")
+X = f32(35, 20, 200)
+W = f32(600, 200)
 IMAGE, FILTERS = Tensor((4, 3, 32, 32)), Tensor((8, 3, 3, 3))
 
 
@@ -19,8 +20,8 @@ def _same(*calls: Call, direction: str = "fprop") -> ops.Cost:
 
 def test_linear_and_the_addmm_that_it_becomes() -> None:
     """F.linear with positional or named arguments, aten::linear and aten::addmm cost the same."""
-    bias = Tensor((600,), "float32")
-    rows, turned = Tensor((700, 200), "float32"), Tensor((200, 600), "float32")
+    bias = f32(600)
+    rows, turned = f32(700, 200), f32(200, 600)
     for direction in ("fprop", "bprop"):
         _same(
             Call("torch.nn.functional", "linear", (X, W, bias)),
@@ -65,7 +66,7 @@ def test_add_with_alpha_in_all_its_places() -> None:
 
 def test_an_op_has_one_name_at_home_and_in_aten() -> None:
     """`torch.linalg.inv` is `aten::linalg_inv`; so are the functions of torch.fft and special."""
-    square = Tensor((4, 4), "float32")
+    square = f32(4, 4)
     for home, name in (("linalg", "inv"), ("linalg", "vector_norm"), ("special", "erf")):
         _same(
             Call(f"torch.{home}", name, (square,)),
@@ -76,7 +77,7 @@ def test_an_op_has_one_name_at_home_and_in_aten() -> None:
 
 def test_embedding_takes_its_arguments_in_either_order() -> None:
     """F.embedding(ids, table), torch.embedding(table, ids)."""
-    ids, table = Tensor((35, 20), "int64"), Tensor((33278, 200), "float32")
+    ids, table = i64(35, 20), f32(33278, 200)
     found = _same(
         Call("torch.nn.functional", "embedding", (ids, table, None, None, 2.0, False, False)),
         Call("torch", "embedding", (table, ids, -1, False, False)),
@@ -120,7 +121,7 @@ def test_numbers_one_after_the_other_are_an_argument_each() -> None:
         Call("torch.nn.functional", "max_pool2d", (IMAGE, (3, 3), (2, 2), (1, 1), (1, 1))),
         Call("aten", "max_pool2d", (IMAGE, (3, 3), (2, 2), (1, 1), (1, 1), False)),
     )
-    row = Tensor((20, 1), "float32")
+    row = f32(20, 1)
     _same(
         Call("Tensor", "expand", (row, 35, 20, 200)),
         Call("Tensor", "expand", (row, (35, 20, 200))),
@@ -130,7 +131,7 @@ def test_numbers_one_after_the_other_are_an_argument_each() -> None:
 
 def test_attention_in_its_layouts() -> None:
     """The op and the kernel's entry point inside it, whose heads come third, cost the same."""
-    q, turned = Tensor((4, 12, 197, 64), "bfloat16"), Tensor((4, 197, 12, 64), "bfloat16")
+    q, turned = bf16(4, 12, 197, 64), bf16(4, 197, 12, 64)
     found = _same(
         Call("torch.nn.functional", "scaled_dot_product_attention", (q, q, q)),
         Call("aten", "scaled_dot_product_attention", (q, q, q, None, 0.0, False, None, False)),
@@ -195,27 +196,19 @@ def test_dtypes_that_the_original_died_of(dtype: str) -> None:
     [
         Call("Tensor", "copy_", (X, X, True)),
         Call("torch", "clone", (X,)),
-        Call("Tensor", "masked_fill_", (X, Tensor((35, 20, 200), "bool"), 0.0)),
-        Call("torch", "cat", (X, Tensor((35, 20, 200), "float16")), {"dim": 0}),
+        Call("Tensor", "masked_fill_", (X, b8(35, 20, 200), 0.0)),
+        Call("torch", "cat", (X, f16(35, 20, 200)), {"dim": 0}),
         Call("torch", "cat", (X,)),
         Call("torch.nn.functional", "softmax", (), {"input": X, "dim": -1}),
-        Call("Tensor", "mm", (W, Tensor((200, 3), "float32"))),
-        Call("Tensor", "matmul", (X, Tensor((200, 3), "float32"))),
+        Call("Tensor", "mm", (W, f32(200, 3))),
+        Call("Tensor", "matmul", (X, f32(200, 3))),
         Call("torch.nn.functional", "mse_loss", (X, X)),
         Call("torch", "ones_like", (X,), {"dtype": None}),
         Call("torch", "zeros", ((2, 3),), {"device": Opaque("device")}),
         Call(
-            "torch.nn.functional",
-            "conv2d",
-            (Tensor((2, 3, 8, 8), "float16"), Tensor((4, 3, 3, 3), "float16")),
-            {"padding": "same"},
+            "torch.nn.functional", "conv2d", (f16(2, 3, 8, 8), f16(4, 3, 3, 3)), {"padding": "same"}
         ),
-        Call(
-            "torch.nn.functional",
-            "conv1d",
-            (Tensor((2, 4, 8), "float16"), Tensor((4, 2, 3), "float16")),
-            {"groups": 2},
-        ),
+        Call("torch.nn.functional", "conv1d", (f16(2, 4, 8), f16(4, 2, 3)), {"groups": 2}),
     ],
     ids=lambda call: call.op,
 )
@@ -262,14 +255,14 @@ def test_a_layout_is_no_dtype(op: str, dtype: Value, written: int | None) -> Non
 
 
 def test_a_complex_number_is_added_up_in_two_parts() -> None:
-    z = Tensor((4, 6), "complex64")
+    z = c64(4, 6)
     added = ops.cost(Call("torch", "add", (z, z))).flops
     assert ops.cost(Call("torch", "sum", (z,))).flops == added == 48
 
 
 def test_an_einsum_of_nothing_costs_nothing() -> None:
     """A label's size is 0 where an operand has none of it, and not the 1 that would broadcast."""
-    some, none = Tensor((3, 4, 0), "float32"), Tensor((3, 0, 5), "float32")
+    some, none = f32(3, 4, 0), f32(3, 0, 5)
     found = ops.cost(Call("torch", "einsum", ("bij,bjk->bik", some, none)))
     assert (found.flops, found.bytes) == (0, 4 * 3 * 4 * 5)
     assert ops.cost(Call("torch", "einsum", ("bij,bkj->bik", some, some))).flops == 0
@@ -278,7 +271,7 @@ def test_an_einsum_of_nothing_costs_nothing() -> None:
 def test_inductors_kernels_cost_what_their_names_say() -> None:
     """One mean, power, root and two products of the RMS norm that was fused."""
     name = "triton_red_fused_add_mean_mul_pow_rsqrt_0"
-    big, row = Tensor((8, 4096, 2048), "bfloat16"), Tensor((2048,), "bfloat16")
+    big, row = bf16(8, 4096, 2048), bf16(2048)
     found = ops.cost(Call("", name, (big, row, big, 32768, 2048)))
     assert found.params["ops"] == "add+mean+mul+pow+rsqrt"
     assert found.bytes == 2 * (2 * 8 * 4096 * 2048 + 2048)
@@ -305,7 +298,7 @@ def test_a_template_kernels_product_is_told_by_its_arguments(
 
 def test_packed_sequences_of_unequal_length_are_unknown_but_for_their_bytes() -> None:
     """Their lengths are data; the longest for all would be too much."""
-    total, starts = Tensor((300, 4, 64), "bfloat16"), Tensor((4,), "int32")
+    total, starts = bf16(300, 4, 64), i32(4)
     args = (total, total, total, starts, starts, 128, 128, 0.0, False)
     found = ops.cost(Call("aten", "_flash_attention_forward", args))
     assert found.flops is None
@@ -316,22 +309,22 @@ def test_packed_sequences_of_unequal_length_are_unknown_but_for_their_bytes() ->
 @pytest.mark.parametrize("at", [-1, 0, 5])
 def test_a_cache_of_keys_is_unknown_and_a_hidden_window_is_none(at: int) -> None:
     """How full a cache is lies in a tensor; a trace that writes `is_causal` leaves out None."""
-    q = Tensor((2, 8, 4, 64), "bfloat16")
+    q = bf16(2, 8, 4, 64)
     tail: list[Value] = [0.125, *(Opaque(),) * 4]
     head = (q, q, q, None, None, 8, 8, 0.0, False, False)
     whole = ops.cost(Call("aten", "_flash_attention_forward", (*head, *tail))).flops
     assert whole == 2 * 2 * 2 * 4 * 8 * 8 * 64
-    tail[1:4] = [at, -1, Tensor((2,), "int32")]
+    tail[1:4] = [at, -1, i32(2)]
     found = ops.cost(Call("aten", "_flash_attention_forward", (*head, *tail)))
     assert found.reason == "lengths of cached keys depend on the data"
 
 
 def test_a_causal_mask_ends_where_its_kernel_says() -> None:
     """One query against a cache of 100: flash kernels see all of it, `is_causal` one key."""
-    q, k = Tensor((1, 1, 4, 64), "bfloat16"), Tensor((1, 100, 4, 64), "bfloat16")
+    q, k = bf16(1, 1, 4, 64), bf16(1, 100, 4, 64)
     kernel = ops.cost(Call("flash_attn", "flash_attn_func", (q, k, k, 0.0, 0.125, True)))
     assert kernel.flops == 2 * (2 * 100 - 1) * 4 * 64  # the last key half
-    turned = (Tensor((1, 4, 1, 64), "bfloat16"), *(Tensor((1, 4, 100, 64), "bfloat16"),) * 2)
+    turned = (bf16(1, 4, 1, 64), *(bf16(1, 4, 100, 64),) * 2)
     name = "scaled_dot_product_attention"
     found = ops.cost(Call("torch.nn.functional", name, turned, {"is_causal": True}))
     assert found.flops == 2 * 4 * 64
@@ -351,7 +344,7 @@ def test_an_antialiased_resize_has_bytes_alone(direction: str) -> None:
 
 def test_collectives_give_algorithm_and_bus_bytes() -> None:
     """As nccl-tests: an all-gather moves (n - 1) / n of the result over the bus."""
-    piece, whole = Tensor((4, 6), "float32"), Tensor((16, 6), "float32")
+    piece, whole = f32(4, 6), f32(16, 6)
     found = ops.cost(Call("c10d", "_allgather_base_", (whole, piece, Opaque())))
     assert found.params == {"algo_bytes": 384, "ranks": 4, "bus_bytes": 288}
     reduced = ops.cost(Call("torch.distributed", "all_reduce", (piece,), {"world_size": 8}))

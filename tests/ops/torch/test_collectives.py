@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from pyprof.marker import Call, Tensor
+from pyprof.marker import Call
 from pyprof.ops import cost
+from pyprof.ops.examples import bf16, f32
 from pyprof.ops.torch.collectives import FUNCTIONAL, bus_bytes, bus_factor, kind, message_bytes
 
 SPELLINGS = {
@@ -52,7 +53,7 @@ def test_bus_bytes_are_those_of_nccl_tests(name: str, ranks: int) -> None:
 
 def test_formulas_and_captures_count_alike() -> None:
     """What a marker's formula says of a call is what is computed from counts of elements."""
-    whole, part = Tensor((64, 8), "bfloat16"), Tensor((16, 8), "bfloat16")
+    whole, part = bf16(64, 8), bf16(16, 8)
     for name, args, in_bytes, out_bytes in (
         ("all_gather_into_tensor", (whole, part), 256, 1024),
         ("reduce_scatter_tensor", (part, whole), 1024, 256),
@@ -89,7 +90,7 @@ def test_the_factor_is_that_of_the_bytes(name: str, ranks: int) -> None:
 )
 def test_a_marker_tells_the_number_of_ranks(name: str, size: int) -> None:
     """From which follow bus bytes, and what a functional collective gives."""
-    call = Call(FUNCTIONAL, name, (Tensor((24,), "float32"), "sum"), collective={"size": 8})
+    call = Call(FUNCTIONAL, name, (f32(24), "sum"), collective={"size": 8})
     params = cost(call).params
     assert (params["algo_bytes"], params["ranks"]) == (size, 8)
     assert params["bus_bytes"] == FACTORS[kind(name) or ""](8) * size
@@ -97,6 +98,6 @@ def test_a_marker_tells_the_number_of_ranks(name: str, size: int) -> None:
 
 
 def test_tensors_may_be_named() -> None:
-    tensors = {"output_tensor": Tensor((64,), "float32"), "input_tensor": Tensor((8,), "float32")}
+    tensors = {"output_tensor": f32(64), "input_tensor": f32(8)}
     found = cost(Call("torch.distributed", "all_gather_single", (), tensors))
     assert (found.bytes, found.params["ranks"]) == (4 * (64 + 8), 8)

@@ -9,11 +9,12 @@ import pytest
 import pyprof
 from pyprof import marker, ops
 from pyprof.marker import Call, Opaque, Tensor, Value
+from pyprof.ops.examples import f16, f32, i64
 
 _CSR = Tensor((40, 60), "float32", subclass="sparse_csr")
 _STORED = replace(_CSR, nnz=10, nbytes=10 * (4 + 8) + 41 * 8)
-_DENSE, _LEFT = Tensor((60, 5), "float32"), Tensor((7, 40), "float32")
-_OUT = Tensor((40, 5), "float32")
+_DENSE, _LEFT = f32(60, 5), f32(7, 40)
+_OUT = f32(40, 5)
 _REASON = "sparse: how many elements are stored is not recorded"
 
 
@@ -24,7 +25,7 @@ def test_a_multiply_add_for_each_stored_number() -> None:
     assert found.params["nnz"] == 10
     found = ops.cost(Call("torch", "mm", (_LEFT, _STORED)))
     assert (found.flops, found.bytes) == (2 * 10 * 7, 448 + 4 * (10 * 7 + 7 * 60))
-    vector = Tensor((60,), "float32")
+    vector = f32(60)
     found = ops.cost(Call("torch", "mv", (_STORED, vector)))
     assert (found.flops, found.bytes) == (2 * 10, 448 + 4 * (10 + 40))
     full = replace(_CSR, nnz=2400, nbytes=2400 * 12 + 41 * 8)
@@ -85,7 +86,7 @@ def test_a_trace_writes_a_sparse_tensor_without_strides() -> None:
 
 def test_an_embeddings_sparse_gradient_is_what_comes_in() -> None:
     """A row for each index, nothing added up; with padding their number depends on the data."""
-    table, ids = Tensor((1000, 8), "float16"), Tensor((4, 5), "int64")
+    table, ids = f16(1000, 8), i64(4, 5)
     moved = 2 * (8 * 20 + 2 * 160)
 
     def cost(args: tuple[Value, ...], mod: str = "torch") -> ops.Cost:
@@ -102,7 +103,7 @@ def test_an_embeddings_sparse_gradient_is_what_comes_in() -> None:
     dense = cost((-1, False, False))
     assert (dense.flops, dense.bytes) == (160, 8 * 20 + 2 * 160 + 2 * 8000)
     assert cost((-1, False, Opaque("bool"))) == dense
-    go = Tensor((4, 5, 8), "float16")
+    go = f16(4, 5, 8)
     ops_of_aten: list[tuple[str, tuple[Value, ...]]] = [
         ("embedding_sparse_backward", (go, ids, 1000, -1, False)),
         ("embedding_backward", (go, ids, 1000, -1, False, True)),
@@ -110,9 +111,7 @@ def test_an_embeddings_sparse_gradient_is_what_comes_in() -> None:
     for op, args in ops_of_aten:
         found = ops.cost(Call("aten", op, args))
         assert (found.flops, found.bytes) == (0, moved)
-    bag = Call(
-        "torch", "embedding_bag", (table, Tensor((6,), "int64"), Tensor((2,), "int64"), False, 0)
-    )
+    bag = Call("torch", "embedding_bag", (table, i64(6), i64(2), False, 0))
     assert ops.cost(bag, "bprop").bytes == 8 * 8 + 2 * 16 + 2 * 8000
     bag = replace(bag, args=(*bag.args, True))
     assert ops.cost(bag, "bprop").bytes == 8 * 8 + 2 * 16 + 8 * 6 + 2 * 48
