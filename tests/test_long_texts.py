@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from pyprof import marker, sanitize, schema
-from pyprof.gpu import kernel_dtypes, kernel_names, kernel_roles, peak_formula, peaks, tensorcore
+from pyprof.gpu import (
+    collective_names,
+    kernel_dtypes,
+    kernel_names,
+    kernel_roles,
+    peak_formula,
+    peaks,
+    tensorcore,
+)
 from pyprof.marker import Call, batch, decode, serving_steps, user_ranges
 from pyprof.ops import registry
 from pyprof.parse.autograd import backward_nodes
@@ -96,8 +104,8 @@ _LOOKS_AT_KERNELS: dict[str, Callable[[str], object]] = {
     "kernel's types": kernel_dtypes.name_types,
     "kernel's Tensor Cores": lambda text: tensorcore.tensor_core(text, cc=(8, 0)),
     "kernel's weights": kernel_dtypes.weight_type,
-    "collective": kernel_names.function,
-    "algorithm": kernel_names.algorithm,
+    "collective": collective_names.collective,
+    "algorithm": collective_names.algorithm,
 }
 _KERNELS = ("-", "gemm::", "xmma_a", "at::native::", "nccl", "cutlass", "a<", "_matmul_ogs_N_a")
 

@@ -254,7 +254,7 @@ MAY_WRITE = {
     "pyprof/capture/nsight/nsys_child.py": "the exit code of a script, in a folder of ours",
     "pyprof/capture/child_captures.py": "what a process of the script tells, in a folder of ours",
     "pyprof/capture/kineto/recorder.py": "a capture, behind `check_place`",
-    "pyprof/gpu/microbenchmark.py": "its own file in the user's settings",
+    "pyprof/gpu/ceilings.py": "its own file in the user's settings",
     "pyprof/export/write.py": "parts, in a folder of ours",
     "pyprof/inputs/files.py": "a copy for a URL, in a folder of ours",
     "pyprof/process/stdio.py": "the device that takes all",

@@ -89,18 +89,18 @@ def _check_device(name: str | None, device: str | None, *, measuring: bool) -> N
 
 def _measured(device: str | None) -> Sequence[PeaksRow]:
     """Measure this machine, and keep what was measured."""
-    from pyprof.gpu import microbenchmark  # noqa: PLC0415 - only to do the work
+    from pyprof.gpu import ceilings, microbenchmark  # noqa: PLC0415 - only to do the work
     from pyprof.render.text.peaks_text import measured_rows  # noqa: PLC0415 - as above
 
-    ceilings = microbenchmark.measure(device or microbenchmark.pick())
-    place = microbenchmark.save(ceilings)
+    measured = microbenchmark.measure(device or microbenchmark.pick())
+    place = ceilings.save(measured)
     cli.say(f"saved to {place}; pyprof prof --measured uses it")
-    return measured_rows([ceilings])
+    return measured_rows([measured])
 
 
 def _listed(name: str | None) -> Sequence[PeaksRow]:
     """Give the cards of a name, with what was measured of them here; all for none."""
-    from pyprof.gpu import microbenchmark  # noqa: PLC0415 - only to do the work
+    from pyprof.gpu import ceilings  # noqa: PLC0415 - only to do the work
     from pyprof.render.text import peaks_text  # noqa: PLC0415 - as above
 
-    return peaks_text.find(name, peaks_text.measured_rows(microbenchmark.load().values()))
+    return peaks_text.find(name, peaks_text.measured_rows(ceilings.load().values()))

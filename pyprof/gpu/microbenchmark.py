@@ -1,102 +1,22 @@
-"""Ceilings measured on the user's own machine: what a plain matmul and a copy reach there.
+"""Measure what this machine reaches: a square matmul in each type, and a large copy. Needs torch.
 
-Kept in one JSON file per user, by device name; `peaks` takes them in place of the datasheet.
-Knows no torch: `measure` fills it.
+The best of many runs, not their mean: a ceiling is what the machine can do. Compare with the
+datasheet to see throttling, power limits and a library's overhead.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 import time
-from contextlib import suppress
-from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyprof.errors import PyprofError
+from pyprof.gpu.ceilings import Ceilings
 from pyprof.gpu.kernel_dtypes import tensor_core_takes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     Clock: TypeAlias = Callable[[Callable[[], object]], float]
-
-
-@dataclass(frozen=True, slots=True)
-class Ceilings:
-    """The best rates measured on one device."""
-
-    device: str
-    """Its name as captures have it; `cpu` for the processor."""
-    flops: Mapping[str, float]
-    """FLOP/s by the keys of `peak_table`."""
-    bandwidth: float
-    """bytes/s of a copy, read and written."""
-
-
-def default_path() -> Path:
-    """Return where ceilings are kept: under APPDATA, XDG_CONFIG_HOME or ~/.config."""
-    if sys.platform == "win32" and (roaming := os.environ.get("APPDATA")):
-        return Path(roaming) / "pyprof" / "ceilings.json"
-    config = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(config) if config else Path.home() / ".config") / "pyprof" / "ceilings.json"
-
-
-def save(ceilings: Ceilings, path: Path | None = None) -> Path:
-    """Add or replace a device's ceilings; return the file. The file is never half written.
-
-    Raises PyprofError where it cannot be written.
-    """
-    target = path or default_path()
-    everything = {**load(target), ceilings.device: ceilings}
-    rows = {name: asdict(device_ceilings) for name, device_ceilings in everything.items()}
-    partial = target.with_suffix(".partial")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(json.dumps(rows, indent=1), encoding="utf-8")
-        partial.replace(target)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        cause = error.strerror or error
-        raise PyprofError(f"{target}: {cause}; make room, or make it writable") from None
-    return target
-
-
-def load(path: Path | None = None) -> dict[str, Ceilings]:
-    """Return the ceilings by device name; none where nothing was measured.
-
-    Raises PyprofError for a file that something else wrote.
-    """
-    target = path or default_path()
-    try:
-        text = target.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise _unusable(target) from error
-    try:
-        return {name: _ceilings(row) for name, row in json.loads(text).items()}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise _unusable(target) from error
-
-
-def _ceilings(row: dict[str, Any]) -> Ceilings:
-    flops = {str(key): float(rate) for key, rate in row["flops"].items()}
-    return Ceilings(str(row["device"]), flops, float(row["bandwidth"]))
-
-
-def _unusable(path: Path) -> PyprofError:
-    return PyprofError(f"{path}: not a file of pyprof peaks --measure; remove it and measure again")
-
-
-# Measure what this machine reaches: a square matmul in each type, and a large copy. Needs torch.
-#
-# The best of many runs, not their mean: a ceiling is what the machine can do. Compare with the
-# datasheet to see throttling, power limits and a library's overhead.
-
 
 GPU_SIDE, CPU_SIDE = 8192, 1024
 """Sides of the matmul: large enough to fill the device, small enough for its memory."""
@@ -118,7 +38,7 @@ def measure(
 ) -> Ceilings:
     """Measure `cpu`, `cuda` or `cuda:N`; a type that the device lacks has no figure.
 
-    Raises PyprofError without torch or without the device, and where its memory is full.
+    Raises PyprofError without torch or without the device, and if its memory is full.
     """
     torch = _torch()
     on_gpu = device.startswith("cuda")
@@ -148,7 +68,7 @@ def measure(
 
 
 def pick() -> str:
-    """Choose what to measure where the user does not say: the GPU if torch sees one, else the CPU.
+    """Choose what to measure by default: the GPU if torch sees one, else the CPU.
 
     Raises PyprofError without torch.
     """
@@ -174,7 +94,7 @@ def _identity(torch: Any, device: str) -> tuple[str, tuple[int, int] | None, boo
 
 
 def _key(kind: str, cc: tuple[int, int] | None, *, is_amd: bool = False) -> str:
-    """Name the figure as `peak_table` does: by the units that torch's matmul runs on.
+    """Return the key of `peak_table` for a figure: by the units that torch's matmul runs on.
 
     AMD's matrix cores take every type, NVIDIA's Tensor Cores what the compute capability says.
     """
@@ -204,11 +124,7 @@ def _gpu_clock(torch: Any, device: str) -> Clock:  # noqa: ANN401
     return clock
 
 
-def _best_s(
-    work: Callable[[], object],
-    clock: Clock,
-    budget_s: float,
-) -> float:
+def _best_s(work: Callable[[], object], clock: Clock, budget_s: float) -> float:
     """Return the shortest of the runs that fit the budget, after one that warms up."""
     clock(work)
     best = clock(work)
@@ -226,7 +142,7 @@ def _matmul(
     clock: Clock,
     budget_s: float,
 ) -> float | None:
-    """Return FLOP/s of a square product, 2 * side**3 a run; None where the type is refused."""
+    """Return FLOP/s of a square product, 2 * side**3 a run; None if the type is refused."""
     dtype = torch.float32 if kind == "tf32" else getattr(torch, kind)
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if kind == "tf32" else "highest")

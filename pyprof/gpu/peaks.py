@@ -18,7 +18,7 @@ from pyprof.gpu.peak_table import CARDS, DOUBTS, SOURCES, Card
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.gpu.microbenchmark import Ceilings
+    from pyprof.gpu.ceilings import Ceilings
 
 TERA, GIGA, MEGA = 1e12, 1e9, 1e6
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.arrays import MISSING
-from pyprof.gpu.kernel_roles import Role, rank, role
+from pyprof.gpu.kernel_roles import rank, role
+from pyprof.gpu.role_rules import Role
 from pyprof.ops.model_config import LAYER_TYPES
 from pyprof.prof.apportion import apportion, parts
 from pyprof.prof.calls import op_calls

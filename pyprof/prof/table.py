@@ -13,7 +13,7 @@ import numpy as np
 from pyprof.arrays import MISSING, Int64Array, IntArray, distinct_values
 from pyprof.cli_types import suggestion
 from pyprof.errors import PyprofError
-from pyprof.gpu import microbenchmark as measured
+from pyprof.gpu import ceilings
 from pyprof.gpu.kernel_roles import crosses_link
 from pyprof.gpu.peaks import Device, Peaks, card_names, cards_like, completed, peaks
 from pyprof.gpu.roofline import LIMITS, NS_PER_S, Rates, Roofline, rates, roofline
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from pyprof.gpu.microbenchmark import Ceilings
+    from pyprof.gpu.ceilings import Ceilings
     from pyprof.gpu.peaks import Rate
     from pyprof.ops.model_config import ModelConfig
     from pyprof.prof.calls.attributed_call import AttributedCall
@@ -217,7 +217,7 @@ class Table:
 
     @cached_property
     def _ceilings(self) -> dict[str, Ceilings]:
-        return measured.load() if self.override.measured else {}
+        return ceilings.load() if self.override.measured else {}
 
     def _peaks(self, device: Device) -> Peaks | None:
         asked = self.override

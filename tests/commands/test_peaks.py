@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pyprof.gpu.microbenchmark import Ceilings, save
+from pyprof.gpu.ceilings import Ceilings, save
 from pyprof.gpu.peak_table import CARDS
 from tests.commands import run
 

@@ -9,7 +9,6 @@ from pyprof.gpu.kernel_names import split
 from pyprof.gpu.kernel_roles import (
     FAMILY_RANKS,
     HELPERS,
-    Role,
     arithmetic,
     arithmetic_roles,
     crosses_link,
@@ -17,6 +16,7 @@ from pyprof.gpu.kernel_roles import (
     rank,
     role,
 )
+from pyprof.gpu.role_rules import Role
 from tests.gpu.captured_names import CAPTURES, captured_names
 
 NAMES = [

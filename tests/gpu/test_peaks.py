@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.gpu.microbenchmark import Ceilings
+from pyprof.gpu.ceilings import Ceilings
 from pyprof.gpu.peak_formula import FULL, GEFORCE, generation, quoted_at_tensor_clock
 from pyprof.gpu.peak_table import CARDS, DOUBTS, SOURCES, Card
 from pyprof.gpu.peaks import Device, completed, find_card, peaks

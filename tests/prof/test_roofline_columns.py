@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import pyprof
-from pyprof.gpu.microbenchmark import Ceilings, save
+from pyprof.gpu.ceilings import Ceilings, save
 from pyprof.marker import Call, Tensor, encode_op
 from pyprof.prof.table import Override
 from tests.builders import Range, Work, nsys_db

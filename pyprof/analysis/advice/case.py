@@ -21,8 +21,9 @@ from pyprof.analysis.time.loading import loading_ranges
 from pyprof.arrays import ints, numbered
 from pyprof.gpu.kernel_dtypes import tensor_core_takes
 from pyprof.gpu.kernel_names import split
-from pyprof.gpu.kernel_roles import Role, role
+from pyprof.gpu.kernel_roles import role
 from pyprof.gpu.peaks import peaks
+from pyprof.gpu.role_rules import Role
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.parse.ranges.texts import where
 from pyprof.prof.columns.standard import COLUMNS

@@ -13,7 +13,7 @@ from pyprof.analysis.ranks.parallelism import in_pipeline
 from pyprof.analysis.time.intervals import union, union_of
 from pyprof.analysis.time.timeline import COMMUNICATION, sorts
 from pyprof.arrays import MISSING
-from pyprof.gpu import kernel_names
+from pyprof.gpu import collective_names
 from pyprof.marker import statement
 from pyprof.ops.dtypes import item_size
 from pyprof.ops.torch import collectives as ops
@@ -171,8 +171,8 @@ def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
     """Give of each row what `tables.SIGNATURES` has behind the rank."""
     tool_fields = _tool_fields(records)
     name = records.dictionary("kLongName")
-    named = [ops.kind(kernel_names.function(text) or "") for text in name.values]
-    algorithms = [kernel_names.algorithm(text) for text in name.values]
+    named = [ops.kind(collective_names.collective(text) or "") for text in name.values]
+    algorithms = [collective_names.algorithm(text) for text in name.values]
     stream, ranges = records.arrow("stream").to_pylist(), _kinds_of_ranges(records)
     for place, tool, params, one, inside in zip(
         name.index.tolist(), tool_fields, _params_of_ops(records), stream, ranges, strict=True

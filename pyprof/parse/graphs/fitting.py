@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from pyprof.gpu.kernel_roles import Role, role
+from pyprof.gpu.kernel_roles import role
+from pyprof.gpu.role_rules import Role
 
 _DOMINANT = frozenset({Role.GEMM, Role.CONV, Role.ATTENTION, Role.RNN, Role.COMM})
 """Work that only an op of its kind does."""

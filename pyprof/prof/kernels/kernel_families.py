@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.gpu.kernel_names import by_name, split
-from pyprof.gpu.kernel_roles import Role, role
+from pyprof.gpu.kernel_roles import role
+from pyprof.gpu.role_rules import Role
 from pyprof.ops.families import OTHER
 from pyprof.prof.families import family
 from pyprof.records.records import DictionaryColumn, combinations

@@ -16,7 +16,7 @@ from pyprof.render.text.formatting import UNKNOWN, heading, number, table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pyprof.gpu.microbenchmark import Ceilings
+    from pyprof.gpu.ceilings import Ceilings
 
 DATASHEET, MEASURED = "datasheet", "measured"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.gpu.kernel_roles import Role
+from pyprof.gpu.role_rules import Role
 from pyprof.marker import Call, Tensor, encode_op
 from pyprof.ops.families import FAMILIES
 from pyprof.prof.kernels.kernel_families import OF_OPS, OF_ROLES, family_of_kernel

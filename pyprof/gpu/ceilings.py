@@ -1,0 +1,87 @@
+"""The file of ceilings: what `microbenchmark` measured on the user's own machine.
+
+One JSON file per user, by device name; `peaks` takes them in place of the datasheet.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyprof.errors import PyprofError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """The best rates measured on one device."""
+
+    device: str
+    """The device's name as captures have it; `cpu` for the processor."""
+    flops: Mapping[str, float]
+    """FLOP/s by the keys of `peak_table`."""
+    bandwidth: float
+    """bytes/s of a copy, read and written."""
+
+
+def default_path() -> Path:
+    """Return the file's path: under APPDATA, XDG_CONFIG_HOME or ~/.config."""
+    if sys.platform == "win32" and (roaming := os.environ.get("APPDATA")):
+        return Path(roaming) / "pyprof" / "ceilings.json"
+    config = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(config) if config else Path.home() / ".config") / "pyprof" / "ceilings.json"
+
+
+def save(ceilings: Ceilings, path: Path | None = None) -> Path:
+    """Add or replace a device's ceilings; return the file. The file is never half written.
+
+    Raises PyprofError if it cannot be written.
+    """
+    target = path or default_path()
+    everything = {**load(target), ceilings.device: ceilings}
+    rows = {name: asdict(device_ceilings) for name, device_ceilings in everything.items()}
+    partial = target.with_suffix(".partial")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+        partial.replace(target)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        cause = error.strerror or error
+        raise PyprofError(f"{target}: {cause}; make room, or make it writable") from None
+    return target
+
+
+def load(path: Path | None = None) -> dict[str, Ceilings]:
+    """Return the ceilings by device name; empty if nothing was measured.
+
+    Raises PyprofError for a file that something else wrote.
+    """
+    target = path or default_path()
+    try:
+        text = target.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unusable(target) from error
+    try:
+        return {name: _ceilings(row) for name, row in json.loads(text).items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise _unusable(target) from error
+
+
+def _ceilings(row: dict[str, Any]) -> Ceilings:
+    flops = {str(key): float(rate) for key, rate in row["flops"].items()}
+    return Ceilings(str(row["device"]), flops, float(row["bandwidth"]))
+
+
+def _unusable(path: Path) -> PyprofError:
+    return PyprofError(f"{path}: not a file of pyprof peaks --measure; remove it and measure again")
