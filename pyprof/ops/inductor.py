@@ -24,7 +24,7 @@ from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import product
-from pyprof.ops.torch.tensors.pointwise import RULES
+from pyprof.ops.torch.tensors.pointwise_rules import RULES
 from pyprof.ops.torch.tensors.reductions import COSTS
 from pyprof.ops.work import Args, Work, like, stored
 

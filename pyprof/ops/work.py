@@ -217,6 +217,11 @@ class Args:
         """Return those of the tensor arguments that were given."""
         return tuple(tensor for name in names if (tensor := self.optional(name)) is not None)
 
+    def gradient(self, result: Tensor) -> Tensor:
+        """Return the incoming gradient: `grad_output` if the op takes it, else like the result."""
+        given = self.optional("grad_output")
+        return like(result) if given is None else given
+
     def tensors(self, name: str) -> tuple[Tensor, ...]:
         """Return a list of tensors. Raises Unknown unless it was recorded in full."""
         value = self.values.get(name, MISSING)

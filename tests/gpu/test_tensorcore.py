@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from pyprof.gpu.kernel_dtypes import weight_type
 from pyprof.gpu.kernel_names import split
-from pyprof.gpu.tensorcore import RULES, Rule, TensorCore, tensor_core
+from pyprof.gpu.tensorcore import TensorCore, tensor_core
+from pyprof.gpu.tensorcore_rules import RULES, Rule
 from tests.gpu.captured_names import CAPTURES, captured_names
 from tests.gpu.tensorcore_names import NAMES, TORCH
 

@@ -16,7 +16,7 @@ from pyprof import ops
 from pyprof.marker import Call, Opaque, Tensor, Value
 from pyprof.ops import Unknown, Work, costs, dtypes, registry
 from pyprof.ops.examples import f16, f32
-from pyprof.ops.torch.tensors.pointwise import RULES
+from pyprof.ops.torch.tensors.pointwise_rules import RULES
 from tests.ops.torch_calls import Recorder, python_call, tensors
 from tests.torch_samples import op_infos, samples
 

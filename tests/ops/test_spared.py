@@ -8,7 +8,7 @@ import pytest
 from pyprof import marker, ops
 from pyprof.marker import Call, Opaque, Tensor, Value
 from pyprof.ops.examples import c64, f32, f64, i32, i64
-from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL as T
+from pyprof.ops.torch.tensors.pointwise_rules import T
 
 _X = f32(5, 8)
 _Z = c64(5, 8)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyprof.ops.examples import Example, b8, bf16, f8, f32, u8
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.torch.tensors.pointwise import RULES
+from pyprof.ops.torch.tensors.pointwise_rules import RULES
 from pyprof.ops.work import Args, Work, fresh, like, size
 
 FAMILY = "pointwise"

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from pyprof.ops.examples import Example, bf16, f32
 from pyprof.ops.registry import op
-from pyprof.ops.torch.tensors.pointwise import RULES, TRANSCENDENTAL
+from pyprof.ops.torch.tensors.pointwise_rules import RULES, TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, has_rank, like, require, size
 
 FAMILY = "ssm"

@@ -1,7 +1,8 @@
-"""Matrix products whose weight is packed: int8, int4, two of each four numbers kept.
+"""Matrix products of low precision and of groups: packed weights, FP8, two of four numbers kept.
 
-2 M N K as in `gemm`, of a dense product; the weight is read at its packed size, with its scales or
-with the places of what was kept.
+2 M N K as in `gemm`, of a dense product; a packed weight is read at its packed size, with the
+places of what was kept. Scales are read, but multiplying by them is not counted, as
+torch.utils.flop_counter does not either.
 """
 
 from __future__ import annotations
@@ -89,12 +90,6 @@ def sparse_mm(a: Args) -> Work:
     m, k, n = size(sparse, 0), size(dense, 0), size(dense, -1)
     work = product(sparse, dense, like(dense, (m, n)), m, n, k)
     return replace(work, reads=(*work.reads, a.tensor("meta"), *a.present("bias")))
-
-
-# Matrix products of low precision and of groups (mixture of experts).
-#
-# 2 M N K as in `gemm`. Scales are read but their multiplications are not counted, as
-# torch.utils.flop_counter does not either.
 
 
 _A = f8(4, 6)

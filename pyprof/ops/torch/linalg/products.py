@@ -1,7 +1,10 @@
-"""Products that are neither one matrix product nor pointwise: chains, powers, crosses, outer sums.
+"""Products that are neither one matrix product nor pointwise: chains, powers, crosses, einsum.
 
 Those that are made of matrix products count 2 M N K for each of them, as `gemm` does, in the order
-in which torch takes them.
+in which torch takes them. In a sum over indices (einsum, tensordot, bilinear) a pair of operands
+costs one multiply-add for each combination of its indices, or one multiplication if nothing is
+summed; several operands are taken pair by pair from the left, as torch does unless opt_einsum finds
+a better order.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import gradients, multiply_adds, product
 from pyprof.ops.torch.linalg.linear_algebra import square
-from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
+from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, require, size, twice
 
 if TYPE_CHECKING:
@@ -221,13 +224,6 @@ def covariance(a: Args) -> Work:
     if a.op == "corrcoef":
         flops += 2 * out.numel + TRANSCENDENTAL * variables
     return Work(flops, (x,), (out,))
-
-
-# Sums over indices: einsum, tensordot, bilinear.
-#
-# A pair of operands costs one multiply-add for each combination of its indices, or one
-# multiplication where nothing is summed; several operands are taken pair by pair from the left, as
-# torch does unless opt_einsum finds a better order.
 
 
 _EINSUM_A = f16(3, 4, 6)

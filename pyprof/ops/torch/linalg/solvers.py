@@ -1,8 +1,13 @@
-"""Solvers: with a triangle, with factors, with a matrix, in the least squares' sense.
+"""Solvers, spectra and their backward passes: with triangles, factors, matrices; eigenvalues.
 
 Counted as in `linear_algebra`: a triangular solve n^2 for each right-hand side, a factorisation
-before it where the op has none yet. Bytes: matrices and right-hand sides read once, the solution
-written once.
+before it if the op has none yet. Bytes: matrices and right-hand sides read once, the solution
+written once. Eigenvalues and singular values iterate until they have converged, by an algorithm
+that the library chooses: the arguments do not tell how many operations.
+
+Backward, as torch computes it (torch/csrc/autograd/FunctionsManual.cpp): 2 n^3 a product and n^2 a
+right-hand side of a triangular solve; sums and masks of matrices are not counted. The incoming
+gradient and what the forward kept are read once, the gradient is written once.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f32, i32
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.torch.linalg.linear_algebra import real_operations, reflections, sides, square
-from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
+from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.torch.tensors.reductions import reduced
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
 
@@ -116,12 +121,6 @@ def lstsq(a: Args) -> Work:
     out = (*x.shape[:-2], size(x, -1), *((many,) if wide else ()))
     flops = reflections(x) + real_operations(x) * solved
     return Work(flops, (x, right), (like(right, out),))
-
-
-# Eigenvalues, singular values and what torch computes by them.
-#
-# They iterate until they have converged, by an algorithm that the library chooses: the arguments do
-# not tell how many operations. Bytes: the matrix read once, what is asked for written once.
 
 
 _WHY = "iterations depend on the data"
@@ -266,13 +265,6 @@ def of_a_spectrum(a: Args) -> Work:
     elif a.op in ("pinv", "pinverse", "matrix_exp", "matrix_sqrth"):
         out = like(x, (*lead, size(x, -1), size(x, -2)))
     return Work(None, (x,), (out,), no_flops=_WHY)
-
-
-# The backward passes of factorisations and solvers: products and triangular solves of one size.
-#
-# As torch computes them (torch/csrc/autograd/FunctionsManual.cpp), 2 n^3 a product and n^2 a
-# right-hand side of a triangular solve; sums and masks of matrices are not counted. Bytes: the
-# incoming gradient and what the forward kept read once, the gradient written once.
 
 
 # times the cube of the side

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
+from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, like, size, twice
 
 if TYPE_CHECKING:

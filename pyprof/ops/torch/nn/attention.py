@@ -1,7 +1,11 @@
-"""How many scores an attention computes: its lengths, and the band of keys that a query sees.
+"""Scaled dot-product attention in every form: flash, memory-efficient, cuDNN, math, flex, varlen.
 
-Scores are counted as an area: a causal square is half of it, S^2 / 2 and not S (S + 1) / 2, as Dao
-2023 (FlashAttention-2, section 4.1) counts it.
+Forward: two products, scores and values. Backward of the fused forms: five, as the scores are
+computed again (torch.utils.flop_counter counts the same). Softmax is not counted. A causal mask
+halves: no score above the diagonal is needed (flop_counter counts all of them). Scores are counted
+as an area: a causal square is half of it, S^2 / 2 and not S (S + 1) / 2, as Dao 2023
+(FlashAttention-2, section 4.1) counts it. Bytes: q, k, v and a bias read once, the output written
+once: that is what fusing is for.
 """
 
 from __future__ import annotations
@@ -117,14 +121,6 @@ def _window(a: Args) -> tuple[int | None, int | None]:
     return left, right
 
 
-# Scaled dot-product attention in every form: flash, memory-efficient, cuDNN, math, flex, varlen.
-#
-# Forward: two products, scores and values. Backward of the fused forms: five, as the scores are
-# computed again (torch.utils.flop_counter counts the same). Softmax is not counted. A causal mask
-# halves: of scores above the diagonal none is needed (flop_counter counts all of them). Bytes: q,
-# k, v and a bias read once, the output written once: that is what fusing is for.
-
-
 FAMILY = "attention"
 
 _Q = bf16(2, 4, 8, 16)
@@ -210,6 +206,11 @@ def attention(a: Args) -> Work:
     return fused(a, heads_at=-3, backward=False)
 
 
+_BACKWARD = "Tensor grad_out, Tensor query, Tensor key, Tensor value"
+_OUT = "Tensor? out, Tensor? logsumexp"
+_GO = (_Q, _Q, _Q, _Q, _Q, f32(2, 4, 8))
+
+
 # five products of 16384: 81920; go, q, k, v, out read, dq, dk, dv written: 8 of 1024 elements of 2
 @op(
     "scaled_dot_product_attention",
@@ -240,19 +241,6 @@ def attention(a: Args) -> Work:
     bytes=16384,
     batch=("query", "key", "value"),
 )
-def attention_backward(a: Args) -> Work:
-    """The gradients of queries, keys and values, the scores computed again."""
-    return fused(a, heads_at=-3, backward=True)
-
-
-# Attention's backward passes as ATen's own ops, and flex attention; formulas in `attention`.
-
-
-_BACKWARD = "Tensor grad_out, Tensor query, Tensor key, Tensor value"
-_OUT = "Tensor? out, Tensor? logsumexp"
-_GO = (_Q, _Q, _Q, _Q, _Q, f32(2, 4, 8))
-
-
 @op(
     *("aten::_scaled_dot_product_flash_attention_backward",),
     signature=(
@@ -287,8 +275,8 @@ _GO = (_Q, _Q, _Q, _Q, _Q, f32(2, 4, 8))
         (*_GO, None, None, None, None, None, 8, 8, 0.0, False), flops=81920, bytes=16384
     ),
 )
-def attention_backward_op(a: Args) -> Work:
-    """The same as ATen's own op."""
+def attention_backward(a: Args) -> Work:
+    """The gradients of queries, keys and values, the scores computed again."""
     return fused(a, heads_at=-3, backward=True)
 
 

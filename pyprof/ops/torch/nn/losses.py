@@ -1,7 +1,13 @@
-"""Losses: what they compute an element, and the reduction at the end.
+"""Losses: pointwise ones, likelihoods and CTC; what they compute, and the reduction at the end.
 
 Bytes: prediction and target read once, the loss (or one number) written once. A backward pass
 reads both again with the incoming gradient and writes the prediction's gradient.
+
+CTC is a recursion over time and the states of each label. A sample of T steps and L labels has
+2 L + 1 states (Graves 2006: blanks between the labels). A step of a state adds three probabilities
+given by their logarithms: three differences and functions, two sums, a logarithm and the product
+with its own, 4 * 20 + 7. The lengths are often tensors, which hold data: then the operations are
+unknown. The recursion's table counts if it is the result.
 """
 
 from __future__ import annotations
@@ -12,7 +18,7 @@ from typing import TYPE_CHECKING
 from pyprof.ops.examples import Example, f16, f32, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
+from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, fresh, has_rank, like, require, size
 
 if TYPE_CHECKING:
@@ -115,14 +121,6 @@ def pointwise_loss(a: Args) -> Work:
 
 # 2 (x - t) go / n: 24 * 3; x 24, t 24 and go 1 read, 24 written of 2 bytes
 @op(*_POINTWISE, direction=BPROP, flops=72, bytes=146)
-def pointwise_loss_backward(a: Args) -> Work:
-    """The prediction's gradient alone: targets seldom need one."""
-    x, target = a.tensor("input"), a.tensor("target")
-    count = fresh(broadcast([x.shape, target.shape]), None).numel
-    go = fresh((count,) if reduction(a) == "none" else (), x.dtype)
-    return Work(_POINTWISE[a.op][1] * count, (x, target, go), (like(x),))
-
-
 # as above: x 24, t 24, go 1 read, 24 written of 2 bytes
 @op(
     *("aten::mse_loss_backward", "aten::smooth_l1_loss_backward", "aten::huber_loss_backward"),
@@ -130,11 +128,13 @@ def pointwise_loss_backward(a: Args) -> Work:
     signature="Tensor grad_output, Tensor input, Tensor target",
     example=Example((f16(), _X, _X, 1), flops=72, bytes=146),
 )
-def loss_backward_op(a: Args) -> Work:
-    """The same as ATen's own op."""
-    go, x, target = a.tensor("grad_output"), a.tensor("input"), a.tensor("target")
+def pointwise_loss_backward(a: Args) -> Work:
+    """The prediction's gradient alone: targets seldom need one."""
+    x, target = a.tensor("input"), a.tensor("target")
+    count = fresh(broadcast([x.shape, target.shape]), None).numel
+    go = a.gradient(fresh((count,) if reduction(a) == "none" else (), x.dtype))
     each = _POINTWISE[a.op.removesuffix("_backward")][1]
-    return Work(each * x.numel, (go, x, target), (like(x),))
+    return Work(each * count, (x, target, go), (like(x),))
 
 
 # --- negative log-likelihood and cross entropy --------------------------------------------------
@@ -184,22 +184,16 @@ def _labels(a: Args) -> Tensor:
 
 # 4 labels of 8 bytes and go 1 read, 24 written of 2 bytes; 4 negated
 @op(*("nll_loss", "nll_loss2d"), direction=BPROP, flops=4, bytes=82)
-def nll_loss_backward(a: Args) -> Work:
-    """Zeros of the prediction's size, and one element a sample."""
-    x, target = a.tensor("input"), _labels(a)
-    go = fresh((target.numel,) if reduction(a) == "none" else (), x.dtype)
-    return Work(target.numel, (target, go), (like(x),))
-
-
 @op(
     *("aten::nll_loss_backward", "aten::nll_loss2d_backward"),
     signature="Tensor grad_output, Tensor input, Index target",
     # as above
     example=Example((f16(), _X, _LABELS), flops=4, bytes=82),
 )
-def nll_loss_backward_op(a: Args) -> Work:
-    """The same as ATen's own op."""
-    go, x, target = a.tensor("grad_output"), a.tensor("input"), a.tensor("target")
+def nll_loss_backward(a: Args) -> Work:
+    """Zeros of the prediction's size, and one element a sample."""
+    x, target = a.tensor("input"), _labels(a)
+    go = a.gradient(fresh((target.numel,) if reduction(a) == "none" else (), x.dtype))
     return Work(target.numel, (target, go), (like(x),))
 
 
@@ -242,16 +236,6 @@ def cross_entropy_backward(a: Args) -> Work:
     x, target = a.tensor("input"), _labels(a)
     go = fresh((target.numel,) if reduction(a) == "none" else (), x.dtype)
     return Work((T + 3) * x.numel, (x, target, go), (like(x),))
-
-
-# Connectionist temporal classification: a recursion over time and the states of each label.
-#
-# A sample of T steps and L labels has 2 L + 1 states (Graves 2006: blanks between the labels). A
-# step of a state adds three probabilities given by their logarithms: three differences and
-# functions, two sums, a logarithm and the product with its own, 4 * 20 + 7. The lengths are often
-# tensors, which hold data: then the operations are unknown. Bytes: probabilities and labels read
-# once, losses written once; the recursion's table is what the op keeps, and counts where it is
-# the result.
 
 
 _STATE = 4 * TRANSCENDENTAL + 7

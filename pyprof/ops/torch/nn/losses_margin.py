@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyprof.ops.examples import Example, f16, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.torch.nn.losses import reduced, reduction
-from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
+from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
 
 if TYPE_CHECKING:

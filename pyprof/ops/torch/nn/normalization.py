@@ -44,12 +44,13 @@ def norm(a: Args, x: Tensor, groups: int, *, statistics: bool = True) -> Work:
     return Work(each * x.numel, (x, *affine), (like(x), *saved))
 
 
-def norm_backward(a: Args, x: Tensor, go: Tensor, groups: int) -> Work:
-    """Return the work of the gradients of x, scale and shift."""
+def norm_backward(a: Args, x: Tensor, groups: int) -> Work:
+    """Return the work of the gradients of x, scale and shift; that is as large as the scale."""
     saved = (fresh((groups,), wide(x.dtype)),) * 2
     weight = a.present("weight")
-    written = asked(a, (x,), weight, a.present("bias"))
-    return Work(_BACKWARD * x.numel, (go, x, *saved, *weight), written)
+    bias = a.present("bias") if "bias" in a.values else weight
+    written = asked(a, (x,), weight, bias)
+    return Work(_BACKWARD * x.numel, (a.gradient(x), x, *saved, *weight), written)
 
 
 def asked(a: Args, *owners: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -115,12 +116,6 @@ def batchnorm(a: Args) -> Work:
     flops=720,
     bytes=512,
 )
-def batchnorm_backward(a: Args) -> Work:
-    """The gradients of input, scale and shift."""
-    x = a.tensor("input")
-    return norm_backward(a, x, like(x), size(x, 1))
-
-
 # As above: the gradients of scale and shift are as large as the scale
 @op(
     *("aten::native_batch_norm_backward", "aten::batch_norm_backward"),
@@ -136,11 +131,10 @@ def batchnorm_backward(a: Args) -> Work:
     signature="Tensor input, Tensor grad_output, Tensor? weight",
     example=Example((_IMAGE, _IMAGE, _CHANNELS), flops=720, bytes=512),
 )
-def batch_norm_backward_op(a: Args) -> Work:
-    """The same as ATen's own op."""
-    go, x = a.tensor("grad_output"), a.tensor("input")
-    weight = a.optional("weight")
-    return norm_backward(a.replaced(bias=weight), x, go, size(x, 1))
+def batchnorm_backward(a: Args) -> Work:
+    """The gradients of input, scale and shift."""
+    x = a.tensor("input")
+    return norm_backward(a, x, size(x, 1))
 
 
 # --- layer norm ---------------------------------------------------------------------------------
@@ -175,12 +169,6 @@ def layernorm(a: Args) -> Work:
 
 # 48 * 10; go 48 + x 48 + scale 8 read, 48 + 8 + 8 written of 2 bytes = 336; saved 2 * 6 of 4 = 48
 @op(*("layer_norm", "native_layer_norm"), direction=BPROP, flops=480, bytes=384, batch=("input",))
-def layernorm_backward(a: Args) -> Work:
-    """The gradients of input, scale and shift."""
-    x = a.tensor("input")
-    return norm_backward(a, x, like(x), rows(a, x))
-
-
 @op(
     "aten::native_layer_norm_backward",
     signature=(
@@ -193,13 +181,10 @@ def layernorm_backward(a: Args) -> Work:
     ),
     batch=("grad_output", "input", "mean", "rstd"),
 )
-def layer_norm_backward_op(a: Args) -> Work:
-    """The same as ATen's own op."""
+def layernorm_backward(a: Args) -> Work:
+    """The gradients of input, scale and shift."""
     x = a.tensor("input")
-    return norm_backward(a, x, a.tensor("grad_output"), rows(a, x))
-
-
-# Group, instance and RMS norm, forward and backward; costs an element as in `normalization`.
+    return norm_backward(a, x, rows(a, x))
 
 
 _RMS_FORWARD, _RMS_BACKWARD = 3, 7
@@ -217,6 +202,15 @@ _GROUP = "Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps"
     ),
     batch=("input",),
 )
+@op(
+    "aten::native_group_norm",
+    signature=(
+        "Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int num_groups,"
+        "float eps"
+    ),
+    # as group_norm
+    example=Example((_IMAGE, _CHANNELS, _CHANNELS, 2, 4, 9, 2, 1e-5), flops=576, bytes=352),
+)
 def groupnorm(a: Args) -> Work:
     """Each group of channels of each sample has its own statistics."""
     x = a.tensor("input")
@@ -225,42 +219,21 @@ def groupnorm(a: Args) -> Work:
 
 # 72 * 10; 3 * 72 of 2 bytes = 432; saved 2 * 4, scale 4, two gradients 8, of 4 bytes = 80
 @op("group_norm", direction=BPROP, flops=720, bytes=512, batch=("input",))
-def groupnorm_backward(a: Args) -> Work:
-    """The gradients of input, scale and shift."""
-    x = a.tensor("input")
-    return norm_backward(a, x, like(x), size(x, 0) * a.integer("num_groups", 1))
-
-
-@op(
-    "aten::native_group_norm",
-    signature=(
-        "Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps"
-    ),
-    # as group_norm
-    example=Example((_IMAGE, _CHANNELS, _CHANNELS, 2, 4, 9, 2, 1e-5), flops=576, bytes=352),
-)
-def native_groupnorm(a: Args) -> Work:
-    """The same as ATen's own op."""
-    x = a.tensor("input")
-    return norm(a, x, size(x, 0) * a.integer("group", 1))
-
-
 @op(
     "aten::native_group_norm_backward",
     signature=(
         "Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C,"
-        "int HxW, int group, any output_mask"
+        "int HxW, int num_groups, any output_mask"
     ),
     # as group_norm's backward
     example=Example(
         (_IMAGE, _IMAGE, *(f32(2, 2),) * 2, _CHANNELS, 2, 4, 9, 2), flops=720, bytes=512
     ),
 )
-def native_groupnorm_backward(a: Args) -> Work:
+def groupnorm_backward(a: Args) -> Work:
     """The gradients of input, scale and shift."""
     x = a.tensor("input")
-    with_bias = a.replaced(bias=a.optional("weight"))
-    return norm_backward(with_bias, x, a.tensor("grad_output"), a.tensor("mean").numel)
+    return norm_backward(a, x, size(x, 0) * a.integer("num_groups", 1))
 
 
 # 72 * 6; 144 of 2 bytes, 2 * 4 * 2 statistics of 4 bytes
@@ -293,7 +266,7 @@ def instancenorm(a: Args) -> Work:
 def instancenorm_backward(a: Args) -> Work:
     """The gradients of input, scale and shift."""
     x = a.tensor("input")
-    return norm_backward(a, x, like(x), math.prod(x.shape[:2]))
+    return norm_backward(a, x, math.prod(x.shape[:2]))
 
 
 # --- RMS norm -----------------------------------------------------------------------------------

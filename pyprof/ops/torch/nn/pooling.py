@@ -1,8 +1,9 @@
-"""Pooling, forward and backward.
+"""Pooling and its inverse, forward and backward.
 
 An output costs one operation for each element of its window: a comparison, or an addition and at
-the end the division. Bytes: the input read once, the output (and indices, where they are kept)
-written once. Positions in the padding are counted.
+the end the division. Bytes: the input read once, the output (and indices, if they are kept)
+written once. Positions in the padding are counted. Unpooling puts each value where its index says,
+among zeros: no arithmetic.
 """
 
 from __future__ import annotations
@@ -99,35 +100,12 @@ def pool(a: Args) -> Work:
     return Work(window * out.numel, (x,), (out, *_indices(a, out)))
 
 
-# 96 gradients go to the maxima; 96 of 2 bytes and indices of 8 read, 384 of 2 written
-@op(*_MAX_NAMES, direction=BPROP, flops=96, bytes=1728, batch=("input",))
-def max_pool_backward(a: Args) -> Work:
-    """Each incoming gradient is added at its maximum's place."""
-    x = a.tensor("input")
-    _, shape = _window(a, x)
-    return _to_maxima(like(x, shape), x)
-
-
 def _to_maxima(go: Tensor, x: Tensor) -> Work:
     return Work(go.numel, (go, fresh(go.shape, "int64")), (like(x),))
 
 
-# 96 windows of 4 get their share; 96 read, 384 written of 2 bytes
-@op(
-    *("avg_pool1d", "avg_pool2d", "avg_pool3d"),
-    direction=BPROP,
-    flops=384,
-    bytes=960,
-    batch=("input",),
-)
-def avg_pool_backward(a: Args) -> Work:
-    """Each incoming gradient is spread over its window."""
-    x = a.tensor("input")
-    window, shape = _window(a, x)
-    go = like(x, shape)
-    return Work(window * go.numel, (go,), (like(x),))
-
-
+# 96 gradients go to the maxima; 96 of 2 bytes and indices of 8 read, 384 of 2 written
+@op(*_MAX_NAMES, direction=BPROP, flops=96, bytes=1728, batch=("input",))
 @op(
     *("aten::adaptive_max_pool2d_backward", "aten::adaptive_max_pool3d_backward"),
     *("aten::fractional_max_pool2d_backward", "aten::fractional_max_pool3d_backward"),
@@ -143,24 +121,36 @@ def avg_pool_backward(a: Args) -> Work:
         (f16(2, 3, 4, 4), _X, (2, 2), (2, 2), (0, 0), (1, 1), False, None), flops=96, bytes=1728
     ),
 )
-def max_pool_backward_op(a: Args) -> Work:
-    """The same as ATen's own op."""
-    return _to_maxima(a.tensor("grad_output"), a.tensor("input"))
+def max_pool_backward(a: Args) -> Work:
+    """Each incoming gradient is added at its maximum's place."""
+    x, go = a.tensor("input"), a.optional("grad_output")
+    return _to_maxima(like(x, _window(a, x)[1]) if go is None else go, x)
 
 
+# 96 windows of 4 get their share; 96 read, 384 written of 2 bytes
+@op(
+    *("avg_pool1d", "avg_pool2d", "avg_pool3d"),
+    direction=BPROP,
+    flops=384,
+    bytes=960,
+    batch=("input",),
+)
 @op(
     *("aten::avg_pool2d_backward", "aten::avg_pool3d_backward"),
     signature="Tensor grad_output, Tensor input, int[] kernel_size",
     # as above
     example=Example((f16(2, 3, 4, 4), _X, (2, 2), (2, 2)), flops=384, bytes=960),
 )
-def avg_pool_backward_op(a: Args) -> Work:
-    """The same as ATen's own op."""
-    go, x = a.tensor("grad_output"), a.tensor("input")
-    work = Work(None, (go,), (like(x),), no_flops="kernel_size not recorded")
-    if not a.known("kernel_size"):
-        return work
-    window = math.prod(a.integers("kernel_size", rank_of(a), 1))
+def avg_pool_backward(a: Args) -> Work:
+    """Each incoming gradient is spread over its window."""
+    x, go = a.tensor("input"), a.optional("grad_output")
+    if go is None:
+        window, shape = _window(a, x)
+        go = like(x, shape)
+    elif a.known("kernel_size"):
+        window = math.prod(a.integers("kernel_size", rank_of(a), 1))
+    else:
+        return Work(None, (go,), (like(x),), no_flops="kernel_size not recorded")
     return Work(window * go.numel, (go,), (like(x),))
 
 
@@ -214,16 +204,6 @@ def adaptive_pool(a: Args) -> Work:
 
 # each of 384 elements gets its share of one of 6; 6 read, 384 written of 2 bytes
 @op(*_ADAPTIVE, direction=BPROP, flops=384, bytes=780, batch=("input",))
-def adaptive_pool_backward(a: Args) -> Work:
-    """The incoming gradients are spread over their windows, or put at their maxima."""
-    x = a.tensor("input")
-    flops, shape = _adaptive(a, x)
-    go = like(x, shape)
-    if "max" in a.op:
-        return _to_maxima(go, x)
-    return Work(flops, (go,), (like(x),))
-
-
 @op(
     *("aten::_adaptive_avg_pool2d_backward", "aten::_adaptive_avg_pool3d_backward"),
     "aten::adaptive_avg_pool3d_backward",
@@ -231,19 +211,14 @@ def adaptive_pool_backward(a: Args) -> Work:
     # as above
     example=Example((f16(2, 3, 1, 1), _X), flops=384, bytes=780),
 )
-def adaptive_pool_backward_op(a: Args) -> Work:
-    """The same as ATen's own op."""
-    go, x = a.tensor("grad_output"), a.tensor("input")
-    asked = go.shape[-rank_of(a) :]
-    flops, _ = _adaptive(a.replaced(output_size=asked), x)
-    return Work(flops, (go,), (like(x),))
-
-
-# The inverse of max pooling, and pooling whose windows are drawn.
-#
-# Unpooling puts each value where its index says, among zeros: no arithmetic. A fractional window
-# has as many comparisons as elements, as in `pooling`. Bytes: values and indices read once, the
-# result written once.
+def adaptive_pool_backward(a: Args) -> Work:
+    """The incoming gradients are spread over their windows, or put at their maxima."""
+    x, go = a.tensor("input"), a.optional("grad_output")
+    if go is not None:
+        a = a.replaced(output_size=go.shape[-rank_of(a) :])
+    flops, shape = _adaptive(a, x)
+    go = like(x, shape) if go is None else go
+    return _to_maxima(go, x) if "max" in a.op else Work(flops, (go,), (like(x),))
 
 
 _SMALL = f16(2, 3, 4, 4)

@@ -14,7 +14,7 @@ from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
+from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, fresh, like, size, twice
 
 FAMILY = "rnn"

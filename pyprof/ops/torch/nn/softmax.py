@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyprof.ops.examples import Example, b8, f16
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
+from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, fresh, like
 
 if TYPE_CHECKING:
@@ -53,11 +53,17 @@ def _out(x: Tensor, a: Args) -> Tensor:
     example=Example((_X, -1, True), flops=144, bytes=36),
     batch=("input",),
 )
+# 6 * 24; 6 read, 6 written of 2 bytes and the mask's 6
+@op(
+    "aten::_masked_softmax",
+    signature="Tensor input, Mask mask, int dim",
+    example=Example((_X, b8(2, 3), -1), flops=144, bytes=30),
+)
 def softmax(a: Args) -> Work:
     """Every element is read, exponentiated and scaled by its row's sum."""
     x = a.tensor("input")
     negated = a.op == "softmin"
-    return Work((_FORWARD + negated) * x.numel, (x,), (_out(x, a),))
+    return Work((_FORWARD + negated) * x.numel, (x, *a.present("mask")), (_out(x, a),))
 
 
 # 6 * 4; go 6 + y 6 + gradient 6 = 18 elements of 2 bytes
@@ -69,14 +75,6 @@ def softmax(a: Args) -> Work:
     example=Example((_X, -1, False), flops=24, bytes=36),
     batch=("input",),
 )
-def softmax_backward(a: Args) -> Work:
-    """The incoming gradient and the result are read, the gradient is written."""
-    x = a.tensor("input")
-    y = _out(x, a)
-    name = "log_softmax" if "log" in a.op else "softmax"
-    return Work(_BACKWARD[name] * x.numel, (y, y), (like(x),))
-
-
 # As above: 6 * 23 for log-softmax, 18 elements of 2 bytes
 @op(
     *("aten::_softmax_backward_data", "aten::_log_softmax_backward_data"),
@@ -84,33 +82,20 @@ def softmax_backward(a: Args) -> Work:
     example=Example((_X, _X, -1, 5), flops=138, bytes=36, op="_log_softmax_backward_data"),
     batch=("grad_output", "output"),
 )
-def softmax_backward_data(a: Args) -> Work:
-    """The same as ATen's own op."""
-    go, y = a.tensor("grad_output"), a.tensor("output")
-    name = "log_softmax" if "log" in a.op else "softmax"
-    dtype = a.dtype("input_dtype") if a.known("input_dtype") else go.dtype
-    return Work(_BACKWARD[name] * go.numel, (go, y), (fresh(go.shape, dtype or go.dtype),))
-
-
-# 6 * 24; 6 read, 6 written of 2 bytes and the mask's 6
-@op(
-    "aten::_masked_softmax",
-    signature="Tensor input, Mask mask, int dim",
-    example=Example((_X, b8(2, 3), -1), flops=144, bytes=30),
-)
-def masked_softmax(a: Args) -> Work:
-    """As softmax, of what the mask leaves."""
-    x = a.tensor("input")
-    return Work(_FORWARD * x.numel, (x, a.tensor("mask")), (like(x),))
-
-
 # 6 * 4; go 6, y 6 read, 6 written of 2 bytes and the mask's 6
 @op(
     "aten::_masked_softmax_backward",
     signature="Tensor grad_output, Tensor output, Mask mask, int dim",
     example=Example((_X, _X, b8(2, 3), -1), flops=24, bytes=42),
 )
-def masked_softmax_backward(a: Args) -> Work:
-    """As softmax's."""
-    go, y = a.tensor("grad_output"), a.tensor("output")
-    return Work(_BACKWARD["softmax"] * go.numel, (go, y, a.tensor("mask")), (like(go),))
+def softmax_backward(a: Args) -> Work:
+    """The incoming gradient and the result are read, the gradient is written."""
+    each = _BACKWARD["log_softmax" if "log" in a.op else "softmax"]
+    if (y := a.optional("output")) is None:
+        x = a.tensor("input")
+        y = _out(x, a)
+        return Work(each * x.numel, (y, y), (like(x),))
+    go = a.tensor("grad_output")
+    dtype = a.dtype("input_dtype") if a.known("input_dtype") else None
+    reads = (go, y, *a.present("mask"))
+    return Work(each * go.numel, reads, (fresh(go.shape, dtype or go.dtype),))

@@ -12,7 +12,8 @@ from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f16, f32
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL, promoted_dtype
+from pyprof.ops.torch.tensors.pointwise import promoted_dtype
+from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, fresh, has_rank, like, require, size
 
 FAMILY = "copy"

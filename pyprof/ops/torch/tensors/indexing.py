@@ -1,7 +1,9 @@
-"""Gather, scatter and the like: elements moved to or from places that indices name.
+"""Gather, scatter and Python's brackets: elements moved to or from places that indices name.
 
 No arithmetic but the additions of those that accumulate. Bytes: the indices read once, each
-element that is picked read once and written once. At most the whole table is read.
+element that is picked read once and written once. At most the whole table is read. In square
+brackets numbers and slices leave a view, index tensors pick or place in it; an assignment reads its
+value once and writes the place once.
 """
 
 from __future__ import annotations
@@ -218,9 +220,6 @@ def masked_scatter(a: Args) -> Work:
     return Work(0, reads, extra_bytes=None, why="result's size depends on the data")
 
 
-# What the backward passes of indexing and scattering move; forward in `indexing`.
-
-
 _ROWS = i64(2)
 
 
@@ -296,11 +295,6 @@ def scatter_reduce_backward(a: Args) -> Work:
     x, index, source = a.tensor("input"), a.tensor("index"), a.tensor("src")
     reads = (index, like(x), x, like(x), source)
     return Work(3 * (x.numel + source.numel), reads, (like(x), like(source)))
-
-
-# Python's square brackets: numbers and slices leave a view, index tensors pick or place in it.
-#
-# Bytes as in `indexing`; an assignment reads its value once and writes the place once.
 
 
 def _viewed(a: Args) -> Args:

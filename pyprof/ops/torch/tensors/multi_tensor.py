@@ -1,4 +1,4 @@
-"""Ops over lists of tensors: foreach arithmetic, joining by chunks, gradient scaling.
+"""Ops over lists of tensors: foreach arithmetic, fused optimizer steps, gradient scaling.
 
 A list counts as one tensor with all its elements; a list too long to be written out counts by its
 sum. Bytes: each list read once, what is updated written once.
@@ -10,7 +10,7 @@ from pyprof.marker import Summary, Tensor, Value
 from pyprof.ops.examples import Example, f32, i32
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.torch.tensors.pointwise import RULES, TRANSCENDENTAL
+from pyprof.ops.torch.tensors.pointwise_rules import RULES, TRANSCENDENTAL
 from pyprof.ops.torch.tensors.reductions import norm_cost
 from pyprof.ops.work import Args, Work, fresh, like, require, size
 
@@ -178,12 +178,6 @@ def amp_update_scale(a: Args) -> Work:
     """The gradient scaler's own factor and its count of good steps."""
     scale, tracker = a.tensor("input"), a.tensor("growth_tracker")
     return Work(1, (scale, tracker, a.tensor("found_inf")), (scale, tracker))
-
-
-# Fused optimizer steps, torch's and apex's, over lists of tensors.
-#
-# A list counts as one tensor with all its elements; a list too long to be written out counts by its
-# sum. Bytes: each list read once, what is updated written once.
 
 
 _STEPS = (f32(), f32())

@@ -1,9 +1,10 @@
-"""Random numbers and dropout.
+"""Random numbers, dropout and draws of categories, counts and whole channels.
 
 Drawing a uniform number is the generator's integer work and counts nothing; two normal ones take a
 logarithm, a root, a sine and a cosine (Box and Muller), an exponential one a logarithm. Scaling
-and shifting count where the arguments ask for them. Bytes: what is written, and for dropout its
-mask.
+and shifting count if the arguments ask for them. A draw that is tried until it is accepted costs as
+the data will have it: its operations are unknown. Bytes: parameters read once, what is drawn
+written once, and for dropout its mask.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, b8, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
+from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
 
 FAMILY = "random"
@@ -185,12 +186,6 @@ def dropout_backward(a: Args) -> Work:
     """The incoming gradient where the mask let through, scaled."""
     x = a.tensor("input")
     return Work(2 * x.numel, (like(x), fresh(x.shape, "bool")), (like(x),))
-
-
-# Draws whose probability is the tensor's own: categories, counts, and channels dropped whole.
-#
-# Bytes: the parameters read once, what is drawn written once. A draw that is tried until it is
-# accepted costs as the data will have it: its operations are unknown.
 
 
 _DRAWS_X = f16(4, 6)

@@ -1,7 +1,8 @@
-"""Sums, means, norms, extremes and variances, forward and backward.
+"""Sums, means, norms, variances and extremes with their places, forward and backward.
 
-A sum of n elements counts n operations (n - 1, strictly, for each result). Bytes: the input read
-once, the results written once.
+A sum of n elements counts n operations (n - 1, strictly, for each result), an extreme one
+comparison an element; those of a sort, which a median makes, are not counted. Bytes: the input read
+once, results and 64-bit places written once.
 """
 
 from __future__ import annotations
@@ -13,12 +14,8 @@ from typing import TYPE_CHECKING
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.torch.tensors.pointwise import (
-    RULES,
-    TRANSCENDENTAL,
-    pointwise_backward,
-    promoted_dtype,
-)
+from pyprof.ops.torch.tensors.pointwise import pointwise_backward, promoted_dtype
+from pyprof.ops.torch.tensors.pointwise_rules import RULES, TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, fresh, like
 
 if TYPE_CHECKING:
@@ -250,12 +247,6 @@ def trace(a: Args) -> Work:
     x = a.tensor("input")
     count = min(x.shape) if x.shape else math.prod(x.shape)
     return Work(count, (like(x, (count,)),), (fresh((), result_dtype(a, x)),))
-
-
-# The largest, the smallest, the middle and the most frequent, with the places where they were.
-#
-# One comparison an element; those of a sort, which a median makes, are not counted. Bytes: the
-# input read once, values and 64-bit places written once.
 
 
 # max over 6 columns: 24 comparisons; 24 read, 4 values of 2 bytes and 4 indices of 8 written

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.torch.tensors.pointwise import TRANSCENDENTAL
+from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.torch.tensors.reductions import result_dtype
 from pyprof.ops.work import Args, Work, fresh, like
 
