@@ -1,122 +1,16 @@
-"""Every formula keeps the contract: its own worked example, foreign arguments, batches."""
+"""A formula that breaks its contract is told which clause; each module of formulas has its test."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pyprof import ops
-from pyprof.marker import Call, Opaque, Summary, Tensor, Value
-from pyprof.ops import Cost, OpModel
-from pyprof.ops.examples import bf16, f32, i64
-from pyprof.ops.work import Args, Work
-
-FOREIGN: list[tuple[Value, ...]] = [
-    (),
-    (None,),
-    ("text", 3, 2.5, True),
-    (Opaque("Foo"),) * 12,
-    (Tensor(()),) * 2,
-    (f32(0), f32(0)),
-    (Tensor((2, 3), "no_such_dtype"),) * 3,
-    (Tensor((2, 3)), Tensor((7, 5, 11))),
-    (bf16(1, 2, 3, 4, 5),) * 9,
-    ((f32(2), "text"), (1, 2)),
-    (Summary(1000), Summary(3, 12, "float32")),
-    (-1, (-1, -5), i64(3), -2),
-]
-KEYWORDS: list[dict[str, Value]] = [{}, {"dim": 99}, {"input": f32(4, 4)}]
-
-
-@pytest.mark.parametrize(
-    "model", ops.models(), ids=lambda model: f"{model.names[0]}-{model.direction}"
-)
-def test_each_formula_keeps_the_contract(model: OpModel) -> None:
-    """Clause by clause; a failure says which one is broken."""
-    assert [*_broken(model)] == []
-
-
-def _broken(model: OpModel) -> Iterator[str]:
-    """Say which clauses of the contract a formula breaks."""
-    if not (model.formula.__doc__ or "").strip():
-        yield "says in a docstring what it counts"
-    if model.example is None:
-        yield "carries a worked example, as one that no reader can follow is not trusted"
-        return
-    yield from _example(model, model.example)
-    yield from _foreign(model)
-    if model.batch:
-        yield from _batches(model, model.example)
-
-
-def _example(model: OpModel, example: Call) -> Iterator[str]:
-    """Compare the example with what it claims; what the data decide is unknown in it, too."""
-    if (model.flops, model.bytes) == (None, None) and not model.unrecorded:
-        yield "tells FLOPs or bytes of the example"
-    found = ops.cost(example, model.direction, setting=model.setting)
-    if (found.flops, found.bytes) != (model.flops, model.bytes):
-        yield f"gives what the example claims: {(model.flops, model.bytes)}, not {found}"
-    if model.unrecorded and model.unrecorded != found.reason:
-        yield f"gives the reason that it states: {model.unrecorded}, not {found.reason}"
-    if ops.find(example, model.direction) is not model:
-        yield "is found for the op of the example, which is one of its names"
-    if not (ops.known(example) or not model.work or model.direction == ops.BPROP):
-        yield "makes the op of the example a known one"
-
-
-def _foreign(model: OpModel) -> Iterator[str]:
-    """Whatever the arguments, the cost is non-negative integers, or None with a reason."""
-    for call in _calls(model):
-        found = ops.cost(call, model.direction)
-        if not _sound(found):
-            yield f"gives numbers or a reason, and never raises: {call} gave {found}"
-
-
-def _calls(model: OpModel) -> Iterator[Call]:
-    for name in model.names[:3]:
-        mod, _, plain = name.replace("::", ".").rpartition(".")
-        for spelled in {mod or "torch", mod or "aten"}:
-            for args in FOREIGN:
-                for kwargs in KEYWORDS:
-                    yield Call(spelled, plain, args, kwargs)
-
-
-def _sound(found: Cost) -> bool:
-    numbers = (found.flops, found.bytes)
-    return (
-        all(number is None or (type(number) is int and number >= 0) for number in numbers)
-        and bool(found.reason) == (None in numbers)
-        and not found.reason.startswith("failed formula")
-    )
-
-
-def _batches(model: OpModel, example: Call) -> Iterator[str]:
-    """Twice the batch is twice the FLOPs; each further sample adds the same bytes."""
-    one, two, three = (
-        ops.cost(_with_batch(example, model, factor), model.direction) for factor in (1, 2, 3)
-    )
-    flops = [one.flops, two.flops, three.flops]
-    sizes = [one.bytes, two.bytes, three.bytes]
-    if one.flops is None or flops != [one.flops, 2 * one.flops, 3 * one.flops]:
-        yield f"has FLOPs in proportion to the batch, not {flops}"
-    if one.bytes is None or two.bytes is None or three.bytes is None:
-        yield "tells the bytes of each batch"
-    elif not three.bytes - two.bytes == two.bytes - one.bytes > 0:
-        yield f"has bytes that grow evenly with the batch, not {sizes}"
-
-
-def _with_batch(call: Call, model: OpModel, factor: int) -> Call:
-    """Multiply the first dimension of the arguments that the formula names."""
-    names = [part.split()[-1] for part in model.signatures[0].split(",")]
-
-    def grown(name: str, value: Value) -> Value:
-        if name not in model.batch or not isinstance(value, Tensor):
-            return value
-        return replace(value, shape=(value.shape[0] * factor, *value.shape[1:]))
-
-    args = tuple(grown(name, value) for name, value in zip(names, call.args, strict=False))
-    kwargs = {name: grown(name, value) for name, value in call.kwargs.items()}
-    return replace(call, args=(*args, *call.args[len(args) :]), kwargs=kwargs)
+from pyprof.marker import Call
+from pyprof.ops import Args, OpModel, Work
+from pyprof.ops.examples import f32
+from tests.ops.contract import broken_clauses
 
 
 def _bare(a: Args) -> Work:
@@ -144,4 +38,16 @@ def test_a_broken_clause_is_named(clause: str) -> None:
     """The first words of a clause say which one it is."""
     model = ops.find(MM, ops.FPROP)
     assert model is not None
-    assert any(clause in broken for broken in _broken(BREAKS[clause](model)))
+    assert any(clause in broken for broken in broken_clauses(BREAKS[clause](model)))
+
+
+def test_every_module_of_formulas_has_a_test_at_its_path() -> None:
+    """Mend: write the file that is named, as its neighbours are, with `contract_of`."""
+    modules = {m.formula.__module__ for m in ops.models()}
+    missing = []
+    for module in sorted(name for name in modules if name.startswith("pyprof.ops.")):
+        *folders, name = module.split(".")[2:]
+        path = Path(__file__).parent.joinpath(*folders, f"test_{name}.py")
+        if not path.exists() or f'contract_of("{module[11:]}")' not in path.read_text("utf-8"):
+            missing.append(str(path))
+    assert missing == []

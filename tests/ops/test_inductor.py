@@ -5,6 +5,9 @@ import pytest
 from pyprof import ops
 from pyprof.marker import Call, Value
 from pyprof.ops.examples import bf16, f32, i64
+from tests.ops.contract import contract_of
+
+test_formulas_keep_the_contract = contract_of("inductor")
 
 _WHOLE, _PART = bf16(64, 1024), bf16(64, 256)
 _IDS = i64(16)

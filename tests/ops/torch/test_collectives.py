@@ -8,6 +8,9 @@ from pyprof.marker import Call
 from pyprof.ops import cost
 from pyprof.ops.examples import bf16, f32
 from pyprof.ops.torch.collectives import FUNCTIONAL, bus_bytes, bus_factor, kind, message_bytes
+from tests.ops.contract import contract_of
+
+test_formulas_keep_the_contract = contract_of("torch.collectives")
 
 SPELLINGS = {
     "all_reduce": "allreduce_ nccl:all_reduce c10d::allreduce_ AllReduce all_reduce_coalesced",

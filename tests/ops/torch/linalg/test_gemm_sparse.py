@@ -10,6 +10,9 @@ import pyprof
 from pyprof import marker, ops
 from pyprof.marker import Call, Opaque, Tensor, Value
 from pyprof.ops.examples import f16, f32, i64
+from tests.ops.contract import contract_of
+
+test_formulas_keep_the_contract = contract_of("torch.linalg.gemm_sparse")
 
 _CSR = Tensor((40, 60), "float32", subclass="sparse_csr")
 _STORED = replace(_CSR, nnz=10, nbytes=10 * (4 + 8) + 41 * 8)

@@ -10,8 +10,11 @@ FlopCounterMode: Any = pytest.importorskip("torch.utils.flop_counter").FlopCount
 
 from pyprof import ops
 from pyprof.ops.torch.nn.recurrent import _KINDS
+from tests.ops.contract import contract_of
 from tests.ops.test_bytes import written_bytes
 from tests.ops.torch_calls import python_call
+
+test_formulas_keep_the_contract = contract_of("torch.nn.recurrent")
 
 STEPS, BATCH, HIDDEN = 5, 3, 16
 KINDS = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU, "rnn_tanh": torch.nn.RNN}

@@ -8,7 +8,10 @@ torch: Any = pytest.importorskip("torch")
 
 from pyprof import marker, ops
 from pyprof.instrument.ops.payload import op_head, op_text
+from tests.ops.contract import contract_of
 from tests.ops.test_bytes import written_bytes
+
+test_formulas_keep_the_contract = contract_of("torch.tensors.indexing")
 
 ROWS = torch.tensor([[0, 1, 2]])
 COLUMNS = torch.tensor([1])

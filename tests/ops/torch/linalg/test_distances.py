@@ -1,0 +1,5 @@
+"""Formulas of `distances`, by their worked examples and foreign arguments."""
+
+from tests.ops.contract import contract_of
+
+test_formulas_keep_the_contract = contract_of("torch.linalg.distances")
