@@ -165,6 +165,33 @@ def op(
     return register
 
 
+def backward_of(
+    forward: Formula,
+    *,
+    flops: int | None = None,
+    bytes: int | None = None,  # noqa: A002 - the column's name
+) -> Callable[[F], F]:
+    """Register a formula for the backward passes of all ops whose formula is `forward`.
+
+    `flops` and `bytes` are its cost for the example of each of them.
+    """
+
+    def register(formula: F) -> F:
+        for model in _registered():
+            if model.formula is forward and model.direction == FPROP:
+                op(
+                    *model.names,
+                    direction=BPROP,
+                    flops=flops,
+                    bytes=bytes,
+                    family=model.family,
+                    batch=model.batch,
+                )(formula)
+        return formula
+
+    return register
+
+
 def _family(formula: Formula, forward: OpModel | None) -> str:
     """Return the family that the formula's module states, else the forward op's."""
     stated = getattr(sys.modules.get(formula.__module__), "FAMILY", None)
@@ -196,6 +223,10 @@ def find(call: Call, direction: str = FPROP) -> OpModel | None:
 def models() -> list[OpModel]:
     """Return every registered formula once, in the order of registration."""
     _scan()
+    return _registered()
+
+
+def _registered() -> list[OpModel]:
     return list({id(model): model for model in _MODELS.values()}.values())
 
 

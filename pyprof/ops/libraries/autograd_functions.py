@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, bf16, f16, f32, i32, i64
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import gradients, product
 from pyprof.ops.torch.nn.attention import Band, heads, packed
@@ -105,7 +105,7 @@ def te_grouped(a: Args) -> Work:
 
 
 # twice as many; go 20, 24 and 60 read, 24 and 60 written of 2 bytes
-@op("_GroupedLinear", direction=BPROP, flops=480, bytes=376)
+@backward_of(te_grouped, flops=480, bytes=376)
 def te_grouped_backward(a: Args) -> Work:
     """The gradients of the rows and of each group's weight."""
     return twice(te_grouped(a))
@@ -256,7 +256,7 @@ def megatron_linear(a: Args) -> Work:
 
 
 # both gradients, 240 each; go 20 + w 30 + dx 24, go 20 + x 24 + dw 30 of 2 bytes
-@op("LinearWithGradAccumulationAndAsyncCommunication", direction=BPROP, flops=480, bytes=296)
+@backward_of(megatron_linear, flops=480, bytes=296)
 def megatron_linear_backward(a: Args) -> Work:
     """Its gradients: that of the weight is a kernel of Apex's, which adds it to what is there."""
     return gradients(megatron_linear(a), a.gemm_kernels)
@@ -316,7 +316,7 @@ def mla_turned_queries(a: Args) -> Work:
 
 
 # the same, the other way round
-@op("ApplyMLARotaryEmbQ", direction=BPROP, flops=96, bytes=192)
+@backward_of(mla_turned_queries, flops=96, bytes=192)
 def mla_turned_queries_backward(a: Args) -> Work:
     """Gradients turned back, in place."""
     return mla_turned_queries(a)
@@ -408,8 +408,7 @@ def _of_packed(a: Args) -> tuple[Tensor, Tensor, Tensor]:
 
 
 # five products of half of 16384; go, q, k, v, out read, dq, dk, dv written
-@op("FlashAttnVarlenFunc", direction=BPROP, flops=40960, bytes=16384)
-@op("FlashAttnVarlenQKVPackedFunc", direction=BPROP, flops=40960, bytes=16384)
+@backward_of(flash_varlen, flops=40960, bytes=16384)
 def flash_varlen_backward(a: Args) -> Work:
     """The gradients of queries, keys and values, the scores computed again."""
     work = flash_varlen(a)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f16
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import backward_of, op
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size, twice
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def cdist(a: Args) -> Work:
 
 
 # for either factor 3 * 120 again; go 20, distances 20, 24 + 30 read, 24 + 30 written of 2 bytes
-@op(*("cdist", "_cdist_forward", "_euclidean_dist"), direction=BPROP, flops=720, bytes=296)
+@backward_of(cdist, flops=720, bytes=296)
 def cdist_backward(a: Args) -> Work:
     """The difference over the distance, weighted, added up for the rows of either side."""
     forward = _every(a.tensor("x1"), a.tensor("x2"))
@@ -81,7 +81,7 @@ def pdist(a: Args) -> Work:
 
 
 # a pair moves both of its rows: 4 * 36; go 6, distances 6, 24 read, 24 written of 2 bytes
-@op(*("pdist", "_pdist_forward"), direction=BPROP, flops=144, bytes=120)
+@backward_of(pdist, flops=144, bytes=120)
 @op(
     "aten::_pdist_backward",
     signature="Tensor grad, Tensor input, float p, Tensor distances",
@@ -109,7 +109,7 @@ def dist(a: Args) -> Work:
 
 # the difference 1, over the norm 1, times go 1: 24 * 3, turned round 24; 24, 24, go and the norm
 # read, 24 and 24 written of 2 bytes
-@op("dist", direction=BPROP, flops=96, bytes=196)
+@backward_of(dist, flops=96, bytes=196)
 def dist_backward(a: Args) -> Work:
     """One gradient and its opposite."""
     x, y = a.tensor("input"), a.tensor("other")

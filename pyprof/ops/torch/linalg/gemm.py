@@ -13,7 +13,7 @@ from dataclasses import replace
 from pyprof.marker import Tensor
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f16, f32
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.work import Args, Work, broadcast, has_rank, like, require, size
 
 FAMILY = "gemm"
@@ -86,7 +86,7 @@ def linear(a: Args) -> Work:
 # dgrad: 2 * N=4 * M=5 * K=6 = 240, wgrad the same = 480.
 # dgrad reads go 20 + w 30, writes 24; wgrad reads go 20 + x 24, writes 30; bias reads go 20,
 # writes 5: 173 elements of 2 bytes = 346
-@op("linear", direction=BPROP, flops=480, bytes=346, batch=("input",))
+@backward_of(linear, flops=480, bytes=346)
 def linear_backward(a: Args) -> Work:
     """Input's gradient, weight's gradient and the bias's, a sum over rows (no FLOPs counted)."""
     forward = linear(a)

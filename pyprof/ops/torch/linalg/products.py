@@ -13,7 +13,7 @@ import math
 from typing import TYPE_CHECKING
 
 from pyprof.ops.examples import Example, f16, f32
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import gradients, multiply_adds, product
 from pyprof.ops.torch.linalg.linear_algebra import square
@@ -50,7 +50,7 @@ def inner(a: Args) -> Work:
 
 
 # either gradient is such a product: 2 * 240; go 20 + 30 + 24, go 20 + 24 + 30 of 2 bytes
-@op("inner", direction=BPROP, flops=480, bytes=296)
+@backward_of(inner, flops=480, bytes=296)
 def inner_backward(a: Args) -> Work:
     """As for a matrix product."""
     return gradients(inner(a), a.gemm_kernels)
@@ -88,10 +88,10 @@ def kron(a: Args) -> Work:
 
 
 # go times either: 12 * 2; go 4, 12 and 12 read, 12 and 12 written of 2 bytes
-@op("vecdot", direction=BPROP, flops=24, bytes=104)
+@backward_of(kron, flops=2880, bytes=1656)
+@backward_of(vecdot, flops=24, bytes=104)
 # each of 720 with one and with the other, added up: 4 * 720; go 720, 24 and 30 read, 24 and 30
 # written of 2 bytes
-@op("kron", direction=BPROP, family="pointwise", flops=2880, bytes=1656)
 # the column's and the row's, 2 * 20 each; go 20, 4 and 5 read, 4 and 5 written of 2 bytes
 @op(
     *("outer", "ger"),
@@ -126,7 +126,7 @@ def cross(a: Args) -> Work:
 
 
 # go with either factor: 2 * 36; go, x, y read, two gradients written: 5 * 12 of 2 bytes
-@op("cross", direction=BPROP, family="pointwise", flops=72, bytes=120)
+@backward_of(cross, flops=72, bytes=120)
 def cross_backward(a: Args) -> Work:
     """A vector product for each gradient."""
     return twice(cross(a))
@@ -166,7 +166,7 @@ def chain(a: Args) -> Work:
 
 
 # each product's two gradients: 2 * 216; go 8 and 24 + 30 + 10 read, 24 + 30 + 10 written of 2 bytes
-@op(*("multi_dot", "chain_matmul"), direction=BPROP, flops=432, bytes=272)
+@backward_of(chain, flops=432, bytes=272)
 def chain_backward(a: Args) -> Work:
     """Every factor's gradient."""
     return twice(chain(a))
@@ -204,7 +204,7 @@ def matrix_power(a: Args) -> Work:
 
 
 # two for each of 3 products; go 72, the matrix 72 read, 72 written of 4 bytes
-@op("matrix_power", direction=BPROP, flops=5184, bytes=864)
+@backward_of(matrix_power, flops=5184, bytes=864)
 def matrix_power_backward(a: Args) -> Work:
     """Both factors' gradients of every product."""
     return twice(matrix_power(a))
@@ -298,7 +298,7 @@ def einsum(a: Args) -> Work:
 
 # one einsum like the forward for each operand's gradient: 2 * 720; each reads go 60 and the other
 # operand and writes its gradient: 60 + 90 + 72 and 60 + 72 + 90 = 444 elements of 2 bytes
-@op("einsum", direction=BPROP, flops=1440, bytes=888)
+@backward_of(einsum, flops=1440, bytes=888)
 def einsum_backward(a: Args) -> Work:
     """A sum of the forward's size for each operand's gradient."""
     forward = einsum(a)
@@ -327,7 +327,7 @@ def tensordot(a: Args) -> Work:
 
 
 # either factor's gradient is such a product: 2 * 720; 15 + 120 + 72, 15 + 72 + 120 of 2 bytes
-@op("tensordot", direction=BPROP, flops=1440, bytes=828)
+@backward_of(tensordot, flops=1440, bytes=828)
 def tensordot_backward(a: Args) -> Work:
     """As for a matrix product."""
     return gradients(tensordot(a), a.gemm_kernels)
@@ -351,7 +351,7 @@ def bilinear(a: Args) -> Work:
 
 # each of three gradients is a sum over all of 4 * 5 * 3 * 6: 3 * 2 * 360; go 20, 12 + 24 + 90
 # read, 12 + 24 + 90 written of 2 bytes
-@op("bilinear", direction=BPROP, flops=2160, bytes=544)
+@backward_of(bilinear, flops=2160, bytes=544)
 def bilinear_backward(a: Args) -> Work:
     """The gradients of both inputs and the matrices; and the bias's, a sum (no FLOPs counted)."""
     forward = bilinear(a)

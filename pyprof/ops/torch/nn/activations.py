@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyprof.ops.examples import Example, f16
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, like, size, twice
 
@@ -38,7 +38,7 @@ def prelu(a: Args) -> Work:
 
 
 # dx: compare, multiply; dw: compare, multiply, add: 24 * 5; go 24, x 24, w 6 read, 24 and 6 written
-@op("prelu", direction=BPROP, flops=120, bytes=168, batch=("input",))
+@backward_of(prelu, flops=120, bytes=168)
 def prelu_backward(a: Args) -> Work:
     """The gradients of input and weight."""
     x, w = a.tensor("input"), a.tensor("weight")
@@ -65,7 +65,7 @@ def glu(a: Args) -> Work:
 
 
 # sigmoid 20, both halves' gradients 6: 12 * 26; go 12, x 24 read, 24 written of 2 bytes
-@op("glu", direction=BPROP, flops=312, bytes=120, batch=("input",))
+@backward_of(glu, flops=312, bytes=120)
 @op(
     "aten::glu_backward",
     signature="Tensor grad_output, Tensor input, int dim",
@@ -118,7 +118,7 @@ def similarity(a: Args) -> Work:
 
 
 # times the norm's inverse, less the projection: 24 * 6; go 24, x 24 read, 24 written of 2 bytes
-@op("normalize", direction=BPROP, flops=144, bytes=144, batch=("input",))
+@backward_of(normalize, flops=144, bytes=144)
 def normalize_backward(a: Args) -> Work:
     """The incoming gradient without its part along the input, scaled."""
     x = a.tensor("input")

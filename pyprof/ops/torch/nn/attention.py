@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from pyprof.marker import Opaque, Tensor
 from pyprof.ops.examples import Example, bf16, f32
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import MISSING, Unknown
 from pyprof.ops.work import Args, Work, like, require, size
 
@@ -298,14 +298,8 @@ def _unless_masked(a: Args, work: Work) -> Work:
     return replace(work, flops=None, no_flops="block mask not recorded")
 
 
-@op(
-    *("flex_attention", "torch.nn.attention.flex_attention.flex_attention"),
-    direction=BPROP,
-    # five products, as above
-    flops=81920,
-    bytes=16384,
-    batch=("query", "key", "value"),
-)
+# five products, as above
+@backward_of(flex, flops=81920, bytes=16384)
 def flex_backward(a: Args) -> Work:
     """The gradients of queries, keys and values."""
     return _unless_masked(a, fused(a, heads_at=-3, backward=True))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyprof.ops.examples import Example, f16
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import multiply_adds
 from pyprof.ops.work import Args, Work, like, require
@@ -165,7 +165,7 @@ def conv(a: Args) -> Work:
 
 
 # dgrad and wgrad: 2 * 55296; go 768 + w 216 + gx 512, go 768 + x 512 + gw 216 = 2992 * 2 bytes
-@op(*("conv1d", "conv2d", "conv3d"), direction=BPROP, flops=110592, bytes=5984, batch=("input",))
+@backward_of(conv, flops=110592, bytes=5984)
 def conv_backward(a: Args) -> Work:
     """Input's, filter's and bias's gradients; the filter's alone where one kernel was launched."""
     return _both(geometry(a), a)
@@ -198,13 +198,7 @@ def conv_transpose(a: Args) -> Work:
 
 
 # 2 * 55296; go 1200 + w 216 + gx 512, go 1200 + x 512 + gw 216 = 3856 * 2 bytes
-@op(
-    *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
-    direction=BPROP,
-    flops=110592,
-    bytes=7712,
-    batch=("input",),
-)
+@backward_of(conv_transpose, flops=110592, bytes=7712)
 def conv_transpose_backward(a: Args) -> Work:
     """As for a convolution."""
     return _both(geometry(a, transposed=True), a)
@@ -230,14 +224,8 @@ def convolution(a: Args) -> Work:
     return forward_work(geometry(_with_transposed(a)), a)
 
 
-@op(
-    *("convolution", "_convolution", "convolution_overrideable"),
-    direction=BPROP,
-    # as conv2d's backward above
-    flops=110592,
-    bytes=5984,
-    batch=("input",),
-)
+# as conv2d's backward above
+@backward_of(convolution, flops=110592, bytes=5984)
 def convolution_bprop(a: Args) -> Work:
     """Input's, filter's and bias's gradients."""
     return _both(geometry(_with_transposed(a)), a)

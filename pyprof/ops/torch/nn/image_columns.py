@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 from pyprof.ops.examples import Example, f16
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import backward_of, op
 from pyprof.ops.work import Args, Work, fresh, has_rank, like, require
 
 if TYPE_CHECKING:
@@ -59,13 +59,7 @@ def unfold(a: Args) -> Work:
 
 
 # 216 additions; 216 read, 96 written of 2 bytes
-@op(
-    *("torch.nn.functional.unfold", "aten::im2col"),
-    direction=BPROP,
-    flops=216,
-    bytes=624,
-    batch=("input",),
-)
+@backward_of(unfold, flops=216, bytes=624)
 def unfold_backward(a: Args) -> Work:
     """The windows' gradients are added up."""
     x, go = _columns(a)
@@ -85,14 +79,8 @@ def fold(a: Args) -> Work:
     return Work(x.numel, (x,), (out,))
 
 
-@op(
-    *("torch.nn.functional.fold", "aten::col2im"),
-    direction=BPROP,
-    # as unfold
-    flops=0,
-    bytes=624,
-    batch=("input",),
-)
+# as unfold
+@backward_of(fold, flops=0, bytes=624)
 def fold_backward(a: Args) -> Work:
     """Every window of the incoming gradient is copied."""
     x, go = _image(a)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyprof.ops.examples import Example, f16, f32, i64
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, fresh, has_rank, like, require, size
@@ -229,8 +229,7 @@ def _smoothed(a: Args) -> int:
 
 # softmax(x) - one: exp 20, the sum's division 1, subtraction and scale 2: 24 * 23; x 24 and go 1
 # of 2 bytes, 4 labels of 8 read, 24 of 2 written
-@op("cross_entropy", direction=BPROP, flops=552, bytes=130)
-@op("aten::cross_entropy_loss", direction=BPROP, flops=552, bytes=130)
+@backward_of(cross_entropy, flops=552, bytes=130)
 def cross_entropy_backward(a: Args) -> Work:
     """Softmax minus the target, scaled."""
     x, target = a.tensor("input"), _labels(a)
@@ -326,7 +325,7 @@ def ctc_backward_op(a: Args) -> Work:
 
 
 # the same but for the table, whose size is the op's own: 664 - 280 - 8, one go
-@op(*("torch.nn.functional.ctc_loss", "torch.ctc_loss"), direction=BPROP, flops=6980, bytes=372)
+@backward_of(ctc_loss, flops=6980, bytes=372)
 def ctc_backward(a: Args) -> Work:
     """As ATen's own op, without what it kept."""
     return _backward(a, ctc_loss(a).writes)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyprof.ops.examples import Example, f16, i64
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.torch.nn.losses import reduced, reduction
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
@@ -127,7 +127,7 @@ def multi_margin(a: Args) -> Work:
 
 # compare 1, scale 1, the sum for the right class 1: 24 * 3; 24 and go of 2 bytes and 4 of 8 read,
 # 24 of 2 written
-@op("multi_margin_loss", direction=BPROP, flops=72, bytes=130)
+@backward_of(multi_margin, flops=72, bytes=130)
 @op(
     "aten::multi_margin_loss_backward",
     signature=f"Tensor grad_output, {_MULTI}, {_ATEN}",

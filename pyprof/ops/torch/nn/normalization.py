@@ -12,7 +12,7 @@ import math
 from typing import TYPE_CHECKING
 
 from pyprof.ops.examples import Example, f16, f32
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.work import Args, Work, fresh, like, size
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def layernorm(a: Args) -> Work:
 
 
 # 48 * 10; go 48 + x 48 + scale 8 read, 48 + 8 + 8 written of 2 bytes = 336; saved 2 * 6 of 4 = 48
-@op(*("layer_norm", "native_layer_norm"), direction=BPROP, flops=480, bytes=384, batch=("input",))
+@backward_of(layernorm, flops=480, bytes=384)
 @op(
     "aten::native_layer_norm_backward",
     signature=(
@@ -291,7 +291,7 @@ def rmsnorm(a: Args) -> Work:
 
 # x-hat 1, go * weight 1, its product with x-hat and the sum 2, the rest 3: 48 * 7;
 # go 48 + x 48 + weight 8 read, 48 + 8 written of 2 bytes = 320, saved 24
-@op(*("rms_norm", "_fused_rms_norm"), direction=BPROP, flops=336, bytes=344, batch=("input",))
+@backward_of(rmsnorm, flops=336, bytes=344)
 @op(
     "aten::_fused_rms_norm_backward",
     signature=(

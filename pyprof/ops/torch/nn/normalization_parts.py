@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyprof.ops.examples import Example, f16, f32, i32, i64
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import backward_of, op
 from pyprof.ops.torch.nn.normalization import wide
 from pyprof.ops.work import Args, Work, fresh, like, size
 
@@ -140,8 +140,7 @@ def weight_norm(a: Args) -> Work:
 
 # its product with v and the sum 2, the rest of it 4: 24 * 6; go 24, v 24, g 4 of 2 bytes and 4
 # norms of 4 read, 24 and 4 written of 2
-@op("_weight_norm", direction=BPROP, flops=144, bytes=176)
-@op("aten::_weight_norm_interface", direction=BPROP, flops=144, bytes=176)
+@backward_of(weight_norm, flops=144, bytes=176)
 @op(
     "aten::_weight_norm_interface_backward",
     signature="Tensor grad, Tensor v, Tensor g, Tensor norms, int dim",

@@ -12,7 +12,7 @@ import math
 from typing import TYPE_CHECKING
 
 from pyprof.ops.examples import Example, f16, i64
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like, require
 
@@ -203,7 +203,7 @@ def adaptive_pool(a: Args) -> Work:
 
 
 # each of 384 elements gets its share of one of 6; 6 read, 384 written of 2 bytes
-@op(*_ADAPTIVE, direction=BPROP, flops=384, bytes=780, batch=("input",))
+@backward_of(adaptive_pool, flops=384, bytes=780)
 @op(
     *("aten::_adaptive_avg_pool2d_backward", "aten::_adaptive_avg_pool3d_backward"),
     "aten::adaptive_avg_pool3d_backward",
@@ -267,8 +267,7 @@ def unpool(a: Args) -> Work:
 
 
 # 96 picked from the gradient and their indices read, 96 written
-@op(*_NAMES, direction=BPROP, flops=0, bytes=1152)
-@op(*_ATEN, direction=BPROP, flops=0, bytes=1152)
+@backward_of(unpool, flops=0, bytes=1152)
 def unpool_backward(a: Args) -> Work:
     """The incoming gradient where the values were put."""
     x = a.tensor("input")

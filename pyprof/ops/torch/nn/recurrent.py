@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, fresh, like, size, twice
@@ -93,7 +93,7 @@ def network(a: Args) -> Work:
 
 
 # twice 7520; the 268 read above with go 40, written x 60, states 16, weights 192: 576 of 2 bytes
-@op(*("lstm", "gru", "rnn_tanh", "rnn_relu"), direction=BPROP, flops=15040, bytes=1152)
+@backward_of(network, flops=15040, bytes=1152)
 def network_backward(a: Args) -> Work:
     """The gradients of input, states and weights."""
     return _backward(network(a))
@@ -205,13 +205,7 @@ def cell(a: Args) -> Work:
 
 
 # twice 1504; read 220 and the states' gradients 16, written x 12, states 16, weights 192 of 2 bytes
-@op(
-    *("LSTMCell.forward", "GRUCell.forward", "RNNCell.forward"),
-    *("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"),
-    direction=BPROP,
-    flops=3008,
-    bytes=912,
-)
+@backward_of(cell, flops=3008, bytes=912)
 def cell_backward(a: Args) -> Work:
     """The gradients of input, state and weights."""
     return twice(cell(a))

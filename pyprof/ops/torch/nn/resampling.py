@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 from pyprof.ops.examples import Example, f16
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, has_rank, like, require
 
@@ -69,13 +69,7 @@ def interpolate(a: Args) -> Work:
 
 
 # each of 384 incoming gradients is weighted and added to 4 neighbours: 8; 384 read, 96 written
-@op(
-    *("interpolate", "upsample", "upsample_nearest", "upsample_bilinear"),
-    direction=BPROP,
-    flops=3072,
-    bytes=960,
-    batch=("input",),
-)
+@backward_of(interpolate, flops=3072, bytes=960)
 def interpolate_backward(a: Args) -> Work:
     """Each incoming gradient is spread over the neighbours."""
     forward = interpolate(a)
@@ -217,7 +211,7 @@ def pad(a: Args) -> Work:
 
 
 # 216 read, 96 written of 2 bytes
-@op(*("pad", "constant_pad_nd", *_PADS), direction=BPROP, flops=0, bytes=624, batch=("input",))
+@backward_of(pad, flops=0, bytes=624)
 def pad_backward(a: Args) -> Work:
     """The gradient is cut out of the larger one."""
     x = a.tensor("input")

@@ -10,7 +10,7 @@ import math
 from pyprof.marker import Tensor
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f16, f32
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import promoted_dtype
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
@@ -134,7 +134,7 @@ def repeat_interleave(a: Args) -> Work:
 
 
 # 48 additions; 48 read, 24 written of 2 bytes
-@op("repeat_interleave", direction=BPROP, flops=48, bytes=144)
+@backward_of(repeat_interleave, flops=48, bytes=144)
 def repeat_interleave_backward(a: Args) -> Work:
     """The copies' gradients are added."""
     x, go = _repeated(a)

@@ -12,7 +12,7 @@ import math
 
 from pyprof.marker import Tensor, Value
 from pyprof.ops.examples import Example, b8, f16, i64
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, require, stored
 
@@ -56,9 +56,7 @@ def _gathered(a: Args) -> tuple[Tensor, Tensor, Tensor]:
 
 
 # 8 additions; index 8 of 8 bytes, go 8 read, 24 written of 2 bytes
-@op("gather", direction=BPROP, flops=8, bytes=128)
-@op("take_along_dim", direction=BPROP, flops=8, bytes=128)
-@op("take", direction=BPROP, flops=8, bytes=128)
+@backward_of(gather, flops=8, bytes=128)
 def gather_backward(a: Args) -> Work:
     """The incoming gradient is added into zeros of the input's size."""
     x, index, go = _gathered(a)
@@ -79,7 +77,7 @@ def index_select(a: Args) -> Work:
 
 
 # 12 additions; index 2 of 8 bytes, go 12 read, 24 written of 2 bytes
-@op("index_select", direction=BPROP, flops=12, bytes=88)
+@backward_of(index_select, flops=12, bytes=88)
 def index_select_backward(a: Args) -> Work:
     """The incoming gradient is added into zeros of the input's size."""
     x, index = a.tensor("input"), a.tensor("index")
@@ -119,7 +117,7 @@ def _picked_by(a: Args, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, ...]]
 
 
 # 12 additions; index 2 of 8 bytes, go 12 read, 24 written of 2 bytes
-@op(*("index", "_unsafe_index"), direction=BPROP, flops=12, bytes=88)
+@backward_of(index, flops=12, bytes=88)
 def index_backward(a: Args) -> Work:
     """The incoming gradient is added into zeros of the input's size."""
     x = a.tensor("input")
@@ -253,7 +251,7 @@ def scatter_backward(a: Args) -> Work:
 
 # rows' values: index 2 of 8 bytes, 12 picked from go and 12 written; the input's: go 24 read, 24
 # written with zeros at the places, of 2 bytes
-@op(*("index_put", "_index_put_impl", "_unsafe_index_put"), direction=BPROP, flops=0, bytes=160)
+@backward_of(index_put, flops=0, bytes=160)
 def index_put_backward(a: Args) -> Work:
     """The input's gradient is the incoming one with zeros; the values' is gathered from it."""
     x = a.tensor("input")
@@ -339,7 +337,7 @@ def getitem(a: Args) -> Work:
 
 
 # 12 additions; index 2 of 8 bytes, go 12 read, 24 written of 2 bytes
-@op("__getitem__", direction=BPROP, flops=12, bytes=88)
+@backward_of(getitem, flops=12, bytes=88)
 def getitem_backward(a: Args) -> Work:
     """The incoming gradient is added into zeros of the view's size."""
     return index_backward(_viewed(a))

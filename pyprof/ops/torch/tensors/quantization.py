@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, b8, f16, f32, i32, i64
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.work import Args, Work, fresh, like
 
 FAMILY = "quantization"
@@ -87,12 +87,7 @@ def observed(a: Args) -> Work:
     signature=_CHANNEL,
     example=Example((_X, _SCALES, _POINTS, 0, 0, 255), flops=24, bytes=120),
 )
-@op(
-    *("fused_moving_avg_obs_fake_quant", "_fused_moving_avg_obs_fq_helper"),
-    direction=BPROP,
-    flops=24,
-    bytes=120,
-)
+@backward_of(observed, flops=24, bytes=120)
 @op(
     "fake_quantize_per_tensor_affine_cachemask_backward",
     "fake_quantize_per_channel_affine_cachemask_backward",

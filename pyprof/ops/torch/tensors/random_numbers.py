@@ -12,7 +12,7 @@ from __future__ import annotations
 from pyprof.marker import Tensor, Value
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, b8, f16
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
@@ -169,13 +169,7 @@ def dropout(a: Args) -> Work:
 
 
 # times the mask, times the scale: 6 * 2; go 6 and 6 written of 2 bytes, the mask's 6 of 1 byte
-@op(
-    *("dropout", "alpha_dropout", "native_dropout", "_fused_dropout"),
-    direction=BPROP,
-    flops=12,
-    bytes=30,
-    batch=("input",),
-)
+@backward_of(dropout, flops=12, bytes=30)
 @op(
     *("aten::native_dropout_backward", "aten::_masked_scale"),
     signature="Tensor input, Mask mask, float scale",
@@ -245,7 +239,7 @@ def channel_dropout(a: Args) -> Work:
 
 
 # go 96 and the channels' 6 read, 96 written of 2 bytes
-@op(*_CHANNELS, direction=BPROP, flops=96, bytes=396)
+@backward_of(channel_dropout, flops=96, bytes=396)
 def channel_dropout_backward(a: Args) -> Work:
     """The incoming gradient times its channel's number."""
     x = a.tensor("input")

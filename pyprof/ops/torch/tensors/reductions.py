@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f16
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.torch.tensors.pointwise import pointwise_backward, promoted_dtype
 from pyprof.ops.torch.tensors.pointwise_rules import RULES, TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, fresh, like
@@ -273,7 +273,7 @@ def _extreme_and_index(a: Args, x: Tensor) -> tuple[Tensor, ...]:
 
 
 # go is put where the index says, the rest is zero: go 4, index 4 read, 24 written
-@op(*("max", "min", "median", "nanmedian", "mode"), direction=BPROP, flops=0, bytes=88)
+@backward_of(extreme, flops=0, bytes=88)
 def extreme_backward(a: Args) -> Work:
     """A gradient of zeros with the incoming one put in; of two tensors, that of `maximum`.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f16, f32, i64
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, require
 
 FAMILY = "copy"
@@ -67,12 +67,7 @@ def part_scatter(a: Args) -> Work:
 
 # the whole's gradient is the incoming one with zeros: 24 read, 24 written; the part's 6 of it: 6
 # read, 6 written of 2 bytes
-@op(
-    *("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"),
-    direction=BPROP,
-    flops=0,
-    bytes=120,
-)
+@backward_of(part_scatter, flops=0, bytes=120)
 def part_scatter_backward(a: Args) -> Work:
     """Two copies: all but the part, and the part."""
     x, src = like(a.tensor("input")), like(a.tensor("src"))
@@ -118,7 +113,7 @@ def complex_(a: Args) -> Work:
 
 
 # the same the other way: 24 of 8 bytes read, 24 written twice of 4
-@op("complex", direction=BPROP, flops=0, bytes=384)
+@backward_of(complex_, flops=0, bytes=384)
 def complex_backward(a: Args) -> Work:
     """Real and imaginary parts of the incoming gradient."""
     forward = _interleaved(a)

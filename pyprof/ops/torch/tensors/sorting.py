@@ -7,7 +7,7 @@ values and 64-bit indices written once; sorting kernels pass over the data sever
 from __future__ import annotations
 
 from pyprof.ops.examples import Example, f16, f32, i64
-from pyprof.ops.registry import BPROP, op
+from pyprof.ops.registry import backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.reductions import reduced
 from pyprof.ops.work import Args, Work, fresh, like
@@ -58,14 +58,9 @@ def topk(a: Args) -> Work:
 
 
 # go 8 of 2 bytes and indices 8 of 8 read, 24 written of 2
-@op(*("topk", "kthvalue"), direction=BPROP, flops=0, bytes=128)
-@op(
-    *("sort", "msort"),
-    direction=BPROP,
-    # go 24 of 2 bytes and indices 24 of 8 read, 24 written of 2
-    flops=0,
-    bytes=288,
-)
+@backward_of(sort, flops=0, bytes=288)
+@backward_of(topk, flops=0, bytes=128)
+# go 24 of 2 bytes and indices 24 of 8 read, 24 written of 2
 def sort_backward(a: Args) -> Work:
     """The incoming gradient is put where the values came from."""
     x = a.tensor("input")
