@@ -8,120 +8,59 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _SIZES = {
-    "bool": 1,
-    "uint8": 1,
-    "int8": 1,
-    "uint16": 2,
-    "int16": 2,
-    "uint32": 4,
-    "int32": 4,
-    "uint64": 8,
-    "int64": 8,
-    "float8_e4m3fn": 1,
-    "float8_e4m3fnuz": 1,
-    "float8_e5m2": 1,
-    "float8_e5m2fnuz": 1,
-    "float8_e8m0fnu": 1,
-    "float4_e2m1fn_x2": 1,  # two values in one element
-    "float16": 2,
-    "bfloat16": 2,
-    "float32": 4,
-    "float64": 8,
-    "complex32": 4,
-    "complex64": 8,
-    "complex128": 16,
-    "qint8": 1,
-    "quint8": 1,
-    "qint32": 4,
-    "quint4x2": 1,
-    "quint2x4": 1,
-    # of which only the width is known
-    "opaque1": 1,
-    "opaque2": 2,
-    "opaque4": 4,
-    "opaque8": 8,
-    "opaque16": 16,
+    name: size
+    for size, names in {
+        1: (
+            "bool uint8 int8 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz "
+            "float8_e8m0fnu float4_e2m1fn_x2 qint8 quint8 quint4x2 quint2x4 opaque1"
+        ),
+        2: "uint16 int16 float16 bfloat16 opaque2",
+        4: "uint32 int32 float32 complex32 qint32 opaque4",
+        8: "uint64 int64 float64 complex64 opaque8",
+        16: "complex128 opaque16",
+    }.items()
+    for name in names.split()
 }
+"""Bytes of an element; those of float4_e2m1fn_x2 and quint4x2 hold two values, of an opaque type
+only the width is known."""
 
 _ALIASES = {
     # torch's own short names
-    "half": "float16",
-    "float": "float32",
-    "double": "float64",
-    "bfloat": "bfloat16",
-    "byte": "uint8",
-    "char": "int8",
-    "short": "int16",
-    "int": "int32",
-    "long": "int64",
-    "chalf": "complex32",
-    "cfloat": "complex64",
-    "cdouble": "complex128",
+    "half": "float16", "float": "float32", "double": "float64", "bfloat": "bfloat16",
+    "byte": "uint8", "char": "int8", "short": "int16", "int": "int32", "long": "int64",
+    "chalf": "complex32", "cfloat": "complex64", "cdouble": "complex128",
     # how C++ spells them in a trace
-    "c10::half": "float16",
-    "c10::bfloat16": "bfloat16",
-    "long int": "int64",
-    "unsigned char": "uint8",
-    "signed char": "int8",
-    "short int": "int16",
-    "c10::complex<float>": "complex64",
-    "c10::complex<double>": "complex128",
-    "c10::float8_e4m3fn": "float8_e4m3fn",
-    "c10::float8_e5m2": "float8_e5m2",
-}
+    "c10::half": "float16", "c10::bfloat16": "bfloat16", "short int": "int16",
+    "long int": "int64", "unsigned char": "uint8", "signed char": "int8",
+    "c10::complex<float>": "complex64", "c10::complex<double>": "complex128",
+    "c10::float8_e4m3fn": "float8_e4m3fn", "c10::float8_e5m2": "float8_e5m2",
+}  # fmt: skip
 
-# c10/core/ScalarType.h: the number that a trace holds for a dtype argument.
 _SCALAR_TYPES = {
-    0: "uint8",
-    1: "int8",
-    2: "int16",
-    3: "int32",
-    4: "int64",
-    5: "float16",
-    6: "float32",
-    7: "float64",
-    8: "complex32",
-    9: "complex64",
-    10: "complex128",
-    11: "bool",
-    12: "qint8",
-    13: "quint8",
-    14: "qint32",
-    15: "bfloat16",
-    16: "quint4x2",
-    17: "quint2x4",
-    23: "float8_e5m2",
-    24: "float8_e4m3fn",
-    25: "float8_e5m2fnuz",
-    26: "float8_e4m3fnuz",
-    27: "uint16",
-    28: "uint32",
-    29: "uint64",
-    44: "float8_e8m0fnu",
-    45: "float4_e2m1fn_x2",
-}
+    0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32",
+    7: "float64", 8: "complex32", 9: "complex64", 10: "complex128", 11: "bool", 12: "qint8",
+    13: "quint8", 14: "qint32", 15: "bfloat16", 16: "quint4x2", 17: "quint2x4",
+    23: "float8_e5m2", 24: "float8_e4m3fn", 25: "float8_e5m2fnuz", 26: "float8_e4m3fnuz",
+    27: "uint16", 28: "uint32", 29: "uint64", 44: "float8_e8m0fnu", 45: "float4_e2m1fn_x2",
+}  # fmt: skip
+"""By the number that a trace holds for a dtype argument; c10/core/ScalarType.h."""
 
-# What torch promotes; 8-bit and 4-bit floats meet only their own kind.
 _RANK = {
     name: rank
     for rank, names in enumerate(
-        [
-            ("bool",),
-            ("uint8", "int8"),
-            ("int16", "uint16"),
-            ("int32", "uint32"),
-            ("int64", "uint64"),
-            ("float16", "bfloat16"),
-            ("float32",),
-            ("float64",),
-            ("complex32",),
-            ("complex64",),
-            ("complex128",),
-        ]
+        (
+            *("bool", "uint8 int8", "int16 uint16", "int32 uint32", "int64 uint64"),
+            *("float16 bfloat16", "float32", "float64", "complex32", "complex64", "complex128"),
+        )
     )
-    for name in names
+    for name in names.split()
 }
+"""What torch promotes; 8-bit and 4-bit floats meet only their own kind."""
 
+_WIDER = {
+    frozenset(("float16", "bfloat16")): "float32",
+    frozenset(("uint8", "int8")): "int16",  # a wider unsigned type has no such signed one
+}
 _UNSIGNED = {"uint16", "uint32", "uint64"}
 _PLAIN_FLOATS = {"float16", "bfloat16", "float32", "float64"}
 _COMPLEX = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
@@ -173,7 +112,7 @@ def is_floating(dtype: str | None) -> bool:
 def promote(first: str | None, second: str | None) -> str | None:
     """Return the dtype of first + second as tensors with dimensions: torch.promote_types.
 
-    None where either is unknown or torch refuses the pair.
+    None if either is unknown or torch refuses the pair.
     """
     a, b = canonical(first), canonical(second)
     if a is None or b is None:
@@ -184,21 +123,10 @@ def promote(first: str | None, second: str | None) -> str | None:
     if a not in _RANK or b not in _RANK or apart:
         return None
     low, high = sorted((a, b), key=_RANK.__getitem__)
-    return _promote_complex(low, high) if is_complex(high) else _promote_real(low, high)
-
-
-def _promote_complex(low: str, high: str) -> str:
-    half = _COMPLEX.get("float32" if low == "bfloat16" else low, high)
-    return max(half, high, key=_RANK.__getitem__)
-
-
-def _promote_real(low: str, high: str) -> str | None:
-    if {low, high} == {"float16", "bfloat16"}:
-        return "float32"
-    # Signed with unsigned takes the next wider signed type, where there is one.
-    if {low, high} == {"uint8", "int8"}:
-        return "int16"
-    return None if _RANK[low] == _RANK[high] else high
+    if is_complex(high):
+        half = _COMPLEX.get("float32" if low == "bfloat16" else low, high)
+        return max(half, high, key=_RANK.__getitem__)
+    return high if _RANK[low] != _RANK[high] else _WIDER.get(frozenset((low, high)))
 
 
 def of_number(value: object) -> str | None:
@@ -223,29 +151,20 @@ def result(
 ) -> str | None:
     """Return the result's dtype: torch.result_type.
 
-    Tensors with dimensions decide; those without count only where their kind (bool, int, float,
-    complex) is higher, and Python numbers after them. None where it depends on an unknown dtype.
+    Tensors with dimensions decide; those without count only if their kind (bool, int, float,
+    complex) is higher, and Python numbers after them. None if it depends on an unknown dtype.
     """
     dtype: str | None = None
-    first = True
-    for group in (dimensioned, zero_dim, numbers):
-        merged, empty = _merge(group)
-        if empty:
-            continue
-        if merged is None or (not first and dtype is None):
+    for at, group in enumerate(names for g in (dimensioned, zero_dim, numbers) if (names := [*g])):
+        merged = canonical(group[0])
+        for name in group[1:]:
+            merged = promote(merged, name)
+        if merged is None:
             return None
-        if first:
-            dtype, first = merged, False
+        if at == 0:
+            dtype = merged
         elif dtype is not None and _category(merged) > _category(dtype):
             dtype = promote(dtype, merged)
+            if dtype is None:
+                return None
     return dtype
-
-
-def _merge(group: Iterable[str | None]) -> tuple[str | None, bool]:
-    names = list(group)
-    if not names:
-        return None, True
-    merged = canonical(names[0])
-    for name in names[1:]:
-        merged = promote(merged, name)
-    return merged, False

@@ -150,19 +150,20 @@ def rms_norm(a: Args) -> Work:
     By a scale that is given, or by scales that are found in each row or group.
     """
     x, residual, given = a.tensor("input"), a.present("residual"), a.present("scale")
-    found, out = a.present("scales"), a.optional("out") or x
+    new_scales, out = a.present("scales"), a.optional("out") or x
     rows = x.numel // max(1, size(x, -1))
     if "group" in a.values:
         group = a.integer("group", 0)
         if group <= 0:
             raise Unknown("group not recorded")
-        found = (fresh((rows, -(-size(x, -1) // group)), "float32"),)
+        new_scales = (fresh((rows, -(-size(x, -1) // group)), "float32"),)
         out = fresh(x.shape, "float8_e4m3fn")
     elif "dtype" in a.values:
-        found, out = (fresh((rows,), "float32"),), fresh(x.shape, a.dtype())
-    each = _RMS + _ADD * bool(residual) + _ROUND * bool(given or found) + _LARGEST * bool(found)
+        new_scales, out = (fresh((rows,), "float32"),), fresh(x.shape, a.dtype())
+    rounds = _ROUND * bool(given or new_scales) + _LARGEST * bool(new_scales)
+    each = _RMS + _ADD * bool(residual) + rounds
     reads = (x, *residual, _weight(a), *a.present("smooth"), *given)
-    return Work(each * x.numel, reads, (like(out, x.shape), *map(like, (*residual, *found))))
+    return Work(each * x.numel, reads, (like(out, x.shape), *map(like, (*residual, *new_scales))))
 
 
 # 24 * 8; 24, 6 and 6 read, 24 written of 2 bytes

@@ -79,12 +79,8 @@ def interpolate_backward(a: Args) -> Work:
 
 
 _MODES = {
-    "upsample_nearest1d": "nearest",
-    "upsample_nearest2d": "nearest",
-    "upsample_nearest3d": "nearest",
-    "_upsample_nearest_exact1d": "nearest",
-    "_upsample_nearest_exact2d": "nearest",
-    "_upsample_nearest_exact3d": "nearest",
+    **{f"upsample_nearest{rank}d": "nearest" for rank in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{rank}d": "nearest" for rank in (1, 2, 3)},
     "upsample_linear1d": "linear",
     "upsample_bilinear2d": "bilinear",
     "upsample_trilinear3d": "trilinear",
