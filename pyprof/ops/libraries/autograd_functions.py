@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, bf16, f16, f32, i32, i64
-from pyprof.ops.registry import BPROP, backward_of, op
+from pyprof.ops.registry import backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import gradients, product
 from pyprof.ops.torch.nn.attention import Band, heads, packed
@@ -57,17 +57,6 @@ def flash(a: Args) -> Work:
     seen = band.seen(attention.queries, attention.keys)
     flops = attention.batch * attention.heads * seen * (attention.width + attention.value_width)
     return Work(flops, (q, k, v), (out,), attention.params(q, band))
-
-
-# five products of half of 16384; go, q, k, v, out read, dq, dk, dv written
-@op("FlashAttnFunc", direction=BPROP, flops=40960, bytes=16384)
-def flash_backward(a: Args) -> Work:
-    """The gradients of queries, keys and values, the scores computed again."""
-    work = flash(a)
-    (out,), given = work.writes, work.reads
-    flops = None if work.flops is None else work.flops * 5 // 2
-    grads = tuple(map(like, given))
-    return Work(flops, (out, out, *given), grads, work.params, no_flops=work.no_flops)
 
 
 # q, k, v and the result of 1024 of 2 bytes; which mask it has, is a text
@@ -409,9 +398,10 @@ def _of_packed(a: Args) -> tuple[Tensor, Tensor, Tensor]:
 
 # five products of half of 16384; go, q, k, v, out read, dq, dk, dv written
 @backward_of(flash_varlen, flops=40960, bytes=16384)
-def flash_varlen_backward(a: Args) -> Work:
+@backward_of(flash, flops=40960, bytes=16384)
+def flash_backward(a: Args) -> Work:
     """The gradients of queries, keys and values, the scores computed again."""
-    work = flash_varlen(a)
+    work = flash_varlen(a) if "cum_q" in a.values else flash(a)
     (out,), given = work.writes, work.reads
     flops = None if work.flops is None else work.flops * 5 // 2
     grads = tuple(map(like, given))

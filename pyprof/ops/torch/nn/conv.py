@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyprof.ops.examples import Example, f16
-from pyprof.ops.registry import backward_of, op
+from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import multiply_adds
 from pyprof.ops.work import Args, Work, like, require
@@ -46,7 +46,7 @@ class Geometry:
 
 
 def geometry(a: Args, *, transposed: bool = False) -> Geometry:
-    """Read a convolution's arguments. Raises Unknown where its output is unknown."""
+    """Read a convolution's arguments. Raises Unknown if its output is unknown."""
     x, w = a.tensor("input"), a.tensor("weight")
     rank = len(w.shape) - 2
     require(rank >= 1 and len(x.shape) in (rank + 1, rank + 2))
@@ -159,22 +159,6 @@ def backward_work(g: Geometry, *, dgrad: bool, wgrad: bool, bias: bool) -> Work:
     ),
     batch=("input",),
 )
-def conv(a: Args) -> Work:
-    """N K P Q outputs, each a sum over C/g R S products."""
-    return forward_work(geometry(a), a)
-
-
-# dgrad and wgrad: 2 * 55296; go 768 + w 216 + gx 512, go 768 + x 512 + gw 216 = 2992 * 2 bytes
-@backward_of(conv, flops=110592, bytes=5984)
-def conv_backward(a: Args) -> Work:
-    """Input's, filter's and bias's gradients; the filter's alone where one kernel was launched."""
-    return _both(geometry(a), a)
-
-
-def _both(g: Geometry, a: Args) -> Work:
-    return backward_work(g, dgrad=a.gemm_kernels != 1, wgrad=True, bias=a.given("bias"))
-
-
 # in 2,4,8,8, filter 4,6,3,3: 2 * 216 * 2 * 64 = 55296; out (8-1)*1 + 2 + 1 = 10: 2*6*10*10 = 1200;
 # 512 + 216 + 1200 = 1928 elements of 2 bytes = 3856
 @op(
@@ -192,18 +176,6 @@ def _both(g: Geometry, a: Args) -> Work:
     ),
     batch=("input",),
 )
-def conv_transpose(a: Args) -> Work:
-    """A convolution's dgrad as an op of its own: the window is the input's."""
-    return forward_work(geometry(a, transposed=True), a)
-
-
-# 2 * 55296; go 1200 + w 216 + gx 512, go 1200 + x 512 + gw 216 = 3856 * 2 bytes
-@backward_of(conv_transpose, flops=110592, bytes=7712)
-def conv_transpose_backward(a: Args) -> Work:
-    """As for a convolution."""
-    return _both(geometry(a, transposed=True), a)
-
-
 @op(
     *("convolution", "_convolution", "convolution_overrideable"),
     signature=(
@@ -219,16 +191,37 @@ def conv_transpose_backward(a: Args) -> Work:
     ),
     batch=("input",),
 )
-def convolution(a: Args) -> Work:
-    """Every convolution, transposed or not, as ATen calls it."""
-    return forward_work(geometry(_with_transposed(a)), a)
+def conv(a: Args) -> Work:
+    """A sum over C/g R S products for each of N K P Q outputs; of a transposed one, of inputs."""
+    return forward_work(geometry_of(a), a)
 
 
-# as conv2d's backward above
-@backward_of(convolution, flops=110592, bytes=5984)
-def convolution_bprop(a: Args) -> Work:
-    """Input's, filter's and bias's gradients."""
-    return _both(geometry(_with_transposed(a)), a)
+def geometry_of(a: Args) -> Geometry:
+    """Return the geometry of a call whose name or arguments say whether it is transposed."""
+    return geometry(_with_transposed(a), transposed="transpose" in a.op)
+
+
+# dgrad and wgrad: 2 * 55296; go 768 + w 216 + gx 512, go 768 + x 512 + gw 216 = 2992 * 2 bytes
+@op(*("conv1d", "conv2d", "conv3d"), direction=BPROP, flops=110592, bytes=5984, batch=("input",))
+@op(
+    *("convolution", "_convolution", "convolution_overrideable"),
+    direction=BPROP,
+    flops=110592,
+    bytes=5984,
+    batch=("input",),
+)
+# 2 * 55296; go 1200 + w 216 + gx 512, go 1200 + x 512 + gw 216 = 3856 * 2 bytes
+@op(
+    *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
+    direction=BPROP,
+    flops=110592,
+    bytes=7712,
+    batch=("input",),
+)
+def conv_backward(a: Args) -> Work:
+    """Input's, filter's and bias's gradients; the filter's alone if one kernel was launched."""
+    dgrad = a.gemm_kernels != 1
+    return backward_work(geometry_of(a), dgrad=dgrad, wgrad=True, bias=a.given("bias"))
 
 
 # output_mask asks for all three: 2 * 55296 operations; 2992 elements as above, and the bias's
@@ -251,9 +244,9 @@ def convolution_bprop(a: Args) -> Work:
     batch=("grad_output", "input"),
 )
 def convolution_backward(a: Args) -> Work:
-    """The gradients that the mask asks for; where it is not known, the bias's if its size is.
+    """The gradients that the mask asks for; if that is unknown, the bias's if its size is recorded.
 
-    Whether it was transposed, where not recorded, follows from the shapes.
+    Whether it was transposed follows from the shapes if it is not recorded.
     """
     g = geometry(_with_transposed(a))
     mask = a.values.get("output_mask")
@@ -263,7 +256,7 @@ def convolution_backward(a: Args) -> Work:
 
 
 def _with_transposed(a: Args) -> Args:
-    """Set `transposed` where it is not recorded but the output's shape tells it."""
+    """Set `transposed` if it is not recorded but follows from the output's shape."""
     grad = a.optional("grad_output")
     out = a.output if grad is None else grad.shape
     if a.known("transposed") or out is None:

@@ -8,7 +8,7 @@ from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import multiply_adds
-from pyprof.ops.torch.nn.conv import backward_work, convolution_backward, forward_work, geometry
+from pyprof.ops.torch.nn.conv import backward_work, conv, convolution_backward, geometry
 from pyprof.ops.work import Args, Work, like
 
 FAMILY = "conv"
@@ -67,11 +67,6 @@ _W = f16(6, 4, 3, 3)
         (_X, _W, f16(2, 6, 8, 8), 1.0, None, (1, 1), (1, 1), (1, 1), 1), flops=55296, bytes=4528
     ),
 )
-def vendor_conv(a: Args) -> Work:
-    """A convolution as one library's entry point is called; what else it adds is not counted."""
-    return forward_work(geometry(a), a)
-
-
 @op(
     "aten::cudnn_convolution_transpose",
     signature=(
@@ -95,9 +90,9 @@ def vendor_conv(a: Args) -> Work:
     ),
     batch=("input",),
 )
-def vendor_conv_transpose(a: Args) -> Work:
-    """A transposed convolution as cuDNN's entry point is called."""
-    return forward_work(geometry(a, transposed=True), a)
+def vendor_conv(a: Args) -> Work:
+    """A convolution as one library's entry point is called; what else it adds is not counted."""
+    return conv(a)
 
 
 # both gradients, as conv2d's backward: 2 * 55296; 2992 elements of 2 bytes
