@@ -42,7 +42,7 @@ def eligible(
     """Return the reason why the op did not use Tensor Cores, or used them padded; else None.
 
     `tc` is the kernel's verdict, `sizes` are M, N and K of the product (for a convolution: output
-    positions, output channels and input channels a group), None where not known. None too where
+    positions, output channels and input channels a group), None if unknown. None too if
     nothing is wrong, the family has no matrix products, or the verdict is open.
     """
     if family not in FAMILIES or tc not in {"0", "1"}:

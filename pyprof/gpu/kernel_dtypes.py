@@ -1,4 +1,4 @@
-"""The input type that a kernel's name tells, in torch's words, and what Tensor Cores take it.
+"""Input types by kernels' names, in torch's words, and the Tensor Cores that take them.
 
 `tf32` stands beside torch's own names: float32 data, rounded by the Tensor Core, at another peak.
 """
@@ -21,7 +21,7 @@ NARROW = frozenset({"float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "int8", "ui
 
 
 class Types(NamedTuple):
-    """The types of a matrix product: None where the name does not say."""
+    """The types of a matrix product; None if the name does not say."""
 
     dtype: str | None
     """Of the inputs A and B."""
@@ -114,7 +114,7 @@ def _cutlass(name: str) -> Types | None:
 
 
 def _cublas(name: str) -> Types | None:
-    """Read `volta_fp16_s884gemm_fp16`, or `ampere_sgemm`, where the letter is all there is.
+    """Read `volta_fp16_s884gemm_fp16`, or `ampere_sgemm`, whose letter is all there is.
 
     `fp16_sgemm` reads float16 and computes in float32; `hgemm` in float16 throughout.
     """
@@ -190,7 +190,7 @@ def _words(name: str) -> Types | None:
 def _cxx(name: str) -> Types | None:
     """Find the floating type among the template arguments.
 
-    A matrix kernel's first type is its input's; elsewhere it is given only if there is just one.
+    A matrix kernel's first type is its input's; elsewhere it is returned only if there is just one.
     """
     types = [
         _CXX_TYPES[match.lastindex - 1]
@@ -318,7 +318,7 @@ _BMM_INPUTS = re.compile(
 _BMM_WEIGHTS = MappingProxyType(
     {"MxE2m1": "mxfp4", "E2m1": "nvfp4", "MxE4m3": "mxfp8", "E4m3": "fp8", "E5m2": "fp8"}
 )
-"""The narrowest first: where a product's inputs differ, the weights are the narrower ones."""
+"""The narrowest first: if a product's inputs differ, the weights are the narrower ones."""
 
 
 @by_name

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., object]")
 
-MOST_CHARS = 1 << 14
-"""What is looked at of a name; the longest that compilers write are some thousand characters."""
+MAX_CHARS = 1 << 14
+"""Characters of a name that are read; the longest that compilers write are some thousand."""
 _CACHE = 1 << 18
 """Distinct names kept in each cache; a long training run has some thousand."""
 
@@ -31,7 +31,7 @@ _CUTE_DSL = re.compile(
     r"kernel_cutlass_(?:[a-z0-9_]{0,400}?([A-Z]\w{0,400}?)_object_at_"
     r"|(?!kernel_)(\w+?)(?:(?=_tensor|_TiledMMA|_CopyAtom)|$))"
 )
-"""What CuTe DSL compiles: a function's name, then its arguments, without their dots.
+"""Kernels that CuTe DSL compiles: a function's name, then its arguments, without their dots.
 
 A method's first is its object, and the name is then often `kernel`:
 `kernel_cutlass_kernel_flashinfernormkernelsrmsnormRMSNormKernel_object_at__tensorptrbf16...`."""
@@ -50,12 +50,12 @@ class Name(NamedTuple):
 
 
 def by_name(function: F) -> F:
-    """Make a function of a kernel's name look at each name once, and at no endless one whole."""
+    """Cache a function of a kernel's name, and truncate endless names."""
     cached = lru_cache(maxsize=_CACHE)(function)
 
     @wraps(function)
     def looked_up(name: str, *args: Hashable, **options: Hashable) -> object:
-        return cached(name[:MOST_CHARS], *args, **options)
+        return cached(name[:MAX_CHARS], *args, **options)
 
     return cast("F", looked_up)
 
@@ -202,7 +202,7 @@ def short_name(long_name: str) -> str:
     unnamed namespace, whichever way the tool spells it, does not make the name empty, and of what
     only wraps an operation, `cutlass::device_kernel<...>`, the operation is the name.
     """
-    plain = long_name[:MOST_CHARS]
+    plain = long_name[:MAX_CHARS]
     if plain.startswith(_ENCODED) or any(bracket in plain for bracket in "<("):
         plain = split(plain).path
     for part in _DROPPED:

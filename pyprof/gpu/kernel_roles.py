@@ -67,7 +67,7 @@ FAMILY_RANKS: Mapping[str, tuple[frozenset[Role], ...]] = MappingProxyType(
         "comm": (frozenset({Role.COMM}), _MOVES),
     }
 )
-"""For a family of ops, which roles do its arithmetic: the first set of which a kernel is there.
+"""Roles that do the arithmetic of a family of ops: the first set that a kernel of the op has.
 
 Triton kernels belong to every first set: what they compute, the name does not say."""
 
@@ -173,7 +173,7 @@ def does_arithmetic(kind: Role, family: str) -> bool:
 def arithmetic_roles(kinds: Iterable[Role], family: str) -> frozenset[Role]:
     """Of the roles of an op call's kernels, choose those that did the op's arithmetic.
 
-    The best-ranked ones; where all only help (an `add` that ran as a copy), all of them, so that
+    The best-ranked ones; if all only help (an `add` that ran as a copy), all of them, so that
     the op's cost is given to somebody. Empty only for no kernels.
     """
     present = frozenset(kinds)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 WARP = 32
 _KIB = 1024
 _REGISTERS, _REGISTER_UNIT = 65536, 256
-_MOST_THREADS, _MOST_REGISTERS = 1024, 255
-_MOST_SMEM_BYTES = 1 << 30
-"""Far beyond any: a size that is larger was damaged."""
+_MAX_THREADS, _MAX_REGISTERS = 1024, 255
+_MAX_SMEM_BYTES = 1 << 30
+"""Far beyond any device: a larger size was damaged."""
 
 
 class Limits(NamedTuple):
@@ -80,8 +80,8 @@ def blocks_per_sm(
 
     `threads` and `smem_bytes` (static and dynamic) are of a block, `regs` of a thread.
     """
-    possible = (threads > 0) & (threads <= _MOST_THREADS) & (regs >= 0) & (smem_bytes >= 0)
-    possible &= (regs <= _MOST_REGISTERS) & (smem_bytes <= _MOST_SMEM_BYTES)
+    possible = (threads > 0) & (threads <= _MAX_THREADS) & (regs >= 0) & (smem_bytes >= 0)
+    possible &= (regs <= _MAX_REGISTERS) & (smem_bytes <= _MAX_SMEM_BYTES)
     threads, regs, smem_bytes = (
         np.where(possible, each, 1) for each in (threads, regs, smem_bytes)
     )

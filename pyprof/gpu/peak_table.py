@@ -79,14 +79,14 @@ class Card:
     sm_count: int
     """SMs (AMD: compute units) of the full card: fewer mean a slice of it."""
     clock_mhz: int | None
-    """Boost clock that the CUDA-core rates are quoted at; None where they are not by formula."""
+    """Boost clock that the CUDA-core rates are quoted at; None if they are not by formula."""
     tensor_clock_mhz: int | None
     """The clock behind the Tensor Core rates where NVIDIA quotes them at a lower one."""
     rates_tflops: Mapping[str, float]
     """TFLOP/s, for integers TOP/s."""
     bandwidth_gb_s: float
     sources: str
-    """Keys of SOURCES; F where the formula gives the same within 2 %; C where captures agree."""
+    """Keys of SOURCES; F if the formula gives the same within 2 %; C if captures agree."""
     spellings: tuple[str, ...]
     """Device names as drivers report them, without vendor words; order and case do not matter."""
     doubts: tuple[str, ...] = field(default=())

@@ -1,6 +1,6 @@
 """How fast a device could be: peak FLOP/s by type, and memory bandwidth, each with its basis.
 
-The datasheet where the card is known and whole, else the formula from compute capability, SMs
+The datasheet if the card is known and whole, else the formula from compute capability, SMs
 and clock, else nothing: a percentage of another card's peak would be worse than none.
 """
 
@@ -63,7 +63,7 @@ _SHORT = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What a capture says of a device; None, and 0 as well, where it does not."""
+    """A device as recorded in a capture; None or 0 if a figure is not recorded."""
 
     name: str | None
     sm_count: int | None = None
@@ -75,7 +75,7 @@ class Device:
 
     @property
     def cuda_cc(self) -> tuple[int, int] | None:
-        """Return the compute capability where it is CUDA's; None for AMD, and where not known."""
+        """Return the compute capability if it is CUDA's; None for AMD, and if unknown."""
         return self.cc if is_cuda(self.name) else None
 
 
@@ -107,7 +107,7 @@ class Peaks:
     ) -> Rate | None:
         """Return the peak in FLOP/s for inputs of `dtype` (torch's name, or `tf32`).
 
-        float32 on Tensor Cores is TF32. None where the type or its rate is not known.
+        float32 on Tensor Cores is TF32. None if the type or its rate is unknown.
         """
         if self.given is not None:
             return self.given
@@ -175,7 +175,7 @@ def card_names() -> list[str]:
 
 
 def completed(device: Device) -> Device:
-    """Return `device` with what its name alone tells: compute capability, and SMs if it is whole.
+    """Return `device` with what follows from its name: compute capability, and SMs if it is whole.
 
     What the capture says comes first; dict lines, for one, say no more than the name.
     """
@@ -203,7 +203,7 @@ def peaks(
     peak_bandwidth: float | None = None,
     measured: Ceilings | None = None,
 ) -> Peaks | None:
-    """Return the peaks of `device`; None where nothing at all is known.
+    """Return the peaks of `device`; None if nothing at all is known.
 
     `clock_mhz` asks for the formula at that clock. `measured` ceilings come before the table,
     `peak_flops` (FLOP/s) and `peak_bandwidth` (bytes/s) before everything.
@@ -244,7 +244,7 @@ def _rates(device: Device, card: Card | None, clock_mhz: float | None) -> _Rates
 def _by_formula(
     device: Device, card: Card | None, clock_mhz: float | None, *, sliced: bool
 ) -> _RatesAndDoubts | None:
-    """Rates by SMs and clock; None where one of them, or the generation, is not known."""
+    """Rates by SMs and clock; None if one of them, or the generation, is unknown."""
     cc = device.cuda_cc or (card.cc if card else None)
     sms = device.sm_count or (card.sm_count if card and not sliced else None)
     clock_hz = clock_mhz * MEGA if clock_mhz else device.clock_hz

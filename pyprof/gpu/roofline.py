@@ -60,7 +60,7 @@ class Roofline(NamedTuple):
     """Where kernels are below the roof; NaN where not known."""
 
     share: Floats
-    """Of the roof; more than 1 where the cost or the peak is not what it seems."""
+    """Share of the roof; more than 1 if the cost or the peak is not what it seems."""
     compute: NDArray[np.bool_]
     """Kernels that are nearer to their peak FLOP/s than to the bandwidth."""
     limit: NDArray[np.int8]

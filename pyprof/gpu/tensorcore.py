@@ -28,9 +28,9 @@ class TensorCore(NamedTuple):
     rule: str
     """`family: reason`; the family is stable and names a line of the rule table."""
     dtype: str | None
-    """Input type that the name tells, in torch's words or `tf32`; None where it does not."""
+    """Input type in the name, in torch's words or `tf32`; None if it names none."""
     accumulate: str | None = None
-    """Type of the sum where the name tells it: `float16` has its own peak on some GPUs."""
+    """Type of the sum in the name, if any: `float16` has its own peak on some GPUs."""
 
 
 _RULES = tuple((rule, re.compile(rule.pattern, re.IGNORECASE)) for rule in RULES)

@@ -17,7 +17,7 @@ class Verdict(Enum):
     NO = "0"
     UNKNOWN = "?"
     IF_NARROW = "by dtype"
-    """Yes for inputs of 16 bits and less, of which no CUDA-core variant is known; else unknown."""
+    """Yes for inputs of 16 bits and less, which have no known CUDA-core variant; else unknown."""
 
 
 class Rule(NamedTuple):

@@ -34,13 +34,13 @@ class Cost:
     """What the numbers were computed from: M, N, K, shapes, dtype, ... Not to be changed."""
     reason: str = ""
     written: int = 0
-    """Bytes of the largest tensor that it writes; 0 where that is not known."""
+    """Bytes of the largest tensor that it writes; 0 if unknown."""
     added: int = 0
-    """Bytes that a kernel moves which only serves a product's bias; 0 where there is no bias."""
+    """Bytes that a kernel moves which only serves a product's bias; 0 if there is no bias."""
     via: str = ""
     """What the numbers were computed from that the call does not hold."""
     stages: tuple[int, ...] = ()
-    """How it is divided among its kernels where they are as many, in their order; () by time."""
+    """How it is divided among its kernels, in their order, if they are as many; () by time."""
 
 
 def cost(
@@ -56,7 +56,7 @@ def cost(
 
     `bprop` is for a backward node whose forward call alone is known; a call that was recorded in
     the backward pass (`aten::mm` inside AddmmBackward0) is a call like any other: `fprop`.
-    `gemm_kernels` is how many GEMM or convolution kernels the backward node launched: where it is
+    `gemm_kernels` is how many GEMM or convolution kernels the backward node launched: if it is
     1, one of the two gradients was not needed, and one is charged. `dtype` stands for the dtypes
     that the call does not hold; `output` is its first output's shape, where a capture tells that by
     another way than the arguments (the backward node's incoming gradient has it), for the ops whose
@@ -74,7 +74,7 @@ def cost(
 def known(call: Call) -> bool:
     """Whether the call's op has a formula and does work: then it is the op that counts.
 
-    False for a view: `find` tells it from an op of which nothing is known.
+    False for a view: `find` distinguishes it from an unknown op.
     """
     model = registry.find(call)
     return model is not None and model.work

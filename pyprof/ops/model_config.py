@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 REMEDY = "give --model-config"
-"""What to do where a cost is unknown for want of such a size."""
+"""What to do if a cost is unknown for want of such a size."""
 
 LAYER_TYPES = "give --model-config a config.json with layer_types"
-"""What to do where the model has a window, and it is unknown in which layers."""
+"""What to do if the model has a window and it is unknown in which layers."""
 
 CONTRADICTS = "--model-config contradicts the capture"
-"""What the reason of a cost begins with where a recorded shape cannot be that model's."""
+"""How the reason of a cost begins if a recorded shape cannot be that model's."""
 
 _SPELLINGS = {
     "hidden": ("hidden_size", "n_embd", "d_model"),
@@ -51,7 +51,7 @@ _PADDING = 512
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """What a configuration says; None for what it does not."""
+    """Sizes of a model; None if absent from config.json."""
 
     hidden: int | None = None
     intermediate: int | None = None
@@ -64,71 +64,71 @@ class ModelConfig:
     key_heads: int | None = None
     head_size: int | None = None
     window: int | None = None
-    """How many keys a query of `windowed` layers sees; None where every layer's sees all."""
+    """How many keys a query of `windowed` layers sees; None if every layer's sees all."""
     layers: int | None = None
     vocabulary: int | None = None
     latent: int | None = None
     """Width of the compressed keys and values that all heads share."""
     turned: int | None = None
-    """Width of a head's part that is turned by its position, where it lies apart."""
+    """Width of a head's part that is turned by its position, if it is stored apart."""
     unturned: int | None = None
     value_head: int | None = None
-    """Width of a head's values, where it is not that of its keys."""
+    """Width of a head's values, if it differs from its keys'."""
     keys_chosen: int | None = None
-    """How many keys a query of sparse attention sees; None where it sees all."""
+    """How many keys a query of sparse attention sees; None if it sees all."""
     windowed: tuple[bool, ...] | None = None
     """Per layer with attention: whether its queries see only the window. None if not stated."""
     weights: str = ""
-    """How weights are stored: `mxfp4`, `fp8`, `int4`; a dtype where they are not packed."""
+    """How weights are stored: `mxfp4`, `fp8`, `int4`; a dtype if they are not packed."""
 
 
 def read(document: object) -> ModelConfig:
-    """Take what is known of a config.json. Raises ValueError where a size is no size, or none is.
+    """Read a parsed config.json. Raises ValueError if a size is invalid, or none is stated.
 
-    Of a model for images and text it is the part for text.
+    Of a model for images and text, the text model is read.
     """
     if not isinstance(document, dict):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - what it is given is a file's
-    said = _text_part(document)
-    sizes = {name: _size(said, keys) for name, keys in _SPELLINGS.items()}
+    config = _text_part(document)
+    sizes = {name: _size(config, keys) for name, keys in _SPELLINGS.items()}
     if not any(sizes.values()):
         raise ValueError("it has no size of a model, such as hidden_size")
-    if said.get("use_sliding_window") is False:
+    if config.get("use_sliding_window") is False:
         sizes["window"] = None
     sizes["expert_intermediate"] = sizes["expert_intermediate"] or sizes["intermediate"]
     if sizes["unturned"] and sizes["turned"]:
         sizes["head_size"] = sizes["unturned"] + sizes["turned"]
     elif sizes["head_size"] is None and sizes["heads"] and sizes["hidden"]:
         sizes["head_size"] = sizes["hidden"] // sizes["heads"] or None
-    windowed = _windowed(said, sizes["layers"]) if sizes["window"] else None
-    return ModelConfig(**sizes, windowed=windowed, weights=_weights(said))
+    windowed = _windowed(config, sizes["layers"]) if sizes["window"] else None
+    return ModelConfig(**sizes, windowed=windowed, weights=_weights(config))
 
 
-def _windowed(said: Mapping[str, object], layers: int | None) -> tuple[bool, ...] | None:
+def _windowed(config: Mapping[str, object], layers: int | None) -> tuple[bool, ...] | None:
     """Return for each layer with attention whether it has the window; None if not stated.
 
     By its type, else by Gemma's period (of so many layers the last sees all) or Qwen's first layer
     with a window.
     """
-    types = said.get("layer_types")
+    types = config.get("layer_types")
     if isinstance(types, list) and len(types) == (layers or len(types)):
         attention = [kind for kind in types if kind not in _NO_ATTENTION]
         windowed = [_ATTENTION.get(str(kind)) for kind in attention]
         known = tuple(each for each in windowed if each is not None)
         return known if known and len(known) == len(windowed) else None
-    period, first = said.get("sliding_window_pattern"), said.get("max_window_layers")
-    if layers is None or layers > _MOST_LAYERS or types is not None:
+    period, first = config.get("sliding_window_pattern"), config.get("max_window_layers")
+    if layers is None or layers > _MAX_LAYERS or types is not None:
         return None
     if type(period) is int and period > 0:
         return tuple((layer + 1) % period != 0 for layer in range(layers))
-    if type(first) is int and said.get("use_sliding_window") is True:
+    if type(first) is int and config.get("use_sliding_window") is True:
         return tuple(layer >= first for layer in range(layers))
     return None
 
 
 _ATTENTION = {"sliding_attention": True, "full_attention": False}
 _NO_ATTENTION = ("linear_attention", "mamba", "conv")
-_MOST_LAYERS = 1 << 12
+_MAX_LAYERS = 1 << 12
 
 
 def _text_part(document: Mapping[str, object]) -> Mapping[str, object]:
@@ -142,9 +142,9 @@ def _text_part(document: Mapping[str, object]) -> Mapping[str, object]:
     return {**document, **_text_part(part)}
 
 
-def _size(said: Mapping[str, object], keys: tuple[str, ...]) -> int | None:
+def _size(config: Mapping[str, object], keys: tuple[str, ...]) -> int | None:
     for key in keys:
-        value = _of_all_layers(said.get(key))
+        value = _of_all_layers(config.get(key))
         if value is None:
             continue
         if type(value) is not int or not 0 < value < 1 << 40:
@@ -160,8 +160,8 @@ def _of_all_layers(value: object) -> object:
     return value[0] if value and all(item == value[0] for item in value) else None
 
 
-def _weights(said: Mapping[str, object]) -> str:
-    quantization = said.get("quantization_config", said.get("quantization"))
+def _weights(config: Mapping[str, object]) -> str:
+    quantization = config.get("quantization_config", config.get("quantization"))
     if isinstance(quantization, dict):
         if kind := _kind_of_groups(quantization):
             return kind
@@ -170,7 +170,7 @@ def _weights(said: Mapping[str, object]) -> str:
         return f"int{bits}" if bits in (4, 8) and "fp" not in method.lower() else method.lower()
     if isinstance(quantization, str):
         return quantization.lower()
-    return str(said.get("torch_dtype") or said.get("dtype") or "")
+    return str(config.get("torch_dtype") or config.get("dtype") or "")
 
 
 def _kind_of_groups(quantization: Mapping[str, object]) -> str:
@@ -190,8 +190,8 @@ def _kind_of_groups(quantization: Mapping[str, object]) -> str:
 def _kind(weights: Mapping[str, object]) -> str:
     bits, group = weights.get("num_bits"), weights.get("group_size")
     kind = str(weights.get("type", ""))
-    if spelt := _DTYPE.match(str(weights.get("dtype", ""))):
-        kind, bits = spelt[1], int(spelt[2])
+    if match := _DTYPE.match(str(weights.get("dtype", ""))):
+        kind, bits = match[1], int(match[2])
     if bits not in (4, 8):
         return ""
     if not kind.startswith("f"):

@@ -45,7 +45,7 @@ _INDUCTOR = re.compile(
 )
 _TEMPLATES = ("attention", "convolution")
 _NUMBERED = {"sglang_profiler": re.compile(r"_\d+$")}
-"""Namespaces whose ops are named anew in each process, by a number behind the name."""
+"""Namespaces whose ops have a number behind the name, which differs between processes."""
 _HOME = re.compile(r"(?:special|linalg|fft)_(?=\w)")
 """What ATen writes before the name of an op of `torch.special`, `torch.linalg`, `torch.fft`."""
 _DUNDER = re.compile(r"__([ir]?)(\w+?)__$")
@@ -65,7 +65,7 @@ _WHOLE_DUNDERS = {"invert", "rpow", "rshift", "imag", "index", "int", "reversed"
 
 @dataclass(frozen=True, slots=True)
 class OpModel:
-    """What is known of an op: how its arguments are called and what it costs."""
+    """A registered formula: the names of its ops, their arguments, and a worked example."""
 
     names: tuple[str, ...]
     direction: str
@@ -74,7 +74,7 @@ class OpModel:
     family: str = OTHER
     """One of `families.FAMILIES`."""
     work: bool = True
-    """False where the op moves and computes nothing, as a view does: the op around it counts."""
+    """False if the op moves and computes nothing, as a view does: the op around it counts."""
     example: Call | None = None
     flops: int | None = None
     bytes: int | None = None
@@ -82,7 +82,7 @@ class OpModel:
     batch: tuple[str, ...] = ()
     """The tensor arguments whose first dimension is a batch: FLOPs are proportional to it."""
     result: tuple[str, str] | None = None
-    """An op that calls this one, and which argument of that has the shape of this one's result."""
+    """An op that calls this one, and its argument of the same shape as this one's result."""
     setting: Setting = NO_SETTING
     """What is known besides the worked example's arguments."""
     unrecorded: str = ""
@@ -96,7 +96,7 @@ class OpModel:
 
 _MODELS: dict[tuple[str, str], OpModel] = {}
 _namespaces: set[str] = set()
-"""Those of ops that libraries define for PyTorch's dispatcher, as `_C` of `_C::rms_norm`."""
+"""Namespaces that libraries define for PyTorch's dispatcher: `_C` of `_C::rms_norm`."""
 _scanned: set[str] = set()
 
 
@@ -237,8 +237,8 @@ def by_position(call: Call) -> bool:
 
 def _keys(mod: str, name: str) -> list[str]:
     name = name.partition(".")[0]  # an overload's name follows a dot: add.Tensor
-    if numbered := _NUMBERED.get(mod):
-        name = numbered.sub("", name)
+    if counter := _NUMBERED.get(mod):
+        name = counter.sub("", name)
     plain, _ = plain_name(name)
     keys = [f"{mod.replace('::', '.')}.{name}"]
     if _INDUCTOR.match(name):
@@ -293,5 +293,7 @@ def _load(entry: EntryPoint) -> None:
     try:
         entry.load()
     except Exception as error:  # noqa: BLE001 - anything may go wrong in the code of others
-        said = f"the formulas of {entry.value} cannot be loaded ({type(error).__name__}: {error})"
-        cli.warn([f"{said}; reports do not use them"])
+        failure = (
+            f"the formulas of {entry.value} cannot be loaded ({type(error).__name__}: {error})"
+        )
+        cli.warn([f"{failure}; reports do not use them"])

@@ -9,7 +9,7 @@ tensor, int64 where its dtype is not known), Mask (likewise bool), Tensor! (a te
 that may stand for one), Number (a tensor or a number),
 int, int[] (a list, or a number for all of it), Size (a list, or all the numbers that follow),
 float, bool, str, dtype, any; Value[] takes all that is left, named ones last; attribute
-is what is said of the call, by name alone.
+is a statement about the call, by name alone.
 
 Old Python-level markers left out what was neither tensor nor scalar, flattened lists of tensors
 and wrote tensors without dimensions as numbers; so values are matched by type, and a value that
@@ -50,7 +50,7 @@ class Parameter:
 
 @cache
 def parse(text: str) -> tuple[Parameter, ...]:
-    """Read a signature. Raises ValueError where it is no list of `type name`."""
+    """Read a signature. Raises ValueError unless it is a list of `type name`."""
     parameters = []
     keyword_only = False
     for part in (piece.strip() for piece in text.split(",") if piece.strip()):

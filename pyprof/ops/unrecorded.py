@@ -1,4 +1,4 @@
-"""Ops of which no capture tells the cost: data or modules decide it, no argument does.
+"""Ops whose cost cannot be derived from a capture: data or modules decide it, no argument does.
 
 Each has its family and says what is missing, so that nobody looks for a forgotten formula.
 Where ops inside it are costed, their kernels are theirs.

@@ -1,4 +1,4 @@
-"""What a formula is given and what it gives back: arguments by name, and the work they mean."""
+"""The arguments of a formula, by name, and its result: operations and the tensors moved."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class Work:
     writes: tuple[Tensor, ...] = ()
     params: Mapping[str, object] = field(default_factory=dict)
     extra_bytes: int | None = 0
-    """Traffic that no tensor of the call stands for; None where it is not known."""
+    """Traffic besides the call's tensors; None if unknown."""
     why: str = ""
     """Why `extra_bytes` is None."""
     no_flops: str = ""
     """Why `flops` is None."""
     added: tuple[Tensor, ...] = ()
-    """Of a product: a bias and what it is added to, or is the sum of, as one kernel may do it."""
+    """A product's bias and the tensor that it is added to, or is the sum of, in one kernel."""
     via: str = ""
-    """What the numbers were computed from that the call does not hold."""
+    """Sources of the numbers besides the call's arguments."""
     stages: tuple[int, ...] = ()
-    """How its arithmetic is divided where as many kernels do it, in their order: 2 to 1."""
+    """Shares of its arithmetic, in the kernels' order, if as many kernels do it: 2 to 1."""
 
     def __add__(self, other: Work) -> Work:
         """Return the work of doing both, one after the other."""
@@ -81,7 +81,7 @@ def twice(forward: Work) -> Work:
 
 
 def stored(tensor: Tensor) -> int:
-    """Count the elements that lie in memory: dimensions of stride 0 repeat, they do not lie."""
+    """Count the elements that are stored: a dimension of stride 0 repeats one."""
     if tensor.stride is None or len(tensor.stride) != len(tensor.shape):
         return tensor.numel
     return math.prod(
@@ -152,7 +152,7 @@ def broadcast(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is known of a call besides its arguments."""
+    """What is known of a call besides its arguments: model, batch, how weights are stored."""
 
     model: ModelConfig | None = None
     """The configuration that the user gave."""
@@ -161,9 +161,9 @@ class Setting:
     weights: str = ""
     """How its kernels' names say that weights are stored: `mxfp4`."""
     layer: int | None = None
-    """Which of the model's layers with attention it is of, counted from 0; None if unknown."""
+    """Index of its layer among the model's layers with attention; None if unknown."""
     ranks: int = 1
-    """Among how many ranks a layer of the model is divided: its heads over those recorded."""
+    """Ranks that share a layer of the model: its heads over those recorded."""
 
 
 NO_SETTING = Setting()
@@ -180,9 +180,9 @@ class Args:
     mod: str = ""
     """Where the op was called: `torch`, `aten`, a class."""
     gemm_kernels: int | None = None
-    """How many arithmetic kernels the backward launched; None where that is not known."""
+    """How many arithmetic kernels the backward launched; None if unknown."""
     output: tuple[int, ...] | None = None
-    """The shape of the first output, where the caller knows it from elsewhere."""
+    """The shape of the first output, if the caller knows it from elsewhere."""
     setting: Setting = NO_SETTING
 
     def model(self, missing: str) -> ModelConfig:

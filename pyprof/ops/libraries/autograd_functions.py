@@ -365,7 +365,7 @@ _PACKED, _STARTS = bf16(16, 4, 16), i32(3)
     ),
 )
 def flash_varlen(a: Args) -> Work:
-    """Flash attention of sequences laid end to end; their lengths are known where all are equal."""
+    """Flash attention of sequences laid end to end; their lengths are known if all are equal."""
     q, k, v = _of_packed(a)
     longest = [value for value in a.listed("rest") if type(value) is int][:2]
     attention = {"max_q": longest[0], "max_k": longest[-1]} if longest else {}
@@ -382,7 +382,7 @@ def flash_varlen(a: Args) -> Work:
 
 
 def _check_lengths(a: Args) -> None:
-    """Raise Unknown where whole numbers are given on the GPU: parts used, or pages of a cache."""
+    """Raise Unknown if integers are given on the GPU: parts used, or pages of a cache."""
     if any("int" in (tensor.dtype or "") for tensor in _tensors(a)):
         raise Unknown("lengths of packed sequences depend on the data")
 

@@ -237,7 +237,7 @@ def stated_outputs(a: Args) -> Work:
     ),
 )
 def sparse(a: Args) -> Work:
-    """A weight of which two of each four are kept; the product counts as a dense one."""
+    """A weight with two of each four numbers kept; the product counts as a dense one."""
     n, out = size(a.tensor("weight"), 0), a.tensor("out")
     require(has_rank(out, 2) and n == size(out, 1))
     return stored_product(a, n)

@@ -63,7 +63,7 @@ def kind(name: str) -> str | None:
 
 
 def message_bytes(kind: str, sent: int | None, received: int | None) -> int | None:
-    """Choose what counts as algorithm bytes of what one rank gave and got; None where unknown."""
+    """Return the algorithm bytes of what one rank sends and receives; None if unknown."""
     return received if kind in {ALL_GATHER, GATHER} else sent
 
 

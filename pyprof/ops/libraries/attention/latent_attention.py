@@ -189,7 +189,7 @@ _KVCACHE = (
     setting=_DECODED,
 )
 def flash_mla(a: Args) -> Work:
-    """FlashMLA's decoding, of all keys; or of those whose places are given."""
+    """FlashMLA's decoding over all keys, or over those whose places are given."""
     q, cache = a.tensor("query"), a.tensor("cache")
     value_width = a.integer("value_width", 0)
     require(0 < value_width <= size(q, -1))

@@ -251,7 +251,7 @@ def packed_experts(a: Args) -> Work:
     example=Example((bf16(8, 6), bf16(2, 6, 5), i64(2), False), flops=480, bytes=296, mod=""),
 )
 def by_sizes(a: Args) -> Work:
-    """Rows divided among matrices [experts, K, N], or [experts, N, K] where they are transposed."""
+    """Rows divided among matrices [experts, K, N], or [experts, N, K] if they are transposed."""
     x, w = a.tensor("input"), a.tensor("matrices")
     transposed = a.flag("transposed", default=False)
     require(not a.flag("first", default=False) and has_rank(x, 2) and has_rank(w, 3))  # rows

@@ -380,7 +380,7 @@ def _tokens(a: Args, places: Tensor) -> int:
 # 24 read, 48 written of 2 bytes and 8 * 4 places of 8
 @op("_moe_unpermute_mask_map", direction=BPROP, flops=0, bytes=400)
 def te_unpermute_function_backward(a: Args) -> Work:
-    """The gradient of each token's row, once for each choice; of weights, too, where given."""
+    """The gradient of each token's row, once for each choice; of weights, too, if given."""
     work = te_unpermute_function(a)
     (out,), x, weights = work.writes, a.tensor("input"), a.present("weights")
     forward = (x, *weights) if weights else ()

@@ -121,7 +121,7 @@ def matmul(a: Args) -> Work:
 @op(*("matmul", "mm", "bmm", "mv", "dot", "vdot"), direction=BPROP, flops=1440, bytes=1776)
 @op("__rmatmul__", direction=BPROP, flops=480, bytes=296)
 def matmul_backward(a: Args) -> Work:
-    """Both factors' gradients; one where one product was launched."""
+    """Both factors' gradients; one if one product was launched."""
     return gradients(matmul_work(*factors(a)), a.gemm_kernels)
 
 
@@ -173,7 +173,7 @@ def addmm(a: Args) -> Work:
 # the two products' gradients as for bmm: 1440 and 444 elements * 4 = 1776; the addend's is go
 @op("baddbmm", direction=BPROP, flops=1440, bytes=1776)
 def addmm_backward(a: Args) -> Work:
-    """Both factors' gradients; and the bias's, a sum where it was broadcast (no FLOPs counted)."""
+    """Both factors' gradients; and the bias's, a sum if it was broadcast (no FLOPs counted)."""
     forward, addend = addmm(a), a.tensor("input")
     work = gradients(forward, a.gemm_kernels)
     out = forward.writes[0]

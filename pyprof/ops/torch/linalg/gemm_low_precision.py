@@ -62,7 +62,7 @@ def int4_weight_mm(a: Args) -> Work:
     example=Example((_TOKENS, bf16(5, 3), u8(5, 3)), flops=240, bytes=133, mod="aten"),
 )
 def sparse_linear(a: Args) -> Work:
-    """A weight of which two of each four are kept; the product counts as a dense one."""
+    """A weight with two of each four numbers kept; the product counts as a dense one."""
     x, w = a.tensor("input"), a.tensor("mat2")
     n, k = size(w, 0), size(x, -1)
     out = like(x, (*x.shape[:-1], n))

@@ -1,4 +1,4 @@
-"""Matrix products of which a factor stores but some of its elements: COO, CSR, CSC, BSR, BSC.
+"""Matrix products with a sparse factor: COO, CSR, CSC, BSR, BSC.
 
 A multiply-add for each stored number of the sparse factor and each column (or row) of the other.
 Bytes: the stored numbers and their indices, the rows of the dense factor that they can ask for
@@ -95,7 +95,7 @@ def _product(first: Tensor, second: Tensor) -> Work:
     return replace(dense, flops=flops, reads=(few, read), params={**dense.params, "nnz": few.nnz})
 
 
-# what the name tells is that a factor is sparse, and not more
+# the name says only that a factor is sparse
 @op(
     *("smm", "hspmm", "torch.sparse.mm", "_sparse_mm", "_sparse_sparse_matmul", "sspaddmm"),
     *("torch.sparse.addmm", "_sparse_addmm", "_sparse_mm_reduce_impl", "sampled_addmm"),

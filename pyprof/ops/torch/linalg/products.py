@@ -100,7 +100,7 @@ def kron(a: Args) -> Work:
     example=Example((f16(4), f16(5)), flops=80, bytes=76),
 )
 def paired_backward(a: Args) -> Work:
-    """The incoming gradient times the other operand, summed where that was repeated."""
+    """The incoming gradient times the other operand, summed if that was repeated."""
     x, y = a.tensor("input"), a.tensor("other")
     if a.op == "vecdot":
         out = vecdot(a).writes[0]

@@ -85,7 +85,7 @@ def heads(q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Heads:
 
 
 def packed(a: Args, q: Tensor, k: Tensor, v: Tensor, starts: Tensor) -> Heads:
-    """Read sequences laid end to end: their lengths are known only where all are the longest."""
+    """Read sequences laid end to end: their lengths are known only if all are the longest."""
     count = size(starts, 0) - 1
     longest, longest_key = a.integer("max_q", 0), a.integer("max_k", 0)
     total, total_key = (t.numel // max(1, size(t, -1) * size(t, -2)) for t in (q, k))
@@ -109,7 +109,7 @@ def band(a: Args, *, from_end: bool) -> Band:
 def _window(a: Args) -> tuple[int | None, int | None]:
     """Return how far a query sees to both sides: flash kernels write -1 for all of a side.
 
-    None where it is not recorded: a trace that holds `is_causal` leaves out only what is None.
+    None if unrecorded: a trace that holds `is_causal` leaves out only what is None.
     """
     window = a.values.get("window_size")
     if isinstance(window, int):  # the efficient kernel's: so many keys, the query's own among them
@@ -143,7 +143,7 @@ def fused(a: Args, *, heads_at: int, backward: bool, from_end: bool = False) -> 
     except Unknown as unknown:
         return Work(None, reads, writes, no_flops=str(unknown))
     # Scores and values; backward dQ and dK (head size), dP and dV (the value's), and the scores
-    # again where a fused kernel did not keep them.
+    # again if a fused kernel did not keep them.
     again = 0 if a.op.endswith("_math") else h.width
     each = again + 2 * (h.width + h.value_width) if backward else h.width + h.value_width
     flops = h.batch * h.heads * mask.seen(h.queries, h.keys) * each

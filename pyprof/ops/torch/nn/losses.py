@@ -110,7 +110,7 @@ def reduced(a: Args, flops: int, count: int, dtype: str | None, reads: tuple[Ten
     example=Example((_X, _X, True, False, 1e-8, 0), flops=528, bytes=144),
 )
 def pointwise_loss(a: Args) -> Work:
-    """So many operations an element, and one more where they are summed."""
+    """So many operations an element, and one more if they are summed."""
     x, target = a.tensor("input"), a.tensor("target")
     count = fresh(broadcast([x.shape, target.shape]), None).numel
     reads = (x, target, *a.present("weight"))
@@ -257,7 +257,7 @@ def _lengths(a: Args, name: str) -> tuple[int, ...]:
 
 
 def _states(a: Args) -> int:
-    """Count the steps of all the samples' states. Raises Unknown where the lengths are data."""
+    """Count the steps of all the samples' states. Raises Unknown if the lengths are data."""
     steps, labels = _lengths(a, "input_lengths"), _lengths(a, "target_lengths")
     require(len(steps) == len(labels))
     return sum(count * (2 * label + 1) for count, label in zip(steps, labels, strict=True))

@@ -34,7 +34,7 @@ class _Rule:
     inputs: tuple[str, str, str]
     each: int
     row: int | None
-    """None where there is a loss for each element."""
+    """None if there is a loss for each element."""
     back: int
     gradients: int
 

@@ -172,7 +172,7 @@ def renorm(a: Args) -> Work:
     example=Example((_MATRIX, i64(5), 1.0, 2.0), flops=90, bytes=136, op="embedding_renorm_"),
 )
 def embedding_renorm(a: Args) -> Work:
-    """The rows that indices name, scaled down where they are too long."""
+    """The rows that indices name, scaled down if they are too long."""
     table, indices = a.tensor("input"), a.tensor("indices")
     count = indices.numel * size(table, -1)
     rows = fresh((min(count, table.numel),), table.dtype)

@@ -105,7 +105,7 @@ _MODES = {
     ),
 )
 def upsample(a: Args) -> Work:
-    """The same as ATen's own ops; where sizes are hidden, the backward's gradient tells them."""
+    """The same as ATen's own ops; hidden sizes follow from the backward's gradient."""
     x = a.tensor("input")
     if a.output is not None:
         shape = a.output

@@ -75,7 +75,7 @@ def copy(a: Args) -> Work:
     example=Example((_X,), flops=0, bytes=24, op="contiguous", mod="Tensor"),
 )
 def duplicate(a: Args) -> Work:
-    """A copy in the same dtype; where none was needed, no kernel asks for its cost."""
+    """A copy in the same dtype; if none was needed, no kernel asks for its cost."""
     x = a.tensor("input")
     copies = math.prod(_repeats(a)) if a.op in ("repeat", "tile") else 1
     return Work(0, (x,), (fresh((copies, *x.shape), x.dtype),))

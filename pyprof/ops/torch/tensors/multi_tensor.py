@@ -244,7 +244,7 @@ def fused_sgd(a: Args) -> Work:
     example=Example((*(f32(4, 6),) * 4, 1e-3, 0.9), flops=768, bytes=672),
 )
 def apex_adam(a: Args) -> Work:
-    """Parameter, a half-precision copy where there is one, both moments, gradient."""
+    """Parameter, a half-precision copy if there is one, both moments, gradient."""
     tensors = tuple(v for v in a.listed("operands") if isinstance(v, Tensor) and v.numel)
     require(len(tensors) in (4, 5))
     param, moments, grad = tensors[0], tensors[-3:-1], tensors[-1]
@@ -289,7 +289,7 @@ def apex_multi_tensor(a: Args) -> Work:
 
 
 def _count_lists(operands: tuple[Value, ...]) -> int:
-    """Count the lists of a call; 0 where they were written out one after the other."""
+    """Count the lists of a call; 0 if they were written one after the other."""
     listed = (value for value in operands if isinstance(value, tuple))
     return next((len(v) for v in listed if all(isinstance(item, tuple) for item in v)), 0)
 

@@ -54,7 +54,7 @@ _ROW = f16(3)
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """What a pointwise op works on: tensors, numbers, and None where an argument is not known."""
+    """The operands of a pointwise op: tensors, numbers, and None for an unknown argument."""
 
     values: tuple[Value, ...]
     rule: PointwiseOp
@@ -162,7 +162,7 @@ def promoted_dtype(values: tuple[Value, ...]) -> str | None:
     hidden = [value.type for value in values if isinstance(value, Opaque)]
     numbers += [_WRAPPED[kind] for kind in hidden if kind in _WRAPPED]
     if not _WRAPPED.keys() >= set(hidden):
-        # A number of unknown kind changes nothing where the tensors are floating already.
+        # a number of unknown kind changes nothing if the tensors are floating already
         merged = dtypes.result(sized, single, numbers)
         return merged if merged is not None and dtypes.is_floating(merged) else None
     return dtypes.result(sized, single, numbers)
@@ -194,7 +194,7 @@ def _exponent(operands: Operands) -> int | None:
 
 
 def _bounds(operands: Operands) -> int:
-    """Count the bounds of a clamp. Raises Unknown where none is known: one or two were given.
+    """Count the bounds of a clamp. Raises Unknown if none is known: one or two were given.
 
     Where one is, another that is not was None: a trace writes all of them, or none.
     """

@@ -36,7 +36,7 @@ class PointwiseOp:
     """What the result's dtype is: the promoted one, at least float, bool, real of complex, or
     float64 of all."""
     grads: tuple[Grad, ...] | None = ()
-    """A gradient for each operand; () where torch gives zeros or none; None where not modelled."""
+    """A gradient for each operand; () if torch gives zeros or none; None if not modelled."""
 
 
 T = TRANSCENDENTAL

@@ -159,7 +159,7 @@ def randperm(a: Args) -> Work:
     batch=("input",),
 )
 def dropout(a: Args) -> Work:
-    """In evaluation nothing is done, nor where nothing is to be dropped."""
+    """In evaluation nothing is done, nor if nothing is to be dropped."""
     x = a.tensor("input")
     if a.values.get("training") is False or a.values.get("p") == 0:
         return Work(0)

@@ -52,7 +52,7 @@ def part_backward(a: Args) -> Work:
     return Work(adds, (go,), (gradient,))
 
 
-# 24 read and written, of which 6 come from the part: 24 - 6 + 6 read, 24 written of 2 bytes
+# 24 read and written, 6 of them from the part: 24 - 6 + 6 read, 24 written of 2 bytes
 @op(
     *("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"),
     signature="Tensor input, Tensor src",
@@ -162,6 +162,6 @@ def nonzero_static(a: Args) -> Work:
     example=Example((_X, 6), flops=24, bytes=60, mod="Tensor"),
 )
 def sum_to_size(a: Args) -> Work:
-    """What broadcasting repeated is added up; where it did not, no kernel asks for its cost."""
+    """What broadcasting repeated is added up; if nothing, no kernel asks for its cost."""
     x = a.tensor("input")
     return Work(x.numel, (x,), (fresh(a.sizes("size"), x.dtype),))

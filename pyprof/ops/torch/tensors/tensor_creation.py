@@ -39,7 +39,7 @@ def fill(a: Args) -> Work:
     return Work(0, (), (fresh(x.shape, asked or x.dtype),))
 
 
-# 6 written of 4 bytes, the dtype that torch takes where none is named
+# 6 written of 4 bytes, torch's default dtype
 @op(
     *("zeros", "ones"),
     signature="Size size, *, dtype dtype",

@@ -92,7 +92,7 @@ def split_backward(a: Args) -> Work:
     return Work(0, (x,), (x,))
 
 
-# 24 zeros written, of which the piece's gradient takes some: at most 24 of 2 bytes
+# 24 zeros written, some of them by the piece's gradient: at most 24 of 2 bytes
 @op(
     *("select", "slice", "narrow", "diagonal", "as_strided"),
     direction=BPROP,
