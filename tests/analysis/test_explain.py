@@ -51,6 +51,22 @@ def test_a_kernel_outside_all_ranges(capture: Path) -> None:
     assert "  this row: unknown FLOPs, unknown bytes" in lines
 
 
+def test_calls_that_were_not_chosen_say_why(tmp_path: Path) -> None:
+    """The deepest first, up to the first whose cost is known."""
+    path = tmp_path / "net.sqlite"
+    ranges = [
+        Range(MM, (100, 200)),
+        Range("{'mod': 'mine', 'op': 'unheard_of', 'args': []}", (105, 190)),
+    ]
+    nsys_db(path, [Work("ampere_sgemm_64x32_nn", (1000, 1100), (110, 120))], ranges)
+    lines = run("prof", "--explain", "1", path).stdout.splitlines()
+    chosen = lines.index("  chosen: mm")
+    assert lines[chosen - 2 : chosen] == [
+        "  mine.unheard_of(): no formula",
+        "  torch.mm(float32[64, 32], float32[32, 16]): usable",
+    ]
+
+
 def test_it_agrees_with_the_columns_on_every_row(capture: Path) -> None:
     """The shares of the last stage are what `-c flops,bytes` prints."""
     costs = load(str(capture)).table.costs

@@ -182,6 +182,16 @@ def test_text_wins_where_there_is_no_id_and_the_id_where_there_is(tmp_path: Path
     assert texts(readers.read(path).ranges.sort_by("start")) == ["plain", "registered", "", ""]
 
 
+def test_events_of_a_table_without_types_are_nested_ranges(tmp_path: Path) -> None:
+    """And none of them names a domain."""
+    path = nsys_db(tmp_path / "a.sqlite", WORK)
+    events = table(("start", "end", "globalTid", "text"), (1, 4, 1, "outer"), (2, 3, 1, "inner"))
+    write_tables(path, {"NVTX_EVENTS": events, "StringIds": table(("id", "value"), (1, "gemm"))})
+    ranges = readers.read(path).ranges.sort_by("start")
+    assert texts(ranges) == ["outer", "inner"]
+    assert rows(ranges, "style", "domain") == [(schema.NESTED, None)] * 2
+
+
 def test_a_call_is_dropped_only_where_its_twin_exists(tmp_path: Path) -> None:
     """A row of eventClass 67 without a first row is the only trace of that call and stays."""
     path = nsys_db(tmp_path / "a.sqlite", WORK)

@@ -38,6 +38,27 @@ def test_a_gradient_is_added_where_its_parameter_was_used(tmp_path: Path) -> Non
     assert not line.get("fwdOp")
 
 
+def test_nodes_of_sequence_number_0_find_their_forward_op(tmp_path: Path) -> None:
+    """As all others do: the node, the engine's range alone, and what the engine adds up later."""
+    engine, node = f"{EVALUATE}MulBackward0, seq = 0", "MulBackward0, seq = 0"
+    lines = parsed(
+        tmp_path,
+        [
+            *around(encode_layer("net"), USED, MUL, "aten::mul, seq = 0", at=100),
+            *around(engine, node, at=300, tid=12),
+            *around(*ACCUMULATE, at=400, tid=12),
+            *around(engine, at=500, tid=12),
+        ],
+        *(Work(at=(9 * at, 9 * at + 1), call=(at, at + 10), tid=12) for at in (300, 400, 500)),
+    )
+    found = [(line["op"][-1], line["fwdLayer"], line.get("fwdOp", [])) for line in lines]
+    assert found == [
+        ("MulBackward0", ["net"], ["mul"]),
+        ("AccumulateGrad", ["net"], []),
+        ("MulBackward0", ["net"], ["mul"]),
+    ]
+
+
 @pytest.mark.parametrize("tid", [11, 13])
 def test_a_node_of_another_thread_made_nothing_here(tmp_path: Path, tid: int) -> None:
     """Each thread of the engine has a queue of its own."""

@@ -1,0 +1,42 @@
+"""How evenly layers lie on the ranks."""
+
+import pyarrow as pa
+
+from pyprof.analysis.ranks.stragglers import layer_loads
+from pyprof.analysis.ranks.tables import LAYERS
+
+
+def _layers(*rows: tuple[int, str, int]) -> pa.Table:
+    rank, layer, gpu_ns = zip(*rows, strict=True) if rows else ([], [], [])
+    return pa.table({"rank": rank, "layer": layer, "gpu_ns": gpu_ns}, schema=LAYERS)
+
+
+def test_layers_are_compared_among_the_ranks_that_have_them() -> None:
+    """The layer with the largest excess over its mean comes first; of equal ranks, the lower."""
+    loads = layer_loads(
+        _layers(
+            (0, "embed", 900),
+            (0, "block", 100),
+            (1, "block", 400),
+            (2, "block", 100),
+            (1, "head", 60),
+            (2, "head", 60),
+            (0, "even", 10),
+        )
+    )
+    assert [(load.layer, load.mean_ns, load.most_ns, load.rank, load.ranks) for load in loads] == [
+        ("block", 200, 400, 1, 3),
+        ("embed", 900, 900, 0, 1),
+        ("even", 10, 10, 0, 1),
+        ("head", 60, 60, 1, 2),
+    ]
+    assert [load.imbalance for load in loads] == [2, 1, 1, 1]
+
+
+def test_no_layers_are_no_loads() -> None:
+    assert layer_loads(_layers()) == []
+
+
+def test_the_imbalance_of_a_layer_without_time_is_unknown() -> None:
+    (load,) = layer_loads(_layers((0, "idle", 0), (1, "idle", 0)))
+    assert load.imbalance is None
