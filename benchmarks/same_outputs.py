@@ -14,7 +14,7 @@ and so are `sets/`, chosen from the first folder: three of a format, or one of e
 `none/` needs no capture.
 
 Commands run in forks of one process that has imported what they need, `--jobs` at a time, each in
-its own folder and with the same environment. Paths and the version of PyProf are replaced.
+its own folder and with the same environment. Paths, temporary names and versions are replaced.
 """
 
 from __future__ import annotations
@@ -349,6 +349,7 @@ def keep(run: Run, target: Path, folders: Sequence[Path]) -> None:
     home = os.environ["PYTHONPATH"].split(os.pathsep)[0]
     scrubs = [(re.escape(str(folder)), "HERE"), (re.escape(home), "CHECKOUT")]
     scrubs += [(re.escape(str(each)), each.name) for each in folders]
+    scrubs += [(r"pyprof-[a-z0-9_]{8}/", "pyprof-TEMP/")]
     scrubs += [(r'"pyprof_version": "[^"]*"', '"pyprof_version": "VERSION"')]
     for path in folder.rglob("*"):
         if path.is_file():
