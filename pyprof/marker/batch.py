@@ -58,22 +58,22 @@ class Batch:
 
     @property
     def twice_scores(self) -> int:
-        """Give twice the number of scores of one head: of new tokens the causal triangle.
+        """Twice the number of scores of one head: for new tokens, those of the causal triangle.
 
-        A decoded token sees all keys; counted as an area, as everywhere in `attention`.
+        A decoded token attends to all keys; counted as an area, as everywhere in `attention`.
         """
         causal = 2 * self.prefill.products - self.prefill.queries_squared
         return causal + 2 * self.decode.products
 
 
 def states_requests(text: str) -> bool:
-    """Tell the name of a step that states its requests, with their sums or without."""
+    """Whether the name of a step states its requests, with or without their sums."""
     return any(form.fullmatch(text) for form in (_VLLM, _SGLANG, _ATOM))
 
 
 @lru_cache(maxsize=_STEPS)
 def read(text: str) -> Batch | None:
-    """Give what the name of a step says of its requests; None where it states no sums."""
+    """Parse the sums in the name of a step; None if it states none."""
     if _TOO_LONG.search(text):
         return None
     if match := _VLLM.fullmatch(text):
@@ -96,7 +96,7 @@ def _of_vllm(requests: str, *sums: str | None) -> Phase | None:
 
 
 def _of_sglang(mode: str, numbers: dict[str, int]) -> Batch | None:
-    """A step of one phase states its requests as `bs`, and may leave its new tokens to them."""
+    """A step of one phase states its requests as `bs`, which may stand for its new tokens, too."""
     requests = numbers.get("bs")
     prefill: Phase | None = Phase()
     decode: Phase | None = Phase()
@@ -111,7 +111,7 @@ def _of_sglang(mode: str, numbers: dict[str, int]) -> Batch | None:
 
 
 def _of_atom(name: str, numbers: dict[str, int]) -> Batch | None:
-    """Sums of both phases together, as a step has that decodes beside a prefill, are of no use."""
+    """A step that decodes next to a prefill only has sums of both phases, which are of no use."""
     phase = _sums(numbers, "", numbers.get("bs"), numbers.get("tok"))
     if phase is None or numbers.get("p"):
         return None

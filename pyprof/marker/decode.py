@@ -29,9 +29,9 @@ _DECODED = 1 << 18
 
 @lru_cache(maxsize=_DECODED)
 def decode_op(text: str) -> Call | None:
-    """Give the call that an op marker describes; None where the text is no op marker.
+    """Return the call that an op marker describes; None for any other text.
 
-    A text cut short still gives the op's name, with `whole` False.
+    A truncated text still has the op's name: `whole` is False.
     """
     data = _literal(text)
     if isinstance(data, dict) and isinstance(data.get("args"), (list, tuple)):
@@ -44,7 +44,6 @@ def decode_op(text: str) -> Call | None:
 
 
 def _collective_items(collective: object) -> dict[str, str | int]:
-    """Keep what a collective says in texts and whole numbers."""
     items = collective.items() if isinstance(collective, dict) else ()
     return {key: value for key, value in items if type(key) is str and type(value) in (str, int)}
 
@@ -123,7 +122,7 @@ def _plain(value: object, kind: object) -> Value:
 
 @lru_cache(maxsize=_DECODED)
 def decode_trace(text: str) -> tuple[str, ...]:
-    """Give the `file:line` frames of a trace marker, outermost first; () where it is none."""
+    """Return the `file:line` frames of a trace marker, outermost first; () for any other text."""
     data = _literal(text)
     frames = data.get("traceMarker") if isinstance(data, dict) else None
     if not isinstance(frames, (list, tuple)):
@@ -132,7 +131,7 @@ def decode_trace(text: str) -> tuple[str, ...]:
 
 
 def decode_functions(text: str) -> tuple[str, ...]:
-    """Give the function names of a trace marker's frames, where it holds them; else ()."""
+    """Return the function names of a trace marker's frames, if it has them; else ()."""
     data = _literal(text)
     names = data.get("functions") if isinstance(data, dict) else None
     if not isinstance(names, (list, tuple)):
@@ -142,13 +141,13 @@ def decode_functions(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=_DECODED)
 def decode_name(text: str) -> str:
-    """Give the name of one of PyTorch's own ranges, as `decode_seq` does with all else."""
+    """Return the name of one of PyTorch's own ranges, as `decode_seq` does among the rest."""
     places = [place for mark in _MARKS.values() if (place := text.find(mark)) >= 0]
     return text[: min(places)] if places else text
 
 
 def _fields(text: str) -> list[tuple[str, str]]:
-    """Give each field's name and what is written behind it, in the order of the text.
+    """Return each field's name and text, in order.
 
     Searching for each mark by itself takes a tenth of the time of a pattern for all.
     """
@@ -168,7 +167,7 @@ def _fields(text: str) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=_DECODED)
 def decode_seq(text: str) -> Seq:
-    """Give what one of PyTorch's own ranges says; for any other text, its name alone."""
+    """Parse one of PyTorch's own ranges; any other text is a name alone."""
     name, listed = decode_name(text), _fields(text)
     fields = dict(listed)
     numbers = {
@@ -237,7 +236,7 @@ _MOST = 1 << 63
 
 
 def _literal(text: str) -> Any:  # noqa: ANN401 - the point is that it can be anything
-    """Give the value that a Python literal (or its JSON twin) spells; None where it is none."""
+    """Return the value of a Python literal (or its JSON twin); None if it is none."""
     if not text or _too_deep(text):
         return None
     if (quick := _quick(text)) is not None:
@@ -251,7 +250,7 @@ def _literal(text: str) -> Any:  # noqa: ANN401 - the point is that it can be an
 
 
 def _too_deep(text: str) -> bool:
-    """Tell whether lists are in each other deeper than any marker's, which nothing could walk."""
+    """Whether brackets are nested deeper than in any marker, too deep to walk."""
     if sum(map(text.count, "[({")) <= _DEEPEST:
         return False
     depth = deepest = 0
@@ -266,7 +265,7 @@ _BRACKETS = re.compile(r"[\[\](){}]")
 
 
 def _quick(text: str) -> Any:  # noqa: ANN401 - as above
-    """Give what JSON reads the same, ten times as fast; None for any other text."""
+    """Parse literals that are also JSON, ten times as fast; None for any other text."""
     if text[0] != "[" or '"' in text or "\\" in text:  # which Python spells otherwise
         return None
     import msgspec  # noqa: PLC0415 - not needed in the user's script
@@ -287,7 +286,7 @@ def _json(text: str) -> Any:  # noqa: ANN401 - as above
 
 
 def decode_annotation(name: str) -> str:
-    """Give the text that `encode_annotation` wrote; any other name as it is."""
+    """Return the text that `encode_annotation` encoded; any other name unchanged."""
     if not name.startswith(ESCAPED):
         return name
     return unquote(name.removeprefix(ESCAPED), errors="replace")

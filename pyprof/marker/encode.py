@@ -20,7 +20,7 @@ _UNSAFE = re.compile(r'["\\%]|[^ -~]', re.ASCII)
 
 
 def encode_op(call: Call) -> str:
-    """Write an op marker; `decode_op` gives the call back."""
+    """Write an op marker, the inverse of `decode_op`."""
     args = [_encode("", value) for value in call.args]
     args += [_encode(name, value) for name, value in call.kwargs.items()]
     collective = {"collective": dict(call.collective)} if call.collective else {}
@@ -78,15 +78,15 @@ def encode_module(mod: str, text: str) -> str:
 
 
 def encode_layer(name: str) -> str:
-    """Write a layer marker; `layer_name` gives the name back."""
+    """Write a layer marker, the inverse of `layer_name`."""
     return f"{WHOLE_LAYER}{name}" if ":" in name else f"layer:{name}"
 
 
 def encode_annotation(text: str) -> str:
-    """Write a text so that torch.profiler's trace gives it back: in plain ASCII.
+    """Encode a text in plain ASCII, which survives torch.profiler.
 
-    Kineto (seen in torch 2.13) writes a name with any other character as `unknown`, a backslash
-    as a slash, and a double quote unescaped, which makes the whole file invalid JSON.
+    Kineto (seen in torch 2.13) writes a name with any other character as `unknown`, a backslash as
+    a slash, and a double quote unescaped, which makes the whole file invalid JSON.
     """
     if text.isascii() and text.isprintable() and not _UNSAFE.search(text):
         return text
@@ -105,7 +105,7 @@ def encode_seq(
     strides: object = None,
     inputs: object = None,
 ) -> str:
-    """Write the text that emit_nvtx would, with what else a capture knows behind it."""
+    """Write the text that emit_nvtx would, followed by what else a capture records."""
     text = name if seq is None else f"{name}, seq = {seq}"
     if op_id is not None:
         text += f", op_id = {op_id}"

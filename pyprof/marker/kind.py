@@ -30,7 +30,7 @@ NOT_OPS = frozenset({"__getattr__", "__torch_function__", "__torch_dispatch__", 
 
 @lru_cache(maxsize=1 << 16)
 def classify(text: str) -> Kind:
-    """Say what a text is. Never raises."""
+    """Return the kind of a text. Never raises."""
     if text.startswith("{"):
         return _classify_dict(text)
     if text.startswith("layer:"):
@@ -43,20 +43,19 @@ def classify(text: str) -> Kind:
 
 
 def _named(name: str) -> Kind:
-    """Tell what a range is that says nothing but a name."""
+    """Return the kind of a range that is only a name."""
     if not name.strip() or name == STEP_END or is_library_range(name):
         return Kind.CONTEXT
     return Kind.STEP if is_step(name) else Kind.USER
 
 
 def _is_torch_range(text: str) -> bool:
-    """Tell an op or autograd node from a `record_function` of the user or of a library.
+    """Whether it is an op or autograd node, not a `record_function` of the user or a library.
 
-    emit_nvtx numbers both. A user's range has no sequence number and no namespace. Nor has a
-    function of TorchScript, whose range names it and shows its arguments: the ops are inside.
-    (Ops had no namespace as long as ranges had no ids.)
-    What a script calls `Backward` has none either: nodes of autograd have a number, or a name of
-    their own form.
+    emit_nvtx numbers both. A user's range has no sequence number and no namespace; nor has a
+    function of TorchScript, whose range has its arguments: the ops are inside. (Ops had no
+    namespace while ranges had no ids.) A user's range called `Backward` has none either: nodes of
+    autograd have a number, or a name of a certain form.
     """
     name = text.split(", ", 1)[0]
     if is_fsdp(name):
@@ -78,9 +77,9 @@ def _classify_dict(text: str) -> Kind:
 
 
 def layer_name(text: str) -> str:
-    """Give the name in a `layer:` text: up to the next colon, as the original had it.
+    """Return the name in a `layer:` text: up to the next colon, as the original had it.
 
-    A name that holds colons itself stands whole behind two.
+    `layer::` precedes a name that contains colons.
     """
     name = text.removeprefix(WHOLE_LAYER)
     return name if name != text else text.split(":", 2)[1]
@@ -91,5 +90,5 @@ WHOLE_LAYER = "layer::"
 
 
 def plain_layer(text: str) -> str:
-    """Write a layer text as it is without colons in the name; any other text as it is."""
+    """Write a layer text as if its name had no colons; any other text unchanged."""
     return text.replace(WHOLE_LAYER, "layer:", 1) if text.startswith(WHOLE_LAYER) else text

@@ -47,10 +47,10 @@ _NAMES = re.compile(
 
 
 def is_library_domain(domain: str) -> bool:
-    """Tell whether an NVTX domain is a library's."""
+    """Whether an NVTX domain is a library's."""
     return domain.casefold() in _DOMAINS
 
 
 def is_library_range(name: str) -> bool:
-    """Tell whether a range of this name is one that a library pushes around its own work."""
+    """Whether a library pushes a range of this name around its own work."""
     return _NAMES.match(name) is not None

@@ -19,7 +19,7 @@ CLOSURE = "Optimizer.closure#"
 
 
 class Kind(IntEnum):
-    """What a text is."""
+    """The kind of a text."""
 
     CONTEXT = 0
     """A range of another library: never an op, and no part of the user's program."""
@@ -43,7 +43,7 @@ FRAMES, FUSED_OPS = "frames", "fused_ops"
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor argument. `dtype` is torch's name without `torch.`; None where it is not known."""
+    """A tensor argument. `dtype` is torch's name without `torch.`; None if unknown."""
 
     shape: tuple[int, ...]
     dtype: str | None = None
@@ -59,23 +59,23 @@ class Tensor:
 
     @property
     def sparse(self) -> bool:
-        """Tell whether it stores but some of its elements: its layout says so.
+        """Whether it only stores some of its elements: its layout says so.
 
-        torch.profiler's traces tell no layout, but write a sparse tensor without any strides.
+        torch.profiler's traces have no layouts, but write a sparse tensor without strides.
         """
         return self.subclass.startswith("sparse_") or (bool(self.shape) and self.stride == ())
 
     @property
     def numel(self) -> int:
-        """Count the elements."""
+        """The number of elements."""
         return math.prod(self.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """An argument of which only the type is known, and not even that where it is empty.
+    """An argument of which at most the type is known; "" for none.
 
-    emit_nvtx writes `[]` for a number, for None and for a tensor without dimensions alike.
+    emit_nvtx writes `[]` for a number, None, and a tensor without dimensions alike.
     """
 
     type: str = ""
@@ -83,7 +83,7 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A list of tensors too long to be written out: how many, how many elements in all."""
+    """A list of tensors too long to be written out."""
 
     length: int
     numel: int | None = None
@@ -97,7 +97,7 @@ Value: TypeAlias = "Tensor | Opaque | Summary | int | float | bool | str | tuple
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of an op with what is known of its arguments."""
+    """One call of an op, with its arguments as far as they are known."""
 
     mod: str
     """`torch`, `Tensor`, `torch.nn.functional`, a user's class; `aten` for PyTorch's own."""
@@ -116,7 +116,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Seq:
-    """What one of PyTorch's own ranges says."""
+    """One of PyTorch's own ranges, parsed."""
 
     name: str
     """`aten::addmm`, `AddmmBackward0`, `autograd::engine::evaluate_function: AddmmBackward0`."""
@@ -130,12 +130,11 @@ class Seq:
 
     @property
     def node(self) -> str:
-        """Name the op or autograd node, without what the engine puts before it."""
+        """The name of the op or autograd node, without the engine's prefix."""
         return node_name(self.name)
 
     @property
     def backward(self) -> bool:
-        """Tell whether work inside it belongs to a backward pass."""
         return is_backward(self.name)
 
 
@@ -150,7 +149,7 @@ EVALUATE = "autograd::engine::evaluate_function: "
 
 
 def node_name(name: str) -> str:
-    """Give the name of the op or autograd node, without what the engine puts before it."""
+    """Return the name of the op or autograd node, without the engine's prefix."""
     return name.removeprefix(EVALUATE)
 
 
@@ -160,7 +159,7 @@ _IS_NODE = re.compile(NODE)
 
 
 def is_node_name(name: str) -> bool:
-    """Check for the form of name that only nodes of autograd have."""
+    """Whether the name has the form of autograd's generated nodes."""
     return _IS_NODE.fullmatch(name) is not None
 
 
@@ -172,5 +171,5 @@ _BACKWARD = re.compile(
 
 
 def is_backward(name: str) -> bool:
-    """Tell whether a range of this name is a node of a backward pass."""
+    """Whether a range of this name is a node of a backward pass."""
     return _BACKWARD.search(name) is not None

@@ -51,7 +51,7 @@ _STATED = re.compile(r"\b(\w+)=(\d+)")
 
 @lru_cache(maxsize=1 << 16)
 def serving_step(text: str) -> ServingStep | None:
-    """Give what the range around a serving engine's step says; None for any other text."""
+    """Parse the range around a serving engine's step; None for any other text."""
     if _TOO_LONG.search(text):
         return None
     matches = ((form.match(text), read) for form, read in _FORMS)
@@ -59,7 +59,7 @@ def serving_step(text: str) -> ServingStep | None:
 
 
 def stated(text: str) -> dict[str, int]:
-    """Read the numbers of `bs=2 toks=14721`, by their names."""
+    """Return the numbers of `bs=2 toks=14721` by their names."""
     return {name: int(number) for name, number in _STATED.findall(text)}
 
 
@@ -90,7 +90,7 @@ def _of_sglang(mode: str, text: str) -> ServingStep:
 
 
 def _of_atom(name: str, batch: str, graph: str | None, text: str) -> ServingStep:
-    """`p` counts requests in prefill among those that decode; each may decode several tokens."""
+    """`p` counts requests in prefill of a decode step; each request may decode several tokens."""
     numbers = stated(text)
     tokens, requests = numbers.get("tok"), int(batch)
     if name == "prefill":

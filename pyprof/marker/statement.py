@@ -91,7 +91,7 @@ class Statement:
 
     @cached_property
     def node(self) -> str:
-        """The name of the op or autograd node, without what the engine puts before it."""
+        """The name of the op or autograd node, without the engine's prefix."""
         return node_name(self.name)
 
     @cached_property

@@ -53,7 +53,7 @@ _PAIR_BYTES = 8
 
 
 def split(texts: pa.Array) -> pa.StructArray:
-    """Take texts apart: `NUMBERED`, one for each; null stays null."""
+    """Split texts into templates and numbers: `NUMBERED`, one for each; null stays null."""
     unknown = texts.is_null()
     encoded = texts.fill_null("").dictionary_encode()  # most come again and again
     parts = _split(encoded.dictionary)
@@ -77,7 +77,7 @@ class _Split(NamedTuple):
 
 
 class _Extent(NamedTuple):
-    """Where in the bytes of all texts something stands: from `begin` to before `end`, if at all."""
+    """Where something is in the bytes of all texts: from `begin` to before `end`."""
 
     begin: Int64Array
     end: Int64Array
@@ -105,7 +105,7 @@ def _split(texts: pa.StringArray) -> _Split:
 
 
 def _bytes(texts: pa.Array) -> tuple[Int64Array, NDArray[np.uint8]]:
-    """Give where each text begins, and the last ends, in the bytes of all."""
+    """Return where each text begins, and the last ends, in the bytes of all texts."""
     _, offsets, data = texts.buffers()
     if not len(texts) or data is None:
         return np.zeros(len(texts) + 1, np.int64), np.zeros(0, np.uint8)
@@ -117,7 +117,7 @@ def _bytes(texts: pa.Array) -> tuple[Int64Array, NDArray[np.uint8]]:
 def _number(
     texts: pa.StringArray, mark: str, bounds: Int64Array, padded: NDArray[np.uint8]
 ) -> tuple[Int64Array, _Extent]:
-    """Read the number behind a mark, where it is spelt as Python spells it and fits."""
+    """Read the number behind a mark, if it is written as Python would and fits into int64."""
     place = pc.find_substring(texts, mark).to_numpy()
     begin = bounds[:-1] + np.where(place < 0, 0, place + len(mark))
     limit = np.where(place < 0, begin, bounds[1:])
@@ -137,7 +137,7 @@ def _number(
 def _inputs(
     texts: pa.StringArray, op_id: Int64Array, bounds: Int64Array
 ) -> tuple[pa.DictionaryArray, _Extent]:
-    """Read the ids of the ops that made an op's inputs, which stand at the end."""
+    """Read the ids of the ops that made an op's inputs, at the end of a text."""
     rows = np.flatnonzero(pc.ends_with(texts, ")]").to_numpy(zero_copy_only=False))
     spelt = pc.struct_field(pc.extract_regex(texts.take(pa.array(rows)), _PAIRS), "pairs")
     rows, spelt = rows[spelt.is_valid().to_numpy(zero_copy_only=False)], spelt.drop_null()
@@ -166,7 +166,7 @@ def _inputs(
 def _without(
     bounds: Int64Array, data: NDArray[np.uint8], cuts: Sequence[Int64Array]
 ) -> pa.StringArray:
-    """Leave parts out of all texts: each begins at one of the cuts, and ends at the next."""
+    """Cut parts out of all texts: each begins at one of the cuts, and ends at the next."""
     edges = np.concatenate([[0], np.stack(cuts, axis=1).reshape(-1), [len(data)]])
     parts = pa.Array.from_buffers(
         pa.binary(),
@@ -180,7 +180,7 @@ def _without(
 
 
 def texts_of_table(table: pa.Table) -> pa.StructArray:
-    """Give the texts of a table that has them as columns, such as one of ranges, as one array."""
+    """Return the texts of a table that has them as columns, such as ranges, as one array."""
     columns_of_texts = table.select([*NAMES]).unify_dictionaries()
     columns = [column.combine_chunks() for column in columns_of_texts.columns]
     return pa.StructArray.from_arrays(columns, fields=[*NUMBERED])
@@ -190,7 +190,7 @@ def texts_of_table(table: pa.Table) -> pa.StructArray:
 
 
 def spell(numbered: pa.StructArray) -> pa.StringArray:
-    """Put texts together again; some at a time, so that they stay in the processor's caches."""
+    """Join templates and numbers to texts; some at a time, to stay in the processor's caches."""
     starts = range(0, len(numbered), _AT_ONCE)
     parts = [
         string_concat.join_element_wise(pieces_of(numbered.slice(start, _AT_ONCE)))
@@ -205,7 +205,7 @@ _AT_ONCE = 1 << 15
 def pieces_of(
     numbered: pa.StructArray, escape: Callable[[str], str] = lambda text: text
 ) -> list[StringPart]:
-    """Give what texts consist of; what of it is no number is escaped."""
+    """Return the parts of texts, for `string_concat.join`; parts that are no numbers escaped."""
     text, seq, op_id, inputs = numbered.flatten()
     code = text.indices.to_numpy()
     used = np.flatnonzero(np.bincount(code, minlength=len(text.dictionary)))
@@ -237,7 +237,7 @@ def length(numbered: pa.StructArray) -> int:
 
 
 def _parts(template: str) -> tuple[str, str, str]:
-    """Cut a template where its numbers were."""
+    """Split a template where its numbers were."""
     head, seq, rest = template.partition(_SEQ)
     if not seq:
         head, rest = "", template
@@ -246,7 +246,7 @@ def _parts(template: str) -> tuple[str, str, str]:
 
 
 def _spelt_inputs(op_id: pa.Array, inputs: pa.DictionaryArray) -> Iterator[StringPart]:
-    """Spell what made the inputs of each op, where any says."""
+    """Format the ids of the ops that made the inputs of each op."""
     if inputs.null_count == len(inputs):
         return
     has_inputs = inputs.is_valid().to_numpy(zero_copy_only=False)

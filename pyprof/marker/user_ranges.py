@@ -1,6 +1,6 @@
-"""What the names of the user's ranges say: a part of the program, its direction, a step of a loop.
+"""What the names of the user's ranges mean: a part of the program, a direction, a step of a loop.
 
-Frameworks spell them in ways of their own; a layer reads as its author named it.
+Frameworks write them in their own ways; a layer keeps the name that its author gave it.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ STEP_END = "pyprof.step"
 
 
 def is_step(text: str) -> bool:
-    """Tell whether a range goes around one step of a loop."""
+    """Whether a range goes around one step of a loop."""
     return _IS_STEP.match(text) is not None
 
 
 def step_name(text: str) -> str:
-    """Name the loop that a step's range is of, without what differs between steps.
+    """Name the loop of a step's range, without what differs between steps.
 
     "" for the profiler's own, which names no part of the program.
     """
@@ -72,18 +72,18 @@ _NUMBER = re.compile(r", (?:seq|op_id) = ")
 
 
 def is_named_module(text: str) -> bool:
-    """Tell vLLM's ranges, which name a module and describe its tensors."""
+    """Whether it is one of vLLM's ranges, which name a module and describe its tensors."""
     return _MODULE.match(text) is not None
 
 
 def is_fsdp(text: str) -> bool:
-    """Tell FSDP's ranges, which look like ops of a namespace."""
+    """Whether it is one of FSDP's ranges, which look like ops of a namespace."""
     return text.startswith("FSDP::")
 
 
 @lru_cache(maxsize=1 << 16)
 def range_name(text: str) -> str:
-    """Give the name of the part of the program that a user's range goes around."""
+    """Return the part of the program that a user's range names."""
     if module := _MODULE.match(text):
         return module[1]
     name = _NUMBER.split(text, maxsplit=1)[0]
@@ -112,7 +112,7 @@ _PASSES = {"F": FORWARD, "B": BACKWARD, "W": BACKWARD}
 
 @lru_cache(maxsize=1 << 16)
 def direction(name: str) -> str:
-    """Give the direction that a range's name says: fprop, bprop, optim; "" where none or several.
+    """Return the direction in a range's name: fprop, bprop, optim; "" if none or several.
 
     `attn(F)` and `mlp(W)` are a pipeline's: forward, and the gradient of weights.
     """

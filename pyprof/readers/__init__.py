@@ -29,13 +29,13 @@ class Reader(Protocol):
     """What a module of this package provides."""
 
     def sniff(self, path: Path, head: bytes) -> bool:
-        """Tell from the file's first bytes (and, if need be, the file) whether it is ours."""
+        """Whether the file is this tool's, by its first bytes and, if need be, the rest."""
 
     def read(self, path: Path) -> Capture:
-        """Read the whole capture; raise CaptureError where it cannot be used."""
+        """Read the whole capture. Raises CaptureError if it cannot be used."""
 
     def identity(self, path: Path) -> Identity:
-        """Read only whose work it holds."""
+        """Read only whose work the file holds."""
 
 
 def readers() -> Iterator[Reader]:
@@ -49,7 +49,7 @@ def readers() -> Iterator[Reader]:
 
 
 def read(path: Path) -> Capture:
-    """Read a capture of any tool; raise CaptureError, with what to do, where it is none."""
+    """Read a capture of any tool. Raises CaptureError, with a remedy, if that fails."""
     from pyprof.readers.provenance import with_origins  # noqa: PLC0415 - as above
     from pyprof.readers.validate import plausible  # noqa: PLC0415 - loads Arrow
 
@@ -63,7 +63,7 @@ def read(path: Path) -> Capture:
 
 
 def stamp(path: Path) -> tuple[int, ...]:
-    """Give what changes when a file does; nothing where it is not there."""
+    """Return what changes when a file does; () if there is no such file."""
     try:
         status = path.stat()
     except OSError:
@@ -72,7 +72,7 @@ def stamp(path: Path) -> tuple[int, ...]:
 
 
 def changed(path: Path, before: tuple[int, ...]) -> list[str]:
-    """Warn where a file is another than it was; what is gone was open, and so is whole."""
+    """Warn if a file has changed since `before`; a deleted one was open, and so is whole."""
     after = stamp(path)
     return [_CHANGED] if after and after != before else []
 
@@ -81,14 +81,14 @@ _CHANGED = "the file changed while it was read: numbers may match neither versio
 
 
 def identity(path: Path) -> Identity:
-    """Tell whose work a capture holds without reading it all; raise CaptureError as `read` does."""
+    """Read whose work a capture holds, without reading the rest. Raises CaptureError."""
     return sensible(path, _reader(path).identity)
 
 
 def tells_rank(path: Path) -> bool:
-    """Say whether `identity` may know a rank; a reader with `TELLS_RANK = False` never does.
+    """Whether `identity` may know a rank; a reader with `TELLS_RANK = False` never does.
 
-    Raises CaptureError where nothing reads this file.
+    Raises CaptureError if no reader takes this file.
     """
     return bool(getattr(_reader(path), "TELLS_RANK", True))
 
@@ -102,7 +102,7 @@ def _reader(path: Path) -> Reader:
 
 
 def sensible(path: Path, function: Callable[[Path], T]) -> T:
-    """Read a file; raise CaptureError, too, for values that no tool writes."""
+    """Call a function on a file; raise CaptureError for values that no tool writes, too."""
     import pyarrow as pa  # noqa: PLC0415 - takes time to load
 
     try:
@@ -124,13 +124,13 @@ EXPECTED = (
 
 
 def is_capture(path: Path) -> bool:
-    """Tell whether some reader takes this file; raise CaptureError where it cannot be opened."""
+    """Whether some reader takes this file. Raises CaptureError if it cannot be opened."""
     head = read_head(path)
     return any(reader.sniff(path, head) for reader in readers())
 
 
 def read_head(path: Path) -> bytes:
-    """Give the first bytes of a file; raise CaptureError where there are none to give."""
+    """Return the first bytes of a file. Raises CaptureError if there are none."""
     try:
         if _is_stream(path):
             raise CaptureError(f"{path}: {STREAM}")
@@ -153,13 +153,13 @@ STREAM = "is a pipe or a device; save it to a file and name that"
 
 
 def _is_stream(path: Path) -> bool:
-    """Tell what cannot be read twice, and where reading may never end; raises OSError."""
+    """Whether a file cannot be read twice, and reading it may never end. Raises OSError."""
     mode = path.stat().st_mode
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def is_memory_snapshot(head: bytes) -> bool:
-    """Tell a pickle of what torch.cuda.memory._dump_snapshot() writes."""
+    """Whether a file is a pickle that torch.cuda.memory._dump_snapshot() wrote."""
     keys = (b"device_traces", b"segments")
     return head[:1] == b"\x80" and any(key in head for key in keys)
 
@@ -174,7 +174,7 @@ _OTHERS = {
 
 
 def describe(head: bytes) -> str:
-    """Say what a file that is no capture seems to be."""
+    """Describe a file that is no capture."""
     if not head.strip(b"\0"):
         return "it begins with zeros, as after an interrupted export"
     if head.startswith(b"SQLite format 3\0"):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Meaning(NamedTuple):
-    """What a metric is, and what makes its values those of the schema."""
+    """The metric of the schema that a tool's metric is, and the factor to its unit."""
 
     metric: str
     factor: float = 1.0
@@ -57,7 +57,7 @@ _NAMES = tuple(
 
 @lru_cache(maxsize=4096)
 def meaning(name: str) -> Meaning | None:
-    """Tell what a metric is; None where it is of no use here."""
+    """Return what a metric means; None if PyProf does not use it."""
     return next((m for pattern, m in _NAMES if pattern.fullmatch(name.strip())), None)
 
 
@@ -75,9 +75,9 @@ def samples(
     which: Int64Array,
     value: Floats,
 ) -> pa.Table:
-    """Make the table of samples; `which` gives the meaning of each row.
+    """Build the table of samples; `which` is the index of each row's meaning.
 
-    What no metric can be is left out, and of several samples of one instant the last counts.
+    Impossible values are left out; of several samples at one instant the last counts.
     """
     metrics = [m.metric for m in meanings]
     with np.errstate(over="ignore"):  # what becomes infinite is left out below

@@ -23,7 +23,7 @@ _COMMAND = ("nsys", "export", "--type", "sqlite", "--force-overwrite", "true", "
 
 
 def sniff(path: Path, head: bytes) -> bool:
-    """Tell a report by its suffix (the format has no signature), unless it is an export already."""
+    """Recognise a report by its suffix (the format has no signature), unless it is an export."""
     return path.name.endswith(_SUFFIXES) and not head.startswith(MAGIC)
 
 
@@ -37,7 +37,7 @@ TELLS_RANK = False
 
 
 def identity(path: Path) -> Identity:
-    """Export to a temporary file, for the report itself does not say whose work it holds."""
+    """Export to a temporary file: the report itself does not say whose work it holds."""
     with _exported(path) as exported:
         return nsys.identity(exported)
 

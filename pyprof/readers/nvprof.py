@@ -34,7 +34,7 @@ _TID_BITS = 0xFFFFFFFF
 
 
 def sniff(path: Path, head: bytes) -> bool:
-    """Tell an nvprof database by its string table, which nsys calls otherwise."""
+    """Recognise an nvprof database by its string table, which nsys names otherwise."""
     if not head.startswith(MAGIC):
         return False
     tables = Database(path).tables()
@@ -65,7 +65,7 @@ TELLS_RANK = False
 
 
 def identity(path: Path) -> schema.Identity:
-    """Give nothing: nvprof writes a file a process and does not say which rank it was."""
+    """Nothing: nvprof writes a file per process and does not record its rank."""
     del path
     return schema.Identity()
 
@@ -89,7 +89,6 @@ def _warnings(ranges: int) -> tuple[str, ...]:
 def _threads(
     calls: NDArray[np.int64], ranges: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], list[NDArray[np.int32]]]:
-    """Number the distinct (pid, tid) pairs of both tables."""
     pairs, inverse = np.unique(np.concatenate([calls, ranges]), axis=0, return_inverse=True)
     return pairs, np.split(inverse.reshape(-1).astype(np.int32), [len(calls)])
 
@@ -145,7 +144,7 @@ def _ranges(db: Database, strings: Strings) -> tuple[dict[str, object], NDArray[
 
 
 def _first_index(values: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give the position in `values` of each wanted value; -1 where it is not there."""
+    """Return the index in `values` of each wanted value; -1 if it is missing."""
     if not len(values):
         return np.full(len(wanted), -1)
     order = np.argsort(values, kind="stable")
@@ -154,7 +153,7 @@ def _first_index(values: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArra
 
 
 def _object_ids(blobs: pa.ChunkedArray) -> NDArray[np.int64]:
-    """Give (pid, tid) of each 12-byte object id: int32 process, int64 thread, little-endian."""
+    """Return (pid, tid) of each 12-byte object id: int32 process, int64 thread, little-endian."""
     used = blobs.combine_chunks().dictionary_encode()
     pairs = np.array([_object_id(blob) for blob in used.dictionary.to_pylist()], np.int64).reshape(
         -1, 2

@@ -58,7 +58,7 @@ class Origin:
 
 
 def with_origins(capture: Capture, path: Path) -> Capture:
-    """Give the capture with what the files beside it say of its generated kernels."""
+    """Add the sources of generated kernels, which files next to the capture tell."""
     if not _has_generated(capture.ranges):
         return capture  # logs can be large
     try:
@@ -84,7 +84,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _read(files: Iterable[Path]) -> tuple[dict[str, Origin], list[str]]:
-    """Read files; those that cannot be read are left out, with a sentence for each."""
+    """Read files; those that cannot be read are left out, with a warning for each."""
     origins: dict[str, Origin] = {}
     failures = []
     for path in files:
@@ -122,7 +122,7 @@ def _stated(path: Path) -> Iterator[tuple[str, Origin]]:
 
 
 def _entries(content: Any) -> Iterator[tuple[str, Origin]]:  # noqa: ANN401 - JSON
-    """Give kernels and their origins from a document of any of these forms; nothing from others."""
+    """Return kernels and their origins from a document of any of these forms; {} from others."""
     for name, said in content.items() if isinstance(content, dict) else ():
         if isinstance(said, dict):
             stacks, nodes = said.get("stack_traces"), said.get("post_grad_nodes")
@@ -137,7 +137,7 @@ def _texts(value: object) -> list[str]:
 
 
 def _innermost(stacks: list[str]) -> tuple[str, ...] | None:
-    """Give the frames of the last stack: of the op that makes what the kernel writes."""
+    """Return the frames of the last stack: of the op whose result the kernel writes."""
     frames = next((listed for text in reversed(stacks) if (listed := _FRAME.findall(text))), None)
     if frames is None:
         return None
@@ -149,7 +149,7 @@ def _ops(nodes: list[str]) -> tuple[str, ...] | None:
 
 
 def _common(a: Origin, b: Origin) -> Origin:
-    """Keep what two uses of a kernel agree on; what one does not say, the other may."""
+    """Keep what two uses of a kernel agree on, and what only one of them states."""
     frames = b.frames if a.frames is None else a.frames
     if a.frames is not None and b.frames is not None:
         same = [one == other for one, other in zip(a.frames, b.frames, strict=False)]
@@ -164,7 +164,7 @@ def _common(a: Origin, b: Origin) -> Origin:
 
 
 def _described(ranges: pa.Table, origins: Mapping[str, Origin]) -> tuple[pa.Table, int]:
-    """Put frames and ops into the texts of generated kernels; count the texts that have some."""
+    """Add frames and ops to the texts of generated kernels; count the texts that changed."""
     count = 0
     chunks = []
     for chunk in ranges.column("text").chunks:
@@ -180,7 +180,7 @@ def _described(ranges: pa.Table, origins: Mapping[str, Origin]) -> tuple[pa.Tabl
 
 
 def _has_generated(ranges: pa.Table) -> bool:
-    """Tell whether some text may be of a generated kernel, as `_is_generated` does of one."""
+    """Whether some text may be that of a generated kernel, as `_is_generated` says of one."""
     chunks = ranges.column("text").chunks
     return any(pc.any(pc.match_substring(c.dictionary, _FUSED)).as_py() for c in chunks)
 

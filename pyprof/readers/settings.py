@@ -21,7 +21,7 @@ OURS = ".graphs"
 
 
 def beside(path: Path) -> Path:
-    """Give where `pyprof capture` writes how the graphs of a trace were captured."""
+    """Return where `pyprof capture` writes how the graphs of a trace were captured."""
     stem, dot, suffix = path.name.partition(".")
     return path.parent / CAPTURE_TRACES / f"{stem}{OURS}{dot}{suffix}"
 
@@ -30,7 +30,7 @@ _GRAPH_CAPTURES: ContextVar[tuple[str, ...]] = ContextVar("graph_captures", defa
 
 
 def graph_captures() -> tuple[str, ...]:
-    """Give the files and folders of traces in which graphs were captured."""
+    """Return the files and folders of traces in which graphs were captured."""
     return _GRAPH_CAPTURES.get()
 
 
@@ -38,13 +38,13 @@ _COUNTERS: ContextVar[str | None] = ContextVar("counters", default=None)
 
 
 def counters() -> str | None:
-    """Give the file of counters that were measured in another run."""
+    """Return the file of counters that were measured in another run."""
     return _COUNTERS.get()
 
 
 @contextmanager
 def using(graph_captures: Sequence[str], counters: str | None = None) -> Iterator[None]:
-    """Let captures be read with these, instead of those beside them, and with these counters."""
+    """Read captures with these graph captures, not those next to them, and these counters."""
     token, of_counters = _GRAPH_CAPTURES.set(tuple(graph_captures)), _COUNTERS.set(counters)
     try:
         yield
@@ -54,13 +54,13 @@ def using(graph_captures: Sequence[str], counters: str | None = None) -> Iterato
 
 
 class Carried(Generic[A, T]):
-    """A function of one argument that has its settings wherever it is called."""
+    """A function bound to the current settings, so that it can run in another process."""
 
     def __init__(self, function: Callable[[A], T]) -> None:
         self.function = function
         self.graph_captures, self.counters = graph_captures(), counters()
 
     def __call__(self, item: A) -> T:
-        """Call it."""
+        """Call the function."""
         with using(self.graph_captures, self.counters):
             return self.function(item)

@@ -31,12 +31,12 @@ PICKLES = (".pkl", ".pickle")
 
 
 def is_annotations(path: Path) -> bool:
-    """Tell a file of annotations of graph nodes among any files by its name."""
+    """Whether a file has annotations of graph nodes, by its name."""
     return "annotation" in path.name.lower() and path.name.endswith((*PICKLES, ".json", ".json.gz"))
 
 
 def read_with_captures(folder: Path) -> Iterator[Path]:
-    """Give the files that may be read with captures of a folder, though nobody named them."""
+    """Return the files that may be read with captures of a folder, though nobody named them."""
     for path in _listed(folder):
         if any(path.match(pattern) for pattern in PROVENANCE) or is_annotations(path):
             yield path
@@ -45,7 +45,7 @@ def read_with_captures(folder: Path) -> Iterator[Path]:
 
 
 def in_graph_captures(place: Path) -> Iterator[Path]:
-    """Give the files that may be read where --graph-captures names a place."""
+    """Return the files that may be read in a folder that --graph-captures names."""
     yield from _listed(place if place.is_dir() else place.parent)
     yield from _listed(place / settings.CAPTURE_TRACES)
 

@@ -84,10 +84,10 @@ class _Reasons:
 def impossible(
     spans: Spans, begun: tuple[int, int] | None, launched: Callable[[Int64Array], Int64Array]
 ) -> Mapping[str, Mask]:
-    """Give the rows whose time cannot be, by the first reason that holds.
+    """Return the rows whose time is impossible, by the first reason that holds.
 
-    `begun` are the first and the last instant at which an API call began, None where there is
-    none; `launched` gives when rows were launched, `UNKNOWN` where no call tells.
+    `begun` are the first and the last start of an API call, None without one; `launched` returns
+    when rows were launched, `UNKNOWN` if no call tells.
     """
     reasons = _Reasons(len(spans.start))
     start, end = spans.start, spans.end
@@ -115,7 +115,7 @@ def impossible(
 
 
 def _durations(spans: Spans, reasons: _Reasons) -> Int64Array:
-    """Note bounds that cannot be; give the durations, 0 where these are not known."""
+    """Note impossible bounds; return the durations, 0 if unknown."""
     start, end = spans.start, spans.end
     bounds = [bound for each in (start, end) if len(each) for bound in (each.min(), each.max())]
     if bounds and min(bounds) > 0 and max(bounds) < LATEST_NS:  # nearly always
@@ -131,10 +131,10 @@ def _durations(spans: Spans, reasons: _Reasons) -> Int64Array:
 
 
 def overtaken(spans: Spans, possible: Mask) -> Mask:
-    """Mark rows that end behind the one that their stream began after them.
+    """Mark rows that end after the next row of their stream ended.
 
     Their time is too long, though less than what `impossible` takes for damage. Work of one launch,
-    as a graph's, may overlap.
+    such as a graph's, may overlap.
     """
     overtaken_rows = np.zeros(len(spans.start), bool)
     if all((bound[1:] >= bound[:-1]).all() for bound in (spans.start, spans.end)):
@@ -154,7 +154,7 @@ _ROUNDED_NS = 2_000
 
 
 def _by_stream(spans: Spans, wanted: Mask) -> tuple[Int64Array, Mask]:
-    """Give the wanted rows by stream and start, and which of them are on the stream of the last."""
+    """Return the wanted rows by stream and start, and whether each is on the stream of the last."""
     rows = np.flatnonzero(wanted)
     stream, start = spans.stream[rows], spans.start[rows]
     if (start[1:] < start[:-1]).any():
@@ -168,7 +168,7 @@ def _by_stream(spans: Spans, wanted: Mask) -> tuple[Int64Array, Mask]:
 def _at_once(
     rows: Int64Array, same_stream: Mask, at: Int64Array, other: Int64Array, launch: Int64Array
 ) -> Mask:
-    """Mark rows of several launches that have one bound in common, and lengths that differ much."""
+    """Mark rows of several launches that share one bound, though their lengths differ much."""
     is_wrong = np.zeros(len(at), bool)
     instant = at[rows]
     same = same_stream.copy()
@@ -189,7 +189,7 @@ def _at_once(
 
 
 def _longest(duration: Int64Array, possible: Mask) -> Int64Array:
-    """Give the few rows that are longer than all that are shorter together."""
+    """Return the few rows that are each longer than all shorter ones together."""
     time = np.where(possible, duration, 0)
     total_ns = int(time.sum())
     if (_TOP + 1) * int(time.max(initial=0)) < total_ns:
@@ -214,7 +214,7 @@ def _early(spans: Spans, duration: Int64Array, rows: Int64Array, launched: Int64
 
 
 def _covering(spans: Spans, duration: Int64Array, longest: Int64Array, rows: Int64Array) -> Mask:
-    """Mark rows in whose first half their stream began several other launches' work.
+    """Mark rows that are too long: before half of one, its stream starts several other launches.
 
     `rows` are by stream and start.
     """
@@ -230,7 +230,7 @@ def _covering(spans: Spans, duration: Int64Array, longest: Int64Array, rows: Int
 
 
 def _covers(spans: Spans, duration: Int64Array, rows: Int64Array, count: int) -> Int64Array:
-    """Give the rows in whose first half their stream began `count` others."""
+    """Return the rows before whose half their stream began `count` others."""
     start = spans.start[rows]
     covers = start[count:] < (start + (duration[rows] >> 1))[:-count]
     one, later = rows[:-count][covers], rows[count:][covers]

@@ -44,9 +44,9 @@ _ISOLATED = ("ncu",)
 
 
 def plausible(capture: Capture, path: Path) -> Capture:
-    """Put activities in order, leave out what cannot be, and say so in the capture's warnings.
+    """Sort activities, leave out what is impossible, and add warnings.
 
-    Raises CaptureError where no activity has a time that can be.
+    Raises CaptureError if no activity has a possible time.
     """
     if capture.tool in _ISOLATED:
         return replace(capture, activities=in_order(capture.activities))
@@ -81,7 +81,7 @@ def plausible(capture: Capture, path: Path) -> Capture:
 
 
 def _host_side(capture: Capture) -> tuple[pa.Table, pa.Table, tuple[int, int], tuple[int, int]]:
-    """Give calls and ranges; of each, how many were there twice, and how many take no time."""
+    """Return valid calls and ranges; then the counts of duplicates and of invalid times of each."""
     calls, doubled_calls = once(capture.calls, _CALL)
     calls, backward = _possible_calls(calls)
     ranges, misplaced = _possible_ranges(capture.ranges)
@@ -97,10 +97,7 @@ _NO_NAMES = ("", "unknown kernel", "[CUDA memcpy]", "[CUDA memset]")
 
 
 def _written(activities: pa.Table) -> tuple[pa.Table, int]:
-    """Leave out rows that hold nothing, as blanked pages of a database have; count them.
-
-    A damaged page may have any number of them: they were no work.
-    """
+    """Leave out empty rows, such as those of blanked pages of a database; count them."""
     if not all(activities.column(name).null_count for name in _SAYING):
         return activities, 0
     names = activities.column("name").combine_chunks()
@@ -135,7 +132,7 @@ _TWICE = 0.25
 
 
 def _merged(capture: Capture) -> bool:
-    """Tell whether a trace is of several ranks, whose work may be alike: it does not say whose."""
+    """Whether a trace is of several ranks, whose equal work may not be duplicates."""
     if capture.tool != "kineto" or not capture.calls.num_rows:
         return False
     used = pc.unique(capture.calls.column("thread"))
@@ -143,10 +140,10 @@ def _merged(capture: Capture) -> bool:
 
 
 def once(table: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, int]:
-    """Keep one of the rows that agree in their start and in `columns`; give the number of others.
+    """Keep one of the rows that agree in their start and in `columns`; count the others.
 
-    Rounded to microseconds, two short pieces of work in a row may begin and end alike: without
-    length they count as the same only where every row with length is there twice.
+    Rounded to microseconds, two short pieces of work in a row may begin and end alike: rows without
+    length are duplicates only if most rows with length are.
     """
     start, end = ints_or_unknown(table.column("start")), ints_or_unknown(table.column("end"))
     repeated = _repeated(table, start, columns)
@@ -158,16 +155,16 @@ def once(table: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, int]:
 
 
 def _ranges_once(ranges: pa.Table) -> tuple[pa.Table, int]:
-    """Keep one of the ranges that are alike, where these are many; give the number of others.
+    """Keep one of equal ranges if there are many; count the others.
 
-    By clocks of microseconds one may be as long as the one inside of it that has its name.
+    With clocks of microseconds a range may be as long as one inside it with the same name.
     """
     kept, count = once(ranges, _RANGE)
     return (kept, count) if count >= _TWICE * ranges.num_rows else (ranges, 0)
 
 
 def _repeated(table: pa.Table, start: Int64Array, columns: Sequence[str]) -> Mask:
-    """Mark all but the first of rows that have the same values, their start being known."""
+    """Mark all but the first of rows with equal values and a known start."""
     is_repeated = np.zeros(len(start), bool)
     order = np.argsort(start, kind="stable") if (start[1:] < start[:-1]).any() else None
     ordered = start if order is None else start[order]
@@ -193,7 +190,7 @@ def _codes(column: pa.ChunkedArray, rows: Int64Array) -> Int64Array:
 
 
 def twice(count: int, what: str) -> Iterator[str]:
-    """Report duplicate rows that were left out."""
+    """Warn of duplicate rows."""
     if count:
         yield (
             f"{count:,} {what} are duplicates (same time, place and name): each counts once; "
@@ -205,13 +202,13 @@ def twice(count: int, what: str) -> Iterator[str]:
 
 
 class LaunchTimes:
-    """When API calls began, by process and correlation id."""
+    """Start times of API calls, by process and correlation id."""
 
     def __init__(self, start: Int64Array, pid: Int64Array, corr: Int64Array) -> None:
         self._start, self._pid, self._corr = start, pid, corr
 
     def bounds(self) -> tuple[int, int] | None:
-        """Give when the first and the last began, of those within a day of most."""
+        """Return the first and last start, of those within a day of the median."""
         if not len(self._start):
             return None
         first, last = int(self._start.min()), int(self._start.max())
@@ -222,7 +219,7 @@ class LaunchTimes:
         return int(near.min()), int(near.max())
 
     def of_rows(self, pid: Int64Array, corr: Int64Array) -> Int64Array:
-        """Give when each of a few rows was launched; `UNKNOWN` where no call tells."""
+        """Return when each of a few rows was launched; `UNKNOWN` if no call tells."""
         launched = np.full(len(corr), UNKNOWN)
         rows = np.flatnonzero(np.isin(self._corr, corr[corr != UNKNOWN]))
         for row in rows.tolist():
@@ -231,7 +228,7 @@ class LaunchTimes:
 
 
 def launch_times(capture: Capture) -> LaunchTimes:
-    """Give those of a capture."""
+    """Return those of a capture."""
     pid = ints_or_unknown(capture.threads.column("pid"))[
         ints_or_unknown(capture.calls.column("thread"))
     ]
@@ -248,7 +245,6 @@ def _spans(activities: pa.Table) -> Spans:
 
 
 def _impossible(activities: pa.Table, spans: Spans, launches: LaunchTimes) -> Mapping[str, Mask]:
-    """Give the activities whose time cannot be, by the reason."""
     pid, corr = ints_or_unknown(activities.column("pid")), spans.launch
     return times.impossible(
         spans, launches.bounds(), lambda rows: launches.of_rows(pid[rows], corr[rows])
@@ -256,9 +252,9 @@ def _impossible(activities: pa.Table, spans: Spans, launches: LaunchTimes) -> Ma
 
 
 def _overtaken(capture: Capture, activities: pa.Table, spans: Spans, gone: Mask) -> Iterator[str]:
-    """Tell of work that is too long for the next of its stream.
+    """Warn of work that is too long for the next of its stream.
 
-    Traces may be of AMD's GPUs, whose copies are beside their stream.
+    Traces may be of AMD's GPUs, whose copies run outside of their stream.
     """
     if _merged(capture):  # streams of several ranks have one number
         return
@@ -269,7 +265,7 @@ def _overtaken(capture: Capture, activities: pa.Table, spans: Spans, gone: Mask)
 
 
 def overtaken(spans: Spans, looked_at: Mask) -> Iterator[str]:
-    """Tell of rows, of those that are looked at, that are too long for the next of their stream."""
+    """Warn of checked rows that end after the next of their stream."""
     if count := int(times.overtaken(spans, looked_at).sum()):
         yield (
             f"{count:,} of {int(looked_at.sum()):,} rows of GPU work end after the next in their "
@@ -279,7 +275,7 @@ def overtaken(spans: Spans, looked_at: Mask) -> Iterator[str]:
 
 
 def streams(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> Int64Array:
-    """Number the streams of all devices and processes, from the columns that tell them apart."""
+    """Number the streams of all devices and processes."""
     number = np.zeros(rows, np.int64)
     for column in columns:
         if _is_one(column):
@@ -292,7 +288,7 @@ def streams(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> Int64Ar
 
 
 def _is_one(column: pa.Array | pa.ChunkedArray) -> bool:
-    """Tell whether all values are the same, or there are none."""
+    """Whether all values are equal."""
     if column.null_count:
         return bool(column.null_count == len(column))
     bounds = pc.min_max(column)
@@ -313,7 +309,7 @@ def without_start(wrong: Mapping[str, Mask], rows: int) -> Mask:
 
 
 def without_times(table: pa.Table, wrong: Mapping[str, Mask]) -> pa.Table:
-    """Take the end from rows whose time cannot be, and the start where that is as doubtful."""
+    """Clear the end of rows with impossible times, and the start where it is as doubtful."""
     if not wrong:
         return table
     both = without_start(wrong, table.num_rows), any_of(wrong, table.num_rows)
@@ -325,12 +321,12 @@ def without_times(table: pa.Table, wrong: Mapping[str, Mask]) -> pa.Table:
 
 
 def spelt(wrong: Mapping[str, Mask]) -> str:
-    """Say how many rows there are for each reason."""
+    """Format how many rows there are for each reason."""
     return ", ".join(f"{int(rows.sum()):,} {why}" for why, rows in wrong.items())
 
 
 def none_left(path: object, wrong: Mapping[str, Mask], rows: int) -> str:
-    """Say that no row's time is known."""
+    """Format the error that no row's time is known."""
     return (
         f"{path}: none of its {rows:,} rows of GPU work has a possible time ({spelt(wrong)}); "
         "the file is damaged: export or capture it again"
@@ -338,7 +334,7 @@ def none_left(path: object, wrong: Mapping[str, Mask], rows: int) -> str:
 
 
 def timeless(wrong: Mapping[str, Mask], rows: int) -> Iterator[str]:
-    """Report rows with impossible times."""
+    """Warn of rows with impossible times."""
     if wrong:
         count = int(any_of(wrong, rows).sum())
         yield (
@@ -356,7 +352,7 @@ def _taken_as_instants(count: int, what: str) -> Iterator[str]:
 
 
 def _possible_calls(calls: pa.Table) -> tuple[pa.Table, int]:
-    """Let calls that end before they begin, or a day later, take no time."""
+    """Set calls that end before they begin, or a day later, to no duration."""
     start, end = ints_or_unknown(calls.column("start")), ints_or_unknown(calls.column("end"))
     wrong = _backward_or_endless(start, end)
     return _with_times(calls, wrong, start, start), int(wrong.sum())
@@ -374,7 +370,7 @@ def _backward_or_endless(start: Int64Array, end: Int64Array) -> Mask:
 
 
 def _possible_ranges(ranges: pa.Table) -> tuple[pa.Table, int]:
-    """Let ranges that end before they begin, or a day later, or begin nowhere, hold nothing."""
+    """Set ranges that end before they begin, last over a day, or have no start, to no duration."""
     start, end = ints_or_unknown(ranges.column("start")), ints_or_unknown(ranges.column("end"))
     if ranges.column("end").null_count:
         end = np.where(end == UNKNOWN, start, end)
@@ -387,7 +383,7 @@ def _possible_ranges(ranges: pa.Table) -> tuple[pa.Table, int]:
 
 
 def _with_times(table: pa.Table, rows: Mask, start: Int64Array, end: Int64Array) -> pa.Table:
-    """Give some rows of a table another start and end."""
+    """Replace start and end of some rows."""
     if not rows.any():
         return table
     mask = pa.array(rows)

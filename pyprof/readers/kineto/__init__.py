@@ -24,7 +24,7 @@ _SIGNS = (
 
 
 def sniff(path: Path, head: bytes) -> bool:
-    """Tell whether a file that begins with `head` is a Chrome trace, by its first 64 KiB."""
+    """Whether a file that begins with `head` is a Chrome trace, by its first 64 KiB."""
     if head[:2] != _GZIP and utf8(head).lstrip()[:1] not in {b"{", b"["}:
         return False
     start = opening(path)
@@ -44,14 +44,14 @@ def opening(path: Path) -> bytes:
 
 
 def read(path: Path) -> Capture:
-    """Read a trace; CaptureError where it holds neither GPU work nor ops of torch.profiler."""
+    """Read a trace. Raises CaptureError if it has neither GPU work nor ops of torch.profiler."""
     from pyprof.readers.kineto import reading  # noqa: PLC0415 - other captures need not load it
 
     return reading.read(path)
 
 
 def identity(path: Path) -> Identity:
-    """Give the rank that stands before the events."""
+    """Read the rank, which precedes the events."""
     from pyprof.readers.kineto import reading  # noqa: PLC0415 - as above
 
     return reading.identity(path)

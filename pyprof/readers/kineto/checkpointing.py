@@ -30,7 +30,7 @@ _HOOK = "aten::detach"
 
 
 def stopped(ranges: Columns, nested: Nested, names: Sequence[str]) -> Int64Array:
-    """Find the ops that were left before they ran, with the ops around them in the node."""
+    """Find the ops that were left before they ran, and the ops around them in the node."""
     node = _named(ranges, [_NODE.match(name) is not None for name in names])
     around = nearest(nested.op, node)
     # A node's own ops have no number: nothing goes back over them.
@@ -51,14 +51,12 @@ def _surely_runs(name: str) -> bool:
 
 
 def _named(ranges: Columns, chosen: Sequence[bool]) -> Mask:
-    """Tell which rows are ops of chosen names."""
     is_named: Mask = ranges.kind == OP
     is_named[is_named] = np.array(chosen, dtype=bool)[ranges.name[is_named]]
     return is_named
 
 
 def _parents(op: Int64Array, rows: Mask, wanted: Mask) -> Int64Array:
-    """Give the ops right around some rows that are wanted."""
     outer = op[rows]
     outer = outer[outer >= 0]
     parents: Int64Array = outer[wanted[outer]]
@@ -66,14 +64,14 @@ def _parents(op: Int64Array, rows: Mask, wanted: Mask) -> Int64Array:
 
 
 def _last(rows: Int64Array, group: Int64Array, ranges: Columns) -> Int64Array:
-    """Give the row of each group that began last."""
+    """Return the row of each group that began last."""
     rows = rows[np.lexsort((ranges.order[rows], ranges.start[rows], group[rows]))]
     last_rows: Int64Array = rows[np.diff(group[rows], append=-1) != 0]
     return last_rows
 
 
 def _outward(rows: Int64Array, op: Int64Array, node: Mask) -> Int64Array:
-    """Give rows and what is around them, as far as the node."""
+    """Return rows and the ops around them, up to the node."""
     levels = [rows]
     while len(rows):
         rows = np.unique(op[rows])

@@ -28,7 +28,7 @@ _MOST_NS = 2**61
 
 
 def microseconds(value: object) -> float | None:
-    """Give the time or the length that a JSON value stands for, or None."""
+    """Return the time or length that a JSON value stands for; None if it is none."""
     if type(value) not in (int, float):  # nearly always one of them
         if not isinstance(value, str):
             return None
@@ -40,7 +40,7 @@ def microseconds(value: object) -> float | None:
 
 
 class Timed(NamedTuple):
-    """Some events, and when each began."""
+    """Events and their start times."""
 
     events: list[Event]
     us: Floats
@@ -48,7 +48,7 @@ class Timed(NamedTuple):
 
     @property
     def start(self) -> Int64Array:
-        """In ns; only where all are known."""
+        """Start times, ns; only valid if all are known."""
         return nanoseconds(self.us)
 
     def filter(self, chosen: Mask) -> Timed:
@@ -59,7 +59,7 @@ class Timed(NamedTuple):
 
 
 def timed(events: list[Event]) -> Timed:
-    """Find out when events began."""
+    """Read the start times of events."""
     values = [event.ts for event in events]
     if values and isinstance(values[0], Raw):
         values = all_loads(values)
@@ -73,7 +73,7 @@ def timed(events: list[Event]) -> Timed:
 
 
 def instant(value: object) -> int:
-    """Give the ns that the trace's times are relative to; 0 where the value stands for none."""
+    """Return the ns that the trace's times are relative to; 0 if unknown."""
     ns = whole_number(value)
     return ns if ns is not None and -_MOST_NS < ns < _MOST_NS else 0
 
@@ -83,14 +83,14 @@ MOST_US = 2**62 / 1000
 
 
 def nanoseconds(microseconds: Sequence[float] | npt.NDArray[np.float64]) -> Int64Array:
-    """Convert without the loss that multiplying a float of 1.7e15 would bring."""
+    """Convert without the rounding error of multiplying floats as large as 1.7e15."""
     values = np.asarray(microseconds, dtype=np.float64)
     whole_us = np.floor(values)
     return whole_us.astype(np.int64) * 1000 + np.rint((values - whole_us) * 1000).astype(np.int64)
 
 
 def times(microseconds: Sequence[Any] | Floats) -> pa.Array:
-    """Convert values of any type; what is no number, or none that a time can be, is null."""
+    """Convert values of any type to ns; null for anything that is no number or no possible time."""
     try:
         values = np.asarray(microseconds, dtype=np.float64)  # takes numbers, texts of them, None
     except (TypeError, ValueError, OverflowError):
@@ -109,7 +109,7 @@ def _number_or_nan(value: object) -> float:
 
 
 def ints(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
-    """Give a column of whole numbers; what is none, or does not fit, is null."""
+    """Return a column of whole numbers; null for anything else, and for what does not fit."""
     kind = kind or pa.int64()
     try:
         column = pa.array(values)  # of their own type: told to be int64, 2.5 would become 2
@@ -124,7 +124,7 @@ def ints(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
 
 
 def whole_number(value: object) -> int | None:
-    """Give the whole number that a JSON value stands for ("25772" in old traces), or None."""
+    """Return the whole number that a JSON value stands for ("25772" in old traces), or None."""
     if type(value) is int:  # nearly always
         return value if value in _INT64 else None
     if isinstance(value, str):
@@ -138,7 +138,7 @@ def whole_number(value: object) -> int | None:
 
 
 def whole_numbers(values: list[Any], absent: int) -> Int64Array:
-    """Give an array of whole numbers; `absent` for what is none."""
+    """Return an array of whole numbers; `absent` for anything else."""
     kinds = set(map(type, values))
     if kinds == {type(None)}:
         return np.full(len(values), absent)
@@ -152,7 +152,7 @@ def whole_numbers(values: list[Any], absent: int) -> Int64Array:
 
 
 class Interned:
-    """Numbers for distinct values, in order of appearance."""
+    """Distinct values, numbered in order of appearance."""
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
@@ -167,12 +167,12 @@ class Interned:
         return len(self._numbers)
 
     def values(self) -> Iterable[Any]:
-        """Give the values, each at the place of its number."""
+        """The values, by their numbers."""
         return self._numbers.keys()
 
 
 class Threads:
-    """Rows of the table of threads, by what the trace calls process and thread."""
+    """Rows of the table of threads, by the trace's process and thread ids."""
 
     def __init__(self) -> None:
         self._numbers = Interned()
@@ -184,7 +184,7 @@ class Threads:
         return list(self._numbers.values())
 
     def rows(self, events: list[Event]) -> Int64Array:
-        """Give the row of each event's thread."""
+        """Return the row of each event's thread."""
         pids, tids = [event.pid for event in events], [event.tid for event in events]
         plain = not {*map(type, pids), *map(type, tids)} - {int, str}
         row_of = self._rows.__getitem__ if plain else self._row  # a list is no key, and true not 1
@@ -195,7 +195,7 @@ class Threads:
 
 
 class _Rows(dict[tuple[Any, Any], int]):
-    """Rows by process and thread as they are spelt: 25738 and "25738" are the same."""
+    """Rows by process and thread ids as written: 25738 and "25738" are the same."""
 
     def __init__(self, row: Callable[[tuple[Any, Any]], int]) -> None:
         super().__init__()
@@ -207,6 +207,6 @@ class _Rows(dict[tuple[Any, Any], int]):
 
 
 def _number(value: object) -> int:
-    """Give an id as a number; a name gets a negative one that depends on nothing else."""
+    """Return an id as a number; for a name, a negative number derived from it alone."""
     number = whole_number(value)
     return -1 - zlib.crc32(str(value).encode()) if number is None else number

@@ -27,14 +27,14 @@ _MOST_DEVICES = 1 << 12
 
 
 class Samples:
-    """Samples of a trace as they are gathered."""
+    """Samples gathered from a trace."""
 
     def __init__(self) -> None:
         self._meanings: dict[Meaning, int] = {}
         self._rows: list[tuple[int, float, int, float]] = []
 
     def add(self, counters: Timed) -> None:
-        """Keep what counters' events say, where that is known."""
+        """Keep the values of known metrics in counter events."""
         for event, us in zip(counters.events, counters.us.tolist(), strict=True):
             args = all_args(event)
             device = _device(event, args)
@@ -46,7 +46,7 @@ class Samples:
                     self._rows.append((device, us, place, number))
 
     def table(self, base_ns: int) -> pa.Table:
-        """Give all that were kept."""
+        """Build the table of all samples."""
         if not self._rows:
             return schema.SAMPLES.empty_table()
         device, ts, which, value = (np.array(column) for column in zip(*self._rows, strict=True))
@@ -55,7 +55,7 @@ class Samples:
 
 
 def _device(event: Event, args: Mapping[str, Any]) -> int | None:
-    """Give the device of a counter: by its process, `GPU 0 Counters`, or its number."""
+    """Return a counter's device: from its process, `GPU 0 Counters`, or its number."""
     for text in (args.get("device"), event.pid, event.tid, event.name):
         if isinstance(text, str) and (match := _GPU.search(text)):
             return int(match[1])
@@ -70,9 +70,9 @@ def _number(value: object) -> float | None:
 
 
 def of_kernels(events: Sequence[Event], text: bytes) -> pa.Array:
-    """Give what the events of kernels say was measured of them, by CUPTI's range profiler.
+    """Return the counters that CUPTI's range profiler measured of kernels, as JSON.
 
-    `text` is all that they say, in which nearly always no name is a metric's.
+    `text` is the JSON of all arguments, in which usually no name is a metric's.
     """
     if b"__" not in text:
         return pa.nulls(len(events), pa.string())

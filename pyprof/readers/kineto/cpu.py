@@ -110,7 +110,7 @@ _ENGINE = re.compile(
 
 
 class Working(NamedTuple):
-    """Which rows are ops that do work. Masks: one entry per row."""
+    """Masks of the ops that do work; one entry per row."""
 
     ops: Mask
     """None of them inside of another."""
@@ -121,11 +121,11 @@ class Working(NamedTuple):
 def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> Working:
     """Find the ops that do work.
 
-    An op does the work itself when nothing inside of it computes: views and nodes of the autograd
-    engine count for nothing, and copies and fills are what it needs to begin, as a matrix product
-    copies its bias. One that is known to do more than the ops inside does, too; any other op only
-    holds those. A user's function holds all ops that are in it. No duration is looked at: a busy
-    machine must not choose other rows. Tracing is no work: it gives shapes alone.
+    An op does the work itself if nothing inside it computes: views and nodes of the autograd engine
+    do not count, nor do copies and fills that prepare its work, as a matrix product copies its
+    bias. An op known to do more than the ops inside it does so, too; any other op only contains
+    them. A user's function contains all ops inside it. Durations are ignored: a busy machine must
+    not choose other rows. Tracing is no work: it only computes shapes.
     """
     op = ranges.kind == OP
 
@@ -150,7 +150,7 @@ def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> Working:
 
 
 def _around(rows: Mask, parent: Int64Array) -> Mask:
-    """Tell what has one of these rows inside of it, at any depth."""
+    """Mark the rows that contain one of these, at any depth."""
     contains = np.zeros(len(rows), dtype=bool)
     outer = parent[rows]
     while len(outer := np.unique(outer[outer >= 0])):  # as often as ops are deep
@@ -161,7 +161,6 @@ def _around(rows: Mask, parent: Int64Array) -> Mask:
 
 
 def _is_idle(name: str) -> bool:
-    """Tell whether ops of a name are never rows."""
     plain = _plain(name)
     in_place = plain.removesuffix("_")
     return plain in BOOKKEEPING or in_place in BOOKKEEPING or _ENGINE.match(name) is not None
@@ -174,9 +173,9 @@ def _plain(name: str) -> str:
 def activities(
     ranges: Columns, nested: Nested, names: Sequence[str], threads: Threads
 ) -> tuple[pa.Table, pa.Table, int]:
-    """Return the working ops as activities, each with a call of its own that ties it to its range.
+    """Return the working ops as activities, each with a call that ties it to its range.
 
-    Last comes the number of ops that only traced.
+    The last value is the number of ops that only traced.
     """
     working_ops = working(ranges, nested, names)
     rows = np.flatnonzero(working_ops.ops & (nested.end >= 0))

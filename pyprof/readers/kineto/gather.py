@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 
 def base_ns(header: Header) -> int:
-    """Give what all times of the trace are relative to, in ns since 1970."""
+    """Return the ns since 1970 that all times of the trace are relative to."""
     return instant(header.get("baseTimeNanoseconds"))
 
 
 def rank(header: Header) -> int | None:
-    """Give the rank of the process in a distributed job; None where there was none."""
+    """Return the rank of the process in a distributed job; None if there is none."""
     info = header.get("distributedInfo")
     said = info.get("rank") if isinstance(info, dict) else header.get("pyprof_rank")  # by capture
     number = whole_number(said)
@@ -56,13 +56,13 @@ _MOST_RANKS = 1 << 31
 
 
 def host_of(event: Event) -> int | None:
-    """Give the process that runs on the CPU, where an event of the metadata says so; else None."""
+    """Return the pid of the CPU's process if this metadata event states it; else None."""
     is_host = all_args(event).get("labels") == "CPU"
     return whole_number(event.pid) if is_host else None
 
 
 def version(header: Header) -> str | None:
-    """Give torch's version; traces say it only where whoever captured them added it."""
+    """Return torch's version; only traces captured by PyProf and the like state it."""
     for key in ("torch_version", "pytorch_version"):
         if isinstance(text := header.get(key), str):
             return text
@@ -70,11 +70,11 @@ def version(header: Header) -> str | None:
 
 
 def devices(header: Header, used: Sequence[int]) -> pa.Table:
-    """Give the GPUs that the trace describes.
+    """Return the GPUs that the trace describes.
 
-    On AMD an event names its device by the node's number and the description by the process's, as
-    everywhere where only some devices are visible: one that is used but not described is like the
-    others, where these are all alike.
+    On AMD, events number devices of the node and the description those of the process, which differ
+    where only some devices are visible: if all described devices are alike, one that is used but
+    not described is taken to be like them.
     """
     listed = header.get("deviceProperties")
     described = (
@@ -100,7 +100,7 @@ def devices(header: Header, used: Sequence[int]) -> pa.Table:
 
 
 def _alike(described: Sequence[Mapping[str, Any]]) -> bool:
-    """Tell whether devices are of one kind; what of the memory is free differs by the driver."""
+    """Whether devices are of one model; the driver's version changes the memory that is free."""
     return len({tuple(str(item.get(key)) for key in _KIND) for item in described}) == 1
 
 
@@ -113,9 +113,9 @@ _KIND = ("name", "numSms", "computeMajor", "computeMinor")
 def warnings(
     trace: Trace, activities: pa.Table, calls: pa.Table, untimed: int, *, replayed: bool
 ) -> Iterator[str]:
-    """Yield the sentences that this trace deserves.
+    """Yield warnings for the user.
 
-    `replayed`: its kernels are those of CUPTI's range profiler.
+    `replayed`: the kernels are those of CUPTI's range profiler.
     """
     if trace.cut:
         yield (
@@ -156,7 +156,7 @@ def _orphans(activities: pa.Table, calls: pa.Table) -> Iterator[str]:
 
 
 class Recording(NamedTuple):
-    """How the graphs of a trace were captured."""
+    """The graphs captured in a trace."""
 
     captured: nodes.Captured
     ranges: pa.Table
@@ -167,7 +167,7 @@ class Recording(NamedTuple):
 
 
 class Gathered:
-    """The events of interest so far, as columns; times without the trace's base."""
+    """The relevant events so far, as columns; times relative to the trace's base."""
 
     def __init__(self) -> None:
         self._threads = Threads()
@@ -186,7 +186,7 @@ class Gathered:
         """Events without a time, which are left out."""
 
     def add(self, groups: Groups) -> None:
-        """Gather what matters of some events, and leave none of them."""
+        """Gather events and empty `groups`."""
         if work := [key for key in groups if _is_work(*key)]:
             kinds = [gpu.ACTIVITIES[category] for _, category in work]
             self._activities.append(gpu.activities(kinds, [groups.pop(key) for key in work]))
@@ -229,7 +229,7 @@ class Gathered:
         self.empty = False
 
     def capture(self, trace: Trace) -> schema.Capture:
-        """Make the Capture of a trace whose events have all been added."""
+        """Build the Capture once all events have been added."""
         ranges = self._ranges.columns()
         chains = FrameChains()
         layout = nested(ranges, self._ranges.python(), chains)
@@ -262,7 +262,7 @@ class Gathered:
         )
 
     def recording(self, trace: Trace) -> Recording:
-        """Give what a trace whose events have all been added says of how graphs were captured."""
+        """Build the record of captured graphs once all events have been added."""
         ranges = self._ranges.columns()
         chains = FrameChains()
         layout = nested(ranges, self._ranges.python(), chains)
@@ -274,7 +274,7 @@ class Gathered:
         )
 
     def captured(self, trace: Trace) -> nodes.Captured:
-        """Give the graphs that were captured in the trace."""
+        """Return the graphs that were captured in the trace."""
         graphs = self._captured()
         launches = _shifted(graphs.launches, base_ns(trace.header), ("time",))
         return graphs._replace(launches=launches)
@@ -315,7 +315,7 @@ class Gathered:
 
 
 def _is_work(phase: object, category: object) -> bool:
-    """Tell the work of a GPU, of which some is of use without a time; of others, nothing is."""
+    """Whether events are GPU work: unlike others, they are kept even without a time."""
     return phase == "X" and category in gpu.ACTIVITIES
 
 
@@ -324,7 +324,7 @@ def _only_timed(group: Timed) -> Timed:
 
 
 def _joined(kind: pa.Schema, parts: list[pa.Table]) -> pa.Table:
-    """Put tables together; texts that they share are kept once."""
+    """Concatenate tables, with one dictionary for each column."""
     return pa.concat_tables([kind.empty_table(), *parts]).unify_dictionaries().combine_chunks()
 
 
@@ -334,7 +334,7 @@ def _set(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
 
 
 def _shifted(table: pa.Table, base_ns: int, columns: Sequence[str] = ("start", "end")) -> pa.Table:
-    """Move a table's times from the trace's base to 1970."""
+    """Move times from the trace's base to 1970."""
     if not base_ns:
         return table
     for name in columns:

@@ -65,13 +65,13 @@ _LONG = re.compile(r"(Host|Device|Peer|Array)\w{0,40}?To(Host|Device|Peer|Array)
 
 
 def is_call(category: str) -> bool:
-    """Tell whether events of this category are calls of a GPU's runtime or driver."""
+    """Whether events of this category are calls of a GPU's runtime or driver."""
     return category in {"Runtime", "Driver"} or category.endswith(("_runtime", "_driver"))
 
 
 @lru_cache(maxsize=1024)
 def transfer_name(kind: int, name: str) -> str:
-    """Give a copy or a fill the name that the other profilers give it."""
+    """Name a copy or fill as the other profilers do."""
     if kind == schema.MEMSET:
         return "[CUDA memset]"
     if match := _SHORT.search(name):
@@ -82,7 +82,7 @@ def transfer_name(kind: int, name: str) -> str:
 
 
 def activities(kinds: Sequence[int], groups: Sequence[list[Event]]) -> pa.Table:
-    """Give the rows of events, in groups of one kind. The process is found later, by the launch."""
+    """Build the rows of events, in groups of one kind. `launching_process` fills in the process."""
     work = timed([*chain.from_iterable(groups)])
     kind = np.repeat(kinds, [*map(len, groups)])
     events, text = work.events, joined(work.events)
@@ -153,7 +153,7 @@ def _with(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
 
 
 def _work_names(kind: Int64Array, names: Names) -> pa.DictionaryArray:
-    """Give the names of work; copies and fills are named as the other profilers do."""
+    """Return the names of GPU work; copies and fills are named as other profilers do."""
     pairs, number = distinct(kind * len(names.values) + names.number)
     spelt = [
         names.values[name] if kind == schema.KERNEL else transfer_name(kind, names.values[name])
@@ -164,7 +164,6 @@ def _work_names(kind: Int64Array, names: Names) -> pa.DictionaryArray:
 
 
 def _original_names(kind: Int64Array, names: Names) -> pa.DictionaryArray:
-    """Keep the names of copies and fills as they are recorded; null for kernels."""
     transfers = kind != schema.KERNEL
     used, number = distinct(names.number[transfers])
     index = np.zeros(len(kind), np.int32)
@@ -176,9 +175,9 @@ def _original_names(kind: Int64Array, names: Names) -> pa.DictionaryArray:
 
 
 def node_ids(args: list[WorkArgs]) -> pa.Array:
-    """Give the node of a graph that each event is of: the graph's number above 32 bits of its own.
+    """Return node ids as `graph_id << 32 | node_id`.
 
-    Some writers keep only those bits, and the graph's number beside them.
+    Some writers store the two halves as separate fields.
     """
     node_id = ints([a.node_id for a in args])
     if node_id.null_count == len(node_id):
@@ -192,7 +191,7 @@ def node_ids(args: list[WorkArgs]) -> pa.Array:
 
 
 def _three_sizes(args: Sequence[WorkArgs | CallArgs]) -> dict[str, pa.Array]:
-    """Give the columns of grid and block."""
+    """Build the columns of grid and block."""
     return {
         f"{key}_{letter}": ints([size[axis] for size in sizes], pa.int32()).take(row)
         for key in ("grid", "block")
@@ -203,7 +202,7 @@ def _three_sizes(args: Sequence[WorkArgs | CallArgs]) -> dict[str, pa.Array]:
 
 
 class Called(NamedTuple):
-    """What some calls tell."""
+    """What API calls record."""
 
     calls: pa.Table
     sizes: pa.Table
@@ -213,7 +212,7 @@ class Called(NamedTuple):
 
 
 def calls(called: Timed, threads: Threads) -> Called:
-    """Give the rows of some runtime or driver calls, and what else they tell."""
+    """Build the rows of runtime or driver calls, and what else they record."""
     args = CALLS.read(called.events)
     names = named(called.events)
     start = called.start
@@ -232,9 +231,9 @@ def calls(called: Timed, threads: Threads) -> Called:
 
 
 def _launched(args: list[CallArgs], in_threads: Mask) -> pa.Table:
-    """Give what some calls tell of the kernels that they launch, a row a call; AMD's do.
+    """Return what calls record of the kernels they launch, a row per call; AMD's do.
 
-    Columns: name, grid, block, smem, all null where calls tell nothing.
+    Columns: name, grid, block, smem, all null for calls that record nothing.
     """
     if all(a.kernel is UNSET for a in args):
         return schema.table(LAUNCHED, {}, len(args))
@@ -260,16 +259,16 @@ LAUNCHED = pa.schema(list(schema.CAPTURED_LAUNCHES)[4:])
 
 
 def correlations(args: Sequence[WorkArgs | CallArgs]) -> pa.Array:
-    """Give what ties a call to its work; 0 is the profiler's word for nothing."""
+    """Return correlation ids; the profiler writes 0 for none."""
     ids = ints([a.correlation for a in args])
     return pa.compute.if_else(pa.compute.equal(ids, 0), None, ids)
 
 
 def _launch_sizes(args: list[CallArgs], in_threads: Mask) -> pa.Table:
-    """Give what AMD's calls say of the work that they launch, and this does not.
+    """Return what AMD's calls record of the work they launch, which itself lacks it.
 
-    Columns: corr, smem (bytes), in_threads (the grid is given in threads, not in blocks),
-    bytes (of a copy or fill).
+    Columns: corr, smem (bytes), in_threads (the grid is given in threads, not in blocks), bytes (of
+    a copy or fill).
     """
     described = np.fromiter(
         (
@@ -297,7 +296,7 @@ _MOVES = (schema.MEMCPY, schema.MEMSET)
 
 
 def _sizes(args: Sequence[WorkArgs | CallArgs]) -> list[object]:
-    """Give how much each copies or sets, under the name that it has there; None for nothing."""
+    """Return the bytes of copies and fills, under whichever name; None for other work."""
     return [
         None if size is UNSET else size
         for a in args
@@ -312,7 +311,7 @@ def _or_none(value: object) -> object:
 
 
 def with_launch_sizes(activities: pa.Table, sizes: pa.Table) -> pa.Table:
-    """Fill in the shared memory and what is copied or set, and count each grid in blocks."""
+    """Fill in shared memory and bytes of copies and fills; convert each grid to blocks."""
     sizes = sizes.filter(pa.compute.is_valid(sizes["corr"])).sort_by("corr")
     if not sizes.num_rows:
         return activities
@@ -343,10 +342,10 @@ def with_launch_sizes(activities: pa.Table, sizes: pa.Table) -> pa.Table:
 def launching_process(
     activities: pa.Table, calls: pa.Table, threads: Threads, hosts: Sequence[int] = ()
 ) -> pa.Array:
-    """Give each activity the process whose call launched it, else the only process there is.
+    """Return the process whose call launched each activity, else the only process there is.
 
-    The process that an activity's own event names is the device. `hosts` are the processes that
-    the trace describes, where it has no event of any.
+    The process in an activity's own event is the device. `hosts` are the processes that the trace
+    describes, for a trace without events of any.
     """
     processes = np.array([pid for pid, _ in threads.ids] or hosts[:1], dtype=np.int64)
     if not len(processes):
@@ -381,7 +380,7 @@ _COLLECTIVE = {
 
 
 def _collectives(work: Timed, args: list[WorkArgs]) -> list[str | None]:
-    """Give what each kernel's event says of a collective, as JSON; None for any other kernel."""
+    """Return what each kernel's event records of a collective, as JSON; None for other kernels."""
     return [
         None if a.collective is ABSENT else _collective(all_args(event))
         for event, a in zip(work.events, args, strict=True)
@@ -400,13 +399,11 @@ def _collective(args: dict[str, Any]) -> str:
 
 
 def _first(values: list[Any], others: Iterable[Any]) -> list[Any]:
-    """Give each value, the other where there is none."""
     if None not in values:
         return values
     return [b if a is None else a for a, b in zip(values, others, strict=True)]
 
 
 def _three(piece: bytes) -> list[Any]:
-    """Give a launch's three sizes."""
     value = None if piece == NO_JSON else loads(piece)
     return (value + [None] * 3)[:3] if isinstance(value, list) else [None] * 3

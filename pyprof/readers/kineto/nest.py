@@ -24,7 +24,7 @@ _FOREVER = 2**63 - 1
 
 
 class Nested(NamedTuple):
-    """How the ranges of a trace lie."""
+    """How the ranges of a trace are nested."""
 
     order: Int64Array
     """Rows by thread and time, parents first."""
@@ -45,14 +45,14 @@ class Nested(NamedTuple):
 
 
 class FrameChains:
-    """Chains of Python frames, each a longer one's beginning or end of line."""
+    """Chains of Python frames, stored as a tree of prefixes."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, int], int] = {}
         self._links: list[tuple[int, int]] = []
 
     def longer(self, chain: int, frame: int) -> int:
-        """Give the number of a chain with one more frame inside."""
+        """Return the number of a chain extended by one frame inside."""
         key = (chain, frame)
         number = self._numbers.get(key)
         if number is None:
@@ -61,7 +61,7 @@ class FrameChains:
         return number
 
     def frames(self, chain: int) -> list[int]:
-        """Give a chain's frames, outermost first."""
+        """Return a chain's frames, outermost first."""
         innermost_first = []
         while chain >= 0:
             chain, frame = self._links[chain]
@@ -70,7 +70,7 @@ class FrameChains:
 
 
 def nested(ranges: Columns, python: Columns, chains: FrameChains) -> Nested:
-    """Lay out the ranges of every thread. Rows of `python` only give them their frames."""
+    """Nest the ranges of every thread. Rows of `python` only contribute frames."""
     count = len(ranges.start)
     both = type(ranges)(*(np.concatenate(pair) for pair in zip(ranges, python, strict=True)))
     end = np.where(both.end < 0, _FOREVER, both.end)
@@ -109,9 +109,9 @@ _STEPS = 256
 def _parents(
     order: Int64Array, thread: Int64Array, start: Int64Array, end: Int64Array
 ) -> Int64Array | None:
-    """Find what is around each row, all at once.
+    """Find the parent of each row, all at once.
 
-    None where a row goes on after what it began in ended, or very deep rows end at once.
+    None if a row outlasts the one it began in, or very deep rows end at once.
     """
     on, start, end = thread[order], start[order], end[order]
     above = np.arange(-1, len(order) - 1)
@@ -129,9 +129,9 @@ def _parents(
 def _calls(
     order: Int64Array, thread: Int64Array, start: Int64Array, end: Int64Array, count: int
 ) -> Int64Array | None:
-    """Find the Python call that each row began in, the innermost, all at once.
+    """Find the innermost Python call that each row began in, all at once.
 
-    Rows from `count` on are Python's. None where very deep ones end at once.
+    Rows from `count` on are Python's. None if very deep ones end at once.
     """
     call = np.full(len(order), -1)
     if count == len(order):
@@ -148,9 +148,9 @@ def _calls(
 
 
 def _climbed(above: Int64Array, start: Int64Array, end: Int64Array) -> bool:
-    """Move up each row's link until that goes on as the row begins; False where that takes long.
+    """Follow each row's link to a range that is open as the row begins; False if that takes long.
 
-    Links lead to what began last before, which may have ended.
+    Links lead to the range that began last before it, which may have ended.
     """
     active = np.flatnonzero(above >= 0)
     for _ in range(_STEPS):
@@ -176,7 +176,7 @@ class _Sweep:
         """Rows that begin in another and go on after it."""
 
     def run(self, order: Int64Array) -> None:
-        """Pass over all."""
+        """Pass over all rows in this order."""
         ranges = self._ranges
         starts, threads = (column[order].tolist() for column in (ranges.start, ranges.thread))
         ends, parents, around, count = self.ends, self.parents, self.calls, self._count
@@ -202,7 +202,7 @@ class _Sweep:
             outer.append(row)
 
     def _overhang(self, row: int, start: int, outer: list[int]) -> None:
-        """Set right a range that goes on after the one it began in."""
+        """Fix a range that outlasts the one it began in."""
         ends, kind = self.ends, self._ranges.kind
         while outer and ends[row] > ends[outer[-1]]:
             around = outer[-1]
@@ -220,9 +220,9 @@ class _Sweep:
 
 
 def _frames(both: Columns, parent: Int64Array, call: Int64Array, chains: FrameChains) -> Int64Array:
-    """Give each range the chain of the frames that began since what is around it, or -1.
+    """Return the chain of the frames that began inside each range's parent; -1 for none.
 
-    Not inside of a trace of PyProf's own, which knows the lines better than the frames do.
+    Not inside of a trace marker of PyProf's own, whose lines are more exact.
     """
     count = len(parent)
     frames, inner = np.full(count, -1), call[:count]
@@ -239,7 +239,7 @@ def _frames(both: Columns, parent: Int64Array, call: Int64Array, chains: FrameCh
 
 
 def _chains(of: Int64Array, call: Int64Array, frame: Int64Array, chains: FrameChains) -> list[int]:
-    """Give the chain of frames of some Python calls; `call` is the one around each row."""
+    """Return the chains of frames of some Python calls; `call` is the one around each row."""
     outer, frames = call.tolist(), frame.tolist()
     chain_of = {-1: -1}
     for innermost in of.tolist():
@@ -253,14 +253,14 @@ def _chains(of: Int64Array, call: Int64Array, frame: Int64Array, chains: FrameCh
 
 
 def _where_new(number: Int64Array, parent: Int64Array, kind: Int64Array) -> Int64Array:
-    """Give the numbers of ops, such as those of call stacks, that differ from what is around."""
+    """Return the numbers of ops, such as those of call stacks, that differ from their parents'."""
     around = nearest(parent, number >= 0)
     outer = np.where(around < 0, -1, number[around])
     return np.where((kind == OP) & (number != outer), number, -1)
 
 
 def nearest(parent: Int64Array, chosen: Mask) -> Int64Array:
-    """Give each row the innermost of the chosen ones around it; -1 for none."""
+    """Return the innermost chosen row around each row; -1 for none."""
     if not chosen.any():
         return np.full(len(parent), -1)
     around = parent.copy()
@@ -273,7 +273,7 @@ def nearest(parent: Int64Array, chosen: Mask) -> Int64Array:
 
 
 def within(chosen: Mask, parent: Int64Array) -> Mask:
-    """Find the rows that lie in a chosen one, at any depth."""
+    """Mark the rows inside a chosen one, at any depth."""
     above = parent.copy()
     active = np.flatnonzero(above >= 0)
     covered = np.zeros(len(chosen), dtype=bool)
@@ -289,7 +289,7 @@ def within(chosen: Mask, parent: Int64Array) -> Mask:
 
 
 class _Rows(NamedTuple):
-    """Rows to write: whose times, in which place among those of the same range, which text."""
+    """Rows to write: whose times, the index among those of the same range, and the text."""
 
     source: Int64Array
     position: Int64Array
@@ -302,9 +302,9 @@ class _Rows(NamedTuple):
 def range_table(
     ranges: Ranges, nested: Nested, chains: FrameChains, forward: pa.Array, stopped: Int64Array
 ) -> pa.Table:
-    """Give the rows of all ranges and of what is written around them.
+    """Return the rows of all ranges and of the markers written around them.
 
-    Of ops that are `stopped` the texts say so.
+    The texts of `stopped` ops say so.
     """
     columns = ranges.columns()
     written = _with_stopped(ranges.texts(), stopped)
@@ -345,7 +345,7 @@ def _with_stopped(written: pa.Table, rows: Int64Array) -> pa.Table:
 def _pool(
     written: pa.Table, ranges: Ranges, chains: FrameChains, nested: Nested
 ) -> tuple[pa.Table, dict[str, Int64Array]]:
-    """Give all texts there are, and where those of each kind are by number."""
+    """Return all texts, and where those of each kind begin."""
     frames = list(ranges.frames.values())
     used = np.unique(nested.frames)
     used = used[used >= 0]
@@ -387,7 +387,7 @@ def _rows(nested: Nested, order: Int64Array, offsets: dict[str, Int64Array]) -> 
 
 
 def _own_layers(written: pa.Table, kind: Int64Array) -> bool:
-    """Tell whether the script wrote markers and layers of PyProf's own."""
+    """Whether the script wrote markers and layers of PyProf's own."""
     if not (kind == MARKER).any():
         return False
     notes = written.column("text").filter(pa.array(kind == NOTE)).unique()

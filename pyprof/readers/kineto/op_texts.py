@@ -64,7 +64,7 @@ _OTHERS = attrgetter(
 
 
 class OpTexts:
-    """The texts so far."""
+    """The texts gathered so far."""
 
     def __init__(self) -> None:
         self.names = Interned()
@@ -150,7 +150,7 @@ _FLAGS = range(16)
 
 
 class Names(NamedTuple):
-    """Names of events: the number of each, and the distinct ones by number."""
+    """Names of events: the number of each, and the distinct names by number."""
 
     number: Int64Array
     values: list[str]
@@ -219,7 +219,7 @@ def _regular(text: str) -> bool:
 
 
 def _distinct(numbers: Sequence[Int64Array], sizes: Sequence[int]) -> tuple[Int64Array, Int64Array]:
-    """Find distinct combinations: a row that has each, and which one each row has."""
+    """Find distinct combinations: a row of each, and the number of each row."""
     combined = np.zeros(len(numbers[0]), np.int64)
     most = 1
     for number, size in zip(numbers, sizes, strict=True):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Flows:
-    """Arrows from forward ops to backward ops, where the trace draws them."""
+    """Arrows from forward to backward ops, in traces that have them."""
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
@@ -48,9 +48,10 @@ class Flows:
                 self._ends.append((number, us, event.ph != "s", thread))
 
     def votes(self, ranges: Columns) -> Int64Array:
-        """Give PyTorch's numbers and rows of threads, a column for each arrow.
+        """Return PyTorch's numbers and rows of threads, a column per arrow.
 
-        Ids count from 1 in each window of a capture: an arrow is a tail and the next head of an id.
+        Ids restart from 1 in each window of a capture: an arrow is a tail and the next head of its
+        id.
         """
         ends = sorted(self._ends)
         both = [
@@ -74,7 +75,7 @@ class Flows:
 
 
 def _matches(ranges: Columns) -> Int64Array:
-    """Give columns as `Flows.votes` does, one for each sequence number found on both sides.
+    """Return columns as `Flows.votes` does, one per sequence number found on both sides.
 
     A forward op has the number 0 for its own forward thread.
     """
@@ -90,7 +91,7 @@ def _matches(ranges: Columns) -> Int64Array:
 
 
 def _distinct(pairs: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Give the distinct columns, rising, and how often each is there."""
+    """Return the distinct columns, ascending, and their counts."""
     pairs = pairs[:, np.lexsort(pairs[::-1])]
     new = np.ones(pairs.shape[1], bool)
     new[1:] = (pairs[:, 1:] != pairs[:, :-1]).any(axis=0)
@@ -99,9 +100,9 @@ def _distinct(pairs: Int64Array) -> tuple[Int64Array, Int64Array]:
 
 
 def forward_threads(ranges: Columns, flows: Flows) -> pa.Array:
-    """Give each backward op the row of the thread that ran its forward op; else null.
+    """Return the row of the thread that ran each backward op's forward op; else null.
 
-    Arrows decide; a number that has none goes to the thread that shares most sequence numbers.
+    Arrows decide; a number without one belongs to the thread that shares most sequence numbers.
     """
     rows: dict[int, int] = {}
     for votes in (_matches(ranges), flows.votes(ranges)):
@@ -150,7 +151,7 @@ class Columns(NamedTuple):
 
 
 class Ranges:
-    """What has been gathered so far."""
+    """The ranges gathered so far."""
 
     def __init__(self, threads: Threads) -> None:
         self.stacks = Interned()
@@ -173,17 +174,17 @@ class Ranges:
         return list(self._written.names.values())
 
     def columns(self) -> Columns:
-        """Give the ranges that have a text."""
+        """Return the ranges that have a text."""
         return _joined(self._columns)
 
     def texts(self) -> pa.Table:
-        """Give the texts of `columns`, as `marker.numbered` takes them apart."""
+        """Return the texts of `columns`, split as `templates.split` does."""
         columns = self.columns()
         text = np.concatenate([np.zeros(0, np.int64), *self._texts])
         return self._written.table(text, columns.seq, columns.order)
 
     def python(self) -> Columns:
-        """Give the Python frames, which have none."""
+        """Return the Python frames, which have no text."""
         return _joined(self._frames)
 
     def add(self, calls: Timed, *, ops: bool) -> None:
@@ -211,7 +212,7 @@ class Ranges:
     def _numbers(
         self, raws: list[Raw], known: dict[bytes, int], number: Callable[[str], int]
     ) -> Int64Array:
-        """Give the number of what each op says; each distinct text is looked at once."""
+        """Return the number of each op's value; each distinct value is parsed once."""
         code, pieces = events.numbered(raws)
         for piece in pieces:
             if piece not in known:
@@ -239,12 +240,10 @@ class Ranges:
         self._columns.append(self._timed(calls.filter(is_module), kind=MODULE))
 
     def _frame(self, name: str) -> int:
-        """Give the number of a Python frame; -1 for modules and builtins."""
         frame = None if name.startswith(_MODULE) else texts.frame(name)
         return -1 if frame is None else self.frames[frame]
 
     def _module(self, name: str) -> int:
-        """Give the number of the text of a module's call; -1 for any other."""
         if not name.startswith(_MODULE):
             return -1
         return self._written.intern(marker.encode_layer(name.removeprefix(_MODULE)))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def read(path: Path) -> Capture:
-    """Read a trace; CaptureError where it holds neither GPU work nor ops of torch.profiler."""
+    """Read a trace. Raises CaptureError if it has neither GPU work nor ops of torch.profiler."""
     gathered, trace = _gathered(path)
     if gathered.empty:
         raise CaptureError(
@@ -43,13 +43,12 @@ def _gathered(path: Path) -> tuple[Gathered, Trace]:
 
 
 def _recording(path: Path) -> tuple[Recording, Trace]:
-    """Read how graphs were captured in a trace."""
     gathered, trace = _gathered(path)
     return gathered.recording(trace), trace
 
 
 def identity(path: Path) -> Identity:
-    """Give the rank that stands before the events."""
+    """Read the rank, which precedes the events."""
     trace = Trace(path)
     trace.open()
     return Identity(rank=gather.rank(trace.header))
@@ -57,7 +56,7 @@ def identity(path: Path) -> Identity:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Keep the garbage collector from walking millions of parsed values that have no cycles."""
+    """Keep the garbage collector from walking millions of parsed values, which have no cycles."""
     enabled = gc.isenabled()
     gc.disable()
     try:

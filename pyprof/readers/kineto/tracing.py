@@ -53,7 +53,7 @@ _UNFILLED = frozenset({"aten::zeros", "aten::ones", "aten::full"})
 
 
 class Tracing(NamedTuple):
-    """Ops that do no work themselves. All masks: one entry per row."""
+    """Masks of ops that do no work themselves; one entry per row."""
 
     replaced: Mask
     """Dispatch to Python, and ops replaced by it: what is inside may work."""
@@ -62,7 +62,7 @@ class Tracing(NamedTuple):
 
 
 def tracing(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask) -> Tracing:
-    """Find the ops that do no work; `real` are those that may do some, by their names."""
+    """Find the ops that do no work; `real` are those whose names say that they may."""
     mode = _named(ranges, [name in _DISPATCH for name in names])
     replaced = _around(mode, nested.op)
     shapes = nested.compiling | _fake_modes(ranges, nested, names, mode, replaced)
@@ -73,14 +73,14 @@ def tracing(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask) -
 def _fake_modes(
     ranges: Columns, nested: Nested, names: Sequence[str], mode: Mask, replaced: Mask
 ) -> Mask:
-    """Find the ranges of FakeTensorMode: it makes a tensor without memory for each result."""
+    """Find the ranges of FakeTensorMode, which makes a tensor without memory for each result."""
     empty = _named(ranges, [name == "aten::empty_strided" for name in names]) & ~replaced
     detach = _named(ranges, [name == "aten::detach" for name in names]) & ~replaced
     return mode & _around(empty, nested.op) & _around(detach, nested.op)
 
 
 def _meta_ops(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask) -> Mask:
-    """Find ops on the meta device, with the ops of ATen around them."""
+    """Find ops on the meta device, and the ATen ops around them."""
 
     def around(inner: str) -> Mask:
         return _around(_named(ranges, [name == inner for name in names]), nested.op)
@@ -105,14 +105,12 @@ def _meta_ops(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask)
 
 
 def _named(ranges: Columns, chosen: Sequence[bool]) -> Mask:
-    """Find the ops of chosen names."""
     is_named: Mask = ranges.kind == OP
     is_named[is_named] = np.array(chosen, dtype=bool)[ranges.name[is_named]]
     return is_named
 
 
 def _around(rows: Mask, parent: Int64Array) -> Mask:
-    """Find the ops right around some rows."""
     outer = parent[rows]
     around = np.zeros(len(rows), dtype=bool)
     around[outer[outer >= 0]] = True

@@ -30,7 +30,7 @@ _SIGNS = (b"==PROF==", b"==WARNING==", b"==ERROR==")
 
 
 def sniff(path: Path, head: bytes) -> bool:
-    """Tell by the line that names the columns, which may follow many lines of the profiler."""
+    """Recognise the line of column names, which may follow many lines of the profiler."""
     head = utf8(head)
     if tables.HEADER.search(head):
         return True
@@ -42,7 +42,7 @@ def sniff(path: Path, head: bytes) -> bool:
 
 
 def read(path: Path) -> schema.Capture:
-    """Read the kernels, one row each, with what was measured of them."""
+    """Read the kernels, one row each, with their metrics."""
     from pyprof.readers.ncu.metrics import known_name, measured  # noqa: PLC0415 - loads Arrow
 
     profile = tables.profile(path, known_name)
@@ -86,7 +86,7 @@ TELLS_RANK = False
 
 
 def identity(path: Path) -> schema.Identity:
-    """Say nothing: whose work it is, the profiler does not tell."""
+    """Nothing: the profiler does not record whose work it is."""
     del path
     return schema.Identity()
 
@@ -95,7 +95,7 @@ _Times = tuple[pa.Array, pa.Array]
 
 
 def _in_a_row(duration: pa.Array, device: Int64Array) -> _Times:
-    """Let each kernel start when the one before it on its device ended: an order, and no more."""
+    """Let each kernel start when the one before it on its device ended, for an order alone."""
     if duration.null_count == len(duration):
         nothing = pa.nulls(len(duration), pa.int64())
         return nothing, nothing
@@ -117,7 +117,7 @@ def _shape(kernel: Kernel, numbers: Numbers) -> _Shape:
 
 
 def _three(kernel: Kernel, numbers: Numbers, side: str) -> list[int | None]:
-    """Give x, y, z of a grid or block; where only their product is recorded, it stands for x."""
+    """Return x, y, z of a grid or block; if only their product is recorded, it is x."""
     title = f"{side.capitalize()} Size"
     sizes = [int(size[:10]) for size in _DIGITS.findall(kernel.described.get(title, ""))]
     if len(sizes) != len("xyz"):
@@ -149,7 +149,7 @@ _DEVICES = 1 << 16
 
 
 def _devices(kernels: Sequence[Kernel], values: list[dict[str, float]]) -> pa.Table:
-    """Give the devices of which the compute capability or the number of SMs is recorded."""
+    """Return the devices whose compute capability or number of SMs is recorded."""
     described: dict[int, tuple[str | None, int | None, str]] = {}
     for kernel, counters in zip(kernels, values, strict=True):
         sms = _int(counters.pop("sm_count", None), 1 << 16)

@@ -100,7 +100,7 @@ Behind a colon it is another metric: `pmsampling:` of the same counter's course 
 
 @lru_cache(maxsize=1 << 16)
 def known_name(title: str) -> str | None:
-    """Give the name of a metric that means something here; None of any other."""
+    """Return the name of a metric that PyProf uses; None for any other."""
     counter = _COUNTER.search(title)
     names = (title, counter[0]) if counter else (title,)
     return next((name for name in names if _is_known(name)), None)
@@ -111,9 +111,9 @@ def _is_known(name: str) -> bool:
 
 
 def measured(kernel: Kernel, numbers: Numbers, cc_major: int | None = None) -> dict[str, float]:
-    """Give the counters of a kernel; those that were not measured are missing.
+    """Return the counters of a kernel, without those not measured.
 
-    `cc_major` is the compute capability of its device, where that is known.
+    `cc_major` is the compute capability of its device, if known.
     """
 
     def read(name: str) -> float | None:
@@ -137,7 +137,7 @@ def _first(names: tuple[str, ...], read: Read) -> float | None:
 
 
 def _seconds(read: Read, clock_hz: float | None) -> float | None:
-    """Give how long it ran, else its cycles at its clock."""
+    """Return the duration, else cycles divided by the clock rate."""
     seconds, cycles = _first(_SECONDS, read), _first(_CYCLES, read)
     if seconds is None and cycles is not None and clock_hz:
         seconds = cycles / clock_hz
@@ -148,7 +148,7 @@ _LONGEST_S = 86400.0
 
 
 def _traffic(read: Read, duration_s: float | None) -> float | None:
-    """Give the bytes between DRAM and the chip, else their rate over the time."""
+    """Return the bytes between DRAM and the chip, else their rate times the duration."""
     total = read(_TRAFFIC)
     if total is None:
         total = _total(_TRAFFIC_PARTS, read)
@@ -157,14 +157,14 @@ def _traffic(read: Read, duration_s: float | None) -> float | None:
 
 
 def _total(names: tuple[str, ...], read: Read) -> float | None:
-    """Add up metrics, if all of them are there."""
+    """Add up metrics; None if any is missing."""
     values = [read(name) for name in names]
     measured_values = [value for value in values if value is not None]
     return sum(measured_values) if len(measured_values) == len(values) else None
 
 
 def _tensor_instructions(kernel: Kernel, read: Read, cc_major: int | None) -> float | None:
-    """Give the instructions of Tensor Cores; none in one of their pipes is none only of that."""
+    """Count Tensor Core instructions; 0 only if every Tensor Core pipe was collected, else None."""
     pipes = [_first(_TENSOR, read), _first(_TENSOR_MEMORY, read)]
     parts = (sum(_values(kernel, pattern, read)) for pattern in _TENSOR_PARTS)
     counted = sum(count for count in pipes if count is not None) or max(parts)
@@ -172,7 +172,7 @@ def _tensor_instructions(kernel: Kernel, read: Read, cc_major: int | None) -> fl
 
 
 def _tensor_share(kernel: Kernel, read: Read, cc_major: int | None) -> float | None:
-    """Give how active they were, of their pipes that of the most active."""
+    """Return the utilisation of the most active Tensor Core pipe."""
     pipes = [
         max(_values(kernel, pattern, read), default=None)
         for pattern in (_TENSOR_PCT, _TENSOR_MEMORY_PCT)
@@ -183,7 +183,7 @@ def _tensor_share(kernel: Kernel, read: Read, cc_major: int | None) -> float | N
 
 
 def _is_complete(pipes: Sequence[float | None], cc_major: int | None) -> bool:
-    """Tell whether what was measured is all of the Tensor Cores."""
+    """Whether the metrics cover every Tensor Core pipe of the GPU."""
     tensor, memory = (count is not None for count in pipes)
     return tensor and (memory or cc_major not in SEVERAL_PIPES)
 
@@ -194,9 +194,9 @@ def _values(kernel: Kernel, pattern: re.Pattern[str], read: Read) -> list[float]
 
 
 def _arithmetic(kernel: Kernel, read: Read) -> dict[str, float | None]:
-    """Give the FLOPs done outside of Tensor Cores, an FMA as 2, and the FMAs of pairs of halves.
+    """Return the FLOPs outside of Tensor Cores, an FMA as 2, and the FMAs of half pairs.
 
-    Of types of which a count is missing nothing is known; without float32's there is no sum.
+    A type with a missing count is left out; without float32's there is no sum.
     """
     counts: dict[str, dict[str, float]] = {}
     for name in kernel.metrics:

@@ -42,7 +42,7 @@ _MOST_CALLS = 1_000_000
 
 
 class _Lines(Protocol):
-    """What `csv.reader` gives."""
+    """What `csv.reader` returns."""
 
     @property
     def line_num(self) -> int: ...
@@ -50,7 +50,7 @@ class _Lines(Protocol):
 
 
 class Value(NamedTuple):
-    """What stands in the table."""
+    """A cell of the table."""
 
     text: str
     unit: str
@@ -58,7 +58,7 @@ class Value(NamedTuple):
 
 @dataclass(slots=True)
 class Kernel:
-    """A kernel that was profiled: the columns that describe it, and its metrics."""
+    """A profiled kernel: the columns that describe it, and its metrics."""
 
     described: dict[str, str]
     metrics: dict[str, Value] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What a file holds."""
+    """The contents of a file."""
 
     kernels: list[Kernel]
     """In the order of their first rows; of a summary, one per call."""
@@ -82,7 +82,7 @@ class Profile:
 
 
 def text_of(path: Path) -> str:
-    """Give the text of a file, as UTF-8 or, from PowerShell, UTF-16."""
+    """Return the text of a file, as UTF-8 or, from PowerShell, UTF-16."""
     if path.stat().st_size > _MOST_BYTES:
         raise CaptureError(f"{path}: more than 2 GiB of CSV; export fewer kernels or metrics")
     data = path.read_bytes()
@@ -90,9 +90,9 @@ def text_of(path: Path) -> str:
 
 
 def profile(path: Path, named: Callable[[str], str | None]) -> Profile:
-    """Read the kernels of a file, with the metrics that `named` gives a name to.
+    """Read the kernels of a file, with the metrics for which `named` returns a name.
 
-    Raises CaptureError where it holds none.
+    Raises CaptureError if there are none.
     """
     text = text_of(path)
     try:
@@ -118,7 +118,7 @@ def _nothing(text: str) -> str:
 
 
 def _tables(text: str) -> Iterator[list[str]]:
-    """Give the lines of each table, its header first."""
+    """Yield the lines of each table, its header first."""
     lines: list[str] = []
     for line in text.splitlines(keepends=True):
         if _HEADER_LINE.match(line):
@@ -148,9 +148,9 @@ def _kernels(lines: Sequence[str], named: Callable[[str], str | None]) -> Profil
 
 
 def _rows(table: _Lines, width: int, lost: list[int]) -> Iterator[list[str]]:
-    """Give the rows; note how many lines went into others, for want of a quotation mark.
+    """Yield the rows; count lines that were swallowed by others, for want of a quotation mark.
 
-    Rules' descriptions may have several lines, in rows of the right width.
+    Descriptions of rules may span several lines, in rows of the right width.
     """
     line = table.line_num
     for row in table:
@@ -163,7 +163,7 @@ def _rows(table: _Lines, width: int, lost: list[int]) -> Iterator[list[str]]:
 def _long(
     header: list[str], rows: Iterator[list[str]], named: Callable[[str], str | None]
 ) -> list[Kernel]:
-    """Read a row per metric; a rule's rows have none."""
+    """Read one row per metric; rows of rules have none."""
     place = {name: column for column, name in enumerate(header)}
     metric, unit, name = place[_METRIC], place.get(_UNIT), place[_NAME]
     value = place[_VALUE] if _VALUE in place else place[_AVERAGE]
@@ -185,7 +185,7 @@ def _long(
 
 
 def _keys(place: dict[str, int], metric: int) -> list[int]:
-    """Give the columns that tell kernels apart: their number, or all that describe them."""
+    """Return the columns that identify kernels: their number, or all that describe them."""
     if _ID in place:
         return [place[name] for name in (_ID, _PROCESS, _NAME) if name in place]
     return [column for name, column in place.items() if column < metric and name != _SECTION]
@@ -195,14 +195,13 @@ _SECTION = "Section Name"
 
 
 def _calls(text: str | None) -> int | None:
-    """Read a number of calls; None where there is none."""
     if text is None or not text.isdecimal():
         return None
     return min(max(int(text[:9]), 1), 2 * _MOST_CALLS)
 
 
 def _told_apart(metric: str, unit: str) -> str:
-    """Tell metrics of one name apart: a throughput in percent from one in bytes per second."""
+    """Distinguish metrics of one name: a throughput in percent from one in bytes per second."""
     return f"{metric} [%]" if unit == "%" and metric in _TWO_MEANINGS else metric
 
 
@@ -212,7 +211,7 @@ _TWO_MEANINGS = frozenset({"Memory Throughput"})
 def _wide(
     header: list[str], rows: Iterator[list[str]], named: Callable[[str], str | None]
 ) -> list[Kernel]:
-    """Read a column per metric; the row without a kernel holds units."""
+    """Read one column per metric; the row without a kernel has the units."""
     name = header.index(_NAME)
     metrics = [(column, meant) for column, text in enumerate(header) if (meant := named(text))]
     described = [(column, text) for column, text in enumerate(header) if text in DESCRIBING]
@@ -246,7 +245,7 @@ _POINT = re.compile(r"\d\.\d{1,2}$|\d\.\d{4,}$|,\d{3}\.\d|^0\.\d")
 
 
 class Numbers:
-    """Reads numbers as one file spells them."""
+    """Parses numbers as one file writes them."""
 
     def __init__(self, kernels: Sequence[Kernel]) -> None:
         self._kernels = kernels
@@ -263,7 +262,7 @@ class Numbers:
         return comma > point
 
     def read(self, value: Value | None) -> float | None:
-        """Give a value in units without a prefix: seconds, bytes, Hz; None where it is none."""
+        """Return a value in units without a prefix: seconds, bytes, Hz; None if it is none."""
         if value is None:
             return None
         number = self._number(value.text)
@@ -289,7 +288,7 @@ _MEASURE = re.compile(r"([nuµμmKkMGTP]?)(second|s|byte|B|hz|Hz|inst|cycle|bloc
 
 @lru_cache(maxsize=1024)
 def factor(unit: str) -> float:
-    """Give what a value of a unit is to be multiplied with: 1e-6 for `usecond`, 1e9 for `Ghz`."""
+    """Return the factor to the base unit: 1e-6 for `usecond`, 1e9 for `Ghz`."""
     above, _, below = unit.strip().partition("/")
     return _prefix(above) / _prefix(below)
 

@@ -61,7 +61,7 @@ _LATEST = (1 << 63) - 1
 
 
 def sniff(path: Path, head: bytes) -> bool:
-    """Tell an nsys export by its tables."""
+    """Recognise an nsys export by its tables."""
     if not head.startswith(MAGIC):
         return False
     tables = Database(path).tables()
@@ -107,7 +107,7 @@ TELLS_RANK = False
 
 
 def identity(path: Path) -> schema.Identity:
-    """Give the processes with GPU work, in the order of the devices that they use first."""
+    """Return the processes with GPU work, in the order of the devices that they use first."""
     db = Database(path)
     first_device: dict[int, int] = {}
     for kind in _WORK:
@@ -134,7 +134,7 @@ _LAST = 1 << 31
 
 
 def _versioned(tables: frozenset[str], name: str) -> str:
-    """Give the table's name as this file has it: `NAME`, or the highest of `NAME_V2`, ..."""
+    """Return the table's name in this file: `NAME`, or the highest of `NAME_V2`, ..."""
     later = [table for table in tables if table.startswith(f"{name}_V") and table[-1].isdigit()]
     return max(later, default=name) if name not in tables else name
 
@@ -185,7 +185,7 @@ def _calls(runtime: pa.Table, threads: NDArray[np.int32], strings: Strings) -> p
 
 
 class _Events(NamedTuple):
-    """NVTX events, by what they are."""
+    """NVTX events, by type."""
 
     ranges: pa.Table
     domains: pa.Table
@@ -220,7 +220,7 @@ _RANGES = pa.array((*_PUSH_POP, *_START_END))
 
 
 def _domains(events: pa.Table, strings: Strings) -> Mapping[tuple[int, int], str]:
-    """Give the names of NVTX domains, by process and number, from the events that name them."""
+    """Return the names of NVTX domains, by process and number, from the events that name them."""
     registered = strings.names(ints(events.column("textId"), -1), "").to_pylist()
     named = zip(
         graphs.pids(ints(events.column("globalTid"), 0)).tolist(),
@@ -233,7 +233,7 @@ def _domains(events: pa.Table, strings: Strings) -> Mapping[tuple[int, int], str
 
 
 def _domain_of(events: pa.Table, names: Mapping[tuple[int, int], str]) -> pa.DictionaryArray:
-    """Give the domain of each range; null for the default one, and for one without a name."""
+    """Return the domain of each range; null for the default one, and for one without a name."""
     pids = graphs.pids(ints(events.column("globalTid"), 0))
     number = ints(events.column("domainId"), 0)
     place = np.full(len(events), -1)
@@ -265,9 +265,9 @@ def _ranges(
 
 
 def _closed_ends(events: pa.Table) -> pa.ChunkedArray:
-    """Give each range's end; null for those still open when profiling stopped.
+    """Return each range's end; null for those still open when profiling stopped.
 
-    nsys ends them all at its last instant, to the ns the same.
+    nsys ends them all at its last instant, exactly.
     """
     ends = events.column("end")
     last, starts = pc.max(ends).as_py(), events.column("start")
@@ -283,7 +283,7 @@ _OPEN_RANGES = 3
 
 
 def _texts(events: pa.Table, strings: Strings) -> dict[str, pa.ChunkedArray]:
-    """Give each range's text: written in place, or registered once and referred to by id."""
+    """Return each range's text: written in place, or registered once and referenced by id."""
     texts, ids = events.select([*templates.NAMES]), events.column("textId")
     if ids.null_count < len(ids):
         number = ints(ids, -1)
@@ -314,14 +314,14 @@ def _read(db: Database, kind: str, *more: str) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """What all tables of GPU work are read with."""
+    """What reading any table of GPU work needs."""
 
     origins: graphs.Origins
     only_pid: int | None
     """Of exports that do not tell the process, from one."""
 
     def columns(self, rows: pa.Table, kind: int) -> dict[str, object]:
-        """Give what work of every kind has."""
+        """Return the columns that work of every kind has."""
         columns: dict[str, object] = {
             "kind": np.full(rows.num_rows, kind, np.int8),
             "start": rows.column("start"),

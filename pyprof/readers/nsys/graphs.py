@@ -38,7 +38,7 @@ _VIA = schema.VIAS.index("graph node")
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """The nodes that were captured, and of which of them each node was made."""
+    """The nodes that were captured, and the captured node that each node was made from."""
 
     global_tid: Int64Array
     """Of each that was captured."""
@@ -53,20 +53,20 @@ class Origins:
     """Of each event, the row of what was captured; MISSING where that is not known."""
 
     def of_nodes(self, pid: Int64Array, node: Int64Array, time: Int64Array) -> pa.Array:
-        """Give the row of what was captured, for nodes that ran at some time; null if not known."""
+        """Return the row of the captured node, for nodes that ran at some time; null if unknown."""
         wanted = _keys(self._ids, pid, node)
         event = latest_before(self._keys, self._start, wanted, time)
         row = np.append(self._origin, MISSING)[np.where(wanted == MISSING, MISSING, event)]
         return pa.array(row.astype(np.int32), mask=row == MISSING)
 
     def table(self, threads: IntArray) -> pa.Table:
-        """Give the capture's table, with the row of `threads` of each."""
+        """Return the capture's table, with the row of `threads` of each node."""
         via = np.full(len(self.time), _VIA, np.int8)
         return schema.table(schema.GRAPH_NODES, {"thread": threads, "time": self.time, "via": via})
 
 
 def read(db: Database, runtime: pa.Table, strings: Strings) -> Origins:
-    """Read the events of nodes, and follow each node to the one that was captured."""
+    """Read the events of nodes, and follow each node to the captured one."""
     events = _events(db, strings)
     tid, start, node, made_of = (
         ints(events.column(name), _NO_NODE)
@@ -84,12 +84,11 @@ def read(db: Database, runtime: pa.Table, strings: Strings) -> Origins:
 
 
 def pids(global_ids: Int64Array) -> Int64Array:
-    """Take the process out of serialised ids: they hold machine, process and thread (24 bits)."""
+    """Extract the process from serialised ids: they hold machine, process and thread (24 bits)."""
     return (global_ids >> 24) & 0xFFFFFF
 
 
 def _events(db: Database, strings: Strings) -> pa.Table:
-    """Read when nodes were made."""
     tables = [
         db.read(table, dict.fromkeys(_COLUMNS, int))
         for table in _TABLES
@@ -105,14 +104,14 @@ def _events(db: Database, strings: Strings) -> pa.Table:
 
 
 def _named(rows: pa.Table, strings: Strings, pattern: str) -> Mask:
-    """Tell which rows have a name of this pattern."""
+    """Mark the rows whose name matches."""
     names = strings.names(ints(rows.column("nameId"), MISSING), "")
     matches = pc.match_substring_regex(names.dictionary, pattern)
     return np.asarray(matches.take(names.indices))
 
 
 def _keys(ids: Int64Array, pid: Int64Array, node: Int64Array) -> Int64Array:
-    """Make one number of process and id of a node; MISSING for an id that is no event's."""
+    """Combine process and id of a node into one number; MISSING for an invalid id."""
     if not len(ids):
         return np.full(len(node), MISSING)
     place = np.minimum(np.searchsorted(ids, node), len(ids) - 1)
@@ -120,9 +119,9 @@ def _keys(ids: Int64Array, pid: Int64Array, node: Int64Array) -> Int64Array:
 
 
 def _origins(made: Mask, above: Int64Array) -> Int64Array:
-    """Follow each event that made a node of another to the one of a capture; MISSING without one.
+    """Follow each event that cloned a node back to that of a capture; MISSING without one.
 
-    In each round all go twice as far as in the one before.
+    Each round goes twice as far as the one before.
     """
     count = len(made)
     made_of = np.where(above == MISSING, count, above)  # the last is nowhere
@@ -137,12 +136,12 @@ def _origins(made: Mask, above: Int64Array) -> Int64Array:
 
 
 def _copying(runtime: pa.Table, strings: Strings) -> pa.Table:
-    """Choose the API calls that make nodes of others."""
+    """Choose the API calls that clone nodes."""
     return runtime.filter(pa.array(_named(runtime, strings, _COPYING)))
 
 
 def _inside(calls: pa.Table, tid: Int64Array, time: Int64Array) -> Mask:
-    """Tell which instants on threads lie inside some of these calls; the last entry: for none."""
+    """Mark the instants that lie inside some of these calls of their thread."""
     inside = np.zeros(len(time) + 1, bool)
     caller, start, end = (
         ints(calls.column(name), MISSING) for name in ("globalTid", "start", "end")

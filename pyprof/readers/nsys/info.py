@@ -42,7 +42,7 @@ _NS_PER_MS = 1e6
 
 
 def version(db: Database) -> str | None:
-    """Give the version of nsys that exported the file, where it says (2022.1 and later)."""
+    """Return the version of nsys that exported the file, if stated (2022.1 and later)."""
     for table in _META:
         if table in db.tables():
             rows = db.read(table, {"name": str, "value": str})
@@ -53,7 +53,7 @@ def version(db: Database) -> str | None:
 
 
 def began_ns(db: Database) -> int | None:
-    """Give when the session began, ns since 1970, where the file says; its clock then showed 0."""
+    """Return when the session began, ns since 1970, if stated; its clock then showed 0."""
     if _SESSION not in db.tables():
         return None
     began = ints(db.read(_SESSION, {"utcEpochNs": int}).column("utcEpochNs"))
@@ -61,10 +61,10 @@ def began_ns(db: Database) -> int | None:
 
 
 def devices(db: Database) -> pa.Table:
-    """Read the GPUs by CUDA's numbers; what a row does not state is null.
+    """Read the GPUs by CUDA's numbers; null for anything not stated.
 
-    `TARGET_INFO_GPU` lists what the system has: display adapters and integrated GPUs, too, which
-    all may have the number 0. `TARGET_INFO_CUDA_DEVICE` (from 2025.1 on) maps each process's CUDA
+    `TARGET_INFO_GPU` lists the system's GPUs: display adapters and integrated ones, too, which may
+    all have the number 0. `TARGET_INFO_CUDA_DEVICE` (from 2025.1 on) maps each process's CUDA
     devices to them; without it, the rows with a compute capability are CUDA's.
     """
     gpus = _gpus(db)
@@ -80,7 +80,7 @@ def devices(db: Database) -> pa.Table:
 
 
 def _gpus(db: Database) -> list[dict[str, Any]]:
-    """Read the rows of `DEVICES`, each with the `id` that other tables have for the GPU."""
+    """Read the rows of `DEVICES`, each with the `id` by which other tables refer to the GPU."""
     table = next((name for name in _GPUS if name in db.tables()), _GPUS[0])
     columns = {name: int for names in _GPU_COLUMNS.values() for name in names}
     gpus = []
@@ -101,7 +101,7 @@ def _gpus(db: Database) -> list[dict[str, Any]]:
 
 
 def _mapped(db: Database, gpus: Mapping[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """Map CUDA's number of a device to its row, where the processes agree on what it is."""
+    """Map CUDA's number of a device to its row, if all processes agree on it."""
     mapped: dict[int, dict[str, Any]] = {}
     for gpu, number in _pairs(db, _CUDA_DEVICES, "gpuId", "cudaId"):
         if gpu not in gpus:
@@ -127,7 +127,7 @@ _MAY_BE_ZERO = ("device", "cc_minor")
 
 
 def warnings(db: Database, activities: pa.Table, events: pa.Table) -> Iterator[str]:
-    """Say what this capture hides, in sentences."""
+    """Return warnings for the user about what this capture lacks."""
     kinds = ints(activities.column("kind"), 0)
     if (graphs := kinds == schema.GRAPH).any():
         yield _graph_warning(activities, graphs)

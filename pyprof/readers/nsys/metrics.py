@@ -25,7 +25,7 @@ _NO_ID = -1
 
 
 def read(db: Database) -> pa.Table:
-    """Read the samples that mean something here; none where nothing was sampled."""
+    """Read the samples of known metrics; an empty table if there are none."""
     if not {_VALUES, _NAMES} <= db.tables():
         return schema.SAMPLES.empty_table()
     meanings = _meanings(db)
@@ -55,7 +55,7 @@ def read(db: Database) -> pa.Table:
 
 
 def _meanings(db: Database) -> dict[tuple[int, int], Meaning]:
-    """Give what each metric is, by type and id, which differ from chip to chip."""
+    """Return the meaning of each metric, by type and id, which differ from chip to chip."""
     rows = db.read(_NAMES, {"typeId": int, "metricId": int, "metricName": str})
     named = zip(
         ints(rows.column("typeId"), _NO_ID).tolist(),
@@ -67,7 +67,6 @@ def _meanings(db: Database) -> dict[tuple[int, int], Meaning]:
 
 
 def _places(kind: Int64Array, metric: Int64Array, keys: list[tuple[int, int]]) -> Int64Array:
-    """Find the place of each type and id among some."""
     place = np.full(len(kind), -1)
     for row, (of_kind, of_metric) in enumerate(keys):
         place[(kind == of_kind) & (metric == of_metric)] = row
@@ -75,7 +74,7 @@ def _places(kind: Int64Array, metric: Int64Array, keys: list[tuple[int, int]]) -
 
 
 def _devices(db: Database, gpu: Int64Array) -> Int64Array:
-    """Give CUDA's number of GPUs, which kernels have, for nsys's own."""
+    """Return CUDA's numbers of GPUs, which kernels have, for nsys's own."""
     device = gpu.copy()
     for own, cuda in cuda_numbers(db).items():
         if cuda >= 0:

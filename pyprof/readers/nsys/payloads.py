@@ -45,7 +45,7 @@ _HEADER = struct.Struct("<QQQQ")
 
 
 def payloads(db: Database, events: pa.Table, strings: Strings) -> list[Payload]:
-    """Give the payload of each event; an empty one where it has none, or none that can be read."""
+    """Return the payload of each event; {} if it has none, or none that can be read."""
     schemas = _schemas(db)
     text = events.column("jsonText").to_pylist()
     if (ids := events.column("jsonTextId")).null_count < len(ids):
@@ -80,7 +80,7 @@ def _of_bytes(data: bytes | None, schemas: Mapping[tuple[int, int], _Fields]) ->
 
 
 def _schemas(db: Database) -> dict[tuple[int, int], _Fields]:
-    """Give the labels, types and places of numbers, by domain and schema."""
+    """Return the labels, types and offsets of numbers, by domain and schema."""
     columns = {"domainId": int, "schemaId": int, "type": int, "offset": int, "name": str}
     rows = db.read("NVTX_PAYLOAD_SCHEMA_ENTRIES", columns)
     domain, schema, kind, offset = (ints(rows.column(name), 0) for name in [*columns][:4])
@@ -117,10 +117,10 @@ def collectives(
     runtime: pa.Table,
     strings: Strings,
 ) -> pa.Array:
-    """Give what NCCL says of each kernel, as JSON of `schema.COLLECTIVE`; null where it does not.
+    """Return what NCCL records of each kernel, as JSON of `schema.COLLECTIVE`; else null.
 
-    `table` is that of NVTX events, `name` that of each kernel; kernels and API calls have nsys' own
-    columns.
+    `table` is the name of the table of NVTX events, `name` that of each kernel; kernels and API
+    calls have nsys' own columns.
     """
     ours = np.array([*map(_is_nccl, name.dictionary.to_pylist()), False])
     rows = np.flatnonzero(ours[name.indices] if ours.any() else ours[:0])
@@ -141,7 +141,7 @@ def _is_nccl(name: str) -> bool:
 
 
 def _launches(kernels: pa.Table, runtime: pa.Table) -> list[tuple[int, int] | None]:
-    """Give the thread and the start of each kernel's launch; None where there is none."""
+    """Return thread and start of each kernel's launch; None without one."""
     wanted = kernels.column("correlationId")
     calls = runtime.filter(pc.is_in(runtime.column("correlationId"), wanted.combine_chunks()))
     thread, corr, start = (
@@ -192,7 +192,7 @@ class _Ranges:
                 self._closing.setdefault(one, []).append(row)
 
     def around(self, thread: int, at: int) -> str | None:
-        """Give what the range says in which, or in whose group, something was launched."""
+        """Return the payload of the range in which, or in whose group, something was launched."""
         spoken = self._last(self._speaking.get(thread, []), at)
         if spoken is None or at <= self._end[spoken]:
             return None if spoken is None else self._said[spoken]
@@ -207,7 +207,7 @@ class _Ranges:
 
 
 def _is_ours(events: pa.Table, ids: pa.Array, *, has_domains: bool) -> pa.ChunkedArray:
-    """Tell NCCL's events: in a domain of their own, with texts that begin so."""
+    """Mark NCCL's events: in a domain of their own, with texts that begin with its name."""
     registered = pc.is_in(events.column("textId"), ids)
     spelt = pc.starts_with(events.column("text"), _PREFIX, ignore_case=True)
     named = pc.or_(registered, pc.fill_null(spelt, fill_value=False))
@@ -223,7 +223,7 @@ def _id(payload: Payload) -> str:
 
 
 def _translated(text: str, payload: Payload, ranks: Mapping[str, int | str]) -> str | None:
-    """Put a payload in the words of `schema.COLLECTIVE`; None where it is of no message."""
+    """Convert a payload to the keys of `schema.COLLECTIVE`; None if it moves no message."""
     if _SIZE not in payload:
         return None
     name = text.removeprefix(_PREFIX)
@@ -239,7 +239,7 @@ def _translated(text: str, payload: Payload, ranks: Mapping[str, int | str]) -> 
 
 
 def _whole_number(value: object) -> int | None:
-    """Give a number as nsys writes it, 1,024 in some versions; None for what is none."""
+    """Parse a number as nsys writes it, 1,024 in some versions; None if it is none."""
     text = str(value).replace(",", "")
     return int(text) if text.isdecimal() and len(text) < _DIGITS else None
 

@@ -50,11 +50,11 @@ _UTF8 = 1
 
 
 class NotPlainError(Exception):
-    """The file, or one of its values, is not what exporters write: SQLite must read it."""
+    """SQLite must read the file: it, or one of its values, is not what exporters write."""
 
 
 class Pick(NamedTuple):
-    """A column to read: where in the table it is, and what its values are to be."""
+    """A column to read: its index in the table, and the type of its values."""
 
     place: int
     type: pa.DataType
@@ -66,8 +66,8 @@ class Pick(NamedTuple):
 def batches(path: Path, root: int, picks: Sequence[Pick]) -> Iterator[list[pa.Array]]:
     """Read some columns of the table whose tree begins at page `root`, some rows at a time.
 
-    Rows come in the order of their ids, as from SQLite. `path` is no link: what is still to be
-    applied to a file lies beside the file itself. Raises NotPlainError at any time.
+    Rows come in the order of their ids, as from SQLite. `path` must be no link: a journal lies next
+    to the file itself. Raises NotPlainError at any time.
     """
     _check(path.with_name(f"{path.name}{log}") for log in ("-wal", "-journal"))
     try:
@@ -82,7 +82,7 @@ def batches(path: Path, root: int, picks: Sequence[Pick]) -> Iterator[list[pa.Ar
 
 
 def _check(logs: Iterator[Path]) -> None:
-    """Refuse a file beside which there is what is to be applied to it, or taken back."""
+    """Refuse a file with a journal or log, which is still to be applied or rolled back."""
     if any(log.exists() and log.stat().st_size for log in logs):
         raise NotPlainError
 
@@ -118,7 +118,7 @@ class _File(NamedTuple):
 
 
 def _file(stream: FileIO, size: int) -> _File:
-    """Look at what the file says of itself, of which the probe of its tables has seen the rest."""
+    """Check the file's header, beyond what the probe of its tables has seen."""
     head = stream.read(_HEAD_BYTES)
     if len(head) < _HEAD_BYTES:
         raise NotPlainError
@@ -131,7 +131,7 @@ def _file(stream: FileIO, size: int) -> _File:
 
 
 class _Bytes:
-    """Bytes from which numbers are taken at many places at once, wherever these begin."""
+    """Bytes from which numbers are read at many unaligned offsets at once."""
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
         self.data = data
@@ -153,7 +153,7 @@ class _Bytes:
         return self._views[">i8"][at].astype(np.int64)
 
     def varint(self, at: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Read numbers of seven bits a byte, the last below 128; give them, and what follows."""
+        """Read numbers of seven bits a byte, the last below 128; also return the next offsets."""
         byte = self.u8(at)
         value, at = (byte & _SEVEN).astype(np.int64), at + 1
         rows: slice | Int64Array = slice(None)
@@ -170,7 +170,7 @@ class _Bytes:
 
 
 def _leaves(file: _File, root: int) -> Int64Array:
-    """Give the pages with the rows of a table, in the order of their ids."""
+    """Return the pages with the rows of a table, in the order of their ids."""
     level = np.array([root])
     for _ in range(_DEPTH):
         if file.read(level[:1]).data[0] == _LEAF:
@@ -180,7 +180,7 @@ def _leaves(file: _File, root: int) -> Int64Array:
 
 
 def _children(file: _File, level: Int64Array) -> Int64Array:
-    """Give the pages that pages name, none of them twice."""
+    """Return the child pages; each may occur only once."""
     parts: list[Int64Array] = []
     for numbers in file.chunks(level):
         data = file.read(numbers)
@@ -198,7 +198,7 @@ def _children(file: _File, level: Int64Array) -> Int64Array:
 def _cells(
     data: _Bytes, base: Int64Array, kind: int, head: int, usable: int
 ) -> tuple[Int64Array, Int64Array]:
-    """Give where the cells of pages begin, in their order, and the number of each page's."""
+    """Return where the cells of pages begin, in their order, and the number of each one's page."""
     if (data.u8(base) != kind).any():
         raise NotPlainError
     count = data.u16(base + 3)
@@ -215,7 +215,7 @@ def _cells(
 
 
 class _Rows:
-    """The rows of some pages: where each begins, and what it consists of."""
+    """The rows of some pages: where each begins, and the types of its values."""
 
     def __init__(self, file: _File, leaves: Int64Array) -> None:
         pages = file.read(leaves)
@@ -236,7 +236,7 @@ class _Rows:
         self._head_end = self._values_at = at + head_bytes
 
     def columns(self, picks: Sequence[Pick]) -> list[pa.Array]:
-        """Give the columns, in the order of the picks."""
+        """Return the columns, in the order of the picks."""
         by_place = {pick.place: pick for pick in picks}
         arrays: dict[int, pa.Array] = {}
         types_at, values_at = self._types_at, self._values_at.copy()
@@ -307,7 +307,7 @@ def _widths(kind: Int64Array) -> Int64Array:
 def _joined(
     file: _File, pages: _Bytes, at: Int64Array, size: Int64Array, ends: Int64Array
 ) -> tuple[_Bytes, Int64Array]:
-    """Put rows together of which a part is on other pages; give all bytes, and where they begin."""
+    """Append rows that continue on other pages; return all bytes, and where the rows begin."""
     least = (file.usable_bytes - 12) * 32 // 255 - 23
     local = least + (size - least) % (file.usable_bytes - 4)
     local = np.where(local > file.usable_bytes - 35, least, local)
@@ -323,7 +323,7 @@ def _joined(
 
 
 def _chain(file: _File, data: NDArray[np.uint8], at: int, left: int) -> Iterator[NDArray[np.uint8]]:
-    """Follow the pages on which the rest of a row is: each names the next."""
+    """Follow the overflow pages of a row: each names the next."""
     while left > 0:
         number = int.from_bytes(data[at : at + 4].tobytes(), "big")
         data, at = file.read(np.array([number])).data, 0

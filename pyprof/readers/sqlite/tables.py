@@ -40,7 +40,7 @@ _ROW_BYTES = 4
 
 
 class Numbered:
-    """The kind of a column of texts that are taken apart as they are read."""
+    """The type of a column of texts that are split into templates as they are read."""
 
 
 def _all_of(rows: pa.Table) -> pa.Table:
@@ -48,7 +48,7 @@ def _all_of(rows: pa.Table) -> pa.Table:
 
 
 class _Column(NamedTuple):
-    """What the schema says of a column."""
+    """A column as the schema declares it."""
 
     name: str
     place: int
@@ -68,7 +68,7 @@ class _Table(NamedTuple):
     columns: dict[str, _Column]
 
     def picks(self, columns: Mapping[str, type]) -> list[Pick]:
-        """Say how pages hold some of the columns; NotPlainError where they do not hold all."""
+        """Return how pages store some columns. Raises NotPlainError if they do not store all."""
         if any(column.hidden for column in self.columns.values()):
             raise NotPlainError
         key_columns = sum(column.key > 0 for column in self.columns.values())
@@ -110,16 +110,16 @@ class Database:
         return tables
 
     def tables(self) -> frozenset[str]:
-        """Name the tables that exist; tools leave out those without rows."""
+        """Return the names of tables; tools omit those without rows."""
         return frozenset(self._tables)
 
     def columns(self, table: str) -> frozenset[str]:
-        """Name the columns of a table; none where it does not exist."""
+        """Return the columns of a table; () if it does not exist."""
         there = self._tables[table].columns if table in self._tables else {}
         return frozenset(name for name, column in there.items() if not column.hidden)
 
     def require(self, table: str, *columns: str) -> None:
-        """Raise CaptureError where a table has rows but not all of these columns."""
+        """Raise CaptureError if a table has rows but lacks some of these columns."""
         missing = [name for name in columns if name not in self.columns(table)]
         if table in self.tables() and missing and self._has_rows(table):
             raise CaptureError(
@@ -141,11 +141,11 @@ class Database:
         columns: Mapping[str, type],
         piece: Callable[[pa.Table], pa.Table] = _all_of,
     ) -> pa.Table:
-        """Read some columns of a table. A column or table that does not exist is all null.
+        """Read some columns of a table. A missing column or table is all null.
 
         `columns` maps each name to `int`, `str` or `bytes`, which become int64, string and binary,
-        or to `Numbered`: in its place stand the columns of `marker.numbered`. `piece` is given the
-        rows some at a time, in order, and gives those to keep.
+        or to `Numbered`, which becomes the columns of `templates.NUMBERED`. `piece` is called with
+        some rows at a time, in order, and returns those to keep.
         """
         there = {name: kind for name, kind in columns.items() if name in self.columns(table)}
         if not there:
@@ -155,13 +155,12 @@ class Database:
         return _taken(self._converted(table, there), columns, piece)
 
     def _pages(self, table: str, columns: Mapping[str, type]) -> Iterator[pa.RecordBatch]:
-        """Read what exporters write."""
         described = self._tables[table]
         for arrays in pages.batches(self._file, described.root, described.picks(columns)):
             yield pa.RecordBatch.from_arrays(arrays, [*columns])
 
     def _converted(self, table: str, columns: Mapping[str, type]) -> Iterator[pa.RecordBatch]:
-        """Read whatever there is; SQLite makes of each value what is asked for, or NULL."""
+        """Read any file; SQLite converts each value to the type wanted, or NULL."""
         select = ", ".join(_expression(name, kind) for name, kind in columns.items())
         types = [_ARROW[kind] for kind in columns.values()]
         rows = 0
@@ -181,7 +180,7 @@ class Database:
 
     @property
     def _most_rows(self) -> int:
-        """Rows that the file and its log have room for."""
+        """Return how many rows fit into the file and its log."""
         stored_bytes = self._file.stat().st_size
         with suppress(OSError):
             stored_bytes += beside(self._file, WAL).stat().st_size
@@ -195,7 +194,7 @@ class Database:
 
 
 def _connect(file: Path) -> sqlite3.Connection:
-    """Open a database, and write neither to it nor beside it."""
+    """Open a database; write neither to it nor next to it."""
     # as_uri quotes what a URI must quote ("?", "#", "%").
     uri = f"{file.as_uri()}?mode=ro"
     if not _has_log(file) or beside(file, INDEX).exists():  # SQLite writes nothing, or wrote it
@@ -216,7 +215,7 @@ WAL, INDEX, JOURNAL = "-wal", "-shm", "-journal"
 
 
 def beside(file: Path, ending: str) -> Path:
-    """Name one of the files that SQLite keeps beside a database; `file` is no link."""
+    """Return the path of a file that SQLite keeps next to a database; `file` must be no link."""
     return file.with_name(f"{file.name}{ending}")
 
 
@@ -234,12 +233,12 @@ def _has_log(file: Path) -> bool:
 
 
 def _decoded(text: bytes) -> str:
-    """Replace what is not UTF-8, which SQLite does not check."""
+    """Replace invalid UTF-8, which SQLite does not check."""
     return text.decode(errors="replace")
 
 
 def _expression(name: str, kind: type) -> str:
-    """Select what is converted, whatever values there are."""
+    """Return the SQL that converts a column, whatever its values."""
     if kind is int and name in _STRICT:
         return _WHOLE.format(name=name)
     if kind is int:
@@ -267,7 +266,7 @@ def _taken(
     columns: Mapping[str, type],
     piece: Callable[[pa.Table], pa.Table],
 ) -> pa.Table:
-    """Shape rows beside what reads them: both work outside Python's lock."""
+    """Shape rows while others are read: both release the GIL."""
     tables = [piece(_shaped(None, columns))]
     held, most = 0, _HELD_BYTES
     with thread_pool(1) as pool:
@@ -291,7 +290,7 @@ _TIMES = 2
 
 
 def _text_bytes(rows: pa.Table) -> int:
-    """Add up what the distinct texts of columns take."""
+    """Return the bytes of the distinct texts of columns."""
     return sum(
         chunk.dictionary.nbytes
         for column in rows.columns
@@ -301,7 +300,7 @@ def _text_bytes(rows: pa.Table) -> int:
 
 
 def _combined(tables: list[pa.Table]) -> pa.Table:
-    """Put tables under each other, each column in one piece; the tables are given up for that."""
+    """Concatenate tables, each column into one chunk; the list of tables is emptied."""
     table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
     tables.clear()
     combined: dict[str, pa.ChunkedArray] = {}
@@ -312,7 +311,7 @@ def _combined(tables: list[pa.Table]) -> pa.Table:
 
 
 def _shaped(batch: pa.RecordBatch | None, columns: Mapping[str, type]) -> pa.Table:
-    """Give all columns that are asked for; those that are not there are null."""
+    """Return all columns wanted; null for those that are missing."""
     rows = batch.num_rows if batch is not None else 0
     there = dict(zip(batch.schema.names, batch.columns, strict=True)) if batch is not None else {}
     shaped: dict[str, pa.Array] = {}
@@ -329,7 +328,7 @@ def _shaped(batch: pa.RecordBatch | None, columns: Mapping[str, type]) -> pa.Tab
 
 
 def _valid_text(column: pa.Array) -> pa.Array:
-    """Replace what is not UTF-8: SQLite does not check, Arrow's text functions rely on it."""
+    """Replace invalid UTF-8: SQLite does not check, and Arrow's text functions rely on it."""
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
@@ -343,7 +342,7 @@ def _valid_text(column: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class Strings:
-    """All strings of a capture: names are spelt out when asked for, the texts of ranges never."""
+    """All strings of a capture. Names are spelled out when asked for, the texts of ranges never."""
 
     texts: pa.Table
     """The columns of `marker.numbered`; in the last row the empty text."""
@@ -353,7 +352,7 @@ class Strings:
     """Of each of the ids."""
 
     def rows(self, ids: Int64Array) -> Int64Array:
-        """Give the row of `texts` of each id; the last for an id that is unknown."""
+        """Return the row of `texts` of each id; the last for an unknown id."""
         unknown = self.texts.num_rows - 1
         if not len(self._ids):
             return np.full(len(ids), unknown)
@@ -364,13 +363,13 @@ class Strings:
         return np.asarray(np.where(self._ids[place] == ids, self._row[place], unknown))
 
     def starting(self, prefix: str) -> Int64Array:
-        """Give the ids of the strings that begin so."""
+        """Return the ids of the strings with this prefix."""
         text = self.texts.column("text").combine_chunks()
         ours = pc.fill_null(pc.starts_with(text.dictionary, prefix), fill_value=False)
         return np.asarray(self._ids[np.append(ours, [False])[text.indices][self._row]])
 
     def names(self, ids: Int64Array, missing: str) -> pa.DictionaryArray:
-        """Look up names by ids, as a dictionary column; `missing` for an id that is unknown."""
+        """Look up names by ids, as a dictionary column; `missing` for an unknown id."""
         row = self.rows(ids)
         used = np.flatnonzero(np.bincount(row, minlength=self.texts.num_rows))
         place = np.zeros(self.texts.num_rows, np.int32)
@@ -384,7 +383,7 @@ class Strings:
 
 
 def read(db: Database, table: str, key: str, value: str) -> Strings:
-    """Read a table of strings; one that does not exist holds none."""
+    """Read a table of strings; empty if it does not exist."""
     rows = db.read(table, {key: int, value: Numbered})
     keys = ints(rows.column(key), -1)
     valid = np.flatnonzero(keys >= 0)[::-1]  # of several with one id the last counts

@@ -36,7 +36,7 @@ _Field = tuple[str, Any] | tuple[str, Any, Any]
 
 
 def _fields(time: _Field) -> dict[tuple[str, ...], tuple[str, list[_Field]]]:
-    """Give phase and fields by categories, in the order in which torch writes them."""
+    """Return phase and fields of each category, in the order in which torch writes them."""
     work = ("kernel", "gpu_memcpy", "gpu_memset")
     ops, calls = ("cpu_op", "user_annotation"), ("cuda_runtime", "cuda_driver")
     thread: list[_Field] = [("pid", Any, None), ("tid", Any, None), time]
@@ -88,14 +88,14 @@ _TRIED = 8
 
 
 class EventDecoder:
-    """Decodes the events of one trace, lists of some at a time."""
+    """Decodes the events of one trace, a few lists at a time."""
 
     def __init__(self) -> None:
         self._surplus = 0
         """Pieces of known events beyond `_WASTE` times those of others."""
 
     def decode(self, pieces: Iterable[bytes], *, long_timed: bool) -> Groups | None:
-        """Read JSON lists one after the other; None where one is none."""
+        """Decode JSON lists one after the other; None if one is not valid."""
         known, others = (_KNOWN_LONG_TIMED, LONG_TIMED) if long_timed else (_KNOWN, EVENTS)
         try:
             return groups(self._decode(piece, known, others) for piece in pieces)
@@ -120,7 +120,7 @@ class EventDecoder:
 
 
 def groups(pieces: Iterable[list[Event]]) -> Groups:
-    """Put together events of one phase and category; those of a piece have classes, or none."""
+    """Group events by phase and category; those of one piece all have classes, or none has."""
     groups: Groups = defaultdict(list)
     for events in filter(None, pieces):
         for key, group in (_by_class if type(events[0]) in _KEYS else _by_key)(events).items():

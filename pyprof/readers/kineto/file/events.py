@@ -54,13 +54,13 @@ class Event(msgspec.Struct, gc=False):
 
 
 class LongTimed(Event, gc=False):
-    """An event whose time stays JSON: numbers of so many digits are read faster all at once."""
+    """An event whose time stays JSON: numbers of many digits are parsed faster all at once."""
 
     ts: Raw = NULL
 
 
 class OpArgs(msgspec.Struct, gc=False):
-    """What is said of an op or an annotation, in the order in which torch writes it."""
+    """Arguments of an op or annotation, in the order in which torch writes them."""
 
     op_id: Any = field(name="External id", default=None)
     seq: Any = field(name="Sequence number", default=NO_NUMBER)
@@ -94,7 +94,7 @@ class OpArgs(msgspec.Struct, gc=False):
 
 
 class WorkArgs(msgspec.Struct, gc=False):
-    """What is said of work on a GPU."""
+    """Arguments of GPU work."""
 
     correlation: Any = None
     device: Any = None
@@ -112,7 +112,7 @@ class WorkArgs(msgspec.Struct, gc=False):
 
 
 class CallArgs(msgspec.Struct, gc=False):
-    """What is said of a call of a GPU's runtime or driver."""
+    """Arguments of a call of a GPU's runtime or driver."""
 
     correlation: Any = None
     kernel: Any = UNSET
@@ -128,12 +128,12 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def joined(events: Sequence[Event]) -> bytes:
-    """Give what is said of events as one JSON list."""
+    """Return the arguments of events as one JSON list."""
     return b"[%b]" % b",".join([event.args for event in events])
 
 
 class Args(Generic[T]):
-    """Reads what is said of events of one kind."""
+    """Reads the arguments of events of one kind."""
 
     def __init__(self, kind: type[T]) -> None:
         self._kind: type[T] = kind
@@ -141,7 +141,7 @@ class Args(Generic[T]):
         self._one: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
 
     def read(self, events: Sequence[Event], text: bytes | None = None) -> list[T]:
-        """Give what each event says; `text` is what `joined` gives of them."""
+        """Return the arguments of each event; `text` is `joined(events)`."""
         said: list[Any] = [event.args for event in events]
         kinds = {*map(type, said)}
         if kinds == {Raw}:
@@ -181,7 +181,7 @@ _FIELDS = msgspec.json.Decoder(dict[str, Raw])
 
 
 def decode(text: bytes | Raw) -> list[Event] | None:
-    """Read a JSON list of events; None where it is none, or holds anything else."""
+    """Parse a JSON list of events; None if it is not one, or contains anything else."""
     decoder = LONG_TIMED if is_long_timed(text) else EVENTS
     try:
         return decoder.decode(text)
@@ -190,12 +190,12 @@ def decode(text: bytes | Raw) -> list[Event] | None:
 
 
 def is_long_timed(text: bytes | Raw) -> bool:
-    """Tell whether the first events have times of many digits."""
+    """Whether the first events have times of many digits."""
     return _LONG_TIME.search(text, 0, _PEEK_BYTES) is not None
 
 
 def fields(text: bytes) -> dict[str, Raw] | None:
-    """Take a JSON object apart; None where it is none."""
+    """Split a JSON object into its fields; None if it is none."""
     try:
         return _FIELDS.decode(text)
     except FAILURES:
@@ -203,7 +203,7 @@ def fields(text: bytes) -> dict[str, Raw] | None:
 
 
 def from_values(values: Iterable[object]) -> list[Event]:
-    """Make events of parsed JSON; what is no object is none."""
+    """Make events of parsed JSON objects; other values are left out."""
     return [event for value in values if isinstance(value, dict) for event in [_event(value)]]
 
 
@@ -220,7 +220,7 @@ _PLAIN = tuple(name for name in Event.__struct_fields__ if name != "args")
 
 
 def loads(raw: bytes | Raw) -> Any:  # noqa: ANN401 - JSON can be anything
-    """Parse JSON, set right where need be; None for what still is none."""
+    """Parse JSON, repaired if need be; None if it cannot be parsed."""
     text = bytes(raw)
     try:
         return orjson.loads(text)
@@ -241,7 +241,7 @@ def all_loads(raws: Sequence[Raw]) -> list[Any]:
 
 
 def all_args(event: Event) -> dict[str, Any]:
-    """Give all that is said of an event, in plain values."""
+    """Return all arguments of an event as plain values."""
     args: Any = event.args
     if isinstance(args, OpArgs):
         return {

@@ -18,11 +18,11 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 def repaired(piece: bytes) -> bytes:
-    """Undo what Kineto's writer is known to get wrong.
+    """Undo the known errors of Kineto's writer.
 
-    It writes nan and inf where JSON has no such numbers, paths with single backslashes, names
-    with quotes that are not escaped, bytes that are not UTF-8, and halves of characters where it
-    cut a name. 1e999 is infinite, too.
+    It writes nan and inf, which JSON lacks, paths with single backslashes, names with unescaped
+    quotes, invalid UTF-8, and half a surrogate pair where it truncated a name. 1e999 is infinite,
+    too.
     """
     text = piece.decode("utf-8", "replace")
     text = _NOT_A_NUMBER.sub(" null", text)

@@ -54,7 +54,7 @@ _END = re.compile(rb"\}\s*\].*", re.DOTALL)
 
 @dataclass(slots=True)
 class Trace:
-    """A trace file being read. What is known of it grows until `events` is exhausted."""
+    """A trace file being read. Its attributes are complete once `events` is exhausted."""
 
     path: Path
     header: dict[str, Any] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Trace:
     """Events that could not be parsed."""
 
     def events(self) -> Iterator[Groups]:
-        """Yield the events, some thousands at a time; raise CaptureError where there are none."""
+        """Yield the events, some thousands at a time. Raises CaptureError if there are none."""
         blocks = self._blocks()
         rest = self._open(blocks)
         failures = 0
@@ -95,7 +95,7 @@ class Trace:
         yield grouped([self._close(rest.rstrip())])
 
     def open(self) -> None:
-        """Read the header alone; raise CaptureError where no events follow it."""
+        """Read only the header. Raises CaptureError if no events follow it."""
         with closing(self._blocks()) as blocks:
             self._open(blocks)
 
@@ -142,7 +142,7 @@ class Trace:
         self.cut = self.cut or not unzip.eof
 
     def _open(self, blocks: Iterator[bytes]) -> bytes:
-        """Read up to the first event, keep the header; give what was read beyond."""
+        """Read up to the first event and keep the header; return what was read beyond it."""
         buffer = b""
         first: re.Match[bytes] | None = None
         for block in blocks:
@@ -163,7 +163,7 @@ class Trace:
     def _open_list(self, buffer: bytes, first: re.Match[bytes]) -> bytes | None:
         """Keep the header and return what follows the list's bracket; None if it is further on.
 
-        Only a key of the outermost object counts: metadata may hold a `traceEvents` of its own.
+        Only a key of the outermost object counts: metadata may have `traceEvents` of its own.
         """
         end: int | None = first.end()
         header = _object(buffer[:end] + b"]}")
@@ -177,7 +177,7 @@ class Trace:
         return buffer[end:]
 
     def _close(self, rest: bytes) -> list[Event]:
-        """Read the last events, and what of the header stands behind them."""
+        """Read the last events, and the part of the header that follows them."""
         for text in (b'{"traceEvents":[' + rest, b'{"traceEvents":[' + rest + b"}"):
             trace = decoding.fields(text)
             events = decoding.decode(trace.pop("traceEvents")) if trace else None
@@ -196,7 +196,7 @@ class Trace:
         return decoding.from_values(events) if isinstance(events, list) else []
 
     def _salvage(self, piece: bytes) -> list[Event]:
-        """Give the events that can be parsed one by one, and count the others."""
+        """Return the events that can be parsed one by one; count the others."""
         *parts, last = _BOUNDARY.split(repaired(piece).rstrip(b", \t\r\n"))
         events = [_loads(part + b"}") for part in parts]
         self.lost += sum(not isinstance(event, dict) for event in events)
@@ -207,7 +207,7 @@ class Trace:
 
 
 def _outermost_list(text: bytes) -> int | None:
-    """Find where the events of an object begin that may hold other objects with events."""
+    """Find where the events begin in an object that may contain other objects with events."""
     depth = 0
     for token in _TOKEN.finditer(text):
         match token[0]:
@@ -222,7 +222,7 @@ def _outermost_list(text: bytes) -> int | None:
 
 
 def _ahead(blocks: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
-    """Unzip the next block while one is read, which needs no lock of Python's."""
+    """Unzip the next block while one is parsed: zlib releases the GIL."""
     with closing(blocks), thread_pool(1) as pool:
         future = pool.submit(next, blocks, None)
         while (block := future.result()) is not None:  # one may be empty
@@ -231,7 +231,7 @@ def _ahead(blocks: Generator[bytes, None, None]) -> Generator[bytes, None, None]
 
 
 def _read(decoder: EventDecoder, rest: bytes, text: bytes, end: int) -> Groups | None:
-    """Read the events in `rest` and before the end in the text; None where that is no JSON."""
+    """Read the events in `rest` and before `end` in the text; None if they are not valid JSON."""
     long_timed = decoding.is_long_timed(text)
     groups = decoder.decode(_lists(rest, text, end), long_timed=long_timed)
     if groups is not None:
@@ -241,7 +241,7 @@ def _read(decoder: EventDecoder, rest: bytes, text: bytes, end: int) -> Groups |
 
 
 def _lists(rest: bytes, text: bytes, end: int) -> Iterator[bytes]:
-    """Cut text where events end into JSON lists of events; the first begins with the `rest`."""
+    """Split text between events into JSON lists of events; the first begins with `rest`."""
     view = memoryview(text)
     begin = 0
     while begin < end:
@@ -251,7 +251,7 @@ def _lists(rest: bytes, text: bytes, end: int) -> Iterator[bytes]:
 
 
 def _last_boundary(buffer: bytes) -> re.Match[bytes] | None:
-    """Find the last place where one event ends and another begins."""
+    """Find the last boundary between two events."""
     reach = 1 << 14
     while True:
         boundary = None

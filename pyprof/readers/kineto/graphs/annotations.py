@@ -44,7 +44,7 @@ _NO_LABELS = frozenset({*_STACKS, "stream"})  # the stream is torch's own number
 
 
 class Annotation(NamedTuple):
-    """What is said of a node."""
+    """What a file says of a graph node."""
 
     frames: tuple[tuple[str, str], ...]
     """(`file:line`, function), outermost first."""
@@ -53,14 +53,14 @@ class Annotation(NamedTuple):
 
 
 def is_one(path: Path) -> bool:
-    """Tell a file of annotations, which a user names, from a trace, by its name."""
+    """Whether a file that a user names is one of annotations rather than a trace, by its name."""
     return "annotation" in path.name.lower() or path.suffix in names.PICKLES
 
 
 def beside(trace: Path, rank: int | None) -> list[Path]:
-    """Find the files of annotations of a trace: beside it or, as torch has them, a folder above.
+    """Find a trace's files of annotations: next to it or, as torch writes them, a folder above.
 
-    Where a file's name says its rank it has to be the trace's, which may begin the trace's name.
+    If a file's name contains a rank, it must be the trace's, with which the trace's name may begin.
     """
     ours = rank if rank is not None else _first_number(trace.name)
     files = _listed(trace.parent)
@@ -90,7 +90,7 @@ def _listed(folder: Path) -> list[Path]:
 
 
 def read(path: Path) -> dict[int, Annotation]:
-    """Read a file of annotations; raise CaptureError where it is none."""
+    """Read a file of annotations. Raises CaptureError if it is none."""
     try:
         with path.open("rb") as file:
             raw = _unzipped(file, path)
@@ -121,9 +121,9 @@ def _unzipped(file: BinaryIO, path: Path) -> bytes:
 
 
 class _PlainUnpickler(pickle._Unpickler):  # noqa: SLF001 - bounded where the C one is not
-    """Takes numbers, texts, lists and dicts; refuses every class and function.
+    """Accepts numbers, texts, lists and dicts; refuses every class and function.
 
-    And what asks for room before it has the bytes to fill it.
+    Also refuses opcodes that allocate memory before the bytes to fill it are read.
     """
 
     dispatch = {  # noqa: RUF012 - as inherited
@@ -165,7 +165,7 @@ def _annotation(value: object) -> Annotation:
 
 
 def _marked(entry: object) -> Annotation:
-    """Read what one mark says: a text, or a dict with a name and perhaps a stack."""
+    """Read one mark: a text, or a dict with a name and perhaps a stack."""
     if isinstance(entry, str):
         return Annotation((), (entry[:_LONGEST],) if entry.strip() else ())
     if not isinstance(entry, dict):
@@ -188,7 +188,7 @@ def _is_label(value: object) -> bool:
 
 
 def _frames(stack: str) -> tuple[tuple[str, str], ...]:
-    """Take apart `file:line:function` lines, the innermost first."""
+    """Parse `file:line:function` lines, the innermost first."""
     frames = []
     for line in stack.splitlines()[:_MOST_FRAMES]:
         place, _, function = line.strip().rpartition(":")
@@ -204,10 +204,9 @@ def _frames(stack: str) -> tuple[tuple[str, str], ...]:
 def nodes(
     node_id: pa.ChunkedArray, annotation_of_id: Mapping[int, Annotation]
 ) -> list[Annotation | None]:
-    """Give the annotation of each distinct node id; None where nothing is said of it.
+    """Return the annotation of each distinct node id, or None.
 
-    Of ids without the number of their graph, on either side, only those count that are of one
-    graph.
+    Ids that lack the number of their graph, on either side, only match if they belong to one graph.
     """
     low: dict[int, set[int]] = {}
     for key in annotation_of_id:
@@ -228,9 +227,9 @@ def nodes(
 def rows(
     node_id: pa.ChunkedArray, annotation_of_id: Mapping[int, Annotation], thread: int
 ) -> tuple[pa.Table, pa.Table, pa.Array] | None:
-    """Give ranges and graph nodes, on a thread of their own, and the node of each activity.
+    """Return ranges and graph nodes, on a thread of their own, and the node of each activity.
 
-    None where no node is annotated.
+    None if no node is annotated.
     """
     used = node_id.unique().drop_null()
     said = nodes(node_id, annotation_of_id)

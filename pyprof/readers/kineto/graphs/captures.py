@@ -38,7 +38,7 @@ _LAUNCH = "GraphLaunch"
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A trace of the capture of graphs, as far as is known before it is read."""
+    """A trace of the capture of graphs, before it is read."""
 
     path: Path
     batch_size: int | None = None
@@ -47,7 +47,7 @@ class File:
 
 @dataclass(slots=True)
 class CaptureFiles:
-    """The traces there are, and what is wrong with others."""
+    """The traces found, and warnings about others."""
 
     files: list[File] = field(default_factory=list)
     annotations: list[Path] = field(default_factory=list)
@@ -62,10 +62,10 @@ def attached(
     own: Captured,
     read: Callable[[Path], tuple[Recording, Trace]],
 ) -> schema.Capture:
-    """Add to a trace how its graphs were captured: in itself, and in others beside it.
+    """Add to a trace how its graphs were captured: in itself, and in other traces next to it.
 
-    `own` are the graphs that were captured in the trace itself.
-    Nothing is looked for where no graph was launched. A trace that cannot be used is a warning.
+    `own` are the graphs that were captured in the trace itself. Without a graph launch no file is
+    looked for. A trace that cannot be used is a warning.
     """
     if not replays(capture):
         return capture
@@ -85,7 +85,7 @@ def attached(
 
 
 def replays(capture: schema.Capture) -> bool:
-    """Tell whether some work of a capture was launched by a graph."""
+    """Whether a graph launched some work of a capture."""
     names = capture.calls["name"].combine_chunks()
     some = pc.any(pc.match_substring(names.dictionary, _LAUNCH)) if len(names) else None
     nodes = capture.activities["node_id"]
@@ -101,7 +101,7 @@ def _rank(capture: schema.Capture) -> int | None:
 
 
 def traces(path: Path, rank: int | None = None) -> CaptureFiles:
-    """Find the traces of the capture of a trace's graphs: those that the user names, or beside."""
+    """Find the traces of the capture of a trace's graphs: named by the user, or next to it."""
     named = settings.graph_captures()
     folder = path.parent / settings.CAPTURE_TRACES
     capture_files = CaptureFiles()
@@ -120,7 +120,7 @@ def traces(path: Path, rank: int | None = None) -> CaptureFiles:
 
 
 def _is_anothers(other: Path, path: Path) -> bool:
-    """Tell whether `pyprof capture` wrote it beside another trace of the folder."""
+    """Whether `pyprof capture` wrote the file for another trace in the folder."""
     return f"{settings.OURS}." in other.name and other.name != settings.beside(path).name
 
 
@@ -184,7 +184,7 @@ def _take(folder: Path, capture_files: CaptureFiles) -> None:
 
 
 def _told(folder: Path, capture_files: CaptureFiles) -> list[File]:
-    """Give the files that the list of a folder names; a list that is none is a warning."""
+    """Return the files listed in a folder's details; warn if they are not a list."""
     details = folder / DETAILS
     if not details.is_file():
         return []
@@ -272,7 +272,6 @@ def _annotate(built: _Built, path: Path, warnings: list[str]) -> None:
 
 
 def _rank_of(path: Path) -> int | None:
-    """Give the rank that stands before the events of a trace."""
     from pyprof.readers.kineto.gather import rank  # noqa: PLC0415 - it needs this module
 
     trace = Trace(path)
@@ -281,7 +280,7 @@ def _rank_of(path: Path) -> int | None:
 
 
 def _described(file: File, ranges: pa.Table) -> File:
-    """Fill in the batch size that a range around the capture tells."""
+    """Fill in the batch size from the range around the capture."""
     if file.batch_size is not None:
         return file
     texts = ranges["text"].combine_chunks().dictionary.to_pylist()
@@ -318,7 +317,7 @@ class _Built:
         self.recordings.append(File(path))
 
     def add(self, file: File, recording: Recording) -> None:
-        """Add another trace; its threads are not those of the trace, whatever they are called."""
+        """Add another trace; its threads are others than the trace's own, even if ids are equal."""
         self._add_launches(recording.captured, self._count)
         self._ranges.append(_moved(recording.ranges, ("thread", "forward_thread"), self._count))
         self._threads.append(recording.threads)
@@ -329,7 +328,7 @@ class _Built:
     def annotate(
         self, path: Path, annotation_of_id: Mapping[int, graph_annotations.Annotation]
     ) -> None:
-        """Add what is said of nodes by their ids; what an earlier file says of a node stands."""
+        """Add annotations of nodes; what an earlier file says of a node stands."""
         if (rows := graph_annotations.rows(self._ids, annotation_of_id, self._count)) is None:
             return
         ranges, nodes, place = rows
@@ -348,7 +347,7 @@ class _Built:
         self._graphs += [len(self.recordings)] * captured.graphs
 
     def capture(self, capture_files: CaptureFiles) -> schema.Capture:
-        """Give the capture with all that was added."""
+        """Return the capture with everything that was added."""
         sizes = capture_files.batch_sizes | {
             file.batch_size for file in self.recordings if file.batch_size is not None
         }
@@ -378,7 +377,7 @@ class _Built:
 
 
 def _moved(table: pa.Table, columns: Sequence[str], by: int) -> pa.Table:
-    """Add to indices into a table that others come before."""
+    """Add an offset to indices into a table."""
     for name in columns if by else ():
         place = table.schema.get_field_index(name)
         kind = table.schema.field(place)

@@ -52,9 +52,9 @@ def captured(
 ) -> Captured:
     """Find the graphs that were captured, and the calls that made their nodes.
 
-    `launched` gives what each call tells of its kernel, `ran` the correlation ids of what ran: a
-    call that launched something made no node. `process` is that of each thread. A capture whose
-    end the trace does not hold counts for nothing.
+    `launched` returns what each call records of its kernel, `ran` are the correlation ids of work
+    that ran: a call that launched some made no node. `process` is the pid of each thread. A capture
+    whose end is not in the trace is ignored.
     """
     spans, complete = _spans(calls)
     if not spans:
@@ -72,7 +72,7 @@ def captured(
 
 
 def _spans(calls: pa.Table) -> tuple[list[_Span], bool]:
-    """Give the captures, in the order in which they began, and whether all began and ended."""
+    """Return the captures in the order in which they began, and whether all began and ended."""
     begin, end = _matching(calls, _BEGIN), _matching(calls, _END)
     rows = np.flatnonzero(begin | end)
     start, ends, thread = (integers(calls[name])[rows] for name in ("start", "end", "thread"))
@@ -101,7 +101,7 @@ def _matching(calls: pa.Table, pattern: str) -> Mask:
 def _nodes(
     calls: pa.Table, spans: list[_Span], ran: pa.Array, process: Int64Array
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Give the rows of calls that made nodes, the graph and the kind of each."""
+    """Return the rows of calls that made nodes, and each one's graph and kind."""
     kind = np.full(len(calls), MISSING)
     for number, pattern in reversed(_NODES):
         kind[_matching(calls, pattern)] = number
@@ -121,7 +121,7 @@ def _nodes(
 def _outer(corr: Int64Array, process: Int64Array, start: Int64Array, end: Int64Array) -> Mask:
     """Leave out the driver's call inside a call of the runtime: both have one correlation id.
 
-    Ids come again in another window of a recording. Rows are in order of their start.
+    Ids recur in other windows of a recording. Rows are in order of their start.
     """
     order = np.lexsort((np.arange(len(corr)), corr, process))
     same = (np.diff(corr[order], prepend=MISSING) == 0) & (
@@ -135,10 +135,10 @@ def _outer(corr: Int64Array, process: Int64Array, start: Int64Array, end: Int64A
 def _graphs(
     spans: list[_Span], start: Int64Array, thread: Int64Array, process: Int64Array
 ) -> Int64Array:
-    """Give the graph that was being captured at each call; MISSING where there was none.
+    """Return the graph that was being captured at each call; MISSING if none was.
 
-    Autograd's thread launches what is captured on another; where several threads capture at a
-    time, each does so for itself.
+    Autograd's thread launches work that another thread captures; if several threads capture at the
+    same time, each captures its own work.
     """
     graph = np.full(len(start), MISSING)
     several = np.zeros(len(start), bool)
