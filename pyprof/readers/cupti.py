@@ -1,6 +1,7 @@
-"""Names of CUDA's API calls by CUPTI's callback id: nvprof's database holds the ids alone.
+"""What the readers of nsys and nvprof share: CUPTI's names of API calls and copies, and columns.
 
-They are those of CUPTI 12.1's cupti_runtime_cbid.h and cupti_driver_cbid.h; no id is ever reused.
+nvprof's database only has the callback ids of calls: those of CUPTI 12.1's cupti_runtime_cbid.h and
+cupti_driver_cbid.h; no id is ever reused.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,38 +36,22 @@ def _names() -> dict[tuple[str, int], str]:
     return {(api, int(cbid)): name for api, cbid, name in map(str.split, lines)}
 
 
-# What the SQLite readers share: NVIDIA's copy kinds, and small joins of columns.
-
-
-COPY_KINDS = {
-    # CUpti_ActivityMemcpyKind, as both tools store it
-    1: "HtoD",
-    2: "DtoH",
-    3: "HtoA",
-    4: "AtoH",
-    5: "AtoA",
-    6: "AtoD",
-    7: "DtoA",
-    8: "DtoD",
-    9: "HtoH",
-    10: "PtoP",
+_COPY_KINDS = ("HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
+"""By CUpti_ActivityMemcpyKind, from 1, as both tools store it."""
+_UNIFIED_KINDS = {11: "HtoD", 12: "DtoH", 13: "DtoD"}  # nsys adds these
+_COPY_NAMES = {
+    **{kind: f"[CUDA memcpy {name}]" for kind, name in enumerate(_COPY_KINDS, 1)},
+    **{kind: f"[CUDA Unified Memory memcpy {name}]" for kind, name in _UNIFIED_KINDS.items()},
 }
-UNIFIED_KINDS = {11: "HtoD", 12: "DtoH", 13: "DtoD"}  # nsys adds these
 
 
 def copy_names(kinds: NDArray[np.int64]) -> pa.DictionaryArray:
     """Name copies as nvprof printed them: `[CUDA memcpy HtoD]`."""
     used, inverse = np.unique(kinds, return_inverse=True)
-    return pa.DictionaryArray.from_arrays(
-        pa.array(inverse.astype(np.int32)),
-        pa.array([_copy_name(int(kind)) for kind in used], pa.string()),
+    names = pa.array(
+        [_COPY_NAMES.get(kind, "[CUDA memcpy]") for kind in used.tolist()], pa.string()
     )
-
-
-def _copy_name(kind: int) -> str:
-    if kind in UNIFIED_KINDS:
-        return f"[CUDA Unified Memory memcpy {UNIFIED_KINDS[kind]}]"
-    return f"[CUDA memcpy {COPY_KINDS[kind]}]" if kind in COPY_KINDS else "[CUDA memcpy]"
+    return pa.DictionaryArray.from_arrays(pa.array(inverse.astype(np.int32)), names)
 
 
 def constant(text: str, rows: int) -> pa.DictionaryArray:
@@ -85,6 +71,34 @@ def index_of(
     return values, np.split(codes, np.cumsum([len(column) for column in columns])[:-1])
 
 
+def base_columns(rows: pa.Table, kind: int) -> dict[str, object]:
+    """Return the columns that GPU work of every kind has in both tools' tables."""
+    names = ("start", "end", "device", "stream", "corr")
+    columns = zip(names, (rows.column(name) for name in BASE_COLUMNS), strict=True)
+    return {"kind": np.full(rows.num_rows, kind, np.int8), **dict(columns)}
+
+
+BASE_COLUMNS = ("start", "end", "deviceId", "streamId", "correlationId")
+"""Their names in both tools' tables."""
+
+
+def kernel_columns(rows: pa.Table) -> dict[str, object]:
+    """Return the columns of `KERNEL_COLUMNS` in the schema's names."""
+    shared = (rows.column(f"{part}SharedMemory") for part in ("static", "dynamic"))
+    return {
+        **{f"grid_{axis}": rows.column(f"grid{axis.upper()}") for axis in "xyz"},
+        **{f"block_{axis}": rows.column(f"block{axis.upper()}") for axis in "xyz"},
+        "regs": rows.column("registersPerThread"),
+        "smem": pc.add(*(pc.fill_null(part, 0) for part in shared)),
+    }
+
+
+KERNEL_COLUMNS = (
+    *("registersPerThread", "staticSharedMemory", "dynamicSharedMemory"),
+    *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
+)
+
+
 def concat(tables: Sequence[pa.Table]) -> pa.Table:
-    """Put tables of one schema under each other, their dictionaries made one."""
+    """Concatenate tables of one schema, with one dictionary for each column."""
     return pa.concat_tables(tables).unify_dictionaries()

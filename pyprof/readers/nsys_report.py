@@ -57,28 +57,20 @@ def _exported(path: Path) -> Iterator[Path]:
         done = subprocess.run(  # noqa: S603 - the user's own nsys
             command, capture_output=True, text=True, errors="replace", check=False
         )
-        if _FULL in done.stderr + done.stdout or _is_empty(exported):
+        is_empty = exported.is_file() and not exported.stat().st_size
+        if _FULL in done.stderr + done.stdout or is_empty:
             raise PyprofError(
                 f"{path}: no room for its export in {folder}; set TMPDIR to a folder with more room"
             )
         if done.returncode or not exported.is_file():
+            lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+            why = lines[-1].strip()[:200] if lines else f"exit code {done.returncode}"
             raise CaptureError(
-                f"{path}: nsys could not export this report ({_last_line(done)}); {_ADVICE}"
+                f"{path}: nsys could not export this report ({why}); "
+                "export it with the nsys version that wrote it, or a later one"
             )
         yield exported
 
 
 _FULL = "database or disk is full"
-"""What SQLite says in nsys, which ends as if nothing were wrong."""
-
-
-def _is_empty(export: Path) -> bool:
-    return export.is_file() and not export.stat().st_size
-
-
-_ADVICE = "export it with the nsys version that wrote it, or a later one"
-
-
-def _last_line(done: subprocess.CompletedProcess[str]) -> str:
-    lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
-    return lines[-1].strip()[:200] if lines else f"exit code {done.returncode}"
+"""SQLite's message in nsys, which exits as if nothing were wrong."""

@@ -47,19 +47,27 @@ def read(path: Path) -> schema.Capture:
     strings = _sqlite.read(db, "StringTable", "_id_", "value")
     calls, call_ids = _calls(db)
     ranges, range_ids = _ranges(db, strings)
-    keys, (call_threads, range_threads) = _threads(call_ids, range_ids)
+    ids = np.concatenate([call_ids, range_ids])
+    keys, threads = np.unique(ids, axis=0, return_inverse=True)  # (pid, tid)
+    call_threads, range_threads = np.split(threads.reshape(-1).astype(np.int32), [len(call_ids)])
     calls = {**calls, "thread": call_threads}
+    version = db.read("Version", {"version": int}).column("version")
     return schema.Capture(
         tool="nvprof",
-        version=_version(db),
+        version=f"CUPTI {version[0]}" if len(version) else None,
         activities=_activities(db, strings, calls, keys),
         calls=schema.table(schema.CALLS, calls),
         ranges=schema.table(schema.RANGES, {**ranges, "thread": range_threads}),
         threads=schema.table(schema.THREADS, {"pid": keys[:, 0], "tid": keys[:, 1]}),
         devices=_devices(db, strings),
-        warnings=_warnings(len(range_ids)),
+        warnings=() if len(range_ids) else (_NO_RANGES,),
     )
 
+
+_NO_RANGES = (
+    "the capture has no NVTX ranges, so kernels cannot be tied to ops; "
+    "call pyprof.init() in the script"
+)
 
 TELLS_RANK = False
 
@@ -68,29 +76,6 @@ def identity(path: Path) -> schema.Identity:
     """Nothing: nvprof writes a file per process and does not record its rank."""
     del path
     return schema.Identity()
-
-
-def _version(db: Database) -> str | None:
-    rows = db.read("Version", {"version": int})
-    return f"CUPTI {rows.column('version')[0]}" if rows.num_rows else None
-
-
-def _warnings(ranges: int) -> tuple[str, ...]:
-    if ranges:
-        return ()
-    return (
-        (
-            "the capture has no NVTX ranges, so kernels cannot be tied to ops; "
-            "call pyprof.init() in the script"
-        ),
-    )
-
-
-def _threads(
-    calls: NDArray[np.int64], ranges: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], list[NDArray[np.int32]]]:
-    pairs, inverse = np.unique(np.concatenate([calls, ranges]), axis=0, return_inverse=True)
-    return pairs, np.split(inverse.reshape(-1).astype(np.int32), [len(calls)])
 
 
 def _calls(db: Database) -> tuple[dict[str, Any], NDArray[np.int64]]:
@@ -155,24 +140,13 @@ def _first_index(values: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArra
 def _object_ids(blobs: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return (pid, tid) of each 12-byte object id: int32 process, int64 thread, little-endian."""
     used = blobs.combine_chunks().dictionary_encode()
-    pairs = np.array([_object_id(blob) for blob in used.dictionary.to_pylist()], np.int64).reshape(
-        -1, 2
-    )
+    raw = b"".join(blob[:12].ljust(12, b"\0") for blob in used.dictionary.to_pylist())
+    ids = np.frombuffer(raw, np.dtype([("pid", "<u4"), ("tid", "<i8")]))
+    pairs = np.stack([ids["pid"].astype(np.int64), ids["tid"] & _TID_BITS], axis=1)
     return np.asarray(pairs[used.indices.to_numpy(zero_copy_only=False)])
 
 
-def _object_id(blob: bytes) -> tuple[int, int]:
-    pid, tid = blob[:4].ljust(4, b"\0"), blob[4:12].ljust(8, b"\0")
-    return int.from_bytes(pid, "little"), int.from_bytes(tid, "little") & _TID_BITS
-
-
 # --- GPU work -----------------------------------------------------------------------------------
-
-_BASE = ("start", "end", "deviceId", "streamId", "correlationId")
-_KERNEL = (
-    *("name", "registersPerThread", "staticSharedMemory", "dynamicSharedMemory"),
-    *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
-)
 
 
 def _activities(
@@ -180,8 +154,8 @@ def _activities(
 ) -> pa.Table:
     parts = [
         *(_kernels(db, kind, strings) for kind in _KERNELS),
-        *(_copies(db, kind) for kind in _COPIES),
-        _sets(db),
+        *(_transfers(db, table, schema.MEMCPY, "copyKind") for table in _COPIES),
+        _transfers(db, "MEMSET", schema.MEMSET),
     ]
     rows = cupti.concat([part for part in parts if part.num_rows] or parts[:1])
     # An activity names no process: take that of the API call which it answers.
@@ -196,52 +170,25 @@ def _activities(
 
 def _read(db: Database, kind: str, *more: str) -> pa.Table:
     db.require(_CUPTI + kind, "start", "end", "correlationId")
-    return db.read(_CUPTI + kind, dict.fromkeys((*_BASE, *more), int))
-
-
-def _base(rows: pa.Table, kind: int) -> dict[str, object]:
-    return {
-        "kind": np.full(rows.num_rows, kind, np.int8),
-        "start": rows.column("start"),
-        "end": rows.column("end"),
-        "device": rows.column("deviceId"),
-        "stream": rows.column("streamId"),
-        "corr": rows.column("correlationId"),
-    }
+    return db.read(_CUPTI + kind, dict.fromkeys((*cupti.BASE_COLUMNS, *more), int))
 
 
 def _kernels(db: Database, kind: str, strings: Strings) -> pa.Table:
-    rows = _read(db, kind, *_KERNEL)
-    shared = (rows.column(f"{part}SharedMemory") for part in ("static", "dynamic"))
-    return schema.table(
-        schema.ACTIVITIES,
-        {
-            **_base(rows, schema.KERNEL),
-            "name": strings.names(ints(rows.column("name"), -1), "unknown kernel"),
-            **{f"grid_{axis}": rows.column(f"grid{axis.upper()}") for axis in "xyz"},
-            **{f"block_{axis}": rows.column(f"block{axis.upper()}") for axis in "xyz"},
-            "regs": rows.column("registersPerThread"),
-            "smem": pc.add(*(pc.fill_null(part, 0) for part in shared)),
-        },
+    rows = _read(db, kind, "name", *cupti.KERNEL_COLUMNS)
+    name = strings.names(ints(rows.column("name"), -1), "unknown kernel")
+    columns = {**cupti.base_columns(rows, schema.KERNEL), **cupti.kernel_columns(rows)}
+    return schema.table(schema.ACTIVITIES, {**columns, "name": name})
+
+
+def _transfers(db: Database, table: str, kind: int, *more: str) -> pa.Table:
+    rows = _read(db, table, "bytes", *more)
+    names = (
+        cupti.copy_names(ints(rows.column("copyKind"), 0))
+        if more
+        else cupti.constant("[CUDA memset]", rows.num_rows)
     )
-
-
-def _copies(db: Database, kind: str) -> pa.Table:
-    rows = _read(db, kind, "bytes", "copyKind")
-    names = cupti.copy_names(ints(rows.column("copyKind"), 0))
-    return schema.table(
-        schema.ACTIVITIES,
-        {**_base(rows, schema.MEMCPY), "bytes": rows.column("bytes"), "name": names},
-    )
-
-
-def _sets(db: Database) -> pa.Table:
-    rows = _read(db, "MEMSET", "bytes")
-    name = cupti.constant("[CUDA memset]", rows.num_rows)
-    return schema.table(
-        schema.ACTIVITIES,
-        {**_base(rows, schema.MEMSET), "bytes": rows.column("bytes"), "name": name},
-    )
+    columns = {**cupti.base_columns(rows, kind), "bytes": rows.column("bytes"), "name": names}
+    return schema.table(schema.ACTIVITIES, columns)
 
 
 def _devices(db: Database, strings: Strings) -> pa.Table:

@@ -14,66 +14,45 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.readers.kineto.cpu import BOOKKEEPING, KEEPS_RESULT
-from pyprof.readers.kineto.nest import nearest
+from pyprof.readers.kineto.nest import nearest, ops_named
 from pyprof.readers.kineto.op_texts import OP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import Int64Array, Mask
+    from pyprof.arrays import Int64Array
     from pyprof.readers.kineto.nest import Nested
     from pyprof.readers.kineto.ranges import Columns
 
 _NODE = re.compile(r"\w+Backward\d+$")
 _HOOK = "aten::detach"
 """What the hook calls that is handed a tensor to keep."""
+_RUN = KEEPS_RESULT | BOOKKEEPING
+"""Ops that ran before they handed over a result, or have nothing to run."""
 
 
 def stopped(ranges: Columns, nested: Nested, names: Sequence[str]) -> Int64Array:
     """Find the ops that were left before they ran, and the ops around them in the node."""
-    node = _named(ranges, [_NODE.match(name) is not None for name in names])
-    around = nearest(nested.op, node)
+    op = nested.op
+    node = ops_named(ranges, [_NODE.match(name) is not None for name in names])
+    around = nearest(op, node)
     # A node's own ops have no number: nothing goes back over them.
     again = (ranges.kind == OP) & ~node & (around >= 0) & (ranges.seq >= 0) & (ranges.forward == 0)
-    hook = _named(ranges, [name == _HOOK for name in names]) & (ranges.seq < 0)
-    hooked = np.unique(around[_parents(nested.op, hook, again)])
+    hook = ops_named(ranges, [name == _HOOK for name in names]) & (ranges.seq < 0)
+    caller = op[hook]
+    caller = caller[caller >= 0]
+    hooked = np.unique(around[caller[again[caller]]])
     if not len(hooked):  # nearly always
         return hooked
-    last = _last(np.flatnonzero(again & np.isin(around, hooked)), around, ranges)
-    ran = np.unique(nested.op[(nested.op >= 0) & ~hook])
-    last = last[~_named(ranges, [_surely_runs(name) for name in names])[last]]
-    return _outward(np.setdiff1d(last, ran), nested.op, node)
-
-
-def _surely_runs(name: str) -> bool:
-    plain = name.removeprefix("aten::")
-    return not {plain, plain.removesuffix("_")}.isdisjoint(KEEPS_RESULT | BOOKKEEPING)
-
-
-def _named(ranges: Columns, chosen: Sequence[bool]) -> Mask:
-    is_named: Mask = ranges.kind == OP
-    is_named[is_named] = np.array(chosen, dtype=bool)[ranges.name[is_named]]
-    return is_named
-
-
-def _parents(op: Int64Array, rows: Mask, wanted: Mask) -> Int64Array:
-    outer = op[rows]
-    outer = outer[outer >= 0]
-    parents: Int64Array = outer[wanted[outer]]
-    return parents
-
-
-def _last(rows: Int64Array, group: Int64Array, ranges: Columns) -> Int64Array:
-    """Return the row of each group that began last."""
-    rows = rows[np.lexsort((ranges.order[rows], ranges.start[rows], group[rows]))]
-    last_rows: Int64Array = rows[np.diff(group[rows], append=-1) != 0]
-    return last_rows
-
-
-def _outward(rows: Int64Array, op: Int64Array, node: Mask) -> Int64Array:
-    """Return rows and the ops around them, up to the node."""
+    rows = np.flatnonzero(again & np.isin(around, hooked))
+    rows = rows[np.lexsort((ranges.order[rows], ranges.start[rows], around[rows]))]
+    last = rows[np.diff(around[rows], append=-1) != 0]  # of each node
+    plain = [name.removeprefix("aten::") for name in names]
+    runs = [not {name, name.removesuffix("_")}.isdisjoint(_RUN) for name in plain]
+    last = last[~ops_named(ranges, runs)[last]]
+    rows = np.setdiff1d(last, op[(op >= 0) & ~hook])
     levels = [rows]
-    while len(rows):
+    while len(rows):  # outward, up to the node
         rows = np.unique(op[rows])
         rows = rows[(rows >= 0) & ~node[rows]]
         levels.append(rows)

@@ -1,4 +1,4 @@
-"""Names of ATen's ops that tell what they do when they run on the CPU."""
+"""Which CPU ops do work: in a trace without GPU work they become its activities."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof import schema
-from pyprof.readers.kineto.nest import nearest, within
+from pyprof.readers.kineto.nest import nearest, ops_named, within
 from pyprof.readers.kineto.op_texts import OP
 from pyprof.readers.kineto.tracing import tracing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyprof.arrays import Int64Array, Mask
     from pyprof.readers.kineto.columns import Threads
@@ -100,9 +100,6 @@ KEEPS_RESULT = frozenset(_KEEPS_RESULT.split())
 """Ops of which autograd keeps a result, in-place forms included: what is kept last was computed."""
 
 
-# A trace without GPU work: the CPU ops in which the work was done become its activities.
-
-
 _ENGINE = re.compile(
     r"(?:torch::)?autograd::|\w*Backward\d+$|torch(?:::|\.)distributed[\w:.]*\breducer::"
 )
@@ -127,18 +124,16 @@ def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> Working:
     them. A user's function contains all ops inside it. Durations are ignored: a busy machine must
     not choose other rows. Tracing is no work: it only computes shapes.
     """
-    op = ranges.kind == OP
+    plain = [name.removeprefix("aten::") for name in names]
 
-    def tell(answers: Sequence[bool]) -> Mask:
-        answer_of_row = np.zeros(len(op), dtype=bool)
-        answer_of_row[op] = np.array(answers, dtype=bool)[ranges.name[op]]
-        return answer_of_row
+    def named(chosen: Iterable[bool]) -> Mask:
+        return ops_named(ranges, [*chosen])
 
-    real = tell([not _is_idle(name) for name in names])
+    real = (ranges.kind == OP) & ~named(map(_is_idle, names))
     parent = nearest(nested.op, real)
-    computes = real & ~tell([_plain(name) in MOVES for name in names])
-    complete = computes & tell(["::" in name for name in names]) & ~_around(computes, parent)
-    works = tell([_plain(name) in WORKERS for name in names])
+    computes = real & ~named(name in MOVES for name in plain)
+    complete = computes & named("::" in name for name in names) & ~_around(computes, parent)
+    works = named(name in WORKERS for name in plain)
     # Layers of functorch put an op around itself: the innermost one is that which runs.
     works &= ~_around(works, parent)
     doing = (real & ~_around(real, parent)) | complete | works
@@ -147,6 +142,12 @@ def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> Working:
     traced = doing & idle.shapes & ~around_is_idle
     doing &= ~(idle.replaced | idle.shapes)
     return Working(doing & ~within(doing, parent), traced & ~within(traced, parent))
+
+
+def _is_idle(name: str) -> bool:
+    plain = name.removeprefix("aten::")
+    known = not {plain, plain.removesuffix("_")}.isdisjoint(BOOKKEEPING)
+    return known or _ENGINE.match(name) is not None
 
 
 def _around(rows: Mask, parent: Int64Array) -> Mask:
@@ -158,16 +159,6 @@ def _around(rows: Mask, parent: Int64Array) -> Mask:
         contains[outer] = True
         outer = parent[outer]
     return contains
-
-
-def _is_idle(name: str) -> bool:
-    plain = _plain(name)
-    in_place = plain.removesuffix("_")
-    return plain in BOOKKEEPING or in_place in BOOKKEEPING or _ENGINE.match(name) is not None
-
-
-def _plain(name: str) -> str:
-    return name.removeprefix("aten::")
 
 
 def activities(

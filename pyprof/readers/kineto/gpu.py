@@ -100,7 +100,13 @@ def activities(kinds: Sequence[int], groups: Sequence[list[Event]]) -> pa.Table:
         "regs": ints([a.regs for a in args], pa.int32()),
         "smem": ints([a.smem for a in args]),
         "bytes": ints(_sizes(args)),
-        "collective": pa.array(_collectives(work, args), pa.string()),
+        "collective": pa.array(
+            [
+                None if a.collective is ABSENT else _collective(all_args(event))
+                for event, a in zip(events, args, strict=True)
+            ],
+            pa.string(),
+        ),
         "counters": counters.of_kernels(events, text),
         "node_id": node_ids(args),
         **_three_sizes(args),
@@ -116,7 +122,8 @@ def measured_kernels(events: Sequence[Event]) -> pa.Table:
     """
     kernels = [event for event in events if event.name != _WHOLE_WINDOW]
     rows = activities([schema.KERNEL], [kernels])
-    took = ints([_whole(all_args(event).get(_DURATION)) for event in kernels])
+    values = (all_args(event).get(_DURATION) for event in kernels)
+    took = ints([round(t) if isinstance(t, float) and 0 <= t < _MOST_NS else None for t in values])
     if not took.null_count:
         rows = _with(rows, "end", pc.add(rows["start"], took))
     return rows.sort_by("start")
@@ -137,10 +144,6 @@ def with_launches(kernels: pa.Table, calls: pa.Table) -> pa.Table:
     if pc.all(pc.less_equal(end[:-1], launches["start"][1:])).as_py() is not False:
         kernels = _with(_with(kernels, "start", launches["start"]), "end", end)
     return kernels
-
-
-def _whole(value: object) -> int | None:
-    return round(value) if isinstance(value, float) and 0 <= value < _MOST_NS else None
 
 
 _MOST_NS = 10**15
@@ -192,13 +195,15 @@ def node_ids(args: list[WorkArgs]) -> pa.Array:
 
 def _three_sizes(args: Sequence[WorkArgs | CallArgs]) -> dict[str, pa.Array]:
     """Build the columns of grid and block."""
-    return {
-        f"{key}_{letter}": ints([size[axis] for size in sizes], pa.int32()).take(row)
-        for key in ("grid", "block")
-        for number, pieces in [numbered([getattr(a, key) for a in args])]
-        for row, sizes in [(pa.array(number), [_three(piece) for piece in pieces])]
-        for axis, letter in enumerate("xyz")
-    }
+    columns = {}
+    for key in ("grid", "block"):
+        number, pieces = numbered([getattr(a, key) for a in args])
+        values = [None if piece == NO_JSON else loads(piece) for piece in pieces]
+        sizes = [[*(value if isinstance(value, list) else ()), *[None] * 3] for value in values]
+        for axis, letter in enumerate("xyz"):
+            column = ints([size[axis] for size in sizes], pa.int32())
+            columns[f"{key}_{letter}"] = column.take(pa.array(number))
+    return columns
 
 
 class Called(NamedTuple):
@@ -297,13 +302,8 @@ _MOVES = (schema.MEMCPY, schema.MEMSET)
 
 def _sizes(args: Sequence[WorkArgs | CallArgs]) -> list[object]:
     """Return the bytes of copies and fills, under whichever name; None for other work."""
-    return [
-        None if size is UNSET else size
-        for a in args
-        for size in [
-            a.bytes if a.bytes is not UNSET else a.size if a.size is not UNSET else a.size_bytes
-        ]
-    ]
+    named = ((a.bytes, a.size, a.size_bytes) for a in args)
+    return [next((size for size in sizes if size is not UNSET), None) for sizes in named]
 
 
 def _or_none(value: object) -> object:
@@ -379,14 +379,6 @@ _COLLECTIVE = {
 """Where Kineto keeps what `schema.COLLECTIVE` lists."""
 
 
-def _collectives(work: Timed, args: list[WorkArgs]) -> list[str | None]:
-    """Return what each kernel's event records of a collective, as JSON; None for other kernels."""
-    return [
-        None if a.collective is ABSENT else _collective(all_args(event))
-        for event, a in zip(work.events, args, strict=True)
-    ]
-
-
 def _collective(args: dict[str, Any]) -> str:
     described = {
         key: next((args[name] for name in names if name in args), None)
@@ -402,8 +394,3 @@ def _first(values: list[Any], others: Iterable[Any]) -> list[Any]:
     if None not in values:
         return values
     return [b if a is None else a for a, b in zip(values, others, strict=True)]
-
-
-def _three(piece: bytes) -> list[Any]:
-    value = None if piece == NO_JSON else loads(piece)
-    return (value + [None] * 3)[:3] if isinstance(value, list) else [None] * 3

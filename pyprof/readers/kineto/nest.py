@@ -14,6 +14,8 @@ from pyprof.readers.kineto import texts
 from pyprof.readers.kineto.op_texts import COMPILING, MARKER, MODULE, NOTE, OP
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyprof.arrays import Int64Array, Mask
     from pyprof.readers.kineto.ranges import Columns, Ranges
 
@@ -257,6 +259,13 @@ def _where_new(number: Int64Array, parent: Int64Array, kind: Int64Array) -> Int6
     around = nearest(parent, number >= 0)
     outer = np.where(around < 0, -1, number[around])
     return np.where((kind == OP) & (number != outer), number, -1)
+
+
+def ops_named(ranges: Columns, chosen: Sequence[bool]) -> Mask:
+    """Mark the ops whose name is chosen; `chosen` has one entry per name."""
+    is_named: Mask = ranges.kind == OP
+    is_named[is_named] = np.array(chosen, dtype=bool)[ranges.name[is_named]]
+    return is_named
 
 
 def nearest(parent: Int64Array, chosen: Mask) -> Int64Array:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pyprof.readers.kineto.nest import within
-from pyprof.readers.kineto.op_texts import OP
+from pyprof.readers.kineto.nest import ops_named, within
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -63,33 +62,27 @@ class Tracing(NamedTuple):
 
 def tracing(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask) -> Tracing:
     """Find the ops that do no work; `real` are those whose names say that they may."""
-    mode = _named(ranges, [name in _DISPATCH for name in names])
+    mode = ops_named(ranges, [name in _DISPATCH for name in names])
     replaced = _around(mode, nested.op)
-    shapes = nested.compiling | _fake_modes(ranges, nested, names, mode, replaced)
-    shapes |= _meta_ops(ranges, nested, names, real)
+    fake = mode.copy()  # FakeTensorMode makes a tensor without memory for each result
+    for inner in ("aten::empty_strided", "aten::detach"):
+        called = ops_named(ranges, [name == inner for name in names]) & ~replaced
+        fake &= _around(called, nested.op)
+    shapes = nested.compiling | fake | _meta_ops(ranges, nested, names, real)
     return Tracing(mode | replaced, shapes | within(shapes, nested.op))
-
-
-def _fake_modes(
-    ranges: Columns, nested: Nested, names: Sequence[str], mode: Mask, replaced: Mask
-) -> Mask:
-    """Find the ranges of FakeTensorMode, which makes a tensor without memory for each result."""
-    empty = _named(ranges, [name == "aten::empty_strided" for name in names]) & ~replaced
-    detach = _named(ranges, [name == "aten::detach" for name in names]) & ~replaced
-    return mode & _around(empty, nested.op) & _around(detach, nested.op)
 
 
 def _meta_ops(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask) -> Mask:
     """Find ops on the meta device, and the ATen ops around them."""
 
     def around(inner: str) -> Mask:
-        return _around(_named(ranges, [name == inner for name in names]), nested.op)
+        return _around(ops_named(ranges, [name == inner for name in names]), nested.op)
 
     def named(chosen: Container[str]) -> Mask:
-        return _named(ranges, [name in chosen for name in names])
+        return ops_named(ranges, [name in chosen for name in names])
 
-    of_aten = _named(ranges, [name.startswith(("aten::", _PRIMITIVES)) for name in names])
-    meta = _named(ranges, [name.startswith(_PRIMITIVES) for name in names])
+    of_aten = ops_named(ranges, [name.startswith(("aten::", _PRIMITIVES)) for name in names])
+    meta = ops_named(ranges, [name.startswith(_PRIMITIVES) for name in names])
     meta |= named(_ALLOCATING) & around("aten::new_empty")
     meta |= named(_UNFILLED) & around("aten::empty")
     # No op calls it but reference implementations, which only the meta device uses by itself.
@@ -104,14 +97,8 @@ def _meta_ops(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask)
     return meta
 
 
-def _named(ranges: Columns, chosen: Sequence[bool]) -> Mask:
-    is_named: Mask = ranges.kind == OP
-    is_named[is_named] = np.array(chosen, dtype=bool)[ranges.name[is_named]]
-    return is_named
-
-
 def _around(rows: Mask, parent: Int64Array) -> Mask:
-    outer = parent[rows]
     around = np.zeros(len(rows), dtype=bool)
+    outer = parent[rows]
     around[outer[outer >= 0]] = True
     return around

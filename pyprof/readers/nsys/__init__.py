@@ -24,7 +24,7 @@ from pyprof.readers.sqlite import tables as _sqlite
 from pyprof.readers.sqlite.tables import MAGIC, Database, Numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -49,13 +49,7 @@ _DOMAIN = 75
 _DUPLICATE = 67
 """RUNTIME.eventClass of a second row for the same call, written with --cudabacktrace."""
 
-_BASE = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphNodeId")
-_KERNEL = (
-    "demangledName",
-    "registersPerThread",
-    *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
-    *("staticSharedMemory", "dynamicSharedMemory"),
-)
+_BASE = (*cupti.BASE_COLUMNS, "globalPid", "graphNodeId")
 _NO_CORR = -1
 _LATEST = (1 << 63) - 1
 
@@ -71,7 +65,7 @@ def sniff(path: Path, head: bytes) -> bool:
 def read(path: Path) -> schema.Capture:
     """Read the kernels, copies, API calls and ranges of an nsys export."""
     db = Database(path)
-    # SQLite and Arrow work outside Python's lock: the ranges' texts are read beside the rest.
+    # SQLite and Arrow release the GIL: the texts of ranges are read at the same time as the rest.
     with thread_pool(1) as pool:
         reading = pool.submit(_read_events, db)
         strings = _sqlite.read(db, _STRINGS, "id", "value")
@@ -79,8 +73,9 @@ def read(path: Path) -> schema.Capture:
         pids = distinct_values(graphs.pids(ints(runtime.column("globalTid"), 0)))
         origins = graphs.read(db, runtime, strings)
         base = _Base(origins, int(pids[0]) if len(pids) == 1 else None)
-        # Sorted here, where it costs nothing: the texts take longer than all else.
-        activities = in_order(_activities(db, strings, runtime, base))
+        # Sorted here, where it costs no time: reading the texts takes longer.
+        work = [_kernels(db, strings, runtime, base), *_other_work(db, base)]
+        activities = in_order(cupti.concat([part for part in work if part.num_rows] or work[:1]))
         version, devices = info.version(db), info.devices(db)
         began_ns, samples = info.began_ns(db), metrics.read(db)
         events, domains = reading.result()
@@ -114,7 +109,11 @@ def identity(path: Path) -> schema.Identity:
         table = _versioned(db.tables(), _CUPTI + kind)
         if "globalPid" not in db.columns(table):
             continue
-        rows = db.read(table, {"globalPid": int, "deviceId": int}, piece=_distinct)
+        rows = db.read(
+            table,
+            {"globalPid": int, "deviceId": int},
+            piece=lambda rows: rows.group_by(rows.column_names, use_threads=False).aggregate([]),
+        )
         pids = graphs.pids(ints(rows.column("globalPid"), 0))
         devices = ints(rows.column("deviceId"), _LAST)
         for pid, device in zip(pids.tolist(), devices.tolist(), strict=True):
@@ -122,10 +121,6 @@ def identity(path: Path) -> schema.Identity:
     return schema.Identity(
         pids=tuple(sorted(first_device, key=lambda pid: (first_device[pid], pid)))
     )
-
-
-def _distinct(rows: pa.Table) -> pa.Table:
-    return rows.group_by(rows.column_names, use_threads=False).aggregate([])
 
 
 _WORK = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
@@ -143,28 +138,19 @@ def _versioned(tables: frozenset[str], name: str) -> str:
 
 
 def _read_runtime(db: Database) -> pa.Table:
+    """Read the API calls, each once: with --cudabacktrace there are second rows."""
     columns = ("start", "end", "eventClass", "globalTid", "correlationId", "nameId")
     table = _versioned(db.tables(), _CUPTI + "RUNTIME")
     db.require(table, "start", "end", "globalTid", "correlationId")
     calls = db.read(table, dict.fromkeys(columns, int))
     if table in db.tables() and calls.column("start").null_count:
         calls = calls.filter(pc.is_valid(calls.column("start")))
-    twins = _twins(calls)
-    return calls.filter(pa.array(~twins)) if twins.any() else calls
-
-
-def _twins(runtime: pa.Table) -> NDArray[np.bool_]:
-    """Mark the second rows of calls that were written twice."""
-    second = ints(runtime.column("eventClass"), 0) == _DUPLICATE
+    second = ints(calls.column("eventClass"), 0) == _DUPLICATE
     if not second.any():
-        return np.asarray(second)
-    key = _call_keys(runtime)
-    return np.asarray(second & np.isin(key, key[~second]))
-
-
-def _call_keys(runtime: pa.Table) -> NDArray[np.int64]:
-    pids = graphs.pids(ints(runtime.column("globalTid"), 0))
-    return (pids << 33) | (ints(runtime.column("correlationId"), _NO_CORR) & 0x1FFFFFFFF)
+        return calls
+    pids = graphs.pids(ints(calls.column("globalTid"), 0))
+    key = (pids << 33) | (ints(calls.column("correlationId"), _NO_CORR) & 0x1FFFFFFFF)
+    return calls.filter(pa.array(~(second & np.isin(key, key[~second]))))
 
 
 def _calls(runtime: pa.Table, threads: NDArray[np.int32], strings: Strings) -> pa.Table:
@@ -296,16 +282,6 @@ def _texts(events: pa.Table, strings: Strings) -> dict[str, pa.ChunkedArray]:
 # --- GPU work -----------------------------------------------------------------------------------
 
 
-def _activities(db: Database, strings: Strings, runtime: pa.Table, base: _Base) -> pa.Table:
-    parts = [
-        _kernels(db, strings, runtime, base),
-        _copies(db, base),
-        _sets(db, base),
-        _graphs(db, base),
-    ]
-    return cupti.concat([part for part in parts if part.num_rows] or parts[:1])
-
-
 def _read(db: Database, kind: str, *more: str) -> pa.Table:
     table = _versioned(db.tables(), _CUPTI + kind)
     db.require(table, "start", "end", "correlationId")
@@ -322,14 +298,7 @@ class _Base:
 
     def columns(self, rows: pa.Table, kind: int) -> dict[str, object]:
         """Return the columns that work of every kind has."""
-        columns: dict[str, object] = {
-            "kind": np.full(rows.num_rows, kind, np.int8),
-            "start": rows.column("start"),
-            "end": rows.column("end"),
-            "device": rows.column("deviceId"),
-            "stream": rows.column("streamId"),
-            "corr": rows.column("correlationId"),
-        }
+        columns = cupti.base_columns(rows, kind)
         if (pid := self._pid(rows)) is None:
             return columns
         columns["pid"] = pid
@@ -346,46 +315,26 @@ class _Base:
 
 
 def _kernels(db: Database, strings: Strings, runtime: pa.Table, base: _Base) -> pa.Table:
-    rows = _read(db, "KERNEL", *_KERNEL)
+    rows = _read(db, "KERNEL", "demangledName", *cupti.KERNEL_COLUMNS)
     name = strings.names(ints(rows.column("demangledName"), -1), "unknown kernel")
     events = _versioned(db.tables(), "NVTX_EVENTS")
-    shared = pc.add(
-        pc.fill_null(rows.column("staticSharedMemory"), 0),
-        pc.fill_null(rows.column("dynamicSharedMemory"), 0),
-    )
-    return schema.table(
-        schema.ACTIVITIES,
-        {
-            **base.columns(rows, schema.KERNEL),
-            "name": name,
-            **{f"grid_{axis}": rows.column(f"grid{axis.upper()}") for axis in "xyz"},
-            **{f"block_{axis}": rows.column(f"block{axis.upper()}") for axis in "xyz"},
-            "regs": rows.column("registersPerThread"),
-            "smem": shared,
-            "collective": payloads.collectives(db, events, name, rows, runtime, strings),
-        },
-    )
+    columns = {**base.columns(rows, schema.KERNEL), **cupti.kernel_columns(rows), "name": name}
+    collective = payloads.collectives(db, events, name, rows, runtime, strings)
+    return schema.table(schema.ACTIVITIES, {**columns, "collective": collective})
 
 
-def _copies(db: Database, base: _Base) -> pa.Table:
-    rows = _read(db, "MEMCPY", "bytes", "copyKind")
-    names = cupti.copy_names(ints(rows.column("copyKind"), 0))
-    columns = {**base.columns(rows, schema.MEMCPY), "bytes": rows.column("bytes"), "name": names}
-    return schema.table(schema.ACTIVITIES, columns)
-
-
-def _sets(db: Database, base: _Base) -> pa.Table:
-    rows = _read(db, "MEMSET", "bytes")
-    columns = {**base.columns(rows, schema.MEMSET), "bytes": rows.column("bytes")}
-    return schema.table(
-        schema.ACTIVITIES, {**columns, "name": cupti.constant("[CUDA memset]", rows.num_rows)}
-    )
-
-
-def _graphs(db: Database, base: _Base) -> pa.Table:
-    rows = _read(db, "GRAPH_TRACE", "graphId")
-    names = pa.array(
-        [f"[CUDA graph {graph}]" for graph in ints(rows.column("graphId"), -1)], pa.string()
-    )
-    columns = {**base.columns(rows, schema.GRAPH), "name": names.dictionary_encode()}
-    return schema.table(schema.ACTIVITIES, columns)
+def _other_work(db: Database, base: _Base) -> Iterator[pa.Table]:
+    """Yield copies, fills, and graphs whose kernels are not in the file."""
+    copies = _read(db, "MEMCPY", "bytes", "copyKind")
+    fills = _read(db, "MEMSET", "bytes")
+    whole_graphs = _read(db, "GRAPH_TRACE", "graphId")
+    graph_ids = ints(whole_graphs.column("graphId"), -1).tolist()
+    graph_names = pa.array([f"[CUDA graph {number}]" for number in graph_ids], pa.string())
+    for rows, kind, names in (
+        (copies, schema.MEMCPY, cupti.copy_names(ints(copies.column("copyKind"), 0))),
+        (fills, schema.MEMSET, cupti.constant("[CUDA memset]", fills.num_rows)),
+        (whole_graphs, schema.GRAPH, graph_names.dictionary_encode()),
+    ):
+        size = {"bytes": rows.column("bytes")} if "bytes" in rows.column_names else {}
+        columns = {**base.columns(rows, kind), **size, "name": names}
+        yield schema.table(schema.ACTIVITIES, columns)

@@ -77,7 +77,8 @@ def read(db: Database, runtime: pa.Table, strings: Strings) -> Origins:
     made = (made_of != _NO_NODE) & (made_of != node)
     above = latest_before(keys, start, _keys(ids, pids(tid), made_of), start)
     origin = _origins(made, above)
-    origin[_inside(_copying(runtime, strings), tid, start)[origin]] = MISSING
+    copying = runtime.filter(pa.array(_named(runtime, strings, _COPYING)))
+    origin[_inside(copying, tid, start)[origin]] = MISSING
     used = np.unique(origin[origin != MISSING])
     row = np.where(origin == MISSING, MISSING, np.searchsorted(used, origin))
     return Origins(tid[used], start[used], ids, keys, start, row)
@@ -133,11 +134,6 @@ def _origins(made: Mask, above: Int64Array) -> Int64Array:
         place = further
     captured = np.append(~made, [False])  # others go round in circles
     return np.where(captured[place[:-1]], place[:-1], MISSING)
-
-
-def _copying(runtime: pa.Table, strings: Strings) -> pa.Table:
-    """Choose the API calls that clone nodes."""
-    return runtime.filter(pa.array(_named(runtime, strings, _COPYING)))
 
 
 def _inside(calls: pa.Table, tid: Int64Array, time: Int64Array) -> Mask:

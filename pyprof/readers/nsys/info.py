@@ -136,7 +136,10 @@ def warnings(db: Database, activities: pa.Table, events: pa.Table) -> Iterator[s
             "the capture has no NVTX ranges, so kernels cannot be tied to ops; "
             "call pyprof.init() in the script and capture with nsys profile -t cuda,nvtx"
         )
-    yield from _lost_events(db)
+    messages = db.read("DIAGNOSTIC_EVENT", {"text": str}).column("text").to_pylist()
+    for text in dict.fromkeys(messages):
+        if pc.match_substring_regex(text, _LOSS).as_py():
+            yield f"message from nsys: {' '.join(text.split())}"
 
 
 def _graph_warning(activities: pa.Table, graphs: np.ndarray) -> str:
@@ -149,10 +152,3 @@ def _graph_warning(activities: pa.Table, graphs: np.ndarray) -> str:
         f"whose kernels are not in the capture ({shown_ms:,.2f} ms is outside them); to see them, "
         "capture again with nsys profile --cuda-graph-trace=node"
     )
-
-
-def _lost_events(db: Database) -> Iterator[str]:
-    rows = db.read("DIAGNOSTIC_EVENT", {"text": str})
-    for text in dict.fromkeys(rows.column("text").to_pylist()):
-        if pc.match_substring_regex(text, _LOSS).as_py():
-            yield f"message from nsys: {' '.join(text.split())}"

@@ -122,7 +122,7 @@ def collectives(
     `table` is the name of the table of NVTX events, `name` that of each kernel; kernels and API
     calls have nsys' own columns.
     """
-    ours = np.array([*map(_is_nccl, name.dictionary.to_pylist()), False])
+    ours = np.array([*(text.startswith(_PREFIX) for text in name.dictionary.to_pylist()), False])
     rows = np.flatnonzero(ours[name.indices] if ours.any() else ours[:0])
     if not len(rows) or db.columns(table).isdisjoint(_HOLDERS):
         return pa.nulls(kernels.num_rows, schema.ACTIVITIES.field("collective").type)
@@ -134,10 +134,6 @@ def collectives(
 
 
 _HOLDERS = ("jsonText", "jsonTextId", "binaryData")
-
-
-def _is_nccl(name: str) -> bool:
-    return name.startswith(_PREFIX)
 
 
 def _launches(kernels: pa.Table, runtime: pa.Table) -> list[tuple[int, int] | None]:

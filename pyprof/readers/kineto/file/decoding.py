@@ -123,25 +123,23 @@ def groups(pieces: Iterable[list[Event]]) -> Groups:
     """Group events by phase and category; those of one piece all have classes, or none has."""
     groups: Groups = defaultdict(list)
     for events in filter(None, pieces):
-        for key, group in (_by_class if type(events[0]) in _KEYS else _by_key)(events).items():
-            groups[key] += group
+        if type(events[0]) not in _KEYS:
+            _add_by_key(events, groups)
+            continue
+        by_class: dict[type, list[Event]] = defaultdict(list)
+        for event in events:
+            by_class[event.__class__].append(event)
+        for kind, group in by_class.items():
+            if kind in _USED:
+                groups[_KEYS[kind]] += group
     return groups
 
 
-def _by_class(events: list[Event]) -> Groups:
-    groups: dict[type, list[Event]] = defaultdict(list)
-    for event in events:
-        groups[event.__class__].append(event)
-    return {_KEYS[kind]: group for kind, group in groups.items() if kind in _USED}
-
-
-def _by_key(events: list[Event]) -> Groups:
-    groups: Groups = defaultdict(list)
+def _add_by_key(events: list[Event], groups: Groups) -> None:
     try:
-        for event in events:
-            groups[event.ph, event.cat].append(event)
+        keys = [(event.ph, event.cat) for event in events]
+        hash(tuple(keys))
     except TypeError:  # a list is no key
-        groups.clear()
-        for event in events:
-            groups[str(event.ph), str(event.cat)].append(event)
-    return groups
+        keys = [(str(event.ph), str(event.cat)) for event in events]
+    for key, event in zip(keys, events, strict=True):
+        groups[key].append(event)

@@ -21,7 +21,7 @@ from msgspec.structs import astuple
 from pyprof.readers.kineto.file.repair import repaired
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyprof.arrays import Int64Array
 
@@ -149,12 +149,14 @@ class Args(Generic[T]):
         if kinds == {self._kind}:
             return said
         raws = iter(self._read_raw([args for args in said if isinstance(args, Raw)]))
-        return [self._known(args, raws) for args in said]
-
-    def _known(self, args: object, raws: Iterator[T]) -> T:
-        if isinstance(args, Raw):
-            return next(raws)
-        return args if isinstance(args, self._kind) else self._kind()
+        return [
+            next(raws)
+            if isinstance(args, Raw)
+            else args
+            if isinstance(args, self._kind)
+            else self._kind()
+            for args in said
+        ]
 
     def _read_raw(self, said: Sequence[Raw], text: bytes | None = None) -> list[T]:
         try:
