@@ -98,14 +98,17 @@ def encode_annotation(text: str) -> str:
 def encode_seq(
     name: str,
     *,
-    seq: int | None = None,
-    op_id: int | None = None,
+    seq: int | str | None = None,
+    op_id: int | str | None = None,
     sizes: object = None,
     dtypes: object = None,
     strides: object = None,
     inputs: object = None,
 ) -> str:
-    """Write the text that emit_nvtx would, followed by what else a capture records."""
+    """Write the text that emit_nvtx would, followed by what else a capture records.
+
+    Empty numbers make a template, as `templates.split` does.
+    """
     text = name if seq is None else f"{name}, seq = {seq}"
     if op_id is not None:
         text += f", op_id = {op_id}"

@@ -151,6 +151,17 @@ def whole_numbers(values: list[Any], absent: int) -> Int64Array:
     return integers(ints([*numbers]), absent)
 
 
+def set_column(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Replace a column; its type stays that of the schema."""
+    place = table.schema.get_field_index(name)
+    return table.set_column(place, table.schema.field(place), column)
+
+
+def concat(kind: pa.Schema, parts: Iterable[pa.Table]) -> pa.Table:
+    """Concatenate tables of a schema, with one dictionary for each column."""
+    return pa.concat_tables([kind.empty_table(), *parts]).unify_dictionaries().combine_chunks()
+
+
 class Interned:
     """Distinct values, numbered in order of appearance."""
 

@@ -1,4 +1,4 @@
-"""What a trace says outside of its events: devices, clock base, rank, versions."""
+"""Events of a trace gathered by category, then made into the tables of a Capture."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from pyprof.readers.kineto.checkpointing import stopped
 from pyprof.readers.kineto.columns import (
     Threads,
     Timed,
+    concat,
     instant,
     ints,
+    set_column,
     timed,
     whole_number,
 )
@@ -27,20 +29,13 @@ from pyprof.readers.kineto.nest import FrameChains, Nested, nested, range_table
 from pyprof.readers.kineto.ranges import NOTES, OPS, PYTHON, Columns, Flows, Ranges, forward_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyprof.readers.kineto.file.decoding import Groups
     from pyprof.readers.kineto.file.events import Event
-
-    Header = Mapping[str, Any]
-    from collections.abc import Iterator
-
     from pyprof.readers.kineto.file.stream import Trace
 
-
-def base_ns(header: Header) -> int:
-    """Return the ns since 1970 that all times of the trace are relative to."""
-    return instant(header.get("baseTimeNanoseconds"))
+    Header = Mapping[str, Any]
 
 
 def rank(header: Header) -> int | None:
@@ -83,7 +78,7 @@ def devices(header: Header, used: Sequence[int]) -> pa.Table:
     ids = [whole_number(item.get("id")) for item in described]
     if len(described) == 1 and len(used) == 1:
         ids = list(used)
-    elif _alike(described):
+    elif len({tuple(str(item.get(key)) for key in _KIND) for item in described}) == 1:
         missing = [number for number in used if number not in ids]
         described, ids = [*described, *described[:1] * len(missing)], [*ids, *missing]
     return schema.table(
@@ -99,15 +94,8 @@ def devices(header: Header, used: Sequence[int]) -> pa.Table:
     )
 
 
-def _alike(described: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether devices are of one model; the driver's version changes the memory that is free."""
-    return len({tuple(str(item.get(key)) for key in _KIND) for item in described}) == 1
-
-
 _KIND = ("name", "numSms", "computeMajor", "computeMinor")
-
-
-# What a trace hides or distorts, in sentences for the user.
+"""What devices of one model have in common; the memory that is free depends on the driver, too."""
 
 
 def warnings(
@@ -163,9 +151,6 @@ class Recording(NamedTuple):
     threads: pa.Table
 
 
-# Events of a trace gathered by category, then made into the tables of a Capture.
-
-
 class Gathered:
     """The relevant events so far, as columns; times relative to the trace's base."""
 
@@ -187,7 +172,8 @@ class Gathered:
 
     def add(self, groups: Groups) -> None:
         """Gather events and empty `groups`."""
-        if work := [key for key in groups if _is_work(*key)]:
+        work = [key for key in groups if key[0] == "X" and key[1] in gpu.ACTIVITIES]
+        if work:  # kept even without a time, unlike all else
             kinds = [gpu.ACTIVITIES[category] for _, category in work]
             self._activities.append(gpu.activities(kinds, [groups.pop(key) for key in work]))
             self.empty = False
@@ -235,14 +221,14 @@ class Gathered:
         layout = nested(ranges, self._ranges.python(), chains)
         activities, calls, traced = self._work(ranges, layout)
         on_gpu = bool(self._activities or self._measured)
-        base = base_ns(trace.header)
+        base = instant(trace.header.get("baseTimeNanoseconds"))
         ranks = pa.repeat(pa.scalar(rank(trace.header), pa.int32()), activities.num_rows)
         used = pc.unique(activities["device"]).drop_null().to_pylist() if on_gpu else []
         table = self._table(ranges, layout, chains)
         return schema.Capture(
             tool="kineto",
             version=version(trace.header),
-            activities=_shifted(_set(activities, "rank", ranks), base),
+            activities=_shifted(set_column(activities, "rank", ranks), base),
             calls=_shifted(calls, base),
             ranges=_shifted(table, base),
             threads=_threads(self._threads),
@@ -266,7 +252,7 @@ class Gathered:
         ranges = self._ranges.columns()
         chains = FrameChains()
         layout = nested(ranges, self._ranges.python(), chains)
-        base = base_ns(trace.header)
+        base = instant(trace.header.get("baseTimeNanoseconds"))
         return Recording(
             captured=self.captured(trace),
             ranges=_shifted(self._table(ranges, layout, chains), base),
@@ -276,16 +262,18 @@ class Gathered:
     def captured(self, trace: Trace) -> nodes.Captured:
         """Return the graphs that were captured in the trace."""
         graphs = self._captured()
-        launches = _shifted(graphs.launches, base_ns(trace.header), ("time",))
+        launches = _shifted(
+            graphs.launches, instant(trace.header.get("baseTimeNanoseconds")), ("time",)
+        )
         return graphs._replace(launches=launches)
 
     def _captured(self) -> nodes.Captured:
-        calls = _joined(schema.CALLS, self._calls)
+        calls = concat(schema.CALLS, self._calls)
         ran = [table["corr"].combine_chunks() for table in self._activities]
         processes = np.array([pid for pid, _ in self._threads.ids], dtype=np.int64)
         return nodes.captured(
             calls,
-            lambda: _joined(gpu.LAUNCHED, self._launched),
+            lambda: concat(gpu.LAUNCHED, self._launched),
             pa.concat_arrays([pa.array([], pa.int64()), *ran]),
             processes,
         )
@@ -298,39 +286,24 @@ class Gathered:
     def _work(self, ranges: Columns, layout: Nested) -> tuple[pa.Table, pa.Table, int]:
         """Return activities and calls; if no GPU worked, the CPU's, and how many ops it traced."""
         if not self._activities and self._measured:
-            calls = _joined(schema.CALLS, self._calls)
-            kernels = _joined(schema.ACTIVITIES, self._measured)
+            calls = concat(schema.CALLS, self._calls)
+            kernels = concat(schema.ACTIVITIES, self._measured)
             activities = gpu.with_launches(kernels, calls)
         elif not self._activities:
             names = self._ranges.names
             activities, calls, traced = cpu.activities(ranges, layout, names, self._threads)
-            return activities, _joined(schema.CALLS, [calls, *self._calls]), traced
+            return activities, concat(schema.CALLS, [calls, *self._calls]), traced
         else:
-            activities = _joined(schema.ACTIVITIES, self._activities)
-            calls = _joined(schema.CALLS, self._calls)
+            activities = concat(schema.ACTIVITIES, self._activities)
+            calls = concat(schema.CALLS, self._calls)
             if self._launch_sizes:
                 activities = gpu.with_launch_sizes(activities, pa.concat_tables(self._launch_sizes))
         pids = gpu.launching_process(activities, calls, self._threads, self._hosts)
-        return _set(activities, "pid", pids), calls, 0
-
-
-def _is_work(phase: object, category: object) -> bool:
-    """Whether events are GPU work: unlike others, they are kept even without a time."""
-    return phase == "X" and category in gpu.ACTIVITIES
+        return set_column(activities, "pid", pids), calls, 0
 
 
 def _only_timed(group: Timed) -> Timed:
     return group.filter(np.isfinite(group.us))
-
-
-def _joined(kind: pa.Schema, parts: list[pa.Table]) -> pa.Table:
-    """Concatenate tables, with one dictionary for each column."""
-    return pa.concat_tables([kind.empty_table(), *parts]).unify_dictionaries().combine_chunks()
-
-
-def _set(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
-    place = table.schema.get_field_index(name)
-    return table.set_column(place, table.schema.field(place), column)
 
 
 def _shifted(table: pa.Table, base_ns: int, columns: Sequence[str] = ("start", "end")) -> pa.Table:
@@ -338,7 +311,7 @@ def _shifted(table: pa.Table, base_ns: int, columns: Sequence[str] = ("start", "
     if not base_ns:
         return table
     for name in columns:
-        table = _set(table, name, pc.add(table[name], base_ns))
+        table = set_column(table, name, pc.add(table[name], base_ns))
     return table
 
 

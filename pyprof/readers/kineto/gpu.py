@@ -16,7 +16,7 @@ from msgspec import UNSET
 from pyprof import schema
 from pyprof.arrays import numbered as distinct
 from pyprof.readers.kineto import counters
-from pyprof.readers.kineto.columns import Threads, Timed, ints, timed, times
+from pyprof.readers.kineto.columns import Threads, Timed, ints, set_column, timed, times
 from pyprof.readers.kineto.file.events import (
     ABSENT,
     CALLS,
@@ -125,7 +125,7 @@ def measured_kernels(events: Sequence[Event]) -> pa.Table:
     values = (all_args(event).get(_DURATION) for event in kernels)
     took = ints([round(t) if isinstance(t, float) and 0 <= t < _MOST_NS else None for t in values])
     if not took.null_count:
-        rows = _with(rows, "end", pc.add(rows["start"], took))
+        rows = set_column(rows, "end", pc.add(rows["start"], took))
     return rows.sort_by("start")
 
 
@@ -140,19 +140,14 @@ def with_launches(kernels: pa.Table, calls: pa.Table) -> pa.Table:
     if launches.num_rows != kernels.num_rows or devices > 1:
         return kernels
     end = pc.add(launches["start"], pc.subtract(kernels["end"], kernels["start"]))
-    kernels = _with(kernels, "corr", launches["corr"])
+    kernels = set_column(kernels, "corr", launches["corr"])
     if pc.all(pc.less_equal(end[:-1], launches["start"][1:])).as_py() is not False:
-        kernels = _with(_with(kernels, "start", launches["start"]), "end", end)
+        kernels = set_column(set_column(kernels, "start", launches["start"]), "end", end)
     return kernels
 
 
 _MOST_NS = 10**15
 """Longer than any kernel."""
-
-
-def _with(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
-    place = table.schema.get_field_index(name)
-    return table.set_column(place, table.schema.field(place), column)
 
 
 def _work_names(kind: Int64Array, names: Names) -> pa.DictionaryArray:

@@ -1,4 +1,4 @@
-"""Ranges of a thread put inside one another, with the Python frames and modules around them."""
+"""Nests the ranges of each thread, and writes them with the frames and modules around them."""
 
 from __future__ import annotations
 
@@ -294,9 +294,6 @@ def within(chosen: Mask, parent: Int64Array) -> Mask:
     return covered
 
 
-# The table of ranges: each op with the trace and layers that belong around it, parents first.
-
-
 class _Rows(NamedTuple):
     """Rows to write: whose times, the index among those of the same range, and the text."""
 
@@ -319,8 +316,10 @@ def range_table(
     written = _with_stopped(ranges.texts(), stopped)
     pool, offsets = _pool(written, ranges, chains, nested)
     order = nested.order
-    if _own_layers(written, columns.kind):
-        order = order[columns.kind[order] != MODULE]  # the model's own paths say more
+    if (columns.kind == MARKER).any():  # layers that the script wrote say more than modules do
+        notes = written.column("text").filter(pa.array(columns.kind == NOTE)).unique()
+        if pc.any(pc.starts_with(notes.cast(pa.string()), "layer:")).as_py():
+            order = order[columns.kind[order] != MODULE]
     rows = _rows(nested, order, offsets)
     source = rows.source
     end = nested.end[source]
@@ -393,11 +392,3 @@ def _rows(nested: Nested, order: Int64Array, offsets: dict[str, Int64Array]) -> 
     rows = _Rows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     inside = np.lexsort((rows.depth, rows.position))
     return _Rows(*(column[inside] for column in rows))
-
-
-def _own_layers(written: pa.Table, kind: Int64Array) -> bool:
-    """Whether the script wrote markers and layers of PyProf's own."""
-    if not (kind == MARKER).any():
-        return False
-    notes = written.column("text").filter(pa.array(kind == NOTE)).unique()
-    return bool(pc.any(pc.starts_with(notes.cast(pa.string()), "layer:")).as_py())

@@ -1,4 +1,7 @@
-"""Which thread ran the forward op of a backward op: PyTorch numbers threads in its own way."""
+"""Ops, annotations, modules and Python frames of a trace as columns, and their forward threads.
+
+PyTorch numbers threads in its own way: arrows, or shared sequence numbers, tell which is which.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from pyprof.readers.kineto.file.events import NO_JSON, NO_NUMBER
 from pyprof.readers.kineto.op_texts import FRAME, MODULE, OpTexts, named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from msgspec import Raw
 
@@ -116,9 +119,6 @@ def forward_threads(ranges: Columns, flows: Flows) -> pa.Array:
     return pa.array(thread_rows[order][place], pa.int32(), mask=~hit)
 
 
-# Ops, annotations, modules and Python frames of a trace, gathered as columns.
-
-
 OPS = frozenset({"cpu_op", "Operator"})
 """Categories of ops; until torch 1.12 annotations had the same one."""
 
@@ -126,7 +126,7 @@ NOTES = frozenset({"user_annotation"})
 PYTHON = "python_function"
 
 _MODULE = "nn.Module: "
-_OPEN = -1  # stands for an end that the trace does not know
+_OPEN = -1  # the end of a range that was open when the trace ended
 
 
 class Columns(NamedTuple):
@@ -138,7 +138,7 @@ class Columns(NamedTuple):
     thread: Int64Array
     kind: Int64Array
     order: Int64Array
-    """Rises in the order in which ranges of one thread began, where the trace says."""
+    """Ascends in the order in which ranges of one thread began, if the trace has it; else -1."""
     seq: Int64Array
     forward: Int64Array
     """PyTorch's own number of the forward thread; 0 for none."""
@@ -147,7 +147,7 @@ class Columns(NamedTuple):
     layers: Int64Array
     """Number of the op's module hierarchy; -1 for none."""
     name: Int64Array
-    """Number of the op's name; -1 for what is no op."""
+    """Number of the op's name; -1 if it is no op."""
 
 
 class Ranges:
@@ -203,50 +203,48 @@ class Ranges:
                 order=np.where(op_id == NO_NUMBER, -1, op_id),
                 seq=np.where(seq == NO_NUMBER, -1, seq),
                 forward=np.where(seq == NO_NUMBER, 0, forward),
-                stack=self._numbers([a.stack for a in args], self._stack_of, self._stack),
-                layers=self._numbers([a.modules for a in args], self._layers_of, self._layers),
+                stack=self._numbers(
+                    [a.stack for a in args], self._stack_of, texts.call_stack, self.stacks
+                ),
+                layers=self._numbers(
+                    [a.modules for a in args], self._layers_of, texts.hierarchy, self.hierarchies
+                ),
                 name=written.name,
             )
         )
 
     def _numbers(
-        self, raws: list[Raw], known: dict[bytes, int], number: Callable[[str], int]
+        self,
+        raws: list[Raw],
+        known: dict[bytes, int],
+        parse: Callable[[str], Hashable],
+        values: Interned,
     ) -> Int64Array:
-        """Return the number of each op's value; each distinct value is parsed once."""
+        """Return the number of each op's value; each distinct one is parsed once; -1 for none."""
         code, pieces = events.numbered(raws)
         for piece in pieces:
             if piece not in known:
-                said = None if piece == NO_JSON else events.loads(piece)
-                known[piece] = number(str(said)) if said else -1
+                stated = None if piece == NO_JSON else events.loads(piece)
+                value = parse(str(stated)) if stated else None
+                known[piece] = -1 if value in (None, "", ()) else values[value]
         return np.array([known[piece] for piece in pieces], np.int64)[code]
-
-    def _stack(self, text: str) -> int:
-        trace = texts.call_stack(text)
-        return self.stacks[trace] if trace else -1
-
-    def _layers(self, text: str) -> int:
-        modules = texts.hierarchy(text)
-        return self.hierarchies[modules] if modules else -1
 
     def add_python(self, calls: Timed) -> None:
         """Gather Python calls: module calls as layers, others as frames, builtins not at all."""
         names = named(calls.events)
-        frame = np.array([self._frame(name) for name in names.values], np.int64)[names.number]
-        is_frame = frame >= 0
-        self._frames.append(self._timed(calls.filter(is_frame), kind=FRAME, stack=frame[is_frame]))
-        text = np.array([self._module(name) for name in names.values], np.int64)[names.number]
-        is_module = text >= 0
-        self._texts.append(text[is_module])
-        self._columns.append(self._timed(calls.filter(is_module), kind=MODULE))
-
-    def _frame(self, name: str) -> int:
-        frame = None if name.startswith(_MODULE) else texts.frame(name)
-        return -1 if frame is None else self.frames[frame]
-
-    def _module(self, name: str) -> int:
-        if not name.startswith(_MODULE):
-            return -1
-        return self._written.intern(marker.encode_layer(name.removeprefix(_MODULE)))
+        frame, text = np.full((2, len(names.values)), -1)
+        for place, name in enumerate(names.values):
+            if name.startswith(_MODULE):
+                layer = marker.encode_layer(name.removeprefix(_MODULE))
+                text[place] = self._written.intern(layer)
+            elif (of_name := texts.frame(name)) is not None:
+                frame[place] = self.frames[of_name]
+        frame, text = frame[names.number], text[names.number]
+        self._frames.append(
+            self._timed(calls.filter(frame >= 0), kind=FRAME, stack=frame[frame >= 0])
+        )
+        self._texts.append(text[text >= 0])
+        self._columns.append(self._timed(calls.filter(text >= 0), kind=MODULE))
 
     def _timed(self, calls: Timed, **columns: Int64Array | int) -> Columns:
         start = calls.start

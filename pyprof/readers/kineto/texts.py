@@ -120,7 +120,7 @@ def is_generated(name: str) -> bool:
     return _GENERATED.search(name) is not None
 
 
-def op(name: str, args: dict[str, Any], seq: int | None, op_id: int | None) -> str:
+def op(name: str, args: dict[str, Any], seq: int | str | None, op_id: int | str | None) -> str:
     """Write an op's range as emit_nvtx would, followed by dtypes, strides and values."""
     if "kernel_backend" in args or (is_generated(name) and not _dims(args)):
         return _generated_kernel(name, args)
@@ -135,14 +135,6 @@ def op(name: str, args: dict[str, Any], seq: int | None, op_id: int | None) -> s
         strides=args.get("Input Strides"),
         inputs=args.get("Concrete Inputs"),
     )
-
-
-def sequence(args: dict[str, Any]) -> int | None:
-    """Give an op's sequence number; -1 is the profiler's word for none."""
-    if "Sequence number" not in args:
-        return None
-    number = whole_number(args.get("Sequence number"))
-    return None if number is None or number < 0 else number
 
 
 def _dims(args: dict[str, Any]) -> object:

@@ -18,13 +18,13 @@ from pyprof import schema
 from pyprof.errors import CaptureError
 from pyprof.marker import graph_sizes, serving_step
 from pyprof.readers import settings
-from pyprof.readers.kineto.columns import whole_number
+from pyprof.readers.kineto.columns import concat, set_column, whole_number
 from pyprof.readers.kineto.file.stream import Trace
 from pyprof.readers.kineto.graphs import annotations as graph_annotations
 from pyprof.readers.sidecars import is_annotations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyprof.readers.kineto.gather import Recording
     from pyprof.readers.kineto.graphs.nodes import Captured
@@ -72,7 +72,8 @@ def attached(
     built = _Built(capture)
     if own.graphs:
         built.add_own(path, own)
-    rank = _rank(capture)
+    ranks = pc.unique(capture.activities["rank"]).drop_null()
+    rank = ranks[0].as_py() if len(ranks) == 1 else None
     capture_files = traces(path, rank)
     for file in _needed(capture_files, capture.ranges):
         _add(built, file, read, capture_files.warnings, rank)
@@ -92,11 +93,6 @@ def replays(capture: schema.Capture) -> bool:
     return bool(some is not None and some.as_py()) or nodes.null_count < len(nodes)
 
 
-def _rank(capture: schema.Capture) -> int | None:
-    ranks = pc.unique(capture.activities["rank"]).drop_null()
-    return ranks[0].as_py() if len(ranks) == 1 else None
-
-
 # --- which files ----------------------------------------------------------------------------------
 
 
@@ -104,31 +100,20 @@ def traces(path: Path, rank: int | None = None) -> CaptureFiles:
     """Find the traces of the capture of a trace's graphs: named by the user, or next to it."""
     named = settings.graph_captures()
     folder = path.parent / settings.CAPTURE_TRACES
+    ours = settings.beside(path).name
     capture_files = CaptureFiles()
     for place in [Path(name) for name in named] or [folder] * folder.is_dir():
         _look(place, capture_files)
     if not named:
         capture_files.annotations += graph_annotations.beside(path, rank)
+    # What `pyprof capture` wrote next to another trace of the folder is that one's.
     capture_files.files = [
-        file for file in dict.fromkeys(capture_files.files) if not _same(file.path, path)
+        file
+        for file in dict.fromkeys(capture_files.files)
+        if not (file.path.exists() and file.path.samefile(path))
+        and (named or f"{settings.OURS}." not in file.path.name or file.path.name == ours)
     ]
-    if not named:
-        capture_files.files = [
-            file for file in capture_files.files if not _is_anothers(file.path, path)
-        ]
     return capture_files
-
-
-def _is_anothers(other: Path, path: Path) -> bool:
-    """Whether `pyprof capture` wrote the file for another trace in the folder."""
-    return f"{settings.OURS}." in other.name and other.name != settings.beside(path).name
-
-
-def _same(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except OSError:
-        return False
 
 
 def _look(place: Path, capture_files: CaptureFiles) -> None:
@@ -233,8 +218,13 @@ def _add(
     rank: int | None,
 ) -> None:
     try:
-        if rank is not None and _rank_of(file.path) not in {None, rank}:
-            return  # another rank's
+        if rank is not None:
+            from pyprof.readers.kineto.gather import rank as rank_of  # noqa: PLC0415 - imports this
+
+            header = Trace(file.path)
+            header.open()
+            if rank_of(header.header) not in {None, rank}:
+                return  # another rank's
         recording, trace = read(file.path)
     except (
         CaptureError,
@@ -262,23 +252,6 @@ def _add(
         built.add(_described(file, recording.ranges), recording)
 
 
-def _annotate(built: _Built, path: Path, warnings: list[str]) -> None:
-    try:
-        annotation_of_id = graph_annotations.read(path)
-    except CaptureError as error:
-        warnings.append(str(error))
-        return
-    built.annotate(path, annotation_of_id)
-
-
-def _rank_of(path: Path) -> int | None:
-    from pyprof.readers.kineto.gather import rank  # noqa: PLC0415 - it needs this module
-
-    trace = Trace(path)
-    trace.open()
-    return rank(trace.header)
-
-
 def _described(file: File, ranges: pa.Table) -> File:
     """Fill in the batch size from the range around the capture."""
     if file.batch_size is not None:
@@ -291,6 +264,13 @@ def _described(file: File, ranges: pa.Table) -> File:
         return file
     size, mode = sizes_and_modes.pop()
     return replace(file, batch_size=size, mode=file.mode or mode)
+
+
+def _annotate(built: _Built, path: Path, warnings: list[str]) -> None:
+    try:
+        built.annotate(path, graph_annotations.read(path))
+    except CaptureError as error:
+        warnings.append(str(error))
 
 
 class _Built:
@@ -352,7 +332,7 @@ class _Built:
             file.batch_size for file in self.recordings if file.batch_size is not None
         }
         graphs = schema.GraphCaptures(
-            launches=_joined(schema.CAPTURED_LAUNCHES, self._launches),
+            launches=concat(schema.CAPTURED_LAUNCHES, self._launches),
             graphs=schema.table(schema.CAPTURED_GRAPHS, {"recording": self._graphs}),
             recordings=schema.table(
                 schema.RECORDINGS,
@@ -363,12 +343,12 @@ class _Built:
                     "first_thread": self._first,
                 },
             ),
-            ranges=_joined(schema.RANGES, self._ranges),
+            ranges=concat(schema.RANGES, self._ranges),
             batch_sizes=tuple(sorted(sizes)),
         )
         return replace(
             self._capture,
-            activities=_set(self._capture.activities, "graph_node", self._node),
+            activities=set_column(self._capture.activities, "graph_node", self._node),
             graph_nodes=self._nodes.combine_chunks(),
             threads=pa.concat_tables(self._threads).combine_chunks(),
             graph_captures=graphs,
@@ -383,12 +363,3 @@ def _moved(table: pa.Table, columns: Sequence[str], by: int) -> pa.Table:
         kind = table.schema.field(place)
         table = table.set_column(place, kind, pc.add(table[name], by).cast(kind.type))
     return table
-
-
-def _set(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
-    place = table.schema.get_field_index(name)
-    return table.set_column(place, table.schema.field(place), column)
-
-
-def _joined(kind: pa.Schema, parts: Iterable[pa.Table]) -> pa.Table:
-    return pa.concat_tables([kind.empty_table(), *parts]).unify_dictionaries().combine_chunks()
