@@ -128,15 +128,6 @@ class Seq:
     stopped: bool = False
     """It began and never ran."""
 
-    @property
-    def node(self) -> str:
-        """The name of the op or autograd node, without the engine's prefix."""
-        return node_name(self.name)
-
-    @property
-    def backward(self) -> bool:
-        return is_backward(self.name)
-
 
 DDP = ("torch.nn.parallel", "DistributedDataParallel")
 """What tells, around nothing, in which process group gradients are reduced by PyTorch itself."""

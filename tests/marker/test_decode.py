@@ -118,8 +118,8 @@ def test_no_text_makes_decoding_raise(text: str) -> None:
     assert call is None or hash(call) == hash(marker.decode_op(text))
     assert isinstance(marker.decode_trace(text), tuple)
     assert isinstance(marker.decode_functions(text), tuple)
-    found = marker.decode_seq(text)
-    assert isinstance(found.backward, bool)
+    assert isinstance(marker.decode_seq(text), marker.Seq)
+    assert isinstance(marker.statement(text).is_backward, bool)
     if kind == Kind.LAYER:
         assert isinstance(marker.layer_name(text), str)
     if kind == Kind.OP:
