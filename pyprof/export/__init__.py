@@ -1,8 +1,8 @@
 """File formats of other viewers: one module each, listed in FORMATS.
 
-Only the module that is used is loaded. Its `KIND` says what its files hold, and so what else it
-has: "rows", all columns of them (`Tabular`), "sums" over rows (`Summing`), or "events", what the
-rows and the host did (`Listing`).
+A module is imported when used. Its `KIND` says what its files hold, and which protocol it has:
+"rows" (`RowsFormat`), "sums" over rows (`SumsFormat`), or "events" of GPU and host
+(`EventsFormat`).
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 
-class Summing(Protocol[S]):
-    """A module whose files hold sums over rows: those of a set are added up, and written once."""
+class SumsFormat(Protocol[S]):
+    """A module whose files hold sums over rows: those of a set are added, and written once."""
 
     KIND: Literal["sums"]
 
     def sums(self, source: Source) -> S:
-        """Sum up a capture, in a form that is small enough to send."""
+        """Sum up a capture, small enough to send."""
 
     def merge_sums(self, a: S, b: S) -> S:
-        """Make the sums of two captures those of both."""
+        """Add the sums of two captures."""
 
     def write(self, sums: S, file: BinaryIO, **options: Any) -> None:  # noqa: ANN401 - by name
         """Write the whole file."""
 
 
 class Part(NamedTuple):
-    """What was written of one capture of a set."""
+    """The file written for one capture of a set."""
 
     name: str
-    """Whose it is."""
+    """Label of its ranks."""
     path: Path
     counts: Counts
 
 
-class Listing(Protocol):
-    """A module whose files hold what happened: those of a set are written apart, then joined."""
+class EventsFormat(Protocol):
+    """A module whose files hold events: those of a set are written separately, then joined."""
 
     KIND: Literal["events"]
 
@@ -64,32 +64,35 @@ class Listing(Protocol):
         """Write the whole file of one capture."""
 
     def join(self, parts: Sequence[Part], file: BinaryIO) -> None:
-        """Make the files of captures, of at least one, one file; not all in memory at a time."""
+        """Join the files of one or more captures; not all in memory at a time."""
 
 
-class Tabular(Protocol):
+class RowsFormat(Protocol):
     """A module whose files hold a table of rows."""
 
     KIND: Literal["rows"]
 
     def write(self, tables: Iterator[pa.Table], file: BinaryIO, **options: Any) -> None:  # noqa: ANN401 - by name
-        """Write the whole file, some rows after the others; there is at least one table."""
+        """Write the whole file, table after table; there is at least one."""
 
 
 class Format(NamedTuple):
-    """An exporter that is not loaded yet."""
+    """An exporter that is not imported yet."""
 
     module: str
     suffixes: tuple[str, ...]
-    """What the names of its files end in."""
+    """Suffixes of its files."""
     description: str
     """Its line in `pyprof export --help`."""
     options: tuple[str, ...] = ()
-    """Options of the command that its `write` takes, by name."""
+    """Names of the command's options that its `write` takes."""
 
-    def load(self) -> Summing[Any] | Listing | Tabular:
+    def load(self) -> SumsFormat[Any] | EventsFormat | RowsFormat:
         """Import it."""
-        return cast("Summing[Any] | Listing | Tabular", import_module(f"{__name__}.{self.module}"))
+        return cast(
+            "SumsFormat[Any] | EventsFormat | RowsFormat",
+            import_module(f"{__name__}.{self.module}"),
+        )
 
 
 FORMATS = (
@@ -141,7 +144,7 @@ FORMATS = (
 
 
 def find(name: str) -> Format | None:
-    """Give the format of a file name by its longest known suffix; None where none is known."""
+    """Return the format of a file name by its longest known suffix; None if unknown."""
     format_by_suffix = {suffix: form for form in FORMATS for suffix in form.suffixes}
     ours = [suffix for suffix in format_by_suffix if name.lower().endswith(suffix)]
     return format_by_suffix[max(ours, key=len)] if ours else None

@@ -1,7 +1,7 @@
 """Collapsed stacks with their time in ns, for flame graphs: flamegraph.pl, inferno, speedscope.
 
-A line is a stack, the outermost frame first, its frames separated by semicolons, then a blank and
-the weight. Frames are lines of Python, the op and the kernel.
+A line is a stack, outermost frame first, frames separated by semicolons, then a blank and the
+weight. Frames are lines of Python, the op and the kernel.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ merge_sums = stacks.merge_sums
 
 
 def write(sums: StackSums, file: BinaryIO, *, folder: Path | None = None) -> None:
-    """Write each stack that took time on a line, in the order of their texts.
+    """Write each stack that took time on a line, sorted by text.
 
-    A line of Python is called as the source below `folder` says: by its function, else its text.
+    With `folder`, lines of Python are named by their function in the source there, else by their
+    text.
     """
     names = LineNames(None if folder is None else Sources(folder))
     weight_ns: Counter[str] = Counter()
@@ -47,7 +48,7 @@ def write(sums: StackSums, file: BinaryIO, *, folder: Path | None = None) -> Non
 
 
 def _text(frame: Frame, names: LineNames, *, named: bool) -> str:
-    """Write a frame without what ends one."""
+    """Write a frame without the separators of frames."""
     if frame.file == NO_FILE:
         text = frame.name
     else:

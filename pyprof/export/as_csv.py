@@ -17,9 +17,9 @@ KIND = "rows"
 
 
 def write(tables: Iterator[pa.Table], file: BinaryIO, *, raw: bool = False) -> None:
-    """Write RFC 4180; what is not known is empty, shapes are written as `2x3 4x3`.
+    """Write RFC 4180; unknown values are empty, shapes are written as `2x3 4x3`.
 
-    `raw`: texts that spreadsheets take for formulas stay as they are.
+    `raw`: keep texts that spreadsheets take for formulas as they are.
     """
     for number, rows in enumerate(tables):
         spelt = pa.table({name: _spelt(rows.column(name)) for name in rows.column_names})

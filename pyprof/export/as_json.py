@@ -17,7 +17,7 @@ _BATCH_ROWS = 1 << 14
 
 
 def write(tables: Iterator[pa.Table], file: BinaryIO) -> None:
-    """Write one object a line, under the names that `pyprof.load` gives the columns."""
+    """Write one object per line, with the column names of `pyprof.load`."""
     file.write(b"[\n")
     separator = b""
     for rows in tables:

@@ -32,7 +32,7 @@ _HEADER = ("calls", "{} time", "share (%)", "mean", "TFLOP/s", "GB/s")
 
 @dataclass(frozen=True, slots=True)
 class ReportSums:
-    """What the report says, small enough to send."""
+    """The content of the report, small enough to send."""
 
     known: Coverage
     rows: int
@@ -55,7 +55,7 @@ def sums(source: Source) -> ReportSums:
 
 
 def merge_sums(a: ReportSums, b: ReportSums) -> ReportSums:
-    """Sum up two sets of captures from what was found of each."""
+    """Add the sums of two sets of captures."""
     return ReportSums(
         a.known.plus(b.known),
         a.rows + b.rows,
@@ -65,7 +65,7 @@ def merge_sums(a: ReportSums, b: ReportSums) -> ReportSums:
 
 
 def write(sums: ReportSums, file: BinaryIO) -> None:
-    """Write the report; tables that would say nothing are left out."""
+    """Write the report, without empty tables."""
     file.write("\n".join(_lines(sums)).encode())
 
 
@@ -98,7 +98,7 @@ def _advice(entry: Advice) -> Iterator[str]:
 
 
 def _rows(sums: pa.Table) -> list[tuple[str, ...]]:
-    """Give the longest groups; none where no row has this key."""
+    """Return the longest groups; none if no row has this key."""
     groups = op_totals.totals(sums)
     if all(group.key == (None,) for group in groups):
         return []

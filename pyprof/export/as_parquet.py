@@ -19,7 +19,7 @@ _COMPRESSION = "zstd"
 
 
 def write(tables: Iterator[pa.Table], file: BinaryIO) -> None:
-    """Write the table that `pyprof.load` gives, for any reader of Parquet."""
+    """Write the table of `pyprof.load`, for any reader of Parquet."""
     rows = next(tables)
     schema = _described(rows.schema)
     with parquet.ParquetWriter(file, schema, compression=_COMPRESSION) as writer:
@@ -29,7 +29,7 @@ def write(tables: Iterator[pa.Table], file: BinaryIO) -> None:
 
 
 def _described(schema: pa.Schema) -> pa.Schema:
-    """Add what each column means."""
+    """Add the meaning of each column."""
     return pa.schema(
         [
             field.with_metadata({"description": meaning.help, "unit": meaning.unit})

@@ -1,8 +1,8 @@
 """GPU time by Python stack, op and kernel, for pstats and snakeviz.
 
 The format is what `cProfile.Profile.dump_stats` writes: a marshalled dict from (file, line, name)
-to (primitive calls, calls, own time, cumulative time, callers), times in seconds. A call is one
-piece of GPU work; own time is the kernels'.
+to (primitive calls, calls, own time, cumulative time, callers), times in seconds. An activity
+counts as a call; own time is the kernels'.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ KIND = "sums"
 
 _NS = 1e-9
 _VERSION = 2
-"""The last of marshal's formats in which equal values are equal bytes, wherever they were made."""
+"""The last format of marshal that writes equal values as equal bytes."""
 
 Entry = list[float]
 """Primitive calls, calls, own ns, cumulative ns."""
 
 
 def sums(source: Source) -> StackSums:
-    """Sum up a capture, below whose time it is."""
+    """Sum up a capture, below a root that names the processor."""
     root = Frame(NO_FILE, 0, f"<{processor_of(source.table.records)} time>")
     return {(root, *stack): total for stack, total in stacks.sums(source.table).items()}
 
@@ -45,13 +45,16 @@ merge_sums = stacks.merge_sums
 def write(sums: StackSums, file: BinaryIO, *, folder: Path | None = None) -> None:
     """Write the profile; its total is the summed time.
 
-    A line is called as the source below `folder` says: by its function, else by its own text.
+    Lines are named by their function in the source below `folder`, else by their text.
     """
     frames: dict[Frame, Entry] = defaultdict(_entry)
     edges: dict[Frame, dict[Frame, Entry]] = defaultdict(lambda: defaultdict(_entry))
     names = LineNames(None if folder is None else Sources(folder))
     for stack, (calls, time_ns) in sums.items():
-        named = tuple(_named(frame, names) for frame in stack)
+        named = tuple(
+            frame._replace(name=names.name(frame.file, frame.line)) if frame.line else frame
+            for frame in stack
+        )
         _add(named, calls, time_ns, frames, edges)
     marshal.dump(
         {
@@ -66,10 +69,6 @@ def write(sums: StackSums, file: BinaryIO, *, folder: Path | None = None) -> Non
     )
 
 
-def _named(frame: Frame, names: LineNames) -> Frame:
-    return frame._replace(name=names.name(frame.file, frame.line)) if frame.line else frame
-
-
 def _entry() -> Entry:
     return [0, 0, 0, 0]
 
@@ -81,7 +80,7 @@ def _add(
     frames: dict[Frame, Entry],
     edges: dict[Frame, dict[Frame, Entry]],
 ) -> None:
-    """Add a stack's time to its frames and its edges; one that recurs counts once for both."""
+    """Add a stack to its frames and edges; a recursive frame or edge counts once."""
     for frame in stack:
         frames[frame][1] += calls
     for frame in set(stack):

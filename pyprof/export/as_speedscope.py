@@ -1,8 +1,8 @@
 """Stacks: totals, and over time per GPU stream, for https://www.speedscope.app.
 
-Format: https://www.speedscope.app/file-format-schema.json, profiles of type `sampled`: a stack
-and how long it lasted. The first profile has each stack once, without idle time; those of the
-streams, one for each window of the capture, have an empty stack while they are idle.
+Format: https://www.speedscope.app/file-format-schema.json, profiles of type `sampled`: stacks and
+their durations. The first profile has each stack once, without idle time; those of the streams, one
+per window of the capture, have an empty stack while idle.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def write(source: Source, file: BinaryIO) -> None:
-    """Write the profiles; the first one's weights add up to the summed GPU time."""
+    """Write the profiles; the weights of the first add up to the GPU time."""
     row_stacks = stacks(source.table)
     numbers: dict[Frame, int] = {}
     numbered = [
@@ -51,7 +51,7 @@ def write(source: Source, file: BinaryIO) -> None:
 
 
 def join(parts: Sequence[Part], file: BinaryIO) -> None:
-    """Put the profiles of captures after each other, each on its own clock, named by its rank."""
+    """Concatenate the profiles of captures, each on its own clock, named by its rank."""
     numbers: dict[bytes, int] = {}
     in_all: Counter[tuple[int, ...]] = Counter()
     moved, named = [], set()
@@ -73,7 +73,7 @@ def join(parts: Sequence[Part], file: BinaryIO) -> None:
 
 
 def _joined(parts: Sequence[Part], moved: Sequence[Sequence[int]]) -> Iterator[dict[str, Any]]:
-    """Give the profiles of streams, with the numbers that their frames have in all."""
+    """Yield the profiles of streams, with frames renumbered for the joined file."""
     for each, numbers in zip(parts, moved, strict=True):
         for profile in orjson.loads(each.path.read_bytes())["profiles"][1:]:
             yield _renumbered(profile, numbers) | {"name": f"{each.name}: {profile['name']}"}
@@ -126,7 +126,7 @@ def _profiles(
 
 
 def _since(records: Records) -> Int64Array | None:
-    """Give each row's start from the first in its window of the capture; None without times."""
+    """Return each row's start relative to its window of the capture; None without times."""
     if "start" not in records.columns:
         return None
     start = records.numpy("start")
@@ -137,7 +137,7 @@ def _since(records: Records) -> Int64Array | None:
 
 
 def _windows(records: Records, rows: Int64Array) -> Iterator[tuple[int, Int64Array]]:
-    """Give the rows of each window of the capture, with its number; -1 where there is only one."""
+    """Yield the number and rows of each window of the capture; number -1 if there is only one."""
     window = records.numpy("window")[rows]
     order = np.argsort(window, kind="stable")
     first = np.flatnonzero(np.diff(window[order], prepend=-2))
@@ -169,7 +169,7 @@ def _profile(name: str, samples: list[list[int]], weight: Int64Array) -> dict[st
 def _with_idle(
     stack: Int64Array, start: Int64Array, weight: Int64Array
 ) -> tuple[Int64Array, Int64Array]:
-    """Put the idle time between rows in, as stack -1; a row that overlaps follows at once."""
+    """Insert the idle time between rows as stack -1; an overlapping row follows at once."""
     busy_until = np.maximum.accumulate(start + weight)
     idle = np.maximum(start - np.concatenate([[0], busy_until[:-1]]), 0)
     both = np.stack([np.full(len(stack), -1), stack], axis=1).reshape(-1)
@@ -177,7 +177,7 @@ def _with_idle(
 
 
 def _runs(stack: Int64Array, weight: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Join neighbours of the same stack, and drop what lasted no time."""
+    """Join neighbours of the same stack, and drop those of no duration."""
     lasting = weight > 0
     stack, weight = stack[lasting], weight[lasting]
     if not len(stack):

@@ -1,8 +1,7 @@
 """Timeline for Perfetto, chrome://tracing and readers of torch.profiler's traces.
 
-Chrome's JSON, which Perfetto opens under any name: Perfetto's own protobuf would need another
-package and say no more. Times are in µs from `baseTimeNanoseconds`. Flows lead from each
-launching call to its kernel.
+Chrome's JSON, which Perfetto opens under any name: its own protobuf would need another package and
+hold no more. Times are in µs from `baseTimeNanoseconds`. Flows lead from each launch to its kernel.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _BATCH_ROWS = 1 << 16
 
 
 def write(source: Source, file: BinaryIO) -> None:
-    """Write the trace; raises RecordsError for records without times, as the original's are."""
+    """Write the trace; raises RecordsError for records without times, such as the original's."""
     if "start" not in source.table.records.columns:
         raise RecordsError(
             "these records have no start times, so there is no timeline; parse the capture again"
@@ -45,10 +44,10 @@ def write(source: Source, file: BinaryIO) -> None:
 
 
 def join(parts: Sequence[Part], file: BinaryIO) -> None:
-    """Put the events of captures after each other, with the rank on each of its processes.
+    """Concatenate the events of captures, with the rank on each process.
 
-    Times are those of each host's clock. Where captures number processes alike, later ones get
-    other numbers; flows and op calls are numbered on.
+    Times are those of each host's clock. If captures share process numbers, later ones are
+    renumbered; flows and op calls continue their numbering.
     """
     heads = [trace_lines.head(each.path) for each in parts]
     begin_ns = min(head["baseTimeNanoseconds"] for head in heads)
@@ -67,7 +66,7 @@ def join(parts: Sequence[Part], file: BinaryIO) -> None:
 
 
 def _head(begin_ns: int, devices: Sequence[object]) -> bytes:
-    """Write all that stands before the events, on a line."""
+    """Write everything before the events, on one line."""
     head = orjson.dumps(
         {
             "schemaVersion": 1,
@@ -84,7 +83,7 @@ _END = b"\n]}\n"
 
 
 def _begin(source: Source) -> int:
-    """Give the earliest time of all, so that no time of the trace is negative."""
+    """Return the earliest time of all, so that no time of the trace is negative."""
     if not source.table.records.rows:
         return 0
     firsts = [int(source.table.records.numpy("start").min())]
@@ -132,7 +131,7 @@ def _slices(array: pa.Array | pa.ChunkedArray) -> Iterator[list[str | None]]:
 
 
 def _blocks(groups: Iterable[Iterable[str | None]]) -> Iterator[str]:
-    """Join events into texts to write; rows that a template left null are no events."""
+    """Join events into texts to write; nulls are not events."""
     for group in groups:
         events = [text for text in group if text is not None]
         if events:

@@ -1,4 +1,4 @@
-"""What is live at the peaks of devices, or at another moment: blocks as CSV, collapsed stacks."""
+"""Live memory at the peaks of devices, or at another moment: blocks as CSV, collapsed stacks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def as_csv(rows: Iterable[tuple[int | None, str, HeldBlock]], *, raw: bool = False) -> bytes:
-    """Give the blocks that are live at the peaks, each with its rank and device."""
+    """Write the live blocks, each with its rank and device."""
     out = io.StringIO()
     write = csv.writer(out, lineterminator="\n").writerow
     names = [field.name for field in fields(HeldBlock)]
@@ -34,7 +34,7 @@ _NO_STACK = "(no stack)"
 def as_collapsed(devices: Sequence[DeviceMemory]) -> bytes:
     """Write a line per call stack for flame graphs: frames from the outermost, then bytes.
 
-    Of several devices, the device is the outermost frame.
+    With several devices, the device is the outermost frame.
     """
     lines = []
     for device in devices:

@@ -1,4 +1,4 @@
-"""GPU streams: their kernels and copies, and above these the layers and ops they work for."""
+"""GPU streams in a timeline: kernels and copies, and above them their layers and ops."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _CATEGORIES = {"memcpy": "gpu_memcpy", "memset": "gpu_memset", "cpu": "cpu_op"}
 _ABOVE = 1_000_000
-"""Added to a stream's number for the track of its layers and ops."""
+"""Offset from a stream's number to the track of its layers and ops."""
 
 _SLICE = (
     '{"ph":"X","cat":$cat,"name":$name,"pid":$pid,"tid":$tid,"ts":$ts,"dur":$dur,"args":{'
@@ -51,7 +51,7 @@ class Track:
 
     stream: Stream
     pid: int
-    """A number of its own for each device of each process."""
+    """Unique for each device of each process."""
 
     @property
     def tid(self) -> int:
@@ -60,7 +60,7 @@ class Track:
 
 
 def tracks(table: Table) -> list[Track]:
-    """Give each stream its place; a device's number is its `pid`, as in Kineto's traces."""
+    """Assign a track to each stream; a device's number is its `pid`, as in Kineto's traces."""
     all_streams = streams(table.records)
     host = set(table.records.arrow("pid").unique().to_pylist())
     devices = dict.fromkeys((stream.pid, stream.device) for stream in all_streams)
@@ -76,7 +76,7 @@ def tracks(table: Table) -> list[Track]:
 
 
 def described(tracks: list[Track], gpu: dict[int, str | None]) -> Iterator[str]:
-    """Name the tracks; `gpu` has the device's name by a row."""
+    """Name the tracks; `gpu` maps a row of each device to its name."""
     for number in dict.fromkeys(track.pid for track in tracks):
         stream = next(track.stream for track in tracks if track.pid == number)
         name = gpu.get(int(stream.rows[0]))
@@ -95,7 +95,7 @@ def work(
 ) -> Iterator[pa.Array]:
     """Write every row as a slice of its stream.
 
-    Ops timed on the CPU are left out where their threads show them (`ops_on_host`).
+    Ops timed on the CPU are left out if their threads show them (`ops_on_host`).
     """
     pid, tid = _places(table.records.rows, tracks)
     records = table.records
@@ -126,7 +126,7 @@ _TRANSFER = re.compile(r"\[CUDA (?:Unified Memory )?mem(cpy|set)\b([^]]*)\]")
 
 
 def _names(records: Records) -> tuple[list[str | None], Int64Array]:
-    """Name copies and fills as torch.profiler does, by which readers of its traces know them."""
+    """Name copies and fills as torch.profiler does, for readers that recognise them by name."""
     name, original = records.dictionary("kLongName"), records.dictionary("originalName")
     own = [
         f"Mem{match[1]}{match[2]}" if (match := _TRANSFER.fullmatch(text)) else text
@@ -157,7 +157,7 @@ def _places(rows: int, tracks: list[Track]) -> tuple[Int64Array, Int64Array]:
 
 
 def arrows(table: Table, tracks: list[Track], begin_ns: int) -> Iterator[pa.Array]:
-    """Write a flow from each launching call to its row; nothing for rows without a call."""
+    """Write a flow from each launch to its row, if the launch is known."""
     records = table.records
     launch = records.arrow("launch")
     if launch.null_count == len(launch):
@@ -181,12 +181,9 @@ def arrows(table: Table, tracks: list[Track], begin_ns: int) -> Iterator[pa.Arra
         )
 
 
-# --- layers and ops above the kernels ------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """Neighbours on a stream that work for one op call in one layer."""
+    """Consecutive rows of a stream with the same op call and layer."""
 
     start: list[int]
     end: list[int]
@@ -195,9 +192,9 @@ class _Runs:
 
 
 def spans(table: Table, tracks: list[Track], begin_ns: int) -> Iterator[str]:
-    """Write, for each stream, nested slices of the layers and ops that its rows work for.
+    """Write, for each stream, nested slices of the layers and ops of its rows.
 
-    Those of each window of the capture lie in a slice of its own, where there are several.
+    If the capture has several windows, each is a slice around them.
     """
     paths, path_of = _paths(table)
     op = COLUMNS["op"].values(table)
@@ -213,7 +210,7 @@ def spans(table: Table, tracks: list[Track], begin_ns: int) -> Iterator[str]:
 
 
 def _paths(table: Table) -> tuple[list[tuple[str, ...]], IntArray]:
-    """Give the distinct paths, window and layers, outermost first, and the number of each row's."""
+    """Return the distinct paths (window and layers, outermost first), and the path of each row."""
     layer = table.own_or_forward("layer")
     layers = [*(tuple(value or ()) for value in layer.values), ()]
     if "window" not in table.records.columns:
@@ -240,7 +237,7 @@ def _runs(table: Table, rows: Int64Array, path: IntArray, op: IntArray) -> _Runs
 def _nested(
     runs: _Runs, paths: list[tuple[str, ...]], ops: list[str | None]
 ) -> Iterator[tuple[str, str, int, int]]:
-    """Join runs of one window and layer; give the category, name, start and end of each slice."""
+    """Join runs of one window and layer; yield category, name, start and end of each slice."""
     open_: list[tuple[str, int]] = []
     end = 0
     for start, run_end, place, op in zip(runs.start, runs.end, runs.path, runs.op, strict=True):

@@ -1,4 +1,4 @@
-"""Threads of the CPU: the ranges that name layers and ops, and the API calls inside them."""
+"""CPU threads in a timeline: ranges of layers and ops, and the API calls inside them."""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ def described(records: Records, capture: Capture | None) -> Iterator[str]:
 
 
 def _numbers(table: pa.Table) -> list[tuple[int, int]]:
-    """Give the process and number of each thread."""
+    """Return the process and number of each thread."""
     numbered = table.filter(pc.and_(*(pc.is_valid(table.column(name)) for name in ("pid", "tid"))))
     return [*zip(*(numbered.column(name).to_pylist() for name in ("pid", "tid")), strict=True)]
 
 
 def _ranks(records: Records) -> dict[int, int | None]:
-    """Give the rank of each process with rows; None where that is not known."""
+    """Return the rank of each process with rows; None if unknown."""
     rows = pa.table({name: records.arrow(name) for name in ("pid", "rank")})
     groups = rows.group_by("pid", use_threads=False).aggregate([("rank", "min")]).to_pylist()
     return {row["pid"]: row["rank_min"] for row in groups if row["pid"] is not None}
 
 
 def _parts_of_threads(records: Records) -> dict[tuple[int, int], list[str]]:
-    """Give the parts of a step that each thread launched, in the order of `PARTS`."""
+    """Return the parts of a step that each thread launched, in the order of `PARTS`."""
     direction = records.dictionary("dir")
     rows = pa.table(
         {"pid": records.arrow("pid"), "tid": records.arrow("tid"), "dir": direction.arrow_index()}
@@ -101,7 +101,7 @@ def calls(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:
 
 
 def launches(records: Records, begin_ns: int) -> Iterator[pa.Array]:
-    """Write the launching calls that records tell of; their names are not known."""
+    """Write the launches in records; the names of their calls are unknown."""
     launch = records.arrow("launch")
     recorded = launch.is_valid().to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(recorded & host_api.called_itself(records))
@@ -121,7 +121,7 @@ def launches(records: Records, begin_ns: int) -> Iterator[pa.Array]:
 
 
 def ranges(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:
-    """Write the ranges that name ops, layers or what the user says; not those without an end."""
+    """Write the ranges of ops, layers and users that have an end."""
     closed = capture.ranges.filter(pc.is_valid(capture.ranges.column("end")))
     if not closed.num_rows:
         return
@@ -148,7 +148,7 @@ def ranges(capture: Capture, begin_ns: int) -> Iterator[pa.Array]:
 def _free(
     chosen: pa.Table, labels: dict[str, pa.Array], where: dict[str, pa.Array], begin_ns: int
 ) -> Iterator[pa.Array]:
-    """Write ranges that need not nest as asynchronous ones, each with a number."""
+    """Write ranges that need not nest as asynchronous ones, each with an id."""
     number = integers(np.arange(chosen.num_rows))
     place = {name: where[name] for name in ("pid", "tid")}
     for phase, bound in (("b", "start"), ("e", "end")):
@@ -168,7 +168,7 @@ def _where(capture: Capture, table: pa.Table, begin_ns: int) -> dict[str, pa.Arr
 
 
 def _shown(said: Statement) -> tuple[str, str] | None:
-    """Return the category and name of a range; None for stacks and for texts kept for parsing."""
+    """Return the category and name of a range; None for stacks and texts kept for parsing."""
     if said.kind in (Kind.TRACE, Kind.MODULE):
         return None
     if said.kind == Kind.OP:

@@ -1,4 +1,4 @@
-"""JSON texts from whole columns: a template filled once a row, by Arrow."""
+"""JSON texts of a trace: templates filled once per row by Arrow, and renumbered as bytes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _NS_PER_US = 1000
 
 
 def fill(template: str, **columns: pa.Array) -> pa.Array:
-    """Replace each `$name` of a template by that column's text, once a row.
+    """Replace each `$name` of a template by that column's text, once per row.
 
-    A row with a null in any of them becomes null.
+    A row with a null in any column becomes null.
     """
     parts = _PLACE.split(template)
     pieces = [columns[part] if place % 2 else part for place, part in enumerate(parts)]
@@ -34,7 +34,7 @@ def fill(template: str, **columns: pa.Array) -> pa.Array:
 
 
 def microseconds(time_ns: NDArray[np.int64]) -> pa.Array:
-    """Write ns as µs, which the format wants, to the ns."""
+    """Write ns as µs, the unit of the format, without rounding."""
     us, rest = np.divmod(time_ns, _NS_PER_US)
     rest_text = pc.utf8_lpad(pa.array(rest).cast(pa.string()), 3, "0")
     return pc.binary_join_element_wise(pa.array(us).cast(pa.string()), rest_text, ".")
@@ -46,13 +46,13 @@ def integers(values: NDArray[np.int64]) -> pa.Array:
 
 
 def dictionary(values: Iterable[Any], index: IntArray) -> pa.Array:
-    """Write each distinct value as JSON, then each row's; index -1 becomes `null`."""
+    """Write each distinct value as JSON, then look up each row's; index -1 becomes `null`."""
     texts = [*(orjson.dumps(value).decode() for value in values), "null"]
     return pa.array(texts, pa.string()).take(pa.array(np.where(index < 0, len(texts) - 1, index)))
 
 
 def numbers_or_null(column: pa.Array) -> pa.Array:
-    """Write numbers, and `null` for what is not known."""
+    """Write numbers, and `null` for unknown ones."""
     return pc.fill_null(column.cast(pa.string()), "null")
 
 
@@ -61,26 +61,23 @@ def event(**fields: Any) -> str:  # noqa: ANN401 - JSON
     return orjson.dumps(fields).decode()
 
 
-# Traces that were written of several captures as one: times and numbers are moved in the text.
-
-
 _MOVED = re.compile(rb'"(ts|pid|id|External id)":(\d+)(?:\.(\d+))?')
-"""In a text of JSON these quotes would be escaped: it is never taken for a key."""
+"""Keys only: inside a JSON string these quotes would be escaped."""
 _APART = 1 << 22
-"""As many processes Linux tells apart; viewers keep their numbers in 32 bits."""
+"""Linux's limit of process ids; viewers keep them in 32 bits."""
 _BLOCK_BYTES = 1 << 22
 _NS_DIGITS = 3
 
 
 def head(path: Path) -> dict[str, Any]:
-    """Read what stands before the events of a trace of ours."""
+    """Read what precedes the events in a trace of ours."""
     with path.open("rb") as file:
         metadata: dict[str, Any] = orjson.loads(file.readline() + b"]}")
     return metadata
 
 
 def events(path: Path) -> Iterator[bytes]:
-    """Give the events of a trace of ours in blocks, of which none begins or ends with a comma."""
+    """Yield the events of a trace of ours in blocks, without commas around them."""
     with path.open("rb") as file:
         file.readline()
         while lines := file.readlines(_BLOCK_BYTES):
@@ -89,7 +86,7 @@ def events(path: Path) -> Iterator[bytes]:
 
 
 class Numbers:
-    """Gives processes, flows and op calls numbers that no other capture's have."""
+    """Makes the numbers of processes, flows and op calls unique among captures."""
 
     def __init__(self) -> None:
         self._taken: set[int] = set()
@@ -97,7 +94,7 @@ class Numbers:
         self._next_id = self._calls = 0
 
     def of_next(self, later_ns: int) -> Callable[[bytes], bytes]:
-        """Give the function that moves the events of the next capture, and its times by this."""
+        """Return a function that renumbers the next capture's events, delayed by `later_ns`."""
         self._taken.update(self._pids.values())
         self._pids = {}
         first_id = self._next_id
@@ -126,10 +123,10 @@ class Numbers:
         return self._pids[pid]
 
     def after(self, counts: Counts) -> None:
-        """Number op calls on behind those of a capture."""
+        """Continue the numbers of op calls after those of a capture."""
         self._calls += counts.calls
 
     def labels(self, name: str) -> Iterator[str]:
-        """Write whose the processes of this capture are."""
+        """Label the processes of this capture."""
         for pid in self._pids.values():
             yield event(ph="M", name="process_labels", pid=pid, tid=0, args={"labels": name})

@@ -1,4 +1,4 @@
-"""Every column of every row on its way into a file: some rows at a time, numbered on by rank."""
+"""Writes captures in a format: rows some at a time, sums added up, sets rank by rank."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pyprof.records.merging import merge_unique
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pyprof.export import Format, Listing, Tabular
+    from pyprof.export import EventsFormat, Format, RowsFormat
     from pyprof.inputs.executor import Executor
     from pyprof.inputs.ranks import RankedCapture
     from pyprof.inputs.source import Item, Source
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from pyprof.records.records import Records
 
 _ROWS, _TEXT_BYTES = 1 << 17, 1 << 27
-"""Written out at once, at most."""
+"""Maximum written at once."""
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 
 
 def tables(table: Table) -> Iterator[pa.Table]:
-    """Give the columns of `pyprof.load`, some rows at a time; one table without rows for none."""
+    """Yield the columns of `pyprof.load`, some rows at a time; at least one table."""
     return _spelt(_compact(table))
 
 
@@ -50,7 +50,7 @@ def keep(table: Table, file: BinaryIO) -> None:
 
 
 def renumbered_tables(parts: Iterable[Part]) -> Iterator[pa.Table]:
-    """Give the rows of captures as `tables` does, `idx` and `opid` running on."""
+    """Yield the rows of captures as `tables` does, with continued `idx` and `opid`."""
     for rows in run_on((_read(part.path), part.counts) for part in parts):
         yield from _spelt(rows)
 
@@ -61,7 +61,7 @@ def _read(path: Path) -> pa.Table:
 
 
 def _compact(table: Table) -> pa.Table:
-    """Hold texts and lists as numbers: spelt out, those of all rows are large."""
+    """Return columns with dictionary-encoded texts and lists: formatted ones are large."""
     return as_arrow(table, _recorded, _held_values)
 
 
@@ -90,7 +90,7 @@ def _spelt_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _rows_at_once(rows: pa.Table) -> int:
-    """Choose how many rows to write at once, so that their texts stay small, however long."""
+    """Return how many rows to write at once, so that their texts stay small."""
     size = sum(map(_text_bytes, rows.columns))
     fitting: int = _TEXT_BYTES * rows.num_rows // max(1, size)
     return max(1, min(_ROWS, fitting))
@@ -106,9 +106,6 @@ def _text_bytes(column: pa.ChunkedArray) -> int:
     return size
 
 
-# Sets of captures in the files of other viewers: sums are added up, rows written rank by rank.
-
-
 class _Summed(NamedTuple):
     sums: Any
     warnings: tuple[str, ...]
@@ -120,7 +117,7 @@ class _Written(NamedTuple):
 
 
 WRITE_STAGES = STAGES + 1
-"""How often `write` says of a single file what it does."""
+"""Number of stages that `write` reports for a single file."""
 
 
 def write(
@@ -133,11 +130,10 @@ def write(
     begin: Callable[[str], object] = str,
     **options: Any,  # noqa: ANN401 - by name
 ) -> tuple[str, ...]:
-    """Write one file, or all captures of a set; `file` is opened for `target`. Give warnings.
+    """Write one capture, or all of a set, to `file`, opened for `target`; return warnings.
 
-    The options are those that the format takes.
-
-    Of rows each rank's are written to a file beside the target first. Raises as `load` does.
+    `options` are those that the format takes. Rows of a set are first written rank by rank to files
+    beside the target. Raises as `load` does.
     """
     exporter = form.load()
     if exporter.KIND == "sums":
@@ -148,7 +144,7 @@ def write(
         exporter.write(summed.sums, file, **options)
         return summed.warnings
     chosen = items(paths, executor)
-    if len(chosen) > 1:  # rows of one capture need no file of their own
+    if len(chosen) > 1:  # a single capture needs no intermediate file
         return _ranks(chosen, exporter, Path(target), file, override, executor, options)
     alone = load(chosen[0], override, begin)
     begin("writing")
@@ -156,7 +152,7 @@ def write(
         exporter.write(alone, file)
     else:
         with_steps(alone)
-        alone = replace(alone, capture=None)  # which no table holds, and is large beside the rows
+        alone = replace(alone, capture=None)  # large, and not in the table
         exporter.write(tables(alone.table), file, **options)
     return alone.table.source.warnings
 
@@ -171,7 +167,7 @@ def _merge_summed(merge: Callable[[Any, Any], Any], a: _Summed, b: _Summed) -> _
 
 def _ranks(
     chosen: Sequence[Item],
-    exporter: Listing | Tabular,
+    exporter: EventsFormat | RowsFormat,
     target: Path,
     file: BinaryIO,
     override: Override,
