@@ -61,9 +61,9 @@ def __dir__() -> list[str]:
 
 
 class _Commands:
-    """Finds `pyprof.NAME` of a command that is no package: `python -m pyprof.NAME` runs it.
+    """Finds `pyprof.NAME` for commands without a package, so that `python -m pyprof.NAME` works.
 
-    Asked for what is not in this folder, and for nothing outside of the package.
+    Called only for names that are not in this folder.
     """
 
     @staticmethod

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-if __name__ == "__main__":  # first of all: the rest takes its time to load
+if __name__ == "__main__":  # first: the imports below take time
     from pyprof.process import signals
 
     signals.quietly_until_begun()
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from importlib.abc import Loader
 
 _FIRST_STEPS = ("run", "capture", "parse", "prof", "doctor")
-"""What a newcomer needs, in this order; the other commands follow by name."""
+"""Listed first, in this order; the other commands follow by name."""
 
 
 def names() -> list[str]:
-    """Give the name of every command: each module of `pyprof.commands` is one."""
+    """Return the names of all commands: each module of `pyprof.commands` is one."""
     modules = (module.name for module in pkgutil.iter_modules(commands.__path__))
     commands_found = {name.replace("_", "-") for name in modules if not name.startswith("_")}
     return [name for name in _FIRST_STEPS if name in commands_found] + sorted(
@@ -38,26 +38,26 @@ def names() -> list[str]:
 
 
 def run(name: str, called: str) -> None:
-    """Run a command as the program that the user `called`."""
+    """Run a command under the program name `called`."""
     command = main.get_command(click.Context(main), name)
     if command is not None:
         program_end.run(lambda: command.main(prog_name=called))
 
 
 def module_spec(fullname: str) -> ModuleSpec | None:
-    """Describe the module `pyprof.COMMAND`; None where there is no such command."""
+    """Return a spec for `pyprof.COMMAND`; None if there is no such command."""
     if _command_name(fullname) not in names():
         return None
     return ModuleSpec(fullname, _loader(), origin=__file__)
 
 
 def _loader() -> Loader:
-    """Give what loads the module of a command, which does nothing unless it is run."""
+    """Return the loader of a command's module, which does nothing unless run."""
     from importlib.abc import InspectLoader  # noqa: PLC0415 - takes long for a help text
 
     class CommandModule(InspectLoader):
         def get_source(self, fullname: str) -> str:
-            """Give what runs the command under the name that the user typed."""
+            """Return source that runs the command under the name that the user typed."""
             return (
                 "if __name__ == '__main__':\n"
                 "    from pyprof.__main__ import run\n"
@@ -77,7 +77,7 @@ class _Commands(cli.Group):
         return names()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the first sentence of each command, which click would cut."""
+        """List the first sentence of each command, which click would truncate."""
         listed = [(name, self.get_command(ctx, name)) for name in names()]
         with formatter.section("Commands"):
             formatter.write_dl(

@@ -1,4 +1,4 @@
-"""Words that other profilers have for commands and columns, and what they are called here."""
+"""Other profilers' words for commands and columns, and ours for them."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _COLUMNS = {
 
 CHOSEN_BY = ("op", "kernel", "layer", "line", "dir", "family", "mod", "tc", "bound", "eff",
              "params", "step", "phase", "rank", "stream", "device", "sil")  # fmt: skip
-"""Columns by which rows are mostly chosen."""
+"""Columns commonly used in conditions."""
 
 
 def resolve(typed: str, names: Collection[str]) -> str | None:
-    """Give which of the names another word stands for; None where it stands for none."""
+    """Return the name that another word stands for; None if none."""
     every = (*_COMMANDS.items(), *_COLUMNS.items())
     return next((name for name, others in every if typed in others and name in names), None)

@@ -1,4 +1,4 @@
-"""Array types, and the small steps that many places take with arrays and columns."""
+"""Array types, and small operations on arrays and columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MISSING = -1
 
 
 def ints(column: pa.ChunkedArray | pa.Array, absent: int = MISSING) -> Int64Array:
-    """Give an integer column as int64, with `absent` for null."""
+    """Return an integer column as int64, with `absent` for null."""
     if column.null_count:
         if column.null_count == len(column):
             return np.full(len(column), absent)
@@ -33,7 +33,7 @@ def ints(column: pa.ChunkedArray | pa.Array, absent: int = MISSING) -> Int64Arra
 
 
 def lists(lengths: Int64Array, values: pa.Array, mask: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Make a list column from the length of each list and all values in a row."""
+    """Build a list column from the length of each list and the concatenated values."""
     offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
     return pa.ListArray.from_arrays(
         pa.array(offsets), values, mask=None if mask is None else pa.array(mask)
@@ -41,14 +41,14 @@ def lists(lengths: Int64Array, values: pa.Array, mask: NDArray[np.bool_] | None 
 
 
 def distinct_values(values: IntArray) -> Int64Array:
-    """Give the distinct values, rising: by hashing, no sort of millions for a few."""
+    """Return the distinct values, ascending; by hashing, without sorting all of them."""
     if len(values) and (low := values.min()) == values.max():
         return np.array([low], np.int64)
     return np.sort(np.asarray(pc.unique(pa.array(values))).astype(np.int64, copy=False))
 
 
 def numbered(values: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Give the distinct values, rising, and the place of each value among them."""
+    """Return the distinct values, ascending, and the index of each value among them."""
     low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
     if high - low < _DENSE * len(values):
         return _numbered_densely(values - low, low)
@@ -61,11 +61,11 @@ def numbered(values: Int64Array) -> tuple[Int64Array, Int64Array]:
 
 
 _DENSE = 4
-"""Values that there may be for each of some, so that a place for each is soon filled."""
+"""Range of values per value up to which a lookup table is used."""
 
 
 def _numbered_densely(values: Int64Array, low: int) -> tuple[Int64Array, Int64Array]:
-    """Do the same for numbers from 0 on, without hashing or sorting."""
+    """As `numbered`, for values in a small range from 0, by a lookup table."""
     place = np.zeros(int(values.max()) + 1, np.int64)
     place[values] = 1
     distinct = np.flatnonzero(place)
@@ -74,7 +74,7 @@ def _numbered_densely(values: Int64Array, low: int) -> tuple[Int64Array, Int64Ar
 
 
 def referenced_rows(rows: Sequence[IntArray], count: int) -> Int64Array:
-    """Give the distinct rows that some arrays of rows of a table of `count` name, rising."""
+    """Return the distinct rows that `rows` refer to in a table of `count`, ascending."""
     marked = np.zeros(count + 1, bool)  # the last is for MISSING
     for each in rows:
         marked[each] = True
@@ -82,7 +82,7 @@ def referenced_rows(rows: Sequence[IntArray], count: int) -> Int64Array:
 
 
 def sum_if_known(values: Sequence[int | None]) -> int | None:
-    """Add up; of a sum of which a part is unknown nothing is known."""
+    """Return the sum; None if any value is None."""
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None
 
@@ -90,10 +90,7 @@ def sum_if_known(values: Sequence[int | None]) -> int | None:
 def latest_before(
     keys: IntArray, starts: Int64Array, wanted: IntArray, before: Int64Array
 ) -> Int64Array:
-    """Find, among entries with the wanted key, the last that starts no later than `before`.
-
-    MISSING where there is none.
-    """
+    """Return, per wanted key, the last entry with it that starts by `before`; else MISSING."""
     if not len(keys):
         return np.full(len(wanted), MISSING)
     if (only := _only_entry(keys, wanted)) is not None:
@@ -106,7 +103,7 @@ def latest_before(
         )
     )
     entry = merged < len(keys)
-    # Carried along the sorted rows, the last entry's row is what a node looks for.
+    # the last entry so far, carried along the sorted rows
     last = np.maximum.accumulate(np.where(entry, np.arange(len(merged)), -1))
     row = np.where(last >= 0, merged[last], MISSING)[~entry]
     latest = np.full(len(wanted), MISSING)
@@ -116,9 +113,9 @@ def latest_before(
 
 
 def _only_entry(keys: IntArray, wanted: IntArray) -> Int64Array | None:
-    """Find the one entry of each wanted key, MISSING for none; None where some key has several.
+    """Return the only entry of each wanted key, MISSING if none; None if a key has several.
 
-    Without sorting, and where keys are far apart not at all.
+    Without sorting; gives up if keys are far apart.
     """
     low, high = int(keys.min()), int(keys.max())
     if high - low >= _DENSE * len(keys):

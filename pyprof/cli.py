@@ -1,35 +1,31 @@
-"""What all commands share: one-line errors, output that is complete or absent, quiet pipes."""
+"""What all commands share: one-line errors, quiet pipes, common options."""
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import sys
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from pyprof import aliases, overwrite_guard, sanitize
+from pyprof import aliases, output_file, overwrite_guard
 from pyprof.cli_types import complete_files, suggestion
 from pyprof.errors import PyprofError, refused
-from pyprof.process import atomic_files, signals, stdio
+from pyprof.process import signals, stdio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-STDOUT = overwrite_guard.STDOUT
+    from collections.abc import Callable, Iterable, Sequence
 
 
 def say(text: str) -> None:
-    """Tell the user something on stderr, as `streams.say` does; inputs are named as given."""
+    """Print a message on stderr as `stdio.say` does, with inputs named as the user did."""
     stdio.say(overwrite_guard.current().restore_user_paths(text))
 
 
 class Main(click.Command):
-    """What is run from the shell: its messages are safe to show, and need nobody to read them."""
+    """A program run from the shell: its messages are safe to print, even if nobody reads them."""
 
     def make_context(self, *args: Any, **settings: Any) -> click.Context:  # noqa: ANN401 - click's
         """Read the command line; help and version are written here."""
@@ -45,7 +41,7 @@ class Main(click.Command):
             raise click.exceptions.Exit(1) from None
 
     def _of_rows(self, error: click.NoSuchOption) -> click.UsageError:
-        """Say how rows are chosen, where an option is called as a column is."""
+        """Point to --where if an unknown option is named like a column."""
         name = error.option_name.lstrip("-")
         if not any("--where" in param.opts for param in self.params):
             return error
@@ -80,7 +76,7 @@ class Main(click.Command):
 
 
 class Group(Main, click.Group):
-    """Commands by name; for a wrong one it says which may be meant."""
+    """Commands by name; suggests one for a mistyped name."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -97,8 +93,8 @@ class Group(Main, click.Group):
 class Command(Main):
     """A command whose user errors end it with one line on stderr and exit code 1.
 
-    Its help answers to `-h`, too. One that writes what `-o` names takes `--force`, and writes over
-    nothing that it reads. With `makes_folders` it makes the folder that `-o` names.
+    `-h` shows its help, too. If it has `-o`, it takes `--force`, and never overwrites its inputs.
+    With `makes_folders` it creates the folder that `-o` names.
     """
 
     def __init__(self, *args: Any, makes_folders: bool = False, **settings: Any) -> None:  # noqa: ANN401 - click's
@@ -113,19 +109,19 @@ class Command(Main):
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
         """Run the command."""
         try:
-            _decide(self, ctx)
+            _check_output(self, ctx)
             return super().invoke(ctx)
         except PyprofError as error:
             say(str(error))
             ctx.exit(1)
-        except _ReaderGoneError:
+        except output_file.ReaderGoneError:
             stdio.silence(sys.stdout)
             ctx.exit(0)
         except MemoryError:
             say(_NO_MEMORY)
             ctx.exit(1)
         except UnicodeEncodeError as error:
-            # Python keeps the bytes of a path that is not UTF-8; Arrow and torch take no such text.
+            # Python preserves paths that are not UTF-8; Arrow and torch reject them.
             if error.reason != "surrogates not allowed":
                 _unexpected(ctx, error)
             say(f"{error.object!a}: not UTF-8; rename the file, or set LC_ALL=C.UTF-8")
@@ -146,20 +142,16 @@ _NO_MEMORY = (
     "or capture a shorter part of the run"
 )
 DEBUG = "PYPROF_DEBUG"
-"""Set to 1, an error that nothing expected is shown with its traceback."""
+"""Set to 1, unexpected errors are shown with their traceback."""
 
 
 def _unexpected(ctx: click.Context, error: Exception) -> NoReturn:
-    """End with one line what is a fault of pyprof's own."""
+    """End with one line on an error of pyprof's own."""
     if os.environ.get(DEBUG):
         raise error
     what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
     say(f"internal error ({what}); please report it with the output of {DEBUG}=1")
     ctx.exit(1)
-
-
-class _ReaderGoneError(Exception):
-    """Whoever read the output has seen enough."""
 
 
 def _force() -> click.Option:
@@ -186,19 +178,19 @@ def json_option(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def source_option(help_text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add --source; the command gets it as `folder`, None where it is not given."""
+    """Add --source; the command gets it as `folder`, None if not given."""
     kind = click.Path(exists=True, file_okay=False, path_type=Path)
     return click.option("--source", "folder", metavar="DIR", type=kind, help=help_text)
 
 
 def check_raw(raw: bool, form: str) -> None:  # noqa: FBT001 - as the option comes
-    """Wrong usage where `--raw` is given for another form than CSV."""
+    """Raise UsageError if `--raw` is given for a format other than CSV."""
     if raw and form != "csv":
         raise click.UsageError("--raw works only with CSV")
 
 
-def _decide(command: Command, ctx: click.Context) -> None:
-    """Refuse an output before any work; whatever else names a file is taken for an input."""
+def _check_output(command: Command, ctx: click.Context) -> None:
+    """Refuse an output before any work; every other file name counts as an input."""
     target = ctx.params.get("target")
     others = [value for name, value in ctx.params.items() if name != "target"]
     named = [text for value in others for text in _texts(value)]
@@ -209,28 +201,7 @@ def _decide(command: Command, ctx: click.Context) -> None:
     if target is not None:
         output_guard.check_writable(str(target))
         if not command.makes_folders:
-            _check_place(str(target))
-
-
-def _check_place(target: str) -> None:
-    """Raise PyprofError where nothing can be written, which else would show behind the work."""
-    path = Path(os.path.realpath(target))
-    if target == STDOUT:
-        if sys.stdout is None:
-            raise PyprofError(_CLOSED)
-    elif path.is_dir():
-        raise _unwritable(target, errno.EISDIR)
-    elif path.is_symlink():  # whose end is itself
-        raise _unwritable(target, errno.ELOOP)
-    elif not path.parent.exists():
-        raise _unwritable(target, errno.ENOENT)
-    elif not path.parent.is_dir():
-        raise _unwritable(target, errno.ENOTDIR)
-    elif not (_is_stream(path) or os.access(path.parent, os.W_OK | os.X_OK)):
-        raise _unwritable(target, errno.EACCES)
-
-
-_CLOSED = "stdout is closed; name a file with -o"
+            output_file.check_location(str(target))
 
 
 def _texts(value: object) -> list[str]:
@@ -239,169 +210,14 @@ def _texts(value: object) -> list[str]:
 
 
 def warn(texts: Sequence[str]) -> None:
-    """Tell the user something on stderr that does not stop the work."""
+    """Print warnings on stderr."""
     for text in texts:
         say(f"warning: {text}")
 
 
 def register_inputs(places: Iterable[str]) -> None:
-    """Tell what the command reads besides what it was given by name.
+    """Register inputs that were not named on the command line.
 
-    Raises PyprofError where that is its output.
+    Raises PyprofError if one is the output.
     """
     overwrite_guard.current().reads(places)
-
-
-@contextmanager
-def output(target: str) -> Iterator[BinaryIO]:
-    """Open a file for writing that appears only when it is whole; `-` is stdout.
-
-    A device or a pipe (/dev/null, /dev/stdout) is written to as it is, a link followed.
-
-    Raises PyprofError where it cannot be written, is what the command reads, or is a capture.
-    """
-    output_guard = overwrite_guard.current()
-    output_guard.check_writable(target)
-    if target == STDOUT or _is_stream(Path(target)):
-        with _stream(target) as file:
-            yield file
-        return
-    path = Path(os.path.realpath(target))
-    name = None
-    try:
-        with signals.postponed():
-            handle, name = atomic_files.create_temp(path)
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        _as_created(Path(name))
-        output_guard.check_writable(target)  # it may have appeared since
-        os.replace(name, path)  # noqa: PTH105 - Path.replace is the same call
-    except OSError as error:
-        raise _unwritable(target, error) from None
-    finally:
-        with signals.postponed():
-            if name is not None:
-                Path(name).unlink(missing_ok=True)
-
-
-_OTHERS = {
-    *("json", "jsonl", "csv", "tsv", "parquet", "xlsx", "html", "htm", "md", "png", "svg", "pdf"),
-    *("gz", "sqlite", "nsys-rep", "qdrep", "sql", "nvvp"),
-}
-"""Suffixes of files that hold no text of ours."""
-
-
-def output_format(target: str, *suffixes: str) -> str:
-    """Give the form that a file's suffix asks for, one of `suffixes`; "" for text.
-
-    Wrong usage where it is the suffix of something else.
-    """
-    suffix = _suffix(target)
-    if suffix in {"", "txt"}:
-        return ""
-    if suffix not in suffixes:
-        raise _misnamed(target, "txt", *suffixes)
-    return suffix
-
-
-def optional_format(target: str, *suffixes: str, text: bool = True) -> str:
-    """Give the form that a file's suffix asks for, one of `suffixes`; "" for any other.
-
-    Wrong usage where it is that of a file of another kind than this command writes: a file must not
-    deny what it holds, and no capture is written over.
-    """
-    suffix = _suffix(target)
-    if suffix in _OTHERS and suffix not in suffixes and not _is_stream(Path(target)):
-        raise _misnamed(target, *(["txt"] if text else []), *suffixes)
-    return suffix if suffix in suffixes else ""
-
-
-def _suffix(target: str) -> str:
-    return Path(target).suffix.lower().removeprefix(".")
-
-
-def _misnamed(target: str, *suffixes: str) -> click.BadParameter:
-    there = ", ".join(f".{name}" for name in suffixes)
-    return click.BadParameter(
-        f"{target!r} must end in one of {there}, which this command writes", param_hint="'-o'"
-    )
-
-
-def _is_stream(path: Path) -> bool:
-    return path.exists() and not path.is_file() and not path.is_dir()
-
-
-@contextmanager
-def _stream(target: str) -> Iterator[BinaryIO]:
-    """Open what cannot be replaced by a whole file; a reader that went away is no error of ours."""
-    try:
-        if target != STDOUT:
-            with Path(target).open("wb") as file:
-                yield file
-        elif sys.stdout is None:  # closed by the shell: `>&-`
-            raise PyprofError(_CLOSED)
-        else:
-            yield stdio.stdout()
-            sys.stdout.flush()
-    except BrokenPipeError:
-        raise _ReaderGoneError from None
-    except OSError as error:
-        if target == STDOUT:
-            stdio.silence(sys.stdout)
-        raise _unwritable("stdout" if target == STDOUT else target, error) from None
-
-
-def _as_created(path: Path) -> None:
-    """Give a temporary file the permissions that an ordinary new file has."""
-    mask = os.umask(0)
-    os.umask(mask)
-    path.chmod(0o666 & ~mask)
-
-
-def _unwritable(target: str, error: OSError | int) -> PyprofError:
-    cause = os.strerror(error) if isinstance(error, int) else error.strerror or error
-    return PyprofError(f"{target}: {cause}; choose another place with -o")
-
-
-@contextmanager
-def progress(length: int, label: str, least: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr where that is a terminal and there are at least `least` steps."""
-    bar_of = cast("TextIO", stdio.Bar())
-    hidden = not bar_of.isatty() or length < least
-    with click.progressbar(
-        length=length, label=sanitize.message(label), file=bar_of, hidden=hidden
-    ) as bar:
-        yield bar.update
-
-
-_LONG_BYTES = 30_000_000
-"""Input from which a report takes seconds."""
-
-
-@contextmanager
-def stages(count: int, *files: str, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Give a function that says which stage of `count` begins, on a bar as `progress` shows one.
-
-    Shown for large files alone, and not where the user wants `quiet`.
-    """
-    given_bytes = sum(Path(file).stat().st_size for file in files if Path(file).is_file())
-    bar_of = cast("TextIO", stdio.Bar())
-    hidden = quiet or not bar_of.isatty() or given_bytes < _LONG_BYTES
-    with click.progressbar(
-        length=count,
-        show_eta=False,  # stages differ in length
-        show_pos=True,
-        item_show_func=lambda stage: stage and sanitize.message(stage),
-        file=bar_of,
-        update_min_steps=0,  # the first stage ends none
-        hidden=hidden,
-    ) as bar:
-        ended = 0
-
-        def begin(stage: str) -> None:
-            nonlocal ended
-            bar.update(ended, stage)
-            ended = 1
-
-        yield begin
-        bar.update(count - bar.pos, "done")

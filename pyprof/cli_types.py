@@ -1,4 +1,4 @@
-"""Values that options take: words, rates, numbers, files; and what a mistyped word may mean."""
+"""Types of option values (words, rates, numbers, files), and suggestions for mistyped words."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ else:
 
 
 def suggestion(wrong: str, names: Iterable[str]) -> str:
-    """Ask `; did you mean 'sil'?` of a name that is none of those known; "" where none is like it.
+    """Return `; did you mean 'sil'?` for a mistyped name; "" if none of the names is similar.
 
-    Letter case does not count. Another word for the same thing goes before letters. Of several that
-    are like it, the one that takes fewest slips of a typist is meant, of these the one of the same
-    letters: `via`, not `ai`, by `vai`.
+    Ignores case. A synonym goes before similar spelling. Of several similar names the one with the
+    fewest typing slips is chosen, then one of the same letters: `via`, not `ai`, for `vai`.
     """
     from difflib import get_close_matches  # noqa: PLC0415 - only for what is wrong
 
@@ -40,7 +39,7 @@ def suggestion(wrong: str, names: Iterable[str]) -> str:
 
 
 def _slips(typed: str, name: str) -> int:
-    """Count what turns one word into the other: letters lost, added, wrong or swapped."""
+    """Return the edit distance: letters lost, added, wrong or swapped."""
     above: list[int] = []
     row: list[int] = [*range(len(name) + 1)]
     for place, letter in enumerate(typed, 1):
@@ -55,20 +54,20 @@ def _slips(typed: str, name: str) -> int:
 
 
 class Choice(_ChoiceType):
-    """One of some words; of a wrong one it says which may be meant."""
+    """One of some words; suggests one for a mistyped word."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:  # noqa: ANN401 - click's
-        """Give the message."""
+        """Return click's message with a suggestion."""
         message = super().get_invalid_choice_message(value, ctx)
         return f"{message.rstrip('.')}{suggestion(str(value), map(str, self.choices)) or '.'}"
 
 
 _FILES = {"FILE", "DIR", "PATH", "OUT"}
-"""What options call a file or folder in their help. Arguments are all that."""
+"""Metavars of options that name a file or folder. All arguments do."""
 
 
 def complete_files(params: Iterable[click.Parameter]) -> None:
-    """Let the shell complete names of files where some are meant, which click does not know."""
+    """Let the shell complete file names where files are meant, which click does not know."""
     for param in params:
         named = isinstance(param, click.Argument) or getattr(param, "metavar", None) in _FILES
         if named and param.type in (click.STRING, click.UNPROCESSED):
@@ -84,7 +83,7 @@ _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
 
 
 class Quantity(_FloatType):
-    """A rate above 0 in `unit`, as people write it: 989e12, 989T, 3.35 TB/s. Prefixes are SI's."""
+    """A positive rate in `unit`, as people write it: 989e12, 989T, 3.35 TB/s. SI prefixes."""
 
     def __init__(self, unit: str) -> None:
         self.unit = self.name = unit
@@ -95,7 +94,7 @@ class Quantity(_FloatType):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Read the number; wrong usage where it is none, or not above 0."""
+        """Parse the number; usage error if there is none, or it is not above 0."""
         match = self._form.fullmatch(str(value).strip())
         rate = float(match[1]) * _PREFIXES[match[2].lower()] if match else 0.0
         if not 0 < rate < float("inf"):
@@ -104,7 +103,7 @@ class Quantity(_FloatType):
 
 
 class Number(_FloatType):
-    """A finite number above 0 and up to `most`; click's own range lets nan and infinity through."""
+    """A finite number above 0 and up to `most`; click's own range accepts nan and infinity."""
 
     name = "number"
 
@@ -114,7 +113,7 @@ class Number(_FloatType):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Read the number; wrong usage where it is none, or outside the range."""
+        """Parse the number; usage error if there is none, or it is out of range."""
         try:
             number = float(str(value))
         except ValueError:

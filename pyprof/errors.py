@@ -1,11 +1,11 @@
-"""What can go wrong with a user's input, as one family of errors."""
+"""Errors that a user can fix, with one-line messages."""
 
 import errno
 import os
 
 
 class PyprofError(Exception):
-    """The input could not be used; the text says what it is and what to do next, in one line."""
+    """The input could not be used; the message says what it is and what to do next."""
 
 
 class CaptureError(PyprofError):
@@ -17,16 +17,16 @@ class RecordsError(PyprofError):
 
 
 def refused(error: OSError) -> str | None:
-    """Say which file the system refuses, in one line; None where it is not about a file's name."""
+    """Return a one-line message about a file that the system refuses; None for other errors."""
     if error.filename is None or error.errno not in _NAMES:
         return None
     return f"{os.fsdecode(error.filename)}: {error.strerror}; check the path and its permissions"
 
 
 _NAMES = {errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR}
-"""What is wrong where the system does not even say whether a file is there."""
+"""Errors about a path as such, rather than the file there."""
 
 
 def reason(error: Exception) -> str:
-    """Give what another library says is wrong, short and in one line; else the type of error."""
+    """Return another library's error message, short and on one line; else the type of the error."""
     return " ".join(str(error).split())[:200] or type(error).__name__

@@ -36,7 +36,7 @@ _MORE = {
     "dtypes": ("dtypes", "object", "Dtype of each input tensor of its op call: a list of texts."),
 }
 _AT_ONCE = 2
-"""Columns made at a time: each holds some of its texts twice until it is done."""
+"""Columns computed at a time: each temporarily holds some of its texts twice."""
 _DTYPES = {
     pa.int64(): pd.Int64Dtype(),
     pa.float64(): pd.Float64Dtype(),
@@ -77,20 +77,20 @@ def load(
 
 
 class FrameRows(NamedTuple):
-    """The rows of a capture, or of several, with the columns of `load`."""
+    """The rows of one or more captures, with the columns of `load`."""
 
     data: pa.Table
     counts: Counts
 
 
 def summarise_frame(source: Source) -> FrameRows:
-    """Make the columns of one capture."""
+    """Compute the columns of one capture."""
     table = with_steps(source)
     return FrameRows(as_arrow(table, numbered), counts(table))
 
 
 def merge_frames(a: FrameRows, b: FrameRows) -> FrameRows:
-    """Put rows under each other; numbers of rows and op calls run on."""
+    """Concatenate rows, continuing the numbers of rows and op calls."""
     data = pa.concat_tables([a.data, a.counts.before(b.data)])
     return FrameRows(data, a.counts.plus(b.counts))
 
@@ -100,11 +100,11 @@ def as_arrow(
     recorded: Callable[[Records, str], pa.Array] = Records.arrow,
     column_values: Callable[[Column, Table], pa.Array] = Column.values,
 ) -> pa.Table:
-    """Give the same columns as an Arrow table; `recorded` gives those that no option names.
+    """Return the same columns as an Arrow table; `recorded` returns those without an option.
 
-    `column_values` gives the others, perhaps with their texts as dictionaries.
+    `column_values` returns the others, perhaps dictionary-encoded.
     """
-    _ = table.costs, table.classified, table.roofline  # what columns share, before they are made
+    _ = table.costs, table.classified, table.roofline  # shared by the columns below
     with thread_pool(_AT_ONCE) as pool:  # Arrow works outside Python's lock
         columns = pool.map(lambda column: column_values(column, table), COLUMNS.values())
         more = pool.map(partial(recorded, table.records), (key for key, _, _ in _MORE.values()))
@@ -112,7 +112,7 @@ def as_arrow(
 
 
 def numbered(records: Records, name: str) -> pa.Array:
-    """Give a column of a record; of lists the distinct ones, and which of them each row has."""
+    """Return a column of records; lists are dictionary-encoded."""
     kind = schema.PARQUET.field(name).type
     if not pa.types.is_list(kind):
         return records.arrow(name)
@@ -131,7 +131,7 @@ def _frame(rows: pa.Table) -> pd.DataFrame:
 
 
 def _objects(column: pa.ChunkedArray) -> NDArray[np.object_]:
-    """Make arrays of lists as Arrow does, but one of each distinct list."""
+    """Convert lists to arrays as Arrow does, but only one per distinct list."""
     coded = concat_dictionaries([encode(chunk) for chunk in column.chunks])
     with_null = [*coded.values, None]  # noqa: PD011 - no Series
     arrays = pa.array(with_null, column.type.value_type).to_pandas().to_numpy()
@@ -139,7 +139,7 @@ def _objects(column: pa.ChunkedArray) -> NDArray[np.object_]:
 
 
 class Meaning(NamedTuple):
-    """What a column of the frame holds."""
+    """The meaning of a column of the frame."""
 
     name: str
     dtype: str
@@ -148,7 +148,7 @@ class Meaning(NamedTuple):
 
 
 def meanings() -> Iterator[Meaning]:
-    """Describe the frame's columns, in their order."""
+    """Describe the frame's columns, in order."""
     dtypes = {INT: "Int64", FLOAT: "Float64", TEXT: "string", NUMBERS: "string"}
     for column in COLUMNS.values():
         yield Meaning(column.name, dtypes[column.kind], column.unit, column.help)

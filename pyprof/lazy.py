@@ -1,4 +1,4 @@
-"""Modules that load when something of them is first used, where a help text needs none of it."""
+"""Modules imported on first use, so that help texts stay quick."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 
 class _LazyModule(ModuleType):
-    """Stands for a module; what is asked of it is that module's."""
+    """Stands for a module, and looks attributes up there."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a module attribute can be anything
         return getattr(import_module(self.__name__), name)
 
 
 def lazy_module(name: str) -> ModuleType:
-    """Give a module that loads when something of it is used; type checkers want its import."""
+    """Return a module that is imported on first use; type checkers need its import."""
     return _LazyModule(name)

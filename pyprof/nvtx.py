@@ -1,4 +1,4 @@
-"""The spelling of the original and of apex: `pyprof.nvtx.init()`, `pyprof.nvtx.wrap()`."""
+"""The names of the original and of apex: `pyprof.nvtx.init()`, `pyprof.nvtx.wrap()`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pyprof.instrument import wrap
 __all__ = ["init", "nvtx", "wrap"]
 
 nvtx = sys.modules[__name__]
-"""This module under its own name, so that `pyprof.nvtx` is found like the other public names."""
+"""This module itself, so that `pyprof.nvtx` is found like the other public names."""
 
 
 def init(*_args: object, **_kwargs: object) -> None:
-    """Do what `pyprof.init()` does; flags of the original are accepted and mean nothing."""
+    """As `pyprof.init()`; flags of the original are accepted and ignored."""
     _init()

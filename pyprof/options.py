@@ -1,4 +1,4 @@
-"""The options that commands share: which captures, where the work is done, which peaks."""
+"""Options shared by commands: which captures, where the work is done, which peaks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pyprof import cli, overwrite_guard
+from pyprof import cli, overwrite_guard, progress
 from pyprof.cli_types import Number, Quantity
 from pyprof.errors import CaptureError
 
@@ -30,7 +30,7 @@ _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 @dataclass(frozen=True, slots=True)
 class Captures:
-    """What a command line names to read, and the executor that works on it."""
+    """The captures named on the command line, and the executor that works on them."""
 
     paths: tuple[str, ...]
     executor: Executor
@@ -53,11 +53,13 @@ class Captures:
         )
 
     def stages(self, count: int) -> AbstractContextManager[Callable[[str], None]]:
-        """Show stages as `cli.stages` does: of one file, for a set has a bar of its own."""
-        return cli.stages(count, *(self.paths if len(self.paths) == 1 else ()), quiet=self.quiet)
+        """Show stages of a single file on a bar; sets have a bar of their own."""
+        return progress.stage_bar(
+            count, *(self.paths if len(self.paths) == 1 else ()), quiet=self.quiet
+        )
 
     def warn(self, texts: Sequence[str]) -> None:
-        """Warn of something, unless the user wants quiet."""
+        """Print warnings, unless `quiet`."""
         if not self.quiet:
             cli.warn(texts)
 
@@ -84,12 +86,12 @@ _DASK = click.option(
 def reads_captures(
     *arguments: str, strict: bool = True, work: str = "pyprof.inputs.source"
 ) -> _Options:
-    """Add what names captures, and the options of work on them, to a command.
+    """Add arguments that name captures, and the options of work on them, to a command.
 
-    One argument, `FILE...` say, takes a capture, several, a folder, a glob or a URL; `[FILE]...`
-    stdin, too, where none is given. Each of several arguments, `A` and `B`, takes one of these. The
-    command gets them as `captures`, a Captures. Without `strict` it has a --strict of its own.
-    `work` is the module of what is done with each capture.
+    One argument, such as `FILE...`, takes a capture, several, a folder, a glob or a URL;
+    `[FILE]...` also stdin if none is given. Each of several arguments, `A` and `B`, takes one of
+    these. The command gets them as `captures`, a Captures. Without `strict` it has a --strict of
+    its own. `work` is the module of the work on each capture.
     """
     names = ["files"] if len(arguments) == 1 else [name.lower() for name in arguments]
     options: list[_Options] = [*map(_argument, names, arguments), _QUIET]
@@ -127,7 +129,7 @@ def _argument(name: str, metavar: str) -> _Options:
 
 
 def capture_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add what is read beside captures; it is set while the command runs."""
+    """Add options for files read beside captures; they are set while the command runs."""
 
     @click.option(
         "--graph-captures",
@@ -161,14 +163,14 @@ def capture_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _absolute(place: str) -> str:
-    """Spell a path as every other process can read it; messages name it as it was given."""
+    """Return a path that any process can read; messages show it as given."""
     absolute = str(Path(place).absolute())
     overwrite_guard.current().spelt(absolute, place.rstrip("/") or place)
     return absolute
 
 
 def where_option(command: _Command) -> _Command:
-    """Give a command --where, as `conditions`; `read_conditions` reads them."""
+    """Add --where, as `conditions`, to a command; `read_conditions` parses them."""
     return click.option(
         "--where",
         "conditions",
@@ -180,17 +182,13 @@ def where_option(command: _Command) -> _Command:
 
 
 def read_conditions(texts: Sequence[str]) -> tuple[Condition, ...]:
-    """Read what --where gives; a text that is no condition is wrong usage."""
+    """Parse the values of --where; raises BadParameter."""
     from pyprof.prof import where  # noqa: PLC0415 - it loads Arrow
 
     try:
         return where.conditions(texts)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--where'") from None
-
-
-# The options by which a user says what to measure against, and what no capture tells; all reports
-# take the same.
 
 
 _OPTIONS = (
@@ -215,19 +213,19 @@ _NAMES = ("gpu", "clock_mhz", "peak_flops", "peak_bandwidth", "measured")
 
 
 def peak_options(command: _Command) -> _Command:
-    """Give a command these options, and --model-config; `override` reads them."""
+    """Add the options of peaks, and --model-config, to a command; `override` reads them."""
     for option in reversed((*_OPTIONS, _MODEL)):
         command = option(command)
     return command
 
 
 def model_option(command: _Command) -> _Command:
-    """Give a command that measures against no peak --model-config; `override` reads it."""
+    """Add --model-config to a command that shows no peaks; `override` reads it."""
     return _MODEL(command)
 
 
 def override(options: Mapping[str, Any]) -> Override:
-    """Make of the options' values what a table takes."""
+    """Return the overrides that the options ask for."""
     from pyprof.inputs import model_config  # noqa: PLC0415 - loads Arrow
     from pyprof.prof.table import Override  # noqa: PLC0415 - as above
 

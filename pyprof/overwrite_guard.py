@@ -1,4 +1,4 @@
-"""What a command reads: no output replaces it, and messages name it as the user does."""
+"""Guards what a command reads: no output replaces it, and messages name it as the user does."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ if TYPE_CHECKING:
 STDOUT = STDIN = "-"
 
 APPLICATION_ID = 0x50795066
-"""In the header of SQLite files that `pyprof capture` wrote, for which SQLite has this field."""
+"""SQLite's application id in the header of files that `pyprof capture` wrote."""
 
 SNAPSHOT = ".memory.pickle"
-"""What the name of a memory snapshot ends in, in place of the capture's own suffix."""
+"""Suffix of a memory snapshot, in place of the capture's own."""
 _CAPTURES = (".pt.trace.json.gz", ".pt.trace.json", ".json.gz", ".json", ".sqlite", ".nsys-rep")
 
 _KEY = "pyprof.overwrite_guard"
 _BESIDE = ("-wal", "-shm", "-journal")
-"""What SQLite has beside a database, behind its name."""
+"""Suffixes of SQLite's files beside a database."""
 _ALIKE = (".sqlite", ".nsys-rep", ".qdrep")
-"""A report and its export, which stand for each other."""
+"""Suffixes of a report and its export, which stand for each other."""
 
 _END = r"(?![\w-]|\.\w)"
-"""Behind a path in a text; else it is the beginning of another."""
+"""After a path in a text; otherwise it is a prefix of another."""
 
 _Inode = tuple[int, int]
 
 
 @dataclass
 class Guard:
-    """What is known of a command while it runs."""
+    """The inputs and the output of a running command."""
 
     force: bool = False
-    """Captures may be replaced."""
+    """Whether captures may be replaced."""
     target: str | None = None
-    """Where the output is to go, when that has been decided."""
+    """The output, once known."""
     inputs: dict[_Inode, str] = field(default_factory=dict)
     beside: dict[str, str] = field(default_factory=dict)
-    """By whole path, what belongs to an input, there or not."""
+    """Files that belong to an input, existing or not, by path."""
     given: dict[str, str] = field(default_factory=dict)
-    """By the absolute path that an input is read by, how the user spells it."""
+    """The user's spelling of an input, by absolute path."""
     folders: set[str] = field(default_factory=set)
-    """Whose files have been looked at for such as are read with captures."""
+    """Folders already searched for files that are read along with captures."""
 
     def reads(self, places: Iterable[str]) -> None:
-        """Keep the files among these from being replaced; PyprofError where one is the output."""
+        """Protect inputs from being replaced; PyprofError if one is the output."""
         for place in places:
             status = _stdin() if place == STDIN else _stat(place)
             if status is not None:
@@ -67,20 +67,20 @@ class Guard:
             self._check_not_input(self.target)
 
     def spelt(self, place: str, source: str) -> None:
-        """Keep how the user spells a place, or the beginning of what is read (`FOLDER/`)."""
+        """Remember the user's spelling of a path, or of a prefix of what is read (`FOLDER/`)."""
         if place != source:
             self.given[place] = source
 
     def restore_user_paths(self, text: str) -> str:
-        """Name what is read as the user does, wherever a text has its absolute path."""
+        """Replace absolute paths of inputs in a text by the user's spelling."""
         if not self.given:
             return text
-        places = sorted(self.given, key=len, reverse=True)  # the nearest folder
+        places = sorted(self.given, key=len, reverse=True)  # the innermost folder first
         spelt = "|".join(re.escape(place) + _END * (place[-1:] != "/") for place in places)
         return re.sub(rf"(?<![\w./-])(?:{spelt})", lambda match: self.given[match[0]], text)
 
     def _with_captures(self, place: str) -> None:
-        """Keep what is read of its own accord with a capture that is here."""
+        """Protect files that are read along with a capture."""
         from pyprof.readers import sidecars as beside  # noqa: PLC0415 - few need it
 
         folder = os.path.dirname(os.path.abspath(place))  # noqa: PTH100, PTH120 - texts
@@ -92,7 +92,7 @@ class Guard:
                 self.inputs.setdefault((status.st_dev, status.st_ino), str(path))
 
     def check_writable(self, target: str) -> None:
-        """Raise PyprofError where this must not be written."""
+        """Raise PyprofError if `target` must not be written."""
         self.target = target
         self._check_not_input(target)
         if target != STDOUT:
@@ -108,7 +108,7 @@ class Guard:
             raise PyprofError(f"{target}: belongs to the input {read}; choose another place")
 
     def check_not_capture(self, target: str, own: Callable[[Path], bool] | None = None) -> None:
-        """Raise PyprofError where a capture is, unless it is of one's own, or `force` is given."""
+        """Raise PyprofError if a capture is there, unless it is one's own or `force` is set."""
         path = Path(os.path.realpath(target))
         if self.force or _stat(str(path)) is None or not _holds_capture(path):
             return
@@ -120,19 +120,19 @@ class Guard:
 
 
 def current() -> Guard:
-    """Give the guard of the command that runs; one that knows nothing where none does."""
+    """Return the guard of the running command; an empty one without a command."""
     context = click.get_current_context(silent=True)
     return Guard() if context is None else of_command(context)
 
 
 def of_command(context: click.Context) -> Guard:
-    """Give the guard of a command."""
+    """Return the guard of a command."""
     guard: Guard = context.meta.setdefault(_KEY, Guard())
     return guard
 
 
 def _stat(place: str) -> os.stat_result | None:
-    """Give what is known of a file; None where there is none, or it is something else."""
+    """Return the status of a regular file; None if it is missing or something else."""
     try:
         status = os.stat(place)  # noqa: PTH116 - a URL is no path
     except (OSError, ValueError):
@@ -157,7 +157,7 @@ def _opened(number: int) -> os.stat_result | None:
 
 
 def _belonging(place: str) -> list[str]:
-    """Name what belongs to a file, wherever links lead."""
+    """Return the paths of files that belong to a file, with links resolved."""
     if place == STDIN:
         return []
     real_path = os.path.realpath(place)
@@ -168,13 +168,11 @@ def _belonging(place: str) -> list[str]:
 
 
 def snapshot_beside(capture: Path) -> Path:
-    """Name the memory snapshot that is recorded with a capture."""
+    """Return the path of the memory snapshot that belongs to a capture."""
     stem = next((capture.name.removesuffix(end) for end in _CAPTURES if capture.name.endswith(end)),
                 capture.name)  # fmt: skip
     return capture.with_name(stem + SNAPSHOT)
 
-
-# --- what a file holds ----------------------------------------------------------------------------
 
 _GZIP = b"\x1f\x8b"
 _RECORDS = (b"PAR1", b'{"kShortName"', b"{'kShortName'")
@@ -186,7 +184,7 @@ _ID = slice(68, 72)
 
 
 def _holds_capture(path: Path) -> bool:
-    """Tell whether a file is what a profiler wrote: also where it is damaged, or cannot be read."""
+    """Whether a file is a profiler's, even if damaged or unreadable."""
     from pyprof import readers  # noqa: PLC0415 - takes time to load
 
     try:
@@ -199,11 +197,11 @@ def _holds_capture(path: Path) -> bool:
 
 
 _FIRST = 256
-"""Bytes among which a timeline that pyprof exported says so."""
+"""Bytes at the beginning in which an exported timeline names its writer."""
 
 
 def _head(path: Path) -> bytes:
-    """Give the first bytes of a file, or of what it holds packed."""
+    """Return the first bytes of a file, decompressed."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     if not head.startswith(_GZIP):
@@ -215,7 +213,7 @@ def _head(path: Path) -> bytes:
 
 
 def recorded(path: Path) -> bool:
-    """Tell whether a capture is what `pyprof capture` recorded."""
+    """Whether a capture was recorded by `pyprof capture`."""
     try:
         head = _head(path)
     except OSError:

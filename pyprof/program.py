@@ -1,4 +1,4 @@
-"""What the shell starts as `pyprof`. Little is loaded before Ctrl-C is seen to."""
+"""Entry point of the `pyprof` script; imports little before Ctrl-C is handled."""
 
 from pyprof.process import program_end, signals
 

@@ -1,7 +1,7 @@
-"""Captured texts where they could do harm: on a terminal, and in a spreadsheet.
+"""Makes captured texts harmless on terminals and in spreadsheets.
 
-Any text of a capture, and any file's name, may hold what rules a terminal (escape sequences),
-shows text in another order (bidirectional controls), or hides it.
+Texts of captures and file names may contain terminal escape sequences, bidirectional controls, or
+invisible characters.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ UNSAFE = (
 )
 """Control characters of ASCII and Latin 1, line ends of Unicode, and what cannot be seen.
 
-A class of characters as both Python and Arrow spell it.
+A character class in the syntax of both Python and Arrow.
 """
 
 _UNSAFE = re.compile(UNSAFE)
 _HEADING = re.compile(r"\x1b\[1m(.*?)\x1b\[0m")
-"""What begins a line that is a heading, or begins with one."""
+"""Bold text at the beginning of a line: a heading."""
 
 
 def single_line(text: str) -> str:
-    """Put a blank in the place of each unsafe character, line ends among them."""
+    """Replace each unsafe character, including line ends, by a blank."""
     return _UNSAFE.sub(" ", text)
 
 
@@ -47,7 +47,7 @@ _QUERY = re.compile(r"\?([^#\s=]*)(=[^#\s]*)?")
 
 
 def redact_credentials(text: str) -> str:
-    """Leave out of the URLs in a text what opens doors: users, passwords, tokens, signatures."""
+    """Redact users, passwords, tokens and signatures in URLs."""
     if ":/" not in text:
         return text
     return _QUERY.sub(_without_values, _USER.sub(r"\1***", text))
@@ -58,27 +58,27 @@ def _without_values(query: re.Match[str]) -> str:
 
 
 def message(text: str) -> str:
-    """Make one line of a text, and show unsafe characters as Python spells them: a name is known.
+    """Make a single line; unsafe characters are escaped as in Python, so that names stay known.
 
-    So are bytes of a file's name that are not UTF-8. Credentials are redacted.
+    So are bytes of a file name that are not UTF-8. Credentials are redacted.
     """
     one_line = " ".join(re.split(r"[ \t\r\n]+", redact_credentials(text).strip(" \t\r\n")))
-    return _UNSAFE.sub(_spelt, one_line).encode(errors="backslashreplace").decode()
+    return _UNSAFE.sub(_escape, one_line).encode(errors="backslashreplace").decode()
 
 
-def _spelt(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode()
 
 
 _FORMULA = "=+@\t\r\n\uff1d\uff0b\uff0d\uff20-"
-"""What a formula begins with; some programs take the wide forms of East Asian type, too."""
+"""First characters of a formula; some programs also accept full-width forms."""
 _BEGINS_FORMULA = rf"(?s)^([{_FORMULA}].)"
 
 
 def escape_formula(value: object) -> object:
-    """Put an apostrophe before a text that a spreadsheet would take for a formula.
+    """Prefix a text that spreadsheets take for a formula with an apostrophe.
 
-    What is no text stays itself, and so does a sign alone.
+    Other values, and a sign alone, stay as they are.
     """
     if isinstance(value, str) and len(value) > 1 and value[0] in _FORMULA:
         return f"'{value}"
@@ -86,7 +86,7 @@ def escape_formula(value: object) -> object:
 
 
 def escape_formulas(rows: pa.Table) -> pa.Table:
-    """Do as `escape_formula` does in all columns of texts."""
+    """Apply `escape_formula` to all columns of texts."""
     import pyarrow as pa  # noqa: PLC0415 - takes time to load
     import pyarrow.compute as pc  # noqa: PLC0415 - as above
 

@@ -1,8 +1,8 @@
-"""The columns that cross a boundary: their names, types and units. The only list of them.
+"""The tables that cross a boundary: their columns, types and units.
 
-A reader returns a `Capture` of Arrow tables with exactly these columns; `parse` needs nothing
-else and knows no tool. Times are int64 nanoseconds on one clock for the whole capture.
-Unknown is null, never 0.
+A reader returns a `Capture` of Arrow tables with exactly these columns; `parse` needs nothing else
+and knows no tool, and writes records with the columns of `RECORD`. Times are int64 nanoseconds on
+one clock for the whole capture. Unknown is null, never 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 KINDS = ("kernel", "memcpy", "memset", "graph", "cpu")
-"""What an activity can be; `activities.kind` is an index into this tuple."""
+"""Kinds of activities; `activities.kind` is an index into this tuple."""
 
 KERNEL, MEMCPY, MEMSET, GRAPH, CPU = range(len(KINDS))
 
@@ -26,11 +26,11 @@ NESTED, FREE = 0, 1
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 COLLECTIVE = ("name", "group", "description", "ranks", "size", "dtype", "in", "out")
-"""Keys of what a tool, or a marker, says of a collective; each may be missing.
+"""Keys of a collective as a tool or a marker records it; each may be missing.
 
-Its name, that of its process group, what the group is described as, the ranks in that (text: long
-lists are shortened; of sends and receives, with some tools, those that take part), their number,
-and what this rank gives and gets: the type of an element, and how many.
+Its name; the name, description, ranks (text: long lists are shortened; for sends and receives some
+tools list only those that take part) and size of its process group; and what this rank sends and
+receives: the type and number of elements.
 """
 
 COUNTERS = (
@@ -38,12 +38,12 @@ COUNTERS = (
     *("occupancy_pct", "theoretical_pct", "waves", "clock_hz", "l1_hit_pct", "l2_hit_pct"),
     *("power_w", "samples"),
 )
-"""Keys of what was measured of a kernel; each may be missing, and have a standard error, `..._err`.
+"""Keys of a kernel's counters; each may be missing, or have a standard error, `..._err`.
 
-`source` says by what: `ncu`, `joined` (ncu in another run), `repeated` (so, of a kernel alike),
-`args` (of its event) or `samples`; what was sampled beside others has a standard error. FLOPs
-are those outside of Tensor Cores, `half_fmas` the threads' FMAs of pairs of halves, which some
-GPUs count as Tensor Core instructions.
+`source` is how they were measured: `ncu`, `joined` (ncu in another run), `repeated` (the same, for
+a similar kernel), `args` (in its event) or `samples`, whose values have standard errors. `flops`
+excludes Tensor Cores; `half_fmas` are the threads' FMAs of pairs of halves, which some GPUs count
+as Tensor Core instructions.
 """
 
 ACTIVITIES = pa.schema(
@@ -54,9 +54,9 @@ ACTIVITIES = pa.schema(
         "pid": pa.int64(),  # process that launched it
         "device": pa.int32(),
         "stream": pa.int64(),
-        "corr": pa.int64(),  # ties it to its API call within the process; null: none recorded
+        "corr": pa.int64(),  # links it to its API call within the process; null: none recorded
         "name": _TEXT,  # full name, mangled or not; "[CUDA memcpy HtoD]" for a copy
-        "original_name": _TEXT,  # of a copy or fill, where the tool calls it something else
+        "original_name": _TEXT,  # of a copy or fill, if the tool names it otherwise
         "grid_x": pa.int32(),
         "grid_y": pa.int32(),
         "grid_z": pa.int32(),
@@ -67,13 +67,13 @@ ACTIVITIES = pa.schema(
         "smem": pa.int64(),  # bytes of shared memory per block, static and dynamic
         "bytes": pa.int64(),  # moved by a memcpy or set by a memset
         "rank": pa.int32(),  # rank in a distributed job
-        "collective": _TEXT,  # what the tool says of one, as JSON; see COLLECTIVE
-        "counters": _TEXT,  # what was measured of it, as JSON; see COUNTERS
+        "collective": _TEXT,  # JSON with the keys of COLLECTIVE
+        "counters": _TEXT,  # JSON with the keys of COUNTERS
         "graph_node": pa.int32(),  # row of `graph_nodes`; null: in no graph, or captured unseen
-        "node_id": pa.int64(),  # the tool's number of its node in a graph; rises as nodes are made
+        "node_id": pa.int64(),  # id of its graph node; ascending in order of creation
     }
 )
-"""One row per piece of GPU work (or, in a capture without a GPU, per CPU op)."""
+"""One row per activity on the GPU (or, in a capture without a GPU, per CPU op)."""
 
 CALLS = pa.schema(
     {
@@ -92,13 +92,13 @@ RANGES = pa.schema(
         "end": pa.int64(),  # ns; null: still open when the capture ended
         "thread": pa.int32(),  # row of `threads`
         "style": pa.int8(),  # NESTED or FREE
-        # What was pushed, in the parts of pyprof.marker.templates; pyprof.marker gives it meaning:
+        # The text in the parts of pyprof.marker.templates, which pyprof.marker decodes:
         "text": _TEXT,  # without its numbers
         "seq": pa.int64(),
         "op_id": pa.int64(),
         "inputs": pa.dictionary(pa.int32(), pa.binary()),
-        "forward_thread": pa.int32(),  # row of `threads`, for a backward op where the tool says so
-        "domain": _TEXT,  # of NVTX: who pushed it; null for the default one
+        "forward_thread": pa.int32(),  # row of `threads`, for a backward op, if recorded
+        "domain": _TEXT,  # NVTX domain; null for the default one
     }
 )
 """One row per annotated range: NVTX ranges, or the ops and annotations of torch.profiler."""
@@ -123,9 +123,9 @@ DEVICES = pa.schema(
 VIAS = ("launch", "forward op", "graph node", "graph capture", "eager twin", "user range")
 """How the op of GPU work was found.
 
-By the call that launched it; for a backward pass, by its forward op; for what a graph replays: by
-the node that the tool names, by a trace of the graph's capture, or, inferred, by the like of it
-that ran outside of graphs; by what the user wrote around it.
+By the call that launched it; for a backward pass, by its forward op; for graph replays by the node
+that the tool names, by a trace of the graph's capture, or, inferred, by a similar run outside of
+graphs; by the user's range around it.
 """
 
 SAMPLES = pa.schema(
@@ -188,10 +188,10 @@ RECORDINGS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class GraphCaptures:
-    """How graphs were captured of which the tool does not tell the nodes.
+    """How graphs were captured whose nodes the tool does not record.
 
-    Their ranges are kept apart from those of the capture: they are of another time, often of
-    another file. Only what ties kernels to ops looks at them.
+    Their ranges are separate from those of the capture: they are from another time, often another
+    file. Only linking kernels to ops uses them.
     """
 
     launches: pa.Table
@@ -200,7 +200,7 @@ class GraphCaptures:
     ranges: pa.Table
     """As `Capture.ranges`, on threads of their own."""
     batch_sizes: tuple[int, ...] = ()
-    """All that were captured, those included of which no recording could be read."""
+    """All that were captured, including those without a readable recording."""
 
 
 TABLES: Mapping[str, pa.Schema] = {
@@ -216,48 +216,47 @@ TABLES: Mapping[str, pa.Schema] = {
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """What a profiler recorded, in terms common to all of them. Row order means nothing."""
+    """A profiler's recording, in terms common to all tools. Row order has no meaning."""
 
     tool: str
     """`nsys`, `nvprof` or `kineto`."""
     version: str | None
-    """The tool's version, where the capture says."""
+    """The tool's version, if recorded."""
     activities: pa.Table = field(default_factory=ACTIVITIES.empty_table)
     calls: pa.Table = field(default_factory=CALLS.empty_table)
     ranges: pa.Table = field(default_factory=RANGES.empty_table)
     threads: pa.Table = field(default_factory=THREADS.empty_table)
     devices: pa.Table = field(default_factory=DEVICES.empty_table)
     warnings: tuple[str, ...] = field(default=())
-    """Sentences for the user about what this capture hides or distorts."""
+    """Messages for the user about what this capture hides or distorts."""
     graph_captures: GraphCaptures | None = None
     graph_nodes: pa.Table = field(default_factory=GRAPH_NODES.empty_table)
     began_ns: int | None = None
-    """When the clock showed 0, ns since 1970 in UTC; None where it counts from then, or no one
-    knows."""
+    """Unix time at the clock's zero, ns; None if the clock counts from 1970, or it is unknown."""
     samples: pa.Table = field(default_factory=SAMPLES.empty_table)
     traced_ops: int = 0
-    """Ops on the CPU that gave shapes alone, and so are no activities."""
+    """CPU ops that only computed shapes, and so are not activities."""
 
 
 TRACED = (
     "CPU ops that gave shapes alone, as torch.compile traced or their tensors had no data "
     "(FakeTensorMode, meta device)"
 )
-"""What `Capture.traced_ops` counts, in words."""
+"""`Capture.traced_ops` in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose work a capture holds, as far as the file says."""
+    """The rank or processes of a capture, as far as recorded."""
 
     rank: int | None = None
-    """Rank in a distributed job, where the whole file is of one."""
+    """Rank in a distributed job, if the whole file is one rank's."""
     pids: tuple[int, ...] = ()
-    """The processes with GPU work, by device; empty where the tool records one a file."""
+    """The processes with GPU work, by device; empty if the tool writes one file per process."""
 
 
 def check(capture: Capture) -> None:
-    """Raise TypeError where a table's columns differ from the schema: a reader's bug."""
+    """Raise TypeError if a table's columns differ from the schema: a reader's bug."""
     for name, schema in TABLES.items():
         columns = getattr(capture, name).schema
         if not columns.equals(schema):
@@ -291,8 +290,6 @@ def _cast(column: Any, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:  # noqa
     return pa.array(column, kind)
 
 
-# --- records: what parse writes and prof reads ---------------------------------------------------
-
 _INTS = pa.list_(pa.int64())
 _TEXTS = pa.list_(pa.string())
 
@@ -319,7 +316,7 @@ OLD_RECORD = pa.schema(
         "kLongName": pa.string(),
     }
 )
-"""The 19 keys of the original's net.dict, in its order. Always there."""
+"""The 19 keys of the original's net.dict, in its order; always present."""
 
 RECORD = pa.schema(
     [

@@ -17,7 +17,7 @@ _CLOSE = 1e-14
 
 
 def two_sided_p(t: Floats, freedom: Floats) -> Floats:
-    """Give the probability of a value at least as far from 0 as `t`, by degrees of freedom.
+    """Return the probability of a value at least as far from 0 as `t`, by degrees of freedom.
 
     It is the regularised incomplete beta function I_x(freedom/2, 1/2) at x = freedom/(freedom+t²).
     """
@@ -26,7 +26,7 @@ def two_sided_p(t: Floats, freedom: Floats) -> Floats:
         x = freedom / (freedom + t * t)
         rest = 1 / (1 + freedom / (t * t))  # 1 - x would lose the digits of a small t
     a, b = freedom / 2, np.full(freedom.shape, 0.5)
-    swapped = x > (a + 1) / (a + b + 2)  # the fraction converges fast below
+    swapped = x > (a + 1) / (a + b + 2)  # the fraction converges quickly below
     p = _beta(np.where(swapped, b, a), np.where(swapped, a, b), np.where(swapped, rest, x))
     return np.clip(np.where(swapped, 1 - p, p), 0.0, 1.0)
 
@@ -66,7 +66,7 @@ def _log_gamma(values: Floats) -> Floats:
 
 
 def quantile(level: float, freedom: Floats) -> Floats:
-    """Give the t beyond which, on both sides, `1 - level` of the probability lies."""
+    """Return the t beyond which, on both sides, `1 - level` of the probability lies."""
     inverse, t = _table(level)
     return np.interp(1 / np.maximum(freedom, 1.0), inverse, t)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from pyprof import __version__, cli, commands
+from pyprof import __version__, cli, commands, output_file
 from pyprof.__main__ import main, names
 from pyprof.errors import PyprofError
 from pyprof.readers import nsys
@@ -268,13 +268,13 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path, *, linked: bool) 
     os.mkfifo(target)
     given.symlink_to(target)
     reader = os.open(target, os.O_RDONLY | os.O_NONBLOCK)
-    with cli.output(str(given if linked else target)) as file:
+    with output_file.open_output(str(given if linked else target)) as file:
         file.write(b"whole")
     assert os.read(reader, 100) == b"whole"
     os.close(reader)
     assert target.is_fifo()
     target.unlink()
-    with cli.output(str(given)) as file:
+    with output_file.open_output(str(given)) as file:
         file.write(b"whole")
     assert given.is_symlink()
     assert target.read_bytes() == b"whole"
@@ -311,7 +311,7 @@ def test_a_failure_leaves_no_half_file(error: BaseException, tmp_path: Path) -> 
     target.write_bytes(b"old")
 
     def fail() -> None:
-        with cli.output(str(target)) as file:
+        with output_file.open_output(str(target)) as file:
             file.write(b"half")
             raise error
 
@@ -324,18 +324,18 @@ def test_a_failure_leaves_no_half_file(error: BaseException, tmp_path: Path) -> 
 def test_an_output_has_ordinary_permissions(tmp_path: Path) -> None:
     """The file that appears is as readable as one that `open` makes."""
     (tmp_path / "ordinary").touch()
-    with cli.output(str(tmp_path / "net.dict")) as file:
+    with output_file.open_output(str(tmp_path / "net.dict")) as file:
         file.write(b"whole")
     modes = {os.stat(path).st_mode for path in tmp_path.iterdir()}  # noqa: PTH116
     assert len(modes) == 1
 
 
 @click.command(cls=cli.Command)
-@click.option("-o", "target", default=cli.STDOUT)
+@click.option("-o", "target", default=output_file.STDOUT)
 @click.argument("fault")
 def _faulty(fault: str, target: str) -> None:
     """Fail half-way."""
-    with cli.output(target) as out:
+    with output_file.open_output(target) as out:
         out.write(b"half")
         raise {"key": KeyError("x\ny"), "memory": MemoryError()}[fault]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import pytest
 
-from pyprof import cli, export, overwrite_guard
+from pyprof import export, output_file, overwrite_guard
 from pyprof.__main__ import main, names
 from pyprof.errors import PyprofError
 from tests.analysis.captured import capture
@@ -151,7 +151,10 @@ def test_any_capture_stays(kind: str, tmp_path: Path) -> None:
     """Whose ever, and also one that is damaged: it may be mended."""
     CAPTURES[kind](tmp_path / "net.txt")
     before = (tmp_path / "net.txt").read_bytes()
-    with pytest.raises(PyprofError, match="--force"), cli.output(str(tmp_path / "net.txt")):
+    with (
+        pytest.raises(PyprofError, match="--force"),
+        output_file.open_output(str(tmp_path / "net.txt")),
+    ):
         pass
     assert (tmp_path / "net.txt").read_bytes() == before
 
@@ -160,7 +163,7 @@ def test_any_capture_stays(kind: str, tmp_path: Path) -> None:
 def test_what_is_no_capture_is_replaced(content: bytes, tmp_path: Path) -> None:
     """As by any other program."""
     (tmp_path / "net.txt").write_bytes(content)
-    with cli.output(str(tmp_path / "net.txt")) as file:
+    with output_file.open_output(str(tmp_path / "net.txt")) as file:
         file.write(b"new")
     assert (tmp_path / "net.txt").read_bytes() == b"new"
 
@@ -170,7 +173,7 @@ def test_a_capture_that_comes_meanwhile_stays(net: Path, tmp_path: Path) -> None
     target = tmp_path / "out.txt"
 
     def write() -> None:
-        with cli.output(str(target)) as file:
+        with output_file.open_output(str(target)) as file:
             file.write(b"new")
             shutil.copy(net, target)
 
@@ -250,10 +253,10 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(
 
 
 MAY_WRITE = {
-    "pyprof/cli.py": "the one way of all commands",
+    "pyprof/output_file.py": "the one way of all commands",
     "pyprof/capture/nsight/nsys_child.py": "the exit code of a script, in a folder of ours",
     "pyprof/capture/child_captures.py": "what a process of the script tells, in a folder of ours",
-    "pyprof/capture/kineto/recorder.py": "a capture, behind `check_place`",
+    "pyprof/capture/kineto/trace_file.py": "a capture, behind `check_place`",
     "pyprof/gpu/ceilings.py": "its own file in the user's settings",
     "pyprof/export/write.py": "parts, in a folder of ours",
     "pyprof/inputs/files.py": "a copy for a URL, in a folder of ours",

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import orjson
 
-from pyprof import cli, overwrite_guard, sanitize
+from pyprof import output_file, overwrite_guard, sanitize
 from pyprof.version import __version__
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def kinds() -> Mapping[str, type]:
 
 def write(target: str, given: object, warnings: Sequence[str] = ()) -> None:
     """Write an answer as the output of a command."""
-    with cli.output(target) as out:
+    with output_file.open_output(target) as out:
         for chunk in chunks(given, warnings):
             out.write(chunk)
 

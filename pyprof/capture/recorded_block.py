@@ -116,7 +116,7 @@ class Profile:
         return self._recorded().path
 
     def summary(self, by: Literal["op", "layer", "line"] = "op", top: int = 15) -> Text:
-        """Give the text of `pyprof summary`."""
+        """Return the text of `pyprof summary`."""
         return self._recorded().summary(by, top)
 
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
@@ -192,13 +192,9 @@ def _begin(name: str) -> Recording:
     from pyprof.capture.request import Request  # noqa: PLC0415 - as above
     from pyprof.capture.script import Target  # noqa: PLC0415 - as above
 
-    _wait_for_gpu()  # what was launched before is not of the block
-    return Recording(Recorder(stacks=False), Request(Target(name), name), _begin)
-
-
-def _wait_for_gpu() -> None:
     if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        torch.cuda.synchronize()
+        torch.cuda.synchronize()  # earlier launches are not part of the block
+    return Recording(Recorder(stacks=False), Request(Target(name), name), _begin)
 
 
 def _finished(recording: Recording, name: str) -> _Result | str:

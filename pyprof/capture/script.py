@@ -64,16 +64,12 @@ def source(target: Target) -> str:
     """Return the script's text; "" if unreadable."""
     path: str | None = target.name
     if target.module:
-        path = _origin(target.name)
+        spec = _spec(target.name)
+        path = spec.origin if spec else None
     try:
         return Path(path or "").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-
-
-def _origin(module: str) -> str | None:
-    spec = _spec(module)
-    return spec.origin if spec else None
 
 
 def _spec(module: str) -> ModuleSpec | None:
@@ -157,7 +153,8 @@ def execute(target: Target) -> None:
     """Run it as __main__; exceptions propagate. The outermost frame of its stacks."""
     main = ModuleType("__main__")
     sys.modules["__main__"] = main
-    path = _absolute(target.name)
+    # as Python makes it absolute, keeping any `..`
+    path = os.path.join(os.getcwd(), target.name.removeprefix(f".{os.sep}"))  # noqa: PTH109, PTH118
     if target.module:
         if not _path_is_safe():
             sys.path.insert(0, str(Path.cwd()))
@@ -173,11 +170,6 @@ def execute(target: Target) -> None:
             __file__=path, __builtins__=builtins, __loader__=loader, __cached__=None
         )
         exec(_compiled(path), main.__dict__)  # noqa: S102 - the user's script is what this is for
-
-
-def _absolute(name: str) -> str:
-    """Return the path as Python makes it absolute, keeping any `..`."""
-    return os.path.join(os.getcwd(), name.removeprefix(f".{os.sep}"))  # noqa: PTH109, PTH118 - keeps `..`
 
 
 def _compiled(path: str) -> CodeType:

@@ -1,4 +1,4 @@
-"""The tools of `pyprof mcp`: each asks what a command asks, and gives its JSON, bounded.
+"""The tools of `pyprof mcp`: each returns the JSON of a command, bounded.
 
 They read the files that the caller names, and nothing else; no tool writes.
 """
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 LIMIT, MOST = 20, 500
-_MOST_TEXT = 2000
-"""Characters of a text; names of kernels, and stacks, can be longer."""
+_MAX_TEXT = 2000
+"""Maximum characters of a text; names of kernels, and stacks, can be longer."""
 _NUMBERS = 64
-"""Lists of numbers may have as many, or `limit`."""
+"""Maximum length of lists of numbers, or `limit`."""
 
 Paths: TypeAlias = str | list[str]
 """A file, a folder or a glob; or several."""
@@ -39,11 +39,11 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 class ToolUseError(Exception):
-    """What the caller can mend, in one line."""
+    """An error that the caller can fix, in one line."""
 
 
 def tool(function: Callable[..., Answer]) -> Callable[..., Answer]:
-    """Register a tool: its docstring is what an agent reads of it."""
+    """Register a tool; its docstring is what an agent reads."""
 
     @wraps(function)
     def guarded(**given: Any) -> Answer:  # noqa: ANN401 - the tool's own
@@ -63,16 +63,13 @@ def tool(function: Callable[..., Answer]) -> Callable[..., Answer]:
     return guarded
 
 
-# --- what the tools share -------------------------------------------------------------------------
-
-
 _ROOTS: ContextVar[tuple[str, ...]] = ContextVar("_ROOTS", default=())
-"""Folders outside of which nothing that the caller names is read; none: no bounds."""
+"""Only files in these folders may be read; anything if empty."""
 
 
 @contextmanager
-def reading_in(roots: Sequence[str]) -> Iterator[None]:
-    """Refuse what lies outside of these folders, links followed, while this lasts."""
+def restrict_to(roots: Sequence[str]) -> Iterator[None]:
+    """Refuse files outside of these folders, with links resolved, during the `with`."""
     token = _ROOTS.set(tuple(map(os.path.realpath, roots)))
     try:
         yield
@@ -81,7 +78,7 @@ def reading_in(roots: Sequence[str]) -> Iterator[None]:
 
 
 def _allowed(place: str) -> str:
-    """Give the place back; raises PyprofError where it leads out of what may be read."""
+    """Return the path; raises PyprofError if it is outside of the folders."""
     roots, real = _ROOTS.get(), os.path.realpath(place)
     if roots and not any(os.path.commonpath([real, root]) == root for root in roots):
         raise PyprofError(f"{place}: lies outside of the folders that this server reads (--root)")
@@ -89,11 +86,11 @@ def _allowed(place: str) -> str:
 
 
 def _check_captures(paths: Sequence[str]) -> None:
-    """Raise PyprofError where one of the captures that the paths mean may not be read."""
+    """Raise PyprofError if one of the captures may not be read."""
     from pyprof.inputs.find import find  # noqa: PLC0415 - as above
 
     for path in paths if _ROOTS.get() else ():
-        # Not even what a pattern would find outside is said.
+        # check first: a pattern must not reveal what exists outside
         _allowed(path if Path(path).exists() else re.split(r"[*?\[]", path)[0] or ".")
         for place in find([path]):
             _allowed(place)
@@ -101,7 +98,7 @@ def _check_captures(paths: Sequence[str]) -> None:
 
 @contextmanager
 def _captures(*paths: str) -> Iterator[Captures]:
-    """Open captures that the caller names: local ones, all of which can be read."""
+    """Open the captures that the caller names: local ones, all readable."""
     from pyprof.inputs import executor  # noqa: PLC0415 - the server answers before it is loaded
     from pyprof.inputs.files import is_url  # noqa: PLC0415 - as above
 
@@ -128,10 +125,10 @@ def _count(limit: int) -> int:
     return limit
 
 
-def bounded(given: object, limit: int, warnings: Sequence[str] = ()) -> Answer:
-    """Give an answer as its JSON, at most `limit` entries of each list, and what was left out.
+def bound(given: object, limit: int, warnings: Sequence[str] = ()) -> Answer:
+    """Return an answer as JSON, with at most `limit` entries per list, and what was left out.
 
-    `cut` has the number of entries, or characters, that are left out, by the name of the list.
+    `cut` has the number of entries, or characters, left out, by the name of the list.
     """
     from pyprof.answers import document  # noqa: PLC0415 - as above
 
@@ -152,13 +149,10 @@ def _cut(value: Any, limit: int, name: str, left_out: dict[str, int]) -> Any:  #
         if len(value) > most:
             left_out[name] = left_out.get(name, 0) + len(value) - most
         return [_cut(each, limit, name, left_out) for each in value[:most]]
-    if isinstance(value, str) and len(value) > _MOST_TEXT:
-        left_out[name] = left_out.get(name, 0) + len(value) - _MOST_TEXT
-        return value[:_MOST_TEXT]
+    if isinstance(value, str) and len(value) > _MAX_TEXT:
+        left_out[name] = left_out.get(name, 0) + len(value) - _MAX_TEXT
+        return value[:_MAX_TEXT]
     return value
-
-
-# --- tools ----------------------------------------------------------------------------------------
 
 
 @tool
@@ -178,7 +172,7 @@ def summary(captures: Paths, steps: str = "", depth: int = 2, limit: int = LIMIT
         brief = opened.map_reduce(summarise, overview.merge_briefs)
         memory = memory_of(opened.paths)
     given = answers_of_summary.summary(brief, _count(limit), depth, memory)
-    return bounded(given, limit, brief.warnings)
+    return bound(given, limit, brief.warnings)
 
 
 @tool
@@ -199,7 +193,7 @@ def lines(captures: Paths, steps: str = "", source: str = "", limit: int = LIMIT
             source_lines.merge_line_reports,
         )
     given = answers_of_lines.lines(timed, Sources(Path(source)) if source else None)
-    return bounded(given, _count(limit), timed.warnings)
+    return bound(given, _count(limit), timed.warnings)
 
 
 @tool
@@ -241,7 +235,7 @@ def prof(
         with_memory = memory_columns.with_memory(asked, opened.paths)
     if asked.names_memory and with_memory is None:
         raise ValueError(memory_columns.NOT_RECORDED)
-    return bounded(answers_of_prof.prof(answer, asked, with_memory), limit, answer.warnings)
+    return bound(answers_of_prof.prof(answer, asked, with_memory), limit, answer.warnings)
 
 
 @tool
@@ -254,7 +248,7 @@ def explain(capture: str, row: int) -> Answer:
     from pyprof.inputs.source import load  # noqa: PLC0415 - as above
 
     with _captures(capture):
-        return bounded(answers_of_prof.explain(load(capture).table, row), MOST)
+        return bound(answers_of_prof.explain(load(capture).table, row), MOST)
 
 
 @tool
@@ -272,12 +266,12 @@ def diff(
     clock. waterfall: from a's time to b's.
     """
     from pyprof.answers import diff_answer as answers_of_diff  # noqa: PLC0415 - as above
-    from pyprof.commands.diff import compared, matched_by, warnings_of  # noqa: PLC0415 - as above
+    from pyprof.commands.diff import compare_captures, parse_keys, side_warnings  # noqa: PLC0415 - as above
 
     with _captures(a, b) as opened:
-        comparison, sides = compared(opened, matched_by(by), steps or None)
+        comparison, sides = compare_captures(opened, parse_keys(by), steps or None)
     given = answers_of_diff.diff(comparison, top=_count(limit))
-    return bounded(given, limit, warnings_of(sides))
+    return bound(given, limit, side_warnings(sides))
 
 
 @tool
@@ -286,9 +280,9 @@ def doctor(capture: str = "", limit: int = LIMIT) -> Answer:
     from pyprof.commands.doctor import examine  # noqa: PLC0415 - as above
 
     if not capture:
-        return bounded(examine(None), _count(limit))
+        return bound(examine(None), _count(limit))
     with _captures(capture):
-        return bounded(examine(capture), _count(limit))
+        return bound(examine(capture), _count(limit))
 
 
 @tool
@@ -299,11 +293,11 @@ def memory(recordings: Paths, trace: str = "", limit: int = LIMIT) -> Answer:
     several are the ranks of one run. trace: capture of the same run, for layers and times.
     """
     from pyprof.answers.memory_answer import Memory  # noqa: PLC0415 - as above
-    from pyprof.commands.memory import analysed  # noqa: PLC0415 - as above
+    from pyprof.commands.memory import analyse  # noqa: PLC0415 - as above
 
     files = _several(recordings)
     with _captures(*files, *([trace] if trace else [])):
-        return bounded(Memory(analysed(files, trace or None)), _count(limit))
+        return bound(Memory(analyse(files, trace or None)), _count(limit))
 
 
 @tool
@@ -314,17 +308,17 @@ def peaks(name: str = "", limit: int = LIMIT) -> Answer:
     from pyprof.render.text import peaks_text as cards  # noqa: PLC0415 - as above
 
     rows = cards.find(name or None, cards.measured_rows(ceilings.load().values()))
-    return bounded(answers_of_peaks.peaks(rows), _count(limit))
+    return bound(answers_of_peaks.peaks(rows), _count(limit))
 
 
 @tool
 def ranks(captures: Paths, limit: int = LIMIT) -> Answer:
     """Ranks of a distributed job side by side: who waits for whom, which links are slow."""
     from pyprof.answers import ranks_answer as answers_of_ranks  # noqa: PLC0415 - as above
-    from pyprof.commands.ranks import compared  # noqa: PLC0415 - as above
+    from pyprof.commands.ranks import compare_ranks  # noqa: PLC0415 - as above
     from pyprof.commands.summary import memory_of  # noqa: PLC0415 - as above
 
     with _captures(*_several(captures)) as opened:
-        job = compared(opened)
+        job = compare_ranks(opened)
         memory = memory_of(opened.paths)
-    return bounded(answers_of_ranks.ranks(job, memory), _count(limit), job.warnings)
+    return bound(answers_of_ranks.ranks(job, memory), _count(limit), job.warnings)

@@ -22,7 +22,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def script_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a capture, and the script with its arguments behind them."""
+    """Add the options of a capture to a command, and the script with its arguments."""
     options = (
         click.option(
             "--tool",
@@ -101,7 +101,7 @@ def command(context: click.Context, /, **options: Any) -> None:  # noqa: ANN401 
     """
 
     def conclude(outcome: Outcome) -> int:
-        tell(outcome)
+        print_outcome(outcome)
         return outcome.exit_code()
 
     context.exit(conclude(perform(conclude=conclude, **options)))
@@ -121,9 +121,9 @@ def perform(
     module: bool = False,
     conclude: Callable[[Outcome], int] = lambda outcome: outcome.code,
 ) -> Outcome:
-    """Run the script as the options say; PyprofError where that cannot be.
+    """Run the script as the options say. Raises PyprofError if that is impossible.
 
-    Where the script ends this process itself, `conclude` is called and gives the exit code.
+    If the script ends this process itself, `conclude` is called and returns the exit code.
     """
     from pyprof.capture import script  # noqa: PLC0415 - --help needs none of it
     from pyprof.capture.request import Request, StepsToRecord  # noqa: PLC0415 - as above
@@ -155,7 +155,7 @@ def perform(
 
 
 def _nsys(tool: str) -> str | None:
-    """Give the nsys to use; None for torch."""
+    """Return the nsys to use; None for torch."""
     from pyprof.capture import machine  # noqa: PLC0415 - --help needs none of it
 
     if tool == "torch" or (tool == "auto" and not machine.find_gpus()):
@@ -174,8 +174,8 @@ def _nsys(tool: str) -> str | None:
     return nsys_path
 
 
-def tell(outcome: Outcome, *, kept: bool = True) -> None:
-    """Say on stderr what was captured, where it is, and what to do with it."""
+def print_outcome(outcome: Outcome, *, kept: bool = True) -> None:
+    """Print what was captured, where it is, and what to do with it."""
     for note in outcome.notes:
         say(note)
     if not kept:

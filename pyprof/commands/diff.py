@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from pyprof import cli
+from pyprof import cli, output_file, progress
 from pyprof.cli_types import suggestion
 from pyprof.options import Captures, model_option, override, reads_captures
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _TOP = 20
 _REGRESSION = 3
-"""Exit code where a limit is broken; 1 says that the captures could not be used."""
+"""Exit code if a limit is exceeded; 1 means that the captures could not be used."""
 _Limit = TypeVar("_Limit")
 _KEYS = ("op", "shape", "dtype", "layer", "line", "kernel")
 _DEFAULT_KEYS = "op,shape,dtype,layer"
@@ -47,7 +47,7 @@ _DEFAULT_KEYS = "op,shape,dtype,layer"
 @cli.json_option
 @click.option("--html", "as_html", is_flag=True, help="Write an HTML page.")
 @model_option
-@click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
+@click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
               help="Output file; .csv, .json, .md, .html select the format. "
               "Default: stdout.")  # fmt: skip
 @reads_captures("A", "B")
@@ -75,9 +75,9 @@ def command(
     asked = [form for form, on in (("csv", as_csv), ("json", as_json), ("html", as_html)) if on]
     if len(asked) > 1:
         raise click.UsageError("--csv, --json and --html exclude each other")
-    form = asked[0] if asked else cli.output_format(target, "csv", "json", "md", "html")
+    form = asked[0] if asked else output_file.output_format(target, "csv", "json", "md", "html")
     cli.check_raw(raw, form)
-    if _of_memory(captures.paths):
+    if _are_snapshots(captures.paths):
         if steps is not None or by != _DEFAULT_KEYS:
             raise click.UsageError(
                 "of memory snapshots the peaks are compared: without --by, --steps"
@@ -86,34 +86,34 @@ def command(
         return
     from pyprof.analysis.diff import gate  # noqa: PLC0415 - it loads Arrow
 
-    keys, checks = matched_by(by), _limits(limits, gate.parse)
+    keys, checks = parse_keys(by), _limits(limits, gate.parse)
     from pyprof import answers  # noqa: PLC0415 - it loads Arrow
     from pyprof.answers import diff_answer as answers_of_diff  # noqa: PLC0415 - as above
 
-    comparison, sides = compared(captures, keys, steps, override(how))
-    warnings = warnings_of(sides)
+    comparison, sides = compare_captures(captures, keys, steps, override(how))
+    warnings = side_warnings(sides)
     captures.warn([*warnings, *comparison.causes])
     failed = [check for check in checks if check.broken(comparison) is not None]
     broken = [check.broken(comparison) or "" for check in failed]
     if form == "json":
         answers.write(target, answers_of_diff.diff(comparison, broken), warnings)
     else:
-        content = _written(comparison, form, top, broken, sides, raw=raw)
-        with cli.output(target) as out:
-            out.write(_table(comparison, top, target) if content is None else content)
+        content = _formatted(comparison, form, top, broken, sides, target, raw=raw)
+        with output_file.open_output(target) as out:
+            out.write(content)
     _conclude(broken, any(check.grown(comparison) is not None for check in failed))
 
 
 def _conclude(broken: Sequence[str], exceeded: bool) -> None:  # noqa: FBT001 - of one caller each
-    """Say which limits are broken, and exit: 1 where none could be checked."""
+    """Print the limits exceeded, and exit: with 1 if none could be checked."""
     for sentence in broken:
         cli.say(sentence)
     if broken:
         click.get_current_context().exit(_REGRESSION if exceeded else 1)
 
 
-def _of_memory(paths: Sequence[str]) -> bool:
-    """Tell whether both are memory snapshots."""
+def _are_snapshots(paths: Sequence[str]) -> bool:
+    """Whether all files are memory snapshots."""
     from pathlib import Path  # noqa: PLC0415 - only here
 
     from pyprof import readers  # noqa: PLC0415 - it loads Arrow
@@ -127,7 +127,7 @@ def _of_memory(paths: Sequence[str]) -> bool:
 def _compare_memory(
     paths: Sequence[str], limits: Sequence[str], top: int, target: str, form: str
 ) -> None:
-    """Write what holds more, or less, at the peak of the second snapshot."""
+    """Write what takes more, or less, memory at the peak of the second snapshot."""
     if form not in ("", "json"):
         raise click.UsageError("memory snapshots are compared as text or JSON")
     from pyprof import answers  # noqa: PLC0415 - as above
@@ -147,22 +147,22 @@ def _compare_memory(
         answers.write(target, memory_diff(comparison, broken))
     else:
         shown = memory_brief.comparison(comparison, top)
-        with cli.output(target) as out:
+        with output_file.open_output(target) as out:
             out.write(text.finish(shown, coloured=text.colours(target)))
     _conclude(broken, exceeded)
 
 
-def compared(
+def compare_captures(
     captures: Captures, keys: tuple[str, ...], steps: str | None, measured: Override | None = None
 ) -> tuple[Comparison, Sequence[Side]]:
-    """Compare two captures, or sets of them; give both sides, too."""
+    """Compare two captures, or sets of them; return both sides, too."""
     from pyprof.analysis.diff.causes import with_causes  # noqa: PLC0415 - as above
     from pyprof.analysis.diff.compare import compare  # noqa: PLC0415 - as above
     from pyprof.analysis.diff.side import merge_sides, summarise_side  # noqa: PLC0415 - as above
     from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
 
     summarise = partial(summarise_side, keys=keys, chosen=steps)
-    with cli.stages(2 * source.STAGES + 1, *captures.paths, quiet=captures.quiet) as begin:
+    with progress.stage_bar(2 * source.STAGES + 1, *captures.paths, quiet=captures.quiet) as begin:
         a, b = (
             replace(captures, paths=(path,)).map_reduce(summarise, merge_sides, measured, begin)
             for path in captures.paths
@@ -171,15 +171,15 @@ def compared(
         return with_causes(compare(a, b), a, b), (a, b)
 
 
-def warnings_of(sides: Sequence[Side]) -> list[str]:
-    """Give what the captures of both sides hide or distort."""
+def side_warnings(sides: Sequence[Side]) -> list[str]:
+    """Return the warnings of both sides' captures."""
     return [
         f"{name}: {text}" for name, side in zip("AB", sides, strict=True) for text in side.warnings
     ]
 
 
-def matched_by(text: str) -> tuple[str, ...]:
-    """Read the keys that rows are matched by; wrong usage where one is unknown."""
+def parse_keys(text: str) -> tuple[str, ...]:
+    """Parse the keys that rows are matched by. Raises BadParameter for an unknown one."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or (unknown := [name for name in names if name not in _KEYS]):
         wrong = unknown[0] if names else text
@@ -197,17 +197,18 @@ def _limits(texts: Sequence[str], parse: Callable[[str], _Limit]) -> list[_Limit
         raise click.BadParameter(str(error), param_hint="'--fail-if'") from None
 
 
-def _written(
+def _formatted(
     comparison: Comparison,
     form: str,
     top: int,
     broken: Sequence[str],
     sides: Sequence[Side],
+    target: str,
     *,
     raw: bool,
-) -> bytes | None:
-    """Write in a form; None where that is text."""
+) -> bytes:
     from pyprof.render.text import diff_text  # noqa: PLC0415 - only now needed
+    from pyprof.render.text import formatting as text  # noqa: PLC0415 - as above
 
     if form == "csv":
         return diff_text.csv_text(comparison, raw=raw).encode()
@@ -218,11 +219,4 @@ def _written(
 
         names = [", ".join(name or "a GPU without a name" for name in s.gpus) for s in sides]
         return diff_page.page_of(comparison, names, broken).encode()
-    return None
-
-
-def _table(comparison: Comparison, top: int, target: str) -> bytes:
-    from pyprof.render.text import diff_text  # noqa: PLC0415 - as above
-    from pyprof.render.text import formatting as text  # noqa: PLC0415 - only now needed
-
     return text.finish(diff_text.comparison_lines(comparison, top), coloured=text.colours(target))

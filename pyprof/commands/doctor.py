@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import cli, sanitize
+from pyprof import cli, output_file, sanitize
 from pyprof.options import capture_options
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.command("doctor", cls=cli.Command)
 @click.argument("capture", required=False)
 @cli.json_option
-@click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
+@click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
               help="Output file; .json selects JSON. Default: stdout.")  # fmt: skip
 @capture_options
 def command(capture: str | None, target: str, *, as_json: bool) -> None:
@@ -36,24 +36,24 @@ def command(capture: str | None, target: str, *, as_json: bool) -> None:
       pyprof doctor --json net.sqlite
       pyprof doctor --counters ncu.csv net.sqlite
     """
-    as_json |= cli.optional_format(target, "json") == "json"
+    as_json |= output_file.optional_format(target, "json") == "json"
     if as_json:
         from pyprof import answers  # noqa: PLC0415 - --help needs none of it
 
         answers.write(target, examine(capture))
         return
-    lines = [str(finding) for finding in _findings()] if capture is None else _examined(capture)
-    with cli.output(target) as out:
+    lines = [str(finding) for finding in _findings()] if capture is None else _report_lines(capture)
+    with output_file.open_output(target) as out:
         out.write("".join(f"{sanitize.multiline(line)}\n" for line in lines).encode())
 
 
 def examine(name: str | None) -> Doctor:
-    """Examine a capture, or, for None, this machine. Raises CaptureError as `read` does."""
+    """Examine a capture, or this machine for None. Raises CaptureError as `read` does."""
     from pyprof.answers import doctor_answer  # noqa: PLC0415 - --help needs none of it
 
     if name is None:
         return doctor_answer.of_machine(_findings())
-    return doctor_answer.of_capture(*_inspected(name))
+    return doctor_answer.of_capture(*_inspect(name))
 
 
 def _findings() -> Iterable[Finding]:
@@ -62,8 +62,8 @@ def _findings() -> Iterable[Finding]:
     return findings()
 
 
-def _inspected(name: str) -> tuple[Capture, str, list[str]]:
-    """Read a capture, and give what is to be known of it; CaptureError where it is none."""
+def _inspect(name: str) -> tuple[Capture, str, list[str]]:
+    """Read a capture; return it with its pitfalls. Raises CaptureError."""
     from pyprof.analysis.pitfalls import find_pitfalls  # noqa: PLC0415 - as above
     from pyprof.capture.nsight import tables  # noqa: PLC0415 - they need Arrow
     from pyprof.inputs.find import fetch  # noqa: PLC0415 - as above
@@ -74,9 +74,9 @@ def _inspected(name: str) -> tuple[Capture, str, list[str]]:
         return capture, name, [*find_pitfalls(capture), *tables.private(path)]
 
 
-def _examined(name: str) -> list[str]:
-    """Give what a capture holds, then what is to be known of it, in lines."""
-    capture, _, pitfall_texts = _inspected(name)
+def _report_lines(name: str) -> list[str]:
+    """Return what a capture contains, then its pitfalls, as lines."""
+    capture, _, pitfall_texts = _inspect(name)
     version = f" {capture.version}" if capture.version else ""
     heading = (
         f"{name}: {capture.tool}{version}, {capture.activities.num_rows:,} activities, "

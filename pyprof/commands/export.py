@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
-from pyprof import cli, export
+from pyprof import cli, export, output_file
 from pyprof.options import Captures, override, peak_options, reads_captures
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _COMPRESSION = 3  # a trace repeats itself: higher levels take long and gain lit
 
 
 class _ExportCommand(cli.Command):
-    """Lists the formats in its help, from where they are."""
+    """Lists the formats in its help."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         listed = [(" ".join(form.suffixes), form.description) for form in export.FORMATS]
@@ -79,8 +79,8 @@ def command(
 
     with (
         captures.stages(write.WRITE_STAGES) as begin,
-        cli.output(target) as out,
-        _packed(out, target) as file,
+        output_file.open_output(target) as out,
+        _compressed(out, target) as file,
     ):
         warnings = write.write(
             captures.paths, form, target, file, override(how), captures.executor, begin, **options
@@ -88,7 +88,7 @@ def command(
     captures.warn(warnings)
 
 
-def _packed(out: BinaryIO, target: str) -> AbstractContextManager[BinaryIO]:
+def _compressed(out: BinaryIO, target: str) -> AbstractContextManager[BinaryIO]:
     if not target.lower().endswith(".gz"):
         return nullcontext(out)
     return cast("BinaryIO", gzip.GzipFile("", "wb", _COMPRESSION, out, mtime=0))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import cli
+from pyprof import cli, output_file
 from pyprof.options import (
     Captures,
     model_option,
@@ -35,7 +35,7 @@ _TOP = 15
 @where_option
 @model_option
 @cli.json_option
-@click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
+@click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
               help="Output file; .json selects JSON. Default: stdout.")  # fmt: skip
 @reads_captures("[FILE]...")
 def command(
@@ -61,7 +61,7 @@ def command(
       pyprof lines --source ~/project net.dict
       pyprof lines --where tc=0 net.sqlite
     """
-    as_json |= cli.optional_format(target, "json") == "json"
+    as_json |= output_file.optional_format(target, "json") == "json"
     asked_rows = read_conditions(conditions)
     from pyprof.analysis.summary import source_lines  # noqa: PLC0415 - load Arrow
     from pyprof.inputs import source  # noqa: PLC0415 - load Arrow
@@ -83,7 +83,7 @@ def command(
         given = lines(timed_lines, None if folder is None else Sources(folder))
         answers.write(target, given, timed_lines.warnings)
         return
-    if folder is None and target == cli.STDOUT:
+    if folder is None and target == output_file.STDOUT:
         folder = Path()
     sources = None if folder is None else Sources(folder)
     shown = [
@@ -94,5 +94,5 @@ def command(
         shown += ["", *listed[:-1]]
     if timed_lines.placed:
         shown += ["", *summary_text.advice(timed_lines.placed)]
-    with cli.output(target) as out:
+    with output_file.open_output(target) as out:
         out.write(formatting.finish(shown, coloured=formatting.colours(target)))

@@ -55,7 +55,7 @@ def command(roots: tuple[str, ...]) -> None:
 
 
 def server(roots: Sequence[str] = ()) -> MCPServer:
-    """Make the server, for all files or those in `roots`. Raises PyprofError for an old SDK."""
+    """Create the server, for all files or those in `roots`. Raises PyprofError for an old SDK."""
     try:
         from mcp.server import MCPServer  # noqa: PLC0415 - extra
         from mcp.types import ToolAnnotations  # noqa: PLC0415 - extra
@@ -73,15 +73,15 @@ def server(roots: Sequence[str] = ()) -> MCPServer:
 
 
 def _with_errors(tool: Callable[..., Answer], roots: Sequence[str]) -> Callable[..., Answer]:
-    """Say to the client what it can mend; anything else is a fault, without details."""
+    """Report errors that the client can fix; others stay without details."""
     from mcp.server.mcpserver.exceptions import ToolError  # noqa: PLC0415 - extra
 
-    from pyprof.commands._mcp_tools import ToolUseError, reading_in  # noqa: PLC0415 - only now needed
+    from pyprof.commands._mcp_tools import ToolUseError, restrict_to  # noqa: PLC0415 - only now needed
 
     @wraps(tool)
     def answered(**given: object) -> Answer:
         try:
-            with reading_in(roots):
+            with restrict_to(roots):
                 return tool(**given)
         except ToolUseError as error:
             raise ToolError(str(error)) from None

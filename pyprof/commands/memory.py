@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import cli
+from pyprof import cli, output_file
 from pyprof.cli_types import Choice
 from pyprof.errors import CaptureError
 
@@ -43,7 +43,7 @@ class _At(_TextType):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
-        """Check the form; the text is kept, for what it means is loaded later."""
+        """Check the syntax; the text is kept, since interpreting it needs more imports."""
         text = str(value).strip()
         if _AT.fullmatch(text) is None:
             self.fail(f"{value!r} is not a time, such as 12.5ms, nor an event's number", param, ctx)
@@ -51,7 +51,7 @@ class _At(_TextType):
 
 
 def _moment(text: str | None) -> Moment | None:
-    """Read a moment: a time reaches as far as its last digit does, for times are shown rounded."""
+    """Parse a moment; a time extends to its last digit, since times are shown rounded."""
     from pyprof.analysis.memory.held_memory import Moment  # noqa: PLC0415 - loads more than click
 
     match = _AT.fullmatch(text or "")
@@ -79,7 +79,7 @@ def _moment(text: str | None) -> Moment | None:
               help="Number of rows of each table.")  # fmt: skip
 @cli.json_option
 @cli.raw_option
-@click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
+@click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
               help="Output file; .json selects JSON, .csv the live blocks at the peak as CSV, "
               ".collapsed their call stacks for flame graphs, .html pictures. "
               "Default: stdout.")  # fmt: skip
@@ -115,7 +115,9 @@ def command(
       pyprof memory -o peak.collapsed snapshot.pickle
       pyprof memory -o memory.html snapshot.pickle
     """
-    form = "json" if as_json else cli.optional_format(target, "json", "csv", "html", *_STACKS)
+    form = (
+        "json" if as_json else output_file.optional_format(target, "json", "csv", "html", *_STACKS)
+    )
     cli.check_raw(raw, form)
     moment = _moment(at)
     if moment is not None and form == "html":
@@ -130,7 +132,7 @@ def command(
     if form == "csv":
         content = memory_files.as_csv(peaks.all_held(_read(files, trace)[0], moment), raw=raw)
     else:
-        devices = analysed(files, trace, moment)
+        devices = analyse(files, trace, moment)
         if form == "json":
             answers.write(target, Memory(devices))
             return
@@ -143,21 +145,21 @@ def command(
         else:
             shown = show.devices(devices, keys or _DEFAULT_KEYS, top)
             content = text.finish(shown, coloured=text.colours(target))
-    with cli.output(target) as out:
+    with output_file.open_output(target) as out:
         out.write(content)
 
 
-def analysed(
+def analyse(
     files: Sequence[str], trace: str | None = None, at: Moment | None = None
 ) -> tuple[DeviceMemory, ...]:
-    """Analyse what is recorded in files, beside the trace of the same run; the highest first."""
+    """Analyse recordings of memory, with the trace of the same run; the highest peak first."""
     from pyprof.analysis.memory.peaks import highest_first  # noqa: PLC0415 - loads Arrow
 
     return highest_first(*_read(files, trace), at=at)
 
 
 def _read(files: Sequence[str], trace: str | None) -> tuple[Iterator[Recorded], Source | None]:
-    """Read files one by one, and the trace of the same run."""
+    """Read the recordings one by one, and the trace of the same run."""
     from pyprof.inputs.memory_recordings import recordings  # noqa: PLC0415 - loads Arrow
 
     source = _source(files, trace)
@@ -166,7 +168,7 @@ def _read(files: Sequence[str], trace: str | None) -> tuple[Iterator[Recorded], 
 
 
 def _source(files: Sequence[str], trace: str | None) -> Source | None:
-    """Read the trace of the same run: a file that is one is its own."""
+    """Read the trace of the same run; a trace with memory events is its own."""
     from pyprof.inputs import source  # noqa: PLC0415 - loads Arrow
     from pyprof.readers import kineto, read_head  # noqa: PLC0415 - as above
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pyprof import cli
+from pyprof import cli, output_file, progress
 from pyprof.options import Captures, reads_captures
 
 _LINES = (".dict", ".jsonl")
@@ -23,7 +23,7 @@ _LONG = 200_000  # rows from which a progress bar is worth its line
     "-o",
     "--output",
     "target",
-    default=cli.STDOUT,
+    default=output_file.STDOUT,
     metavar="FILE",
     help="Output: FILE.dict, FILE.jsonl, FILE.parquet, or FOLDER/ (or a URL) for a Parquet "
     "dataset. Default: dict lines on stdout.",
@@ -51,7 +51,7 @@ def command(captures: Captures, target: str, *, kernels_only: bool) -> None:
         and suffix not in _LINES
         and (target.endswith(("/", os.sep)) or "://" in target or Path(target).is_dir())
     )
-    if target != cli.STDOUT and not folder and suffix not in _FORMATS:
+    if target != output_file.STDOUT and not folder and suffix not in _FORMATS:
         raise click.BadParameter(
             f"{target}: the name must end in {', '.join(_FORMATS)}", param_hint="'-o'"
         )
@@ -78,7 +78,7 @@ def _write_file(capture: str, target: str, *, kernels_only: bool, quiet: bool) -
         records = with_counters(parse_file(path, kernels_only=kernels_only))
     if not quiet:
         cli.warn(records.warnings)
-    with cli.output(target) as file:
+    with output_file.open_output(target) as file:
         if Path(target).suffix == ".parquet":
             from pyprof.records import parquet  # noqa: PLC0415 - Arrow's part for files takes 12 ms
 
@@ -86,7 +86,7 @@ def _write_file(capture: str, target: str, *, kernels_only: bool, quiet: bool) -
         else:
             from pyprof.records import dict_lines  # noqa: PLC0415 - loads Arrow
 
-            with cli.progress(
+            with progress.progress_bar(
                 records.rows, "writing", _LONG if not quiet else records.rows + 1
             ) as advance:
                 dict_lines.write(records, file, advance)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import cli
+from pyprof import cli, output_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
               help="Measure matrix products and a copy here, and save the rates.")  # fmt: skip
 @click.option("--device", metavar="cpu|cuda|cuda:N",
               help="Device to measure; default: the GPU, or the CPU if there is none.")  # fmt: skip
-@click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
+@click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
               help="Output file; .csv, .json select the format. Default: stdout.")  # fmt: skip
 def command(
     name: str | None,
@@ -54,14 +54,14 @@ def command(
     """
     cli.check_raw(raw, "csv" if as_csv else "")
     _check_device(name, device, measuring=measuring)
-    form = cli.optional_format(target, "csv", "json")
+    form = output_file.optional_format(target, "csv", "json")
     as_csv |= form == "csv"
     as_json |= form == "json"
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")
     from pyprof.render.text import formatting, peaks_text  # noqa: PLC0415 - only to do the work
 
-    rows = _measured(device) if measuring else _listed(name)
+    rows = _measure(device) if measuring else _list(name)
     if as_json:
         from pyprof import answers  # noqa: PLC0415 - as above
         from pyprof.answers import peaks_answer as answers_of_peaks  # noqa: PLC0415 - as above
@@ -69,7 +69,7 @@ def command(
         answers.write(target, answers_of_peaks.peaks(rows))
         return
     one = measuring or name is not None
-    with cli.output(target) as out:
+    with output_file.open_output(target) as out:
         if as_csv:
             out.write(peaks_text.as_csv(rows, raw=raw))
         else:
@@ -78,7 +78,7 @@ def command(
 
 
 def _check_device(name: str | None, device: str | None, *, measuring: bool) -> None:
-    """Raise click's errors for a device that is none, or that nothing is measured on."""
+    """Raise click's errors for an invalid --device, or one without --measure."""
     if measuring and name is not None:
         raise click.UsageError("--measure takes no NAME; choose the device with --device")
     if device is not None and not measuring:
@@ -87,8 +87,8 @@ def _check_device(name: str | None, device: str | None, *, measuring: bool) -> N
         raise click.BadParameter(f"{device!r} must be cpu, cuda or cuda:N", param_hint="'--device'")
 
 
-def _measured(device: str | None) -> Sequence[PeaksRow]:
-    """Measure this machine, and keep what was measured."""
+def _measure(device: str | None) -> Sequence[PeaksRow]:
+    """Measure this machine, and save the rates."""
     from pyprof.gpu import ceilings, microbenchmark  # noqa: PLC0415 - only to do the work
     from pyprof.render.text.peaks_text import measured_rows  # noqa: PLC0415 - as above
 
@@ -98,8 +98,8 @@ def _measured(device: str | None) -> Sequence[PeaksRow]:
     return measured_rows([measured])
 
 
-def _listed(name: str | None) -> Sequence[PeaksRow]:
-    """Give the cards of a name, with what was measured of them here; all for none."""
+def _list(name: str | None) -> Sequence[PeaksRow]:
+    """Return the cards matching a name, with the rates measured here; all cards for None."""
     from pyprof.gpu import ceilings  # noqa: PLC0415 - only to do the work
     from pyprof.render.text import peaks_text  # noqa: PLC0415 - as above
 

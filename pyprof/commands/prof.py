@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import cli, sanitize
+from pyprof import cli, output_file, sanitize
 from pyprof.cli_types import Choice, Number
 from pyprof.options import (
     Captures,
@@ -34,7 +34,7 @@ GROUPS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "wi
 
 
 class _ProfCommand(cli.Command):
-    """Lists the columns in its help, from where they are registered."""
+    """Lists the columns in its help."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from pyprof.prof.columns.standard import COLUMNS  # noqa: PLC0415 - only for help
@@ -87,7 +87,7 @@ class _ProfCommand(cli.Command):
     "-o",
     "--output",
     "target",
-    default=cli.STDOUT,
+    default=output_file.STDOUT,
     metavar="FILE",
     help="Output file; .csv, .json select the format. Default: stdout.",
 )
@@ -117,7 +117,7 @@ def command(
       pyprof prof --by params --where tc=0 -w 160 net.sqlite
       pyprof prof --json --where tc=0 --sort sil --top 5 net.sqlite
     """
-    form = cli.optional_format(target, "csv", "json")
+    form = output_file.optional_format(target, "csv", "json")
     how["as_csv"] |= form == "csv"
     as_json |= form == "json"
     asked_rows = _check(how, as_json=as_json)
@@ -163,7 +163,7 @@ def command(
 
 
 def _check(how: Mapping[str, Any], *, as_json: bool) -> tuple[Condition, ...]:
-    """Raise click's errors for options that exclude each other; read the conditions."""
+    """Raise click's errors for options that exclude each other; parse the conditions."""
     if [how["as_csv"], bool(how["width"]), as_json].count(True) > 1:
         raise click.UsageError("--csv, -w and --json exclude each other")
     if how["full"] and (how["as_csv"] or how["width"] or as_json):
@@ -173,7 +173,7 @@ def _check(how: Mapping[str, Any], *, as_json: bool) -> tuple[Condition, ...]:
 
 
 def _names(target: str, how: Mapping[str, Any], *, as_json: bool) -> tuple[str, ...]:
-    """Choose the columns."""
+    """Return the columns to show."""
     from pyprof.analysis import rows as report  # noqa: PLC0415 - they load Arrow
     from pyprof.answers import prof_answer as answers_of_prof  # noqa: PLC0415 - as above
 
@@ -198,7 +198,7 @@ def _nvprof(captures: Captures, target: str, how: Mapping[str, Any], *, as_json:
     if as_json:
         answers.write(target, answers_of_prof.nvprof(tables))
         return
-    with cli.output(target) as out:
+    with output_file.open_output(target) as out:
         nvprof_tables.write(tables, out, as_csv=how["as_csv"], raw=how["raw"])
 
 
@@ -219,12 +219,12 @@ def _write(
         _form(target, how), width=how["width"], coloured=text.colours(target),
         say=lambda text: captures.warn([text]),
     )  # fmt: skip
-    with cli.output(target) as out:
+    with output_file.open_output(target) as out:
         write(columns, rows, out)
 
 
 def _form(target: str, how: Mapping[str, Any]) -> str:
-    """Choose the form of output: scripts, which name a form or read a pipe, get what they had."""
+    """Choose the format: scripts that name one, or read a pipe, get the plain one."""
     if how["as_csv"]:
         return "csv"
     if how["full"]:
@@ -232,7 +232,9 @@ def _form(target: str, how: Mapping[str, Any]) -> str:
     if how["width"]:
         return "width"
     plain = (
-        (how["names"] and not how["by"]) or target != cli.STDOUT or not stdio.terminal(sys.stdout)
+        (how["names"] and not how["by"])
+        or target != output_file.STDOUT
+        or not stdio.terminal(sys.stdout)
     )
     return "plain" if plain else "terminal"
 
@@ -257,5 +259,5 @@ def _explain(sources: Sequence[str], target: str, how: Mapping[str, Any], *, as_
         answers.write(target, answers_of_prof.explain(table, how["explain"]))
         return
     lines = explain(table, how["explain"])
-    with cli.output(target) as out:
+    with output_file.open_output(target) as out:
         out.write(text.finish(lines, coloured=text.colours(target)))

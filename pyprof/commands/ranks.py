@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import cli, sanitize
+from pyprof import cli, output_file, sanitize
 from pyprof.cli_types import Choice
 from pyprof.commands.summary import memory_of
 from pyprof.options import Captures, reads_captures
@@ -29,7 +29,7 @@ _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "parall
 @click.option("--table", type=Choice(_TABLES), default=_TABLES[0], show_default=True,
               help="The table for --csv.")  # fmt: skip
 @cli.json_option
-@click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
+@click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
               help="Output file; .csv, .json select the format. Default: stdout.")  # fmt: skip
 @reads_captures("SET...", work="pyprof.analysis.ranks.rank_tables")
 def command(
@@ -52,17 +52,22 @@ def command(
     """
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")
-    form = "csv" if as_csv else "json" if as_json else cli.output_format(target, "csv", "json")
+    form = (
+        "csv" if as_csv else "json" if as_json else output_file.output_format(target, "csv", "json")
+    )
     cli.check_raw(raw, form)
-    job = compared(captures)
+    job = compare_ranks(captures)
     if form == "json":
         from pyprof import answers  # noqa: PLC0415 - only now needed
         from pyprof.answers.ranks_answer import ranks  # noqa: PLC0415 - as above
 
         answers.write(target, ranks(job, memory_of(captures.paths)), job.warnings)
         return
-    content = _content(job, form, table, raw=raw)
-    if content is None:
+    if form == "csv":
+        from pyprof.analysis.ranks import output_tables  # noqa: PLC0415 - only now needed
+
+        content = output_tables.as_csv(job, table, raw=raw)
+    else:
         from pyprof.render.text import formatting  # noqa: PLC0415 - as above
         from pyprof.render.text import memory_text as show  # noqa: PLC0415 - only now needed
         from pyprof.render.text import ranks_text as as_text  # noqa: PLC0415 - as above
@@ -70,12 +75,12 @@ def command(
         peaks = [*show.peaks(memory_of(captures.paths), top)]
         lines = chain(as_text.report_lines(job, top), [""] if peaks else [], peaks)
         content = formatting.finish(lines, coloured=formatting.colours(target))
-    with cli.output(target) as out:
+    with output_file.open_output(target) as out:
         out.write(content)
 
 
-def compared(captures: Captures) -> Across:
-    """Compare the ranks that captures hold."""
+def compare_ranks(captures: Captures) -> Across:
+    """Compare the ranks of captures."""
     from pyprof.analysis.ranks import findings, rank_tables, tables  # noqa: PLC0415 - they load Arrow
     from pyprof.inputs.ranks import ranked_captures  # noqa: PLC0415 - as above
 
@@ -91,10 +96,3 @@ def compared(captures: Captures) -> Across:
     )
     captures.warn(job.warnings)
     return job
-
-
-def _content(job: Across, form: str, table: str, *, raw: bool) -> bytes | None:
-    """Write in the form of a suffix; None for one that is text."""
-    from pyprof.analysis.ranks import output_tables  # noqa: PLC0415 - only now needed
-
-    return output_tables.as_csv(job, table, raw=raw) if form == "csv" else None

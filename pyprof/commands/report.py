@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import cli, sanitize
+from pyprof import cli, output_file, sanitize
 from pyprof.options import Captures, override, peak_options, reads_captures
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def command(
       pyprof report --memory snapshot.pickle net.pt.trace.json -o memory.html
       pyprof report ranks/ -o ranks.html --workers 2
     """
-    cli.optional_format(target, "html", "htm", text=False)
+    output_file.optional_format(target, "html", "htm", text=False)
     if snapshot is not None:
         if len(captures.paths) > 1 or Path(captures.paths[0]).is_dir():
             raise click.UsageError(
@@ -67,41 +67,38 @@ def command(
         summarise = partial(page.summarise_page, chosen=steps, snapshot=snapshot)
         page_content = captures.map_reduce(summarise, page.merge_pages, override(how), begin)
         begin("drawing")
-        origin = page.Origin(_label(captures.paths), _spelt(click.get_current_context()))
+        origin = page.Origin(_label(captures.paths), " ".join(_words(click.get_current_context())))
         content = page.html(page_content, origin, folder).encode()
     captures.warn(page_content.brief.warnings)
-    with cli.output(target) as out:
+    with output_file.open_output(target) as out:
         out.write(content)
-    if not captures.quiet and target != cli.STDOUT:
+    if not captures.quiet and target != output_file.STDOUT:
         cli.say(f"{target}: {len(content) / 1e6:.1f} MB")
 
 
 _HOST = re.compile(r"^.*?_(\d+)\.\d+(?=\.pt\.trace\.json)")
-"""In names that torch.profiler's handler gives: the host, the process, the time."""
+"""Host, process and time in file names of torch.profiler's handler."""
 
 
 def _name(path: str) -> str:
-    """Name a file without what may tell whose it is: folders, the host, what opens a URL."""
+    """Return a file's name without folders, hosts and credentials."""
     path = sanitize.redact_credentials(path).partition("?")[0]
     return _HOST.sub(r"\1", PureWindowsPath(path).name or path)
 
 
 def _label(paths: Sequence[str]) -> str:
-    """Name what was read."""
+    """Return a label for the captures."""
     names = list(dict.fromkeys(map(_name, paths)))
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _spelt(context: click.Context) -> str:
-    """Write the command as it was given, with names in place of paths."""
-    return " ".join(["pyprof report", *_words(context)])
-
-
 _SILENT = {"target", "quiet", "workers", "dask"}
-"""What makes no difference to the page."""
+"""Options that do not affect the page."""
 
 
 def _words(context: click.Context) -> Iterator[str]:
+    """Yield the words of the command line, with names in place of paths."""
+    yield "pyprof report"
     given = click.core.ParameterSource.COMMANDLINE
     for option in sorted(context.command.params, key=lambda each: isinstance(each, click.Option)):
         name = option.name or ""

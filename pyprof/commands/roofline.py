@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import cli
+from pyprof import cli, output_file
 from pyprof.options import Captures, override, peak_options, reads_captures
 from pyprof.process.extras import require
 
@@ -66,7 +66,7 @@ def command(
         begin("drawing")
         chart = data.chart(top)
         content = _drawn(chart, kind)
-    with cli.output(target) as out:
+    with output_file.open_output(target) as out:
         out.write(content)
     if not captures.quiet:
         cli.warn(data.warnings)

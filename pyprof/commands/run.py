@@ -13,7 +13,7 @@ import click
 
 from pyprof import overwrite_guard
 from pyprof.cli import Command, say
-from pyprof.commands.capture import SETTINGS, perform, script_options, tell
+from pyprof.commands.capture import SETTINGS, perform, print_outcome, script_options
 from pyprof.errors import PyprofError, reason
 from pyprof.process import scratch
 
@@ -43,7 +43,7 @@ def command(context: click.Context, /, *, each: bool, output: str | None, **opti
         output_guard.check_not_capture(f"{output}.dict")
 
     def conclude(outcome: Outcome) -> int:
-        tell(outcome, kept=not elsewhere)
+        print_outcome(outcome, kept=not elsewhere)
         captures = [str(path) for path in outcome.captures]
         if not captures:
             return outcome.exit_code()
@@ -75,7 +75,7 @@ def _records(captures: list[str], target: str, *, force: bool) -> None:
 
 
 def _report(captures: list[str], *, each: bool) -> int:
-    """Show the summary, or the table of all kernels; give the exit code of that."""
+    """Show the summary, or the table of all kernels; return its exit code."""
     from pyprof.commands import prof  # noqa: PLC0415 - it loads Arrow
     from pyprof.commands.summary import command as summary  # noqa: PLC0415 - as above
 

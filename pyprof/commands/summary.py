@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import cli
+from pyprof import cli, output_file
 from pyprof.cli_types import Choice
 from pyprof.options import (
     Captures,
@@ -45,7 +45,7 @@ _BY = ("op", "layer", "line", "host")
 @where_option
 @peak_options
 @cli.json_option
-@click.option("-o", "--output", "target", default=cli.STDOUT, metavar="FILE",
+@click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
               help="Output file; .json selects JSON. Default: stdout.")  # fmt: skip
 @reads_captures("[FILE]...")
 def command(
@@ -68,7 +68,7 @@ def command(
       pyprof summary --where dir=bprop net.sqlite
       pyprof summary ranks/
     """
-    as_json |= cli.optional_format(target, "json") == "json"
+    as_json |= output_file.optional_format(target, "json") == "json"
     asked_rows = read_conditions(conditions)
     from pyprof.analysis.summary import overview  # noqa: PLC0415 - as above
     from pyprof.inputs import source  # noqa: PLC0415 - they load Arrow
@@ -88,12 +88,12 @@ def command(
 
     memory = memory_brief.section(memory_of(captures.paths))
     shown = chain(sections(brief, by, top, depth), memory)
-    with cli.output(target) as out:
+    with output_file.open_output(target) as out:
         out.write(formatting.finish(shown, coloured=formatting.colours(target)))
 
 
 def memory_of(paths: Sequence[str]) -> Sequence[DeviceMemory]:
-    """Analyse memory, if it was recorded with the captures; the highest peak first."""
+    """Analyse the memory recorded with the captures, if any; the highest peak first."""
     from pyprof.analysis.memory.peaks import highest_first  # noqa: PLC0415 - as above
     from pyprof.inputs.memory_recordings import beside  # noqa: PLC0415 - as above
 
@@ -101,7 +101,7 @@ def memory_of(paths: Sequence[str]) -> Sequence[DeviceMemory]:
 
 
 def sections(brief: Brief, by: str, top: int, depth: int | None) -> Iterator[str]:
-    """Give the sections of the summary, with an empty line between them."""
+    """Yield the sections of the summary, with empty lines between them."""
     from pyprof.render.text import summary_text as show  # noqa: PLC0415 - it loads Arrow
 
     yield from show.head(brief)
@@ -123,7 +123,7 @@ def sections(brief: Brief, by: str, top: int, depth: int | None) -> Iterator[str
     else:
         yield from show.ops(brief, top)
     yield ""
-    yield from measured(brief, top)
+    yield from counter_section(brief, top)
     if by != "line":
         yield from show.slowest_lines(brief, _FEW)
     if by != "host":
@@ -131,8 +131,8 @@ def sections(brief: Brief, by: str, top: int, depth: int | None) -> Iterator[str
     yield from show.advice(brief.advice, brief.scope)
 
 
-def measured(brief: Brief, top: int) -> Iterator[str]:
-    """Give the section of what counters measured."""
+def counter_section(brief: Brief, top: int) -> Iterator[str]:
+    """Yield the section of counters."""
     from pyprof.render.text import counters_text  # noqa: PLC0415 - it loads Arrow
 
     yield from counters_text.section(brief.counters, top, brief.step_count, brief.token_count)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyprof import cli
 from pyprof.errors import CaptureError, PyprofError, reason
-from pyprof.inputs.executor import Failed, Handle, name_of, progress, successes, tree, try_item
+from pyprof.inputs.executor import Failed, Handle, item_progress, name_of, successes, tree, try_item
 from pyprof.process.extras import install_command
 from pyprof.readers.settings import Carried
 from pyprof.version import __version__
@@ -101,7 +101,7 @@ class Cluster:
         failures = self._client.map(failure, futures, pure=False)
         item_of = dict(zip(failures, items, strict=True))
         failure_of: dict[Future, Failed | None] = {}
-        with progress(items, label, quiet=self.quiet) as advance:
+        with item_progress(items, label, quiet=self.quiet) as advance:
             for done in as_completed(failures, loop=self._client.loop):
                 failed = failure_of[done] = self._failure(done, item_of[done])
                 advance(1)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from pyprof import cli
+from pyprof import cli, progress
 from pyprof.errors import CaptureError, PyprofError, RecordsError
 from pyprof.inputs.files import is_url
 from pyprof.inputs.find import find
@@ -81,11 +81,11 @@ def name_of(item: object) -> str:
     return str(getattr(item, "url", item))
 
 
-def progress(
+def item_progress(
     items: Sequence[object], label: str, *, quiet: bool
 ) -> AbstractContextManager[Callable[[int], None]]:
-    """Show a progress bar of items, as `cli.progress` does."""
-    return cli.progress(len(items), label, len(items) + 1 if quiet else _MIN_SHOWN)
+    """Show a progress bar of items."""
+    return progress.progress_bar(len(items), label, len(items) + 1 if quiet else _MIN_SHOWN)
 
 
 _MAX_NAMED = 20
@@ -142,7 +142,7 @@ class InProcess:
         self, items: Sequence[A], results: dict[int, T | Failed], label: str
     ) -> Iterator[Callable[[int, T | Failed], None]]:
         """Yield a function that stores the result of item N and advances the progress bar."""
-        with progress(items, label, quiet=self.quiet) as advance:
+        with item_progress(items, label, quiet=self.quiet) as advance:
 
             def keep(number: int, result: T | Failed) -> None:
                 results[number] = result

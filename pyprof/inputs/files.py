@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
-from pyprof import cli, overwrite_guard
+from pyprof import output_file, overwrite_guard
 from pyprof.errors import CaptureError, PyprofError, reason
 from pyprof.process import scratch
 from pyprof.process.extras import install_command
@@ -125,7 +125,7 @@ class Local:
         """Open a file for writing, creating its folder; it appears only when complete."""
         with writing(location):
             Path(location).parent.mkdir(parents=True, exist_ok=True)
-        with cli.output(location) as file:
+        with output_file.open_output(location) as file:
             yield file
 
     def remove(self, location: str) -> None:

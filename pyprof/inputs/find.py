@@ -128,12 +128,10 @@ def _remember(files: FileSystem, source: str) -> None:
     if is_url(source) or not has_magic(source) or files.is_file(source):
         overwrite_guard.current().spelt(files.absolute(source), source.rstrip("/") or source)
         return
-    folders = "".join(f"{name}/" for name in takewhile(_is_name, source.split("/")))
+    folders = "".join(
+        f"{name}/" for name in takewhile(lambda name: not has_magic(name), source.split("/"))
+    )
     overwrite_guard.current().spelt(files.absolute(folders or ".").rstrip("/") + "/", folders)
-
-
-def _is_name(name: str) -> bool:
-    return not has_magic(name)
 
 
 def _matching(files: FileSystem, match: str) -> list[str]:

@@ -133,17 +133,13 @@ class Processes(InProcess):
             self._size = size
             if self.forks:
                 _load(self._work)  # which may start threads
-            self._pool = self._forking(size) if self.forks else self._spawning(size)
+            forks = self.forks
+            context = multiprocessing.get_context("fork" if forks else "spawn")
+            if not forks:
+                self._begun = self._begun or context.Event()
+            begun = None if forks else self._begun
+            self._pool = ProcessPoolExecutor(size, context, _prepare, (begun, _share(size)))
         return self._pool
-
-    def _forking(self, size: int) -> ProcessPoolExecutor:
-        context = multiprocessing.get_context("fork")
-        return ProcessPoolExecutor(size, context, _prepare, (None, _share(size)))
-
-    def _spawning(self, size: int) -> ProcessPoolExecutor:
-        context = multiprocessing.get_context("spawn")
-        self._begun = self._begun or context.Event()
-        return ProcessPoolExecutor(size, context, _prepare, (self._begun, _share(size)))
 
     def _close(self) -> None:
         if self._pool is not None:
@@ -193,7 +189,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _prepare(begun: Event | None, cores_each: int) -> None:
-    """Give a worker its share of the cores, and let it end with the command.
+    """Set a worker up: it uses its share of the cores, and ends with the command.
 
     It ends without a traceback at Ctrl-C, which the terminal sends to it, too, and when the command
     is killed: else it would wait for work for ever.

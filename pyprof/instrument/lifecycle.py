@@ -143,12 +143,12 @@ def stop() -> None:
 
 
 def enabled() -> bool:
-    """Tell whether `init` was called and `stop` was not, with or without a profiler."""
+    """Whether `init` was called and `stop` was not, with or without a profiler."""
     return _STATE.enabled
 
 
 def listening() -> bool:
-    """Tell whether ranges are recorded: `init` found a profiler, or `force` was given."""
+    """Whether ranges are recorded: `init` found a profiler, or `force` was given."""
     return _STATE.patches is not None
 
 

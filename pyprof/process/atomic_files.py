@@ -1,6 +1,6 @@
-"""Hidden files and folders beside an output, which take its place, or are gone, when it is whole.
+"""Hidden temporary files and folders beside an output, which replace it once complete.
 
-Who makes one holds a lock on it: one without a lock was left by a process that was killed.
+Their creator holds a lock on them: one without a lock was left by a killed process.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ except ImportError:  # Windows, which removes no file that is open
 _SHORT_BYTES = 32
 _MARK = ".pyprof-"
 _YOUNG_S = 10
-"""So long its maker may take to lock a draft, or to put one that is closed in its place."""
+"""Time that a creator may take to lock a file, or to move a closed one to its place."""
 _UNLOCKABLE_S = 24 * 3600
-"""So long nobody writes to a draft that is in use, where there are no locks to tell by."""
+"""Without locks: age from which on a file counts as abandoned."""
 
 
 def prefix(path: Path) -> str:
-    """Begin the name of what becomes a file: its own, cut, for there is a longest name."""
+    """Return the prefix of a temporary file's name: the output's name, truncated to fit."""
     return f".{os.fsencode(path.name)[:_SHORT_BYTES].decode(errors='ignore')}{_MARK}"
 
 
 def create_temp(path: Path) -> tuple[int, str]:
-    """Make a file that is to become `path`; give it, open for writing and locked, and its name.
+    """Create a file to become `path`; return its descriptor, locked for writing, and its name.
 
-    What killed processes left of the same output goes. Raises OSError.
+    Removes what killed processes left of the same output. Raises OSError.
     """
     remove_stale(path)
     handle, name = tempfile.mkstemp(prefix=prefix(path), dir=path.parent)
@@ -47,9 +47,9 @@ def create_temp(path: Path) -> tuple[int, str]:
 
 @contextmanager
 def temp_directory(path: Path, inside: Path | None = None) -> Iterator[str]:
-    """Give a folder for parts of `path`, which is gone afterwards; as for `create_temp`.
+    """Create a temporary directory for parts of `path`; as `create_temp`.
 
-    It is beside `path`, or where else is asked for.
+    It is beside `path`, or in `inside`.
     """
     parent = inside or path.absolute().parent
     remove_stale(parent / path.name)
@@ -65,7 +65,7 @@ def temp_directory(path: Path, inside: Path | None = None) -> Iterator[str]:
 
 
 def remove_stale(path: Path) -> None:
-    """Remove drafts of a file that nobody makes any more."""
+    """Remove abandoned temporary files of an output."""
     begin = prefix(path)
     with suppress(OSError):
         for left in [*os.scandir(path.parent)]:
@@ -74,8 +74,8 @@ def remove_stale(path: Path) -> None:
 
 
 def remove_if_stale(draft: Path, young_s: float = _YOUNG_S) -> None:
-    """Remove a draft, unless it is young, or there still is a process that makes it."""
-    with suppress(OSError):  # it is gone; or, on Windows, open
+    """Remove a temporary file unless it is young, or its creator still runs."""
+    with suppress(OSError):  # already gone; or, on Windows, open
         age_s = time.time() - draft.lstat().st_mtime
         if age_s < young_s or draft.is_symlink():
             return
@@ -90,7 +90,7 @@ def remove_if_stale(draft: Path, young_s: float = _YOUNG_S) -> None:
 
 
 def _opened(name: str) -> int | None:
-    """Open a file or a folder to lock it; None where folders cannot be opened."""
+    """Open a file or a folder to lock it; None if folders cannot be opened."""
     try:
         return os.open(name, os.O_RDONLY)
     except PermissionError:
@@ -98,9 +98,9 @@ def _opened(name: str) -> int | None:
 
 
 def try_lock(handle: int) -> bool | None:
-    """Lock what is made as long as it is open; False where another process has, None without locks.
+    """Lock a file while it is open; False if another process has it, None without locks.
 
-    There are none on Windows and on some network file systems.
+    Windows and some network file systems have none.
     """
     if fcntl is None:
         return None

@@ -1,4 +1,4 @@
-"""Programs of others that are started here: they do not outlive the process that started them."""
+"""Other programs started here do not outlive the process that started them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SET_SIGNAL_OF_PARENTS_DEATH = 1
 
 
 def bound(command: Sequence[str], *, hangup: bool = True) -> list[str]:
-    """Give a command line that does the same, and ends by SIGTERM where this process is gone.
+    """Return a command line that does the same, and ends by SIGTERM with this process.
 
-    Only Linux knows of such a thing. Without `hangup` it goes on when the terminal is closed.
+    Only Linux can do that. Without `hangup` it survives the closing of the terminal.
     """
     if sys.platform != "linux" or not sys.executable:
         return [*command]
@@ -26,14 +26,14 @@ def bound(command: Sequence[str], *, hangup: bool = True) -> list[str]:
 
 
 def _become(parent: str, how: str, *command: str) -> None:
-    """Turn this process, which is the child, into the program."""
+    """Turn this process, the child, into the program."""
     import ctypes  # noqa: PLC0415 - only in the child
 
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as subprocess does, and Python undid
     if how == "nohup":
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_SET_SIGNAL_OF_PARENTS_DEATH, signal.SIGTERM)
-    if os.getppid() != int(parent):  # it was gone before
+    if os.getppid() != int(parent):  # already gone
         sys.exit(128 + signal.SIGTERM)
     try:
         os.execvp(command[0], command)  # noqa: S606 - no shell is the point

@@ -1,4 +1,4 @@
-"""Packages that are not always there: whether they are, and how to add one to where pyprof is."""
+"""Optional packages: whether they are installed, and how to install them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _DISTRIBUTION = "torch-pyprof"
 
 
 def install_command(*packages: str) -> str:
-    """Give the command that adds packages to the environment of this process.
+    """Return the command that adds packages to the environment of this process.
 
-    pipx and `uv tool` keep pyprof in an environment of its own, which `pip install` does not reach.
+    pipx and `uv tool` keep pyprof in an environment of its own, out of reach of `pip install`.
     """
     words = [f'"{package}"' if shlex.quote(package) != package else package for package in packages]
     if Path(sys.prefix, "pipx_metadata.json").is_file():
@@ -25,9 +25,9 @@ def install_command(*packages: str) -> str:
 
 
 def require(what: str, *packages: str) -> None:
-    """Raise PyprofError where packages are not installed that `what` (`pages`) needs.
+    """Raise PyprofError if packages are missing that `what` (`pages`) needs.
 
-    They are named themselves: that installs them for a clone as for a wheel.
+    The packages are named, not an extra: that works for a clone as for a wheel.
     """
     if not all(map(_installed, packages)):
         raise PyprofError(
@@ -41,5 +41,5 @@ def _installed(package: str) -> bool:
 
     try:
         return find_spec(package.lower()) is not None
-    except ValueError:  # imports of it are switched off
+    except ValueError:  # its import is disabled
         return False

@@ -1,4 +1,4 @@
-"""Folders for temporary files."""
+"""Temporary directories."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def directory() -> Iterator[Path]:
-    """Give a folder that is gone afterwards. Raises PyprofError where none can be made."""
+    """Create a temporary directory. Raises PyprofError if none can be made."""
     try:
         temporary = tempfile.TemporaryDirectory(prefix="pyprof-")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Signals that ask a process to end: it unwinds, so that nothing half done is left behind it."""
+"""Signals that ask a process to end: it unwinds, and leaves nothing half done."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     Handler = Callable[[int, FrameType | None], object]
 
 _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""Those that by default end a process at once. Python itself makes an exception of SIGINT."""
+"""Signals that end a process at once by default. Python raises KeyboardInterrupt for SIGINT."""
 
 
 class Ended(SystemExit):
-    """A signal asked the process to end; `code` is what a shell says of one that it ended."""
+    """A signal asked the process to end; `code` is the exit code that shells report for it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(128 + number)
@@ -31,11 +31,11 @@ INTERRUPTED = 128 + signal.SIGINT
 
 @contextmanager
 def ending() -> Iterator[None]:
-    """Raise `Ended` at SIGTERM and SIGHUP, where the default would end the process.
+    """Raise `Ended` at SIGTERM and SIGHUP if the default would end the process.
 
-    At SIGINT KeyboardInterrupt, as ever in Python. A forked child dies as ever.
+    SIGINT raises KeyboardInterrupt, as always in Python. Forked children keep the defaults.
     """
-    taken = [number for number in _RAISES if _default(number)]
+    taken = [n for n in _RAISES if _in_main() and signal.getsignal(n) is signal.SIG_DFL]
     for number in taken:
         signal.signal(number, _RAISES[number])
     _prepare()
@@ -47,12 +47,8 @@ def ending() -> Iterator[None]:
                 signal.signal(number, signal.SIG_DFL)
 
 
-def _default(number: int) -> bool:
-    return _in_main() and signal.getsignal(number) is signal.SIG_DFL
-
-
 def _in_main() -> bool:
-    """Tell whether this is the thread in which Python handles signals."""
+    """Whether this is the thread in which Python handles signals."""
     return threading.current_thread() is threading.main_thread()
 
 
@@ -69,25 +65,25 @@ _prepared: list[int] = []
 
 def _prepare() -> None:
     if not _prepared and hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_as_ever)
+        os.register_at_fork(after_in_child=_restore_defaults)
         _prepared.append(os.getpid())
 
 
-def _as_ever() -> None:
+def _restore_defaults() -> None:
     for number in _ENDING:
         if signal.getsignal(number) is _raise:
             signal.signal(number, signal.SIG_DFL)
 
 
 def quietly_until_begun() -> None:
-    """Let Ctrl-C end the process without a traceback before `ending`, and behind it."""
+    """Let Ctrl-C end the process without a traceback before and after `ending`."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextmanager
 def handling_stop(tell: Handler) -> Iterator[None]:
-    """Call this at SIGINT, SIGTERM and SIGHUP instead of what else would happen in Python."""
+    """Call `tell` at SIGINT, SIGTERM and SIGHUP instead of Python's handlers."""
     before: dict[int, Handler] = {}
     for number in (signal.SIGINT, *_ENDING):
         handler = signal.getsignal(number) if _in_main() else None
@@ -103,9 +99,9 @@ def handling_stop(tell: Handler) -> Iterator[None]:
 
 @contextmanager
 def postponed() -> Iterator[None]:
-    """Let what must be done to its end be done; a signal has its effect behind it.
+    """Postpone signals to the end of the `with`.
 
-    A second Ctrl-C has it at once.
+    A second Ctrl-C takes effect at once.
     """
     handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, *_ENDING)}
     noted: list[int] = []

@@ -1,4 +1,4 @@
-"""The three streams of a process, of which any may be closed, or end in a reader that went away."""
+"""Standard streams, any of which may be closed, or end in a closed pipe."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _STDERR = 2
 
 
 def prepare() -> None:
-    """Open what the shell closed (`2>&-`) on nothing, and give a process without stderr one.
+    """Open closed descriptors (`2>&-`) on the null device, and make sure that stderr exists.
 
-    Else the next file that is opened would be what libraries write their complaints to.
+    Otherwise the next file opened would receive the error messages of libraries.
     """
     while (number := os.open(os.devnull, os.O_RDWR)) <= _STDERR:  # it takes the lowest
         os.set_inheritable(number, True)  # noqa: FBT003 - takes no name
@@ -50,12 +50,12 @@ def reopened(stream: TextIO) -> TextIO:
 
 
 def say(text: str) -> None:
-    """Tell the user something on stderr, in one line; that nobody reads it is no error."""
+    """Print a message on stderr, in one line; never fails."""
     note(f"pyprof: {sanitize.message(text)}\n")
 
 
 def note(text: str) -> None:
-    """Write lines to stderr, if there is anybody to read them."""
+    """Write lines to stderr, if possible."""
     on_stderr(
         lambda: click.echo(
             sanitize.multiline(sanitize.redact_credentials(text)), nl=False, err=True
@@ -64,7 +64,7 @@ def note(text: str) -> None:
 
 
 def on_stderr(write: Callable[[], object]) -> None:
-    """Write to stderr; where that fails, it and all that follows goes nowhere."""
+    """Write to stderr; if that fails, discard this and all later output."""
     try:
         write()
     except (OSError, ValueError):
@@ -72,7 +72,7 @@ def on_stderr(write: Callable[[], object]) -> None:
 
 
 def silence(stream: TextIO | None) -> None:
-    """Let a stream end in nothing: Python writes what it still holds as the process ends."""
+    """Redirect a stream to the null device: Python flushes it as the process ends."""
     try:
         number = -1 if stream is None else stream.fileno()
     except (OSError, ValueError):  # of a test, or closed
@@ -84,7 +84,7 @@ def silence(stream: TextIO | None) -> None:
 
 
 class Bar(io.TextIOBase):
-    """Stderr for a progress bar, which is not worth an error."""
+    """Stderr for a progress bar, whose failure is no error."""
 
     def write(self, text: str) -> int:
         """Write what the bar draws."""
@@ -92,26 +92,26 @@ class Bar(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Show it."""
+        """Flush stderr."""
         on_stderr(sys.stderr.flush)
 
     def isatty(self) -> bool:
-        """Tell whether there is anybody to see it."""
+        """Whether stderr is a terminal."""
         return terminal(sys.stderr)
 
 
 def terminal(stream: TextIO | None) -> bool:
-    """Tell whether a stream ends in a terminal."""
+    """Whether a stream is a terminal."""
     return stream is not None and not stream.closed and stream.isatty()
 
 
 def stdout() -> BinaryIO:
-    """Give stdout, which must be open, for bytes; a terminal gets none that would rule it."""
+    """Return stdout for bytes; a terminal gets no control characters. It must be open."""
     return cast("BinaryIO", _Terminal()) if terminal(sys.stdout) else sys.stdout.buffer
 
 
 class _Terminal(io.BufferedIOBase):
-    """Data on its way to a terminal, whatever its form."""
+    """Data on its way to a terminal, in any format."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")

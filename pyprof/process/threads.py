@@ -1,7 +1,7 @@
-"""Threads beside the one that works: none in a process that shares the cores with others like it.
+"""Helper threads: none in a process that shares the cores with others like it.
 
-Two threads on one core only get in each other's way: reading and parsing cost a twentieth more
-processor time with them, and a tenth more memory, of which the C library keeps some for each.
+Two threads on one core only get in each other's way: reading and parsing take 5 % more processor
+time with them, and 10 % more memory, since the C library keeps some for each.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _alone: list[bool] = []
 
 
 def available() -> int:
-    """Give the number of cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def limit_cores(cores: int) -> None:
-    """Use no more cores than these from now on, neither here nor in Arrow."""
+    """Use at most `cores` cores from now on, here and in Arrow."""
     import pyarrow as pa  # noqa: PLC0415 - takes time to load
 
     pa.set_cpu_count(cores)
@@ -38,15 +38,15 @@ def limit_cores(cores: int) -> None:
 
 
 def thread_pool(threads: int | None = None) -> Executor:
-    """Give what works beside this thread, or, with one core, in it as soon as work is submitted."""
+    """Return a thread pool or, with one core, an executor that works on submission."""
     return _Here() if _alone else ThreadPoolExecutor(threads)
 
 
 class _Here(Executor):
-    """Works in the thread that asks for it."""
+    """Works in the calling thread."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Work, and give the result; what ends the process is raised at once."""
+        """Run the function now; its exception is kept for the result, an exit is raised at once."""
         future: Future[T] = Future()
         try:
             future.set_result(fn(*args, **kwargs))

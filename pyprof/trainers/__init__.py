@@ -1,5 +1,5 @@
-"""Callbacks for training loops that the user does not write: Lightning's, Hugging Face's.
+"""Callbacks for training loops that users do not write: Lightning's and Hugging Face's.
 
-Each marks steps, and as the range to capture a few steps of the training alone. Like everything
-that runs in the user's script, they change nothing and cost nothing where no profiler is.
+Each marks steps, and a few steps of the training as the range to capture. Like everything in the
+user's script, they change nothing, and cost nothing without a profiler.
 """

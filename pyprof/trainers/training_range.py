@@ -1,4 +1,4 @@
-"""The range to capture in a trainer's loop: some steps, without what is between them."""
+"""The range to capture in a trainer's loop: some steps, without what lies between them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from contextlib import ExitStack
 import pyprof
 
 WAIT = 5
-"""Steps before the range by default: the first ones load kernels, choose them, fill caches."""
+"""Default number of steps before the range: the first ones load and choose kernels, fill caches."""
 ACTIVE = 5
 
 
 class TrainingRange:
-    """A range that begins with a step, and is interrupted where the trainer does something else.
+    """A range that starts with a step, and pauses while the trainer does something else.
 
-    If a run ends before `wait` steps are over, no range begins: `pyprof capture` then keeps all of
-    it.
+    If a run ends before `wait` steps, no range starts: `pyprof capture` then keeps everything.
     """
 
     def __init__(self, wait: int = WAIT, active: int = ACTIVE) -> None:
@@ -29,7 +28,7 @@ class TrainingRange:
         self._on = False
 
     def step_begins(self) -> None:
-        """Go on with the range, if this step is one of those to capture."""
+        """Continue the range, if this step is to be captured."""
         if not self._on and self._begin <= self._count < self._end:
             self._on = True
             self._open.enter_context(pyprof.profile())
@@ -42,6 +41,6 @@ class TrainingRange:
             self.interrupt()
 
     def interrupt(self) -> None:
-        """End the range until the next step: validation, saving, the end of the training."""
+        """End the range until the next step: for validation, saving, or the end of training."""
         self._on = False
         self._open.close()

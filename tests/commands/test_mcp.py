@@ -14,7 +14,7 @@ import pytest
 
 from pyprof import answers
 from pyprof.answers.lines_answer import Lines, LineTime
-from pyprof.commands._mcp_tools import MOST, bounded
+from pyprof.commands._mcp_tools import MOST, bound
 from tests.analysis.captured import capture
 from tests.answers.checked import ask, validator
 from tests.commands import run
@@ -273,11 +273,11 @@ def test_answers_are_bounded() -> None:
     """Lists and texts are cut, and what is missing is said by the name of the list."""
     line = LineTime("a.py:1", "a.py", 1, 1, 5, 5, 0.5, "x" * 3000)
     given = Lines(None, "GPU", 10, 0, (line,) * 30, ())
-    answer = bounded(given, 20)
+    answer = bound(given, 20)
     assert len(answer["lines"]) == 20
     assert {len(each["source"]) for each in answer["lines"]} == {2000}
     assert answer["cut"] == {"lines": 10, "lines.source": 20 * 1000}
-    assert bounded(given, 30)["lines"] == bounded(given, 500)["lines"]
+    assert bound(given, 30)["lines"] == bound(given, 500)["lines"]
     assert answers.document(given)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyprof import cli
+from pyprof import output_file
 from pyprof.process import atomic_files
 
 _MAKE = """
@@ -25,7 +25,7 @@ _OLD = 1_000_000_000
 
 
 def _written(path: Path) -> None:
-    with cli.output(str(path)) as file:
+    with output_file.open_output(str(path)) as file:
         file.write(b"whole")
 
 
@@ -53,7 +53,10 @@ def test_what_a_killed_process_left_goes_with_the_next_run(tmp_path: Path) -> No
 def test_what_is_being_made_stays(tmp_path: Path) -> None:
     """Two processes may write one output: who ends last wins. However long it takes."""
     target = tmp_path / "net.csv"
-    with atomic_files.temp_directory(target) as folder, cli.output(str(target)) as file:
+    with (
+        atomic_files.temp_directory(target) as folder,
+        output_file.open_output(str(target)) as file,
+    ):
         file.write(b"first")
         file.flush()
         _aged(tmp_path)

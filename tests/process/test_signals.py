@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pyprof import cli
+from pyprof import output_file
 from pyprof.process import signals
 from tests.analysis.captured import capture
 from tests.commands import run
@@ -39,7 +39,9 @@ def _then(call: Callable[..., Any], name: str) -> Callable[..., Any]:
     return both
 
 
-@pytest.mark.parametrize("place", [(tempfile, "mkstemp"), (cli, "_as_created"), (os, "replace")])
+@pytest.mark.parametrize(
+    "place", [(tempfile, "mkstemp"), (output_file, "_as_created"), (os, "replace")]
+)
 @pytest.mark.parametrize(("name", "code"), CODES.items())
 def test_half_a_file_is_removed(
     name: str, code: int, place: tuple[Any, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -63,7 +65,7 @@ def test_every_command_ends_at_once_and_leaves_nothing(
 ) -> None:
     """Whatever it writes."""
     net = capture(tmp_path / "net.sqlite")
-    monkeypatch.setattr(cli, "_as_created", _then(cli._as_created, "SIGTERM"))
+    monkeypatch.setattr(output_file, "_as_created", _then(output_file._as_created, "SIGTERM"))
     arguments = given(command, net) if command != "peaks" else []
     done = run(command, *arguments, "-o", tmp_path / f"out{SUFFIX.get(command, '.txt')}")
     monkeypatch.undo()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyprof import cli
+from pyprof import cli, progress
 from pyprof.process import stdio
 from tests.analysis.captured import capture
 from tests.commands import run
@@ -142,6 +142,6 @@ def test_a_failing_stderr_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(sys, "stderr", Gone())
     cli.say("nobody hears")
-    with cli.progress(2, "counting", 0) as advance:
+    with progress.progress_bar(2, "counting", 0) as advance:
         advance(1)
     assert stdio.terminal(sys.stderr)

@@ -250,7 +250,7 @@ class Recorder:
             self._monitor.start()
         if threading.current_thread() is threading.main_thread():
             limit = int(memory_guard.free_bytes() * self._share)
-            self._guard = memory_guard.MemoryGuard(limit, self._exceeded)
+            self._guard = memory_guard.MemoryGuard(limit, self._stop_on_main_thread)
             self._guard.start()
 
     def _end(self) -> None:
@@ -296,7 +296,7 @@ class Recorder:
         self.seconds, self.overflowed, self.dropped = 0.0, False, True
         self.lacks_stacks = False
 
-    def _exceeded(self) -> None:
+    def _stop_on_main_thread(self) -> None:
         """Have the main thread stop the profiler: older ones stop only on their own thread."""
         ctypes.pythonapi.Py_AddPendingCall(self._pending, None)
 

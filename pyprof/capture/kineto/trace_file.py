@@ -110,11 +110,8 @@ def _deliver(packed: Path, path: Path) -> None:
 
 
 def _holds(plain: Path, wanted: re.Pattern[bytes]) -> bool:
-    with (
-        plain.open("rb") as file,
-        closing(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) as t,
-    ):
-        return wanted.search(t) is not None
+    with plain.open("rb") as file, closing(_mapped(file)) as text:
+        return wanted.search(text) is not None
 
 
 def _rows(trace: Path) -> bool:

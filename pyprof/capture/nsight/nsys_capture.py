@@ -58,7 +58,11 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
     `--capture-range-end` is set, since by default nsys ends the script at the end of its range. A
     script that may start a range is recorded from its first use of the GPU until it does.
     """
-    ranged = gpu and not request.whole and (request.steps is not None or _may_start(request))
+    ranged = (
+        gpu
+        and not request.whole
+        and (request.steps is not None or mentions_range(script.source(request.target)))
+    )
     options = [
         f"--trace={_GPU_API if gpu else 'nvtx'}",
         "--sample=none",
@@ -69,7 +73,11 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
     ]
     if ranged:
         options += ["--capture-range=cudaProfilerApi", f"--capture-range-end={_end(request)}"]
-    if gpu and request.graph_nodes and _knows_graph_nodes(nsys):
+    if (
+        gpu
+        and request.graph_nodes
+        and _GRAPH_TRACE in (machine.output(nsys, "profile", "--help") or "")
+    ):
         options += [f"{_GRAPH_TRACE}=node"]
     if gpu and request.metrics:
         options += gpu_metrics.metrics(nsys).options
@@ -87,14 +95,6 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
         inside += [f"--steps={request.steps}"]
     launch = [sys.executable, "-m", "pyprof.capture.nsight.nsys_child", *inside, "--"]
     return [nsys, "profile", *options, *launch, *request.target.command()]
-
-
-def _knows_graph_nodes(nsys: str) -> bool:
-    return _GRAPH_TRACE in (machine.output(nsys, "profile", "--help") or "")
-
-
-def _may_start(request: Request) -> bool:
-    return mentions_range(script.source(request.target))
 
 
 def _end(request: Request) -> str:

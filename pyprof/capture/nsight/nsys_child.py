@@ -102,11 +102,6 @@ def _write_snapshot(path: Path | None) -> None:
         say(problem)
 
 
-def _set_back(stack: ExitStack, home: Any, name: str, value: object) -> None:  # noqa: ANN401 - any module
-    stack.callback(setattr, home, name, getattr(home, name))
-    setattr(home, name, value)
-
-
 def _capture_steps(steps: StepsToRecord, stack: ExitStack) -> None:
     """Start and stop nsys's range by steps; without CUDA nsys does not wait for one."""
     import torch  # noqa: PLC0415
@@ -120,7 +115,8 @@ def _capture_steps(steps: StepsToRecord, stack: ExitStack) -> None:
         steps.schedule(), _finished(torch.cuda.profiler.start), _finished(torch.cuda.profiler.stop)
     )
     for name in ("start", "stop"):
-        _set_back(stack, torch.cuda.profiler, name, lambda: None)
+        stack.callback(setattr, torch.cuda.profiler, name, getattr(torch.cuda.profiler, name))
+        setattr(torch.cuda.profiler, name, lambda: None)
     count_steps(StepCounter(windows.step), stack)
     stack.callback(windows.finish)
 

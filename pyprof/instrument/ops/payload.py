@@ -223,21 +223,9 @@ def _int(value: object) -> str:
     return f", 'type': 'int', 'value': {value}"
 
 
-def _bool(value: object) -> str:
-    return f", 'type': 'bool', 'value': {value}"
-
-
-def _none(_: object) -> str:
-    return ", 'type': 'NoneType', 'value': None"
-
-
 def _float(value: Any) -> str:  # noqa: ANN401 - a float, or a subclass such as numpy's
     plain = float(value)
-    return f", 'type': 'float', 'value': {plain!r}" if math.isfinite(plain) else _infinite(plain)
-
-
-def _infinite(value: float) -> str:
-    return f", 'type': 'float', 'value': '{value}'"
+    return f", 'type': 'float', 'value': {plain if math.isfinite(plain) else str(plain)!r}"
 
 
 def _str(value: Any) -> str:  # noqa: ANN401 - a str
@@ -258,10 +246,6 @@ def _slice(value: Any) -> str:  # noqa: ANN401 - a slice
     return f", 'type': 'slice', 'value': {text!r}"
 
 
-def _ellipsis(_: object) -> str:
-    return ", 'type': 'ellipsis', 'value': '...'"
-
-
 def _array(value: Any) -> str:  # noqa: ANN401 - a numpy array
     return f", 'type': 'ndarray', 'shape': {value.shape}, 'dtype': {value.dtype.name!r}"
 
@@ -278,19 +262,14 @@ def _sequence(value: Any) -> str:  # noqa: ANN401 - a tuple or list
                 break
         else:  # sizes, most often
             return f", 'type': {kind!r}, 'value': {tuple(value) if kind == 'tuple' else value}"
-    if all(type(item) in _PLAIN for item in value):
-        return _plain_sequence(kind, value)
-    return _mixed_sequence(kind, value, MAX_DEPTH)
-
-
-def _plain_sequence(kind: str, value: Sequence[Any]) -> str:
-    short = len(value) <= MAX_PLAIN
-    if short and all(_writes_itself(item) for item in value):
+    if len(value) <= MAX_PLAIN and all(map(_writes_itself, value)):
         return f", 'type': {kind!r}, 'value': {tuple(value) if kind == 'tuple' else value}"
     return _mixed_sequence(kind, value, MAX_DEPTH)
 
 
-def _writes_itself(value: Any) -> bool:  # noqa: ANN401 - a plain value
+def _writes_itself(value: Any) -> bool:  # noqa: ANN401 - any item
+    if type(value) not in _PLAIN:
+        return False
     if type(value) is float:
         return math.isfinite(value)
     if type(value) is str:
@@ -328,10 +307,10 @@ _BY_TYPE: dict[type, Callable[[object], str]] = {
     Tensor: _tensor,
     Parameter: _tensor,
     int: _int,
-    bool: _bool,
+    bool: lambda value: f", 'type': 'bool', 'value': {value}",
     float: _float,
     str: _str,
-    type(None): _none,
+    type(None): lambda _: ", 'type': 'NoneType', 'value': None",
     tuple: _sequence,
     list: _sequence,
     torch.Size: _sequence,
@@ -340,7 +319,7 @@ _BY_TYPE: dict[type, Callable[[object], str]] = {
     torch.layout: _torch_name,
     torch.memory_format: _torch_name,
     slice: _slice,
-    type(Ellipsis): _ellipsis,
+    type(Ellipsis): lambda _: ", 'type': 'ellipsis', 'value': '...'",
 }
 
 

@@ -142,7 +142,9 @@ def find_targets() -> Iterator[PatchTarget]:
                 yield PatchTarget(home, name, value, mod, overridable or value in on_device)
     for mod, homes in _distributed_homes():
         yield from _chosen(process_groups.NAMES[mod], mod, homes)
-    yield from _chosen(_UTILITIES, "torch.nn.utils", _utility_homes())
+    utils = torch.nn.utils
+    homes = (utils, utils.clip_grad, utils.convert_parameters)
+    yield from _chosen(_UTILITIES, "torch.nn.utils", homes)
 
 
 def _functions(home: object) -> Iterator[tuple[str, Callable[..., object]]]:
@@ -184,8 +186,3 @@ def _distributed_homes() -> Iterator[tuple[str, tuple[ModuleType, ...]]]:
     yield process_groups.HOME, (torch.distributed, torch.distributed.distributed_c10d)
     with contextlib.suppress(ImportError):  # not public
         yield process_groups.FUNCTIONAL_HOME, (import_module(process_groups.FUNCTIONAL_HOME),)
-
-
-def _utility_homes() -> tuple[ModuleType, ...]:
-    utils = torch.nn.utils
-    return utils, utils.clip_grad, utils.convert_parameters

@@ -248,7 +248,8 @@ def _describe(
             outer = NO_FRAMES
             break
         if code.co_name != STAND_IN and is_users(code.co_filename):
-            file = _encodable(ipython.file_name(code.co_filename))
+            name = ipython.file_name(code.co_filename)
+            file = name.encode("utf-8", "replace").decode()  # not every name is UTF-8
             places.append((f"{file}:{frame.f_lineno or 0}", code.co_name))
         frame = frame.f_back
     if not places:
@@ -262,8 +263,3 @@ def _describe(
 def is_users(filename: str) -> bool:
     """Whether the file is the user's: not torch's, torch.compile's, ours or the import system's."""
     return not filename.startswith((*_FOREIGN, "<frozen ")) and "torchinductor_" not in filename
-
-
-def _encodable(name: str) -> str:
-    """Replace what cannot be encoded as UTF-8."""
-    return name.encode("utf-8", "replace").decode()

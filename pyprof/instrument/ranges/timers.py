@@ -118,7 +118,7 @@ def _collect(*, wait: bool) -> None:
 
 
 def timings() -> pd.DataFrame:
-    """Give what was timed so far, a row a name, indexed by it, the longest first.
+    """Return the timings so far, one row per name, the longest first.
 
     Columns: `count`; host `total_ns`, `mean_ns`, `min_ns`, `max_ns`; the same with `gpu_` before
     them, empty (NaN) where no GPU was in use. Waits for the GPU where its times are still due.

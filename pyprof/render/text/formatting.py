@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import cli, sanitize
+from pyprof import output_file, sanitize
 from pyprof.process import stdio
 from pyprof.prof.step_rows import PARTS
 from pyprof.render.text.text_width import cells, cut_end, cut_middle, cut_start, filled
@@ -192,7 +192,11 @@ def _cut_cells(
 
 def colours(target: str) -> bool:
     """Tell whether output to `target` may be coloured: a terminal that does not refuse it."""
-    return target == cli.STDOUT and stdio.terminal(sys.stdout) and not os.environ.get("NO_COLOR")
+    return (
+        target == output_file.STDOUT
+        and stdio.terminal(sys.stdout)
+        and not os.environ.get("NO_COLOR")
+    )
 
 
 def heading(text: str) -> str:

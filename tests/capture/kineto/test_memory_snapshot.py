@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from pyprof.capture.kineto import memory_snapshot, torch_profiler
 from pyprof.capture.request import Outcome, Request
 from pyprof.capture.script import Target
-from pyprof.commands.capture import tell
+from pyprof.commands.capture import print_outcome
 from pyprof.errors import PyprofError
 from pyprof.memory import read
 from pyprof.overwrite_guard import snapshot_beside
@@ -59,7 +59,7 @@ def test_a_run_on_the_cpu_records_memory(
     assert device.notes == ()
     assert not snapshot_beside(outcome.path).exists()  # of GPUs only
     assert "Linear" in run("memory", outcome.path).stdout
-    tell(outcome)
+    print_outcome(outcome)
     assert f"next: pyprof memory {outcome.path}\n" in capsys.readouterr().err
 
 

@@ -1,0 +1,156 @@
+"""Output files: complete or absent, never in place of an input or a capture; and their formats."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from pyprof import overwrite_guard
+from pyprof.errors import PyprofError
+from pyprof.process import atomic_files, signals, stdio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STDOUT = overwrite_guard.STDOUT
+
+
+class ReaderGoneError(Exception):
+    """The reader of stdout closed it."""
+
+
+@contextmanager
+def open_output(target: str) -> Iterator[BinaryIO]:
+    """Open a file for writing that appears only when complete; `-` is stdout.
+
+    A device or a pipe (/dev/null, /dev/stdout) is written to directly, and links are followed.
+    Raises PyprofError if it cannot be written, is an input, or is a capture.
+    """
+    output_guard = overwrite_guard.current()
+    output_guard.check_writable(target)
+    if target == STDOUT or _is_stream(Path(target)):
+        with _stream(target) as file:
+            yield file
+        return
+    path = Path(os.path.realpath(target))
+    name = None
+    try:
+        with signals.postponed():
+            handle, name = atomic_files.create_temp(path)
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        _as_created(Path(name))
+        output_guard.check_writable(target)  # again: it may have appeared since
+        os.replace(name, path)  # noqa: PTH105 - Path.replace is the same call
+    except OSError as error:
+        raise _unwritable(target, error) from None
+    finally:
+        with signals.postponed():
+            if name is not None:
+                Path(name).unlink(missing_ok=True)
+
+
+_OTHERS = {
+    *("json", "jsonl", "csv", "tsv", "parquet", "xlsx", "html", "htm", "md", "png", "svg", "pdf"),
+    *("gz", "sqlite", "nsys-rep", "qdrep", "sql", "nvvp"),
+}
+"""Suffixes of files that must not contain plain text."""
+
+
+def output_format(target: str, *suffixes: str) -> str:
+    """Return the format of a file's suffix, one of `suffixes`; "" for text.
+
+    Raises BadParameter for any other suffix.
+    """
+    suffix = _suffix(target)
+    if suffix in {"", "txt"}:
+        return ""
+    if suffix not in suffixes:
+        raise _misnamed(target, "txt", *suffixes)
+    return suffix
+
+
+def optional_format(target: str, *suffixes: str, text: bool = True) -> str:
+    """Return the format of a file's suffix, one of `suffixes`; "" for any other.
+
+    Raises BadParameter for the suffix of a format that this command does not write: a file must not
+    belie its name, and no capture is overwritten.
+    """
+    suffix = _suffix(target)
+    if suffix in _OTHERS and suffix not in suffixes and not _is_stream(Path(target)):
+        raise _misnamed(target, *(["txt"] if text else []), *suffixes)
+    return suffix if suffix in suffixes else ""
+
+
+def _suffix(target: str) -> str:
+    return Path(target).suffix.lower().removeprefix(".")
+
+
+def _misnamed(target: str, *suffixes: str) -> click.BadParameter:
+    there = ", ".join(f".{name}" for name in suffixes)
+    return click.BadParameter(
+        f"{target!r} must end in one of {there}, which this command writes", param_hint="'-o'"
+    )
+
+
+def _is_stream(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+@contextmanager
+def _stream(target: str) -> Iterator[BinaryIO]:
+    """Open what cannot be replaced by a complete file; a closed pipe is not an error."""
+    try:
+        if target != STDOUT:
+            with Path(target).open("wb") as file:
+                yield file
+        elif sys.stdout is None:  # closed by the shell: `>&-`
+            raise PyprofError(_CLOSED)
+        else:
+            yield stdio.stdout()
+            sys.stdout.flush()
+    except BrokenPipeError:
+        raise ReaderGoneError from None
+    except OSError as error:
+        if target == STDOUT:
+            stdio.silence(sys.stdout)
+        raise _unwritable("stdout" if target == STDOUT else target, error) from None
+
+
+def _as_created(path: Path) -> None:
+    """Set the permissions that an ordinary new file has."""
+    mask = os.umask(0)
+    os.umask(mask)
+    path.chmod(0o666 & ~mask)
+
+
+def _unwritable(target: str, error: OSError | int) -> PyprofError:
+    cause = os.strerror(error) if isinstance(error, int) else error.strerror or error
+    return PyprofError(f"{target}: {cause}; choose another place with -o")
+
+
+def check_location(target: str) -> None:
+    """Raise PyprofError now if writing would fail after the work."""
+    path = Path(os.path.realpath(target))
+    if target == STDOUT:
+        if sys.stdout is None:
+            raise PyprofError(_CLOSED)
+    elif path.is_dir():
+        raise _unwritable(target, errno.EISDIR)
+    elif path.is_symlink():  # whose end is itself
+        raise _unwritable(target, errno.ELOOP)
+    elif not path.parent.exists():
+        raise _unwritable(target, errno.ENOENT)
+    elif not path.parent.is_dir():
+        raise _unwritable(target, errno.ENOTDIR)
+    elif not (_is_stream(path) or os.access(path.parent, os.W_OK | os.X_OK)):
+        raise _unwritable(target, errno.EACCES)
+
+
+_CLOSED = "stdout is closed; name a file with -o"
