@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING.md work as written: one file each, in a copy of the package."""
+"""The recipes of CONTRIBUTING.md work as written, in a copy of the package."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def _recipe(name: str) -> str:
 
 
 def _run(folder: Path, *arguments: str) -> str:
-    """Run Python on the copied package; give what it printed."""
+    """Run Python on the copied package; return what it printed."""
     done = subprocess.run(
         [sys.executable, "-W", "error", *arguments],
         cwd=folder, env={**os.environ, "PYTHONPATH": str(folder)},
@@ -41,8 +41,14 @@ def _run(folder: Path, *arguments: str) -> str:
 
 
 def test_each_kind_of_addition_has_a_recipe() -> None:
-    """An op, a column, a report, a section of the page, a capture format."""
-    kinds = ["An op", "A column", "A report", "A section of the page", "A capture format"]
+    kinds = [
+        "An op",
+        "A column",
+        "A report",
+        "An advice rule",
+        "A section of the page",
+        "A capture format",
+    ]
     assert [name for name, _ in RECIPES] == kinds
 
 
@@ -75,6 +81,17 @@ def test_a_report_is_one_file(copy: Path) -> None:
     assert "  totals  " in _run(copy, "-m", "pyprof", "--help")
     found = json.loads(_run(copy, "-m", "pyprof", "totals", "net.sqlite"))
     assert found == {"kernels": truth["activities"], "ns": truth["gpu_ns"]}
+
+
+def test_an_advice_rule_is_one_file(copy: Path) -> None:
+    """The summary shows the new advice, with its evidence."""
+    rules = copy / "pyprof/analysis/advice"
+    (rules / "recipe.py").write_text(_recipe("An advice rule"), encoding="utf-8")
+    capture(copy / "net.sqlite")
+    summary = json.loads(_run(copy, "-m", "pyprof", "summary", "--json", "net.sqlite"))
+    advice = next(each for each in summary["advice"] if each["title"] == "data is copied")
+    assert advice["action"] == "keep it on the GPU"
+    assert [each["count"] for each in advice["evidence"]] == [1]
 
 
 @pytest.mark.slow
