@@ -1,11 +1,13 @@
-"""Names that say nothing of what they hold: `python -m tests.names` lists where `pyprof/` has them.
+"""Names and docstrings that say nothing: `python -m tests.names` lists where `pyprof/` has them.
 
-A part of `make lint`. What a value is has a name of the field: CONTRIBUTING.md has a glossary.
+A part of `make lint`. CONTRIBUTING.md has a glossary of the terms to use instead.
 """
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 LOCALS = frozenset(
@@ -17,12 +19,24 @@ LOCALS = frozenset(
 """Not for what a function binds; keyword-only parameters are the caller's words."""
 FUNCTIONS = frozenset({"found", "told", "merge", "of", "of_all"})
 """Not for a function, a method or a class: merge what, of what?"""
+CONSTANTS = frozenset({"NONE", "ABSENT", "NOBODY", "OUTSIDE", "NOWHERE"})
+"""Not for a constant: `arrays.MISSING` stands for a missing index, `EMPTY_...` for an object."""
+DOCSTRINGS = ("Give ", "Tell ")
+"""Functions return, yield, report or print."""
+PENDING = frozenset(
+    {
+        *("analysis", "answers", "gpu", "marker", "memory", "ops", "parse", "prof", "readers"),
+        *("records", "render"),
+    }
+)
+"""Folders where only the names of functions and locals are checked yet."""
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Scope = _Function | ast.ClassDef | ast.Module
 
 
 def vague(source: str) -> list[tuple[int, str]]:
-    """Give line and name of each vague name that a source binds, by line."""
+    """Return line and name of each vague name that a source binds, by line."""
     tree = ast.parse(source)
     bound: set[tuple[int, str]] = set()
     for node in ast.walk(tree):
@@ -34,7 +48,7 @@ def vague(source: str) -> list[tuple[int, str]]:
 
 
 def _locals(function: _Function | ast.Lambda) -> Iterator[tuple[int, str]]:
-    """Give what a function binds, functions and comprehensions inside it included."""
+    """Yield what a function binds, functions and comprehensions inside it included."""
     arguments = function.args
     for argument in (*arguments.posonlyargs, *arguments.args):
         yield argument.lineno, argument.arg
@@ -43,12 +57,56 @@ def _locals(function: _Function | ast.Lambda) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.id
 
 
+def sentinels(source: str) -> list[tuple[int, str]]:
+    """Return line and name of each constant that is called as one of CONSTANTS."""
+    names = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)]
+    stored = [node for node in names if isinstance(node.ctx, ast.Store)]
+    return sorted((node.lineno, node.id) for node in stored if node.id in CONSTANTS)
+
+
+def stilted(source: str) -> list[tuple[int, str]]:
+    """Return line and beginning of each docstring that begins with a word of DOCSTRINGS."""
+    scopes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, _Scope)]
+    docstrings = [(node, ast.get_docstring(node) or "") for node in scopes]
+    return sorted(
+        (node.body[0].lineno, text.partition(" ")[0])
+        for node, text in docstrings
+        if text.startswith(DOCSTRINGS)
+    )
+
+
+_COMMENT_ALONE = re.compile(r"(?<=\n\n)(?:#(?!!| fmt:| type:).*\n)+(?=\n)")
+
+
+def titles(source: str) -> list[tuple[int, str]]:
+    """Return line and text of each title in the middle of a module: it has a second subject.
+
+    That is a comment that stands alone between blank lines, or a string that follows no assignment.
+    """
+    lines = [(source.count("\n", 0, match.start()) + 1, match[0].partition("\n")[0])
+             for match in _COMMENT_ALONE.finditer(source)]  # fmt: skip
+    body = ast.parse(source).body
+    for before, node in pairwise(body):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            described = isinstance(before, ast.Assign | ast.AnnAssign)
+            if isinstance(node.value.value, str) and not described:
+                lines.append((node.lineno, node.value.value.partition("\n")[0]))
+    return sorted(lines)
+
+
 def main(root: Path) -> int:
-    """Print every vague name below a folder; give the number of them as exit code, at most 1."""
+    """Print all problems below a folder; return the exit code."""
+    checks = (
+        (vague, "`{}` says nothing of what it holds"),
+        (sentinels, "`{}` is a second name of MISSING, or says nothing of what it holds"),
+        (stilted, "a docstring begins with {}: say what is returned"),
+        (titles, "a second subject in a module: {}"),
+    )
     lines = [
-        f"{path}:{line}: `{name}` says nothing of what it holds"
+        f"{path}:{line}: {message.format(text)}"
         for path in sorted(root.rglob("*.py"))
-        for line, name in vague(path.read_text(encoding="utf-8"))
+        for check, message in checks[: 1 if path.relative_to(root).parts[0] in PENDING else None]
+        for line, text in check(path.read_text(encoding="utf-8"))
     ]
     print("\n".join(lines)) if lines else None  # noqa: T201 - a tool
     return min(len(lines), 1)

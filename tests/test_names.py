@@ -1,8 +1,8 @@
-"""Vague names are seen wherever a function binds them, and nowhere else."""
+"""Vague names, docstrings of old and second titles are seen, and nothing else."""
 
 import pytest
 
-from tests.names import vague
+from tests.names import sentinels, stilted, titles, vague
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,30 @@ def test_the_line_is_given() -> None:
         (3, "told"),
         (4, "found"),
     ]
+
+
+def test_a_second_sentinel_is_seen() -> None:
+    """Where it is bound, not where it is used: `ProfilerAction.NONE` is torch's."""
+    assert sentinels("NONE = -1\nuse(ProfilerAction.NONE, ABSENT)") == [(1, "NONE")]
+
+
+@pytest.mark.parametrize("where", ["{}", "def f():\n    {}", "class A:\n    {}"])
+def test_a_stilted_docstring_is_seen(where: str) -> None:
+    assert [text for _, text in stilted(where.format('"""Give it."""'))] == ["Give"]
+    assert stilted(where.format('"""Given that it is there."""')) == []
+
+
+@pytest.mark.parametrize(
+    "title", ["# The other half.\n#\n# Its reasons.", "# --- reading ---", '"""The other half."""']
+)
+def test_a_second_title_is_seen(title: str) -> None:
+    """A comment that stands alone, or a string that describes no value above it."""
+    source = f'"""The one half."""\n\n\ndef f(): ...\n\n\n{title}\n\n\ndef g(): ...\n'
+    assert titles(source) == [(7, title.strip('"').partition("\n")[0])]
+
+
+@pytest.mark.parametrize(
+    "comment", ["# why\nX = 1", 'X = 1\n"""What it is."""', "# fmt: off\n\nX = 1"]
+)
+def test_a_comment_on_a_line_is_no_title(comment: str) -> None:
+    assert titles(f'"""The module."""\n\n{comment}\n') == []
