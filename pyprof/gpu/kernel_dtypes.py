@@ -281,17 +281,11 @@ FIRST_TENSOR_CORES = (7, 0)
 
 _TENSOR_CORES_SINCE: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
-        "float16": FIRST_TENSOR_CORES,
-        "int8": (7, 2),
-        "uint8": (7, 2),
-        "int4": (7, 5),
-        "bfloat16": (8, 0),
-        "tf32": (8, 0),
-        "float8_e4m3fn": (8, 9),
-        "float8_e5m2": (8, 9),
+        "float16": FIRST_TENSOR_CORES, "int8": (7, 2), "uint8": (7, 2), "int4": (7, 5),
+        "bfloat16": (8, 0), "tf32": (8, 0), "float8_e4m3fn": (8, 9), "float8_e5m2": (8, 9),
         "float4_e2m1fn": (10, 0),
     }
-)
+)  # fmt: skip
 _FLOAT64_PARTS = frozenset({(8, 0), (9, 0), (10, 0)})
 """Data-centre parts; the others run float64 in a few CUDA cores."""
 

@@ -42,19 +42,11 @@ _VECTOR = MappingProxyType(
 )
 _TENSOR = MappingProxyType(
     {
-        "float64": "float64",
-        "float32": "tf32",
-        "complex64": "tf32",
-        "tf32": "tf32",
-        "float16": "half",
-        "bfloat16": "half",
-        "float8_e4m3fn": "float8",
-        "float8_e5m2": "float8",
-        "float4_e2m1fn": "float4",
-        "int8": "int8",
-        "uint8": "int8",
+        "float64": "float64", "float32": "tf32", "complex64": "tf32", "tf32": "tf32",
+        "float16": "half", "bfloat16": "half", "float8_e4m3fn": "float8",
+        "float8_e5m2": "float8", "float4_e2m1fn": "float4", "int8": "int8", "uint8": "int8",
     }
-)
+)  # fmt: skip
 _SHORT = MappingProxyType(
     {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16",
      "float8_e4m3fn": "fp8", "float8_e5m2": "fp8", "float4_e2m1fn": "fp4"}

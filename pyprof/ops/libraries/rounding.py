@@ -7,15 +7,13 @@ and scales written once, packed ones at the size of their tensors.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, bf16, f8, f16, f32, i32, u8
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like, size
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor
 
 FAMILY = "quantization"
 

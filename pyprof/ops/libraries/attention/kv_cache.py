@@ -6,14 +6,10 @@ each new key and value read once and written once in the cache's type, and where
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, bf16, f8, f32, i64, u8
 from pyprof.ops.registry import op
 from pyprof.ops.work import Args, Work, fresh, like, require, size
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor
 
 FAMILY = "copy"
 

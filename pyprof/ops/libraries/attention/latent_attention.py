@@ -6,8 +6,7 @@ keys; in prefill, other ops make keys and values whole for each head.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyprof.marker import Tensor
 from pyprof.marker.batch import Batch, Phase
 from pyprof.ops.examples import Example, bf16, f8, i32
 from pyprof.ops.libraries.attention.served_requests import FULL, check_tokens
@@ -15,9 +14,6 @@ from pyprof.ops.model_config import CONTRADICTS
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Setting, Work, fresh, has_rank, like, require, size
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor
 
 FAMILY = "attention"
 

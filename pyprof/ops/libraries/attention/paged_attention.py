@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, bf16, f32, i32
 from pyprof.ops.libraries.attention.latent_attention import unified_latent
 from pyprof.ops.libraries.attention.served_requests import EXAMPLE_STEP, by_requests
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, has_rank, like, size
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor
 
 FAMILY = "attention"
 

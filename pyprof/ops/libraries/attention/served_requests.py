@@ -9,16 +9,12 @@ say so.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyprof.marker import Tensor
 from pyprof.marker.batch import Batch, Phase
 from pyprof.ops.model_config import LAYER_TYPES
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.nn.attention import Band
 from pyprof.ops.work import Args, Setting, Work, fresh, has_rank, require, size
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor
 
 EXAMPLE_STEP = Setting(batch=Batch(Phase(1, 6, 8, 36, 48), Phase(2, 2, 10, 2, 10)))
 """The setting of worked examples: 6 new tokens of 8, and 2 of two requests with 10 in all."""

@@ -6,15 +6,11 @@ sum is not counted. Bytes: rows read once, a number for each pair written.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyprof.marker import Tensor
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import backward_of, op
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size, twice
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor
 
 FAMILY = "distance"
 

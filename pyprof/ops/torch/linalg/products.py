@@ -10,8 +10,8 @@ a better order.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16, f32
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import Unknown
@@ -19,9 +19,6 @@ from pyprof.ops.torch.linalg.gemm import gradients, multiply_adds, product
 from pyprof.ops.torch.linalg.linear_algebra import square
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, require, size, twice
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor
 
 FAMILY = "gemm"
 

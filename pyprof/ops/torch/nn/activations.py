@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, like, size, twice
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor
 
 FAMILY = "pointwise"
 

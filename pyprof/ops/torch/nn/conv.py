@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import multiply_adds
 from pyprof.ops.work import Args, Work, like, require
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor
 
 FAMILY = "conv"
 

@@ -8,16 +8,13 @@ a row for each index, where that is asked to be sparse.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16, i64
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.indexing import picked
 from pyprof.ops.work import Args, Work, fresh, like, size
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor
 
 FAMILY = "embedding"
 

@@ -7,14 +7,11 @@ element that is put in its place.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import backward_of, op
 from pyprof.ops.work import Args, Work, fresh, has_rank, like, require
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor
 
 FAMILY = "copy"
 

@@ -13,16 +13,13 @@ unknown. The recursion's table counts if it is the result.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16, f32, i64
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, fresh, has_rank, like, require, size
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor
 
 FAMILY = "loss"
 

@@ -9,16 +9,13 @@ written.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16, i64
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.torch.nn.losses import reduced, reduction
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, fresh, like, size
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor
 
 FAMILY = "loss"
 

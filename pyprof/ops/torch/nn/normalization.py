@@ -9,14 +9,11 @@ that compute statistics first read the input twice.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16, f32
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.work import Args, Work, fresh, like, size
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor
 
 FAMILY = "norm"
 

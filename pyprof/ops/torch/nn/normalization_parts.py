@@ -7,15 +7,11 @@ float32 at least.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16, f32, i32, i64
 from pyprof.ops.registry import backward_of, op
 from pyprof.ops.torch.nn.normalization import wide
 from pyprof.ops.work import Args, Work, fresh, like, size
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor
 
 FAMILY = "norm"
 

@@ -9,15 +9,12 @@ among zeros: no arithmetic.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from pyprof.marker import Tensor, Value
 from pyprof.ops.examples import Example, f16, i64
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like, require
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor, Value
 
 FAMILY = "pool"
 

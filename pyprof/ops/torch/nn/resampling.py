@@ -8,15 +8,12 @@ the output written once.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from pyprof.marker import Tensor, Value
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, has_rank, like, require
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor, Value
 
 FAMILY = "resample"
 

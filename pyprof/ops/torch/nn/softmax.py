@@ -7,15 +7,11 @@ kernels for long rows read twice.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyprof.marker import Tensor, Value
 from pyprof.ops.examples import Example, b8, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, fresh, like
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor, Value
 
 FAMILY = "softmax"
 

@@ -7,17 +7,14 @@ destination written once.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from pyprof.marker import Tensor
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f16, f32
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise import promoted_dtype
 from pyprof.ops.work import Args, Work, fresh, like
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor
 
 FAMILY = "copy"
 

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pyprof.marker import Tensor
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, c64, f32
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, require, size
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor
 
 FAMILY = "fft"
 

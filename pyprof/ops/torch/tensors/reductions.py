@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from pyprof.marker import Tensor, Value
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.torch.tensors.pointwise import pointwise_backward, promoted_dtype
 from pyprof.ops.torch.tensors.pointwise_rules import RULES, TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, fresh, like
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor, Value
 
 FAMILY = "reduction"
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import NOTHING, Args, Work, fresh, like
-
-if TYPE_CHECKING:
-    from pyprof.marker import Tensor
 
 FAMILY = "view"
 
