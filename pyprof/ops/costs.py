@@ -12,7 +12,7 @@ from pyprof.ops.signature import Unknown, bind, parse
 from pyprof.ops.work import NO_SETTING, NOT_STORED, Args, tensor_bytes, with_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pyprof.marker import Call, Value
     from pyprof.ops.registry import OpModel
@@ -173,8 +173,11 @@ def _why_no_formula(call: Call, direction: str) -> str:
 def _bind(model: OpModel, call: Call, dtype: str | None) -> Args:
     plain, in_place = registry.plain_name(call.op)
     reason = "arguments do not fit the op"
-    by_position = registry.by_position(call)
-    for signature in _best_first(model.signatures, call) if by_position else model.signatures:
+    signatures: Iterable[str] = model.signatures
+    if by_position := registry.by_position(call):
+        # those first that have as many parameters as ATen's overload was given arguments
+        signatures = sorted(signatures, key=lambda text: len(parse(text)) != len(call.args))
+    for signature in signatures:
         try:
             values = bind(call, signature, by_position=by_position)
         except Unknown as unknown:
@@ -186,11 +189,6 @@ def _bind(model: OpModel, call: Call, dtype: str | None) -> Args:
             values = {**values, "group_size": call.collective["size"]}
         return Args(plain, in_place, values, call.mod)
     raise Unknown(reason)
-
-
-def _best_first(signatures: tuple[str, ...], call: Call) -> list[str]:
-    """Sort signatures with as many parameters as there are arguments to the front."""
-    return sorted(signatures, key=lambda text: len(parse(text)) != len(call.args))
 
 
 def _shapes(call: Call) -> dict[str, object]:

@@ -242,7 +242,8 @@ def _keys(mod: str, name: str) -> list[str]:
     plain, _ = plain_name(name)
     keys = [f"{mod.replace('::', '.')}.{name}"]
     if _INDUCTOR.match(name):
-        keys += [_template(name) if name.startswith("triton_tem") else "triton.*"]
+        template = next((f"triton.tem_{kind}" for kind in _TEMPLATES if kind in name), "triton.tem")
+        keys += [template if name.startswith("triton_tem") else "triton.*"]
     elif mod == "triton":
         keys += ["triton.own"]
     if mod in ATEN:
@@ -251,11 +252,6 @@ def _keys(mod: str, name: str) -> list[str]:
         last = mod.rpartition("torch.")[2]
         keys += [f"{mod}.{plain}", f"{last}.{name}", f"{last}.{plain}", name, plain]
     return keys
-
-
-def _template(name: str) -> str:
-    """Return the key of Inductor's template: of attention, convolutions, or matrix products."""
-    return next((f"triton.tem_{kind}" for kind in _TEMPLATES if kind in name), "triton.tem")
 
 
 def plain_name(name: str) -> tuple[str, bool]:

@@ -226,7 +226,9 @@ class Args:
         """Return a list of tensors. Raises Unknown unless it was recorded in full."""
         value = self.values.get(name, MISSING)
         if isinstance(value, Summary):
-            return _summarised(value)
+            if value.numel is None:
+                raise Unknown("tensor list too long to be recorded")
+            return (Tensor((value.numel,), value.dtype),)  # one flat tensor for all of them
         if not isinstance(value, tuple) or not all(isinstance(item, Tensor) for item in value):
             raise Unknown(f"tensors of {name} not recorded")
         return tuple(item for item in value if isinstance(item, Tensor))
@@ -306,13 +308,6 @@ class Args:
         ):
             raise Unknown(f"{name} is no dimension")
         return tuple(sorted({dim % rank for dim in numbers})) if rank else ()
-
-
-def _summarised(summary: Summary) -> tuple[Tensor, ...]:
-    """Return one flat tensor for a list too long to be written out."""
-    if summary.numel is None:
-        raise Unknown("tensor list too long to be recorded")
-    return (Tensor((summary.numel,), summary.dtype),)
 
 
 def with_dtype(value: Value, dtype: str) -> Value:

@@ -162,19 +162,14 @@ def fused_experts(a: Args) -> Work:
     """Both products of the chosen experts; scales and biases of experts are read with them."""
     x, ids = a.tensor("input"), a.tensor("experts")
     work = _experts(a, x, ids.numel, (x, a.tensor("weights"), ids))
-    if _of_all_ranks(a) > size(a.tensor("up"), 0):
+    # vLLM states how many experts all ranks have: the first integer of the rest
+    stated = [v for v in a.listed("rest") if type(v) is int] if "fused_experts" in a.op else []
+    if stated and stated[0] > size(a.tensor("up"), 0):
         return replace(work, flops=None, no_flops=ELSEWHERE, stages=())
     return work
 
 
 ELSEWHERE = "how many tokens go to this rank's experts is not recorded"
-
-
-def _of_all_ranks(a: Args) -> int:
-    """Return how many experts all ranks have: the first whole number of vLLM's call, 0 if none."""
-    if not a.op.endswith("fused_experts"):
-        return 0
-    return next((value for value in a.listed("rest") if type(value) is int), 0)
 
 
 # as above: 8 of the 64 sorted places are tokens' choices, 4 bytes each with their weights

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
@@ -41,11 +40,6 @@ def prelu_backward(a: Args) -> Work:
     return Work(5 * x.numel, (like(x), x, w), (like(x), like(w)))
 
 
-def _halved(a: Args, x: Tensor) -> Tensor:
-    half = (a if a.known("dim") else a.replaced(dim=None)).axis(len(x.shape))
-    return like(x, (n // 2 if at == half else n for at, n in enumerate(x.shape)))
-
-
 # half of 24 times the other's sigmoid: 12 * 21; 24 read, 12 written of 2 bytes
 @op(
     "glu",
@@ -56,7 +50,8 @@ def _halved(a: Args, x: Tensor) -> Tensor:
 def glu(a: Args) -> Work:
     """One half times the sigmoid of the other."""
     x = a.tensor("input")
-    out = _halved(a, x)
+    half = (a if a.known("dim") else a.replaced(dim=None)).axis(len(x.shape))
+    out = like(x, (n // 2 if at == half else n for at, n in enumerate(x.shape)))
     return Work(_GLU * out.numel, (x,), (out,))
 
 

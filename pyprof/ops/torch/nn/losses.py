@@ -215,13 +215,10 @@ def cross_entropy(a: Args) -> Work:
         work = reduced(a, 2 * x.numel, count, x.dtype, (x, target))
     else:
         work = reduced(a, target.numel, target.numel, x.dtype, (x, target))
-    return Work((T + 4 + _smoothed(a)) * x.numel) + work
-
-
-def _smoothed(a: Args) -> int:
-    """Return 1 if labels are smoothed, which adds every class's share to each element; else 0."""
+    # smoothed labels add every class's share to each element
     smoothing = a.values.get("label_smoothing")
-    return int(isinstance(smoothing, float) and smoothing > 0)
+    each = T + 4 + (isinstance(smoothing, float) and smoothing > 0)
+    return Work(each * x.numel) + work
 
 
 # softmax(x) - one: exp 20, the sum's division 1, subtraction and scale 2: 24 * 23; x 24 and go 1

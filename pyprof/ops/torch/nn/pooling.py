@@ -53,11 +53,6 @@ def _positions(
     return count + 1
 
 
-def _indices(a: Args, out: Tensor) -> tuple[Tensor, ...]:
-    saves_indices = a.op.endswith("with_indices") or a.values.get("return_indices") is True
-    return (fresh(out.shape, "int64"),) if saves_indices else ()
-
-
 _MAX_NAMES = tuple(
     f"max_pool{rank}d{suffix}" for rank in (1, 2, 3) for suffix in ("", "_with_indices")
 )
@@ -94,7 +89,8 @@ def pool(a: Args) -> Work:
     x = a.tensor("input")
     window, shape = _window(a, x)
     out = like(x, shape)
-    return Work(window * out.numel, (x,), (out, *_indices(a, out)))
+    keeps_indices = a.op.endswith("with_indices") or a.values.get("return_indices") is True
+    return Work(window * out.numel, (x,), (out, *(fresh(shape, "int64"),) * keeps_indices))
 
 
 def _to_maxima(go: Tensor, x: Tensor) -> Work:

@@ -104,6 +104,9 @@ _CUDNN = (
 )
 
 
+_MKLDNN = "Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3"
+
+
 @op(
     "aten::_cudnn_rnn",
     signature=f"{_CUDNN} int mode, int hidden_size, int proj_size, int num_layers",
@@ -130,15 +133,6 @@ _CUDNN = (
         bytes=1152,
     ),
 )
-def cudnn_rnn(a: Args) -> Work:
-    """The same as cuDNN's entry point."""
-    work = _network(a, a.tensor("input"), a.present("hx", "cx"), a.tensors("weight"))
-    return _backward(work) if a.op.endswith("backward") else work
-
-
-_MKLDNN = "Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3"
-
-
 # as above
 @op(
     "aten::mkldnn_rnn_layer",
@@ -160,9 +154,10 @@ _MKLDNN = "Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor 
         bytes=1152,
     ),
 )
-def mkldnn_layer(a: Args) -> Work:
-    """One layer in one direction, as oneDNN runs it on the CPU."""
-    weights = a.present("weight0", "weight1", "weight2", "weight3")
+def vendor_rnn(a: Args) -> Work:
+    """The same as a library's entry point; oneDNN's is of one layer in one direction."""
+    one_layer = a.present("weight0", "weight1", "weight2", "weight3")
+    weights = one_layer or a.tensors("weight")
     work = _network(a, a.tensor("input"), a.present("hx", "cx"), weights)
     return _backward(work) if a.op.endswith("backward") else work
 

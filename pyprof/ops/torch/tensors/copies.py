@@ -21,31 +21,14 @@ FAMILY = "copy"
 _X = f16(2, 3)
 _Y = f32(2, 3)
 
+_KINDS = "half float double byte char short int long bool bfloat16 cfloat cdouble chalf"
 _CASTS = {
-    "half": "float16",
-    "bfloat16": "bfloat16",
-    "float": "float32",
-    "double": "float64",
-    "bool": "bool",
-    "byte": "uint8",
-    "char": "int8",
-    "short": "int16",
-    "int": "int32",
-    "long": "int64",
-    "cfloat": "complex64",
-    "cdouble": "complex128",
-    "chalf": "complex32",
-    "_cast_Half": "float16",
-    "_cast_Float": "float32",
-    "_cast_Double": "float64",
-    "_cast_Byte": "uint8",
-    "_cast_Char": "int8",
-    "_cast_Short": "int16",
-    "_cast_Int": "int32",
-    "_cast_Long": "int64",
+    name: dtypes.canonical(kind)
+    for kind in _KINDS.split()
+    for name in (kind, f"_cast_{kind.capitalize()}")
 }
 _WITHOUT_LAYOUT = 5
-"""What follows the tensor where ATen names no layout; one would be a number like a dtype's."""
+"""How many arguments follow the tensor without a layout, which is a number like a dtype's."""
 _SAME = (
     "clone contiguous reshape flatten cuda cpu pin_memory roll fftshift ifftshift flip fliplr "
     "flipud rot90 repeat tile tril triu reshape_as _reshape_copy _to_cpu channel_shuffle "

@@ -50,23 +50,11 @@ def fill(a: Args) -> Work:
     signature="Size size, Number fill_value, *, dtype dtype",
     example=Example(((2, 3), 1.0), flops=0, bytes=24),
 )
-def filled(a: Args) -> Work:
-    """Written, not read."""
-    default = dtypes.of_number(a.values.get("fill_value", 0.0))
-    return Work(0, (), (fresh(a.sizes("size"), a.dtype() or default),))
-
-
 @op(
     "aten::scalar_tensor",
     signature="Number fill_value, dtype dtype",
     example=Example((1.0, 6), flops=0, bytes=4),
 )
-def scalar(a: Args) -> Work:
-    """One number; the dtype is what its kind is by default unless one is named."""
-    default = dtypes.of_number(a.values.get("fill_value", 0.0))
-    return Work(0, (), (fresh((), a.dtype() or default),))
-
-
 @op(
     *("new_zeros", "new_ones", "new_full"),
     signature="Tensor input, Size size, Number fill_value, *, dtype dtype",
@@ -78,9 +66,13 @@ def scalar(a: Args) -> Work:
     signature="Tensor input, Size size, dtype dtype",
     example=Example((_X, (2, 3), None), flops=0, bytes=12),
 )
-def new_filled(a: Args) -> Work:
-    """Written, not read; the dtype is the tensor's unless one is named."""
-    return Work(0, (), (fresh(a.sizes("size"), a.dtype() or a.tensor("input").dtype),))
+def filled(a: Args) -> Work:
+    """Written, not read; the dtype is the tensor's, or the number's kind, unless one is named."""
+    given = a.optional("input")
+    kind = dtypes.of_number(a.values.get("fill_value", 0.0))
+    default = given.dtype if given is not None else kind
+    shape = a.sizes("size") if "size" in a.values else ()
+    return Work(0, (), (fresh(shape, a.dtype() or default),))
 
 
 # 10 integers of 8 bytes
