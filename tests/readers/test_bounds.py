@@ -13,7 +13,6 @@ from pyprof.capture.nsight.tables import filled
 from pyprof.errors import CaptureError
 from pyprof.readers import kineto, nsys
 from pyprof.readers.kineto.file import stream
-from pyprof.readers.kineto.file.repair import repaired
 from pyprof.readers.sqlite import tables as _sqlite
 from tests.builders import Range, Work, nsys_db, write_tables
 from tests.commands import run
@@ -159,11 +158,6 @@ def test_whitespace_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(stream, "_EVENT_BYTES", 1 << 16)
     written = text([kernel(1, 10), kernel(2, 20)])[:-2] + "," + " " * (1 << 18)
     assert read_text(tmp_path, written).activities.num_rows == 2
-
-
-def test_repair_looks_at_each_line_once() -> None:
-    """Lines that are empty are no beginning of a name's."""
-    assert repaired(b"\n" * 300_000) == b"\n" * 300_000
 
 
 ODD: list[object] = [None, [], [1], {}, {"a": 1}, 1.5, True, 10**30, -(10**30), "", "x", 2**64]

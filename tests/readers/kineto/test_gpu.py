@@ -1,5 +1,6 @@
-"""Kernels of CUPTI's range profiler: GPU work, though the trace has no event of the usual kind."""
+"""GPU work of a trace: kernels that CUPTI's range profiler measured, and collectives."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -51,3 +52,32 @@ def test_a_measured_window_is_no_kernel(tmp_path: Path) -> None:
 def test_kernels_with_times_go_before_measured_ones(tmp_path: Path) -> None:
     rows = read(tmp_path, [*LAUNCHED, kernel(11, 6), measured("sgemm", 0)]).activities
     assert rows["corr"].to_pylist() == [11]
+
+
+def _kineto(folder: Path, **args: object) -> dict[str, Any]:
+    event = kernel(1, 20, name="ncclDevKernel_AllReduce_Sum_f16_RING_LL")
+    event["args"] |= args
+    capture = read(folder, [op("c10d::allreduce_", 1, 9), launch(1, 2), event])
+    (found,) = capture.activities.column("collective").to_pylist()
+    return json.loads(found) if found else {}
+
+
+def test_a_trace_tells_group_and_size(tmp_path: Path) -> None:
+    """As torch 2.3 and later write it on the kernel's event."""
+    said = {
+        "Collective name": "allreduce", "Process Group Name": "3", "Process Group Ranks": "[0, 4]",
+        "Group size": 2, "dtype": "BFloat16", "In msg nelems": 1024, "Out msg nelems": 1024,
+    }  # fmt: skip
+    assert _kineto(tmp_path, **said) == {
+        "name": "allreduce", "group": "3", "ranks": "[0, 4]", "size": 2, "dtype": "BFloat16",
+        "in": 1024, "out": 1024,
+    }  # fmt: skip
+
+
+def test_numbers_and_lists_of_other_versions_are_the_same_texts(tmp_path: Path) -> None:
+    said = {"Collective name": "allreduce", "Process Group ID": 3, "Process Group Ranks": [0, 4]}
+    assert _kineto(tmp_path, **said) == {"name": "allreduce", "group": "3", "ranks": "[0, 4]"}
+
+
+def test_a_trace_that_says_nothing_has_nothing(tmp_path: Path) -> None:
+    assert _kineto(tmp_path) == {}

@@ -1,4 +1,4 @@
-"""What tools say of collectives is kept with the kernels that are theirs."""
+"""What NCCL records of collectives is kept with their kernels."""
 
 import json
 import struct
@@ -10,38 +10,8 @@ import pytest
 from pyprof import readers
 from pyprof.parse import parse
 from tests.builders import LAYOUTS, Layout, Range, Work, nsys_db
-from tests.readers.kineto_json import kernel, launch, op, read
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
-
-
-def _kineto(folder: Path, **args: object) -> dict[str, Any]:
-    event = kernel(1, 20, name=NCCL)
-    event["args"] |= args
-    capture = read(folder, [op("c10d::allreduce_", 1, 9), launch(1, 2), event])
-    (found,) = capture.activities.column("collective").to_pylist()
-    return json.loads(found) if found else {}
-
-
-def test_a_trace_tells_group_and_size(tmp_path: Path) -> None:
-    """As torch 2.3 and later write it on the kernel's event."""
-    said = {
-        "Collective name": "allreduce", "Process Group Name": "3", "Process Group Ranks": "[0, 4]",
-        "Group size": 2, "dtype": "BFloat16", "In msg nelems": 1024, "Out msg nelems": 1024,
-    }  # fmt: skip
-    assert _kineto(tmp_path, **said) == {
-        "name": "allreduce", "group": "3", "ranks": "[0, 4]", "size": 2, "dtype": "BFloat16",
-        "in": 1024, "out": 1024,
-    }  # fmt: skip
-
-
-def test_numbers_and_lists_of_other_versions_are_the_same_texts(tmp_path: Path) -> None:
-    said = {"Collective name": "allreduce", "Process Group ID": 3, "Process Group Ranks": [0, 4]}
-    assert _kineto(tmp_path, **said) == {"name": "allreduce", "group": "3", "ranks": "[0, 4]"}
-
-
-def test_a_trace_that_says_nothing_has_nothing(tmp_path: Path) -> None:
-    assert _kineto(tmp_path) == {}
 
 
 COMM, SIZE = "NCCL communicator ID", "Message size [bytes]"

@@ -1,4 +1,4 @@
-"""Names of ranges: whose they are, what they are called, which direction they say."""
+"""Names of the user's ranges: what they are called, and which direction they say."""
 
 import pytest
 
@@ -61,45 +61,6 @@ def test_a_step_is_named_without_its_number(text: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        *("ncclAllReduce", "ncclGroupEnd", "nccl:all_reduce", "MPI_Send", "nvshmemx_barrier"),
-        *("cublasGemmEx", "cublasLtMatmul", "cudnnConvolutionForward", "nvte_cublas_gemm"),
-        *("cub::DeviceReduce::Sum", "thrust::sort", "ExpressionEvaluator::evaluate"),
-        *("transform_replay.cpp::replay", "IrContainer clear", "detach"),
-        *("<forward op>, op_id = 2, sizes = [[8]]", "_grad_sum_to_size, op_id = 3"),
-        *("## Call CompiledFxGraph fal4xp ##", "Torch-Compiled Region: 0/0", "Pregraph bytecode"),
-        *("TorchDynamo Cache Lookup", "AOTDispatcher Runtime Wrapper Prologue"),
-        *("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "_compile.compile_inner"),
-        *("DistributedDataParallel.forward", "detach_, op_id = 4", "", "  ", "{'loss': 0.3}"),
-    ],
-)
-def test_what_a_library_pushes_names_no_part_of_the_program(text: str) -> None:
-    """Nor does PyTorch's own, or an empty text."""
-    assert marker.classify(text) == Kind.CONTEXT
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("forward, op_id = 3, sizes = [[], [2, 3]]", Kind.USER),
-        ("my_attention, op_id = 3, sizes = [[2, 3]]", Kind.USER),
-        ("MyFunction, seq = 4, op_id = 3, sizes = [[2, 3]]", Kind.SEQ),
-        ("add, sizes = [[2, 3]]", Kind.SEQ),
-        ("aten::mm, sizes = [[2, 3]]", Kind.SEQ),
-        ("CompiledFunctionBackward, sizes = [[2, 3]]", Kind.SEQ),
-        ("CompiledFunctionBackward, op_id = 3, sizes = [[2, 3]]", Kind.SEQ),
-        ("CompiledFunctionBackward", Kind.SEQ),
-        ("record_param_comms", Kind.SEQ),
-        ("record_param_comms, op_id = 3", Kind.SEQ),
-    ],
-)
-def test_functions_of_torchscript_are_no_ops(text: str, kind: Kind) -> None:
-    """They name what their ops are in; ops have a namespace, a number or, once, no id."""
-    assert marker.classify(text) == kind
-
-
-@pytest.mark.parametrize(
     ("name", "direction"),
     [
         *(("forward", "fprop"), ("attn(F)", "fprop"), ("fwd_layer_3", "fprop")),
@@ -124,12 +85,3 @@ def test_functions_of_torchscript_are_no_ops(text: str, kind: Kind) -> None:
 def test_a_name_says_a_direction_or_none(name: str, direction: str) -> None:
     """A word of its own says it; two that differ, or `feed forward`, say nothing."""
     assert marker.direction(name) == direction
-
-
-@pytest.mark.parametrize(
-    ("domain", "theirs"),
-    [("NCCL", True), ("CCCL", True), ("cuBLAS", True), ("Rank0", False), ("my app", False)],
-)
-def test_domains_of_libraries(domain: str, theirs: bool) -> None:  # noqa: FBT001 - a case
-    """Any other domain is the user's."""
-    assert marker.is_library_domain(domain) == theirs

@@ -1,0 +1,38 @@
+"""Kinds of texts, by how they look."""
+
+import pytest
+
+from pyprof import marker
+from pyprof.marker import Kind
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("forward, op_id = 3, sizes = [[], [2, 3]]", Kind.USER),
+        ("my_attention, op_id = 3, sizes = [[2, 3]]", Kind.USER),
+        ("MyFunction, seq = 4, op_id = 3, sizes = [[2, 3]]", Kind.SEQ),
+        ("add, sizes = [[2, 3]]", Kind.SEQ),
+        ("aten::mm, sizes = [[2, 3]]", Kind.SEQ),
+        ("CompiledFunctionBackward, sizes = [[2, 3]]", Kind.SEQ),
+        ("CompiledFunctionBackward, op_id = 3, sizes = [[2, 3]]", Kind.SEQ),
+        ("CompiledFunctionBackward", Kind.SEQ),
+        ("record_param_comms", Kind.SEQ),
+        ("record_param_comms, op_id = 3", Kind.SEQ),
+    ],
+)
+def test_functions_of_torchscript_are_no_ops(text: str, kind: Kind) -> None:
+    """They name what their ops are in; ops have a namespace, a number or, once, no id."""
+    assert marker.classify(text) == kind
+
+
+@pytest.mark.parametrize("name", ["encoder.layers.3", "a:b", "a::b:", ":"])
+def test_a_layers_name_survives_its_marker(name: str) -> None:
+    text = marker.encode_layer(name)
+    assert marker.classify(text) == Kind.LAYER
+    assert marker.layer_name(text) == name
+
+
+def test_a_layer_text_without_colons_is_plain_already() -> None:
+    assert marker.plain_layer("layer:a.b") == "layer:a.b"
+    assert marker.plain_layer("layer::a:b") == "layer:a:b"

@@ -1,0 +1,52 @@
+"""Times that cannot be, and the reasons."""
+
+import numpy as np
+import pytest
+
+from pyprof.readers import spans
+from pyprof.readers.spans import LONGEST_NS, UNKNOWN, Spans
+
+STEP = 10_000
+
+
+def _spans(count: int = 6, **changes: tuple[int, int]) -> Spans:
+    """Kernels of a stream, one after the other; `row_2=(start, end)` changes one of them."""
+    start = STEP * np.arange(1, count + 1)
+    end = start + STEP // 2
+    for row, (began, ended) in changes.items():
+        start[int(row[4:])], end[int(row[4:])] = began, ended
+    same = np.zeros(count, np.int64)
+    return Spans(start, end, same, np.arange(count), np.ones(count, bool))
+
+
+def _reasons(found: Spans, begun: tuple[int, int] | None = None) -> dict[str, list[int]]:
+    unknown = spans.impossible(found, begun, lambda rows: np.full(len(rows), UNKNOWN))
+    return {why: np.flatnonzero(rows).tolist() for why, rows in unknown.items()}
+
+
+def test_kernels_in_a_row_are_possible() -> None:
+    assert _reasons(_spans()) == {}
+
+
+@pytest.mark.parametrize(
+    ("bounds", "why"),
+    [
+        ((UNKNOWN, 5), spans.NO_START),
+        ((5, UNKNOWN), spans.NO_END),
+        ((5, 2**62), spans.TOO_LARGE),
+        ((0, 0), spans.NOT_TIMED),
+        ((30_000, 29_999), spans.BACKWARDS),
+        ((30_000, 30_001 + LONGEST_NS), spans.TOO_LONG),
+    ],
+)
+def test_a_bound_that_cannot_be_is_found(bounds: tuple[int, int], why: str) -> None:
+    assert _reasons(_spans(row_2=bounds)) == {why: [2]}
+
+
+def test_what_runs_on_while_its_stream_does_later_work_is_too_long() -> None:
+    assert _reasons(_spans(row_1=(2 * STEP, 1000 * STEP))) == {spans.COVERS: [1]}
+
+
+def test_a_kernel_that_ends_after_the_next_is_overtaken() -> None:
+    found = _spans(row_1=(2 * STEP, 4 * STEP))
+    assert np.flatnonzero(spans.overtaken(found, np.ones(6, bool))).tolist() == [1]
