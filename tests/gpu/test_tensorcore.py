@@ -1,16 +1,13 @@
 """Tests of the Tensor Core verdict: one row per real name, traps, what dtype and device settle."""
 
 import re
-from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.gpu.kernel_dtypes import weight_type
 from pyprof.gpu.kernel_names import split
 from pyprof.gpu.tensorcore import TensorCore, tensor_core
-from pyprof.gpu.tensorcore_rules import RULES, Rule
 from tests.gpu.captured_names import CAPTURES, captured_names
 from tests.gpu.tensorcore_names import NAMES, TORCH
 
@@ -22,25 +19,6 @@ def test_real_name(value: str, dtype: str | None, name: str) -> None:
     """Each name gets its true value and the input type that it tells."""
     verdict = tensor_core(name)
     assert (verdict.value, verdict.dtype) == (value, TORCH[dtype] if dtype else None)
-
-
-@pytest.mark.parametrize(
-    ("accumulate", "name"),
-    [
-        ("float32", "volta_fp16_s884gemm_fp16_128x128_ldg8_f2f_nn"),
-        ("float16", "turing_h1688gemm_128x128_ldg8_tn"),
-        ("float16", "nvjet_sm120_hhh_mma_128x128x64_4_64x64x64_tmaAB_bz_NNNN"),
-        ("float32", "nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_NTT"),
-        ("float32", "nvjet_sm100_qqtst_128x256_128x6_2x1_2cta_v_bz_bias_TNT"),
-        ("int32", "nvjet_sm120_biu_mma_256x128x128_2_64x64x128_tmaAB_bz_TNNN"),
-        ("float16", "sm75_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_tensor16x8x8_k"),
-        ("float32", "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize32x32x64_tensor16x8x16_k"),
-        (None, "pytorch_flash::flash_fwd_kernel"),
-    ],
-)
-def test_accumulate_type(accumulate: str | None, name: str) -> None:
-    """The type of the sum is read where it is written: it sets the peak on GeForce parts."""
-    assert tensor_core(name).accumulate == accumulate
 
 
 @pytest.mark.slow
@@ -56,19 +34,6 @@ def test_every_captured_name_has_a_value() -> None:
         *("attn_fwd", "kernel_unified_attention_2d"),
         "_fwd_kernel_aligned_0d1d2d3d45d6de7de8c9de10de11c12de13de14c15de16de17c18de19de20c21de22de23de",
     }
-
-
-def test_rule_names_are_unique() -> None:
-    """A rule's name is what users filter by: it names one line of the table."""
-    counts = Counter(rule.name for rule in RULES)
-    assert {name: n for name, n in counts.items() if n > 1} == {}
-
-
-@pytest.mark.parametrize("rule", RULES, ids=[rule.name for rule in RULES])
-def test_every_rule_decides_a_real_name(rule: Rule) -> None:
-    """A rule that no real name needs is dead: each is the reason of at least one row."""
-    reasons = {tensor_core(name).rule.split(":")[0] for _, _, name in NAMES}
-    assert rule.name in reasons
 
 
 @pytest.mark.parametrize(
@@ -111,20 +76,3 @@ def test_any_text(name: str, cc: tuple[int, int] | None) -> None:
     assert isinstance(verdict, TensorCore)
     assert verdict.value in {"1", "0", "?", "-"}
     assert re.match(r"[\w-]+: \S", verdict.rule)
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        ("mxfp4", "_matmul_ogs_NNT_bf16xbf16xmxfp4_128x256x128x1_swiglu"),
-        ("mxfp4", "bmm_Bfloat16_MxE2m1MxE4m3_Fp32_Ab32_Bb32_t128x8x256_s4_et128x8"),
-        ("mxfp4", "bmm_Bfloat16_MxE2m1Bfloat16_Fp32_bA32_t128x8x256_s4_et128x8"),
-        ("nvfp4", "bmm_E2m1_E2m1E2m1_Fp32_bA16_bB16_t128x64x256_s6_et128x64"),
-        ("fp8", "bmm_Bfloat16_E4m3E4m3_Fp32_t128x8x128_s5_et64x8"),
-        (None, "bmm_Bfloat16_Bfloat16Bfloat16_Fp32_t128x8x128_s5_et64x8"),
-        (None, "fused_moe_kernel"),
-    ],
-)
-def test_how_an_experts_weights_are_stored(kind: str | None, name: str) -> None:
-    """Of two input types the narrower is the weights'."""
-    assert weight_type(name) == kind

@@ -25,7 +25,7 @@ def _positive() -> Any:  # noqa: ANN401 - a tensor
 
 
 def _run(mod: str, name: str, *args: Any, **kwargs: Any) -> tuple[ops.Cost, int]:  # noqa: ANN401 - as the op
-    """Give the cost of an op's backward pass, and the FLOPs of the ATen ops that it ran."""
+    """Return the cost of an op's backward pass, and the FLOPs of the ATen ops that it ran."""
     home = torch
     for part in mod.split(".")[1:]:
         home = getattr(home, part)

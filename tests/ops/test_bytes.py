@@ -40,7 +40,7 @@ def _given(values: tuple[Value, ...]) -> int:
 
 
 def _places(call: Call, at: int) -> int:
-    """Give the bytes of an op's first tensor in so many places as its argument `at` has."""
+    """Return the bytes of as many elements of an op's first tensor as its argument `at` has."""
     first, index = call.args[0], call.args[at]
     assert isinstance(first, Tensor)
     assert isinstance(index, Tensor)

@@ -60,7 +60,7 @@ EXPLAINED = {
 
 
 def _homes() -> list[tuple[Any, str, str]]:
-    """Give each op of torch's samples, and the namespace and name that a marker gives it."""
+    """Return each op of torch's samples, and the namespace and name that a marker gives it."""
     found = []
     for info in op_infos():
         home, _, name = info.name.rpartition(".")
@@ -70,7 +70,7 @@ def _homes() -> list[tuple[Any, str, str]]:
 
 
 def _calls() -> Iterator[tuple[str, Call, list[Any]]]:
-    """Give each op's name in op_db, a call of it as a marker holds it, and its result's tensors."""
+    """Yield each op's name in op_db, a call as a marker holds it, and its result's tensors."""
     for (info, mod, name), dtype in itertools.product(_homes(), (torch.float32, torch.complex64)):
         model = ops.find(Call(mod, name))
         if dtype not in info.dtypes or model is None or not model.work:

@@ -43,7 +43,7 @@ def _meta(*shape: int, dtype: Any = None, grad: bool = True) -> Any:  # noqa: AN
 
 
 def _counted(function: Any, *args: Any, **kwargs: Any) -> tuple[int, int]:  # noqa: ANN401 - as above
-    """Give torch's count of the forward and of the whole backward pass."""
+    """Return torch's count of the forward and of the whole backward pass."""
     with FlopCounterMode(display=False) as forward:
         out = function(*args, **kwargs)
     with FlopCounterMode(display=False) as backward:

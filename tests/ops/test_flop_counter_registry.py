@@ -108,7 +108,7 @@ def _efficient(draw: Draw) -> tuple[Any, ...]:
 
 
 def _go(q: Any, k: Any, v: Any) -> tuple[Any, ...]:  # noqa: ANN401 - torch may be absent
-    """Give grad_out, q, k, v, out and log-sum-exp."""
+    """Return grad_out, q, k, v, out and log-sum-exp."""
     out = _half(*q.shape[:-1], v.shape[-1])
     return out, q, k, v, out, _meta(*q.shape[:-1])
 
@@ -135,7 +135,7 @@ def _cudnn_backward(draw: Draw) -> tuple[Any, ...]:
 
 
 def _sequences(draw: Draw, *lead: int) -> tuple[Any, ...]:
-    """Give q, k, v, where sequences start, and their length: all are as long as the longest."""
+    """Return q, k, v, where sequences start, and their length: all are as long as the longest."""
     count, queries, keys, heads, width = (draw(SIZES) for _ in range(5))
     q = _half(*lead, count * queries, heads * draw(st.integers(1, 3)), 8 * width)
     k = _half(*lead, count * keys, heads, 8 * width)

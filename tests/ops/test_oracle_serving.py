@@ -44,7 +44,7 @@ def _first(call: Call) -> Tensor:
 
 
 def _flops_apart(call: Call) -> int:
-    """Give by how much TraceLens counts more, each time for a reason of its own."""
+    """Return how much more TraceLens counts, each time for a reason of its own."""
     x = _first(call)
     if call.op in PRODUCTS:  # the addition of a bias
         rows, weight = x.shape[0], call.args[1]
@@ -77,7 +77,7 @@ def test_flops() -> None:
 
 
 def _bytes_apart(call: Call) -> int:
-    """Give by how much more is counted here, each time for a reason of its own."""
+    """Return how much more is counted here, each time for a reason of its own."""
     tensors = [value for value in call.args if isinstance(value, Tensor)]
     if call.op == "rotary_embedding":  # positions, and the rows of sines and cosines
         return tensor_bytes(tensors[0]) + tensors[0].numel * tensors[-1].shape[-1] * 2

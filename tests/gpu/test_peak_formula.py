@@ -1,0 +1,54 @@
+"""Rates by SMs and clock meet the datasheets, and no figure of a datasheet is the sparse one."""
+
+import re
+
+import pytest
+
+from pyprof.gpu.peak_formula import generation, quoted_at_tensor_clock
+from pyprof.gpu.peak_table import CARDS, Card
+
+LOOSER = {
+    ("T4", "float64"): 0.03,  # 0.254, printed as 0.25
+    ("L4", "float64"): 0.04,  # 0.473, printed as 0.49
+    ("L40S", "float64"): 0.03,  # 1.43, printed as 1.4
+    ("B200", "float64"): 0.06,  # 38.9: between the early 40 and the later 37
+    ("B200", "float64 tensor"): 0.06,
+}
+
+
+def _checked() -> list[tuple[Card, str]]:
+    """Return each rate of the rows marked F; A10G and L40 (conflicting sources) are not marked."""
+    return [
+        (card, key) for card in CARDS if "F" in card.sources.split() for key in card.rates_tflops
+    ]
+
+
+def _geforce(card: Card) -> str:
+    """Return a device name with GeForce for cards such as the RTX 4090, else none."""
+    return "GeForce" if re.fullmatch(r"RTX \d{4}(?: Ti)?", card.name) else ""
+
+
+@pytest.mark.parametrize(("card", "key"), _checked(), ids=lambda part: getattr(part, "name", part))
+def test_formula_agrees_with_the_datasheet(card: Card, key: str) -> None:
+    """SMs x clock x operations a clock give the datasheet's figure within 2 %."""
+    assert card.cc is not None
+    assert card.clock_mhz is not None
+    per_clock = generation(card.cc, _geforce(card))
+    assert per_clock is not None
+    tensor_mhz = card.tensor_clock_mhz or card.clock_mhz
+    mhz = tensor_mhz if quoted_at_tensor_clock(key) else card.clock_mhz
+    formula = per_clock.rates[key] * card.sm_count * mhz * 1e6 / 1e12
+    assert formula == pytest.approx(card.rates_tflops[key], rel=LOOSER.get((card.name, key), 0.02))
+
+
+@pytest.mark.parametrize("card", CARDS, ids=[card.name for card in CARDS])
+def test_no_figure_is_sparse(card: Card) -> None:
+    """A figure at twice the formula's is the sparse one (or GeForce's with float16 sums)."""
+    if card.cc is None or card.clock_mhz is None:
+        assert card.cc is None or card.name in {"GB200", "B300", "H20"}
+        return
+    per_clock = generation(card.cc, _geforce(card))
+    assert per_clock is not None
+    for key in card.rates_tflops.keys() & per_clock.rates.keys():
+        formula = per_clock.rates[key] * card.sm_count * card.clock_mhz * 1e6 / 1e12
+        assert card.rates_tflops[key] < 1.1 * formula

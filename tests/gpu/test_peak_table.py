@@ -1,0 +1,38 @@
+"""Each row of the table of cards is complete, has its sources, and is found by its spellings."""
+
+import pytest
+
+from pyprof.gpu.peak_formula import FULL, GEFORCE
+from pyprof.gpu.peak_table import CARDS, DOUBTS, SOURCES, Card
+from pyprof.gpu.peaks import find_card
+
+
+@pytest.mark.parametrize("card", CARDS, ids=[card.name for card in CARDS])
+def test_row_is_complete(card: Card) -> None:
+    """Each row resolves by every spelling and by its own name, and names sources that exist."""
+    assert all(find_card(spelling) is card for spelling in (card.name, *card.spellings))
+    cited = card.sources.split()
+    assert cited
+    assert set(cited) <= {*SOURCES, "F", "C"}
+    assert set(card.doubts) <= set(DOUBTS)
+    assert all(rate > 0 for rate in card.rates_tflops.values())
+
+
+def test_every_doubt_and_source_is_used() -> None:
+    """No flag or source stands in the table for nothing."""
+    doubts = {key for card in CARDS for key in card.doubts}
+    formula = {key for kind in (FULL, GEFORCE) for row in kind.values() for key in row.doubts}
+    assert doubts | formula == set(DOUBTS)
+    assert {key for card in CARDS for key in card.sources.split()} - {"F", "C"} == set(SOURCES)
+
+
+@pytest.mark.parametrize(("cus", "mhz", "name"), [(256, 2400, "MI355X"), (256, 2200, "MI350X")])
+def test_cdna4_by_compute_units_and_clock(cus: int, mhz: int, name: str) -> None:
+    """AMD's figures are its CUs x clock x operations a clock: 256 of float32, 8192 of float8."""
+    card = find_card(name)
+    assert card is not None
+    per_clock = {"float64": 128, "float32": 256, "half tensor": 4096, "float8 tensor": 8192,
+                 "float4 tensor": 16384}  # fmt: skip
+    for key, operations in per_clock.items():
+        formula = cus * mhz * 1e6 * operations / 1e12
+        assert card.rates_tflops[key] == pytest.approx(formula, rel=0.001)
