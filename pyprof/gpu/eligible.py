@@ -50,12 +50,12 @@ def eligible(
     odd = _odd(family, dtype, sizes)
     if tc == "1":
         return f"alignment: {odd}: padded, slower" if odd else None
-    return (
-        _device(dtype, cc)
-        or _shape(sizes, groups)
-        or _type(family, dtype)
-        or _unexplained(dtype, odd)
-    )
+    reason = _device(dtype, cc) or _shape(sizes, groups) or _type(family, dtype)
+    if reason is not None:
+        return reason
+    if odd:
+        return f"alignment: {odd}, needed before cuBLAS 11 and cuDNN 7.6.3"
+    return f"library: its heuristics chose CUDA cores for {dtype}"
 
 
 def _device(dtype: str | None, cc: tuple[int, int] | None) -> str | None:
@@ -94,13 +94,6 @@ def _type(family: str, dtype: str | None) -> str | None:
         "TF32: off, torch's default since 1.12;"
         " torch.set_float32_matmul_precision('high') turns it on"
     )
-
-
-def _unexplained(dtype: str | None, odd: str) -> str:
-    """Guess last at an old library that needed alignment."""
-    if not odd:
-        return f"library: its heuristics chose CUDA cores for {dtype}"
-    return f"alignment: {odd}, needed before cuBLAS 11 and cuDNN 7.6.3"
 
 
 _SIDES: Mapping[str, tuple[str, str]] = MappingProxyType(

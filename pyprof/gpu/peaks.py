@@ -114,12 +114,9 @@ class Peaks:
             key = dtype  # hgemm: pairs of float16 in float32's units, at a rate of their own
         else:
             key = dtype if dtype in self.rates and dtype != "float16" else _VECTOR.get(dtype, "")
-        return self.rates.get(key), f"{_SHORT.get(key, key)} {self._cores()}"
-
-    def _cores(self) -> str:
-        if self.name == "cpu":
-            return "matmul"
-        return "CUDA cores" if is_cuda(self.name) else "vector units"
+        units = "CUDA cores" if is_cuda(self.name) else "vector units"
+        units = "matmul" if self.name == "cpu" else units
+        return self.rates.get(key), f"{_SHORT.get(key, key)} {units}"
 
     def _tensor(self, dtype: str, accumulate: str | None) -> tuple[Rate | None, str]:
         kind = _TENSOR.get(dtype, dtype)
@@ -222,12 +219,8 @@ _RatesAndDoubts = tuple[dict[str, Rate], tuple[str, ...]]
 def _rates(device: Device, card: Card | None, clock_mhz: float | None) -> _RatesAndDoubts | None:
     full_card = card is not None and device.sm_count in (None, 0, card.sm_count)
     sliced = _sliced(device)
-    if (
-        card is not None
-        and full_card
-        and not (sliced and not device.sm_count)
-        and clock_mhz is None
-    ):
+    hidden_slice = sliced and not device.sm_count
+    if card is not None and full_card and not hidden_slice and clock_mhz is None:
         rates = {key: Rate(rate * TERA, "datasheet") for key, rate in card.rates_tflops.items()}
         return rates, card.doubts
     return _by_formula(device, card, clock_mhz, sliced=sliced)

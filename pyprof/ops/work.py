@@ -12,7 +12,7 @@ from pyprof.ops.model_config import REMEDY
 from pyprof.ops.signature import MISSING, Unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from pyprof.marker.batch import Batch
     from pyprof.ops.model_config import ModelConfig
@@ -78,6 +78,17 @@ def twice(forward: Work) -> Work:
     flops = None if forward.flops is None else 2 * forward.flops
     reads = (*forward.writes, *forward.reads)
     return Work(flops, reads, tuple(map(like, forward.reads)), forward.params)
+
+
+def twice_of(forward: Callable[[Args], Work]) -> Callable[[Args], Work]:
+    """Return the formula of a backward pass with `twice` the forward formula's work."""
+
+    def formula(a: Args) -> Work:
+        """Each operand's gradient costs as much as the forward."""
+        return twice(forward(a))
+
+    formula.__module__ = forward.__module__
+    return formula
 
 
 def stored(tensor: Tensor) -> int:

@@ -13,9 +13,9 @@ from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, bf16, f16, f32, i32, i64
 from pyprof.ops.registry import backward_of, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.torch.linalg.gemm import gradients, product
+from pyprof.ops.torch.linalg.gemm import gradients_of, product
 from pyprof.ops.torch.nn.attention import Band, heads, packed
-from pyprof.ops.work import Args, Work, fresh, has_rank, like, require, size, twice
+from pyprof.ops.work import Args, Work, fresh, has_rank, like, require, size, twice_of
 
 _X, _W = bf16(4, 6), bf16(5, 6)
 _FLASH = bf16(2, 8, 4, 16)
@@ -94,10 +94,7 @@ def te_grouped(a: Args) -> Work:
 
 
 # twice as many; go 20, 24 and 60 read, 24 and 60 written of 2 bytes
-@backward_of(te_grouped, flops=480, bytes=376)
-def te_grouped_backward(a: Args) -> Work:
-    """The gradients of the rows and of each group's weight."""
-    return twice(te_grouped(a))
+backward_of(te_grouped, flops=480, bytes=376)(twice_of(te_grouped))
 
 
 # a first product 2 * 4 * 10 * 6 and, of half as wide what is gated, a second 2 * 4 * 6 * 5; 24, 6,
@@ -245,10 +242,7 @@ def megatron_linear(a: Args) -> Work:
 
 
 # both gradients, 240 each; go 20 + w 30 + dx 24, go 20 + x 24 + dw 30 of 2 bytes
-@backward_of(megatron_linear, flops=480, bytes=296)
-def megatron_linear_backward(a: Args) -> Work:
-    """Its gradients: that of the weight is a kernel of Apex's, which adds it to what is there."""
-    return gradients(megatron_linear(a), a.gemm_kernels)
+backward_of(megatron_linear, flops=480, bytes=296)(gradients_of(megatron_linear))
 
 
 # 24 read and written of 2 bytes, 2 sizes of 8 and 2 numbers of 4

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, bf16, f8, f32, i8, i32, u8, u32
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.torch.linalg.gemm import gradients, product
+from pyprof.ops.torch.linalg.gemm import gradients_of, product
 from pyprof.ops.torch.linalg.gemm_low_precision import read_tensors
 from pyprof.ops.work import Args, Work, fresh, has_rank, require, size
 
@@ -329,11 +329,8 @@ def te_norm_linear(a: Args) -> Work:
 
 
 # both gradients, 240 each; go 20 + w 30 + dx 24, go 20 + x 24 + dw 30 of 2 bytes
-@op("_Linear", direction=BPROP, flops=480, bytes=296)
-@op("_LayerNormLinear", direction=BPROP, flops=480, bytes=296)
-def te_linear_backward(a: Args) -> Work:
-    """The gradients of activations and weight; those of bias and norm are not counted."""
-    return gradients(weight_product(a), a.gemm_kernels)
+op("_Linear", direction=BPROP, flops=480, bytes=296)(gradients_of(weight_product))
+op("_LayerNormLinear", direction=BPROP, flops=480, bytes=296)(gradients_of(weight_product))
 
 
 # 4 rows, each times one of two matrices: 2 * 4 * 5 * 6; 24, 60 and 20 of 2 bytes

@@ -10,7 +10,7 @@ from pyprof.ops.examples import Example, bf16, f8, f32, i32, i64, u8
 from pyprof.ops.libraries.experts.expert_layers import used
 from pyprof.ops.libraries.weight_products import numbers_in
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.work import Args, Work, fresh, has_rank, like, require, size, twice
+from pyprof.ops.work import Args, Work, fresh, has_rank, like, require, size, twice_of
 
 FAMILY = "moe"
 
@@ -263,7 +263,4 @@ def by_sizes(a: Args) -> Work:
 
 
 # twice as many; go 40, 48 and 60 read, 48 and 60 written of 2 bytes
-@op("GroupedGemm", direction=BPROP, flops=960, bytes=512)
-def by_sizes_backward(a: Args) -> Work:
-    """The gradients of the rows and of each expert's matrix."""
-    return twice(by_sizes(a))
+op("GroupedGemm", direction=BPROP, flops=960, bytes=512)(twice_of(by_sizes))

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pyprof.marker import Tensor
 from pyprof.ops import dtypes
 from pyprof.ops.examples import Example, f16, f32
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.work import Args, Work, broadcast, has_rank, like, require, size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FAMILY = "gemm"
 
@@ -53,6 +57,17 @@ def gradients(forward: Work, kernels: int | None) -> Work:
     grad_first = Work(forward.flops, (out, second), (like(first),), forward.params)
     grad_second = Work(forward.flops, (out, first), (like(second),), forward.params)
     return grad_second if kernels == 1 else grad_first + grad_second
+
+
+def gradients_of(forward: Callable[[Args], Work]) -> Callable[[Args], Work]:
+    """Return the formula of the backward pass of a matrix product: its factors' `gradients`."""
+
+    def formula(a: Args) -> Work:
+        """Both factors' gradients; the second's alone if one product was launched."""
+        return gradients(forward(a), a.gemm_kernels)
+
+    formula.__module__ = forward.__module__
+    return formula
 
 
 def added(work: Work, a: Args, name: str) -> Work:

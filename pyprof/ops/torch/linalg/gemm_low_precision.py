@@ -12,7 +12,7 @@ from dataclasses import replace
 from pyprof.marker import Opaque, Tensor
 from pyprof.ops.examples import Example, bf16, f8, f32, i8, i32, u8
 from pyprof.ops.registry import BPROP, op
-from pyprof.ops.torch.linalg.gemm import gradients, product
+from pyprof.ops.torch.linalg.gemm import gradients_of, product
 from pyprof.ops.work import Args, Work, fresh, has_rank, like, require, size
 
 FAMILY = "gemm"
@@ -242,8 +242,7 @@ def grouped_mm(a: Args) -> Work:
 
 
 # both factors' gradients, 480 each; go 40 + experts 60 + 48, go 40 + tokens 48 + 60: 296 of 2 bytes
-@op(*("_grouped_mm", "grouped_mm"), direction=BPROP, flops=960, bytes=592)
-@op("torch.nn.functional.grouped_mm", direction=BPROP, flops=960, bytes=592)
-def grouped_mm_backward(a: Args) -> Work:
-    """Both factors' gradients, each a product for each group."""
-    return gradients(grouped_mm(a), a.gemm_kernels)
+op(*("_grouped_mm", "grouped_mm"), direction=BPROP, flops=960, bytes=592)(gradients_of(grouped_mm))
+op("torch.nn.functional.grouped_mm", direction=BPROP, flops=960, bytes=592)(
+    gradients_of(grouped_mm)
+)

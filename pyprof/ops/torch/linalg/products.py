@@ -15,10 +15,10 @@ from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16, f32
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.torch.linalg.gemm import gradients, multiply_adds, product
+from pyprof.ops.torch.linalg.gemm import gradients, gradients_of, multiply_adds, product
 from pyprof.ops.torch.linalg.linear_algebra import square
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
-from pyprof.ops.work import Args, Work, broadcast, fresh, like, require, size, twice
+from pyprof.ops.work import Args, Work, broadcast, fresh, like, require, size, twice_of
 
 FAMILY = "gemm"
 
@@ -47,10 +47,7 @@ def inner(a: Args) -> Work:
 
 
 # either gradient is such a product: 2 * 240; go 20 + 30 + 24, go 20 + 24 + 30 of 2 bytes
-@backward_of(inner, flops=480, bytes=296)
-def inner_backward(a: Args) -> Work:
-    """As for a matrix product."""
-    return gradients(inner(a), a.gemm_kernels)
+backward_of(inner, flops=480, bytes=296)(gradients_of(inner))
 
 
 # 4 dot products of 3: 2 * 12; 12 + 12 + 4 of 2 bytes
@@ -123,10 +120,7 @@ def cross(a: Args) -> Work:
 
 
 # go with either factor: 2 * 36; go, x, y read, two gradients written: 5 * 12 of 2 bytes
-@backward_of(cross, flops=72, bytes=120)
-def cross_backward(a: Args) -> Work:
-    """A vector product for each gradient."""
-    return twice(cross(a))
+backward_of(cross, flops=72, bytes=120)(twice_of(cross))
 
 
 # x y^T 20, added to 20: 20 * 2; 20 + 4 + 5 read, 20 written of 2 bytes
@@ -163,10 +157,7 @@ def chain(a: Args) -> Work:
 
 
 # each product's two gradients: 2 * 216; go 8 and 24 + 30 + 10 read, 24 + 30 + 10 written of 2 bytes
-@backward_of(chain, flops=432, bytes=272)
-def chain_backward(a: Args) -> Work:
-    """Every factor's gradient."""
-    return twice(chain(a))
+backward_of(chain, flops=432, bytes=272)(twice_of(chain))
 
 
 def _cheapest(sizes: list[int]) -> int:
@@ -201,10 +192,7 @@ def matrix_power(a: Args) -> Work:
 
 
 # two for each of 3 products; go 72, the matrix 72 read, 72 written of 4 bytes
-@backward_of(matrix_power, flops=5184, bytes=864)
-def matrix_power_backward(a: Args) -> Work:
-    """Both factors' gradients of every product."""
-    return twice(matrix_power(a))
+backward_of(matrix_power, flops=5184, bytes=864)(twice_of(matrix_power))
 
 
 # 4 variables of 6 samples: means 24, differences 24, products 2 * 4 * 4 * 6, scale 16; 24 read, 16
@@ -324,10 +312,7 @@ def tensordot(a: Args) -> Work:
 
 
 # either factor's gradient is such a product: 2 * 720; 15 + 120 + 72, 15 + 72 + 120 of 2 bytes
-@backward_of(tensordot, flops=1440, bytes=828)
-def tensordot_backward(a: Args) -> Work:
-    """As for a matrix product."""
-    return gradients(tensordot(a), a.gemm_kernels)
+backward_of(tensordot, flops=1440, bytes=828)(gradients_of(tensordot))
 
 
 # 4 samples, 5 outputs, 3 * 6 pairs and 3 sums: 2 * 4 * 5 * (18 + 3); 12 + 24 + 90 + 20 of 2 bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
-from pyprof.ops.work import Args, Work, broadcast, like, size, twice
+from pyprof.ops.work import Args, Work, broadcast, like, size, twice_of
 
 FAMILY = "pointwise"
 
@@ -117,12 +117,9 @@ def normalize_backward(a: Args) -> Work:
 
 
 # both gradients, as the forward each: 2 * 360; x, y 48, go 4 read, 48 written of 2 bytes
-@op("cosine_similarity", direction=BPROP, flops=720, bytes=200)
+op("cosine_similarity", direction=BPROP, flops=720, bytes=200)(twice_of(similarity))
 # 2 * 176; as above
-@op("pairwise_distance", direction=BPROP, flops=352, bytes=200)
-def similarity_backward(a: Args) -> Work:
-    """The gradients of both."""
-    return twice(similarity(a))
+op("pairwise_distance", direction=BPROP, flops=352, bytes=200)(twice_of(similarity))
 
 
 # two functions and two more for each of 24; 24 read, 24 written of 2 bytes

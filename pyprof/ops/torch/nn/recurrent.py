@@ -15,7 +15,7 @@ from pyprof.ops.examples import Example, f16
 from pyprof.ops.registry import backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
-from pyprof.ops.work import Args, Work, fresh, like, size, twice
+from pyprof.ops.work import Args, Work, fresh, like, size, twice, twice_of
 
 FAMILY = "rnn"
 
@@ -200,10 +200,7 @@ def cell(a: Args) -> Work:
 
 
 # twice 1504; read 220 and the states' gradients 16, written x 12, states 16, weights 192 of 2 bytes
-@backward_of(cell, flops=3008, bytes=912)
-def cell_backward(a: Args) -> Work:
-    """The gradients of input, state and weights."""
-    return twice(cell(a))
+backward_of(cell, flops=3008, bytes=912)(twice_of(cell))
 
 
 # gates 108 * 2 * 4; two products of 2 * 16 and the state 8 read, hidden and state 8 each and the
