@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from pyprof.marker import Opaque, Summary, Tensor
 from pyprof.ops import dtypes, registry
 from pyprof.ops.signature import Unknown, bind, parse
-from pyprof.ops.work import NO_SETTING, NOT_STORED, Args, tensor_bytes, with_dtype
+from pyprof.ops.work import EMPTY_CONTEXT, NOT_STORED, Args, tensor_bytes, with_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pyprof.marker import Call, Value
     from pyprof.ops.registry import OpModel
-    from pyprof.ops.work import Setting
+    from pyprof.ops.work import CallContext
 
 _CACHED_CALLS = 1 << 18
 _NOT_DENSE = "bprop, sparse"
@@ -50,7 +50,7 @@ def cost(
     gemm_kernels: int | None = None,
     dtype: str | None = None,
     output: tuple[int, ...] | None = None,
-    setting: Setting = NO_SETTING,
+    context: CallContext = EMPTY_CONTEXT,
 ) -> Cost:
     """Return the cost of a call, or with direction "bprop" that of its whole backward pass.
 
@@ -60,11 +60,11 @@ def cost(
     1, one of the two gradients was not needed, and one is charged. `dtype` stands for the dtypes
     that the call does not hold; `output` is its first output's shape, where a capture tells that by
     another way than the arguments (the backward node's incoming gradient has it), for the ops whose
-    arguments emit_nvtx leaves out; `setting` is what else is known of the call. Never raises: what
+    arguments emit_nvtx leaves out; `context` is what else is known of the call. Never raises: what
     a formula raises becomes the reason.
     """
     try:
-        return _cost(call, _types(call), direction, gemm_kernels, dtype, output, setting)
+        return _cost(call, _types(call), direction, gemm_kernels, dtype, output, context)
     except Unknown as unknown:
         return Cost(None, None, {}, str(unknown))
     except Exception as error:  # noqa: BLE001 - a formula never ends a report
@@ -118,7 +118,7 @@ def _cost(
     gemm_kernels: int | None,
     dtype: str | None,
     output: tuple[int, ...] | None,
-    setting: Setting,
+    context: CallContext,
 ) -> Cost:
     direction = _direction(call, direction)
     model = registry.find(call, direction)
@@ -129,7 +129,7 @@ def _cost(
             _bind(model, call, dtypes.canonical(dtype)),
             gemm_kernels=gemm_kernels,
             output=output,
-            setting=setting,
+            context=context,
         )
         work = model.formula(args)
     except Unknown as unknown:

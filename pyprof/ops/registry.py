@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from pyprof import cli
 from pyprof.ops.examples import Example
 from pyprof.ops.families import OTHER, checked
-from pyprof.ops.work import NO_SETTING, Args, Setting, Work
+from pyprof.ops.work import EMPTY_CONTEXT, Args, CallContext, Work
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -83,7 +83,7 @@ class OpModel:
     """The tensor arguments whose first dimension is a batch: FLOPs are proportional to it."""
     result: tuple[str, str] | None = None
     """An op that calls this one, and its argument of the same shape as this one's result."""
-    setting: Setting = NO_SETTING
+    context: CallContext = EMPTY_CONTEXT
     """What is known besides the worked example's arguments."""
     unrecorded: str = ""
     """Why its cost is always unknown: what no capture holds. "" for an op that may be costed."""
@@ -91,7 +91,7 @@ class OpModel:
     @property
     def by_step(self) -> bool:
         """Whether its cost may depend on the requests of the serving step around it."""
-        return self.setting.batch is not None
+        return self.context.batch is not None
 
 
 _MODELS: dict[tuple[str, str], OpModel] = {}
@@ -111,7 +111,7 @@ def op(
     work: bool = True,
     batch: tuple[str, ...] = (),
     result: tuple[str, str] | None = None,
-    setting: Setting = NO_SETTING,
+    context: CallContext = EMPTY_CONTEXT,
     unrecorded: str = "",
     replaces: bool = False,
 ) -> Callable[[F], F]:
@@ -124,7 +124,7 @@ def op(
     forward call; it takes the forward op's signature, example and family unless it has its own.
     With direction SPARSE a formula costs the calls that have a sparse tensor among their arguments.
     The cost of the example is its own, or `flops` and `bytes` for a plain Call and for the forward
-    op's example. `setting` is what that cost needs besides arguments: if it has a batch, each call
+    op's example. `context` is what that cost needs besides arguments: if it has a batch, each call
     gets the requests of its serving step. `unrecorded` is why no capture holds what the cost
     depends on: the family is known, and the formula raises Unknown with that reason.
     `family` is one of `families.FAMILIES`, by default the `FAMILY` of the formula's module, else
@@ -151,7 +151,7 @@ def op(
             *costs,
             batch,
             result,
-            setting,
+            context,
             unrecorded,
         )
         for name in names:

@@ -162,7 +162,7 @@ def broadcast(shapes: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class CallContext:
     """What is known of a call besides its arguments: model, batch, how weights are stored."""
 
     model: ModelConfig | None = None
@@ -177,7 +177,7 @@ class Setting:
     """Ranks that share a layer of the model: its heads over those recorded."""
 
 
-NO_SETTING = Setting()
+EMPTY_CONTEXT = CallContext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,19 +194,19 @@ class Args:
     """How many arithmetic kernels the backward launched; None if unknown."""
     output: tuple[int, ...] | None = None
     """The shape of the first output, if the caller knows it from elsewhere."""
-    setting: Setting = NO_SETTING
+    context: CallContext = EMPTY_CONTEXT
 
     def model(self, missing: str) -> ModelConfig:
         """Return the configuration of the model. Raises Unknown with what is `missing`."""
-        if self.setting.model is None:
+        if self.context.model is None:
             raise Unknown(f"{missing} not recorded: {REMEDY}")
-        return self.setting.model
+        return self.context.model
 
     def batch(self) -> Batch:
         """Return the requests of the serving step. Raises Unknown if no range states them."""
-        if self.setting.batch is None:
+        if self.context.batch is None:
             raise Unknown("lengths of the requests are in no range around the step")
-        return self.setting.batch
+        return self.context.batch
 
     def replaced(self, **values: Value) -> Args:
         """Return the same arguments with some of them replaced."""

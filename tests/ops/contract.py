@@ -57,7 +57,7 @@ def _example(model: OpModel, example: Call) -> Iterator[str]:
     """Compare the example with what it claims; what the data decide is unknown in it, too."""
     if (model.flops, model.bytes) == (None, None) and not model.unrecorded:
         yield "tells FLOPs or bytes of the example"
-    found = ops.cost(example, model.direction, setting=model.setting)
+    found = ops.cost(example, model.direction, context=model.context)
     if (found.flops, found.bytes) != (model.flops, model.bytes):
         yield f"gives what the example claims: {(model.flops, model.bytes)}, not {found}"
     if model.unrecorded and model.unrecorded != found.reason:

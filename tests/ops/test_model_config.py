@@ -7,7 +7,7 @@ from pyprof.marker import Call
 from pyprof.ops import model_config
 from pyprof.ops.examples import bf16
 from pyprof.ops.model_config import CONTRADICTS, ModelConfig
-from pyprof.ops.work import Setting
+from pyprof.ops.work import CallContext
 
 
 def test_gpt_oss() -> None:
@@ -150,10 +150,10 @@ def test_experts_of_every_family_have_a_cost(document: dict[str, object]) -> Non
     model = model_config.read(document)
     hidden, inner = model.hidden or 0, model.expert_intermediate or 0
     x, gates = bf16(5, hidden), bf16(5, model.experts or 0)
-    found = ops.cost(Call("vllm", "moe_forward", (x, gates)), setting=Setting(model=model))
+    found = ops.cost(Call("vllm", "moe_forward", (x, gates)), context=CallContext(model=model))
     assert found.flops == 2 * 3 * 5 * (model.experts_per_token or 0) * hidden * inner
     other = Call("vllm", "moe_forward", (x, bf16(5, 3)))
-    reason = ops.cost(other, setting=Setting(model=model)).reason
+    reason = ops.cost(other, context=CallContext(model=model)).reason
     assert reason == f"{CONTRADICTS}: {model.experts} experts, recorded gates of 3"
 
 

@@ -6,7 +6,7 @@ from pyprof import ops
 from pyprof.marker import Call, Tensor, batch
 from pyprof.ops.examples import bf16
 from pyprof.ops.model_config import ModelConfig
-from pyprof.ops.work import Setting, tensor_bytes
+from pyprof.ops.work import CallContext, tensor_bytes
 from tests.ops import tracelens
 from tests.ops.tracelens import MIB
 
@@ -27,12 +27,12 @@ pytestmark = pytest.mark.skipif(
     not all((tracelens.FOLDER / capture).exists() for capture in STEPS),
     reason="the shared captures are absent",
 )
-Row = tuple[dict[str, str], Call, Setting]
+Row = tuple[dict[str, str], Call, CallContext]
 
 
 def _rows() -> list[Row]:
     return [
-        (row, call, Setting(batch=batch.read(step)))
+        (row, call, CallContext(batch=batch.read(step)))
         for capture, step in STEPS.items()
         for row, call in tracelens.rows(capture)
         if not row["name"].startswith("pseudo_op::")
@@ -63,11 +63,11 @@ def _flops_apart(call: Call) -> int:
 def test_flops() -> None:
     """Equal to the last digit, but for what is counted otherwise on purpose."""
     compared = set()
-    for row, call, setting in _rows():
+    for row, call, context in _rows():
         if not row["GFLOPS"] or row["name"].startswith("triton"):
             continue
-        theirs, ours = round(float(row["GFLOPS"]) * 1e9), ops.cost(call, setting=setting).flops
-        assert ours is not None, (call, ops.cost(call, setting=setting).reason)
+        theirs, ours = round(float(row["GFLOPS"]) * 1e9), ops.cost(call, context=context).flops
+        assert ours is not None, (call, ops.cost(call, context=context).reason)
         assert ours + _flops_apart(call) == theirs, (call, row["GFLOPS"])
         compared.add(call.op)
     assert compared > PRODUCTS | NORMS | {
@@ -88,11 +88,11 @@ def _bytes_apart(call: Call) -> int:
 
 def test_bytes() -> None:
     """Equal to the byte, but for what is left out there."""
-    for row, call, setting in _rows():
+    for row, call, context in _rows():
         if not row["Data Moved (MB)"] or row["name"].startswith("triton"):
             continue
         theirs = round(float(row["Data Moved (MB)"]) * MIB)
-        ours = ops.cost(call, setting=setting).bytes
+        ours = ops.cost(call, context=context).bytes
         assert ours is not None
         assert ours - _bytes_apart(call) == theirs, (call, row["Data Moved (MB)"])
 
@@ -101,8 +101,8 @@ def test_what_tracelens_does_not_model_has_a_cost_too() -> None:
     """But for what no argument tells: which rows are picked, of what type the tensors of a list."""
     unknown = {
         call.op
-        for row, call, setting in _rows()
-        if not row["GFLOPS"] and ops.cost(call, setting=setting).bytes is None
+        for row, call, context in _rows()
+        if not row["GFLOPS"] and ops.cost(call, context=context).bytes is None
     }
     assert unknown <= {"index", "_foreach_copy_", "triton_poi_fused_0"}
 
@@ -117,9 +117,9 @@ def test_experts() -> None:
     up, down = (theirs[f"pseudo_op::moe_triton_unfused_{name}"] for name in ("up", "down"))
     tokens, gates = bf16(8192, 3072), bf16(8192, 32)
     call = Call("vllm", "moe_forward", (tokens, gates))
-    ours = ops.cost(call, setting=Setting(model=GPT_OSS, weights="mxfp4"))
+    ours = ops.cost(call, context=CallContext(model=GPT_OSS, weights="mxfp4"))
     padded = ModelConfig(hidden=3072, expert_intermediate=3072, experts=32, experts_per_token=4)
-    wide = ops.cost(call, setting=Setting(model=padded, weights="mxfp4"))
+    wide = ops.cost(call, context=CallContext(model=padded, weights="mxfp4"))
     assert ours.flops is not None
     assert wide.flops == round(sum(float(row["GFLOPS"]) for row in (up, down)) * 1e9)
     assert ours.flops * 3072**2 == wide.flops * 2880**2

@@ -11,7 +11,7 @@ from pyprof.marker import Call, Opaque, Tensor, Value
 from pyprof.marker.batch import Batch, Phase
 from pyprof.ops.examples import bf16, f8, f16, f32, i8, i32, i64, u8
 from pyprof.ops.model_config import CONTRADICTS, REMEDY, ModelConfig
-from pyprof.ops.work import Setting
+from pyprof.ops.work import CallContext
 
 HEADS, KEY_HEADS, WIDTH = 4, 2, 16
 MODEL = ModelConfig(hidden=6, expert_intermediate=5, experts=8, experts_per_token=2)
@@ -41,7 +41,7 @@ def test_attention_over_a_cache_is_that_of_each_request(
 ) -> None:
     """As flash attention of one request after the other costs; of one new token no half is cut."""
     batch = Batch(_phase(prefill), _phase([(1, before) for before in decode]))
-    found = ops.cost(_attention(64), setting=Setting(batch=batch))
+    found = ops.cost(_attention(64), context=CallContext(batch=batch))
     flops = moved = 0
     for new, before, causal in (
         *((new, before, True) for new, before in prefill),
@@ -66,30 +66,30 @@ def test_without_the_steps_range_attention_is_unknown() -> None:
 def test_a_step_of_more_tokens_than_the_op_has_is_another_one() -> None:
     """Then nothing is known."""
     batch = Batch(_phase([(9, 0)]), Phase())
-    assert ops.cost(_attention(9), setting=Setting(batch=batch)).flops is not None
-    assert ops.cost(_attention(8), setting=Setting(batch=batch)).flops is None
+    assert ops.cost(_attention(9), context=CallContext(batch=batch)).flops is not None
+    assert ops.cost(_attention(8), context=CallContext(batch=batch)).flops is None
 
 
 def test_a_models_window_leaves_open_which_layers_have_it() -> None:
     """Requests that fit in it cost the same with and without; longer ones are unknown."""
     batch = Batch(_phase([(9, 3)]), Phase())
-    plain = ops.cost(_attention(9), setting=Setting(batch=batch))
+    plain = ops.cost(_attention(9), context=CallContext(batch=batch))
     for window, known in ((12, True), (11, False)):
-        setting = Setting(ModelConfig(hidden=64, window=window), batch)
-        cost = ops.cost(_attention(9), setting=setting)
+        context = CallContext(ModelConfig(hidden=64, window=window), batch)
+        cost = ops.cost(_attention(9), context=context)
         assert (cost.flops == plain.flops) is known
         assert known or "window of 11 keys not stated: give" in cost.reason
 
 
 def _of_layer(layer: int | None, batch: Batch, tokens: int) -> ops.Cost:
     model = ModelConfig(hidden=64, window=4, windowed=(True, False))
-    return ops.cost(_attention(tokens), setting=Setting(model, batch, layer=layer))
+    return ops.cost(_attention(tokens), context=CallContext(model, batch, layer=layer))
 
 
 def test_a_layer_without_the_window_sees_all_keys() -> None:
     """The other one's lengths within the window are in no sum; nor is an unknown layer's cost."""
     batch = Batch(_phase([(9, 3), (2, 0)]), Phase())
-    plain = ops.cost(_attention(11), setting=Setting(batch=batch))
+    plain = ops.cost(_attention(11), context=CallContext(batch=batch))
     full = _of_layer(1, batch, 11)
     assert (full.flops, full.bytes) == (plain.flops, plain.bytes)
     assert "lengths of the requests within a sliding window" in _of_layer(0, batch, 11).reason
@@ -114,11 +114,11 @@ def test_flat_queries_need_the_models_head_size() -> None:
     batch = Batch(_phase([(8, 0)]), Phase())
     q, k = bf16(8, HEADS * WIDTH), bf16(8, KEY_HEADS * WIDTH)
     call = Call("vllm", "unified_attention", (q, k, k, None))
-    assert ops.cost(call, setting=Setting(batch=batch)).reason.endswith(REMEDY)
-    setting = Setting(ModelConfig(head_size=WIDTH), batch)
+    assert ops.cost(call, context=CallContext(batch=batch)).reason.endswith(REMEDY)
+    context = CallContext(ModelConfig(head_size=WIDTH), batch)
     assert (
-        ops.cost(call, setting=setting).flops
-        == ops.cost(_attention(8), setting=Setting(batch=batch)).flops
+        ops.cost(call, context=context).flops
+        == ops.cost(_attention(8), context=CallContext(batch=batch)).flops
     )
 
 
@@ -131,15 +131,15 @@ def test_experts_without_the_models_sizes_are_unknown() -> None:
     cost = ops.cost(_experts())
     assert (cost.flops, cost.bytes) == (None, None)
     assert cost.reason == f"widths of the experts' weights not recorded: {REMEDY}"
-    partial = Setting(ModelConfig(hidden=6, experts=8))
-    assert ops.cost(_experts(), setting=partial).reason == (
+    partial = CallContext(ModelConfig(hidden=6, experts=8))
+    assert ops.cost(_experts(), context=partial).reason == (
         "--model-config does not state moe_intermediate_size, num_experts_per_tok"
     )
 
 
 def test_experts_are_products_of_each_token_with_some() -> None:
     """As the plain products of every choice, and as `fused_experts` with weights as arguments."""
-    cost = ops.cost(_experts(), setting=Setting(MODEL))
+    cost = ops.cost(_experts(), context=CallContext(MODEL))
     up = ops.cost(Call("torch", "mm", (bf16(8, 6), bf16(6, 10))))
     down = ops.cost(Call("torch", "mm", (bf16(8, 5), bf16(5, 6))))
     assert up.flops is not None
@@ -159,31 +159,35 @@ def test_experts_are_products_of_each_token_with_some() -> None:
 )
 def test_weights_are_read_as_they_are_stored(kind: str, stored: int) -> None:
     """Of 8 experts 90 numbers each: packed with their scales, else of the activations' type."""
-    found = ops.cost(_experts(), setting=Setting(replace(MODEL, weights=kind)))
+    found = ops.cost(_experts(), context=CallContext(replace(MODEL, weights=kind)))
     assert found.bytes == 2 * (24 + 24 + 32) + stored
-    named = ops.cost(_experts(), setting=Setting(replace(MODEL, weights="bfloat16"), weights=kind))
+    named = ops.cost(
+        _experts(), context=CallContext(replace(MODEL, weights="bfloat16"), weights=kind)
+    )
     assert named.bytes == 2 * (24 + 24 + 32) + stored  # the kernel's name goes before
 
 
 def test_weights_stored_in_an_unknown_way_leave_bytes_unknown() -> None:
-    found = ops.cost(_experts(), setting=Setting(replace(MODEL, weights="quark")))
+    found = ops.cost(_experts(), context=CallContext(replace(MODEL, weights="quark")))
     assert (found.flops, found.bytes, "quark" in found.reason) == (1440, None, True)
 
 
 def test_few_tokens_read_few_experts() -> None:
     """One token through two experts needs the weights of two."""
-    found = ops.cost(_experts(tokens=1), setting=Setting(MODEL))
+    found = ops.cost(_experts(tokens=1), context=CallContext(MODEL))
     assert found.bytes == 2 * (6 + 6 + 8 + 2 * 90)
 
 
 def test_padded_widths_are_not_another_model() -> None:
     """2880 is padded to 3072; 4096, or fewer than stated, contradict the capture."""
     model = ModelConfig(hidden=2880, expert_intermediate=2880, experts=8, experts_per_token=2)
-    plain, padded = (ops.cost(_experts(hidden), setting=Setting(model)) for hidden in (2880, 3072))
+    plain, padded = (
+        ops.cost(_experts(hidden), context=CallContext(model)) for hidden in (2880, 3072)
+    )
     assert plain.flops == padded.flops is not None
     assert "(recorded 3072: padded)" in padded.via
     for call in (_experts(4096), _experts(2048), _experts(2880, gates=64)):
-        cost = ops.cost(call, setting=Setting(model))
+        cost = ops.cost(call, context=CallContext(model))
         assert (cost.flops, cost.reason.startswith(CONTRADICTS)) == (None, True)
 
 
@@ -236,7 +240,7 @@ def test_as_many_experts_a_token_as_the_model_says() -> None:
     """Where the choices are recorded, another number is another model's."""
     x, ids = bf16(4, 6), i32(4, 3)
     call = Call("vllm", "transformers_moe_forward", (x, ids, ids, None))
-    found = ops.cost(call, setting=Setting(model=MODEL))
+    found = ops.cost(call, context=CallContext(model=MODEL))
     assert found.reason == f"{CONTRADICTS}: 2 experts per token, recorded 3"
 
 
@@ -277,7 +281,7 @@ def test_latent_attention_decodes_compressed_keys_and_prefills_whole_ones(
 ) -> None:
     """In prefill each head has keys and values of its own; in decode all share compressed ones."""
     batch = Batch(_phase(prefill), _phase([(1, before) for before in decode]))
-    found = ops.cost(_latent_attention(batch.queries), setting=Setting(batch=batch))
+    found = ops.cost(_latent_attention(batch.queries), context=CallContext(batch=batch))
     whole = sum(new * (before + new) - new * new / 2 for new, before in prefill)
     shared = sum(before + 1 for before in decode)
     flops = 2 * HEADS * (whole * (WIDE + VALUE) + shared * (2 * LATENT + TURNED))
@@ -302,30 +306,30 @@ MLA_BATCH = Batch(Phase(1, 6, 8, 36, 48), Phase(2, 2, 10, 2, 10))
 )
 def test_latent_attention_is_that_of_the_model(model: ModelConfig, reason: str) -> None:
     """Widths that are another model's are named; attention that leaves out keys is unknown."""
-    found = ops.cost(_latent_attention(8), setting=Setting(model=model, batch=MLA_BATCH))
+    found = ops.cost(_latent_attention(8), context=CallContext(model=model, batch=MLA_BATCH))
     assert found.reason == reason
 
 
 def test_latent_attention_was_the_op_of_any_attention() -> None:
     """Flat compressed keys give it away."""
-    call, setting = _latent_attention(8), Setting(batch=MLA_BATCH)
+    call, context = _latent_attention(8), CallContext(batch=MLA_BATCH)
     older = replace(call, op="unified_attention_with_output")
-    assert ops.cost(older, setting=setting) == ops.cost(call, setting=setting)
+    assert ops.cost(older, context=context) == ops.cost(call, context=context)
     flat = replace(older, args=(bf16(8, 1536), *older.args[1:]))
-    assert ops.cost(flat, setting=setting).reason == "heads not recorded"
+    assert ops.cost(flat, context=context).reason == "heads not recorded"
 
 
 def test_without_a_result_values_are_as_wide_as_the_model_says() -> None:
     (q, latent, turned, *_) = _latent_attention(8).args
     call = Call("vllm", "unified_mla_attention", (q, latent, turned, None))
-    batch = Setting(batch=MLA_BATCH)
-    assert ops.cost(call, setting=batch).reason.endswith(REMEDY)
+    batch = CallContext(batch=MLA_BATCH)
+    assert ops.cost(call, context=batch).reason.endswith(REMEDY)
     named = replace(batch, model=ModelConfig(value_head=VALUE))
     assert (
-        ops.cost(call, setting=named).flops == ops.cost(_latent_attention(8), setting=batch).flops
+        ops.cost(call, context=named).flops == ops.cost(_latent_attention(8), context=batch).flops
     )
     nameless = replace(batch, model=ModelConfig(hidden=8))
-    assert ops.cost(call, setting=nameless).reason == "--model-config does not state v_head_dim"
+    assert ops.cost(call, context=nameless).reason == "--model-config does not state v_head_dim"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyprof import ops
 from pyprof.ops.registry import BPROP
-from pyprof.ops.work import NO_SETTING, Setting
+from pyprof.ops.work import EMPTY_CONTEXT, CallContext
 from pyprof.parse.ranges.range_stacks import tensors
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class AttributedCall:
     reason: str = ""
     output: tuple[int, ...] | None = None
     """Shape of the call's output, where the texts tell it."""
-    setting: Setting = NO_SETTING
+    call_context: CallContext = EMPTY_CONTEXT
 
     @property
     def lacks_dtype(self) -> bool:
@@ -60,14 +60,14 @@ class AttributedCall:
         call = self.call
         if call is None:
             return ops.Cost(None, None, {}, self.reason)
-        dtype, setting = self.dtype, self.setting
+        dtype, call_context = self.dtype, self.call_context
         if hints is not None:
             dtype = dtype or hints.dtype
             if hints.training is not None:
                 call = ops.with_argument(call, "training", hints.training)
             if hints.sparse and not any(tensor.sparse for tensor in tensors(call)):
                 return ops.Cost(None, None, {}, ops.NOT_STORED)
-            setting = replace(setting, weights=hints.weights or "")
+            call_context = replace(call_context, weights=hints.weights or "")
         kernels = gemm_kernels if self.gradient else None
         return ops.cost(
             call,
@@ -75,5 +75,5 @@ class AttributedCall:
             gemm_kernels=kernels,
             dtype=dtype,
             output=self.output,
-            setting=setting,
+            context=call_context,
         )

@@ -13,7 +13,7 @@ import numpy as np
 
 from pyprof.marker import Kind, Tensor, batch
 from pyprof.ops import registry
-from pyprof.ops.work import Setting
+from pyprof.ops.work import CallContext
 from pyprof.prof.calls import op_calls
 from pyprof.records.records import combinations
 
@@ -32,8 +32,8 @@ def with_settings(
 ) -> tuple[IntArray, list[KernelContext]]:
     """Return each row's context and the contexts, with model, batch and layer added."""
     ranks = _ranks(contexts, model) if model else 1
-    plain = Setting(model, ranks=ranks)
-    with_model = [replace(each, setting=plain) for each in contexts] if model else contexts
+    plain = CallContext(model, ranks=ranks)
+    with_model = [replace(each, call_context=plain) for each in contexts] if model else contexts
     step = records.dictionary("servingStep")
     if not step.values:
         return number, list(with_model)
@@ -46,7 +46,7 @@ def with_settings(
     return row_number, [
         replace(
             with_model[place],
-            setting=replace(plain, batch=batches[at], layer=None if nth < 0 else nth),
+            call_context=replace(plain, batch=batches[at], layer=None if nth < 0 else nth),
         )
         if at
         else with_model[place]

@@ -35,7 +35,7 @@ def number(
     number_of_work: dict[object, int] = {}
     same = [
         number_of_work.setdefault(
-            (w.call, w.direction, w.dtype, w.output, w.setting), len(number_of_work)
+            (w.call, w.direction, w.dtype, w.output, w.call_context), len(number_of_work)
         )
         for w in works
     ]

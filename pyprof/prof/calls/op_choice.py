@@ -175,14 +175,21 @@ def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
         lacking = _lacking(call, dtype)
         output = context.result if place == order[-1] else None
         output = output or _told_around(call, around)
-        yield AttributedCall(call, FPROP, lacking, place, output=output, setting=context.setting)
+        yield AttributedCall(
+            call, FPROP, lacking, place, output=output, call_context=context.call_context
+        )
     if context.backward:
         output = _node_sizes(statements[node]) if node is not None else None
         position = node if node is not None else OWN
         for said in (*reversed(context.fwd_seqs), *reversed(context.fwd_markers)):
             lacking = _lacking(said.call, dtype)
             yield AttributedCall(
-                said.call, BPROP, lacking, position, output=output, setting=context.setting
+                said.call,
+                BPROP,
+                lacking,
+                position,
+                output=output,
+                call_context=context.call_context,
             )
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyprof import schema
 from pyprof.marker import Statement, statement
 from pyprof.ops.registry import BPROP
-from pyprof.ops.work import NO_SETTING, Setting
+from pyprof.ops.work import EMPTY_CONTEXT, CallContext
 from pyprof.records.records import DictionaryColumn, first_rows, number_combinations
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class KernelContext:
     """A CUDA graph launched it."""
     result: tuple[int, ...] | None = None
     """Size of what the innermost call gives, where it is recorded."""
-    setting: Setting = NO_SETTING
+    call_context: CallContext = EMPTY_CONTEXT
 
     @property
     def statements(self) -> tuple[Statement, ...]:

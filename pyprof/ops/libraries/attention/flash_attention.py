@@ -49,7 +49,7 @@ _WINDOWS = "int window_size_left, int window_size_right"
     example=Example(
         (_FLASH, _FLASH, _FLASH, *(None,) * 20, 0.25, True, -1, -1), flops=16384, bytes=8192
     ),
-    setting=EXAMPLE_STEP,
+    context=EXAMPLE_STEP,
 )
 @op(
     "_vllm_fa2_C::varlen_fwd",
@@ -62,7 +62,7 @@ _WINDOWS = "int window_size_left, int window_size_right"
         flops=16384,
         bytes=8192,
     ),
-    setting=EXAMPLE_STEP,
+    context=EXAMPLE_STEP,
 )
 @op(
     *("aiter::mha_fwd", "aiter::fmha_v3_fwd", "flash_attn_2_cuda::fwd"),
@@ -83,7 +83,7 @@ _WINDOWS = "int window_size_left, int window_size_right"
         flops=16384,
         bytes=8192,
     ),
-    setting=EXAMPLE_STEP,
+    context=EXAMPLE_STEP,
 )
 @op(
     "xformers_flash::flash_fwd",
@@ -137,7 +137,7 @@ _WINDOWS = "int window_size_left, int window_size_right"
         flops=10240,
         bytes=4352,
     ),
-    setting=EXAMPLE_STEP,
+    context=EXAMPLE_STEP,
 )
 def flash(a: Args) -> Work:
     """Flash attention: of a batch, of packed sequences, or over a paged cache."""
@@ -147,7 +147,7 @@ def flash(a: Args) -> Work:
         width = size(q if has_rank(v, 5, or_more=True) else v, -1)
         return by_requests(a, q, key_heads(q, k), width, k.dtype)
     work = fused(a, heads_at=-2, backward=False, from_end=True)
-    if work.flops is None and a.setting.batch is not None and a.values.get("is_causal") is True:
+    if work.flops is None and a.context.batch is not None and a.values.get("is_causal") is True:
         return by_requests(a, q, size(k, -2), size(v, -1), k.dtype)
     return work
 

@@ -13,14 +13,14 @@ from pyprof.ops.libraries.attention.served_requests import FULL, check_tokens
 from pyprof.ops.model_config import CONTRADICTS
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Setting, Work, fresh, has_rank, like, require, size
+from pyprof.ops.work import Args, CallContext, Work, fresh, has_rank, like, require, size
 
 FAMILY = "attention"
 
 _LATENT, _TURNED, _QUERY = bf16(8, 4, 32), bf16(8, 4, 8), bf16(8, 1, 4, 40)
 _LATENTS, _PAGED_LATENTS = bf16(64, 16, 40), bf16(64, 16, 1, 40)
 _TABLE, _LENGTHS = i32(2, 4), i32(2)
-_DECODED = Setting(batch=Batch(Phase(), Phase(8, 8, 20, 8, 20)))
+_DECODED = CallContext(batch=Batch(Phase(), Phase(8, 8, 20, 8, 20)))
 
 
 # 8 tokens of 20 cached in all: 2 * 20 scores, 4 heads of 40 and 32; 8 * 4 * 40 read, 8 * 4 * 32
@@ -35,7 +35,7 @@ _DECODED = Setting(batch=Batch(Phase(), Phase(8, 8, 20, 8, 20)))
         ),
     ),
     example=Example((_LATENT, _LATENT, _TURNED, _LATENTS), flops=11520, bytes=6208),
-    setting=_DECODED,
+    context=_DECODED,
 )
 def latent_decode(a: Args) -> Work:
     """Decoding over compressed keys and values, which all heads share: values are keys."""
@@ -60,7 +60,7 @@ def _check_given(batch: Batch, q: Tensor) -> None:
 
 def _check_chosen(a: Args, longest: int) -> None:
     """Raise Unknown if the model's attention may leave out some of at most `longest` keys."""
-    chosen = a.setting.model.keys_chosen if a.setting.model is not None else None
+    chosen = a.context.model.keys_chosen if a.context.model is not None else None
     if chosen is not None and longest > chosen:
         raise Unknown(f"of more than {chosen} keys the model's attention sees {chosen}")
 
@@ -92,7 +92,7 @@ def _prefilled(phase: Phase, heads: int, widths: tuple[int, int], dtype: str | N
     *("vllm::unified_mla_attention", "vllm::unified_mla_attention_with_output"),
     signature="Tensor query, Tensor latent, Tensor turned, Tensor? out",
     example=Example((_LATENT, bf16(8, 32), bf16(8, 1, 8)), flops=11520, bytes=6208),
-    setting=_DECODED,
+    context=_DECODED,
 )
 def unified_latent(a: Args) -> Work:
     """Attention of a whole step: in prefill keys and values are made whole by ops inside."""
@@ -125,7 +125,7 @@ def _value_head(a: Args, q: Tensor) -> int:
 
 def _check_model(a: Args, shared: int, turned: int) -> None:
     """Raise Unknown if the recorded widths cannot be the model's."""
-    model = a.setting.model
+    model = a.context.model
     if model is None:
         return
     pairs = ((model.latent, shared, "kv_lora_rank"), (model.turned, turned, "qk_rope_head_dim"))
@@ -155,7 +155,7 @@ _KVCACHE = (
         flops=11520,
         bytes=6208,
     ),
-    setting=_DECODED,
+    context=_DECODED,
 )
 @op(
     "flash_mla::fwd_kvcache_mla",
@@ -168,7 +168,7 @@ _KVCACHE = (
         flops=11520,
         bytes=6208,
     ),
-    setting=_DECODED,
+    context=_DECODED,
 )
 @op(
     "_flashmla_extension_C::fwd_kvcache_mla_fp8",
@@ -182,7 +182,7 @@ _KVCACHE = (
         flops=11520,
         bytes=4128,
     ),
-    setting=_DECODED,
+    context=_DECODED,
 )
 def flash_mla(a: Args) -> Work:
     """FlashMLA's decoding over all keys, or over those whose places are given."""

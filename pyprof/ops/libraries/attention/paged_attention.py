@@ -26,7 +26,7 @@ _TABLE, _LENGTHS = i32(2, 4), i32(2)
     example=Example(
         (_Q, _K, _K, _Q, None), flops=10240, bytes=4352, op="unified_attention_with_output"
     ),
-    setting=EXAMPLE_STEP,
+    context=EXAMPLE_STEP,
 )
 def unified(a: Args) -> Work:
     """Attention of the new tokens over all that is cached of their requests.
@@ -65,25 +65,25 @@ _CACHED = "Tensor query, Tensor key_cache, Tensor value_cache"
         op="paged_attention_ragged",
         mod="aiter",
     ),
-    setting=EXAMPLE_STEP,
+    context=EXAMPLE_STEP,
 )
 @op(
     "_C::paged_attention_v1",
     signature=f"Tensor out, {_CACHED}, int key_heads",
     example=Example((_Q, _Q, _PAGES, _PAGES, 2), flops=10240, bytes=4352),
-    setting=EXAMPLE_STEP,
+    context=EXAMPLE_STEP,
 )
 @op(
     *("_C::paged_attention_v2", "_rocm_C::paged_attention", "aiter::paged_attention_rocm"),
     signature=f"Tensor out, Tensor sums, Tensor largest, Tensor partial, {_CACHED}, int key_heads",
     example=Example((_Q, _Q, _Q, _Q, _Q, _PAGES, _PAGES, 2), flops=10240, bytes=4352),
-    setting=EXAMPLE_STEP,
+    context=EXAMPLE_STEP,
 )
 @op(
     *("aiter::pa_fwd_asm", "aiter::pa_fwd_naive"),
     signature=_CACHED,
     example=Example((_Q, _PAGES, _PAGES, _TABLE, _LENGTHS), flops=10240, bytes=4352),
-    setting=EXAMPLE_STEP,
+    context=EXAMPLE_STEP,
 )
 def paged(a: Args) -> Work:
     """Attention over pages of a cache, [.., page, key heads, head] or the page behind the heads."""

@@ -14,10 +14,10 @@ from pyprof.marker.batch import Batch, Phase
 from pyprof.ops.model_config import LAYER_TYPES
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.nn.attention import Band
-from pyprof.ops.work import Args, Setting, Work, fresh, has_rank, require, size
+from pyprof.ops.work import Args, CallContext, Work, fresh, has_rank, require, size
 
-EXAMPLE_STEP = Setting(batch=Batch(Phase(1, 6, 8, 36, 48), Phase(2, 2, 10, 2, 10)))
-"""The setting of worked examples: 6 new tokens of 8, and 2 of two requests with 10 in all."""
+EXAMPLE_STEP = CallContext(batch=Batch(Phase(1, 6, 8, 36, 48), Phase(2, 2, 10, 2, 10)))
+"""The context of worked examples: 6 new tokens of 8, and 2 of two requests with 10 in all."""
 FULL = "requests of the step's range, all keys seen"
 """What a cost rests on that an unrecorded sliding window would reduce."""
 _WINDOWED = "requests of the step's range, the keys of a window seen"
@@ -31,7 +31,7 @@ def by_requests(a: Args, q: Tensor, key_heads: int, value_width: int, kept: str 
     """
     heads, width = size(q, -2), size(q, -1)
     require(key_heads and not heads % key_heads)
-    equal = None if a.setting.batch is not None else _of_equal_length(a, q)
+    equal = None if a.context.batch is not None else _of_equal_length(a, q)
     batch = equal or a.batch()
     tokens = q.numel // max(1, heads * width)
     check_tokens(batch, tokens)
@@ -60,12 +60,12 @@ def _seen_window(a: Args, longest: int) -> int | None:
     The call says so, else the model's configuration. Raises Unknown if that does not
     state which layers have its window.
     """
-    stated, model = a.values.get("window_size_left"), a.setting.model
+    stated, model = a.values.get("window_size_left"), a.context.model
     window = stated if type(stated) is int and stated >= 0 else None
     if type(stated) is not int and model is not None and model.window is not None:
         if longest <= model.window:
             return None
-        layer = a.setting.layer
+        layer = a.context.layer
         if model.windowed is None or layer is None:
             which = f"which layers have the model's window of {model.window} keys not"
             missing = f"stated: {LAYER_TYPES}" if model.windowed is None else "recorded"

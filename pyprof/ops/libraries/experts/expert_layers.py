@@ -21,7 +21,7 @@ from pyprof.ops.examples import Example, bf16, f8, f32, i32
 from pyprof.ops.model_config import CONTRADICTS, ModelConfig, is_padded
 from pyprof.ops.registry import op
 from pyprof.ops.signature import Unknown
-from pyprof.ops.work import Args, Setting, Work, fresh, has_rank, like, require, size
+from pyprof.ops.work import Args, CallContext, Work, fresh, has_rank, like, require, size
 
 FAMILY = "moe"
 
@@ -67,26 +67,26 @@ def _weight_bytes(count: int, kind: str, dtype: str | None) -> int | None:
     *("vllm::moe_forward", "vllm::moe_forward_shared", "vllm::moe_forward_shared_inplace"),
     signature="Tensor input, Tensor gates",
     example=Example((_X, _GATES, None, None), flops=1440, bytes=1600),
-    setting=Setting(model=_MODEL),
+    context=CallContext(model=_MODEL),
 )
 @op(
     "sglang::fused_moe_bypassed_piecewise_cuda_graph_impl",
     signature="Tensor input, Tensor gates, int chosen",
     example=Example((_X, _GATES, 2), flops=1440, bytes=1600),
-    setting=Setting(model=_MODEL),
+    context=CallContext(model=_MODEL),
 )
 # 8 numbers of experts of 4 bytes in place of the gates
 @op(
     *("vllm::transformers_moe_forward", "sglang::transformers_moe_forward"),
     signature="Tensor input, Tensor choices",
     example=Example((_X, _IDS, _CHOSEN, "layers.0"), flops=1440, bytes=1568),
-    setting=Setting(model=_MODEL),
+    context=CallContext(model=_MODEL),
 )
 @op(
     "sglang::moe_forward_piecewise_cuda_graph_impl",
     signature="Tensor input, Tensor weights, Tensor choices",
     example=Example((_X, _CHOSEN, _IDS, _GATES, 0), flops=1440, bytes=1568),
-    setting=Setting(model=_MODEL),
+    context=CallContext(model=_MODEL),
 )
 def moe_forward(a: Args) -> Work:
     """A layer of experts by name; shared ones beside them, if any, are ops of their own."""
@@ -96,9 +96,9 @@ def moe_forward(a: Args) -> Work:
     _check(x, a.optional("gates"), model)
     _check_chosen(a, chosen)
     tokens = x.numel // max(1, size(x, -1))
-    ranks = a.setting.ranks
+    ranks = a.context.ranks
     flops = 2 * _GATED * tokens * chosen * hidden * inner // ranks
-    kind = a.setting.weights or model.weights
+    kind = a.context.weights or model.weights
     moved = _weight_bytes(
         min(experts, tokens * chosen) * _GATED * hidden * inner // ranks, kind, x.dtype
     )
