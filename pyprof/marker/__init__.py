@@ -1,4 +1,4 @@
-"""The texts of annotated ranges: what they look like, old and new, and what they say.
+"""The texts of annotated ranges: their formats, old and new, and what they state.
 
 The only package that knows the wire format. Four kinds of text carry meaning:
 

@@ -1,4 +1,4 @@
-"""The requests that one step of a serving framework works on, as the range around it states them.
+"""The requests of one step of a serving framework, parsed from its range's name.
 
 vLLM names a step `execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_`
 `37(sq37sk34489sqsq37sqsk34489)`: 9 requests in prefill and 37 in decode, and of each phase the sums

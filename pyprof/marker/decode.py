@@ -1,4 +1,4 @@
-"""From the text of a marker to what it says. Never raises, never evaluates."""
+"""Parses the texts of markers. Never raises, never evaluates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MARKS = {name: f", {name} = " for name in _FIELDS}
 _INFINITIES = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 _DECODED = 1 << 18
-"""Decoded texts that are kept: each distinct one is decoded once, though many steps ask for it."""
+"""Size of caches: each distinct text is decoded once, though many stages ask for it."""
 
 
 @lru_cache(maxsize=_DECODED)
@@ -232,7 +232,7 @@ def _sizes_like(value: object) -> bool:
 
 
 _MOST = 1 << 63
-"""What an int64 holds, in which sizes are kept."""
+"""Sizes are stored as int64."""
 
 
 def _literal(text: str) -> Any:  # noqa: ANN401 - the point is that it can be anything

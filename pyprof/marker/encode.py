@@ -1,4 +1,4 @@
-"""From what is to be said to the text of a marker."""
+"""Writes the texts of markers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyprof.marker.model import Call, Value
 
 ESCAPED = "pyprof%"
-"""Before a text whose awkward characters are written in per cent and hexadecimal."""
+"""Prefix of a text whose unsafe characters are percent-encoded."""
 
 _UNSAFE = re.compile(r'["\\%]|[^ -~]', re.ASCII)
 

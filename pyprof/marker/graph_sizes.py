@@ -1,4 +1,4 @@
-"""The sizes of batches that a serving framework's graphs are captured for."""
+"""Batch sizes for which a serving framework captured graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kind of marker a text is, by how it looks."""
+"""Classifies the texts of ranges by their form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyprof.marker.model import CLOSURE, NODE, STEP_OF, Kind
 from pyprof.marker.user_ranges import STEP_END, is_fsdp, is_named_module, is_step
 
 OWN_NAMES = r"record_param_comms|CompiledFunctionBackward|PythonDispatchMode|PythonSubclass"
-"""Names of PyTorch's own ranges that have no form: known without a number, too."""
+"""Names of PyTorch's own ranges of no particular form, known even without a number."""
 _SEQ = re.compile(r", (?:seq|op_id|sizes) = ")
 _BARE_SEQ = re.compile(
     rf"(?:aten|autograd|c10d|prims|quantized|torchvision)::\S+$|{NODE}$"
@@ -22,10 +22,10 @@ _TORCH_NAME = re.compile(
 )
 
 CUT_OP = re.compile(r"""\{['"]mod['"]: ['"]([^'"]*)['"], ['"]op['"]: ['"]([^'"]*)['"]""")
-"""Finds the names in an op text, also where the rest of it is missing."""
+"""Finds the names in an op marker, even if the rest of it is missing."""
 
 NOT_OPS = frozenset({"__getattr__", "__torch_function__", "__torch_dispatch__", "__getattribute__"})
-"""Never ops, though old instrumentation wrapped them and so left markers that name them."""
+"""Never ops, though old instrumentation wrapped them and left markers of them."""
 
 
 @lru_cache(maxsize=1 << 16)
@@ -86,7 +86,7 @@ def layer_name(text: str) -> str:
 
 
 WHOLE_LAYER = "layer::"
-"""Before a layer's name that holds colons."""
+"""Precedes a layer's name that contains colons."""
 
 
 def plain_layer(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What markers say, as plain values: kinds of text, calls of ops, tensors, sequence numbers."""
+"""Values that markers state: kinds of text, calls of ops, tensors, sequence numbers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 STEP_OF = "Optimizer.step#"
-"""Begins the text of PyTorch's range around the step of an optimizer."""
+"""Prefix of PyTorch's range around the step of an optimizer."""
 CLOSURE = "Optimizer.closure#"
-"""The text around what an optimizer's step calls back: forward and backward, not the optimizer."""
+"""Prefix of the range around an optimizer's closure: forward and backward, not the optimizer."""
 
 
 class Kind(IntEnum):
@@ -32,13 +32,13 @@ class Kind(IntEnum):
     OPTIMIZER = 6
     """PyTorch's range around an optimizer's step or zero_grad, or ours around its closure."""
     USER = 7
-    """A range of the user's, or of a framework around the user's program: a layer."""
+    """A range of the user, or of a framework around the user's program: a layer."""
     STEP = 8
-    """Such a range around one step of a loop."""
+    """A user's range around one step of a loop."""
 
 
 FRAMES, FUSED_OPS = "frames", "fused_ops"
-"""Arguments of a generated kernel's marker: where its ops are from, and which they are."""
+"""Arguments of a generated kernel's marker: the source lines of its ops, and their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ class Tensor:
     subclass: str = ""
     """`DTensor`, `NestedTensor`, `sparse_csr`, ...; empty for a plain tensor."""
     nnz: int | None = None
-    """Numbers that a sparse tensor stores; None for a dense one, and where not recorded."""
+    """Number of stored elements of a sparse tensor; None if dense or not recorded."""
     nbytes: int | None = None
-    """Bytes of these and of their indices, likewise."""
+    """Bytes of these elements and their indices; None likewise."""
 
     @property
     def sparse(self) -> bool:
@@ -105,9 +105,9 @@ class Call:
     args: tuple[Value, ...] = ()
     kwargs: Mapping[str, Value] = field(default_factory=dict)
     whole: bool = True
-    """False where the text was cut and arguments may be missing."""
+    """False if the text was truncated and arguments may be missing."""
     collective: Mapping[str, str | int] = field(default_factory=dict)
-    """Of a collective, what else is said: keys of `schema.COLLECTIVE`."""
+    """What else is stated of a collective: keys of `schema.COLLECTIVE`."""
 
     def __hash__(self) -> int:
         items = (*self.kwargs.items(), *self.collective.items())
@@ -124,19 +124,19 @@ class Seq:
     """Sequence number: a forward op and its backward node share it, per forward thread."""
     op_id: int | None = None
     call: Call | None = None
-    """The op with its shapes, where they were recorded; None for the engine's own ranges."""
+    """The op with its shapes, if recorded; None for the engine's own ranges."""
     stopped: bool = False
     """It began and never ran."""
 
 
 DDP = ("torch.nn.parallel", "DistributedDataParallel")
-"""What tells, around nothing, in which process group gradients are reduced by PyTorch itself."""
+"""An empty range with this op states the process group in which PyTorch reduces gradients."""
 
 STOPPED = ", stopped = True"
-"""What stands behind the text of an op that began and never ran."""
+"""Suffix of the text of an op that began and never ran."""
 
 EVALUATE = "autograd::engine::evaluate_function: "
-"""What the engine puts before the name of the node that it evaluates."""
+"""The engine's prefix to the name of the node that it evaluates."""
 
 
 def node_name(name: str) -> str:
@@ -145,7 +145,7 @@ def node_name(name: str) -> str:
 
 
 NODE = r"[A-Z]\w*Backward\d+(?:_copy)?"
-"""How PyTorch names the nodes that it generates: only these are known by the name alone."""
+"""PyTorch's names of generated nodes: only these are known by their name alone."""
 _IS_NODE = re.compile(NODE)
 
 

@@ -1,4 +1,4 @@
-"""What serving engines write on the range around one execution of the model.
+"""Parses the ranges of serving engines around one execution of the model.
 
 vLLM: `execute_8192_context_9(sq8155sk8430...)_generation_37(sq37sk34489...)`: tokens with padding,
 then requests in prefill and in decode with the sums of their tokens. SGLang:
@@ -22,20 +22,20 @@ class ServingStep:
     """One execution of the model."""
 
     phase: str
-    """prefill, decode or mixed; "" where the text does not say."""
+    """prefill, decode or mixed; "" if unknown."""
     tokens: int | None = None
-    """Tokens that it works on, without padding."""
+    """Number of tokens without padding."""
     padded: int | None = None
-    """Tokens that it computes, with those that fill up its graph; None where it does not say."""
+    """Number of tokens with the padding of its graph; None if unknown."""
     batch: int | None = None
     """Size by which its CUDA graph is chosen: tokens of vLLM, padded if it says; SGLang's requests.
 
-    None where the text does not say, or where no graph is captured for it.
+    None if unknown, or if no graph is captured for it.
     """
 
 
 _TOO_LONG = re.compile(r"\d{19}")
-"""A number that may not fit int64: no engine writes it."""
+"""A number that may not fit int64, which no engine writes."""
 
 _SUMS = r"(?:\((?:sq)?(\d*)[^)]*\))?"
 _VLLM = re.compile(rf"execute_(?:(\d+)_)?context_(\d+){_SUMS}_generation_(\d+){_SUMS}")
@@ -64,7 +64,7 @@ def stated(text: str) -> dict[str, int]:
 
 
 _PHASES = {(True, True): MIXED, (True, False): PREFILL, (False, True): DECODE}
-"""By whether there are requests in prefill, and in decode."""
+"""Keys: whether there are requests in prefill, and in decode."""
 
 
 def _of_vllm(
@@ -74,10 +74,6 @@ def _of_vllm(
     phase = _PHASES.get((int(prefills) > 0, int(decodes) > 0), "")
     computed = int(padded) if padded else None
     return ServingStep(phase, tokens, computed, computed or tokens or None)
-
-
-def _of_old_vllm(new: str, cached: str) -> ServingStep:
-    return ServingStep((MIXED if int(cached) else PREFILL) if int(new) else "")
 
 
 def _of_sglang(mode: str, text: str) -> ServingStep:
@@ -114,7 +110,10 @@ def _of_trtllm(prefills: str, prefilled: str | None, decodes: str) -> ServingSte
 
 _FORMS = (
     (_VLLM, _of_vllm),
-    (_VLLM_OLD, _of_old_vllm),
+    (
+        _VLLM_OLD,
+        lambda new, cached: ServingStep((MIXED if int(cached) else PREFILL) if int(new) else ""),
+    ),
     (_SGLANG, _of_sglang),
     (_ATOM, _of_atom),
     (_TRTLLM, _of_trtllm),

@@ -1,4 +1,4 @@
-"""What a range states: its text, each part of which is decoded once, when first asked for."""
+"""What a range states: a text whose parts are decoded once, when first asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of ranges as Arrow columns, apart from the numbers in them that no two runs of an op share.
+"""Texts of ranges as Arrow columns: templates, and the numbers that differ from call to call.
 
 emit_nvtx writes an op's sequence number, its own id, and the ids of the ops that made its inputs.
 Without them millions of texts come down to some hundreds of templates; with them each text is
@@ -29,11 +29,11 @@ NUMBERED = pa.struct(
         "text": pa.dictionary(pa.int32(), pa.string()),  # the template
         "seq": pa.int64(),
         "op_id": pa.int64(),
-        # (op_id - id, output) of what made each input, as int32; a difference repeats in each step
+        # (op_id - id, output) of what made each input, as int32; differences repeat every step
         "inputs": pa.dictionary(pa.int32(), pa.binary()),
     }
 )
-"""A text: its template, and the numbers that were taken out of it; null where it has none."""
+"""A text: its template, and the numbers removed from it; null if it has none."""
 
 NAMES = tuple(field.name for field in NUMBERED)
 
@@ -42,7 +42,7 @@ _INPUTS = ", input_op_ids = ["
 _PAIR = r"\((?:0|[1-9]\d{0,17}),(?:0|-?[1-9]\d{0,8})\)"
 _PAIRS = rf", input_op_ids = \[(?P<pairs>{_PAIR}(?:, {_PAIR})*)\]$"
 _DIGITS = 18
-"""More may not fit an int64."""
+"""Numbers of more digits may not fit an int64."""
 _TEN = 10
 _NOBODY = np.iinfo(np.int32).min
 """Stands for the id 0: no op made the input."""
@@ -55,7 +55,7 @@ _PAIR_BYTES = 8
 def split(texts: pa.Array) -> pa.StructArray:
     """Split texts into templates and numbers: `NUMBERED`, one for each; null stays null."""
     unknown = texts.is_null()
-    encoded = texts.fill_null("").dictionary_encode()  # most come again and again
+    encoded = texts.fill_null("").dictionary_encode()  # most texts repeat
     parts = _split(encoded.dictionary)
     index = encoded.indices
     template = parts.template.dictionary_encode()
@@ -92,7 +92,7 @@ def _split(texts: pa.StringArray) -> _Split:
     padded = np.append(data, np.uint8(0))
     seq, seq_at = _number(texts, _SEQ, bounds, padded)
     op_id, op_at = _number(texts, _OP_ID, bounds, padded)
-    # Put together, the op_id is looked for behind the sequence number.
+    # When texts are joined, the op_id is expected after the sequence number.
     before = op_at.begin < seq_at.end
     op_at = _Extent(*(np.where(before, seq_at.end, place) for place in op_at))
     inputs, inputs_at = _inputs(texts, np.where(op_at.there, op_id, 0), bounds)
@@ -123,7 +123,7 @@ def _number(
     limit = np.where(place < 0, begin, bounds[1:])
     value, end = np.zeros(len(begin), np.int64), begin.copy()
     for _ in range(_DIGITS):
-        digit = padded[end] - np.uint8(ord("0"))  # what is below it wraps around
+        digit = padded[end] - np.uint8(ord("0"))  # smaller bytes wrap around
         more = (digit < _TEN) & (end < limit)
         if not more.any():
             break
@@ -211,7 +211,13 @@ def pieces_of(
     used = np.flatnonzero(np.bincount(code, minlength=len(text.dictionary)))
     place = np.zeros(len(text.dictionary), np.int32)
     place[used] = np.arange(len(used))
-    parts = [_parts(template) for template in text.dictionary.take(pa.array(used)).to_pylist()]
+    parts = []
+    for template in text.dictionary.take(pa.array(used)).to_pylist():  # split where numbers were
+        before, seq_mark, rest = template.partition(_SEQ)
+        if not seq_mark:
+            before, rest = "", template
+        between, id_mark, after = rest.partition(_OP_ID)
+        parts.append((before + seq_mark, between + id_mark, after))
     head, middle, tail = (
         StringPart(pa.array([escape(each[which]) for each in parts], pa.string()), place[code])
         for which in range(3)
@@ -234,15 +240,6 @@ def length(numbered: pa.StructArray) -> int:
         for part in (text, inputs)
         for each in [pc.binary_length(part.dictionary).to_numpy()]
     )
-
-
-def _parts(template: str) -> tuple[str, str, str]:
-    """Split a template where its numbers were."""
-    head, seq, rest = template.partition(_SEQ)
-    if not seq:
-        head, rest = "", template
-    middle, op_id, tail = rest.partition(_OP_ID)
-    return head + seq, middle + op_id, tail
 
 
 def _spelt_inputs(op_id: pa.Array, inputs: pa.DictionaryArray) -> Iterator[StringPart]:

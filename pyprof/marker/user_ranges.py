@@ -26,7 +26,7 @@ _OF_FRAMEWORKS = (
     r"|(?:prefill|(?:eager_)?decode)\[bs=.*\]"  # ATOM
     r"|\[Executor\] _forward_step\b.*"  # TensorRT-LLM
 )
-# No two repetitions stand side by side that match the same: that would take quadratic time.
+# No two adjacent repetitions match the same text: that would take quadratic time.
 _LOOP_STEP = rf"(?:{_LOOP}[\s_.:#-]*|_[\s_.:#-]*)?{_STEP}"
 STEP_PATTERN = rf"(?i)^(?:layer:)?(?:\W*{_LOOP_STEP}{_NUMBERED}|{_OF_FRAMEWORKS})$"
 """Names of ranges around one step each, with or without its number; an RE2 pattern."""
@@ -37,7 +37,7 @@ _ENGINES = re.compile(r"(prefill|(?:eager_)?decode)\[bs=|(\[Executor\] _forward_
 
 
 STEP_END = "pyprof.step"
-"""A range of no length where a step ends: so `pyprof.step()` says it, inside whatever is open."""
+"""An empty range at the end of a step, which `pyprof.step()` pushes inside whatever is open."""
 
 
 def is_step(text: str) -> bool:

@@ -107,7 +107,7 @@ def sensible(path: Path, function: Callable[[Path], T]) -> T:
 
     try:
         return function(path)
-    except MemoryError:  # of which Arrow has a kind of its own
+    except MemoryError:  # includes Arrow's ArrowMemoryError
         raise
     except (pa.ArrowException, OverflowError, ValueError, IndexError) as error:
         # Readers check what a tool may write; a damaged file can hold anything else.
@@ -132,7 +132,8 @@ def is_capture(path: Path) -> bool:
 def read_head(path: Path) -> bytes:
     """Return the first bytes of a file. Raises CaptureError if there are none."""
     try:
-        if _is_stream(path):
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # reading may never end
             raise CaptureError(f"{path}: {STREAM}")
         with path.open("rb") as file:
             head = file.read(_HEAD_BYTES)
@@ -149,13 +150,7 @@ def read_head(path: Path) -> bytes:
 
 
 STREAM = "is a pipe or a device; save it to a file and name that"
-"""Why what is no regular file is not read."""
-
-
-def _is_stream(path: Path) -> bool:
-    """Whether a file cannot be read twice, and reading it may never end. Raises OSError."""
-    mode = path.stat().st_mode
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+"""Why only regular files are read."""
 
 
 def is_memory_snapshot(head: bytes) -> bool:

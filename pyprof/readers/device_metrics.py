@@ -1,4 +1,4 @@
-"""What nsys and Kineto call sampled metrics of a device, in the terms of the schema."""
+"""Converts sampled device metrics of nsys and Kineto to the schema's."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _MOST: dict[str, float] = {"clock_hz": 1e11, "power_w": 1e5, "temperature_c": 1e
                            "clock_reasons": 1 << 31}  # fmt: skip
 _MOST_PCT = 1000.0
 _IN_HZ = 1e12
-"""A clock that is so high after it was taken for MHz was in Hz."""
+"""Clocks that would be so high if given in MHz are in Hz."""
 
 
 def samples(
@@ -80,7 +80,7 @@ def samples(
     Impossible values are left out; of several samples at one instant the last counts.
     """
     metrics = [m.metric for m in meanings]
-    with np.errstate(over="ignore"):  # what becomes infinite is left out below
+    with np.errstate(over="ignore"):  # infinite values are left out below
         value = value * np.array([m.factor for m in meanings], np.float64)[which]
     clock = np.array([metric == "clock_hz" for metric in metrics], bool)[which]
     value = np.where(clock & (value >= _IN_HZ), value / _MEGA, value)

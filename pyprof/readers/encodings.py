@@ -1,4 +1,4 @@
-"""How a file of text is encoded, told by its first bytes.
+"""The encoding of a text file, by its first bytes.
 
 Tools write UTF-8. Editors on Windows put a mark before it, and PowerShell's `>` makes UTF-16 of
 whatever a command prints.

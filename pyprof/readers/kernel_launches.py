@@ -1,4 +1,4 @@
-"""The API calls that launch GPU work, and what to say if none of it was recorded."""
+"""The API calls that launch GPU work, and the warning if none of it was recorded."""
 
 from __future__ import annotations
 

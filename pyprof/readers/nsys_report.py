@@ -1,4 +1,4 @@
-"""Nsight Systems' own report files, exported to SQLite with the nsys that is installed."""
+"""Reads reports of Nsight Systems: exports them to SQLite with the installed nsys."""
 
 from __future__ import annotations
 

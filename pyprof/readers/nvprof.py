@@ -158,7 +158,7 @@ def _activities(
         _transfers(db, "MEMSET", schema.MEMSET),
     ]
     rows = cupti.concat([part for part in parts if part.num_rows] or parts[:1])
-    # An activity names no process: take that of the API call which it answers.
+    # Activities have no process: take that of the API call that launched each.
     pids = threads[:, 0][calls["thread"]]
     call = _first_index(ints(calls["corr"], -1), ints(rows.column("corr"), -2))
     has_call = call >= 0

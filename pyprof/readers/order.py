@@ -1,4 +1,4 @@
-"""The order in which the GPU started its work: that of the records."""
+"""Sorts activities by when the GPU started them, the order of the records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEYS = ("start", "end", "device", "stream", "corr")
 def in_order(activities: pa.Table) -> pa.Table:
     """Sort activities by their start, those without one first; if in order they are not copied."""
     start = _key(activities.column("start"))
-    # Tables of some kinds of work, each in order, stand behind each other: runs are quickly merged.
+    # Tables of different kinds of work, each sorted, follow each other: merging runs is quick.
     order = np.argsort(start, kind="stable") if (start[1:] < start[:-1]).any() else None
     ordered = start if order is None else start[order]
     same = ordered[1:] == ordered[:-1]

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow as pa
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 _FRAME = re.compile(r'File "([^"\n]+)", line ([1-9]\d{0,6}), in ')
 _GRAPH = re.compile(r"^graph_\d+_")
-"""Before the name of a kernel for the CPU, in traces alone."""
+"""Precedes the names of CPU kernels in traces, not in these files."""
 _FUSED = "_fused_"
 _USE = re.compile(r":\d+$")
 _NUMBER = re.compile(r"_\d+$")
 _MOST_BYTES, _MOST_LOG_BYTES = 1 << 26, 1 << 28
-"""Of JSON and of a log; files that are larger hold something else."""
+"""Maximum size of JSON and of a log; larger files contain something else."""
 _MOST_FRAMES = 512
-"""Of a stack, the innermost."""
+"""The innermost frames of a stack that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,13 @@ class Origin:
 
 def with_origins(capture: Capture, path: Path) -> Capture:
     """Add the sources of generated kernels, which files next to the capture tell."""
-    if not _has_generated(capture.ranges):
-        return capture  # logs can be large
+    chunks = capture.ranges.column("text").chunks
+    if not any(pc.any(pc.match_substring(c.dictionary, _FUSED)).as_py() for c in chunks):
+        return capture  # without a look at logs, which can be large
     try:
-        files = sorted(_files(path.parent))
+        folder = path.parent
+        named = (file for pattern in sidecars.PROVENANCE for file in folder.glob(pattern))
+        files = sorted(file for file in named if file.is_file())
     except OSError:
         return capture
     if not files:
@@ -71,13 +74,6 @@ def with_origins(capture: Capture, path: Path) -> Capture:
     described, count = _described(capture.ranges, origins)
     warnings = [*capture.warnings, *failures]
     return replace(capture, ranges=described if count else capture.ranges, warnings=(*warnings,))
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for pattern in sidecars.PROVENANCE:
-        for path in folder.glob(pattern):
-            if path.is_file():
-                yield path
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -91,17 +87,13 @@ def _read(files: Iterable[Path]) -> tuple[dict[str, Origin], list[str]]:
         try:
             stated = [*_stated(path)]
         except (OSError, ValueError) as error:
-            failures.append(f"{message(path.name)} is not used: {_why(error)}")
+            why = error.strerror or "" if isinstance(error, OSError) else str(error)
+            why = "damaged JSON" if isinstance(error, orjson.JSONDecodeError) else message(why)
+            failures.append(f"{message(path.name)} is not used: {why}")
             continue
         for kernel, origin in stated:
             origins[kernel] = _common(origins[kernel], origin) if kernel in origins else origin
     return origins, failures
-
-
-def _why(error: OSError | ValueError) -> str:
-    if isinstance(error, orjson.JSONDecodeError):
-        return "damaged JSON"
-    return message(error.strerror or "" if isinstance(error, OSError) else str(error))
 
 
 def _stated(path: Path) -> Iterator[tuple[str, Origin]]:
@@ -129,23 +121,16 @@ def _entries(content: Any) -> Iterator[tuple[str, Origin]]:  # noqa: ANN401 - JS
         else:
             stacks = [text for text in _texts(said) if _FRAME.search(text)]
             nodes = [text for text in _texts(said) if text.isidentifier()]
-        yield _USE.sub("", name), Origin(_innermost(_texts(stacks)), _ops(_texts(nodes)))
+        # The last stack is that of the op whose result the kernel writes.
+        traces = [listed for text in _texts(stacks) if (listed := _FRAME.findall(text))]
+        last = traces[-1][-_MOST_FRAMES:] if traces else []
+        frames = tuple(f"{file}:{line}" for file, line in last)
+        ops = tuple(_NUMBER.sub("", node) for node in _texts(nodes))
+        yield _USE.sub("", name), Origin(frames or None, ops or None)
 
 
 def _texts(value: object) -> list[str]:
     return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
-
-
-def _innermost(stacks: list[str]) -> tuple[str, ...] | None:
-    """Return the frames of the last stack: of the op whose result the kernel writes."""
-    frames = next((listed for text in reversed(stacks) if (listed := _FRAME.findall(text))), None)
-    if frames is None:
-        return None
-    return tuple(f"{file}:{line}" for file, line in frames[-_MOST_FRAMES:])
-
-
-def _ops(nodes: list[str]) -> tuple[str, ...] | None:
-    return tuple(_NUMBER.sub("", node) for node in nodes) or None
 
 
 def _common(a: Origin, b: Origin) -> Origin:
@@ -172,25 +157,16 @@ def _described(ranges: pa.Table, origins: Mapping[str, Origin]) -> tuple[pa.Tabl
         new = [_with_origin(text, origins) for text in texts]
         count += sum(one != other for one, other in zip(texts, new, strict=True))
         encoded = pa.array(new, chunk.dictionary.type).dictionary_encode()
-        code = encoded.indices.take(chunk.indices)  # texts that were two may be one now
+        code = encoded.indices.take(chunk.indices)  # two texts may be equal now
         chunks.append(pa.DictionaryArray.from_arrays(code, encoded.dictionary))
     column = ranges.schema.get_field_index("text")
     field = ranges.schema.field(column)
     return ranges.set_column(column, field, pa.chunked_array(chunks, field.type)), count
 
 
-def _has_generated(ranges: pa.Table) -> bool:
-    """Whether some text may be that of a generated kernel, as `_is_generated` says of one."""
-    chunks = ranges.column("text").chunks
-    return any(pc.any(pc.match_substring(c.dictionary, _FUSED)).as_py() for c in chunks)
-
-
-def _is_generated(text: str | None) -> TypeGuard[str]:
-    return text is not None and _FUSED in text
-
-
 def _with_origin(text: str | None, origins: Mapping[str, Origin]) -> str | None:
-    if not _is_generated(text) or (call := marker.decode_op(text)) is None:
+    call = marker.decode_op(text) if text is not None and _FUSED in text else None
+    if text is None or call is None:
         return text
     origin = origins.get(_GRAPH.sub("", call.op))
     if origin is None or not (origin.frames or origin.ops):

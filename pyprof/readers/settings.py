@@ -1,4 +1,4 @@
-"""What a user names beside captures, for whatever reads them while a command runs."""
+"""Files that a user names besides captures, for the readers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 CAPTURE_TRACES = "capture_traces"
-"""What frameworks call the folder, beside a trace, of traces in which its graphs were captured."""
+"""Frameworks' name for the folder, next to a trace, of traces of the capture of its graphs."""
 
 OURS = ".graphs"
-"""What stands before the suffix of a trace that pyprof capture wrote of the capture of graphs."""
+"""Precedes the suffix of a trace that pyprof capture wrote of the capture of graphs."""
 
 
 def beside(path: Path) -> Path:

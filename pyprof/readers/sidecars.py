@@ -1,4 +1,4 @@
-"""Which files lie beside a capture and are read with it, by their names.
+"""The files next to a capture that are read with it, by their names.
 
 Loads in no time, for it is asked before any work.
 """
@@ -22,10 +22,10 @@ PROVENANCE = (
     "kernel_information.json",
     "dedicated_log_torch_trace_*.log",
 )
-"""What torch.compile writes of its kernels."""
+"""Files that torch.compile writes about its kernels."""
 
 ANNOTATIONS_ABOVE = "kernel_annotations_rank*"
-"""What torch writes of graph nodes, also a folder above a trace."""
+"""Files that torch writes about graph nodes, also a folder above a trace."""
 
 PICKLES = (".pkl", ".pickle")
 

@@ -1,7 +1,7 @@
-"""Which times of work on a GPU cannot be. Knows intervals, nothing of files or tables.
+"""Impossible times of GPU work. Knows intervals, nothing of files or tables.
 
-Streams do one thing after another, and nothing runs before it was launched: a time that says
-otherwise was damaged. Real captures have none of these, so that one of them is never chance.
+Streams run one thing after another, and nothing runs before it was launched: a time that
+contradicts this was damaged. Real captures have none of these, so that even one is no chance.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 UNKNOWN = -(2**63)
-"""Stands for a time that is not known."""
+"""Stands for an unknown time."""
 
 LONGEST_NS = 24 * 3600 * 10**9
 """No kernel runs for a day, and no job is captured for one."""
 LATEST_NS = 2**62
-"""In the year 2116 where times count from 1970. Sums of a few of less fit 64 bits."""
+"""In the year 2116 if times count from 1970. Sums of a few smaller ones fit 64 bits."""
 
 NO_START, NO_END = "have no start", "have no end"
 TOO_LARGE = "are beyond the calendar"
@@ -40,31 +40,31 @@ START_IS_WRONG = (NO_START, TOO_LARGE, NOT_TIMED, SAME_START, EARLY, NEGATIVE)
 """Reasons that make the start unreliable, too."""
 
 _FAR = 10
-"""Times the length of all that is recorded: so far outside of it nothing ends ..."""
+"""Nothing ends further outside of the recording than so many times its length ..."""
 _FAR_NS = 60 * 10**9
-"""... nor within less than this: a long kernel may be the last that a capture has."""
+"""... and at least this: a long kernel may be the last one of a capture."""
 _ALIKE = 3
-"""Rows of one stream that begin, or end, at one instant."""
+"""Minimum of rows of one stream that begin, or end, at one instant."""
 _COVERED, _COVERED_BY_LONGEST = 8, 2
-"""Rows that a stream begins before half of an earlier one has passed."""
+"""Minimum of rows that a stream begins before half of an earlier one has passed."""
 _LONG = 100
-"""Times the median: so long is what covers as many others."""
+"""Minimum length, in medians, of a row that covers so many others."""
 _TOP = 16
-"""Rows that are compared with all others together."""
+"""Rows that are compared with the total of all others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """When some work ran, by row; `UNKNOWN` where the capture does not say."""
+    """When work ran, by row; `UNKNOWN` if the capture does not say."""
 
     start: Int64Array
     end: Int64Array
     stream: Int64Array
     """A number for process, device and stream."""
     launch: Int64Array
-    """What tells work of one launch: its correlation id; negative where there is none."""
+    """The correlation id, which work of one launch shares; negative without one."""
     streamed: Mask
-    """Whether its kind is one of which a stream does one after the other."""
+    """Whether a stream runs its kind one after the other."""
 
 
 class _Reasons:
@@ -95,7 +95,7 @@ def impossible(
     if begun is not None and begun[0] >= 0 > start.min(initial=0):
         reasons.note(
             NEGATIVE, (start < 0) & (start != UNKNOWN)
-        )  # no call that launched it can be that old
+        )  # older than any call that can have launched it
         duration = np.where(reasons.left, duration, 0)
     longest_ns = int(duration.max(initial=0))
     if longest_ns > LONGEST_NS:
@@ -109,7 +109,11 @@ def impossible(
     for why, one, other in ((SAME_START, start, end), (SAME_END, end, start)):
         reasons.note(why, _at_once(rows, bounds, one, other, spans.launch))
     longest = _longest(duration, reasons.left)
-    reasons.note(EARLY, _early(spans, duration, longest, launched(longest)))
+    launch_ns = launched(longest)
+    half_gone = start[longest] + duration[longest] // 2 < launch_ns
+    early = np.zeros(len(start), bool)
+    early[longest[(launch_ns != UNKNOWN) & half_gone]] = True
+    reasons.note(EARLY, early)
     reasons.note(COVERS, _covering(spans, duration, longest, rows[reasons.left[rows]]))
     return reasons.wrong
 
@@ -125,7 +129,7 @@ def _durations(spans: Spans, reasons: _Reasons) -> Int64Array:
     reasons.note(NO_START, start == UNKNOWN)
     reasons.note(NO_END, end == UNKNOWN)
     reasons.note(TOO_LARGE, (np.abs(start) >= LATEST_NS) | (np.abs(end) >= LATEST_NS))
-    reasons.note(NOT_TIMED, (start == 0) & (end == 0))  # CUPTI's word for it
+    reasons.note(NOT_TIMED, (start == 0) & (end == 0))  # as CUPTI writes it
     reasons.note(BACKWARDS, end < start)
     return np.where(reasons.left, end, 0) - np.where(reasons.left, start, 0)
 
@@ -150,7 +154,7 @@ def overtaken(spans: Spans, possible: Mask) -> Mask:
 
 
 _ROUNDED_NS = 2_000
-"""By so much tools that count in microseconds may be wrong."""
+"""The error of tools that round to microseconds."""
 
 
 def _by_stream(spans: Spans, wanted: Mask) -> tuple[Int64Array, Mask]:
@@ -194,7 +198,7 @@ def _longest(duration: Int64Array, possible: Mask) -> Int64Array:
     total_ns = int(time.sum())
     if (_TOP + 1) * int(time.max(initial=0)) < total_ns:
         return np.zeros(0, np.int64)
-    few = min(_TOP, len(time) - max(1, len(time) // 2))  # of the shorter half none is long
+    few = min(_TOP, len(time) - max(1, len(time) // 2))  # none of the shorter half is long
     if few <= 0:
         return np.zeros(0, np.int64)
     top = np.argpartition(time, len(time) - few)[-few:]
@@ -202,15 +206,6 @@ def _longest(duration: Int64Array, possible: Mask) -> Int64Array:
     shorter = total_ns - int(time[top].sum()) + np.cumsum(time[top]) - time[top]
     over = np.flatnonzero(time[top] > shorter)
     return top[over[0] :] if len(over) else top[:0]
-
-
-def _early(spans: Spans, duration: Int64Array, rows: Int64Array, launched: Int64Array) -> Mask:
-    """Mark those of some rows of which half had passed when they were launched."""
-    is_early = np.zeros(len(duration), bool)
-    has_launch = launched != UNKNOWN
-    rows = rows[has_launch]
-    is_early[rows[spans.start[rows] + duration[rows] // 2 < launched[has_launch]]] = True
-    return is_early
 
 
 def _covering(spans: Spans, duration: Int64Array, longest: Int64Array, rows: Int64Array) -> Mask:

@@ -1,7 +1,7 @@
-"""A capture without what cannot be: rows that are there twice, times that nothing has.
+"""Validates a capture: drops duplicate rows, and times that are impossible.
 
-Tools write neither; files that were cut, merged, edited or exported wrongly hold both. Nothing is
-guessed: of rows that are the same one is kept, a row whose time cannot be is kept without it.
+Tools write neither; files that were truncated, merged, edited or exported wrongly have both.
+Nothing is guessed: of equal rows one is kept, and a row with an impossible time is kept without it.
 """
 
 from __future__ import annotations
@@ -29,18 +29,26 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 ints_or_unknown = partial(ints, absent=UNKNOWN)
-"""Integer columns as int64; -1 is a value that a damaged file may hold, so null is UNKNOWN."""
+"""Integer columns as int64; a damaged file may contain -1, so null is UNKNOWN."""
 
 _STREAM = ("pid", "device", "stream")
 STREAMED = (schema.KERNEL, schema.MEMCPY, schema.MEMSET)
-"""Kinds of which a stream does one after the other."""
+"""Kinds of work that a stream runs one after the other."""
 
 _NAMELESS = 0.5
-"""From this share of rows without a name on, names were lost."""
+"""The share of rows without a name from which on names were lost."""
 
 
+_EMPTY = (
+    "{:,} rows of GPU work are empty (no time, stream or name) and are left out: "
+    "the file is damaged; export or capture again"
+)
+_INSTANTS = (
+    "{:,} {} have impossible times: they have no duration and contain nothing; "
+    "export or capture again"
+)
 _ISOLATED = ("ncu",)
-"""Tools that run each kernel alone: when is not recorded, and perhaps not how long."""
+"""Tools that run each kernel alone: start times are not recorded, and durations may not be."""
 
 
 def plausible(capture: Capture, path: Path) -> Capture:
@@ -55,20 +63,26 @@ def plausible(capture: Capture, path: Path) -> Capture:
     if not _merged(capture):
         activities, doubled = once(activities, _ACTIVITY)
     spans = _spans(activities)
-    wrong = _impossible(activities, spans, launch_times(capture))
+    launches, pid = launch_times(capture), ints_or_unknown(activities.column("pid"))
+    wrong = times.impossible(
+        spans, launches.bounds(), lambda rows: launches.of_rows(pid[rows], spans.launch[rows])
+    )
     calls, ranges, doubled_of_host, instants = _host_side(capture)
     gone = any_of(wrong, activities.num_rows)
     if activities.num_rows and gone.all():
         raise CaptureError(none_left(path, wrong, activities.num_rows))
     notes = (
-        *_nothing_in(blank),
+        *([_EMPTY.format(blank)] if blank else ()),
         *twice(doubled, "rows of GPU work"),
         *twice(doubled_of_host[0], "API calls"),
         *twice(doubled_of_host[1], "ranges"),
         *timeless(wrong, activities.num_rows),
         *_overtaken(capture, activities, spans, gone),
-        *_taken_as_instants(instants[0], "API calls"),
-        *_taken_as_instants(instants[1], "ranges"),
+        *(
+            _INSTANTS.format(count, what)
+            for count, what in zip(instants, ("API calls", "ranges"), strict=True)
+            if count
+        ),
         *_nameless(activities),
     )
     return replace(
@@ -81,19 +95,25 @@ def plausible(capture: Capture, path: Path) -> Capture:
 
 
 def _host_side(capture: Capture) -> tuple[pa.Table, pa.Table, tuple[int, int], tuple[int, int]]:
-    """Return valid calls and ranges; then the counts of duplicates and of invalid times of each."""
+    """Return valid calls and ranges; then the counts of duplicates and of invalid times of each.
+
+    With clocks of microseconds a range may be as long as one inside it with the same name: only
+    many equal ones are duplicates.
+    """
     calls, doubled_calls = once(capture.calls, _CALL)
-    calls, backward = _possible_calls(calls)
-    ranges, misplaced = _possible_ranges(capture.ranges)
-    ranges, doubled_ranges = _ranges_once(ranges)
-    return calls, ranges, (doubled_calls, doubled_ranges), (backward, misplaced)
+    calls, invalid_calls = _possible(calls)
+    ranges, invalid_ranges = _possible(capture.ranges)
+    kept, doubled_ranges = once(ranges, _RANGE)
+    if doubled_ranges < _TWICE * ranges.num_rows:
+        kept, doubled_ranges = ranges, 0
+    return calls, kept, (doubled_calls, doubled_ranges), (invalid_calls, invalid_ranges)
 
 
-# --- rows that are none ---------------------------------------------------------------------------
+# --- empty rows ---------------------------------------------------------------------------
 
 _SAYING = ("start", "end", "device", "stream", "corr", "bytes", "grid_x", "regs", "collective")
 _NO_NAMES = ("", "unknown kernel", "[CUDA memcpy]", "[CUDA memset]")
-"""What readers call work of which a file does not tell the name."""
+"""Names that readers give to work without one."""
 
 
 def _written(activities: pa.Table) -> tuple[pa.Table, int]:
@@ -112,15 +132,7 @@ def _written(activities: pa.Table) -> tuple[pa.Table, int]:
 _NO_CODE = -1
 
 
-def _nothing_in(count: int) -> Iterator[str]:
-    if count:
-        yield (
-            f"{count:,} rows of GPU work are empty (no time, stream or name) and are left out: "
-            "the file is damaged; export or capture again"
-        )
-
-
-# --- rows that are there twice --------------------------------------------------------------------
+# --- duplicate rows --------------------------------------------------------------------
 
 _ACTIVITY = (
     *("end", "device", "stream", "corr", "pid", "kind", "name", "grid_x", "bytes", "graph_node"),
@@ -128,7 +140,7 @@ _ACTIVITY = (
 _CALL = ("end", "thread", "corr", "name")
 _RANGE = ("end", "thread", "style", "text", "seq", "op_id")
 _TWICE = 0.25
-"""From this share of ranges that are there twice on, a table was; of fewer, it is chance."""
+"""The share of duplicate ranges from which on a table was written twice; fewer are chance."""
 
 
 def _merged(capture: Capture) -> bool:
@@ -154,15 +166,6 @@ def once(table: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, int]:
     return (table.filter(pa.array(~repeated)) if count else table), count
 
 
-def _ranges_once(ranges: pa.Table) -> tuple[pa.Table, int]:
-    """Keep one of equal ranges if there are many; count the others.
-
-    With clocks of microseconds a range may be as long as one inside it with the same name.
-    """
-    kept, count = once(ranges, _RANGE)
-    return (kept, count) if count >= _TWICE * ranges.num_rows else (ranges, 0)
-
-
 def _repeated(table: pa.Table, start: Int64Array, columns: Sequence[str]) -> Mask:
     """Mark all but the first of rows with equal values and a known start."""
     is_repeated = np.zeros(len(start), bool)
@@ -174,7 +177,7 @@ def _repeated(table: pa.Table, start: Int64Array, columns: Sequence[str]) -> Mas
     place = np.flatnonzero(np.append(same, [False]) | np.append([False], same))
     rows = place if order is None else order[place]
     keys = [start[rows], *(_codes(table.column(name), rows) for name in columns)]
-    by = np.lexsort(keys[::-1])  # stable: of the same, the first row comes first
+    by = np.lexsort(keys[::-1])  # stable: of equal rows the first comes first
     equal = np.all([key[by][1:] == key[by][:-1] for key in keys], axis=0)
     is_repeated[rows[by[1:][equal]]] = True
     return is_repeated
@@ -184,7 +187,7 @@ def _codes(column: pa.ChunkedArray, rows: Int64Array) -> Int64Array:
     if pa.types.is_dictionary(column.type):
         column = column.unify_dictionaries().combine_chunks().indices
     taken = column.take(pa.array(rows))
-    if not pa.types.is_integer(taken.type):  # lists and texts, of which records may be made
+    if not pa.types.is_integer(taken.type):  # records may also have lists and texts
         taken = pa.array(map(repr, taken.to_pylist()), pa.string()).dictionary_encode().indices
     return ints_or_unknown(taken)
 
@@ -242,13 +245,6 @@ def _spans(activities: pa.Table) -> Spans:
     )
     stream = streams([activities.column(name) for name in _STREAM], len(start))
     return Spans(start, end, stream, corr, np.isin(kind, STREAMED))
-
-
-def _impossible(activities: pa.Table, spans: Spans, launches: LaunchTimes) -> Mapping[str, Mask]:
-    pid, corr = ints_or_unknown(activities.column("pid")), spans.launch
-    return times.impossible(
-        spans, launches.bounds(), lambda rows: launches.of_rows(pid[rows], corr[rows])
-    )
 
 
 def _overtaken(capture: Capture, activities: pa.Table, spans: Spans, gone: Mask) -> Iterator[str]:
@@ -343,21 +339,6 @@ def timeless(wrong: Mapping[str, Mask], rows: int) -> Iterator[str]:
         )
 
 
-def _taken_as_instants(count: int, what: str) -> Iterator[str]:
-    if count:
-        yield (
-            f"{count:,} {what} have impossible times: they have no duration and contain "
-            "nothing; export or capture again"
-        )
-
-
-def _possible_calls(calls: pa.Table) -> tuple[pa.Table, int]:
-    """Set calls that end before they begin, or a day later, to no duration."""
-    start, end = ints_or_unknown(calls.column("start")), ints_or_unknown(calls.column("end"))
-    wrong = _backward_or_endless(start, end)
-    return _with_times(calls, wrong, start, start), int(wrong.sum())
-
-
 def _backward_or_endless(start: Int64Array, end: Int64Array) -> Mask:
     if not len(start):
         return np.zeros(0, bool)
@@ -369,29 +350,21 @@ def _backward_or_endless(start: Int64Array, end: Int64Array) -> Mask:
     return np.asarray(beyond | (end < start) | (np.where(beyond, 0, end - start) > LONGEST_NS))
 
 
-def _possible_ranges(ranges: pa.Table) -> tuple[pa.Table, int]:
-    """Set ranges that end before they begin, last over a day, or have no start, to no duration."""
-    start, end = ints_or_unknown(ranges.column("start")), ints_or_unknown(ranges.column("end"))
-    if ranges.column("end").null_count:
+def _possible(table: pa.Table) -> tuple[pa.Table, int]:
+    """Let rows that end before they begin, last over a day, or have no start, take no time."""
+    start, end = ints_or_unknown(table.column("start")), ints_or_unknown(table.column("end"))
+    if table.column("end").null_count:
         end = np.where(end == UNKNOWN, start, end)
     wrong = _backward_or_endless(start, end)
     if not wrong.any():
-        return ranges, 0
+        return table, 0
     placed = (start != UNKNOWN) & (np.abs(start) < LATEST_NS)
-    place = np.where(placed, start, start[placed].min() if placed.any() else 0)
-    return _with_times(ranges, wrong, place, place), int(wrong.sum())
-
-
-def _with_times(table: pa.Table, rows: Mask, start: Int64Array, end: Int64Array) -> pa.Table:
-    """Replace start and end of some rows."""
-    if not rows.any():
-        return table
-    mask = pa.array(rows)
-    for name, times_ in (("start", start), ("end", end)):
+    instant = np.where(placed, start, start[placed].min() if placed.any() else 0)
+    for name in ("start", "end"):
         place = table.schema.get_field_index(name)
-        column = pc.if_else(mask, pa.array(times_), table.column(name))
+        column = pc.if_else(pa.array(wrong), pa.array(instant), table.column(name))
         table = table.set_column(place, table.schema.field(place), column)
-    return table
+    return table, int(wrong.sum())
 
 
 # --- names ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Ops that began and never ran: the last ones of what gradient checkpointing computes again.
+"""Finds ops that began and never ran: the last ones that gradient checkpointing recomputes.
 
 A backward node asks for a tensor that the forward pass did not keep, and the forward is run again
 inside of it. As soon as the last tensor that is needed has been handed over, PyTorch ends that by
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _NODE = re.compile(r"\w+Backward\d+$")
 _HOOK = "aten::detach"
-"""What the hook calls that is handed a tensor to keep."""
+"""The op called by the hook that keeps a tensor."""
 _RUN = KEEPS_RESULT | BOOKKEEPING
 """Ops that ran before they handed over a result, or have nothing to run."""
 
@@ -36,7 +36,7 @@ def stopped(ranges: Columns, nested: Nested, names: Sequence[str]) -> Int64Array
     op = nested.op
     node = ops_named(ranges, [_NODE.match(name) is not None for name in names])
     around = nearest(op, node)
-    # A node's own ops have no number: nothing goes back over them.
+    # A node's own ops have no number: they have no backward pass.
     again = (ranges.kind == OP) & ~node & (around >= 0) & (ranges.seq >= 0) & (ranges.forward == 0)
     hook = ops_named(ranges, [name == _HOOK for name in names]) & (ranges.seq < 0)
     caller = op[hook]

@@ -1,4 +1,4 @@
-"""Values of many events as columns: times, whole numbers, threads. Foreign values become null."""
+"""Values of many events as columns: times, whole numbers, threads. Invalid values become null."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _INT64 = range(-(2**63), 2**63)
 
 _MOST_NS = 2**61
-"""Times beyond it, 73 years, stand for nothing; sums of a few below it fit an int64."""
+"""Times beyond 73 years are invalid; sums of a few smaller ones fit an int64."""
 
 
 def microseconds(value: object) -> float | None:
@@ -44,7 +44,7 @@ class Timed(NamedTuple):
 
     events: list[Event]
     us: Floats
-    """As the trace has it; nan where it has none."""
+    """As in the trace; nan if missing."""
 
     @property
     def start(self) -> Int64Array:
@@ -67,7 +67,7 @@ def timed(events: list[Event]) -> Timed:
         values = [microseconds(value) for value in values]
     try:
         us = np.array(values, np.float64)
-    except OverflowError:  # a whole number that no float can be
+    except OverflowError:  # an integer too large for a float
         us = np.array([microseconds(value) for value in values], np.float64)
     return Timed(events, np.where(np.abs(us) < _MOST_NS / 1000, us, np.nan))
 
@@ -79,7 +79,7 @@ def instant(value: object) -> int:
 
 
 MOST_US = 2**62 / 1000
-"""Times and lengths beyond this are none: their nanoseconds hardly fit 64 bits."""
+"""Larger times and lengths are invalid: as nanoseconds they hardly fit 64 bits."""
 
 
 def nanoseconds(microseconds: Sequence[float] | npt.NDArray[np.float64]) -> Int64Array:
@@ -112,7 +112,7 @@ def ints(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
     """Return a column of whole numbers; null for anything else, and for what does not fit."""
     kind = kind or pa.int64()
     try:
-        column = pa.array(values)  # of their own type: told to be int64, 2.5 would become 2
+        column = pa.array(values)  # of their own type: as int64, 2.5 would become 2
         if column.type in (pa.int64(), pa.null()):
             return column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError, ValueError):
@@ -198,7 +198,9 @@ class Threads:
         """Return the row of each event's thread."""
         pids, tids = [event.pid for event in events], [event.tid for event in events]
         plain = not {*map(type, pids), *map(type, tids)} - {int, str}
-        row_of = self._rows.__getitem__ if plain else self._row  # a list is no key, and true not 1
+        row_of = (
+            self._rows.__getitem__ if plain else self._row
+        )  # lists are not hashable, and True equals 1
         return np.fromiter(map(row_of, zip(pids, tids, strict=True)), np.int64, len(events))
 
     def _row(self, place: tuple[Any, Any]) -> int:

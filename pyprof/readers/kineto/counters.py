@@ -1,4 +1,4 @@
-"""Counters of a trace: samples of a device (`ph: "C"`), and what was measured of each kernel."""
+"""Counters of a trace: samples of a device (`ph: "C"`), and measurements of each kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which CPU ops do work: in a trace without GPU work they become its activities."""
+"""Finds the CPU ops that do work: in a trace without GPU work they are its activities."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _VIEWS = (
     "split_with_sizes squeeze swapaxes swapdims t tensor_split transpose unbind unflatten "
     "unfold unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze values view view_as "
     "view_as_complex view_as_real vsplit contiguous flatten reshape resolve_conj resolve_neg to "
-    # without training the input itself; in training the ops inside drop
+    # outside of training the input itself; in training the ops inside drop
     "alpha_dropout dropout feature_alpha_dropout feature_dropout positive type_as"
 )
 _ALLOCATIONS = (
@@ -53,7 +53,7 @@ _METADATA = (
 BOOKKEEPING = frozenset(f"{_VIEWS} {_ALLOCATIONS} {_METADATA}".split())
 """Ops that on a GPU launch nothing, in-place forms included.
 
-Where one of them has to copy after all, the copy is an op of its own inside it.
+If one of them has to copy after all, the copy is an op of its own inside it.
 """
 
 _COPIES = "_to_copy clone copy copy_"
@@ -97,7 +97,7 @@ _KEEPS_RESULT = (
     "special_i1e special_log_ndtr special_ndtri sqrt std std_mean tan tanh topk triangular_solve"
 )
 KEEPS_RESULT = frozenset(_KEEPS_RESULT.split())
-"""Ops of which autograd keeps a result, in-place forms included: what is kept last was computed."""
+"""Ops whose result autograd keeps, in-place forms included: the last one kept was computed."""
 
 
 _ENGINE = re.compile(
@@ -110,9 +110,9 @@ class Working(NamedTuple):
     """Masks of the ops that do work; one entry per row."""
 
     ops: Mask
-    """None of them inside of another."""
+    """None of them is inside another."""
     traced: Mask
-    """Ops that would be rows too if they had been given data."""
+    """Ops that would be rows, too, if their tensors had data."""
 
 
 def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> Working:
@@ -134,7 +134,7 @@ def working(ranges: Columns, nested: Nested, names: Sequence[str]) -> Working:
     computes = real & ~named(name in MOVES for name in plain)
     complete = computes & named("::" in name for name in names) & ~_around(computes, parent)
     works = named(name in WORKERS for name in plain)
-    # Layers of functorch put an op around itself: the innermost one is that which runs.
+    # Layers of functorch nest an op in itself: the innermost one runs.
     works &= ~_around(works, parent)
     doing = (real & ~_around(real, parent)) | complete | works
     idle = tracing(ranges, nested, names, real)

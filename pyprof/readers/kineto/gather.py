@@ -173,7 +173,7 @@ class Gathered:
     def add(self, groups: Groups) -> None:
         """Gather events and empty `groups`."""
         work = [key for key in groups if key[0] == "X" and key[1] in gpu.ACTIVITIES]
-        if work:  # kept even without a time, unlike all else
+        if work:  # kept even without a time, unlike the rest
             kinds = [gpu.ACTIVITIES[category] for _, category in work]
             self._activities.append(gpu.activities(kinds, [groups.pop(key) for key in work]))
             self.empty = False

@@ -53,7 +53,7 @@ MEASURED = "cuda_profiler_range"
 It spreads them evenly over its window: names, order and counters are real, times are not.
 """
 _WHOLE_WINDOW = "__profile__"
-"""Its name for the window where it measured this as a whole, and not kernel by kernel."""
+"""Its name for a window measured as a whole, not kernel by kernel."""
 _DURATION = "gpu__time_duration.sum"
 _LAUNCHES = r"^(?:cuda|cu|hip)\w*LaunchKernel"
 

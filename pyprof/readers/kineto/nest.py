@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyprof.readers.kineto.ranges import Columns, Ranges
 
 SLACK_NS = 2_000
-"""Overhang that rounding explains: old traces round start and length to microseconds each."""
+"""Overhang due to rounding: old traces round start and length to microseconds each."""
 
 _FOREVER = 2**63 - 1
 
@@ -76,7 +76,7 @@ def nested(ranges: Columns, python: Columns, chains: FrameChains) -> Nested:
     count = len(ranges.start)
     both = type(ranges)(*(np.concatenate(pair) for pair in zip(ranges, python, strict=True)))
     end = np.where(both.end < 0, _FOREVER, both.end)
-    # Equal boundaries: what began first lies outside; a frame lies outside of what it calls.
+    # Equal bounds: the first to begin is outside; a frame is outside of what it calls.
     order = np.lexsort((both.order, -end, both.start, both.thread))
     rows = order[order < count]
     parent = _parents(rows, ranges.thread, ranges.start, end)
@@ -159,7 +159,7 @@ def _climbed(above: Int64Array, start: Int64Array, end: Int64Array) -> bool:
         if not len(active):
             break
         active = active[end[above[active]] <= start[active]]
-        above[active] = above[above[active]]  # which skips only what had ended by then
+        above[active] = above[above[active]]  # skips only ranges that had ended by then
         active = active[above[active] >= 0]
     return not len(active)
 

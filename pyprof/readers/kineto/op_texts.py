@@ -1,4 +1,4 @@
-"""The texts of ops and annotations: each distinct one is written once, not once a call."""
+"""Writes the texts of ops and annotations: each distinct one once, not once per call."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Form(NamedTuple):
     kind: int
     name: int
     text: int
-    """-1 if it is not the text without its numbers, as of a name that contains some."""
+    """-1 if the text depends on the numbers otherwise, as when the name contains some."""
 
 
 _OTHERS = attrgetter(
@@ -72,7 +72,7 @@ class OpTexts:
         """Names of ops."""
         self._texts = Interned()
         self._templates: set[int] = set()
-        """Texts without their numbers: where these go, nothing stands."""
+        """Texts without their numbers."""
         self._forms: dict[_Key, _Form] = {}
 
     def intern(self, text: str) -> int:

@@ -40,7 +40,7 @@ class Flows:
         self._threads = threads
         self._numbers: dict[object, int] = {}
         self._ends: list[tuple[int, float, bool, int]] = []
-        """Number of the id, time, whether it is the head, row of threads."""
+        """(number of the id, time, whether it is the head, row of threads)."""
 
     def add(self, ends: Timed) -> None:
         """Gather the ends of arrows."""
@@ -134,7 +134,7 @@ class Columns(NamedTuple):
 
     start: Int64Array
     end: Int64Array
-    """-1 where the range was still open when the trace ended."""
+    """-1 if the range was still open when the trace ended."""
     thread: Int64Array
     kind: Int64Array
     order: Int64Array

@@ -1,4 +1,4 @@
-"""Reading a trace: its events gathered, block by block, and what is made of all of them."""
+"""Reads a trace: gathers its events block by block, and makes a Capture of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an op, an annotation or a Python frame of a trace says, in the words of pyprof.marker."""
+"""Texts of ops, annotations, frames and modules of a trace, as markers have them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _COLLECTIVE_DTYPES = {
     "Float8_e4m3fn": "float8_e4m3fn",
     "Float8_e5m2": "float8_e5m2",
 }
-"""Names of c10::ScalarType, in which collectives tell their element type."""
+"""Names of c10::ScalarType, by which collectives state their element type."""
 
 _KERNEL_ATTRIBUTES = (
     "kernel_file",

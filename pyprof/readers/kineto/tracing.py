@@ -1,4 +1,4 @@
-"""Ops that compute nothing: on tensors without data, and while torch.compile traces.
+"""Finds ops that compute nothing: on tensors without data, and while torch.compile traces.
 
 FakeTensorMode and the meta device run an op for the shape of its result alone, in the time that a
 Python function takes; torch.compile traces a model with such tensors. A trace tells neither the
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pyprof.readers.kineto.ranges import Columns
 
 _DISPATCH = frozenset({"PythonDispatchMode", "PythonSubclass"})
-"""Ranges around what a mode, or a subclass of tensor, does in Python in the place of an op."""
+"""Ranges around the Python code by which a mode or a tensor subclass replaces an op."""
 _PRIMITIVES = "prims::"
-"""Ops that reference implementations in Python call, as those of the meta device are."""
+"""Ops called by reference implementations in Python, such as those of the meta device."""
 _NEW_EMPTY = (
     "_adaptive_avg_pool2d_backward _adaptive_avg_pool3d _cdist_forward _embedding_bag "
     "_embedding_bag_backward _embedding_bag_forward_only "
@@ -55,7 +55,7 @@ class Tracing(NamedTuple):
     """Masks of ops that do no work themselves; one entry per row."""
 
     replaced: Mask
-    """Dispatch to Python, and ops replaced by it: what is inside may work."""
+    """Dispatch to Python, and ops replaced by it: ops inside may work."""
     shapes: Mask
     """Ops on tensors without data, and all inside of them."""
 
@@ -85,7 +85,7 @@ def _meta_ops(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask)
     meta = ops_named(ranges, [name.startswith(_PRIMITIVES) for name in names])
     meta |= named(_ALLOCATING) & around("aten::new_empty")
     meta |= named(_UNFILLED) & around("aten::empty")
-    # No op calls it but reference implementations, which only the meta device uses by itself.
+    # Only reference implementations call it, which only the meta device uses by itself.
     meta |= around("aten::empty_permuted") & of_aten
     meta &= ~_around(real, nested.op)
     rows = np.flatnonzero(meta)

@@ -48,8 +48,13 @@ def read(path: Path) -> schema.Capture:
     profile = tables.profile(path, known_name)
     kernels = profile.kernels
     numbers = Numbers(kernels)
-    values = [measured(kernel, numbers, _cc(kernel)[0]) for kernel in kernels]
-    shapes = [_shape(kernel, numbers) for kernel in kernels]
+    capability = [_two_numbers(kernel.described.get("CC", ""))[0] for kernel in kernels]
+    values = [
+        measured(kernel, numbers, major) for kernel, major in zip(kernels, capability, strict=True)
+    ]
+    shapes = [
+        {side: _three(kernel, numbers, side) for side in ("grid", "block")} for kernel in kernels
+    ]
     duration = pa.array([counters.pop("duration_ns", None) for counters in values], pa.float64())
     device = np.array([_device(kernel) for kernel in kernels])
     start, end = _in_a_row(duration, device)
@@ -107,13 +112,8 @@ def _in_a_row(duration: pa.Array, device: Int64Array) -> _Times:
     return pa.array(end - lengths), pa.array(end, mask=np.asarray(duration.is_null()))
 
 
-_Shape = dict[str, "list[int | None]"]
 _DIGITS = re.compile(r"\d+")
 _MOST = 1 << 31
-
-
-def _shape(kernel: Kernel, numbers: Numbers) -> _Shape:
-    return {side: _three(kernel, numbers, side) for side in ("grid", "block")}
 
 
 def _three(kernel: Kernel, numbers: Numbers, side: str) -> list[int | None]:
@@ -173,10 +173,6 @@ def _devices(kernels: Sequence[Kernel], values: list[dict[str, float]]) -> pa.Ta
 _CC = re.compile(r"(\d{1,2})[.,](\d)")
 
 
-def _cc(kernel: Kernel) -> tuple[int | None, int | None]:
-    return _two_numbers(kernel.described.get("CC", ""))
-
-
 def _two_numbers(text: str) -> tuple[int | None, int | None]:
     match = _CC.fullmatch(text.strip())
     return (int(match[1]), int(match[2])) if match else (None, None)
@@ -184,7 +180,7 @@ def _two_numbers(text: str) -> tuple[int | None, int | None]:
 
 _TOTALS = frozenset({"Grid Size", "launch__grid_size"})
 TOTALS_ONLY = "this version of ncu wrote sizes of grids and blocks as totals: shown as N,1,1"
-"""Said of a file that does not tell the three sides of grids and blocks."""
+"""Warning about a file without the three sides of grids and blocks."""
 
 
 def _warnings(profile: Profile, duration: pa.Array) -> Iterator[str]:

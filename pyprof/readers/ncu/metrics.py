@@ -1,4 +1,4 @@
-"""What metrics of Nsight Compute mean, in the terms of `schema.COUNTERS`.
+"""Converts metrics of Nsight Compute to `schema.COUNTERS`.
 
 Names of `--page raw` (`gpu__time_duration.sum`) are those of the hardware's counters; those of
 `--page details` (`Duration`) are the sections' words for the same.
@@ -94,7 +94,7 @@ _PATTERNS = (*_TENSOR_PARTS, _TENSOR_PCT, _TENSOR_PART_PCT, _TENSOR_MEMORY_PCT, 
 _COUNTER = re.compile(r"(?<![\w:])[a-z0-9]+__[\w.]+\w")
 """A counter's name, which may stand beside its title (`--print-metric-name label-name`).
 
-Behind a colon it is another metric: `pmsampling:` of the same counter's course in time.
+After a colon it is another metric: `pmsampling:` is the same counter over time.
 """
 
 
@@ -103,11 +103,12 @@ def known_name(title: str) -> str | None:
     """Return the name of a metric that PyProf uses; None for any other."""
     counter = _COUNTER.search(title)
     names = (title, counter[0]) if counter else (title,)
-    return next((name for name in names if _is_known(name)), None)
-
-
-def _is_known(name: str) -> bool:
-    return name in _NAMES or any(pattern.fullmatch(name) for pattern in _PATTERNS)
+    known = (
+        name
+        for name in names
+        if name in _NAMES or any(pattern.fullmatch(name) for pattern in _PATTERNS)
+    )
+    return next(known, None)
 
 
 def measured(kernel: Kernel, numbers: Numbers, cc_major: int | None = None) -> dict[str, float]:
@@ -122,7 +123,11 @@ def measured(kernel: Kernel, numbers: Numbers, cc_major: int | None = None) -> d
     values = {key: _first(names, read) for key, names in _PLAIN.items()}
     duration_s = _seconds(read, values["clock_hz"])
     values["duration_ns"] = None if duration_s is None else duration_s * 1e9
-    values["dram_bytes"] = _traffic(read, duration_s)
+    traffic, rate = read(_TRAFFIC), _first(_TRAFFIC_RATE, read)
+    traffic = _total(_TRAFFIC_PARTS, read) if traffic is None else traffic
+    if traffic is None and rate is not None and duration_s is not None:
+        traffic = rate * duration_s
+    values["dram_bytes"] = traffic
     values["smem_bytes"] = next(
         (size for pair in _SHARED if (size := _total(pair, read)) is not None), None
     )
@@ -145,15 +150,6 @@ def _seconds(read: Read, clock_hz: float | None) -> float | None:
 
 
 _LONGEST_S = 86400.0
-
-
-def _traffic(read: Read, duration_s: float | None) -> float | None:
-    """Return the bytes between DRAM and the chip, else their rate times the duration."""
-    total = read(_TRAFFIC)
-    if total is None:
-        total = _total(_TRAFFIC_PARTS, read)
-    rate = _first(_TRAFFIC_RATE, read) if total is None else None
-    return rate * duration_s if rate is not None and duration_s is not None else total
 
 
 def _total(names: tuple[str, ...], read: Read) -> float | None:

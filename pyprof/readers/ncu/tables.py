@@ -1,4 +1,4 @@
-"""The tables that Nsight Compute prints as CSV: rows of kernels, with what was measured of each.
+"""Parses the CSV that Nsight Compute prints: kernels, each with its metrics.
 
 `--page details` writes a row per metric, `--page raw` a column per metric with units in a second
 row, `--print-summary` averages over the calls of a kernel. Lines of the profiler (`==PROF==`) and
@@ -25,17 +25,22 @@ if TYPE_CHECKING:
 _NAME, _METRIC, _UNIT, _VALUE = "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"
 _ID, _PROCESS = "ID", "Process ID"
 _AVERAGE, _CALLS = "Average", "Invocations"
-"""What `--print-summary` writes: the mean of each metric, and over how many calls of a kernel."""
+"""Columns of `--print-summary`: the mean of each metric, and the number of calls of a kernel."""
 
 PREAMBLE = b"=="
-"""What lines of the profiler itself begin with."""
+"""Prefix of the profiler's own lines."""
 HEADER = re.compile(
     rb'^(?=[^\r\n]{0,8192}"?Kernel Name"?)"?(?:ID|Process ID|Kernel Name)"?[,;\t]', re.MULTILINE
 )
 """The line above the kernels, which names the columns."""
 _HEADER_LINE = re.compile(r'^(?=.*"?Kernel Name"?)"?(?:ID|Process ID|Kernel Name)"?([,;\t])')
-"""Its first separator is that of the table: spreadsheets of much of Europe write semicolons."""
+"""Its first separator is that of the table: spreadsheets in much of Europe write semicolons."""
 _NO_PERMISSION = "ERR_NVGPUCTRPERM"
+_REFUSED = (
+    "ncu was not allowed to read the counters (ERR_NVGPUCTRPERM): run it as root or let "
+    "all users read them (docs/counters.md), and profile again"
+)
+_NO_KERNEL = "no kernel in this output of ncu; profile again with --csv --page raw"
 _MOST_BYTES = 2 << 30
 _FIELD_BYTES = 1 << 24
 _MOST_CALLS = 1_000_000
@@ -63,7 +68,7 @@ class Kernel:
     described: dict[str, str]
     metrics: dict[str, Value] = field(default_factory=dict)
     calls: int | None = None
-    """Over how many calls the metrics are averages; None where they are of one."""
+    """The number of calls that metrics are averaged over; None if they are of one call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +76,9 @@ class Profile:
     """The contents of a file."""
 
     kernels: list[Kernel]
-    """In the order of their first rows; of a summary, one per call."""
+    """In the order of their first rows; in a summary, one per call."""
     lost_lines: int = 0
-    """Lines inside a quotation that does not end where it should."""
+    """Lines swallowed by an unterminated quotation."""
 
     @property
     def summarised(self) -> bool:
@@ -101,20 +106,11 @@ def profile(path: Path, named: Callable[[str], str | None]) -> Profile:
         raise CaptureError(f"{path}: damaged ({error}); export it again") from None
     kernels = [kernel for part in parts for kernel in part.kernels]
     if not kernels:
-        raise CaptureError(f"{path}: {_nothing(text)}")
+        raise CaptureError(f"{path}: {_REFUSED if _NO_PERMISSION in text else _NO_KERNEL}")
     if sum(kernel.calls or 1 for kernel in kernels) > _MOST_CALLS + len(kernels):
         raise CaptureError(f"{path}: a summary of too many calls; export without --print-summary")
     every_call = [kernel for kernel in kernels for _ in range(kernel.calls or 1)]
     return Profile(every_call, sum(part.lost_lines for part in parts))
-
-
-def _nothing(text: str) -> str:
-    if _NO_PERMISSION in text:
-        return (
-            "ncu was not allowed to read the counters (ERR_NVGPUCTRPERM): run it as root or let "
-            "all users read them (docs/counters.md), and profile again"
-        )
-    return "no kernel in this output of ncu; profile again with --csv --page raw"
 
 
 def _tables(text: str) -> Iterator[list[str]]:
@@ -168,7 +164,9 @@ def _long(
     metric, unit, name = place[_METRIC], place.get(_UNIT), place[_NAME]
     value = place[_VALUE] if _VALUE in place else place[_AVERAGE]
     described = [(key, column) for key, column in place.items() if column < metric]
-    keys = _keys(place, metric)
+    keys = [place[name] for name in (_ID, _PROCESS, _NAME) if name in place]
+    if _ID not in place:  # kernels without a number: all that describes them
+        keys = [column for name, column in place.items() if column < metric and name != _SECTION]
     kernels: dict[tuple[str, ...], Kernel] = {}
     for row in rows:
         if len(row) <= max(metric, value, *keys) or not row[name]:
@@ -177,32 +175,18 @@ def _long(
         kernel = kernels.get(key)
         if kernel is None:
             kernel = kernels[key] = Kernel({key: row[column] for key, column in described})
-            kernel.calls = _calls(kernel.described.get(_CALLS))
+            calls = kernel.described.get(_CALLS)
+            if calls is not None and calls.isdecimal():
+                kernel.calls = min(max(int(calls[:9]), 1), 2 * _MOST_CALLS)
         if meant := named(row[metric]):
             spelt = Value(row[value], row[unit] if unit is not None else "")
-            kernel.metrics.setdefault(_told_apart(meant, spelt.unit), spelt)
+            if spelt.unit == "%" and meant in _TWO_MEANINGS:  # not bytes per second
+                meant = f"{meant} [%]"
+            kernel.metrics.setdefault(meant, spelt)
     return [*kernels.values()]
 
 
-def _keys(place: dict[str, int], metric: int) -> list[int]:
-    """Return the columns that identify kernels: their number, or all that describe them."""
-    if _ID in place:
-        return [place[name] for name in (_ID, _PROCESS, _NAME) if name in place]
-    return [column for name, column in place.items() if column < metric and name != _SECTION]
-
-
 _SECTION = "Section Name"
-
-
-def _calls(text: str | None) -> int | None:
-    if text is None or not text.isdecimal():
-        return None
-    return min(max(int(text[:9]), 1), 2 * _MOST_CALLS)
-
-
-def _told_apart(metric: str, unit: str) -> str:
-    """Distinguish metrics of one name: a throughput in percent from one in bytes per second."""
-    return f"{metric} [%]" if unit == "%" and metric in _TWO_MEANINGS else metric
 
 
 _TWO_MEANINGS = frozenset({"Memory Throughput"})
@@ -233,7 +217,7 @@ def _wide(
 
 
 DESCRIBING = (_ID, _PROCESS, _NAME, "Stream", "Device", "CC", "Block Size", "Grid Size")
-"""Columns that say which kernel a row is of."""
+"""Columns that identify a row's kernel."""
 
 
 # --- numbers ------------------------------------------------------------------------------------
@@ -269,7 +253,9 @@ class Numbers:
         return None if number is None else number * factor(value.unit)
 
     def _number(self, text: str) -> float | None:
-        match = _NUMBER.match(text.strip())  # of several instances, "7 (3; 4)", the sum is first
+        match = _NUMBER.match(
+            text.strip()
+        )  # of several instances, as in "7 (3; 4)", the sum comes first
         if match is None:
             return None
         digits = _GROUPS.sub("", match[0])

@@ -42,9 +42,9 @@ _SIGNS = (
 )
 
 _PUSH_POP, _START_END = (59, 70), (60, 71)
-"""NVTX_EVENTS.eventType of ranges; marks (34) and names (39) are none."""
+"""NVTX_EVENTS.eventType of ranges; marks are 34 and names 39."""
 _DOMAIN = 75
-"""NVTX_EVENTS.eventType of what names a domain."""
+"""NVTX_EVENTS.eventType of events that name a domain."""
 
 _DUPLICATE = 67
 """RUNTIME.eventClass of a second row for the same call, written with --cudabacktrace."""
@@ -125,7 +125,7 @@ def identity(path: Path) -> schema.Identity:
 
 _WORK = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
 _LAST = 1 << 31
-"""Behind every device: for work whose device is not recorded."""
+"""Greater than every device: for work whose device is not recorded."""
 
 
 def _versioned(tables: frozenset[str], name: str) -> str:
@@ -265,7 +265,7 @@ def _closed_ends(events: pa.Table) -> pa.ChunkedArray:
 
 
 _OPEN_RANGES = 3
-"""From so many ranges that end at the last instant on, it is no chance."""
+"""Minimum of ranges that end at the last instant for it to be no chance."""
 
 
 def _texts(events: pa.Table, strings: Strings) -> dict[str, pa.ChunkedArray]:
@@ -294,7 +294,7 @@ class _Base:
 
     origins: graphs.Origins
     only_pid: int | None
-    """Of exports that do not tell the process, from one."""
+    """For exports without processes: the only one that made API calls."""
 
     def columns(self, rows: pa.Table, kind: int) -> dict[str, object]:
         """Return the columns that work of every kind has."""

@@ -1,4 +1,4 @@
-"""Where the nodes of CUDA graphs were captured: nsys's events of nodes, `--cuda-graph-trace=node`.
+"""Where the nodes of CUDA graphs were captured, by nsys (`--cuda-graph-trace=node`).
 
 An event says when and on which thread a node was made. A graph that is instantiated, cloned or
 put into another one has nodes of its own, each with the node that it was made of: the first of
@@ -26,12 +26,12 @@ _TABLES = ("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS")
 _COLUMNS = ("start", "globalTid", "nameId", "graphNodeId", "originalGraphNodeId")
 
 _NO_NODE = 0
-"""As an id, stands for no node, as a missing value does."""
+"""The id of no node, like a missing value."""
 
 _DESTRUCTION = r"(?i)destr|delet"
-"""In the name of an event: of the end of a node."""
+"""Names of events that end a node."""
 _COPYING = r"^(?:cuda|cu)Graph(?:Instantiate|Clone|AddChildGraph|ExecUpdate)"
-"""Calls that make nodes of other nodes, whose ops are elsewhere."""
+"""Calls that clone nodes, whose ops are elsewhere."""
 
 _VIA = schema.VIAS.index("graph node")
 
@@ -41,16 +41,16 @@ class Origins:
     """The nodes that were captured, and the captured node that each node was made from."""
 
     global_tid: Int64Array
-    """Of each that was captured."""
+    """Of each captured node."""
     time: Int64Array
     _ids: Int64Array
-    """All ids of nodes, rising. In each process there may be one of them."""
+    """All ids of nodes, ascending; each process may use any of them."""
     _keys: Int64Array
-    """Of each event, process and id of the node as one number."""
+    """Of each event: process and id of the node as one number."""
     _start: Int64Array
-    """Of each event; an id may come again after another, as when the profiler was paused."""
+    """Of each event; ids may recur, as after a pause of the profiler."""
     _origin: Int64Array
-    """Of each event, the row of what was captured; MISSING where that is not known."""
+    """Of each event: the row of the captured node; MISSING if unknown."""
 
     def of_nodes(self, pid: Int64Array, node: Int64Array, time: Int64Array) -> pa.Array:
         """Return the row of the captured node, for nodes that ran at some time; null if unknown."""
@@ -132,7 +132,7 @@ def _origins(made: Mask, above: Int64Array) -> Int64Array:
         if np.array_equal(further, place):
             break
         place = further
-    captured = np.append(~made, [False])  # others go round in circles
+    captured = np.append(~made, [False])  # others are cycles
     return np.where(captured[place[:-1]], place[:-1], MISSING)
 
 

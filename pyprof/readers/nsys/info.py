@@ -1,4 +1,4 @@
-"""What an nsys export says of itself: version, GPUs, and what the user should know.
+"""What an nsys export states about itself: version, GPUs, and warnings for the user.
 
 Environment variables, host and user names are in these files too; they are never read.
 """
@@ -107,7 +107,9 @@ def _mapped(db: Database, gpus: Mapping[int, dict[str, Any]]) -> dict[int, dict[
         if gpu not in gpus:
             continue
         device = {**gpus[gpu], "device": number, "id": None}
-        if mapped.setdefault(number, device) != device:  # another process's is of another kind
+        if (
+            mapped.setdefault(number, device) != device
+        ):  # another process's device is of another model
             mapped[number] = {**dict.fromkeys(device), "device": number}
     return mapped
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _VALUES, _NAMES, _GPUS = "GPU_METRICS", "TARGET_INFO_GPU_METRICS", "TARGET_INFO_GPU"
 _GPU = 0xFF
-"""The part of a type's id that is the GPU's number."""
+"""The bits of a type's id that are the GPU's number."""
 _NO_ID = -1
 
 

@@ -1,4 +1,4 @@
-"""What libraries attach to their NVTX events, in an nsys export: as JSON, or as bytes and schemas.
+"""What libraries attach to their NVTX events in an nsys export: JSON, or bytes with schemas.
 
 What has been seen: JSON with numbers as such and as texts with commas; in a capture of two H100s by
 nsys 2026.2 the tables of schemas, with each row once per process, where the payloads themselves had
@@ -106,7 +106,7 @@ _PREFIX = "nccl"
 _GROUP_END = "ncclGroupEnd"
 _COMMUNICATOR, _SIZE, _RANKS = "NCCL communicator ID", "Message size [bytes]", "No. of ranks"
 _BOTH_WAYS = ("AllReduce", "Broadcast", "Reduce")
-"""Their message is what a rank gives; of others it is the part of one of n ranks."""
+"""Their message is a rank's input; that of others is the part of one of n ranks."""
 
 
 def collectives(
@@ -152,7 +152,7 @@ def _launches(kernels: pa.Table, runtime: pa.Table) -> list[tuple[int, int] | No
 
 
 _PROCESS = 24
-"""Bits of a thread in a serialised id; above them stands the process."""
+"""Bits of the thread in a serialised id; the process is above them."""
 
 
 class _Ranges:
@@ -241,4 +241,4 @@ def _whole_number(value: object) -> int | None:
 
 
 _DIGITS = 19
-"""So many may not fit an int64."""
+"""Numbers of so many digits may not fit an int64."""

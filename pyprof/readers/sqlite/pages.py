@@ -1,4 +1,4 @@
-"""Rows of an SQLite file straight from its pages, some thousand at a time.
+"""Reads rows of an SQLite file directly from its pages, some thousand at a time.
 
 SQLite steps from value to value; here NumPy takes a column of all rows of many pages at once, which
 is five times as fast. The file format is documented, and kept as it is for good:
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array
 
 _CHUNK_BYTES = 1 << 23
-"""Pages that are taken apart at once: with fewer, threads wait for each other's Python."""
+"""Pages that are parsed at once: with fewer, threads wait for the GIL."""
 _MOST_BYTES = 1 << 30
-"""Of rows that do not fit into their pages: places of texts among all bytes are int32."""
+"""Maximum size of rows that overflow their pages: offsets of texts are int32."""
 _SPARE_BYTES = 16
-"""Behind the last page, for eight bytes are taken from where a shorter number begins."""
+"""After the last page: eight bytes are read where a shorter number may begin."""
 
 _HEAD_BYTES = 100
 _LEAST_USABLE_BYTES, _MOST_PAGE_BYTES = 480, 1 << 16
 _INTERIOR, _LEAF = 5, 13
-"""Kinds of pages of a table with row ids: those that name others, and those with its rows."""
+"""Kinds of pages of a table with row ids: those with child pages, and those with rows."""
 _INTERIOR_HEAD, _LEAF_HEAD = 12, 8
 _DEPTH = 20
 """A tree of more levels would have more pages than a file can."""
 
 _WIDTH = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0])
-"""Bytes of a value by its serial type; from 12 on blobs and texts in turns, each a byte longer."""
+"""Bytes of a value by its serial type; from 12 on blobs and texts alternate, growing by a byte."""
 _SHIFT = np.minimum(64 - 8 * _WIDTH, 63)
 _NULL, _REAL, _ZERO, _ONE, _BLOB = 0, 7, 8, 9, 12
 _VARINT_BYTES = 8
-"""More only negative numbers take."""
+"""Only negative numbers take more."""
 _MORE, _SEVEN = 0x80, 0x7F
 _UTF8 = 1
 
@@ -58,9 +58,9 @@ class Pick(NamedTuple):
 
     place: int
     type: pa.DataType
-    """int64, string or binary: texts, and any bytes, as they are stored, empty for NULL."""
+    """int64, string or binary: texts or bytes as stored, empty for NULL."""
     is_row_id: bool = False
-    """It is the INTEGER PRIMARY KEY, in whose place rows hold NULL."""
+    """It is the INTEGER PRIMARY KEY, for which rows store NULL."""
 
 
 def batches(path: Path, root: int, picks: Sequence[Pick]) -> Iterator[list[pa.Array]]:
@@ -94,7 +94,7 @@ class _File(NamedTuple):
     stream: FileIO
     page_bytes: int
     usable_bytes: int
-    """Of each page; what is behind them belongs to extensions."""
+    """Of each page; the rest belongs to extensions."""
     pages: int
     is_utf8: bool
 
@@ -242,7 +242,7 @@ class _Rows:
         types_at, values_at = self._types_at, self._values_at.copy()
         for place in range(max(by_place) + 1):
             kind, types_at = self._bytes.varint(types_at)
-            if (types_at > self._head_end).any():  # the table has got the column since
+            if (types_at > self._head_end).any():  # the column was added later
                 raise NotPlainError
             if len(kind) and kind.min() == kind.max():
                 kind = kind[:1]  # stands for all, in half the time
@@ -256,7 +256,7 @@ class _Rows:
 
     def _column(self, pick: Pick, kind: Int64Array, at: Int64Array, width: Int64Array) -> pa.Array:
         if pick.is_row_id:
-            if kind.any() or pick.type != pa.int64():  # as a text it is spelt by SQLite
+            if kind.any() or pick.type != pa.int64():  # SQLite formats it as text
                 raise NotPlainError
             return pa.array(self._row_id)
         if pick.type != pa.int64():
@@ -287,7 +287,7 @@ class _Rows:
         bounds = np.stack([at, at + width], axis=1)[order].reshape(-1)
         if (np.diff(bounds) < 0).any():
             raise NotPlainError
-        # Every second one is what stands between two texts.
+        # Every second one is the gap between two texts.
         parts = pa.Array.from_buffers(
             pa.binary(),
             max(0, len(bounds) - 1),

@@ -1,4 +1,4 @@
-"""SQLite tables as Arrow columns: read-only, by name, only the columns that are there."""
+"""Reads SQLite tables as Arrow columns: by name, only columns that exist, never writing."""
 
 from __future__ import annotations
 
@@ -31,20 +31,16 @@ if TYPE_CHECKING:
 MAGIC = b"SQLite format 3\0"
 
 _BATCH_ROWS = 1 << 14
-"""What SQLite hands over at once."""
+"""Rows fetched at once."""
 _AHEAD = 1
-"""Batches that reading may be ahead of what is made of them."""
+"""Batches that reading may be ahead of shaping."""
 
 _ROW_BYTES = 4
-"""No row of a table takes less: its place in the page, its length, its number."""
+"""The least that a row takes: its offset in the page, its length, its id."""
 
 
 class Numbered:
     """The type of a column of texts that are split into templates as they are read."""
-
-
-def _all_of(rows: pa.Table) -> pa.Table:
-    return rows
 
 
 class _Column(NamedTuple):
@@ -53,9 +49,9 @@ class _Column(NamedTuple):
     name: str
     place: int
     hidden: int
-    """Not 0: it is computed, or of a virtual table."""
+    """Not 0 if it is computed, or of a virtual table."""
     key: int
-    """Which of the columns of the primary key it is, from 1; 0: none."""
+    """Its position in the primary key, from 1; 0 if it is not part of it."""
     type: str
 
 
@@ -85,12 +81,12 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = path.resolve()  # a log lies beside the file itself, never beside a link to it
+        self._file = path.resolve()  # a log is next to the file itself, not to a link
         self._tables = self._probe()
 
     def _probe(self) -> dict[str, _Table]:
-        # What is stored alone: a view, a virtual table or a generated column is a program, which
-        # may never end.
+        # Only what is stored: a view, a virtual table or a generated column is a program, which may
+        # never end.
         query = (
             "SELECT m.name, CAST(m.rootpage AS INTEGER), "
             "EXISTS (SELECT 1 FROM pragma_index_list(m.name) i WHERE i.origin = 'pk'), "
@@ -121,25 +117,24 @@ class Database:
     def require(self, table: str, *columns: str) -> None:
         """Raise CaptureError if a table has rows but lacks some of these columns."""
         missing = [name for name in columns if name not in self.columns(table)]
-        if table in self.tables() and missing and self._has_rows(table):
-            raise CaptureError(
-                f"{self.path}: {table} has no column {missing[0]!r}, which is required; "
-                "the file was changed: export it again"
-            )
-
-    def _has_rows(self, table: str) -> bool:
+        if not missing or table not in self.tables():
+            return
         try:
             with closing(_connect(self._file)) as db:
                 first_row = db.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone()  # noqa: S608
         except sqlite3.Error as error:
             raise self._broken(error) from None
-        return first_row is not None
+        if first_row is not None:
+            raise CaptureError(
+                f"{self.path}: {table} has no column {missing[0]!r}, which is required; "
+                "the file was changed: export it again"
+            )
 
     def read(
         self,
         table: str,
         columns: Mapping[str, type],
-        piece: Callable[[pa.Table], pa.Table] = _all_of,
+        piece: Callable[[pa.Table], pa.Table] = lambda rows: rows,
     ) -> pa.Table:
         """Read some columns of a table. A missing column or table is all null.
 
@@ -150,14 +145,12 @@ class Database:
         there = {name: kind for name, kind in columns.items() if name in self.columns(table)}
         if not there:
             return piece(_shaped(None, columns))
-        with suppress(NotPlainError):
-            return _taken(self._pages(table, there), columns, piece)
-        return _taken(self._converted(table, there), columns, piece)
-
-    def _pages(self, table: str, columns: Mapping[str, type]) -> Iterator[pa.RecordBatch]:
         described = self._tables[table]
-        for arrays in pages.batches(self._file, described.root, described.picks(columns)):
-            yield pa.RecordBatch.from_arrays(arrays, [*columns])
+        with suppress(NotPlainError):
+            chunks = pages.batches(self._file, described.root, described.picks(there))
+            batches = (pa.RecordBatch.from_arrays(arrays, [*there]) for arrays in chunks)
+            return _taken(batches, columns, piece)
+        return _taken(self._converted(table, there), columns, piece)
 
     def _converted(self, table: str, columns: Mapping[str, type]) -> Iterator[pa.RecordBatch]:
         """Read any file; SQLite converts each value to the type wanted, or NULL."""
@@ -166,11 +159,11 @@ class Database:
         rows = 0
         try:
             with closing(_connect(self._file)) as db:
-                db.text_factory = _decoded
+                db.text_factory = lambda text: text.decode(errors="replace")
                 cursor = db.execute(f'SELECT {select} FROM "{table}"')  # noqa: S608 - as probed
                 while batch := cursor.fetchmany(_BATCH_ROWS):
                     rows += len(batch)
-                    if rows > self._most_rows:  # of pages that are part of each other
+                    if rows > self._most_rows:  # if pages contain each other
                         raise sqlite3.DatabaseError("more rows than the file has room for")
                     yield pa.RecordBatch.from_arrays(
                         [*map(pa.array, zip(*batch, strict=True), types)], [*columns]
@@ -195,23 +188,28 @@ class Database:
 
 def _connect(file: Path) -> sqlite3.Connection:
     """Open a database; write neither to it nor next to it."""
-    # as_uri quotes what a URI must quote ("?", "#", "%").
+    # as_uri percent-encodes "?", "#", "%". SQLite with mode=ro leaves a database with a log alone,
+    # but creates files next to it, and fails in read-only folders; immutable=1 avoids both.
     uri = f"{file.as_uri()}?mode=ro"
-    if not _has_log(file) or beside(file, INDEX).exists():  # SQLite writes nothing, or wrote it
+    header = b""
+    with suppress(OSError), file.open("rb") as stream:
+        header = stream.read(_VERSIONS.stop)
+    has_log = header[_VERSIONS] == _WRITE_AHEAD
+    if not has_log or beside(file, INDEX).exists():  # SQLite writes nothing, or wrote it
         return sqlite3.connect(uri, uri=True)
-    if not beside(file, WAL).exists():  # nobody writes to it, and no log has to be applied
+    if not beside(file, WAL).exists():  # safe: nobody is writing
         return sqlite3.connect(f"{uri}&immutable=1", uri=True)
     if os.name != "posix":
         return sqlite3.connect(uri, uri=True)
-    # SQLite makes the index of a log beside it, and leaves it there, unless it holds the only
-    # lock: then the index is in memory. A lock needs a file that may be written to, or none.
+    # SQLite creates the index of a log next to it, and leaves it there, unless it has an exclusive
+    # lock: then the index is in memory. A lock needs a writable file, or the VFS without locks.
     base = sqlite3.connect(f"{uri}&vfs=unix-none", uri=True)
     base.execute("PRAGMA locking_mode = exclusive")
     return base
 
 
 WAL, INDEX, JOURNAL = "-wal", "-shm", "-journal"
-"""Endings of what SQLite keeps beside a database: the log, the index of the log, what to undo."""
+"""Suffixes of files next to a database: the log, the index of the log, the rollback journal."""
 
 
 def beside(file: Path, ending: str) -> Path:
@@ -221,20 +219,7 @@ def beside(file: Path, ending: str) -> Path:
 
 _WRITE_AHEAD = b"\2\2"
 _VERSIONS = slice(18, 20)
-"""In the header: how the file is written and read, 2 with a write-ahead log."""
-
-
-def _has_log(file: Path) -> bool:
-    try:
-        with file.open("rb") as stream:
-            return stream.read(_VERSIONS.stop)[_VERSIONS] == _WRITE_AHEAD
-    except OSError:
-        return False
-
-
-def _decoded(text: bytes) -> str:
-    """Replace invalid UTF-8, which SQLite does not check."""
-    return text.decode(errors="replace")
+"""In the header: the versions for writing and reading, 2 with a write-ahead log."""
 
 
 def _expression(name: str, kind: type) -> str:
@@ -249,7 +234,7 @@ def _expression(name: str, kind: type) -> str:
 
 
 _STRICT = frozenset({"start", "end", "timestamp", "correlationId"})
-"""Columns in which what is no number must not pass for 0, which SQLite makes of it."""
+"""Columns in which anything but a number must not become 0, as SQLite's CAST makes it."""
 _WHOLE = (
     """CASE typeof("{name}") WHEN 'integer' THEN "{name}" """
     """WHEN 'real' THEN iif(abs("{name}") < 9.2e18, CAST("{name}" AS INTEGER), NULL) """
@@ -277,26 +262,21 @@ def _taken(
             if pending and (batch is None or len(pending) > _AHEAD):  # so that memory stays bounded
                 tables.append(piece(pending.popleft().result()))
                 held += _text_bytes(tables[-1])
-            if held > most:  # pages of long texts hold few rows, and the same texts again
+            if held > most:  # pages of long texts have few rows, and repeat texts
                 tables = [_combined(tables)]
                 held, most = 0, max(_HELD_BYTES, _TIMES * _text_bytes(tables[0]))
     return _combined(tables)
 
 
 _HELD_BYTES = 1 << 26
-"""Texts of batches that are held before those alike are made one."""
+"""Bytes of texts of batches that are kept before equal ones are unified."""
 _TIMES = 2
-"""As many bytes as those that are left have to come before that is done again."""
+"""How much larger they must grow, relative to the unified ones, before the next time."""
 
 
 def _text_bytes(rows: pa.Table) -> int:
-    """Return the bytes of the distinct texts of columns."""
-    return sum(
-        chunk.dictionary.nbytes
-        for column in rows.columns
-        if pa.types.is_dictionary(column.type)
-        for chunk in column.chunks
-    )
+    coded = (column for column in rows.columns if pa.types.is_dictionary(column.type))
+    return sum(chunk.dictionary.nbytes for column in coded for chunk in column.chunks)
 
 
 def _combined(tables: list[pa.Table]) -> pa.Table:
@@ -304,7 +284,7 @@ def _combined(tables: list[pa.Table]) -> pa.Table:
     table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
     tables.clear()
     combined: dict[str, pa.ChunkedArray] = {}
-    for name in table.column_names:  # one after the other, so that no two copies of all are held
+    for name in table.column_names:  # one by one, so that there are never two copies of all
         combined[name] = pa.chunked_array([table.column(name).combine_chunks()])
         table = table.drop_columns([name])
     return pa.table(combined)
@@ -337,19 +317,16 @@ def _valid_text(column: pa.Array) -> pa.Array:
     return column
 
 
-# A tool's table of strings, each of which other tables refer to by its id.
-
-
 @dataclass(frozen=True, slots=True)
 class Strings:
     """All strings of a capture. Names are spelled out when asked for, the texts of ranges never."""
 
     texts: pa.Table
-    """The columns of `marker.numbered`; in the last row the empty text."""
+    """The columns of `templates.NUMBERED`; the last row is the empty text."""
     _ids: Int64Array
-    """Rising, each once."""
+    """Ascending, without duplicates."""
     _row: Int64Array
-    """Of each of the ids."""
+    """The row of `texts` of each id."""
 
     def rows(self, ids: Int64Array) -> Int64Array:
         """Return the row of `texts` of each id; the last for an unknown id."""
@@ -386,7 +363,7 @@ def read(db: Database, table: str, key: str, value: str) -> Strings:
     """Read a table of strings; empty if it does not exist."""
     rows = db.read(table, {key: int, value: Numbered})
     keys = ints(rows.column(key), -1)
-    valid = np.flatnonzero(keys >= 0)[::-1]  # of several with one id the last counts
+    valid = np.flatnonzero(keys >= 0)[::-1]  # of several strings with one id the last counts
     ids, place = np.unique(keys[valid], return_index=True)
     nothing = pa.RecordBatch.from_struct_array(templates.split(pa.array([""])))
     texts = pa.concat_tables([rows.drop_columns([key]), pa.Table.from_batches([nothing])])

@@ -1,4 +1,4 @@
-"""Events of a trace decoded piece by piece, most into classes that say what they are.
+"""Decodes events of a trace piece by piece, most of them into classes of their categories.
 
 Most events are of a few categories. Each of these has a class of its own here, in which only what
 pyprof looks at is decoded, arguments, too: other events, and values of other types, make a piece
@@ -56,7 +56,7 @@ def _fields(time: _Field) -> dict[tuple[str, ...], tuple[str, list[_Field]]]:
 _KEYS: dict[type, tuple[str, str]] = {}
 """Phase and category of the events of a class."""
 _USED: set[type] = set()
-"""Classes of which something is looked at."""
+"""Classes whose events are used."""
 
 
 def _decoder(time: _Field) -> msgspec.json.Decoder[list[Event]]:
@@ -82,9 +82,9 @@ _KNOWN = _decoder(("ts", Any, None))
 _KNOWN_LONG_TIMED = _decoder(("ts", Raw, NULL))
 
 _WASTE = 4
-"""Pieces of known events that make up for one that is decoded in vain."""
+"""Pieces of known events that make up for one decoded in vain."""
 _TRIED = 8
-"""Pieces in vain after which a trace is taken for one whose events are of other categories."""
+"""Failures after which the events of a trace are assumed to be of other categories."""
 
 
 class EventDecoder:
@@ -139,7 +139,7 @@ def _add_by_key(events: list[Event], groups: Groups) -> None:
     try:
         keys = [(event.ph, event.cat) for event in events]
         hash(tuple(keys))
-    except TypeError:  # a list is no key
+    except TypeError:  # lists are not hashable
         keys = [(str(event.ph), str(event.cat)) for event in events]
     for key, event in zip(keys, events, strict=True):
         groups[key].append(event)

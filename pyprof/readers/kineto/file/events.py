@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array
 
 NO_JSON = b"~"
-"""Stands for JSON that is not there; no JSON is spelt so."""
+"""Stands for missing JSON; it is not valid JSON itself."""
 ABSENT = Raw(NO_JSON)
 """The one that fields have which are not there."""
 
 NO_NUMBER = -(2**63)
-"""Stands for a number that is not there, where null is something else."""
+"""Stands for a missing number, unlike null."""
 
 NOTHING = Raw(b"{}")
 NULL = Raw(b"null")
@@ -213,7 +213,7 @@ def _event(value: dict[str, Any]) -> Event:
     said = value.get("args")
     try:
         args = Raw(orjson.dumps(said)) if isinstance(said, dict) else NOTHING
-    except orjson.JSONEncodeError:  # lists in each other without end
+    except orjson.JSONEncodeError:  # nested too deep
         args = NOTHING
     return Event(**{name: value[name] for name in _PLAIN if name in value}, args=args)
 

@@ -1,4 +1,4 @@
-"""JSON as Kineto writes it, set right."""
+"""Repairs the JSON that Kineto writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bytes of a trace file as lists of events: plain or gzip, whole, cut short or slightly broken.
+"""Splits the bytes of a trace into lists of events: plain or gzip, truncated, slightly broken.
 
 Knows JSON and the outer shape of a Chrome trace, nothing of what events mean. The file is never
 held whole: a block is cut where one event ends and the next begins, and parsed on its own.
@@ -33,19 +33,19 @@ BLOCK_BYTES = 4 << 20
 """Read at a time. Its parsed events take about six times as much memory."""
 
 _PIECE_BYTES = 1 << 18
-"""Decoded at a time: what is found there is of one sort more often."""
+"""Decoded at a time: smaller pieces are more often of known categories alone."""
 
 _HEADER_BYTES = 64 << 20  # no trace has more than this before its events
 _EVENT_BYTES = 16 << 20  # nor this between where one event ends and the next begins
 _RATIO, _ANY_BYTES = 250, 256 << 20
-"""What gzip can make of a trace; more is no trace, but from so many bytes on only."""
+"""The largest ratio of gzip for a trace; only checked from so many bytes on."""
 _PATIENCE = 4  # blocks to put together before giving up on a clean cut
 
 _NESTED_BYTES = 16 << 20
 """Read in search of the outermost events, once others have been seen."""
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
-# Two quotes that are not escaped stand in the pattern, so it cannot match inside a string. It
+# Its two unescaped quotes keep the pattern from matching inside a string. It
 # looks no further than writers indent: it is tried behind every brace.
 _BOUNDARY = re.compile(rb'\}\s{0,99},\s{0,99}(?=\{\s{0,99}"\w{1,99}"\s{0,99}:)')
 
@@ -58,7 +58,7 @@ class Trace:
 
     path: Path
     header: dict[str, Any] = field(default_factory=dict)
-    """Top-level keys other than the events: those behind the events come last."""
+    """Top-level keys other than the events; those that follow the events are added last."""
     cut: bool = False
     """The file ends before its events do."""
     lost: int = 0
@@ -156,7 +156,7 @@ class Trace:
                     return opened
             if len(buffer) > (_HEADER_BYTES if first is None else _NESTED_BYTES):
                 break
-        if first is not None:  # what stands before it is no JSON, and cannot be counted in
+        if first is not None:  # what precedes it is not JSON, so its depth is unknown
             return buffer[first.end() :]
         raise CaptureError(f"{self.path}: not a torch.profiler trace: no list of traceEvents")
 

@@ -31,14 +31,14 @@ _MOST_BYTES = 256 << 20
 """No file of annotations holds more, unzipped."""
 _MOST_FRAMES, _MOST_MARKS = 512, 64
 _LONGEST = 4096
-"""Of a pickle everything is bounded: a few bytes can stand for the same text many times."""
+"""Everything in a pickle is bounded: a few bytes can refer to the same text many times."""
 _GZIP = b"\x1f\x8b"
 _LOW_BITS = (1 << 32) - 1
 _STEP_NS = 4
 _VIA = schema.VIAS.index("graph node")
 
 _LABELS = ("annotation", "name", "label", "scope", "str")
-"""Keys under which a marked node has what the user calls it; the first that is there."""
+"""Keys of a marked node's label; the first one present counts."""
 _STACKS = ("stack", "stack_trace", "trace", "frames")
 _NO_LABELS = frozenset({*_STACKS, "stream"})  # the stream is torch's own number
 
@@ -49,7 +49,7 @@ class Annotation(NamedTuple):
     frames: tuple[tuple[str, str], ...]
     """(`file:line`, function), outermost first."""
     labels: tuple[str, ...]
-    """What the user calls the place, outermost first."""
+    """The user's labels, outermost first."""
 
 
 def is_one(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Traces of how graphs were captured, beside a trace of their replay, and what joins both.
+"""Traces of the capture of graphs, next to a trace of their replay, and how both are joined.
 
 Serving frameworks write such traces into a folder `capture_traces`, one for each batch size, with
 `execution_details.json`: a list of `{"file", "batch_size", "mode"}`.
@@ -52,7 +52,7 @@ class CaptureFiles:
     files: list[File] = field(default_factory=list)
     annotations: list[Path] = field(default_factory=list)
     batch_sizes: set[int] = field(default_factory=set)
-    """All that were captured, whether or not the file is there."""
+    """All captured ones, whether or not the file exists."""
     warnings: list[str] = field(default_factory=list)
 
 

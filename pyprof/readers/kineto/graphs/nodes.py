@@ -1,4 +1,4 @@
-"""The calls of a trace that made the nodes of graphs: those between begin and end of a capture."""
+"""The calls of a trace that made the nodes of graphs, between begin and end of a capture."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Captured(NamedTuple):
     """The calls that made nodes, as CAPTURED_LAUNCHES."""
     graphs: int
     whole: bool
-    """Whether each capture that begins ends, and the other way round."""
+    """Whether every capture both begins and ends in the trace."""
 
 
 class _Span(NamedTuple):
