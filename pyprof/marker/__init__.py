@@ -41,7 +41,7 @@ from pyprof.marker.encode import (
     encode_seq,
     encode_trace,
 )
-from pyprof.marker.kind import NOT_OPS, classify, layer_name, plain_layer
+from pyprof.marker.kind import NOT_OPS, classify, layer_name, plain_layer, without_sizes
 from pyprof.marker.library_ranges import is_library_domain
 from pyprof.marker.model import (
     CLOSURE,
@@ -117,4 +117,5 @@ __all__ = [
     "statement",
     "step_name",
     "unnumbered",
+    "without_sizes",
 ]

@@ -76,6 +76,16 @@ def _classify_dict(text: str) -> Kind:
     return Kind.MODULE if "strRepr" in text else Kind.CONTEXT
 
 
+def without_sizes(text: str) -> str:
+    """Cut an op's sizes and what follows, which do not matter for its kind."""
+    sizes = text.find(_SIZES)
+    head = text[: sizes + len(_SIZES)]
+    return text if sizes < 0 or ", op_id = " not in head else head
+
+
+_SIZES = ", sizes = "
+
+
 def layer_name(text: str) -> str:
     """Return the name in a `layer:` text: up to the next colon, as the original had it.
 

@@ -1,8 +1,8 @@
-"""Whether what ties work to ops can be right: correlation ids, clocks, ends of ranges.
+"""Checks the links from work to ops: correlation ids, clocks, bounds of ranges.
 
 A kernel begins after the call that launched it, which is one that launches kernels; a range
-begins and ends between calls of its thread, never during one. Where a capture says otherwise,
-what is not to be believed is left out, and the user is warned.
+begins and ends between calls of its thread, never during one. Links that contradict this are
+left out, and the user is warned.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from pyprof.arrays import MISSING, ints
 from pyprof.parse import launches as correlate
 from pyprof.parse.ranges.nesting import bounds_of, by_start
 from pyprof.parse.steps.profiler_windows import processes
-from pyprof.readers.kernel_launches import CAUSES, kernel_launches, none_recorded, outermost
+from pyprof.readers.kernel_launches import (
+    CAUSES,
+    kernel_launches,
+    named,
+    none_recorded,
+    outermost,
+)
 from pyprof.records.records import number_combinations
 
 if TYPE_CHECKING:
@@ -37,41 +43,41 @@ _FEW = 3
 _EARLY, _EARLY_NS = 0.05, 2_000
 """The share of kernels that begin before their launch, by more than rounding explains."""
 _REPAIRED = 0.01
-"""The share that may be left of them, where another correlation id explains them."""
+"""The share of them that another correlation id may leave unexplained."""
 _CLOCK = 0.5
-"""From this share on that is early by about as much as the earliest, clocks may be apart."""
+"""The share that is early by about as much as the earliest from which on clocks may differ."""
 _LOST = 0.02
-"""The share of kernels without a call, among others that have one, which is worth a word."""
+"""The share of kernels without a call, among others with one, from which on to warn."""
 _DURING = 0.02
 """The share of calls during which a range begins, from which on clocks are apart."""
 _LONG_CALL_NS = 10_000
 _BOUNDS_SHARE = 0.001
 """The share of begins and ends of ranges during long calls, from which on clocks are apart.
 
-Where clocks agree there is none: in 18 real captures 0 of 400,000, and 0.3 % or more in each of
-them whose ranges were shifted by a millisecond or more, onto calls that are so long.
+With equal clocks there are none: in 18 real captures 0 of 400,000, and at least 0.3 % in each of
+them when its ranges are shifted by a millisecond or more, onto calls that are so long.
 """
 _ROUNDING_NS = 2_000
-"""Old traces round the begin and the length of a range or call to a microsecond each."""
+"""Old traces round the start and the length of a range or call to a microsecond each."""
 _LOOKED_AT = 5_000
-"""Calls of which this is asked, evenly among all: more tell no more."""
+"""Number of calls that are checked, evenly spaced: more would not tell more."""
 _ODD = 0.1
-"""The share that kernels have of the work of calls that launch none, where ids are shifted."""
+"""The share of kernels in the work of calls that launch none from which on ids are shifted."""
 _DISORDERED = 0.01
-"""The share of rows behind others that were launched later, from which on it is no chance."""
+"""The share of rows that follow rows launched later from which on it is no chance."""
 _LAUNCHING = "Launch"
 _OTHER_CALLS = (
     r"^cu(?:da)?(?:Memcpy|Memset|Malloc|MemAlloc|MemFree|Free|Stream|Event|Device|Ctx|Module|Get)"
 )
-"""What launches no kernel. (AMD's copies do.)"""
+"""Calls that launch no kernel. (AMD's copies do.)"""
 
 
 def launches(
     capture: Capture, activities: pa.Table, windows: RecordingWindows
 ) -> tuple[Int64Array, tuple[str, ...]]:
-    """Find the row of the call that launched each activity, and say what is wrong with that.
+    """Find the row of the call that launched each activity, and warn of what is wrong with it.
 
-    MISSING where there is none, and throughout where ids are those of other calls.
+    MISSING without one, and throughout if ids are those of other calls.
     """
     launch = correlate.launches(capture, activities, windows)
     lead = _lead(capture, activities, launch)
@@ -91,10 +97,11 @@ def _shifted(
     launch: Int64Array,
     lead: Int64Array,
 ) -> str | None:
-    """Say that correlation ids are those of other calls; None where nothing says so."""
-    if count := _of_other_calls(capture, activities, launch):
+    """Return the warning that correlation ids are those of other calls; None if nothing says so."""
+    kind = ints(activities.column("kind"))
+    if count := _of_other_calls(capture, kind, launch):
         why = f"{count:,} kernels have the id of a call that launches nothing"
-    elif count := _copies_of_launches(capture, activities, launch):
+    elif count := _copies_of_launches(capture, kind, launch):
         why = f"{count:,} copies and fills have the id of a call that launches kernels"
     elif count := _out_of_order(capture, activities, launch):
         why = f"{count:,} rows began before others of their stream that were launched earlier"
@@ -108,29 +115,21 @@ def _shifted(
     )
 
 
-def _of_other_calls(capture: Capture, activities: pa.Table, launch: Int64Array) -> int:
-    """Count the kernels launched by what launches none; 0 where such calls mostly launch none."""
-    names = capture.calls.column("name").combine_chunks()
-    other = pc.match_substring_regex(names.dictionary, _OTHER_CALLS)
-    launching = pc.match_substring(names.dictionary, _LAUNCHING)
-    other = pc.and_not(other, launching)
-    if not pc.any(other).as_py() or not pc.any(launching).as_py():
-        return 0
-    by_name = np.append(np.asarray(pc.fill_null(other, fill_value=False)), [False])
-    by_other = np.append(by_name[ints(names.indices)], [False])[launch]
-    kernels = by_other & (ints(activities.column("kind")) == schema.KERNEL)
-    count = int(kernels.sum())
-    return count if count > 1 and count >= _ODD * by_other.sum() else 0
+def _of_other_calls(capture: Capture, kind: Int64Array, launch: Int64Array) -> int:
+    """Count kernels of calls that launch none; 0 if most work of such calls is something else."""
+    launching = _named(capture, _LAUNCHING)
+    by_other = (_named(capture, _OTHER_CALLS) & ~launching)[launch]
+    count = int((by_other & (kind == schema.KERNEL)).sum())
+    return count if launching.any() and count > 1 and count >= _ODD * by_other.sum() else 0
 
 
-def _copies_of_launches(capture: Capture, activities: pa.Table, launch: Int64Array) -> int:
-    """Count the copies and fills of calls that launch kernels alone; 0 where they are few.
+def _copies_of_launches(capture: Capture, kind: Int64Array, launch: Int64Array) -> int:
+    """Count copies and fills of calls that only launch kernels; 0 if they are few.
 
     (AMD's fills are kernels.)
     """
-    by_kernel = _named(capture, _KERNEL_CALLS)[launch]
-    moves = np.isin(ints(activities.column("kind")), (schema.MEMCPY, schema.MEMSET))
-    count = int((by_kernel & moves).sum())
+    moves = np.isin(kind, (schema.MEMCPY, schema.MEMSET))
+    count = int((_named(capture, _KERNEL_CALLS)[launch] & moves).sum())
     return count if count >= _FEW and count >= _ODD * (moves & (launch != MISSING)).sum() else 0
 
 
@@ -138,16 +137,14 @@ _KERNEL_CALLS = r"^cu(?:da)?LaunchKernel"
 
 
 def _named(capture: Capture, pattern: str) -> Mask:
-    """Mark the calls whose name matches; one more, for MISSING, is not."""
-    names = capture.calls.column("name").combine_chunks()
-    matches = pc.fill_null(pc.match_substring_regex(names.dictionary, pattern), fill_value=False)
-    return np.append(np.append(np.asarray(matches), [False])[ints(names.indices)], [False])
+    """Mark the calls whose name matches; one more entry, for MISSING, is False."""
+    return np.append(named(capture.calls, pattern), [False])
 
 
 def _out_of_order(capture: Capture, activities: pa.Table, launch: Int64Array) -> int:
-    """Count what began on its stream before work that an earlier call launched; 0 where it is few.
+    """Count work that began on its stream before work of an earlier call; 0 if there is little.
 
-    Inside of a graph nothing has an order, and AMD's queues have several streams.
+    Work inside a graph has no order, and AMD's queues have several streams.
     """
     asked = _named(capture, _IN_ORDER)[launch]
     streams, start, call = (
@@ -171,7 +168,7 @@ _IN_ORDER = r"^cu(?:da)?(?:LaunchKernel|Memcpy|Memset)"
 
 
 def _lead(capture: Capture, activities: pa.Table, launch: Int64Array) -> Int64Array:
-    """Give by how much kernels begin before their launch, ns: those of which both are known."""
+    """Return by how many ns work begins before its launch, for work with both times."""
     start = ints(activities.column("start"), _NEVER)
     both = (launch != MISSING) & (start != _NEVER)
     both &= ints(activities.column("kind")) != schema.CPU
@@ -182,7 +179,7 @@ _NEVER = -(2**63)
 
 
 def is_early(lead: Int64Array) -> bool:
-    """Tell whether so much work begins before its launch, by these ns, that it is no chance."""
+    """Whether so much work begins before its launch, by these ns, that it is no chance."""
     early = int((lead > _EARLY_NS).sum())
     return early >= _FEW and early >= _EARLY * len(lead)
 
@@ -190,9 +187,9 @@ def is_early(lead: Int64Array) -> bool:
 def _explained_by_shift(
     capture: Capture, activities: pa.Table, windows: RecordingWindows, lead: Int64Array
 ) -> bool:
-    """Tell whether the ids beside theirs, and no difference of clocks, explain early kernels.
+    """Whether neighbouring ids, rather than a difference of clocks, explain early kernels.
 
-    Clocks that are apart make all kernels that did not wait early by about as much.
+    With clocks apart, all kernels that did not wait are early by about the same time.
     """
     if not is_early(lead):
         return False
@@ -224,9 +221,9 @@ def _early(lead: Int64Array) -> Iterator[str]:
 
 
 def _lost(capture: Capture, activities: pa.Table, launch: Int64Array) -> Iterator[str]:
-    """Tell of kernels without a call that were launched while calls were recorded.
+    """Warn of kernels without a call that were launched while calls were recorded.
 
-    A stream keeps the order of launches: that of a kernel behind one with a call was recorded.
+    A stream keeps the order of launches: a kernel that follows one with a call was recorded, too.
     """
     if any("no launch" in text for text in capture.warnings):
         return
@@ -261,9 +258,9 @@ def _behind_others(activities: pa.Table, kernel: Mask, without: Mask) -> int:
 
 
 def _kernels_lost(capture: Capture, activities: pa.Table, launch: Int64Array) -> Iterator[str]:
-    """Count the launches whose kernels are missing, although later kernels were recorded.
+    """Warn of launches whose kernels are missing, although later kernels were recorded.
 
-    What is launched before the recording ends may run after it.
+    Work launched before the end of the recording may run after it.
     """
     kind = ints(activities.column("kind"))
     kernel = np.isin(kind, (schema.KERNEL, schema.GRAPH))
@@ -302,9 +299,9 @@ def _kernels_lost(capture: Capture, activities: pa.Table, launch: Int64Array) ->
 def _recorded_launches(
     activities: pa.Table, launch: Int64Array, kernel: Mask, pid: Int64Array, start: Int64Array
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """Find for each process between which instants every launched kernel must be recorded.
+    """Find the bounds, per process, between which the kernel of every launch must be recorded.
 
-    From the first launch with a kernel to the last one. Where a stream was still behind when the
+    From the first launch with a kernel to the last one; where a stream was behind when the
     recording ended, only to the last one of that stream.
     """
     rows = np.flatnonzero(kernel & (launch != MISSING))
@@ -334,13 +331,12 @@ _MAX = 2**63 - 1
 def ranges_of(
     activities: pa.Table, nest: Nest, ops: Mask, site: Sites
 ) -> tuple[Int64Array, tuple[str, ...]]:
-    """Find the innermost range around each row's site, and say what is wrong with that.
+    """Find the innermost range around each row's site, and warn of what is wrong with it.
 
-    `ops` marks the ranges that name an op.
-
-    MISSING where there is none, and throughout where ranges and calls are not of one clock.
+    `ops` marks the ranges that name an op. MISSING without a range, and throughout if ranges and
+    calls are on different clocks.
     """
-    # What an op on the CPU was called by is the op itself, inside which others begin and end.
+    # The call of an op on the CPU is the op itself, inside which others begin and end.
     on_gpu = ints(activities.column("kind")) != schema.CPU
     launched = np.flatnonzero(on_gpu & (site.row != MISSING))
     row = np.unique(site.row[launched[:: len(launched) // _LOOKED_AT + 1]])
@@ -381,9 +377,9 @@ def _during(nest: Nest, thread: IntArray, start: Int64Array, end: Int64Array) ->
 
 
 def _bounds_during_long_calls(nest: Nest, site: Sites) -> int:
-    """Count begins and ends of ranges while their thread is in a long call; 0 where they are few.
+    """Count bounds of ranges while their thread is in a long call; 0 if there are few.
 
-    A call during which other calls begin is no witness: its own end may be what is wrong.
+    A call during which other calls begin is no witness: its own end may be wrong.
     """
     lasted_ns = site.end - site.start
     longest = np.flatnonzero(lasted_ns > _LONG_CALL_NS)
@@ -404,14 +400,14 @@ def _bounds_during_long_calls(nest: Nest, site: Sites) -> int:
 
 
 def _between(sorted_times: Int64Array, start: Int64Array, end: Int64Array) -> Int64Array:
-    """Count the times from each start until before its end."""
+    """Count the times from each start to before its end."""
     return np.searchsorted(sorted_times, end) - np.searchsorted(sorted_times, start)
 
 
 def _apart(
     nest: Nest, ops: Mask, thread: IntArray, start: Int64Array, leaf: Int64Array
 ) -> Iterator[str]:
-    """Say that no launch is in any range of its thread, and whether their times are apart."""
+    """Warn if no launch is in any range of its thread, and say whether their times are apart."""
     if (leaf != MISSING).any():
         return
     ours = np.isin(nest.thread, thread) & (nest.end > nest.start)
@@ -431,7 +427,7 @@ def _apart(
 
 
 def _on_other_threads(nest: Nest, thread: IntArray, leaf: Int64Array) -> Iterator[str]:
-    """Tell of ranges all of which are on threads that launch nothing."""
+    """Warn if all ranges are on threads that launch nothing."""
     if (leaf != MISSING).any():
         return
     ours = nest.end > nest.start
@@ -445,7 +441,7 @@ def _on_other_threads(nest: Nest, thread: IntArray, leaf: Int64Array) -> Iterato
 
 
 def ranges(read: texts.Texts, endless: Mask, startless: Mask) -> Iterator[str]:
-    """Say what is wrong with the bounds and the texts of ranges."""
+    """Warn of invalid bounds and texts of ranges."""
     if count := int(startless.sum()):
         yield (
             f"{count:,} of {len(startless):,} ranges begin at the capture's first instant, more "

@@ -43,7 +43,7 @@ def read_texts(ranges: pa.Table) -> Texts:
     """Look at the texts of a table of ranges."""
     text = ranges.column("text").unify_dictionaries()
     templates = text.chunk(0).dictionary.to_pylist() if text.num_chunks else []
-    kind = answers([_head(template) for template in templates], marker.classify)
+    kind = answers([*map(marker.without_sizes, templates)], marker.classify)
     code = np.concatenate([np.zeros(0, np.int32), *(part.indices for part in text.chunks)])
     return Texts(
         code,
@@ -51,16 +51,6 @@ def read_texts(ranges: pa.Table) -> Texts:
         [*map(marker.statement, templates)],
         np.array(kind, np.int8),
     )
-
-
-def _head(template: str) -> str:
-    """Leave out an op's sizes, which do not matter for what it is."""
-    sizes = template.find(_SIZES)
-    head = template[: sizes + len(_SIZES)]
-    return template if sizes < 0 or _OP_ID not in head else head
-
-
-_OP_ID, _SIZES = ", op_id = ", ", sizes = "
 
 
 def answers(texts: Sequence[str], question: Callable[[str], T]) -> list[T]:

@@ -41,7 +41,9 @@ def read(db: Database) -> pa.Table:
         _VALUES, columns, lambda rows: rows.filter(pc.is_in(rows.column("metricId"), wanted))
     )
     kind, metric = (ints(rows.column(name), _NO_ID) for name in ("typeId", "metricId"))
-    which = _places(kind, metric, list(meanings))
+    which = np.full(len(kind), -1)
+    for row, (of_kind, of_metric) in enumerate(meanings):
+        which[(kind == of_kind) & (metric == of_metric)] = row
     stamp, value = (ints(rows.column(name), _NO_ID) for name in (time, "value"))
     rows_used = np.flatnonzero((which >= 0) & (stamp >= 0))
     device = _devices(db, kind[rows_used] & _GPU)
@@ -64,13 +66,6 @@ def _meanings(db: Database) -> dict[tuple[int, int], Meaning]:
         strict=True,
     )
     return {(kind, metric): entry for kind, metric, name in named if (entry := meaning(name or ""))}
-
-
-def _places(kind: Int64Array, metric: Int64Array, keys: list[tuple[int, int]]) -> Int64Array:
-    place = np.full(len(kind), -1)
-    for row, (of_kind, of_metric) in enumerate(keys):
-        place[(kind == of_kind) & (metric == of_metric)] = row
-    return place
 
 
 def _devices(db: Database, gpu: Int64Array) -> Int64Array:

@@ -24,7 +24,7 @@ from pyprof.readers.kineto import texts
 from pyprof.readers.kineto.columns import whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 _MOST_BYTES = 256 << 20
@@ -62,7 +62,8 @@ def beside(trace: Path, rank: int | None) -> list[Path]:
 
     If a file's name contains a rank, it must be the trace's, with which the trace's name may begin.
     """
-    ours = rank if rank is not None else _first_number(trace.name)
+    leading = re.match(r"(\d{1,9})(?!\d)", trace.name)
+    ours = rank if rank is not None else int(leading[0]) if leading else None
     files = _listed(trace.parent)
     files += [path for path in _listed(trace.parent.parent) if path.match(names.ANNOTATIONS_ABOVE)]
     theirs = [_RANK.search(path.name) for path in files]
@@ -73,11 +74,6 @@ def beside(trace: Path, rank: int | None) -> list[Path]:
 
 
 _RANK = re.compile(r"rank[_-]?(\d{1,9})(?!\d)")
-
-
-def _first_number(name: str) -> int | None:
-    match = re.match(r"(\d{1,9})(?!\d)", name)
-    return int(match[0]) if match else None
 
 
 def _listed(folder: Path) -> list[Path]:
@@ -152,7 +148,7 @@ def _unpickled(raw: bytes, path: Path) -> object:
         raise CaptureError(f"{path}: no annotations of graph nodes: {why[:100]}") from None
 
 
-# --- what they say --------------------------------------------------------------------------------
+# --- what they state ------------------------------------------------------------------------------
 
 
 def _annotation(value: object) -> Annotation:
@@ -173,7 +169,8 @@ def _marked(entry: object) -> Annotation:
     stack = next((entry[key] for key in _STACKS if isinstance(entry.get(key), (str, list))), "")
     lines = stack.splitlines() if isinstance(stack, str) else stack
     text = "\n".join(s[:_LONGEST] for s in lines[:_MOST_FRAMES] if isinstance(s, str))
-    label = next((entry[key] for key in _LABELS if _is_label(entry.get(key))), None)
+    labels = (entry.get(key) for key in _LABELS)
+    label = next((text for text in labels if isinstance(text, str) and text.strip()), None)
     if label is None:
         plain = [(k, v) for k, v in entry.items() if isinstance(k, str) and k not in _NO_LABELS]
         scalars = [
@@ -181,10 +178,6 @@ def _marked(entry: object) -> Annotation:
         ]
         label = ", ".join(f"{k[:_LONGEST]}={str(v)[:_LONGEST]}" for k, v in scalars[:_MOST_MARKS])
     return Annotation(_frames(text), (str(label)[:_LONGEST],) if label else ())
-
-
-def _is_label(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
 
 
 def _frames(stack: str) -> tuple[tuple[str, str], ...]:
@@ -250,7 +243,14 @@ def rows(
 
 
 def _ranges(known: list[Annotation], times: np.ndarray[Any, Any], thread: int) -> pa.Table:
-    written = [(int(times[n]), text) for n, entry in enumerate(known) for text in _texts(entry)]
+    written = [
+        (int(times[n]), text)
+        for n, entry in enumerate(known)
+        for text in (
+            *map(marker.encode_layer, entry.labels),
+            *([texts.trace(entry.frames)] if entry.frames else ()),
+        )
+    ]
     parts = pa.Table.from_struct_array(
         templates.split(pa.array([text for _, text in written], pa.string()))
     )
@@ -265,9 +265,3 @@ def _ranges(known: list[Annotation], times: np.ndarray[Any, Any], thread: int) -
             **{name: parts.column(name) for name in parts.column_names},
         },
     )
-
-
-def _texts(entry: Annotation) -> Iterator[str]:
-    yield from map(marker.encode_layer, entry.labels)
-    if entry.frames:
-        yield texts.trace(entry.frames)
