@@ -124,6 +124,7 @@ def _window(a: Args) -> tuple[int | None, int | None]:
 FAMILY = "attention"
 
 _Q = bf16(2, 4, 8, 16)
+_QKV = "Tensor query, Tensor key, Tensor value"
 
 
 def fused(a: Args, *, heads_at: int, backward: bool, from_end: bool = False) -> Work:
@@ -163,41 +164,33 @@ def _lengths(a: Args, q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Head
 @op(
     *("scaled_dot_product_attention", "_scaled_dot_product_attention_math"),
     signature=(
-        "Tensor query, Tensor key, Tensor value, Tensor? attn_mask, float dropout_p,"
-        "bool is_causal, float scale, bool enable_gqa"
+        f"{_QKV}, Tensor? attn_mask, float dropout_p, bool is_causal, float scale, bool enable_gqa"
     ),
     example=Example((_Q, _Q, _Q), flops=32768, bytes=8192, mod="torch.nn.functional"),
     batch=("query", "key", "value"),
 )
 @op(
     *("aten::_scaled_dot_product_flash_attention",),
-    signature="Tensor query, Tensor key, Tensor value, float dropout_p, bool is_causal",
+    signature=f"{_QKV}, float dropout_p, bool is_causal",
     # causal, so half of the scores
     example=Example((_Q, _Q, _Q, 0.0, True), flops=16384, bytes=8192),
     batch=("query", "key", "value"),
 )
 @op(
     "aten::_scaled_dot_product_flash_attention_for_cpu",
-    signature=(
-        "Tensor query, Tensor key, Tensor value, float dropout_p, bool is_causal,Tensor? attn_mask"
-    ),
+    signature=f"{_QKV}, float dropout_p, bool is_causal, Tensor? attn_mask",
     example=Example((_Q, _Q, _Q, 0.0, False), flops=32768, bytes=8192),
     batch=("query", "key", "value"),
 )
 @op(
     *("aten::_scaled_dot_product_efficient_attention", "aten::_scaled_dot_product_cudnn_attention"),
-    signature=(
-        "Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool compute_log_sumexp,"
-        "float dropout_p, bool is_causal"
-    ),
+    signature=f"{_QKV}, Tensor? attn_mask, bool compute_lse, float dropout_p, bool is_causal",
     example=Example((_Q, _Q, _Q, None, False, 0.0, False), flops=32768, bytes=8192),
     batch=("query", "key", "value"),
 )
 @op(
     "aten::_scaled_dot_product_fused_attention_overrideable",
-    signature=(
-        "Tensor query, Tensor key, Tensor value, Tensor? attn_mask, float dropout_p, bool is_causal"
-    ),
+    signature=f"{_QKV}, Tensor? attn_mask, float dropout_p, bool is_causal",
     example=Example((_Q, _Q, _Q, None, 0.0, False), flops=32768, bytes=8192),
     batch=("query", "key", "value"),
 )
@@ -206,7 +199,7 @@ def attention(a: Args) -> Work:
     return fused(a, heads_at=-3, backward=False)
 
 
-_BACKWARD = "Tensor grad_out, Tensor query, Tensor key, Tensor value"
+_BACKWARD = f"Tensor grad_out, {_QKV}"
 _OUT = "Tensor? out, Tensor? logsumexp"
 _GO = (_Q, _Q, _Q, _Q, _Q, f32(2, 4, 8))
 
@@ -282,7 +275,7 @@ def attention_backward(a: Args) -> Work:
 
 @op(
     *("flex_attention", "torch.nn.attention.flex_attention.flex_attention"),
-    signature="Tensor query, Tensor key, Tensor value, any score_mod, any block_mask",
+    signature=f"{_QKV}, any score_mod, any block_mask",
     # without a mask as above
     example=Example((_Q, _Q, _Q), flops=32768, bytes=8192, mod="torch.nn.attention.flex_attention"),
     batch=("query", "key", "value"),

@@ -23,7 +23,8 @@ _FLASH = bf16(2, 8, 4, 16)
 _TOTAL = bf16(16, 4, 16)  # two sequences of 8, one behind the other
 _STARTS = i32(3)
 
-_BACKWARD = "Tensor grad_out, Tensor query, Tensor key, Tensor value"
+_QKV = "Tensor query, Tensor key, Tensor value"
+_BACKWARD = f"Tensor grad_out, {_QKV}"
 _OUT = "Tensor? out, Tensor? logsumexp"
 
 _LENGTHS = "Tensor? cum_seq_q, Tensor? cum_seq_k, int max_q, int max_k"
@@ -31,10 +32,7 @@ _WINDOW = "int window_size_left, int window_size_right"
 _CACHE = "Tensor? seqused_k, any alibi_slopes, Tensor? block_table, any num_splits"
 _VARLEN = f"{_LENGTHS}, bool is_causal, float scale, int[] window_size"
 _VARLEN_CACHE = "any enable_gqa, Tensor? seqused_k, Tensor? block_table, any num_splits"
-_FORWARD = (
-    f"Tensor query, Tensor key, Tensor value, {_LENGTHS}, float dropout_p, bool is_causal,"
-    "any return_debug_mask"
-)
+_FORWARD = f"{_QKV}, {_LENGTHS}, float dropout_p, bool is_causal, any return_debug_mask"
 
 
 @op(
@@ -51,9 +49,8 @@ _FORWARD = (
 @op(
     "aten::_efficient_attention_forward",
     signature=(
-        f"Tensor query, Tensor key, Tensor value, Tensor? attn_mask, {_LENGTHS}, float dropout_p,"
-        "int custom_mask_type, any compute_log_sumexp, float scale, Tensor? seqused_k,"
-        "int window_size"
+        f"{_QKV}, Tensor? attn_mask, {_LENGTHS}, float dropout_p, int custom_mask_type,"
+        "any compute_log_sumexp, float scale, Tensor? seqused_k, int window_size"
     ),
     # half: mask type 1 is causal
     example=Example(
@@ -64,25 +61,18 @@ _FORWARD = (
 # times 8 heads of 16 + 16
 @op(
     "flash_attn::_flash_attn_forward",
-    signature=(
-        "Tensor query, Tensor key, Tensor value, float dropout_p, float softmax_scale,"
-        f"bool is_causal, {_WINDOW}"
-    ),
+    signature=f"{_QKV}, float dropout_p, float softmax_scale, bool is_causal, {_WINDOW}",
     example=Example((_FLASH, _FLASH, _FLASH, 0.0, 0.25, True, 3, 0), flops=9984, bytes=8192),
 )
 @op(
     "flash_attn::flash_attn_func",
-    signature=(
-        "Tensor query, Tensor key, Tensor value, float dropout_p, float softmax_scale,"
-        "bool is_causal, int[] window_size"
-    ),
+    signature=f"{_QKV}, float dropout_p, float softmax_scale, bool is_causal, int[] window_size",
     example=Example((_FLASH, _FLASH, _FLASH, 0.0, 0.25, False), flops=32768, bytes=8192),
 )
 @op(
     "flash_attn::_flash_attn_varlen_forward",
     signature=(
-        f"Tensor query, Tensor key, Tensor value, {_LENGTHS}, float dropout_p,"
-        f"float softmax_scale, bool is_causal, {_WINDOW}"
+        f"{_QKV}, {_LENGTHS}, float dropout_p, float softmax_scale, bool is_causal, {_WINDOW}"
     ),
     example=Example(
         (_TOTAL, _TOTAL, _TOTAL, _STARTS, _STARTS, 8, 8, 0.0, 0.25, True), flops=16384, bytes=8192
@@ -90,14 +80,13 @@ _FORWARD = (
 )
 @op(
     "torch_attn::_varlen_attn",
-    signature=f"Tensor query, Tensor key, Tensor value, {_VARLEN}, {_VARLEN_CACHE}",
+    signature=f"{_QKV}, {_VARLEN}, {_VARLEN_CACHE}",
     example=Example((_TOTAL, _TOTAL, _TOTAL, _STARTS, None, 8, 8, True), flops=16384, bytes=8192),
 )
 @op(
     "torch.nn.attention.varlen.varlen_attn",
     signature=(
-        f"Tensor query, Tensor key, Tensor value, {_LENGTHS}, *, any return_aux, float scale,"
-        f"int[] window_size, {_VARLEN_CACHE}"
+        f"{_QKV}, {_LENGTHS}, *, any return_aux, float scale, int[] window_size, {_VARLEN_CACHE}"
     ),
     # causal: half of the scores
     example=Example(
@@ -109,7 +98,7 @@ _FORWARD = (
 )
 @op(
     "torch_attn::_varlen_attn_out",
-    signature=f"Tensor out, Tensor query, Tensor key, Tensor value, {_VARLEN}, {_VARLEN_CACHE}",
+    signature=f"Tensor out, {_QKV}, {_VARLEN}, {_VARLEN_CACHE}",
     example=Example((*(_TOTAL,) * 4, _STARTS, _STARTS, 8, 8, False), flops=32768, bytes=8192),
 )
 def flash(a: Args) -> Work:
@@ -169,8 +158,8 @@ def flash_backward(a: Args) -> Work:
 @op(
     "aten::_cudnn_attention_forward",
     signature=(
-        f"Tensor query, Tensor key, Tensor value, Tensor? attn_mask, {_LENGTHS},"
-        "bool compute_log_sumexp, float dropout_p, bool is_causal"
+        f"{_QKV}, Tensor? attn_mask, {_LENGTHS}, bool compute_log_sumexp, float dropout_p,"
+        "bool is_causal"
     ),
     # as scaled_dot_product_attention
     example=Example(
