@@ -30,7 +30,7 @@ _RESULTS = {"router_gemm_bf16_fp32": "float32", "int8_linear_matmul": "int32"}
 """The results of ops that ask for no type and are given no tensor."""
 
 
-def numbers_in(tensor: Tensor) -> int:
+def numbers_per_element(tensor: Tensor) -> int:
     """Return how many numbers an element of the tensor holds."""
     return 2 if tensor.dtype in ("uint8", "float4_e2m1fn_x2") else 1
 
@@ -55,10 +55,9 @@ def stored_product(a: Args, n: int, k: int | None = None) -> Work:
     """
     x = a.tensor("x")
     width = size(x, -1)
+    rows = x.numel // max(1, width)
     out = fresh((*x.shape[:-1], n), _out_dtype(a, x))
-    work = product(
-        *(x, a.tensor("weight"), out), *(x.numel // max(1, width), n, width if k is None else k)
-    )
+    work = product(x, a.tensor("weight"), out, rows, n, width if k is None else k)
     return replace(work, reads=work.reads + read_tensors(a, *_EXTRAS))
 
 
@@ -275,10 +274,10 @@ def weight_product(a: Args) -> Work:
     """Activations [.., K] times a weight, both of any type."""
     x, w = a.tensor("x"), a.tensor("weight")
     require(has_rank(w, 2) and x.shape)
-    k = x.shape[-1] * numbers_in(x)
-    n, inner = w.shape[0], w.shape[1] * numbers_in(w)
+    k = x.shape[-1] * numbers_per_element(x)
+    n, inner = w.shape[0], w.shape[1] * numbers_per_element(w)
     if inner != k:
-        n, inner = w.shape[1], w.shape[0] * numbers_in(w)
+        n, inner = w.shape[1], w.shape[0] * numbers_per_element(w)
     require(inner == k)
     return stored_product(a, n, k)
 

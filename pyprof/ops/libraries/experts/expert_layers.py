@@ -44,7 +44,7 @@ _STORED = {
 }
 
 
-def used(weights: Tensor, choices: int) -> Tensor:
+def chosen_weights(weights: Tensor, choices: int) -> Tensor:
     """Return what is read of weights [experts, ..]: no more experts than there are choices."""
     return like(weights, (min(size(weights, 0), choices), *weights.shape[1:]))
 
@@ -208,7 +208,7 @@ def _experts(
     flops = 2 * choices * hidden * (rows + inner)
     rest = (value for value in a.listed("rest") if isinstance(value, Tensor))
     kept = [up, down, *(t for t in rest if t.shape[:1] == (experts,))]
-    weights = tuple(used(t, choices) for t in kept)
+    weights = tuple(chosen_weights(t, choices) for t in kept)
     tokens = x.numel // max(1, hidden)
     narrow = x.dtype is not None and (x.dtype.startswith("float8") or "int8" in x.dtype)
     result = out or fresh(x.shape, "bfloat16" if narrow else x.dtype)
@@ -255,7 +255,7 @@ def marlin_experts(a: Args) -> Work:
     inner, rows = down.shape[1] * _TILE, up.shape[2] * hidden // wide
     choices = ids.numel
     kept = (up, down, *a.present("up_scale", "down_scale", "up_bias", "down_bias"))
-    reads = (x, *(used(t, choices) for t in kept), a.tensor("weights"), ids)
+    reads = (x, *(chosen_weights(t, choices) for t in kept), a.tensor("weights"), ids)
     params: dict[str, object] = {"T": size(x, 0), "E": size(up, 0), "H": hidden, "I": inner}
     flops = 2 * choices * hidden * (rows + inner)
     return Work(flops, reads, (like(x),), params, stages=(rows, inner))
@@ -320,7 +320,7 @@ def trtllm_experts(a: Args) -> Work:
     experts, rest = size(up, 0), up.numel // max(1, size(up, 0) * hidden)
     require(chosen and inner and down.numel == experts * inner * hidden)
     scales = ("up_scale", "gate_scale", "down_scale")
-    kept = tuple(used(t, tokens * chosen) for t in (up, down, *a.present(*scales)))
+    kept = tuple(chosen_weights(t, tokens * chosen) for t in (up, down, *a.present(*scales)))
     params: dict[str, object] = {"T": tokens, "E": experts, "k": chosen, "H": hidden, "I": inner}
     out = fresh(x.shape, "bfloat16")
     work = Work(

@@ -7,8 +7,8 @@ experts as there are choices at most.
 from __future__ import annotations
 
 from pyprof.ops.examples import Example, bf16, f8, f32, i32, i64, u8
-from pyprof.ops.libraries.experts.expert_layers import used
-from pyprof.ops.libraries.weight_products import numbers_in
+from pyprof.ops.libraries.experts.expert_layers import chosen_weights
+from pyprof.ops.libraries.weight_products import numbers_per_element
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.work import Args, Work, fresh, has_rank, like, require, size, twice_of
 
@@ -55,8 +55,8 @@ def grouped(a: Args) -> Work:
     """A product of each row with its expert's matrix, whichever that is."""
     x, w, out = a.tensor("input"), a.tensor("matrices"), a.tensor("out")
     rows, n = size(out, 0), size(out, -1)
-    k = size(x, -1) * numbers_in(x)
-    weights = (used(w, rows), used(a.tensor("scale_b"), rows))
+    k = size(x, -1) * numbers_per_element(x)
+    weights = (chosen_weights(w, rows), chosen_weights(a.tensor("scale_b"), rows))
     params: dict[str, object] = {"M": rows, "N": n, "K": k, "E": size(w, 0)}
     params |= {"type": x.dtype} if x.dtype else {}
     return Work(2 * rows * n * k, (x, a.tensor("scale_a"), *weights), (out,), params)
@@ -82,7 +82,7 @@ def one_of_two(a: Args) -> Work:
     x, w, ids, out = (a.tensor(name) for name in ("input", "matrices", "experts", "out"))
     require(has_rank(w, 3) and size(x, -1) == w.shape[2])  # experts, outputs, inputs
     kept = (w, *(t for t in a.present("bias", "scale_b", "zeros") if t.shape))
-    weights = tuple(used(t, ids.numel) for t in kept)
+    weights = tuple(chosen_weights(t, ids.numel) for t in kept)
     scales = tuple(t for t in a.present("scale_a") if t.shape)
     reads = (x, *weights, *scales, a.tensor("weights"), ids)
     return Work(2 * ids.numel * w.shape[1] * w.shape[2], reads, (out,))
@@ -103,10 +103,10 @@ def ck_tile_stage(a: Args) -> Work:
     x, w, out = a.tensor("input"), a.tensor("matrices"), a.tensor("out")
     choices = x.numel // max(1, size(x, -1))
     choices *= a.integer("chosen", 0) if "gemm1" in a.op else 1
-    packed = numbers_in(w)
+    packed = numbers_per_element(w)
     require(choices and has_rank(w, 3) and w.shape[2] * packed == size(x, -1))
     kept = (w, *(t for t in a.present("scale_b") if t.shape))
-    weights = tuple(used(t, choices) for t in kept)
+    weights = tuple(chosen_weights(t, choices) for t in kept)
     scales = tuple(t for t in a.present("scale_a") if t.shape)
     flops = 2 * choices * w.shape[1] * w.shape[2] * packed
     return Work(flops, (x, *weights, *scales), (out,))
@@ -154,8 +154,8 @@ def stage(a: Args) -> Work:
     many = out if "stage1" in a.op else x  # [tokens, chosen, inner]
     w = a.tensor("up" if "stage1" in a.op else "down")
     choices = many.numel // max(1, size(many, -1))
-    flops = 2 * choices * size(w, 1) * size(w, 2) * numbers_in(w)
-    return Work(flops, (x, used(w, choices), *a.present("scale_w", "scale_x")), (out,))
+    flops = 2 * choices * size(w, 1) * size(w, 2) * numbers_per_element(w)
+    return Work(flops, (x, chosen_weights(w, choices), *a.present("scale_w", "scale_x")), (out,))
 
 
 _MARLIN = "any sorted, any experts, any padded, Tensor? weights, int block, int chosen,"
@@ -204,7 +204,7 @@ def marlin_experts(a: Args) -> Work:
     out = fresh((choices, n), x.dtype)
     return Work(
         2 * choices * n * k,
-        (x, used(w, choices), used(scale, choices)),
+        (x, chosen_weights(w, choices), chosen_weights(scale, choices)),
         (out,),
         {"M": choices, "N": n, "K": k},
     )
@@ -234,7 +234,7 @@ def packed_experts(a: Args) -> Work:
     k = size(x, -1)
     require(bits in (4, 8) and has_rank(w, 3) and w.shape[2] * 8 == k * bits)
     choices = x.numel // max(1, k) * a.integer("chosen", 1)
-    kept = tuple(used(t, choices) for t in (w, *a.present("scale_b", "zeros")))
+    kept = tuple(chosen_weights(t, choices) for t in (w, *a.present("scale_b", "zeros")))
     out = fresh((choices, w.shape[1]), x.dtype)
     params: dict[str, object] = {"M": choices, "N": w.shape[1], "K": k, "E": w.shape[0]}
     return Work(2 * choices * w.shape[1] * k, (x, *kept), (out,), params)
