@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from pyprof.marker import Value
 
+NN = "torch.nn.functional"
+"""The namespace of many examples."""
+
 
 class Example:
     """A call with these arguments, and its cost; a test compares that with the formula's.

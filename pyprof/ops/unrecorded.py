@@ -36,13 +36,13 @@ def _formula(why: str, doc: str) -> Callable[[Args], Work]:
 
 
 op(
-    *("vllm::gdn_attention", "vllm::gdn_attention_core", "vllm::qwen_gdn_attention_core"),
+    *("vllm::gdn_attention_core", "vllm::gdn_attention", "vllm::qwen_gdn_attention_core"),
     *("vllm::kda_attention", "vllm::linear_attention", "vllm::short_conv"),
     *("vllm::mamba_mixer", "vllm::mamba_mixer2", "vllm::plamo2_mamba_mixer"),
     *("sglang::unified_linear_attention_with_output", "sglang::nemotron_mamba2_with_output"),
     family="attention",
     signature="Tensor input",
-    example=Example((_X, _X, _X, _X, "layers.0"), op="gdn_attention_core"),
+    example=Example((_X, _X, _X, _X, "layers.0")),
     unrecorded=_STATES,
 )(_formula(_STATES, "A recurrent layer: weights and states are the module's."))
 

@@ -17,17 +17,19 @@ _X, _ALL = f32(4, 6), f32(16, 6)
 
 # 24 read and 24 written of 4 bytes
 @op(
-    *("vllm::all_reduce", "sglang::inplace_all_reduce", "sglang::outplace_all_reduce"),
+    *(
+        "symm_mem::multimem_all_reduce_",
+        "sglang::inplace_all_reduce",
+        "sglang::outplace_all_reduce",
+    ),
     *("vllm::inplace_all_reduce", "vllm::outplace_all_reduce", "sglang::all_reduce"),
-    *("symm_mem::multimem_all_reduce_", "symm_mem::multimem_one_shot_all_reduce"),
+    *("vllm::all_reduce", "symm_mem::multimem_one_shot_all_reduce"),
     *("symm_mem::one_shot_all_reduce", "symm_mem::two_shot_all_reduce_"),
     *("symm_mem::one_shot_all_reduce_out", "symm_mem::multimem_one_shot_all_reduce_out"),
     *("_c10d_functional::all_reduce", "_c10d_functional::all_reduce_"),
     *("vllm::all_reduce_symmetric_with_copy", "aiter::all_reduce_"),
     signature="Tensor tensors, any op, any group",
-    example=Example(
-        (_X, "sum", "0"), flops=0, bytes=192, op="multimem_all_reduce_", mod="symm_mem"
-    ),
+    example=Example((_X, "sum", "0"), flops=0, bytes=192),
 )
 @op(
     *("_C_custom_ar::all_reduce", "_C_custom_ar::qr_all_reduce", "sgl_kernel::all_reduce"),
@@ -38,13 +40,11 @@ _X, _ALL = f32(4, 6), f32(16, 6)
     example=Example((140, _X, _X, 0, 0), flops=0, bytes=192),
 )
 @op(
-    *("aiter::all_reduce", "aiter::qr_all_reduce", "sgl_kernel::qr_all_reduce"),
+    *("sgl_kernel::qr_all_reduce", "aiter::qr_all_reduce", "aiter::all_reduce"),
     # aiter's dispatcher puts a tensor before the arguments of ops that do not start with one;
     # SGLang's has a profile behind the handle
     signature="any handle, any profile, Tensor! tensors, Tensor out",
-    example=Example(
-        (140, 1, _X, _X, False), flops=0, bytes=192, op="qr_all_reduce", mod="sgl_kernel"
-    ),
+    example=Example((140, 1, _X, _X, False), flops=0, bytes=192),
 )
 @op(
     *("symm_mem::one_shot_all_reduce_copy", "symm_mem::one_shot_all_reduce_copy_out"),

@@ -19,7 +19,7 @@ FAMILY = "attention"
 
 _PACKED, _STARTS, _PAGES, _TABLE = bf16(16, 4, 16), i32(3), bf16(64, 16, 2, 16), i32(2, 4)
 _FLASH, _HEADS = bf16(2, 8, 4, 16), bf16(2, 4, 8, 16)
-_CAUSAL = (0.0, 0.25, True, -1, -1)
+_PACKED_QKV = (_PACKED,) * 3
 
 
 _FA3 = (
@@ -56,8 +56,8 @@ _WINDOWS = "int window_size_left, int window_size_right"
     signature=_FA2_VARLEN,
     example=Example(
         (
-            *(_PACKED, _PACKED, _PACKED, None, _STARTS, _STARTS, None, None, None, None, 8, 8),
-            *(0.0, 0.25, False, True, -1, -1),
+            *(*_PACKED_QKV, None, _STARTS, _STARTS, *(None,) * 4, 8, 8, 0.0, 0.25, False, True),
+            *(-1, -1),
         ),
         flops=16384,
         bytes=8192,
@@ -76,10 +76,7 @@ _WINDOWS = "int window_size_left, int window_size_right"
         f"float cap, bool zeros, bool is_causal, {_WINDOWS}"
     ),
     example=Example(
-        (
-            *(_PACKED, _PACKED, _PACKED, _STARTS, _STARTS, 8, 8, 0, 0.0, 0.25, 0.0, False),
-            *(True, -1, -1),
-        ),
+        (*_PACKED_QKV, _STARTS, _STARTS, 8, 8, 0, 0.0, 0.25, 0.0, False, True, -1, -1),
         flops=16384,
         bytes=8192,
     ),
@@ -102,10 +99,7 @@ _WINDOWS = "int window_size_left, int window_size_right"
         ),
     ),
     example=Example(
-        (
-            *(_PACKED, _PACKED, _PACKED, _STARTS, _STARTS, None, 8, 8, 0.0, 0.25, True, -1, -1),
-            False,
-        ),
+        (*_PACKED_QKV, _STARTS, _STARTS, None, 8, 8, 0.0, 0.25, True, -1, -1, False),
         flops=16384,
         bytes=8192,
     ),
@@ -119,7 +113,7 @@ _WINDOWS = "int window_size_left, int window_size_right"
     ),
     example=Example(
         (
-            *(_PACKED, _PACKED, _PACKED, _STARTS, _STARTS, None, None, 8, 8, 0.0, 0.25, True),
+            *(*_PACKED_QKV, _STARTS, _STARTS, None, None, 8, 8, 0.0, 0.25, True),
             *(None, None, None, None, False, -1, -1),
         ),
         flops=16384,
@@ -163,7 +157,7 @@ _XFORMERS_NEW = (
     f"bool is_causal, {_WINDOWS}, any rng"
 )
 _GO = (_FLASH, _FLASH, _FLASH, _FLASH, _FLASH, f32(2, 4, 8))
-_GO_PACKED = (_PACKED, _PACKED, _PACKED, _PACKED, _PACKED, f32(4, 16))
+_GO_PACKED = (*_PACKED_QKV, _PACKED, _PACKED, f32(4, 16))
 
 
 # five products of half of 16384: 40960; go, q, k, v, out read, dq, dk, dv written
@@ -184,10 +178,7 @@ _GO_PACKED = (_PACKED, _PACKED, _PACKED, _PACKED, _PACKED, f32(4, 16))
         f"float dropout_p, float scale, bool is_causal, {_WINDOWS}"
     ),
     example=Example(
-        (
-            *(*_GO_PACKED, _PACKED, _PACKED, _PACKED, _STARTS, _STARTS, 8, 8, 0.0, 0.25, True),
-            *(-1, -1),
-        ),
+        (*_GO_PACKED, *_PACKED_QKV, _STARTS, _STARTS, 8, 8, 0.0, 0.25, True, -1, -1),
         flops=40960,
         bytes=16384,
     ),

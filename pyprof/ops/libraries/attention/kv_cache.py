@@ -19,17 +19,12 @@ _SLOTS = i64(4)
 
 # 64 and 64 read of 2 bytes, written of 1, 4 places of 8
 @op(
-    *("_C_cache_ops::reshape_and_cache", "_C_cache_ops::reshape_and_cache_flash"),
+    *("_C_cache_ops::reshape_and_cache_flash", "_C_cache_ops::reshape_and_cache"),
     *("sglang::store_cache", "sgl_kernel::set_kv_buffer", "aiter::reshape_and_cache"),
     *("aiter::reshape_and_cache_flash", "sglang_profiler::memory_pool__set_kv_buffer_impl"),
     *("vllm::rocm_aiter_reshape_and_cache", "_C_cache_ops::reshape_and_cache_shuffle"),
     signature="Tensor key, Tensor value, Tensor key_cache, Tensor value_cache, Tensor slots",
-    example=Example(
-        (_KEY, _KEY, _CACHE, _CACHE, _SLOTS, "fp8"),
-        flops=0,
-        bytes=416,
-        op="reshape_and_cache_flash",
-    ),
+    example=Example((_KEY, _KEY, _CACHE, _CACHE, _SLOTS, "fp8"), flops=0, bytes=416),
 )
 # the same, the caches first
 @op(
@@ -88,10 +83,10 @@ def store_latent(a: Args) -> Work:
 
 # 64 read and written of 2 bytes
 @op(
-    *("_C_cache_ops::gather_cache", "_C_cache_ops::cp_gather_cache"),
+    *("_C_cache_ops::cp_gather_cache", "_C_cache_ops::gather_cache"),
     "_C_cache_ops::gather_and_maybe_dequant_cache",
     signature="Tensor cache, Tensor out",
-    example=Example((bf16(64, 16, 2, 8), _KEY), flops=0, bytes=256, op="cp_gather_cache"),
+    example=Example((bf16(64, 16, 2, 8), _KEY), flops=0, bytes=256),
 )
 def load(a: Args) -> Work:
     """Cached tokens side by side; how many of the result's rows are filled is not counted."""

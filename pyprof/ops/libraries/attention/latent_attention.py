@@ -148,10 +148,7 @@ _KVCACHE = (
         f"Tensor query, Tensor cache, any second, {_KVCACHE}",
     ),
     example=Example(
-        (
-            *(_QUERY, _PAGED_LATENTS, 32, _LENGTHS, _TABLE, 0.1, True, _TABLE),
-            *(_LENGTHS, False, None),
-        ),
+        (_QUERY, _PAGED_LATENTS, 32, _LENGTHS, _TABLE, 0.1, True, _TABLE, _LENGTHS, False, None),
         flops=11520,
         bytes=6208,
     ),
@@ -161,10 +158,7 @@ _KVCACHE = (
     "flash_mla::fwd_kvcache_mla",
     signature=f"Tensor query, Tensor cache, any second, {_KVCACHE}",
     example=Example(
-        (
-            *(_QUERY, _PAGED_LATENTS, None, 32, _LENGTHS, _TABLE, 0.1, True, _TABLE),
-            *(_LENGTHS, True),
-        ),
+        (_QUERY, _PAGED_LATENTS, None, 32, _LENGTHS, _TABLE, 0.1, True, _TABLE, _LENGTHS, True),
         flops=11520,
         bytes=6208,
     ),
@@ -177,7 +171,7 @@ _KVCACHE = (
     example=Example(
         (
             *(f8(8, 1, 4, 40), f8(64, 16, 1, 40), 32, _LENGTHS, _TABLE, 0.1, True, _TABLE),
-            *(_LENGTHS, _LENGTHS, _LENGTHS),
+            *(_LENGTHS,) * 3,
         ),
         flops=11520,
         bytes=4128,

@@ -20,12 +20,10 @@ _TABLE, _LENGTHS = i32(2, 4), i32(2)
 # 4 heads of 16 + 16; 512 and 512 elements of queries and result, 18 tokens of 2 heads of 32, of 2
 # bytes
 @op(
-    *("vllm::unified_attention", "vllm::unified_attention_with_output"),
+    *("vllm::unified_attention_with_output", "vllm::unified_attention"),
     *("sglang::unified_attention_with_output", "vllm::unified_attention_with_output_impl"),
     signature="Tensor query, Tensor key, Tensor value, Tensor? out",
-    example=Example(
-        (_Q, _K, _K, _Q, None), flops=10240, bytes=4352, op="unified_attention_with_output"
-    ),
+    example=Example((_Q, _K, _K, _Q, None), flops=10240, bytes=4352),
     context=EXAMPLE_STEP,
 )
 def unified(a: Args) -> Work:
@@ -55,16 +53,10 @@ _CACHED = "Tensor query, Tensor key_cache, Tensor value_cache"
 
 
 @op(
-    *("sglang_profiler::attention_paged_attention_ragged", "aiter::paged_attention_ragged"),
+    *("aiter::paged_attention_ragged", "sglang_profiler::attention_paged_attention_ragged"),
     "aiter::paged_attention_v1",
     signature=f"Tensor out, Tensor workspace, {_CACHED}",
-    example=Example(
-        (_Q, _LENGTHS, _Q, _PAGES, _PAGES),
-        flops=10240,
-        bytes=4352,
-        op="paged_attention_ragged",
-        mod="aiter",
-    ),
+    example=Example((_Q, _LENGTHS, _Q, _PAGES, _PAGES), flops=10240, bytes=4352),
     context=EXAMPLE_STEP,
 )
 @op(
@@ -106,14 +98,9 @@ _SUMS = f32(8, 4)
 # 512 outputs: two products and their sum; two of 512 read, one written of 2 bytes, two of 32
 # sums read and one written of 4
 @op(
-    *("sgl_kernel::merge_state", "sgl_kernel::merge_state_v2"),
+    *("sgl_kernel::merge_state_v2", "sgl_kernel::merge_state"),
     signature="Tensor first, Tensor sum_a, Tensor second, Tensor sum_b, Tensor out, Tensor total",
-    example=Example(
-        (_STATES, _SUMS, _STATES, _SUMS, _STATES, _SUMS),
-        flops=1536,
-        bytes=3456,
-        op="merge_state_v2",
-    ),
+    example=Example((_STATES, _SUMS, _STATES, _SUMS, _STATES, _SUMS), flops=1536, bytes=3456),
 )
 @op(
     "_C::merge_attn_states",

@@ -174,17 +174,14 @@ ELSEWHERE = "how many tokens go to this rank's experts is not recorded"
 
 # as above: 8 of the 64 sorted places are tokens' choices, 4 bytes each with their weights
 @op(
-    *("aiter::fmoe", "aiter::fmoe_g1u1", "aiter::fmoe_g1u1_tkw1", "aiter::fmoe_g1u1_a16"),
+    *("aiter::fmoe_g1u1", "aiter::fmoe", "aiter::fmoe_g1u1_tkw1", "aiter::fmoe_g1u1_a16"),
     *("aiter::fmoe_int8_g1u0", "aiter::fmoe_int8_g1u0_a16", "aiter::fmoe_fp8_blockscale_g1u1"),
     signature=(
         "Tensor out, Tensor input, Tensor up, Tensor down, Tensor sorted, Tensor weights,"
         "Tensor sorted_experts, Tensor valid, int chosen, Value[] rest"
     ),
     example=Example(
-        (_X, _X, _UP, _DOWN, _SORTED, _CHOSEN, _SORTED, i32(1), 2),
-        flops=1440,
-        bytes=1600,
-        op="fmoe_g1u1",
+        (_X, _X, _UP, _DOWN, _SORTED, _CHOSEN, _SORTED, i32(1), 2), flops=1440, bytes=1600
     ),
 )
 def sorted_experts(a: Args) -> Work:
@@ -289,16 +286,13 @@ _HELD = (8, 2, 1, 1, 5, 0, 8)
 )
 # three scales of 4 of 8 experts, one of all tokens
 @op(
-    *("vllm::flashinfer_fused_moe_per_tensor_scale_fp8", "vllm::fi_trtllm_fp8_per_tensor_moe"),
+    *("vllm::fi_trtllm_fp8_per_tensor_moe", "vllm::flashinfer_fused_moe_per_tensor_scale_fp8"),
     signature=(
         "Tensor gates, Tensor? bias, Tensor input, Tensor? scale_a, Tensor up, Tensor down,"
         f"Tensor? up_scale, Tensor? gate_scale, Tensor? down_scale, {_SHARES}"
     ),
     example=Example(
-        (_GATES32, None, _X8, f32(1), _UP8, _DOWN8, *(f32(8),) * 3, *_HELD),
-        flops=1440,
-        bytes=1020,
-        op="fi_trtllm_fp8_per_tensor_moe",
+        (_GATES32, None, _X8, f32(1), _UP8, _DOWN8, *(f32(8),) * 3, *_HELD), flops=1440, bytes=1020
     ),
 )
 @op(

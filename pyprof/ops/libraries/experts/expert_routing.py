@@ -353,9 +353,9 @@ def te_permute_function_backward(a: Args) -> Work:
 )
 # each weighed: 2 * 48; 8 places and 8 weights of 4
 @op(
-    *("_moe_unpermute_index_map", "_moe_unpermute"),
+    *("_moe_unpermute", "_moe_unpermute_index_map"),
     signature="Tensor input, Tensor places, Tensor? weights",
-    example=Example((_ROWS, _PLACES, _CHOSEN), flops=96, bytes=208, op="_moe_unpermute", mod=""),
+    example=Example((_ROWS, _PLACES, _CHOSEN), flops=96, bytes=208, mod=""),
 )
 def te_unpermute_function(a: Args) -> Work:
     """What a token's experts gave, weighed where weights are given, added up."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyprof.marker import Tensor
 from pyprof.ops import dtypes
-from pyprof.ops.examples import Example, f16, f32
+from pyprof.ops.examples import NN, Example, f16, f32
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.work import Args, Work, broadcast, has_rank, like, require, size
 
@@ -82,9 +82,7 @@ def added(work: Work, a: Args, name: str) -> Work:
 @op(
     "linear",
     signature="Tensor input, Tensor weight, Tensor? bias",
-    example=Example(
-        (_X, _W), flops=240, bytes=158, kwargs={"bias": _BIAS}, mod="torch.nn.functional"
-    ),
+    example=Example((_X, _W), flops=240, bytes=158, kwargs={"bias": _BIAS}, mod=NN),
     batch=("input",),
 )
 def linear(a: Args) -> Work:

@@ -28,14 +28,14 @@ _SAMPLED = Tensor((40, 5), "float32", subclass="sparse_csr", nnz=10, nbytes=10 *
 
 # 2 * 10 stored * 5 columns; 200 of the sparse factor, 10 rows of 5 and 40 * 5 of 4 bytes
 @op(
-    *("matmul", "mm", "bmm", "mv", "smm", "hspmm", "torch.sparse.mm", "_sparse_mm"),
+    *("mm", "matmul", "bmm", "mv", "smm", "hspmm", "torch.sparse.mm", "_sparse_mm"),
     direction=SPARSE,
     signature=(
         "Tensor input, Tensor mat2",
         "Tensor input, Tensor other",
         "Tensor input, Tensor vec",
     ),
-    example=Example((_COO, _DENSE), flops=100, bytes=1200, op="mm"),
+    example=Example((_COO, _DENSE), flops=100, bytes=1200),
 )
 def sparse_matmul(a: Args) -> Work:
     """One factor sparse, the result dense."""
@@ -60,16 +60,10 @@ def sparse_addmm(a: Args) -> Work:
 
 # 2 * 10 places * 60; 448 of the sparse one read and written, 40 * 60 and 60 * 5 of 4 bytes
 @op(
-    *("sampled_addmm", "sparse_sampled_addmm", "torch.sparse.sampled_addmm"),
+    *("sparse_sampled_addmm", "sampled_addmm", "torch.sparse.sampled_addmm"),
     direction=SPARSE,
     signature="Tensor input, Tensor first, Tensor second, *, float beta, float alpha",
-    example=Example(
-        (_SAMPLED, f32(40, 60), _DENSE, 1.0, 1.0),
-        flops=1200,
-        bytes=11696,
-        op="sparse_sampled_addmm",
-        mod="aten",
-    ),
+    example=Example((_SAMPLED, f32(40, 60), _DENSE, 1.0, 1.0), flops=1200, bytes=11696, mod="aten"),
 )
 def sampled_addmm(a: Args) -> Work:
     """The elements of a dense product at the places that the sparse addend stores."""
@@ -97,11 +91,11 @@ def _product(first: Tensor, second: Tensor) -> Work:
 
 # the name says only that a factor is sparse
 @op(
-    *("smm", "hspmm", "torch.sparse.mm", "_sparse_mm", "_sparse_sparse_matmul", "sspaddmm"),
+    *("_sparse_mm", "hspmm", "torch.sparse.mm", "smm", "_sparse_sparse_matmul", "sspaddmm"),
     *("torch.sparse.addmm", "_sparse_addmm", "_sparse_mm_reduce_impl", "sampled_addmm"),
     *("sparse_sampled_addmm", "torch.sparse.sampled_addmm"),
     signature="Value[] operands",
-    example=Example((_COO, _DENSE), flops=100, bytes=1200, op="_sparse_mm", mod="aten"),
+    example=Example((_COO, _DENSE), flops=100, bytes=1200, mod="aten"),
 )
 def told_by_name(a: Args) -> Work:
     """Nothing is known of operands whose layout was not recorded."""

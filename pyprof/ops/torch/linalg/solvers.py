@@ -241,11 +241,7 @@ def matrix_norm(a: Args) -> Work:
     example=Example((_TALL,), bytes=160, mod="torch.linalg"),
 )
 # 36 read, 36 written of 4 bytes
-@op(
-    *("pinv", "pinverse"),
-    signature="Tensor input",
-    example=Example((_TALL,), bytes=288, op="pinverse"),
-)
+@op(*("pinverse", "pinv"), signature="Tensor input", example=Example((_TALL,), bytes=288))
 @op(
     *("matrix_exp", "matrix_sqrth"),
     signature="Tensor input",

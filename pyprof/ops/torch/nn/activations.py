@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyprof.ops.examples import Example, f16
+from pyprof.ops.examples import NN, Example, f16
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, broadcast, like, size, twice_of
@@ -23,7 +23,7 @@ _SIMILARITY = {
 @op(
     "prelu",
     signature="Tensor input, Tensor weight",
-    example=Example((_X, f16(6)), flops=48, bytes=108, mod="torch.nn.functional"),
+    example=Example((_X, f16(6)), flops=48, bytes=108, mod=NN),
     batch=("input",),
 )
 def prelu(a: Args) -> Work:
@@ -44,7 +44,7 @@ def prelu_backward(a: Args) -> Work:
 @op(
     "glu",
     signature="Tensor input, int dim",
-    example=Example((_X,), flops=252, bytes=72, mod="torch.nn.functional"),
+    example=Example((_X,), flops=252, bytes=72, mod=NN),
     batch=("input",),
 )
 def glu(a: Args) -> Work:
@@ -74,7 +74,7 @@ def glu_backward(a: Args) -> Work:
 @op(
     "normalize",
     signature="Tensor input, float p, int dim",
-    example=Example((_X,), flops=156, bytes=96, mod="torch.nn.functional"),
+    example=Example((_X,), flops=156, bytes=96, mod=NN),
     batch=("input",),
 )
 def normalize(a: Args) -> Work:
@@ -89,13 +89,13 @@ def normalize(a: Args) -> Work:
 @op(
     "cosine_similarity",
     signature="Tensor x1, Tensor x2, int dim",
-    example=Example((_X, _X), flops=360, bytes=104, kwargs={"dim": 1}, mod="torch.nn.functional"),
+    example=Example((_X, _X), flops=360, bytes=104, kwargs={"dim": 1}, mod=NN),
 )
 # subtract, add epsilon, square, add: 24 * 4, a root for each of 4; as above
 @op(
     "pairwise_distance",
     signature="Tensor x1, Tensor x2, any p, any eps, bool keepdim",
-    example=Example((_X, _X, 2), flops=176, bytes=104, mod="torch.nn.functional"),
+    example=Example((_X, _X, 2), flops=176, bytes=104, mod=NN),
 )
 def similarity(a: Args) -> Work:
     """The angle between, or the distance of, each pair of rows."""

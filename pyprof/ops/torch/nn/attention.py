@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pyprof.marker import Opaque, Tensor
-from pyprof.ops.examples import Example, bf16, f32
+from pyprof.ops.examples import NN, Example, bf16, f32
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import MISSING, Unknown
 from pyprof.ops.work import Args, Work, like, require, size
@@ -166,7 +166,7 @@ def _lengths(a: Args, q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Head
     signature=(
         f"{_QKV}, Tensor? attn_mask, float dropout_p, bool is_causal, float scale, bool enable_gqa"
     ),
-    example=Example((_Q, _Q, _Q), flops=32768, bytes=8192, mod="torch.nn.functional"),
+    example=Example((_Q, _Q, _Q), flops=32768, bytes=8192, mod=NN),
     batch=("query", "key", "value"),
 )
 @op(

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 from pyprof.marker import Tensor
-from pyprof.ops.examples import Example, f16
+from pyprof.ops.examples import NN, Example, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.linalg.gemm import multiply_adds
@@ -142,35 +142,23 @@ def backward_work(g: Geometry, *, dgrad: bool, wgrad: bool, bias: bool) -> Work:
 # Same padding: out 2,6,8,8. 2 * (6*4*3*3) * 2 * 8*8 = 55296 operations;
 # 512 + 216 + 768 = 1496 elements of 2 bytes = 2992
 @op(
-    *("conv1d", "conv2d", "conv3d"),
+    *("conv2d", "conv1d", "conv3d"),
     signature=(
         "Tensor input, Tensor weight, Tensor? bias, int[] stride, any padding, int[] dilation,"
         "int groups"
     ),
-    example=Example(
-        (_X, _W, None, (1, 1), (1, 1), (1, 1), 1),
-        flops=55296,
-        bytes=2992,
-        op="conv2d",
-        mod="torch.nn.functional",
-    ),
+    example=Example((_X, _W, None, (1, 1), (1, 1), (1, 1), 1), flops=55296, bytes=2992, mod=NN),
     batch=("input",),
 )
 # in 2,4,8,8, filter 4,6,3,3: 2 * 216 * 2 * 64 = 55296; out (8-1)*1 + 2 + 1 = 10: 2*6*10*10 = 1200;
 # 512 + 216 + 1200 = 1928 elements of 2 bytes = 3856
 @op(
-    *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
+    *("conv_transpose2d", "conv_transpose1d", "conv_transpose3d"),
     signature=(
         "Tensor input, Tensor weight, Tensor? bias, int[] stride, any padding,"
         "int[] output_padding, int groups, int[] dilation"
     ),
-    example=Example(
-        (_X, f16(4, 6, 3, 3)),
-        flops=55296,
-        bytes=3856,
-        op="conv_transpose2d",
-        mod="torch.nn.functional",
-    ),
+    example=Example((_X, f16(4, 6, 3, 3)), flops=55296, bytes=3856, mod=NN),
     batch=("input",),
 )
 @op(

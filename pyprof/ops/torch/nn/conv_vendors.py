@@ -35,16 +35,14 @@ _W = f16(6, 4, 3, 3)
     batch=("input",),
 )
 @op(
-    *("aten::_conv_depthwise2d", "aten::conv_depthwise3d", "aten::_slow_conv2d_forward"),
+    *("aten::_slow_conv2d_forward", "aten::conv_depthwise3d", "aten::_conv_depthwise2d"),
     *("aten::slow_conv3d_forward", "aten::thnn_conv2d", "aten::slow_conv_dilated2d"),
     *("aten::_conv_depthwise2d_forward", "aten::slow_conv3d", "aten::slow_conv_dilated3d"),
     signature=(
         "Tensor input, Tensor weight, any kernel_size, Tensor? bias, int[] stride, int[] padding,"
         "int[] dilation"
     ),
-    example=Example(
-        (_X, _W, (3, 3), None, (1, 1), (1, 1)), flops=55296, bytes=2992, op="_slow_conv2d_forward"
-    ),
+    example=Example((_X, _W, (3, 3), None, (1, 1), (1, 1)), flops=55296, bytes=2992),
     batch=("input",),
 )
 @op(

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyprof.marker import Tensor
-from pyprof.ops.examples import Example, f16, f32, i64
+from pyprof.ops.examples import NN, Example, f16, f32, i64
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
@@ -67,12 +67,7 @@ def reduced(a: Args, flops: int, count: int, dtype: str | None, reads: tuple[Ten
         "Tensor input, Tensor target, Tensor? weight, float extra, str reduction, bool log_target"
     ),
     example=Example(
-        (_X, _X),
-        flops=73,
-        bytes=98,
-        kwargs={"reduction": "mean"},
-        op="mse_loss",
-        mod="torch.nn.functional",
+        (_X, _X), flops=73, bytes=98, kwargs={"reduction": "mean"}, op="mse_loss", mod=NN
     ),
 )
 @op(
@@ -150,9 +145,7 @@ _ATEN_NLL = (
 @op(
     *("nll_loss", "nll_loss2d"),
     signature=_NLL,
-    example=Example(
-        (_X, _LABELS), flops=9, bytes=42, kwargs={"reduction": "mean"}, mod="torch.nn.functional"
-    ),
+    example=Example((_X, _LABELS), flops=9, bytes=42, kwargs={"reduction": "mean"}, mod=NN),
 )
 @op(
     *("aten::nll_loss", "aten::nll_loss2d", "aten::nll_loss_nd"),
@@ -198,9 +191,7 @@ def nll_loss_backward(a: Args) -> Work:
 @op(
     "cross_entropy",
     signature=_NLL,
-    example=Example(
-        (_X, _LABELS), flops=585, bytes=82, kwargs={"reduction": "mean"}, mod="torch.nn.functional"
-    ),
+    example=Example((_X, _LABELS), flops=585, bytes=82, kwargs={"reduction": "mean"}, mod=NN),
 )
 @op(
     "aten::cross_entropy_loss",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyprof.marker import Tensor
-from pyprof.ops.examples import Example, f16, i64
+from pyprof.ops.examples import NN, Example, f16, i64
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.torch.nn.losses import reduced, reduction
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
@@ -59,15 +59,13 @@ _NAMES = ("margin_ranking_loss", "cosine_embedding_loss")
 @op(
     *_NAMES,
     signature=(f"{_PAIR}, {_OLD}", f"{_PAIR}, {_ATEN}"),
-    example=Example(
-        (_X, _X, _X), flops=121, bytes=146, op="margin_ranking_loss", mod="torch.nn.functional"
-    ),
+    example=Example((_X, _X, _X), flops=121, bytes=146, op="margin_ranking_loss", mod=NN),
 )
 # 6 operations an element, 43 and the sum for each of 4 rows, one quotient: 144 + 176 + 1; as above
 @op(
     "triplet_margin_loss",
     signature=(f"{_TRIPLET}, {_OLD}", f"{_TRIPLET}, {_ATEN}"),
-    example=Example((_X, _X, _X), flops=321, bytes=146, mod="torch.nn.functional"),
+    example=Example((_X, _X, _X), flops=321, bytes=146, mod=NN),
 )
 def margin_loss(a: Args) -> Work:
     """A loss for each element, or for each row."""
@@ -112,7 +110,7 @@ _LABELLED = "Tensor input, Tensor target"
 @op(
     "multi_margin_loss",
     signature=(f"{_MULTI}, {_OLD}", f"{_MULTI}, {_ATEN}"),
-    example=Example((_X, _LABELS), flops=105, bytes=82, mod="torch.nn.functional"),
+    example=Example((_X, _LABELS), flops=105, bytes=82, mod=NN),
 )
 def multi_margin(a: Args) -> Work:
     """Every class's score against the right one's."""
@@ -142,7 +140,7 @@ def multi_margin_backward(a: Args) -> Work:
 @op(
     "multilabel_margin_loss",
     signature=(f"{_LABELLED}, {_OLD}", f"{_LABELLED}, {_ATEN}"),
-    example=Example((_X, _CLASSES), bytes=242, mod="torch.nn.functional"),
+    example=Example((_X, _CLASSES), bytes=242, mod=NN),
 )
 # and 24 marks of the right classes of 2 bytes
 @op(

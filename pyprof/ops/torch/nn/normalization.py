@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from pyprof.marker import Tensor
-from pyprof.ops.examples import Example, f16, f32
+from pyprof.ops.examples import NN, Example, f16, f32
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.work import Args, Work, fresh, like, size
 
@@ -153,9 +153,7 @@ def rows(a: Args, x: Tensor) -> int:
 @op(
     *("layer_norm", "native_layer_norm"),
     signature="Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps",
-    example=Example(
-        (_ROWS, (8,), _SCALE, _SCALE, 1e-5), flops=384, bytes=272, mod="torch.nn.functional"
-    ),
+    example=Example((_ROWS, (8,), _SCALE, _SCALE, 1e-5), flops=384, bytes=272, mod=NN),
     batch=("input",),
 )
 def layernorm(a: Args) -> Work:
@@ -194,9 +192,7 @@ _GROUP = "Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps"
 @op(
     "group_norm",
     signature=_GROUP,
-    example=Example(
-        (_IMAGE, 2, _CHANNELS, _CHANNELS), flops=576, bytes=352, mod="torch.nn.functional"
-    ),
+    example=Example((_IMAGE, 2, _CHANNELS, _CHANNELS), flops=576, bytes=352, mod=NN),
     batch=("input",),
 )
 @op(
@@ -240,7 +236,7 @@ def groupnorm_backward(a: Args) -> Work:
         "Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? bias,"
         "bool use_input_stats"
     ),
-    example=Example((_IMAGE,), flops=432, bytes=352, mod="torch.nn.functional"),
+    example=Example((_IMAGE,), flops=432, bytes=352, mod=NN),
     batch=("input",),
 )
 @op(
@@ -275,7 +271,7 @@ _RMS = "Tensor input, int[] normalized_shape, Tensor? weight, float eps"
 @op(
     *("rms_norm", "_fused_rms_norm"),
     signature=_RMS,
-    example=Example((_ROWS, (8,), _SCALE), flops=192, bytes=232, mod="torch.nn.functional"),
+    example=Example((_ROWS, (8,), _SCALE), flops=192, bytes=232, mod=NN),
     batch=("input",),
 )
 def rmsnorm(a: Args) -> Work:

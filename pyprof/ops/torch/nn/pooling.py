@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from pyprof.marker import Tensor, Value
-from pyprof.ops.examples import Example, f16, i64
+from pyprof.ops.examples import NN, Example, f16, i64
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, like, require
@@ -76,12 +76,12 @@ _MAX_NAMES = tuple(
 )
 # 96 windows of 4; 384 read, 96 written of 2 bytes
 @op(
-    *("avg_pool1d", "avg_pool2d", "avg_pool3d"),
+    *("avg_pool2d", "avg_pool1d", "avg_pool3d"),
     signature=(
         "Tensor input, int[] kernel_size, int[] stride, int[] padding, bool ceil_mode,"
         "bool count_include_pad, int divisor_override"
     ),
-    example=Example((_X, 2), flops=384, bytes=960, op="avg_pool2d", mod="torch.nn.functional"),
+    example=Example((_X, 2), flops=384, bytes=960, mod=NN),
     batch=("input",),
 )
 def pool(a: Args) -> Work:
@@ -181,9 +181,7 @@ _ADAPTIVE = tuple(
 @op(
     *_ADAPTIVE,
     signature="Tensor input, any output_size, bool return_indices",
-    example=Example(
-        (_X, 1), flops=384, bytes=780, op="adaptive_avg_pool2d", mod="torch.nn.functional"
-    ),
+    example=Example((_X, 1), flops=384, bytes=780, op="adaptive_avg_pool2d", mod=NN),
     batch=("input",),
 )
 def adaptive_pool(a: Args) -> Work:
@@ -244,9 +242,7 @@ def _unpooled(a: Args) -> tuple[Tensor, Tensor]:
         "Tensor input, Tensor indices, int[] kernel_size, int[] stride, int[] padding,"
         "int[] output_size"
     ),
-    example=Example(
-        (_SMALL, _PLACES, 2), flops=0, bytes=1728, op="max_unpool2d", mod="torch.nn.functional"
-    ),
+    example=Example((_SMALL, _PLACES, 2), flops=0, bytes=1728, op="max_unpool2d", mod=NN),
 )
 @op(
     *_ATEN,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from pyprof.marker import Tensor, Value
-from pyprof.ops.examples import Example, f16
+from pyprof.ops.examples import NN, Example, f16
 from pyprof.ops.registry import BPROP, backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.work import Args, Work, fresh, has_rank, like, require
@@ -50,9 +50,7 @@ def _scaled(x: Tensor, size: Value, scale: Value) -> tuple[int, ...]:
 @op(
     *("interpolate", "upsample", "upsample_nearest", "upsample_bilinear"),
     signature="Tensor input, any size, any scale_factor, str mode, bool align_corners",
-    example=Example(
-        (_X, None, 2.0, "bilinear", False), flops=2688, bytes=960, mod="torch.nn.functional"
-    ),
+    example=Example((_X, None, 2.0, "bilinear", False), flops=2688, bytes=960, mod=NN),
     batch=("input",),
 )
 def interpolate(a: Args) -> Work:
@@ -139,7 +137,7 @@ def upsample_backward(a: Args) -> Work:
 @op(
     *("grid_sample", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "cudnn_grid_sampler"),
     signature="Tensor input, Tensor grid",
-    example=Example((_X, f16(2, 8, 8, 2)), flops=2688, bytes=1472, mod="torch.nn.functional"),
+    example=Example((_X, f16(2, 8, 8, 2)), flops=2688, bytes=1472, mod=NN),
     batch=("input", "grid"),
 )
 def grid_sample(a: Args) -> Work:
@@ -194,7 +192,7 @@ def _padded(a: Args, x: Tensor) -> Tensor:
 @op(
     *("pad", "constant_pad_nd", *_PADS),
     signature="Tensor input, int[] pad, str mode, Number value",
-    example=Example((_X, (1, 1, 1, 1)), flops=0, bytes=624, op="pad", mod="torch.nn.functional"),
+    example=Example((_X, (1, 1, 1, 1)), flops=0, bytes=624, op="pad", mod=NN),
     batch=("input",),
 )
 def pad(a: Args) -> Work:

@@ -8,7 +8,7 @@ kernels for long rows read twice.
 from __future__ import annotations
 
 from pyprof.marker import Tensor, Value
-from pyprof.ops.examples import Example, b8, f16
+from pyprof.ops.examples import NN, Example, b8, f16
 from pyprof.ops.registry import BPROP, op
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
 from pyprof.ops.work import Args, Work, fresh, like
@@ -31,15 +31,13 @@ def _out(x: Tensor, a: Args) -> Tensor:
 @op(
     *_NAMES,
     signature="Tensor input, int dim, int stacklevel, dtype dtype",
-    example=Example(
-        (_X,), flops=144, bytes=24, kwargs={"dim": -1}, op="softmax", mod="torch.nn.functional"
-    ),
+    example=Example((_X,), flops=144, bytes=24, kwargs={"dim": -1}, op="softmax", mod=NN),
     batch=("input",),
 )
 @op(
-    *("aten::softmax", "aten::log_softmax"),
+    *("aten::log_softmax", "aten::softmax"),
     signature="Tensor input, int dim, dtype dtype",
-    example=Example((_X, -1, None), flops=144, bytes=24, op="log_softmax"),
+    example=Example((_X, -1, None), flops=144, bytes=24),
     batch=("input",),
 )
 # half_to_float: 6 read of 2 bytes, 6 written of 4
@@ -73,9 +71,9 @@ def softmax(a: Args) -> Work:
 )
 # As above: 6 * 23 for log-softmax, 18 elements of 2 bytes
 @op(
-    *("aten::_softmax_backward_data", "aten::_log_softmax_backward_data"),
+    *("aten::_log_softmax_backward_data", "aten::_softmax_backward_data"),
     signature="Tensor grad_output, Tensor output, int dim, dtype input_dtype",
-    example=Example((_X, _X, -1, 5), flops=138, bytes=36, op="_log_softmax_backward_data"),
+    example=Example((_X, _X, -1, 5), flops=138, bytes=36),
     batch=("grad_output", "output"),
 )
 # 6 * 4; go 6, y 6 read, 6 written of 2 bytes and the mask's 6

@@ -38,9 +38,9 @@ _SAME = (
 
 # 6 read of 4 bytes, 6 written of 2
 @op(
-    *("copy", "copy_", "_foreach_copy_one", "aten::_copy_from", "aten::_copy_from_and_resize"),
+    *("copy_", "copy", "_foreach_copy_one", "aten::_copy_from", "aten::_copy_from_and_resize"),
     signature="Tensor input, Tensor source, bool non_blocking",
-    example=Example((_X, _Y, True), flops=0, bytes=36, op="copy_", mod="Tensor"),
+    example=Example((_X, _Y, True), flops=0, bytes=36, mod="Tensor"),
 )
 def copy(a: Args) -> Work:
     """The source, broadcast, is written over the destination."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pyprof.marker import Tensor, Value
 from pyprof.ops import dtypes
-from pyprof.ops.examples import Example, b8, f16
+from pyprof.ops.examples import NN, Example, b8, f16
 from pyprof.ops.registry import backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.pointwise_rules import TRANSCENDENTAL
@@ -55,9 +55,9 @@ def _changes(value: Value, neutral: float) -> bool:
 )
 # 6 numbers of 40 operations; written, of 4 bytes
 @op(
-    *("rand_like", "randn_like"),
+    *("randn_like", "rand_like"),
     signature="Tensor input, *, dtype dtype",
-    example=Example((_X,), flops=240, bytes=24, kwargs={"dtype": "float32"}, op="randn_like"),
+    example=Example((_X,), flops=240, bytes=24, kwargs={"dtype": "float32"}),
 )
 @op(
     "randint_like",
@@ -117,9 +117,9 @@ def normal(a: Args) -> Work:
 
 # 6 numbers of 40 operations; written, of 4 bytes
 @op(
-    *("rand", "randn"),
+    *("randn", "rand"),
     signature="Size size, *, dtype dtype",
-    example=Example((2, 3), flops=240, bytes=24, op="randn"),
+    example=Example((2, 3), flops=240, bytes=24),
 )
 def random_tensor(a: Args) -> Work:
     """A new tensor of random numbers."""
@@ -155,7 +155,7 @@ def randperm(a: Args) -> Work:
 @op(
     *("dropout", "alpha_dropout", "native_dropout", "_fused_dropout"),
     signature="Tensor input, float p, bool training, bool inplace",
-    example=Example((_X, 0.2, True, False), flops=18, bytes=30, mod="torch.nn.functional"),
+    example=Example((_X, 0.2, True, False), flops=18, bytes=30, mod=NN),
     batch=("input",),
 )
 def dropout(a: Args) -> Work:
@@ -225,9 +225,7 @@ def accepted(a: Args) -> Work:
 @op(
     *_CHANNELS,
     signature="Tensor input, float p, bool training, bool inplace",
-    example=Example(
-        (_IMAGE, 0.5, True), flops=108, bytes=396, op="dropout2d", mod="torch.nn.functional"
-    ),
+    example=Example((_IMAGE, 0.5, True), flops=108, bytes=396, op="dropout2d", mod=NN),
 )
 def channel_dropout(a: Args) -> Work:
     """Whole channels of each sample; in evaluation nothing is done."""

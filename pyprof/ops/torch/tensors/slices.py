@@ -37,9 +37,9 @@ def view_copy(a: Args) -> Work:
 
 # go 6 read, 24 written of 2 bytes
 @op(
-    *("slice_backward", "select_backward", "diagonal_backward", "unfold_backward"),
+    *("select_backward", "slice_backward", "diagonal_backward", "unfold_backward"),
     signature="Tensor grad_output, any input_sizes",
-    example=Example((_ROW, (4, 6), 0, 1), flops=0, bytes=60, op="select_backward", mod="aten"),
+    example=Example((_ROW, (4, 6), 0, 1), flops=0, bytes=60, mod="aten"),
 )
 def part_backward(a: Args) -> Work:
     """Zeros of the whole's size with the part's gradient put in."""
@@ -54,9 +54,9 @@ def part_backward(a: Args) -> Work:
 
 # 24 read and written, 6 of them from the part: 24 - 6 + 6 read, 24 written of 2 bytes
 @op(
-    *("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"),
+    *("select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter"),
     signature="Tensor input, Tensor src",
-    example=Example((_X, _ROW, 0, 1), flops=0, bytes=96, op="select_scatter"),
+    example=Example((_X, _ROW, 0, 1), flops=0, bytes=96),
 )
 def part_scatter(a: Args) -> Work:
     """A copy of the whole in which the part is another's."""

@@ -6,7 +6,7 @@ values and 64-bit indices written once; sorting kernels pass over the data sever
 
 from __future__ import annotations
 
-from pyprof.ops.examples import Example, f16, f32, i64
+from pyprof.ops.examples import NN, Example, f16, f32, i64
 from pyprof.ops.registry import backward_of, op
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.tensors.reductions import reduced
@@ -111,7 +111,7 @@ def bincount(a: Args) -> Work:
 @op(
     "one_hot",
     signature="Index input, int num_classes",
-    example=Example((i64(4), 10), flops=0, bytes=352, mod="torch.nn.functional"),
+    example=Example((i64(4), 10), flops=0, bytes=352, mod=NN),
 )
 def one_hot(a: Args) -> Work:
     """Zeros and a one for each label."""
