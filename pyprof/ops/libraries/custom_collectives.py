@@ -17,13 +17,9 @@ _X, _ALL = f32(4, 6), f32(16, 6)
 
 # 24 read and 24 written of 4 bytes
 @op(
-    *(
-        "symm_mem::multimem_all_reduce_",
-        "sglang::inplace_all_reduce",
-        "sglang::outplace_all_reduce",
-    ),
-    *("vllm::inplace_all_reduce", "vllm::outplace_all_reduce", "sglang::all_reduce"),
-    *("vllm::all_reduce", "symm_mem::multimem_one_shot_all_reduce"),
+    *("symm_mem::multimem_all_reduce_", "sglang::inplace_all_reduce"),
+    *("sglang::outplace_all_reduce", "vllm::inplace_all_reduce", "vllm::outplace_all_reduce"),
+    *("sglang::all_reduce", "vllm::all_reduce", "symm_mem::multimem_one_shot_all_reduce"),
     *("symm_mem::one_shot_all_reduce", "symm_mem::two_shot_all_reduce_"),
     *("symm_mem::one_shot_all_reduce_out", "symm_mem::multimem_one_shot_all_reduce_out"),
     *("_c10d_functional::all_reduce", "_c10d_functional::all_reduce_"),
@@ -119,11 +115,8 @@ def gather_out(a: Args) -> Work:
 # 24 added to the residual's 24 and normed: 24 * (1 + 4); both and a scale of 6 of 4 bytes read, 24
 # and 24 written
 @op(
-    *(
-        "vllm::flashinfer_trtllm_fused_allreduce_norm",
-        "sglang::flashinfer_allreduce_residual_rmsnorm",
-        "vllm::rocm_aiter_fused_allreduce_rmsnorm",
-    ),
+    "vllm::flashinfer_trtllm_fused_allreduce_norm",
+    *("sglang::flashinfer_allreduce_residual_rmsnorm", "vllm::rocm_aiter_fused_allreduce_rmsnorm"),
     signature="Tensor input, Tensor residual, Tensor weight",
     example=Example((_X, _X, f32(6)), flops=120, bytes=408),
 )

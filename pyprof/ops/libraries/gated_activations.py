@@ -76,8 +76,7 @@ def gated(a: Args) -> Work:
 
 # 24 * 24; 24 read, 24 written of 2 bytes
 @op(
-    *("_C::gelu_new", "_C::gelu_fast", "_C::gelu_quick", "sgl_kernel::gelu_quick"),
-    "_C::gelu_tanh",
+    *("_C::gelu_new", "_C::gelu_fast", "_C::gelu_quick", "sgl_kernel::gelu_quick", "_C::gelu_tanh"),
     signature="Tensor out, Tensor input",
     example=Example((_OUT, _OUT), flops=576, bytes=96),
 )

@@ -180,8 +180,7 @@ _SCALED = f"{_XW}, Tensor scale_a, Tensor scale_b"
     "sglang_profiler::gemm_a8w8_blockscale_gemm_a8w8_blockscale",
     *("sglang::flashinfer_gemm_fp8_nt_groupwise", "vllm::rocm_aiter_gemm_a8w8_blockscale"),
     "vllm::rocm_aiter_gemm_a8w8_blockscale_bpreshuffle",
-    "vllm::rocm_aiter_triton_gemm_a8w8_blockscale_preshuffle",
-    "sglang::flashinfer_mm_mxfp8",
+    *("vllm::rocm_aiter_triton_gemm_a8w8_blockscale_preshuffle", "sglang::flashinfer_mm_mxfp8"),
     signature=(f"{_SCALED}, dtype out_dtype", f"{_SCALED}, Tensor? bias, dtype out_dtype"),
     example=Example((_X8, _W8, _ROWS, _COLUMNS, 15), flops=240, bytes=130),
 )
@@ -224,9 +223,8 @@ _SCALED = f"{_XW}, Tensor scale_a, Tensor scale_b"
 )
 # activations of 16 bits, rounded inside: 24 and out 20 of 2 bytes, 30 of 1, 5 scales of 4
 @op(
-    "vllm::flashinfer_fp8_blockscale_gemm",
-    *("vllm::dynamic_flashinfer_deepgemm_blockscale_gemm", "vllm::gemm_with_dynamic_quant"),
-    "sglang::triton_mxfp8_blockscaled_linear",
+    *("vllm::flashinfer_fp8_blockscale_gemm", "vllm::dynamic_flashinfer_deepgemm_blockscale_gemm"),
+    *("vllm::gemm_with_dynamic_quant", "sglang::triton_mxfp8_blockscaled_linear"),
     signature=f"{_XW}, Tensor scale_b",
     example=Example((_X, _W8, _COLUMNS), flops=240, bytes=138),
 )
