@@ -7,7 +7,6 @@ reports speed (fftw.org/speed), whatever the algorithm. Bytes: read once, writte
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from pyprof.marker import Tensor
 from pyprof.ops import dtypes
@@ -23,35 +22,20 @@ _REAL_ROWS = f32(4, 8)
 _HALF_ROWS = c64(4, 5)
 
 
-@dataclass(frozen=True, slots=True)
-class _Transform:
-    """The points that are transformed and what comes out."""
-
-    shape: tuple[int, ...]
-    dims: tuple[int, ...]
-    out: Tensor
-    real: bool
-
-    def flops(self) -> int:
-        points = math.prod(self.shape[at] for at in self.dims)
-        each = 2.5 if self.real else 5
-        return round(each * math.prod(self.shape) * math.log2(points)) if points > 1 else 0
-
-
-def _described(x: Tensor, shape: list[int], dims: tuple[int, ...], kind: str) -> _Transform:
+def _transform(
+    x: Tensor, shape: list[int], dims: tuple[int, ...], kind: str, *, onesided: bool = True
+) -> Work:
     """Return the work of a transform of that many points: `c2c`, `r2c` (half a result), `c2r`."""
     result = list(shape)
-    if kind == "r2c":
+    if kind == "r2c" and onesided:
         result[dims[-1]] = result[dims[-1]] // 2 + 1
     wide = dtypes.complex_of(x.dtype)
     dtype = dtypes.real(wide) if kind == "c2r" else wide
     real = kind != "c2c" or not (x.dtype is None or dtypes.is_complex(x.dtype))
-    return _Transform(tuple(shape), dims, fresh(result, dtype), real)
-
-
-def _backwards(forward: Work) -> Work:
-    """Return the work of the transform of the incoming gradient, the other way."""
-    return Work(forward.flops, forward.writes, forward.reads)
+    points = math.prod(shape[at] for at in dims)
+    each = 2.5 if real else 5
+    flops = round(each * math.prod(shape) * math.log2(points)) if points > 1 else 0
+    return Work(flops, (x,), (fresh(result, dtype),))
 
 
 # --- ATen's kernels -----------------------------------------------------------------------------
@@ -77,20 +61,6 @@ def _backwards(forward: Work) -> Work:
 )
 def kernel(a: Args) -> Work:
     """The transform that a library is asked for."""
-    transform = _kernel(a)
-    return Work(transform.flops(), (a.tensor("input"),), (transform.out,))
-
-
-# the same backwards; 32 of 8 bytes read and written
-@op("_fft_c2c", direction=BPROP, flops=480, bytes=512)
-@op("_fft_r2c", direction=BPROP, flops=240, bytes=288)
-@op("_fft_c2r", direction=BPROP, flops=240, bytes=288)
-def kernel_backward(a: Args) -> Work:
-    """The transform of the incoming gradient, the other way."""
-    return _backwards(kernel(a))
-
-
-def _kernel(a: Args) -> _Transform:
     x, named = a.tensor("input"), a.value("dim")
     if not isinstance(named, tuple) or not x.shape:
         raise Unknown("dim not recorded")
@@ -100,10 +70,8 @@ def _kernel(a: Args) -> _Transform:
     shape, kind = list(x.shape), a.op.removeprefix("_fft_")
     if kind == "c2r":
         shape[dims[-1]] = a.integer("last", 0)
-    if kind == "r2c" and not a.flag("onesided", default=True):
-        full = _described(x, shape, dims, "c2c")
-        return _Transform(full.shape, dims, full.out, real=True)
-    return _described(x, shape, dims, kind)
+    onesided = kind != "r2c" or a.flag("onesided", default=True)
+    return _transform(x, shape, dims, kind, onesided=onesided)
 
 
 # --- torch.fft ----------------------------------------------------------------------------------
@@ -125,24 +93,6 @@ _MANY = tuple(f"{name}{rank}" for name in _KINDS for rank in "2n")
 )
 def fourier(a: Args) -> Work:
     """Cut or padded to the sizes that are asked for, then transformed."""
-    transform = _asked(a)
-    return Work(transform.flops(), (a.tensor("input"),), (transform.out,))
-
-
-@op(
-    *_KINDS,
-    direction=BPROP,
-    # as above
-    flops=240,
-    bytes=288,
-)
-@op(*_MANY, direction=BPROP, flops=800, bytes=512)
-def fourier_backward(a: Args) -> Work:
-    """The transform of the incoming gradient, the other way."""
-    return _backwards(fourier(a))
-
-
-def _asked(a: Args) -> _Transform:
     x = a.tensor("input")
     rank, kind = len(x.shape), _KINDS[a.op.rstrip("2n")]
     asked = a.value("n" if a.op in _KINDS else "s")
@@ -151,20 +101,29 @@ def _asked(a: Args) -> _Transform:
     dims = tuple(range(rank - last, rank))
     if a.given("dim"):
         named = a.value("dim")
-        dims = a.dims("dim", rank) if isinstance(named, int) else _places(named, rank)
+        # in the order in which they were named: the last one is halved
+        listed = named if isinstance(named, tuple) else ()
+        known = (at for at in listed if isinstance(at, int) and -rank <= at < rank)
+        dims = a.dims("dim", rank) if isinstance(named, int) else tuple(at % rank for at in known)
     require(rank and dims and min(dims) >= 0 and (len(sizes) in (0, len(dims))))
     shape = list(x.shape)
     if kind == "c2r":
         shape[dims[-1]] = 2 * (shape[dims[-1]] - 1)
     for at, points in zip(dims, sizes, strict=False):
         shape[at] = points if isinstance(points, int) and points >= 0 else shape[at]
-    return _described(x, shape, dims, kind)
+    return _transform(x, shape, dims, kind)
 
 
-def _places(named: object, rank: int) -> tuple[int, ...]:
-    """Return the dimensions in the order in which they were named: the last one is halved."""
-    dims = named if isinstance(named, tuple) else ()
-    return tuple(at % rank for at in dims if isinstance(at, int) and -rank <= at < rank)
+# the same backwards
+@op("_fft_c2c", direction=BPROP, flops=480, bytes=512)
+@op("_fft_r2c", direction=BPROP, flops=240, bytes=288)
+@op("_fft_c2r", direction=BPROP, flops=240, bytes=288)
+@op(*_KINDS, direction=BPROP, flops=240, bytes=288)
+@op(*_MANY, direction=BPROP, flops=800, bytes=512)
+def fourier_backward(a: Args) -> Work:
+    """The transform of the incoming gradient, the other way."""
+    work = kernel(a) if a.op.startswith("_fft_") else fourier(a)
+    return Work(work.flops, work.writes, work.reads)
 
 
 # 5 frames of 8 samples, 2 apart: window 8 and 2.5 * 8 * 3 each: 5 * 68; 8 samples and the window 8
@@ -188,6 +147,7 @@ def stft(a: Args) -> Work:
     frames = fresh((*x.shape[:-1], count, points), x.dtype)
     half = a.flag("onesided", default=not dtypes.is_complex(x.dtype))
     kind = "r2c" if half else "c2c"
-    transform = _described(frames, list(frames.shape), (len(frames.shape) - 1,), kind)
+    work = _transform(frames, list(frames.shape), (len(frames.shape) - 1,), kind)
     window = a.present("window")
-    return Work(transform.flops() + len(window) * frames.numel, (x, *window), (transform.out,))
+    flops = (work.flops or 0) + len(window) * frames.numel
+    return Work(flops, (x, *window), work.writes)
