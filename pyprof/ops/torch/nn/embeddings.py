@@ -2,12 +2,10 @@
 
 No arithmetic but the additions of bags and of gradients. Bytes: indices and offsets, the rows that
 are picked (at most the table), the result; backward the whole table's gradient, which is dense, or
-a row for each index, where that is asked to be sparse.
+a row for each index if a sparse one is asked for.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from pyprof.marker import Tensor
 from pyprof.ops.examples import Example, f16, i64
@@ -103,24 +101,13 @@ def embedding_dense_backward(a: Args) -> Work:
     return Work(flops, (ids, go), (like(go, (a.integer("num_weights", 0), width)),))
 
 
-# --- bags ----------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class _Bags:
-    """What a call of an embedding bag works on."""
-
-    table: Tensor
-    places: tuple[Tensor, ...]
-    """Which rows, and where bags begin."""
-    rows: Tensor
-    sums: Tensor
-
-
-def _bags(a: Args) -> _Bags:
+def _bags(a: Args) -> tuple[Tensor, tuple[Tensor, ...], Tensor, Tensor]:
+    """Return the table, the indices and where bags begin, the rows picked, and their sums."""
     ids, table, offsets = a.tensor("input"), a.tensor("weight"), a.optional("offsets")
     width = size(table, -1)
     count = size(ids if offsets is None else offsets, 0)
-    places = (ids,) if offsets is None else (ids, offsets)
-    return _Bags(table, places, like(table, (ids.numel, width)), like(table, (count, width)))
+    places = (ids, *a.present("offsets"))
+    return table, places, like(table, (ids.numel, width)), like(table, (count, width))
 
 
 # two bags of 3 rows of 8: 48 additions; 6 indices and 2 offsets of 8 bytes, 48 read, 16 written
@@ -142,9 +129,8 @@ def _bags(a: Args) -> _Bags:
 )
 def embedding_bag(a: Args) -> Work:
     """The rows of each bag are added."""
-    bags = _bags(a)
-    rows = bags.rows.numel
-    return Work(rows, (*bags.places, picked(bags.table, rows)), (bags.sums,))
+    table, places, rows, sums = _bags(a)
+    return Work(rows.numel, (*places, picked(table, rows.numel)), (sums,))
 
 
 # the rows' gradients: 48 additions; 6 indices and 2 offsets of 8 bytes, go 16 read, the table's
@@ -153,10 +139,10 @@ def embedding_bag(a: Args) -> Work:
 @op(*("embedding_bag", "_embedding_bag"), direction=BPROP, flops=48, bytes=1696)
 def embedding_bag_backward(a: Args) -> Work:
     """Each bag's gradient is added to the rows that were in it."""
-    bags = _bags(a)
+    table, places, rows, sums = _bags(a)
     if _asks_for_sparse(a):
-        return Work(0, (*bags.places, bags.sums), (like(a.tensor("input")), bags.rows))
-    return Work(bags.rows.numel, (*bags.places, bags.sums), (like(bags.table),))
+        return Work(0, (*places, sums), (like(a.tensor("input")), rows))
+    return Work(rows.numel, (*places, sums), (like(table),))
 
 
 # the same, where each row's bag is known: 48 additions; 6 indices and 6 bags of 8 bytes, go 16
