@@ -65,7 +65,7 @@ def load(source: str, *, raw: bool = True) -> Records:
         return parse_file(path, raw=raw)
     raise RecordsError(
         f"{path}: neither a capture nor output of pyprof parse "
-        f"({readers.describe(head)}); {readers.EXPECTED}, "
+        f"({readers.describe(head)}); {readers.expected()}, "
         "or output of pyprof parse"
     )
 

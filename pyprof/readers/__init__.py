@@ -1,8 +1,9 @@
 """From a file that a profiler wrote to a `Capture`. Its content says which profiler.
 
 A reader is a module here with `sniff(path, head) -> bool`, `read(path) -> Capture` and
-`identity(path) -> Identity`; it is found by being here. It knows its tool and nothing of ops. Where
-no capture of the tool says its rank, `TELLS_RANK = False` spares looking for it.
+`identity(path) -> Identity`; it is found by being here. It knows its tool and nothing of ops.
+`FORMAT` names its files for messages. `TELLS_RANK = False`, if no capture of the tool states its
+rank, spares looking for it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ _HEAD_BYTES = 4096
 
 class Reader(Protocol):
     """What a module of this package provides."""
+
+    FORMAT: str
+    """Its files, with an article: `an nsys export (.sqlite)`."""
 
     def sniff(self, path: Path, head: bytes) -> bool:
         """Whether the file is this tool's, by its first bytes and, if need be, the rest."""
@@ -98,7 +102,9 @@ def _reader(path: Path) -> Reader:
     for reader in readers():
         if reader.sniff(path, head):
             return reader
-    raise CaptureError(f"{path}: not a capture that pyprof can read ({describe(head)}); {EXPECTED}")
+    raise CaptureError(
+        f"{path}: not a capture that pyprof can read ({describe(head)}); {expected()}"
+    )
 
 
 def sensible(path: Path, function: Callable[[Path], T]) -> T:
@@ -117,10 +123,13 @@ def sensible(path: Path, function: Callable[[Path], T]) -> T:
         ) from error
 
 
-EXPECTED = (
-    "expected an nsys export (.sqlite), an nsys report (.nsys-rep), an nvprof database, "
-    "a torch.profiler trace (.json, .json.gz) or the CSV of Nsight Compute"
-)
+def expected() -> str:
+    """List the formats that can be read: the tools' by their names, then others."""
+    formats = (getattr(reader, "FORMAT", None) for reader in readers())
+    *others, last = sorted(
+        filter(None, formats), key=lambda text: text.partition(" ")[2].swapcase()
+    )
+    return f"expected {', '.join(others)} or {last}"
 
 
 def is_capture(path: Path) -> bool:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from pyprof.schema import Capture, Identity
 
+FORMAT = "an nsys report (.nsys-rep)"
+
 _SUFFIXES = (".nsys-rep", ".qdrep")
 _COMMAND = ("nsys", "export", "--type", "sqlite", "--force-overwrite", "true", "--output")
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from pyprof.readers.sqlite.tables import Strings
 
+FORMAT = "an nvprof database"
+
 _CUPTI = "CUPTI_ACTIVITY_KIND_"
 _KERNELS = ("CONCURRENT_KERNEL", "KERNEL")  # the second: --concurrent-kernels off
 _API = ("RUNTIME", "DRIVER")

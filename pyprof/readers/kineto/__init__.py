@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from pyprof.schema import Capture, Identity
 
+FORMAT = "a torch.profiler trace (.json, .json.gz)"
+
 _HEAD_BYTES = 1 << 16
 _GZIP = b"\x1f\x8b"
 _SIGNS = (

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array
     from pyprof.readers.ncu.tables import Kernel, Profile
 
+FORMAT = "the CSV of Nsight Compute"
+
 _HEAD_BYTES = 16 << 20
 _SIGNS = (b"==PROF==", b"==WARNING==", b"==ERROR==")
 

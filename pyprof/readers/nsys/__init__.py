@@ -41,6 +41,8 @@ _SIGNS = (
     "EXPORT_META_DATA",
 )
 
+FORMAT = "an nsys export (.sqlite)"
+
 _PUSH_POP, _START_END = (59, 70), (60, 71)
 """NVTX_EVENTS.eventType of ranges; marks are 34 and names 39."""
 _DOMAIN = 75
