@@ -9,7 +9,7 @@ import pytest
 from pyprof import ops
 from pyprof.marker import Call
 from pyprof.ops import Args, Work, registry
-from pyprof.ops.examples import b8, f32
+from pyprof.ops.examples import b8, bf16, f8, f32
 from pyprof.ops.families import FAMILIES, OTHER
 
 X = f32(4, 6)
@@ -239,3 +239,18 @@ def test_equal_numbers_of_different_kinds_are_not_mixed_up() -> None:
     mask = b8(8)
     found = {repr(n): ops.cost(Call("torch", "add", (mask, n))).bytes for n in (True, 1, 1.0)}
     assert found == {"True": 8 + 8, "1": 8 + 64, "1.0": 8 + 32}
+
+
+def test_libraries_ops_are_not_torchs_of_the_same_name() -> None:
+    """The result of vLLM's `_C::rms_norm` comes first; other ops of `_C` are unknown."""
+    out, x = f8(4, 6), bf16(4, 6)
+    w = bf16(6)
+    assert ops.cost(Call("_C", "rms_norm", (out, x, w, 1e-6))).bytes == 24 + 48 + 12
+    assert ops.find(Call("_C", "relu", (x,))) is None
+    assert ops.find(Call("torch._C._nn", "relu", (x,))) is not None
+
+
+def test_names_that_are_numbered_anew_in_each_process_are_known() -> None:
+    """SGLang's profiler puts a counter behind the names of what it wraps."""
+    for number in ("", "_100", "_7"):
+        assert ops.find(Call("sglang_profiler", f"attention_paged_attention_ragged{number}"))
