@@ -15,7 +15,6 @@ from click.testing import CliRunner
 
 from pyprof import __version__, cli, commands, output_file
 from pyprof.__main__ import main, names
-from pyprof.errors import PyprofError
 from pyprof.readers import nsys
 from tests.commands import run
 from tests.programs import environment, generate, python
@@ -260,26 +259,6 @@ def test_a_help_text_that_finds_no_room_is_1(arguments: str) -> None:
     assert (done.returncode, done.stderr) == (1, "pyprof: stdout: No space left on device\n")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
-@pytest.mark.parametrize("linked", [True, False])
-def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path, *, linked: bool) -> None:
-    """-o /dev/null leaves the device where it is; a link stays one, and its file is written."""
-    target, given = tmp_path / "net.dict", tmp_path / "given.dict"
-    os.mkfifo(target)
-    given.symlink_to(target)
-    reader = os.open(target, os.O_RDONLY | os.O_NONBLOCK)
-    with output_file.open_output(str(given if linked else target)) as file:
-        file.write(b"whole")
-    assert os.read(reader, 100) == b"whole"
-    os.close(reader)
-    assert target.is_fifo()
-    target.unlink()
-    with output_file.open_output(str(given)) as file:
-        file.write(b"whole")
-    assert given.is_symlink()
-    assert target.read_bytes() == b"whole"
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8 or UTF-16 elsewhere")
 @pytest.mark.parametrize("arguments", [["prof", "NAME"], ["capture", "-o", "NAME", "x.py"]])
 def test_a_name_that_is_not_utf8_is_told(arguments: list[str], tmp_path: Path) -> None:
@@ -302,32 +281,6 @@ def _parquet(folder: Path) -> Path:
     generate(capture, "--kernels", "3")
     assert run("parse", "-q", capture, "-o", path).code == 0
     return path
-
-
-@pytest.mark.parametrize("error", [PyprofError("no"), ValueError("no"), KeyboardInterrupt()])
-def test_a_failure_leaves_no_half_file(error: BaseException, tmp_path: Path) -> None:
-    """Whatever ends the writing, the old file stays and nothing is left beside it."""
-    target = tmp_path / "net.dict"
-    target.write_bytes(b"old")
-
-    def fail() -> None:
-        with output_file.open_output(str(target)) as file:
-            file.write(b"half")
-            raise error
-
-    with pytest.raises(type(error)):
-        fail()
-    assert [(path, path.read_bytes()) for path in tmp_path.iterdir()] == [(target, b"old")]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="permissions are others there")
-def test_an_output_has_ordinary_permissions(tmp_path: Path) -> None:
-    """The file that appears is as readable as one that `open` makes."""
-    (tmp_path / "ordinary").touch()
-    with output_file.open_output(str(tmp_path / "net.dict")) as file:
-        file.write(b"whole")
-    modes = {os.stat(path).st_mode for path in tmp_path.iterdir()}  # noqa: PTH116
-    assert len(modes) == 1
 
 
 @click.command(cls=cli.Command)

@@ -3,10 +3,8 @@
 import pytest
 from click.shell_completion import ShellComplete
 
-from pyprof import aliases
-from pyprof.__main__ import main, names
+from pyprof.__main__ import main
 from pyprof.cli_types import suggestion
-from pyprof.prof import group
 from pyprof.prof.columns.standard import COLUMNS
 from tests.commands import run
 
@@ -45,19 +43,6 @@ def test_two_swapped_letters_are_one_slip(name: str) -> None:
         if typed not in COLUMNS and typed != name:
             others = {other for other in COLUMNS if other != name and _one_slip(typed, other)}
             assert any(f"mean {one!r}" in suggestion(typed, COLUMNS) for one in {name, *others})
-
-
-def test_other_words_stand_for_what_there_is() -> None:
-    """Each for a command, a column or a measure of groups; none is a name itself of the same."""
-    columns = {*COLUMNS, *(column.name for column in group.measures())}
-    for known, others in ((names(), aliases._COMMANDS), (columns, aliases._COLUMNS)):
-        assert {*others} <= {*known}
-        for name, words in others.items():
-            for word in words:
-                assert aliases.resolve(word, [name]) == name
-    assert aliases.resolve("time", [*group.MEASURES]) == "total"
-    assert aliases.resolve("time", COLUMNS) == "sil"
-    assert {*aliases.CHOSEN_BY} <= {*COLUMNS}
 
 
 def _one_slip(typed: str, name: str) -> bool:

@@ -126,13 +126,6 @@ def test_a_folder_that_may_not_be_read_is_told(
         find([str(tmp_path)])
 
 
-def test_urls_need_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it is missing, the line says how to get it."""
-    monkeypatch.setitem(sys.modules, "fsspec.core", None)
-    with pytest.raises(PyprofError, match="URLs need fsspec: pip install fsspec"):
-        find(["s3://bucket/*.sqlite"])
-
-
 @pytest.fixture
 def urls(folder: Path) -> dict[str, str]:
     fsspec = pytest.importorskip("fsspec")
@@ -191,14 +184,6 @@ def test_names_are_sorted_as_people_do() -> None:
     """Numbers count as numbers, wherever they stand."""
     names = ["b2/x10", "b2/x9", "b10/x1", "a", "b2"]
     assert natural(reversed(names)) == ["a", "b2", "b2/x9", "b2/x10", "b10/x1"]
-
-
-@pytest.mark.parametrize("url", ["reference://x", "dir://x", "generic://x", "async_wrapper://x"])
-def test_file_systems_that_need_more_are_one_line(url: str) -> None:
-    """Each fails in a way of its own; the URL is named."""
-    pytest.importorskip("fsspec")
-    with pytest.raises(PyprofError, match=f"^{url}: "):
-        find([url])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")

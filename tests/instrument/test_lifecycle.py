@@ -145,13 +145,6 @@ def test_init_says_nothing() -> None:
     assert (done.stdout, done.stderr) == (b"", b"")
 
 
-def test_the_old_spelling_works(recorder: Recorder) -> None:
-    """pyprof.nvtx.init() takes what the original took, and ignores it."""
-    pyprof.nvtx.init(enable_function_stack=True)
-    assert pyprof.enabled()
-    assert recorder.depth == 0
-
-
 @pytest.mark.parametrize("asked", [True, False])
 def test_the_old_keyword_is_taken_with_a_warning(recorder: Recorder, *, asked: bool) -> None:
     """init(enable_function_stack=...) is init(stack=...), which the warning says at the caller."""

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import errno
 import gzip
-import io
 import json
 import os
 import re
 import signal
-import subprocess
 import sys
-import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyprof import instrument, marker
+from pyprof import marker
 from pyprof.analysis.time.timeline import timeline
-from pyprof.capture.kineto import memory_guard, recorder, torch_profiler, trace_file
+from pyprof.capture.kineto import memory_guard, torch_profiler, trace_file
 from pyprof.capture.kineto.recorder import ALL_THREADS
 from pyprof.capture.kineto.trace_file import join_trace_windows
 from pyprof.capture.nsight import nsys_capture
@@ -33,62 +30,7 @@ from pyprof.capture.script import Target
 from pyprof.errors import PyprofError
 from pyprof.parse import parse_file
 from pyprof.process import signals
-from pyprof.readers import kineto
-from tests.texts import texts as texts_of
-
-if TYPE_CHECKING:
-    Capture = Callable[..., Outcome]
-
-TRAIN = """
-import torch
-model = torch.nn.Linear(3, 2)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(6):
-    loss = model(torch.ones(4 + step, 3)).sum()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-"""
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    """Everything that was replaced for the script is put back."""
-    names = (torch.cuda.profiler.start, torch.cuda.profiler.stop, torch.autograd.profiler.emit_nvtx)
-    relu = torch.relu
-    yield
-    after = (torch.cuda.profiler.start, torch.cuda.profiler.stop, torch.autograd.profiler.emit_nvtx)
-    assert after == names
-    assert torch.relu is relu
-    assert not instrument.enabled()
-
-
-@pytest.fixture
-def capture(tmp_path: Path) -> Capture:
-
-    def capture_it(text: str, **options: Any) -> Outcome:  # noqa: ANN401 - those of Request
-        script = tmp_path / "train.py"
-        script.write_text(text)
-        return torch_profiler.run(Request(Target(str(script)), str(tmp_path / "net"), **options))
-
-    return capture_it
-
-
-def texts(outcome: Outcome) -> list[str]:
-    assert outcome.path is not None
-    return texts_of(kineto.read(outcome.path).ranges)
-
-
-def rows(found: list[str], name: str) -> list[int]:
-    """Give how many rows the first argument had in each op of a name."""
-    calls = [marker.decode_seq(text) for text in found]
-    return [
-        given.shape[0]
-        for call in calls
-        if call.name == name and call.call
-        for given in call.call.args[1:2]
-        if isinstance(given, marker.Tensor)
-    ]
+from tests.capture.kineto.captured import TRAIN, Capture, rows, texts
 
 
 def test_whole_run(capture: Capture) -> None:
@@ -135,15 +77,6 @@ with pyprof.profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=2,
         torch.addmm(torch.ones(2), torch.ones(step + 1, 3), torch.ones(3, 2))
         pyprof.step()
 """
-
-
-def test_several_ranges(capture: Capture) -> None:
-    """Each pyprof.profile() is a window of the file, and what lies between them is not."""
-    outcome = capture(WINDOWS)
-    found = {marker.decode_seq(text).name for text in texts(outcome)}
-    assert {"aten::tanh", "aten::sin"} <= found
-    assert "aten::exp" not in found
-    assert any("in 2 windows" in note for note in outcome.notes)
 
 
 @pytest.mark.parametrize(
@@ -243,17 +176,6 @@ def test_steps(capture: Capture) -> None:
         "ProfilerStep#2",
         "ProfilerStep#3",
     ]
-
-
-def test_steps_of_inference(capture: Capture) -> None:
-    """Without an optimizer pyprof.step() counts."""
-    text = """
-import pyprof, torch
-for step in range(5):
-    torch.addmm(torch.ones(2), torch.ones(step + 1, 3), torch.ones(3, 2))
-    pyprof.step()
-"""
-    assert rows(texts(capture(text, steps=StepsToRecord(2, 0, 1))), "aten::addmm") == [3]
 
 
 @pytest.mark.parametrize(
@@ -381,29 +303,6 @@ def test_a_capture_on_another_disk(
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"traceEvents": [{"ph": "X"'])
-def test_a_trace_that_is_cut_short_is_not_kept(text: str, tmp_path: Path) -> None:
-    """torch.profiler does not say that a disk is full."""
-    (tmp_path / "plain.json").write_text(text)
-    with pytest.raises(OSError, match="could not write its whole trace"):
-        join_trace_windows([tmp_path / "plain.json"], io.BytesIO())
-
-
-def test_what_the_first_says_behind_its_events_is_told(tmp_path: Path) -> None:
-    """There older torch says from when on times count."""
-    text = '{"traceEvents": [{"name": "a"}], "traceName": "x", "baseTimeNanoseconds": 7}'
-    (tmp_path / "plain.json").write_text(text)
-    told, target = [], io.BytesIO()
-
-    def more(process: bytes) -> bytes:
-        told.append(process)
-        return b', {"name": "b"}'
-
-    join_trace_windows([tmp_path / "plain.json"], target, more)
-    assert [b'"baseTimeNanoseconds": 7' in process for process in told] == [True]
-    assert json.loads(target.getvalue())["traceEvents"] == [{"name": "a"}, {"name": "b"}]
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 def test_a_capture_follows_a_link(capture: Capture, tmp_path: Path) -> None:
     """As other outputs do; one to itself is told before the run."""
@@ -473,231 +372,6 @@ while torch.autograd.profiler._is_profiler_enabled:
 """
 
 
-def test_bounded_memory(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A recording that takes too much memory ends, says so, and the script goes on."""
-    grown = iter([0, *[1 << 60] * 1000])
-    monkeypatch.setattr(
-        memory_guard.MemoryGuard.__init__,
-        "__kwdefaults__",
-        {"measure": lambda: next(grown), "interval_s": 0.01},
-    )
-    outcome = capture(f"{WAIT_FOR_THE_GUARD}\ntorch.ones(3).sin()\nsys.exit(4)", whole=True)
-    assert outcome.code == 4
-    assert any("a quarter of the free memory" in note for note in outcome.notes)
-    found = {marker.decode_seq(text).name for text in texts(outcome)}
-    assert "aten::tanh" in found
-    assert "aten::sin" not in found
-
-
-def test_script_with_its_own_profiler(capture: Capture) -> None:
-    """It works as ever, and what it recorded is part of the capture, which is said."""
-    text = """
-import sys, torch
-torch.ones(3).tanh()
-with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
-    torch.ones(3).sin()
-sys.exit(sum(event.name == "aten::sin" for event in profiler.events()))
-"""
-    outcome = capture(text, whole=True)
-    assert outcome.code == 1
-    (note,) = (note for note in outcome.notes if "its own torch.profiler" in note)
-    assert "is part of this capture, without shapes (record_shapes=True) and source" in note
-    assert {"aten::tanh", "aten::sin"} <= {marker.decode_seq(t).name for t in texts(outcome)}
-
-
-OWN = """
-import os, torch, warnings
-warnings.simplefilter("ignore")  # that events are cleared
-os.chdir(FOLDER)
-def export(profiler):
-    global keys
-    keys = {event.key for event in profiler.key_averages()}
-    profiler.export_chrome_trace(f"own_{profiler.step_num}.json")
-schedule = torch.profiler.schedule(wait=1, warmup=1, active=1, repeat=2)
-with torch.profiler.profile(
-    activities=[torch.profiler.ProfilerActivity.CPU], schedule=schedule, on_trace_ready=export
-) as profiler:
-    for step in range(8):
-        torch.addmm(torch.ones(2), torch.ones(step + 1, 3), torch.ones(3, 2))
-        profiler.step()
-assert all(key.startswith(("aten::", "ProfilerStep")) for key in keys), keys
-"""
-
-
-def test_steps_of_the_scripts_own_profiler(
-    capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All are in the capture; those of its own trace are without our markers, there and here."""
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.chdir(tmp_path)  # and back behind the test, from where the script goes
-    outcome = capture(OWN.replace("FOLDER", repr(str(elsewhere))))
-    assert outcome.code == 0
-    found = texts(outcome)
-    assert rows(found, "aten::addmm") == [1, 4, 7, 8]  # where shapes were recorded
-    named = [marker.decode_seq(text).name for text in found]
-    assert named.count("aten::addmm") == 6  # none is of the steps in which a profiler warmed up
-    theirs = texts_of(kineto.read(elsewhere / "own_6.json").ranges)
-    assert not any(marker.decode_trace(text) for text in theirs)
-
-
-def test_a_profiler_that_is_stopped_twice(capture: Capture) -> None:
-    """That would end whichever is on, ours: torch crashes later. Both go on as they would."""
-    outcome = capture("""
-import contextlib, torch
-profiler = torch.autograd.profiler.profile(use_kineto=True)
-with profiler:
-    torch.ones(3).sin()
-torch.ones(3).tanh()
-with contextlib.suppress(RuntimeError):  # which older torch raises
-    profiler.__exit__(None, None, None)
-torch.ones(3).cos()
-""")
-    found = {marker.decode_seq(text).name for text in texts(outcome)}
-    assert {"aten::sin", "aten::tanh", "aten::cos"} <= found
-
-
-@pytest.mark.parametrize("asked", [True, False])
-def test_markers_in_the_scripts_own_profile(capture: Capture, asked: bool) -> None:  # noqa: FBT001
-    text = """
-import sys, pyprof, torch
-INIT
-with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
-    torch.ones(3).sin()
-sys.exit(sum("traceMarker" in event.key for event in profiler.key_averages()))
-"""
-    init = 'pyprof.init(emit="profiler")' if asked else ""
-    assert capture(text.replace("INIT", init)).code == int(asked)
-
-
-ALONE = """
-import sys, torch
-for op in (torch.sin, torch.tanh):
-    with torch.PROFILER as profiler:
-        op(torch.ones(3))
-    EXPORT
-"""
-
-
-@pytest.mark.parametrize("export", ["pass", "profiler.export_chrome_trace(sys.argv[0] + '.json')"])
-@pytest.mark.parametrize("profiler", ["profiler.profile()", "autograd.profiler.profile()"])
-def test_a_script_that_is_profiled_by_itself_alone(
-    capture: Capture, tmp_path: Path, profiler: str, export: str
-) -> None:
-    """What it recorded is captured, whether it exported that or not, or to the same file twice."""
-    before = {*Path(tempfile.gettempdir()).glob("pyprof-*")}
-    outcome = capture(ALONE.replace("PROFILER", profiler).replace("EXPORT", export))
-    assert outcome.exit_code() == 0
-    found = [marker.decode_seq(text).name for text in texts(outcome)]
-    assert [name for name in found if name in {"aten::sin", "aten::tanh"}] == [
-        "aten::sin", "aten::tanh"
-    ]  # fmt: skip
-    if export != "pass":
-        theirs = texts_of(kineto.read(tmp_path / "train.py.json").ranges)
-        assert "aten::tanh" in {marker.decode_seq(text).name for text in theirs}
-    assert {*Path(tempfile.gettempdir()).glob("pyprof-*")} <= before
-
-
-def test_a_script_can_export_once_as_ever(capture: Capture) -> None:
-    """Torch refuses to write a trace twice, and ours is not written in the script's stead."""
-    text = ALONE.replace("PROFILER", "profiler.profile()").replace("EXPORT", """
-    profiler.export_chrome_trace(sys.argv[0] + ".json")
-    try: profiler.export_chrome_trace(sys.argv[0] + ".json")
-    except RuntimeError: continue
-    sys.exit(7)
-""")  # fmt: skip
-    assert capture(text).code == 0
-
-
-def test_what_inductor_tries_is_not_captured(capture: Capture) -> None:
-    """Inductor times kernels with profilers of its own to choose one of them."""
-    outcome = capture("""
-import torch
-def timed():
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
-        torch.ones(3).sin()
-exec(timed.__code__, {"__name__": "torch._inductor.utils", "torch": torch})
-torch.ones(3).tanh()
-""")
-    found = {marker.decode_seq(text).name for text in texts(outcome)}
-    assert "aten::tanh" in found
-    assert "aten::sin" not in found
-
-
-def test_own_profiler_outside_of_the_range(capture: Capture) -> None:
-    """Where the script marks a range, what its profiler records elsewhere is not of the capture."""
-    outcome = capture("""
-import pyprof, torch
-with pyprof.profile():
-    torch.ones(3).tanh()
-with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
-    torch.ones(3).sin()
-""")
-    found = {marker.decode_seq(text).name for text in texts(outcome)}
-    assert "aten::tanh" in found
-    assert "aten::sin" not in found
-    assert any("was not exported" in note for note in outcome.notes)
-
-
-THREADS = """
-import threading, torch
-start = threading.Event()
-def early():
-    start.wait()
-    torch.ones(3).tanh()
-threads = [threading.Thread(target=early), threading.Thread(target=lambda: torch.ones(3).sin())]
-threads[0].start()
-torch.ones(3).exp()
-start.set()
-threads[1].start()
-for thread in threads:
-    thread.join()
-"""
-
-
-def test_threads(capture: Capture) -> None:
-    """Ops of all threads are recorded, with their lines, or it is said that they are not."""
-    outcome = capture(THREADS)
-    assert outcome.path is not None
-    if not ALL_THREADS:
-        assert any("records only the main thread" in note for note in outcome.notes)
-        return
-    table = parse_file(outcome.path).table().to_pylist()
-    lines = {row["op"][0]: row["trace"][-1].rpartition(":")[2] for row in table if row["op"]}
-    assert {name: lines.get(name) for name in ("tanh", "sin", "exp")} == {
-        "tanh": "6", "sin": "7", "exp": "9"
-    }  # fmt: skip
-    assert len({row["tid"] for row in table}) == 3
-
-
-def test_a_torch_that_records_one_thread(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Said where the script has more; nothing is said of one that has not."""
-
-    def older(**_: object) -> None:
-        raise TypeError("unexpected keyword")
-
-    monkeypatch.setattr(recorder, "_ExperimentalConfig", older)
-    monkeypatch.setattr(recorder, "ALL_THREADS", False)
-    assert any("only the main thread" in note for note in capture(THREADS).notes)
-    assert not any("only the main thread" in note for note in capture(TRAIN).notes)
-
-
-@pytest.mark.slow
-def test_kineto_is_silent(tmp_path: Path) -> None:
-    """Nothing of the profiler's comes between what the script prints, unless the user asks.
-
-    In a process of its own: Kineto reads the level once.
-    """
-    (tmp_path / "train.py").write_text(TRAIN)
-    command = [sys.executable, "-m", "pyprof.capture", "--tool", "torch", "-o", "net", "train.py"]
-    asked = {name: value for name, value in os.environ.items() if name != "KINETO_LOG_LEVEL"}
-    done = subprocess.run(
-        command, cwd=tmp_path, env=asked, capture_output=True, text=True, check=True
-    )
-    assert "profiler_start" not in done.stdout + done.stderr
-    assert (tmp_path / "net.pt.trace.json.gz").is_file()
-
-
 def test_surroundings(capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The script has the environment and the filters of warnings that it would have without us."""
     for name in ("KINETO_LOG_LEVEL", "TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE"):
@@ -755,44 +429,6 @@ nvtx.range_end(nvtx.range_start("free"))
 assert nvtx.range_pop() == 0 or not lacking
 nvtx.range_pop()
 """
-
-
-def test_nvtx_ranges_of_the_script(capture: Capture) -> None:
-    """They are in the trace as the user's own, also where torch has no NVTX; which is said."""
-    before = torch.cuda.nvtx._nvtx
-    outcome = capture(NVTX)
-    assert outcome.code == 0
-    assert outcome.path is not None
-    with gzip.open(outcome.path) as file:
-        events = json.load(file)["traceEvents"]
-    named = {event["name"]: event for event in events if event.get("cat") == "user_annotation"}
-    assert named.keys() >= {"forward", "in 3"}
-    assert named["forward"]["ts"] <= named["in 3"]["ts"]
-    lacking = not hasattr(torch._C, "_nvtx")
-    assert any("has no NVTX" in note for note in outcome.notes) is lacking
-    assert torch.cuda.nvtx._nvtx is before
-
-
-@pytest.mark.parametrize("before", [True, False])
-def test_range_within_the_scripts_own_profiler(capture: Capture, before: bool) -> None:  # noqa: FBT001
-    """It is left to that profiler, which sees all; that is captured with what was before."""
-    text = """
-import sys, pyprof, torch
-if BEFORE:
-    with pyprof.profile():
-        torch.ones(3).tanh()
-with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
-    torch.ones(3).sin()
-    with pyprof.profile():
-        torch.ones(3).cos()
-sys.exit(sum(event.name in {"aten::sin", "aten::cos"} for event in profiler.events()))
-"""
-    outcome = capture(text.replace("BEFORE", str(before)))
-    assert outcome.code == 2
-    found = {marker.decode_seq(text).name for text in texts(outcome)}
-    assert found >= {"aten::sin", "aten::cos"}
-    assert ("aten::tanh" in found) is before
-    assert any("its own torch.profiler" in note for note in outcome.notes)
 
 
 def test_no_folder(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from pyprof import instrument
-from pyprof.capture.nsight.marking import Marked, _emit, mark, marked_processes
-from pyprof.instrument.ranges import emit
+from pyprof.capture.nsight.marking import Marked, _emit, marked_processes
 
 
 def _listening() -> bool:
@@ -64,19 +63,3 @@ def test_torch_emits_no_ranges_while_the_scripts_profiler_is_on(
         told.append("script")
     assert told == ["on", "script", "off", "profiler", "on", "script", "off"]
     assert torch.autograd.profiler.emit_nvtx is emit_nvtx
-
-
-def test_nvtx_of_a_build_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The script's ranges go where ours go."""
-    if hasattr(torch._C, "_nvtx"):
-        pytest.skip("this build has NVTX")
-    pushed: list[str] = []
-    sink: Any = emit.Sink(pushed.append, lambda: pushed.append("pop"))
-    monkeypatch.setattr(emit, "nvtx_sink", lambda: sink)
-    with ExitStack() as stack:
-        mark(stack, _listening)
-        with torch.cuda.nvtx.range("mine"):
-            pass
-    assert pushed == ["mine", "pop"]
-    with pytest.raises(RuntimeError, match="NVTX functions not installed"):
-        torch.cuda.nvtx.range_push("mine")

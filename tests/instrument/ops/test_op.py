@@ -85,12 +85,6 @@ def test_it_is_copied_and_pickled_by_name(name: str, recorder: Recorder) -> None
     assert recorder.depth == 0
 
 
-def test_one_function_with_two_names_stays_one(listening: Recorder) -> None:
-    assert F.conv2d is torch.conv2d
-    assert torch.functional.einsum is torch.einsum
-    assert listening.depth == 0
-
-
 def test_a_builtin_on_a_class_does_not_become_a_method(listening: Recorder) -> None:
     """A class attribute that is torch.relu is called without self, as before; F.relu with it."""
 

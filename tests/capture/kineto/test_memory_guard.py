@@ -1,0 +1,36 @@
+"""A recording ends before it takes all memory."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pyprof import marker
+from pyprof.capture.kineto import memory_guard
+from tests.capture.kineto.captured import Capture, texts
+
+WAIT_FOR_THE_GUARD = """
+import sys, time, torch
+torch.ones(3).tanh()
+begun = time.monotonic()
+while torch.autograd.profiler._is_profiler_enabled:
+    if time.monotonic() - begun > 60:
+        sys.exit("still recording")
+"""
+
+
+def test_bounded_memory(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recording that takes too much memory ends, says so, and the script goes on."""
+    grown = iter([0, *[1 << 60] * 1000])
+    monkeypatch.setattr(
+        memory_guard.MemoryGuard.__init__,
+        "__kwdefaults__",
+        {"measure": lambda: next(grown), "interval_s": 0.01},
+    )
+    outcome = capture(f"{WAIT_FOR_THE_GUARD}\ntorch.ones(3).sin()\nsys.exit(4)", whole=True)
+    assert outcome.code == 4
+    assert any("a quarter of the free memory" in note for note in outcome.notes)
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert "aten::tanh" in found
+    assert "aten::sin" not in found

@@ -1,0 +1,117 @@
+"""What starts and ends a recording, and what it reports."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pyprof import marker
+from pyprof.capture.kineto import recorder
+from pyprof.capture.kineto.recorder import ALL_THREADS
+from pyprof.capture.request import StepsToRecord
+from pyprof.parse import parse_file
+from tests.capture.kineto.captured import TRAIN, Capture, rows, texts
+
+WINDOWS = """
+import pyprof, torch
+with pyprof.profile():
+    torch.ones(3).tanh()
+torch.ones(3).exp()
+with pyprof.profile():
+    torch.ones(3).sin()
+"""
+
+THREADS = """
+import threading, torch
+start = threading.Event()
+def early():
+    start.wait()
+    torch.ones(3).tanh()
+threads = [threading.Thread(target=early), threading.Thread(target=lambda: torch.ones(3).sin())]
+threads[0].start()
+torch.ones(3).exp()
+start.set()
+threads[1].start()
+for thread in threads:
+    thread.join()
+"""
+
+NVTX = """
+import torch
+from torch.cuda import nvtx
+lacking = not hasattr(torch._C, "_nvtx")
+assert nvtx.range_push("forward") == 0 or not lacking  # NVTX itself knows no depth without a tool
+with nvtx.range("in {}", 3):
+    torch.ones(3).tanh()
+nvtx.mark("here")
+nvtx.range_end(nvtx.range_start("free"))
+assert nvtx.range_pop() == 0 or not lacking
+nvtx.range_pop()
+"""
+
+
+def test_several_ranges(capture: Capture) -> None:
+    """Each pyprof.profile() is a window of the file, and what lies between them is not."""
+    outcome = capture(WINDOWS)
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert {"aten::tanh", "aten::sin"} <= found
+    assert "aten::exp" not in found
+    assert any("in 2 windows" in note for note in outcome.notes)
+
+
+def test_steps_of_inference(capture: Capture) -> None:
+    """Without an optimizer pyprof.step() counts."""
+    text = """
+import pyprof, torch
+for step in range(5):
+    torch.addmm(torch.ones(2), torch.ones(step + 1, 3), torch.ones(3, 2))
+    pyprof.step()
+"""
+    assert rows(texts(capture(text, steps=StepsToRecord(2, 0, 1))), "aten::addmm") == [3]
+
+
+def test_threads(capture: Capture) -> None:
+    """Ops of all threads are recorded, with their lines, or it is said that they are not."""
+    outcome = capture(THREADS)
+    assert outcome.path is not None
+    if not ALL_THREADS:
+        assert any("records only the main thread" in note for note in outcome.notes)
+        return
+    table = parse_file(outcome.path).table().to_pylist()
+    lines = {row["op"][0]: row["trace"][-1].rpartition(":")[2] for row in table if row["op"]}
+    assert {name: lines.get(name) for name in ("tanh", "sin", "exp")} == {
+        "tanh": "6", "sin": "7", "exp": "9"
+    }  # fmt: skip
+    assert len({row["tid"] for row in table}) == 3
+
+
+def test_a_torch_that_records_one_thread(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said where the script has more; nothing is said of one that has not."""
+
+    def older(**_: object) -> None:
+        raise TypeError("unexpected keyword")
+
+    monkeypatch.setattr(recorder, "_ExperimentalConfig", older)
+    monkeypatch.setattr(recorder, "ALL_THREADS", False)
+    assert any("only the main thread" in note for note in capture(THREADS).notes)
+    assert not any("only the main thread" in note for note in capture(TRAIN).notes)
+
+
+def test_nvtx_ranges_of_the_script(capture: Capture) -> None:
+    """They are in the trace as the user's own, also where torch has no NVTX; which is said."""
+    before = torch.cuda.nvtx._nvtx
+    outcome = capture(NVTX)
+    assert outcome.code == 0
+    assert outcome.path is not None
+    with gzip.open(outcome.path) as file:
+        events = json.load(file)["traceEvents"]
+    named = {event["name"]: event for event in events if event.get("cat") == "user_annotation"}
+    assert named.keys() >= {"forward", "in 3"}
+    assert named["forward"]["ts"] <= named["in 3"]["ts"]
+    lacking = not hasattr(torch._C, "_nvtx")
+    assert any("has no NVTX" in note for note in outcome.notes) is lacking
+    assert torch.cuda.nvtx._nvtx is before

@@ -1,0 +1,185 @@
+"""A script's own torch.profiler pauses ours, and its traces are part of the capture."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pyprof import marker
+from pyprof.readers import kineto
+from tests.capture.kineto.captured import Capture, rows, texts
+from tests.texts import texts as texts_of
+
+OWN = """
+import os, torch, warnings
+warnings.simplefilter("ignore")  # that events are cleared
+os.chdir(FOLDER)
+def export(profiler):
+    global keys
+    keys = {event.key for event in profiler.key_averages()}
+    profiler.export_chrome_trace(f"own_{profiler.step_num}.json")
+schedule = torch.profiler.schedule(wait=1, warmup=1, active=1, repeat=2)
+with torch.profiler.profile(
+    activities=[torch.profiler.ProfilerActivity.CPU], schedule=schedule, on_trace_ready=export
+) as profiler:
+    for step in range(8):
+        torch.addmm(torch.ones(2), torch.ones(step + 1, 3), torch.ones(3, 2))
+        profiler.step()
+assert all(key.startswith(("aten::", "ProfilerStep")) for key in keys), keys
+"""
+
+ALONE = """
+import sys, torch
+for op in (torch.sin, torch.tanh):
+    with torch.PROFILER as profiler:
+        op(torch.ones(3))
+    EXPORT
+"""
+
+
+def test_script_with_its_own_profiler(capture: Capture) -> None:
+    """It works as ever, and what it recorded is part of the capture, which is said."""
+    text = """
+import sys, torch
+torch.ones(3).tanh()
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+    torch.ones(3).sin()
+sys.exit(sum(event.name == "aten::sin" for event in profiler.events()))
+"""
+    outcome = capture(text, whole=True)
+    assert outcome.code == 1
+    (note,) = (note for note in outcome.notes if "its own torch.profiler" in note)
+    assert "is part of this capture, without shapes (record_shapes=True) and source" in note
+    assert {"aten::tanh", "aten::sin"} <= {marker.decode_seq(t).name for t in texts(outcome)}
+
+
+def test_steps_of_the_scripts_own_profiler(
+    capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All are in the capture; those of its own trace are without our markers, there and here."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(tmp_path)  # and back behind the test, from where the script goes
+    outcome = capture(OWN.replace("FOLDER", repr(str(elsewhere))))
+    assert outcome.code == 0
+    found = texts(outcome)
+    assert rows(found, "aten::addmm") == [1, 4, 7, 8]  # where shapes were recorded
+    named = [marker.decode_seq(text).name for text in found]
+    assert named.count("aten::addmm") == 6  # none is of the steps in which a profiler warmed up
+    theirs = texts_of(kineto.read(elsewhere / "own_6.json").ranges)
+    assert not any(marker.decode_trace(text) for text in theirs)
+
+
+def test_a_profiler_that_is_stopped_twice(capture: Capture) -> None:
+    """That would end whichever is on, ours: torch crashes later. Both go on as they would."""
+    outcome = capture("""
+import contextlib, torch
+profiler = torch.autograd.profiler.profile(use_kineto=True)
+with profiler:
+    torch.ones(3).sin()
+torch.ones(3).tanh()
+with contextlib.suppress(RuntimeError):  # which older torch raises
+    profiler.__exit__(None, None, None)
+torch.ones(3).cos()
+""")
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert {"aten::sin", "aten::tanh", "aten::cos"} <= found
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_markers_in_the_scripts_own_profile(capture: Capture, asked: bool) -> None:  # noqa: FBT001
+    text = """
+import sys, pyprof, torch
+INIT
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+    torch.ones(3).sin()
+sys.exit(sum("traceMarker" in event.key for event in profiler.key_averages()))
+"""
+    init = 'pyprof.init(emit="profiler")' if asked else ""
+    assert capture(text.replace("INIT", init)).code == int(asked)
+
+
+@pytest.mark.parametrize("export", ["pass", "profiler.export_chrome_trace(sys.argv[0] + '.json')"])
+@pytest.mark.parametrize("profiler", ["profiler.profile()", "autograd.profiler.profile()"])
+def test_a_script_that_is_profiled_by_itself_alone(
+    capture: Capture, tmp_path: Path, profiler: str, export: str
+) -> None:
+    """What it recorded is captured, whether it exported that or not, or to the same file twice."""
+    before = {*Path(tempfile.gettempdir()).glob("pyprof-*")}
+    outcome = capture(ALONE.replace("PROFILER", profiler).replace("EXPORT", export))
+    assert outcome.exit_code() == 0
+    found = [marker.decode_seq(text).name for text in texts(outcome)]
+    assert [name for name in found if name in {"aten::sin", "aten::tanh"}] == [
+        "aten::sin", "aten::tanh"
+    ]  # fmt: skip
+    if export != "pass":
+        theirs = texts_of(kineto.read(tmp_path / "train.py.json").ranges)
+        assert "aten::tanh" in {marker.decode_seq(text).name for text in theirs}
+    assert {*Path(tempfile.gettempdir()).glob("pyprof-*")} <= before
+
+
+def test_a_script_can_export_once_as_ever(capture: Capture) -> None:
+    """Torch refuses to write a trace twice, and ours is not written in the script's stead."""
+    text = ALONE.replace("PROFILER", "profiler.profile()").replace("EXPORT", """
+    profiler.export_chrome_trace(sys.argv[0] + ".json")
+    try: profiler.export_chrome_trace(sys.argv[0] + ".json")
+    except RuntimeError: continue
+    sys.exit(7)
+""")  # fmt: skip
+    assert capture(text).code == 0
+
+
+def test_what_inductor_tries_is_not_captured(capture: Capture) -> None:
+    """Inductor times kernels with profilers of its own to choose one of them."""
+    outcome = capture("""
+import torch
+def timed():
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+        torch.ones(3).sin()
+exec(timed.__code__, {"__name__": "torch._inductor.utils", "torch": torch})
+torch.ones(3).tanh()
+""")
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert "aten::tanh" in found
+    assert "aten::sin" not in found
+
+
+def test_own_profiler_outside_of_the_range(capture: Capture) -> None:
+    """Where the script marks a range, what its profiler records elsewhere is not of the capture."""
+    outcome = capture("""
+import pyprof, torch
+with pyprof.profile():
+    torch.ones(3).tanh()
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+    torch.ones(3).sin()
+""")
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert "aten::tanh" in found
+    assert "aten::sin" not in found
+    assert any("was not exported" in note for note in outcome.notes)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_range_within_the_scripts_own_profiler(capture: Capture, before: bool) -> None:  # noqa: FBT001
+    """It is left to that profiler, which sees all; that is captured with what was before."""
+    text = """
+import sys, pyprof, torch
+if BEFORE:
+    with pyprof.profile():
+        torch.ones(3).tanh()
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+    torch.ones(3).sin()
+    with pyprof.profile():
+        torch.ones(3).cos()
+sys.exit(sum(event.name in {"aten::sin", "aten::cos"} for event in profiler.events()))
+"""
+    outcome = capture(text.replace("BEFORE", str(before)))
+    assert outcome.code == 2
+    found = {marker.decode_seq(text).name for text in texts(outcome)}
+    assert found >= {"aten::sin", "aten::cos"}
+    assert ("aten::tanh" in found) is before
+    assert any("its own torch.profiler" in note for note in outcome.notes)

@@ -1,0 +1,25 @@
+"""The Markdown report."""
+
+from pathlib import Path
+
+from tests.commands import run
+
+
+def export(source: Path, suffix: str) -> Path:
+    target = source.with_suffix(suffix)
+    done = run("export", source, "-o", target)
+    assert (done.code, done.stdout) == (0, ""), done.stderr
+    return target
+
+
+def test_markdown_totals_ops_kernels_layers_and_lines(source: Path) -> None:
+    """A section each, the longest first; what no op called is one group."""
+    text = export(source, ".md").read_text()
+    titles = [line for line in text.splitlines() if line.startswith("#")]
+    assert titles == ["# GPU profile", "## Ops", "## Kernels", "## Layers", "## Source lines"]
+    ops = text.split("## Ops")[1].split("##")[0].splitlines()[4:]
+    assert [line.split(" | ")[:3] for line in ops if line] == [
+        ["| exp", "1", "300 ns"],
+        ["| \\(none\\)", "2", "250 ns"],
+        ["| relu", "2", "200 ns"],
+    ]

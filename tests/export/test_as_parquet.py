@@ -1,0 +1,22 @@
+"""Parquet has the rows of `pyprof.load`, with their meaning."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+import pyprof
+from tests.commands import run
+
+
+def export(source: Path, suffix: str) -> Path:
+    target = source.with_suffix(suffix)
+    done = run("export", source, "-o", target)
+    assert (done.code, done.stdout) == (0, ""), done.stderr
+    return target
+
+
+def test_parquet_says_what_its_columns_mean(source: Path) -> None:
+    """Any reader gets the frame's columns, with their help as metadata."""
+    table = pq.read_table(export(source, ".parquet"))
+    assert table.column_names == list(pyprof.load(source).columns)
+    assert table.schema.field("sil").metadata[b"description"] == b"Time on the GPU, ns."

@@ -1,0 +1,93 @@
+"""Streams of the GPU in the timeline."""
+
+import gzip
+import json
+from collections import defaultdict
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.analysis.captured import HOSTILE, capture
+from tests.commands import run
+from tests.readers import kineto_json
+
+Event = dict[str, Any]
+
+
+def events(source: Path, target: Path) -> list[Event]:
+    """Export a capture and read its events, times as exact decimals."""
+    done = run("export", source, "-o", target)
+    assert done.code == 0, done.stderr
+    text = gzip.decompress(target.read_bytes()) if target.suffix == ".gz" else target.read_bytes()
+    found: list[Event] = json.loads(text, parse_float=Decimal)["traceEvents"]
+    return found
+
+
+def of(found: list[Event], category: str) -> list[Event]:
+    return [event for event in found if event.get("cat") == category and event["ph"] == "X"]
+
+
+def test_every_row_is_a_slice_of_its_stream(tmp_path: Path) -> None:
+    """Kernels and copies stand on their stream's track, to the ns, under their full names."""
+    found = events(capture(tmp_path / "net.sqlite"), tmp_path / "net.pt.trace.json")
+    base = 100  # the first range
+    kernels = [(e["name"], e["tid"], e["ts"], e["dur"]) for e in of(found, "kernel")]
+    assert kernels == [
+        ("relu_kernel", 7, Decimal(1000 - base) / 1000, Decimal("0.1")),
+        ("relu_kernel", 7, Decimal(2000 - base) / 1000, Decimal("0.1")),
+        ("exp_kernel", 7, Decimal(3000 - base) / 1000, Decimal("0.3")),
+        (HOSTILE, 7, Decimal(3400 - base) / 1000, Decimal("0.05")),
+    ]
+    copied = [(e["name"], e["tid"], e["args"]["bytes"]) for e in of(found, "gpu_memcpy")]
+    assert copied == [("Memcpy HtoD", 8, 4096)]  # as torch.profiler names it
+
+
+def test_copies_of_a_torch_trace_keep_their_names(tmp_path: Path) -> None:
+    """Other tools tell copies, and pinned from pageable memory, by them; as do parsed records."""
+    names = ["Memcpy HtoD (Pinned -> Device)", "Memset (Device)", "CopyHostToDevice"]
+    work = [
+        kineto_json.event(category, name, 10.0 * place, 2.0, pid=0, device=0, stream=7)
+        for place, (category, name) in enumerate(
+            zip(("gpu_memcpy", "gpu_memset", "gpu_memcpy"), names, strict=True)
+        )
+    ]
+    net = tmp_path / "net.json"
+    net.write_text(kineto_json.text(work))
+    run("parse", net, "-o", tmp_path / "net.dict")
+    for source in (net, tmp_path / "net.dict"):
+        found = events(source, tmp_path / "out.pt.trace.json")
+        assert [e["name"] for e in [*of(found, "gpu_memcpy"), *of(found, "gpu_memset")]] == [
+            names[0], names[2], names[1],
+        ]  # fmt: skip
+
+
+def test_layers_and_ops_stand_above_their_kernels(tmp_path: Path) -> None:
+    """A layer spans from its first kernel to its last; its ops lie inside it."""
+    found = events(capture(tmp_path / "net.sqlite"), tmp_path / "net.perfetto")
+    base = 100
+    layers = {
+        e["name"]: (e["ts"] * 1000 + base, e["dur"] * 1000)
+        for e in of(found, "gpu_user_annotation")
+    }
+    assert layers == {"net": (1000, 2300), "net.first": (1000, 1100), "net.second": (3000, 300)}
+    assert [e["name"] for e in of(found, "gpu_op")] == ["relu", "relu", "exp"]
+
+
+@pytest.mark.parametrize("name", ["nsys2026.2-h100x2-fsdp", "nsys2024.2-a100-pyprof-markers"])
+def test_projected_slices_nest(captures: Path, tmp_path: Path, name: str) -> None:
+    """On a track of layers and ops no slice ends after one that encloses its start."""
+    found = events(captures / name / "net.sqlite", tmp_path / "net.pt.trace.json")
+    tracks: dict[tuple[int, int], list[tuple[Decimal, Decimal]]] = defaultdict(list)
+    for event in of(found, "gpu_op") + of(found, "gpu_user_annotation"):
+        start, length = Decimal(event["ts"]), Decimal(event["dur"])
+        tracks[event["pid"], event["tid"]].append((start, -(start + length)))
+    assert tracks
+    for slices in tracks.values():
+        open_: list[Decimal] = []
+        for start, negative_end in sorted(slices):
+            while open_ and open_[-1] <= start:
+                open_.pop()
+            assert not open_ or -negative_end <= open_[-1]
+            open_.append(-negative_end)

@@ -1,0 +1,84 @@
+"""Threads of the CPU in the timeline."""
+
+import gzip
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.analysis.captured import capture
+from tests.commands import run
+
+Event = dict[str, Any]
+
+
+def events(source: Path, target: Path) -> list[Event]:
+    """Export a capture and read its events, times as exact decimals."""
+    done = run("export", source, "-o", target)
+    assert done.code == 0, done.stderr
+    text = gzip.decompress(target.read_bytes()) if target.suffix == ".gz" else target.read_bytes()
+    found: list[Event] = json.loads(text, parse_float=Decimal)["traceEvents"]
+    return found
+
+
+def of(found: list[Event], category: str) -> list[Event]:
+    return [event for event in found if event.get("cat") == category and event["ph"] == "X"]
+
+
+def test_the_host_shows_ops_layers_and_calls(tmp_path: Path) -> None:
+    """Ranges of ops and layers appear on their thread under short names; stacks do not."""
+    found = events(capture(tmp_path / "net.sqlite"), tmp_path / "net.pt.trace.json.gz")
+    assert [e["name"] for e in of(found, "cpu_op")] == ["torch.relu", "torch.relu", "torch.exp"]
+    assert {e["name"] for e in of(found, "user_annotation")} == {"net", "net.first", "net.second"}
+    assert {e["name"] for e in of(found, "cuda_runtime")} == {
+        "cudaLaunchKernel",
+        "cudaMemcpyAsync",
+    } or (len(of(found, "cuda_runtime")) == 5)
+
+
+def test_ops_timed_on_the_cpu_appear_once(tmp_path: Path) -> None:
+    """A capture without a GPU has its ops on their thread, not on a stream as well."""
+    operation = {"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1}
+    trace = {
+        "schemaVersion": 1,
+        "traceEvents": [
+            {**operation, "name": "aten::relu", "ts": 10, "dur": 5, "args": {"External id": 1}},
+            {**operation, "name": "aten::exp", "ts": 20, "dur": 5, "args": {"External id": 2}},
+        ],
+    }
+    source = tmp_path / "cpu.json"
+    source.write_text(json.dumps(trace))
+    found = of(events(source, tmp_path / "net.pt.trace.json"), "cpu_op")
+    assert sorted(event["name"] for event in found) == ["aten::exp", "aten::relu"]
+
+
+@pytest.mark.parametrize("suffix", ["sqlite", "dict"])
+def test_processes_and_threads_are_named(suffix: str, tmp_path: Path) -> None:
+    """Whoever has a slice: threads by number and what they launch, processes by rank."""
+    source = capture(tmp_path / "net.sqlite")
+    if suffix == "dict":
+        assert run("parse", "-q", source, "-o", tmp_path / "net.dict").code == 0
+        source = tmp_path / "net.dict"
+    found = events(source, tmp_path / "net.pt.trace.json")
+    names = {(e["name"], e["pid"], e["tid"]): e["args"]["name"] for e in found if e["ph"] == "M"
+             and e["name"].endswith("_name")}  # fmt: skip
+    slices = [event for event in found if event["ph"] == "X"]
+    assert {(e["pid"], e["tid"]) for e in slices} <= {
+        (pid, tid) for what, pid, tid in names if what == "thread_name"
+    }
+    assert {e["pid"] for e in slices} <= {pid for what, pid, _ in names if what == "process_name"}
+    (launcher,) = {(e["pid"], e["tid"]) for e in of(found, "cuda_runtime")}
+    assert names["process_name", launcher[0], 0] == "CPU"
+    assert names["thread_name", launcher[0], launcher[1]] == f"thread {launcher[1]}: forward, copy"
+
+
+@pytest.mark.slow
+def test_a_thread_is_named_by_what_it_launches(captures: Path, tmp_path: Path) -> None:
+    """The engine's thread runs the backward pass; the process is a rank's."""
+    found = events(
+        captures / "kineto-v100-resnet-ddp" / "trace.json.gz", tmp_path / "net.pt.trace.json"
+    )
+    names = {e["args"]["name"] for e in found if e["name"] in ("process_name", "thread_name")}
+    assert {"CPU, rank 0", "thread 1262: backward, copy"} <= names

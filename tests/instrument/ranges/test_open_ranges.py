@@ -1,0 +1,29 @@
+"""Ranges that are left open are closed with the one around them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import pyprof
+
+if TYPE_CHECKING:
+    from tests.instrument.conftest import Recorder
+
+
+def test_an_exception_passes_and_closes(listening: Recorder) -> None:
+    """It is the same exception, and the range is closed."""
+    with pytest.raises(KeyError), pyprof.annotate("fails"):
+        raise KeyError
+    assert listening.depth == 0
+
+
+def test_init_and_stop_inside_a_block(recorder: Recorder) -> None:
+    """Ranges are balanced whatever is switched while a block is open."""
+    with pyprof.annotate("before"):
+        pyprof.init(force=True)
+        with pyprof.annotate("inside"):
+            pyprof.stop()
+    assert recorder.depth == 0
+    assert recorder.layers == ["inside"]

@@ -1,0 +1,19 @@
+"""Other profilers' words for commands and columns."""
+
+from pyprof import aliases
+from pyprof.__main__ import names
+from pyprof.prof import group
+from pyprof.prof.columns.standard import COLUMNS
+
+
+def test_other_words_stand_for_what_there_is() -> None:
+    """Each for a command, a column or a measure of groups; none is a name itself of the same."""
+    columns = {*COLUMNS, *(column.name for column in group.measures())}
+    for known, others in ((names(), aliases._COMMANDS), (columns, aliases._COLUMNS)):
+        assert {*others} <= {*known}
+        for name, words in others.items():
+            for word in words:
+                assert aliases.resolve(word, [name]) == name
+    assert aliases.resolve("time", [*group.MEASURES]) == "total"
+    assert aliases.resolve("time", COLUMNS) == "sil"
+    assert {*aliases.CHOSEN_BY} <= {*COLUMNS}
