@@ -106,10 +106,16 @@ sys.exit(sum("traceMarker" in event.key for event in profiler.key_averages()))
 @pytest.mark.parametrize("export", ["pass", "profiler.export_chrome_trace(sys.argv[0] + '.json')"])
 @pytest.mark.parametrize("profiler", ["profiler.profile()", "autograd.profiler.profile()"])
 def test_a_script_that_is_profiled_by_itself_alone(
-    capture: Capture, tmp_path: Path, profiler: str, export: str
+    capture: Capture,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    profiler: str,
+    export: str,
 ) -> None:
     """What it recorded is captured, whether it exported that or not, or to the same file twice."""
-    before = {*Path(tempfile.gettempdir()).glob("pyprof-*")}
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     outcome = capture(ALONE.replace("PROFILER", profiler).replace("EXPORT", export))
     assert outcome.exit_code() == 0
     found = [marker.decode_seq(text).name for text in texts(outcome)]
@@ -119,7 +125,7 @@ def test_a_script_that_is_profiled_by_itself_alone(
     if export != "pass":
         theirs = texts_of(kineto.read(tmp_path / "train.py.json").ranges)
         assert "aten::tanh" in {marker.decode_seq(text).name for text in theirs}
-    assert {*Path(tempfile.gettempdir()).glob("pyprof-*")} <= before
+    assert not [*temporary.iterdir()]
 
 
 def test_a_script_can_export_once_as_ever(capture: Capture) -> None:
