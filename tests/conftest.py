@@ -94,7 +94,7 @@ def two_workers() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give every test and what it starts a terminal of 80 columns without colours."""
+    """Set every test, and what it starts, up with a terminal of 80 columns without colours."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
 

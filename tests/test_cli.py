@@ -25,7 +25,7 @@ READING = ["parse", "prof"]
 
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a capture of some 200 kernels."""
+    """Return a capture of some 200 kernels."""
     path = tmp_path_factory.mktemp("capture") / "net.sqlite"
     generate(path, "--kernels", "200")
     return path

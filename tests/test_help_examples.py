@@ -56,7 +56,7 @@ INPUTS = {
 
 
 def documented() -> list[str]:
-    """Give the commands that stand in pages of docs/ with what they read, each once.
+    """Return the commands that stand in pages of docs/ with what they read, each once.
 
     Those of the tutorial are tried where it is, those for nsys and Dask with the code for them.
     """
@@ -117,7 +117,7 @@ READING = [*IN_HELP, *(line for line in IN_DOCS if line not in IN_HELP and "trai
 
 
 def _slow(line: str) -> bool:
-    """Tell what takes seconds, and what other tests try: all examples but one a command."""
+    """Mark slow examples, and those that other tests run: all examples but one a command."""
     return "--workers" in line or "--measure" in line or line not in FIRST
 
 

@@ -24,7 +24,7 @@ IDS = re.compile(r"\bp\d+\b|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @pytest.fixture
 def net(tmp_path: Path) -> Path:
-    """Give a capture of an A100 with elementwise ops."""
+    """Return a capture of an A100 with elementwise ops."""
     return capture(tmp_path / "net.sqlite")
 
 

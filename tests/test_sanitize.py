@@ -93,7 +93,7 @@ def test_the_page_takes_the_same_texts_for_formulas() -> None:
 
 @pytest.fixture
 def evil(tmp_path: Path) -> Path:
-    """Give a capture whose kernels, ops, layers and lines have evil names."""
+    """Return a capture whose kernels, ops, layers and lines have evil names."""
     return nsys_db(
         tmp_path / "net.sqlite",
         [Work(EVIL, (1000, 1100), (110, 120)), Work("k", (2000, 2300), (210, 220))],

@@ -10,7 +10,7 @@ torch: Any = pytest.importorskip("torch")
 
 
 def op_infos() -> list[Any]:
-    """Give torch's table of ops with sample inputs; skips where its tools are not installed."""
+    """Return torch's table of ops with sample inputs; skips where its tools are not installed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pytest.importorskip("expecttest", reason="torch's testing tables need it")
@@ -19,7 +19,7 @@ def op_infos() -> list[Any]:
 
 
 def samples(info: Any, dtype: Any, *, requires_grad: bool = False) -> Iterator[Any]:  # noqa: ANN401 - torch's own
-    """Give an op's sample inputs on the CPU, always the same.
+    """Return an op's sample inputs on the CPU, always the same.
 
     Not by `info.sample_inputs`, which inspects the stack and seeds every device for each sample.
     """

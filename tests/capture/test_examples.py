@@ -74,7 +74,7 @@ class Captured:
         self._rows: dict[str, pd.DataFrame] = {}
 
     def __call__(self, name: str) -> pd.DataFrame:
-        """Give the rows of an example; of DDP, those of the first rank."""
+        """Return the rows of an example; of DDP, those of the first rank."""
         if name not in self._rows:
             self._rows[name] = pyprof.load(self._capture(name))
         return self._rows[name]

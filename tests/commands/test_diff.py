@@ -17,7 +17,7 @@ from tests.commands import run
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Path, Path]:
-    """Give two captures: in the second, relu takes half as long again."""
+    """Return two captures: in the second, relu takes half as long again."""
     return capture(tmp_path / "a.sqlite"), capture(tmp_path / "b.sqlite", slower=1.5)
 
 

@@ -27,7 +27,7 @@ class Pair(NamedTuple):
 
 @pytest.fixture(params=["generated", "a100-v100", "h100-ranks"])
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Pair:
-    """Give a network and a deeper one, two GPUs by two tools, or two ranks of one job."""
+    """Return a network and a deeper one, two GPUs by two tools, or two ranks of one job."""
     if request.param == "generated":
         a, b = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
         generate(a, "--kernels", "60")

@@ -29,7 +29,7 @@ def _dict(path: Path, of: Capture) -> Path:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Give a folder with the captured sources in `src` and net.dict beside it."""
+    """Return a folder with the captured sources in `src` and net.dict beside it."""
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "train.py").write_text(TRAIN)
     (tmp_path / "src" / "net.py").write_text(NET)

@@ -22,7 +22,7 @@ OLD = "idx seq altseq tid layer trace dir sub mod op kernel params sil tc device
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Give a capture of two products, a multiplication, a copy, and a kernel outside all ops."""
+    """Return a capture of two products, a multiplication, a copy, and a kernel outside all ops."""
     ranges = [
         Range(encode_layer("net"), (1, 351)),
         Range(encode_trace(["/app/net.py:3"]), (2, 350)),

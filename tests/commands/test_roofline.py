@@ -22,7 +22,7 @@ HOSTILE = "<script>alert(1)</script>$x_2$ \N{GREEK SMALL LETTER MU}"
 
 @pytest.fixture
 def net(tmp_path: Path) -> Path:
-    """Give a capture of an A100 with products and elementwise ops."""
+    """Return a capture of an A100 with products and elementwise ops."""
     return capture(tmp_path / "net.sqlite", steps=4)
 
 

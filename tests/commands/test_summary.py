@@ -34,7 +34,7 @@ REAL = {
 
 @pytest.fixture
 def net(tmp_path: Path) -> Path:
-    """Give an nsys capture of five steps of two kernels."""
+    """Return an nsys capture of five steps of two kernels."""
     begins = range(0, 500_000, 100_000)
     work = [
         NsysWork(name, (at + lead, at + lead + 20_000), call=(at + lead - 8000, at + lead - 3000))

@@ -42,7 +42,7 @@ def workers(two_workers: None) -> Iterator[Executor]:
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give three ranks' captures: one is slower, and the last one's clock is ahead."""
+    """Return three ranks' captures: one is slower, and the last one's clock is ahead."""
     folder = tmp_path_factory.mktemp("ranks")
     for rank in range(RANKS):
         capture(folder / f"net-rank{rank}.sqlite", slower=1 + rank % 2, steps=2,
@@ -52,7 +52,7 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def real(captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give captures of different tools as the ranks of one run; one holds two processes."""
+    """Return captures of different tools as the ranks of one run; one holds two processes."""
     folder = tmp_path_factory.mktemp("real")
     for rank, name in enumerate(
         ("nsys2026.2-h100x2-fsdp/net.sqlite", "nsys2024.2-a100-pyprof-markers/net.sqlite",
@@ -160,7 +160,7 @@ def test_streams_of_all_ranks_are_profiles(ranks: Path, tmp_path: Path) -> None:
 
 
 def spelt(content: dict[str, Any]) -> list[tuple[str, list[tuple[tuple[str, ...], int]]]]:
-    """Give each profile's name, and its stacks in words with their weights."""
+    """Return each profile's name, and its stacks in words with their weights."""
     names = [frame["name"] for frame in content["shared"]["frames"]]
     return [
         (profile["name"], [(tuple(names[frame] for frame in stack), weight) for stack, weight

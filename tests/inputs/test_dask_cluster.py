@@ -116,7 +116,7 @@ def test_results_are_merged_where_they_are(address: str) -> None:
 
 @pytest.fixture
 def unused() -> int:
-    """Give a port on which nobody listens: it was free a moment ago."""
+    """Return a port on which nobody listens: it was free a moment ago."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]

@@ -36,7 +36,7 @@ def _ranks(folder: Path) -> dict[str, list[int]]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Give an empty folder whose own name says no rank, although it looks so."""
+    """Return an empty folder whose own name says no rank, although it looks so."""
     path = tmp_path / "rank-set"
     path.mkdir()
     return path

@@ -18,7 +18,7 @@ from tests.commands import run
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Give a folder of two captures, with two ranks of 2 and 3 rows each."""
+    """Return a folder of two captures, with two ranks of 2 and 3 rows each."""
     path = tmp_path / "run"
     path.mkdir()
     work = [

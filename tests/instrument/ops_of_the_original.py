@@ -21,7 +21,7 @@ class Tensors:
         self.dtype = dtype
 
     def __call__(self, *shape: int) -> torch.Tensor:
-        """Give numbers from 0 to 1."""
+        """Return numbers from 0 to 1."""
         return torch.rand(shape).to(self.dtype)
 
     def index(self, high: int, *shape: int) -> torch.Tensor:

@@ -25,7 +25,7 @@ TARGETS = {id(target.original): target for target in reversed(list(find_targets(
 
 
 def variants(info: Any) -> Iterator[tuple[Any, Any]]:
-    """Give the wrapped functions that an entry's samples can be given to, home and name."""
+    """Return the wrapped functions that an entry's samples can be given to, home and name."""
     candidates = [info.op, info.method_variant, info.inplace_variant, info.operator_variant]
     candidates += [getattr(alias, "op", None) for alias in info.aliases]
     for home in (torch, F, torch.linalg, torch.fft, torch.special):
@@ -71,7 +71,7 @@ def run(function: Callable[..., Any], sample: Any) -> tuple[str, Any]:
 
 
 def first_sample(info: Any) -> Any:
-    """Give a sample of the first dtype that the op takes on a CPU; None where there is none."""
+    """Return a sample of the first dtype that the op takes on a CPU; None where there is none."""
     for dtype in (torch.float32, torch.int64, torch.bool, torch.complex64, torch.uint8):
         if dtype in info.supported_dtypes("cpu"):
             try:

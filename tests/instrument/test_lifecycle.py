@@ -38,7 +38,7 @@ HOMES: tuple[Any, ...] = (
 
 
 def snapshot() -> dict[tuple[int, str], tuple[Any, ...]]:
-    """Give the identity of every attribute of every home, and of the insides of functions."""
+    """Return the identity of every attribute of every home, and of the insides of functions."""
     return {
         (number, name): (id(value), *inside(value))
         for number, home in enumerate(HOMES)

@@ -64,7 +64,7 @@ def test_a_capture_that_cannot_begin_has_ended() -> None:
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
-    """Give a recorder that hears of captures; a product stands in for the call that begins one."""
+    """Return a recorder of captures; a product stands in for the call that begins one."""
     monkeypatch.setattr(recorders, "_CAPTURE", re.compile(rb"aten::mm"))
     found = Recorder(stacks=False, rank=lambda: None)
     with watch_graphs(Graph, found.graph_begins, found.graph_ended):

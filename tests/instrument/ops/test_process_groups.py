@@ -114,7 +114,7 @@ EXPECTED: dict[str, tuple[tuple[int, ...], int | None, int | None]] = {
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    """Give what the third of four ranks says of each call, and what torch says of its groups."""
+    """Return what the third of four ranks says of each call, and what torch says of its groups."""
     _, _, third, _ = run(tmp_path_factory.mktemp("ranks"), SETUP + EVERY, 0, 1, 2, 3)
     found: list[Any] = json.loads(third)
     return found
