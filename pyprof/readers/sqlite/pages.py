@@ -69,7 +69,9 @@ def batches(path: Path, root: int, picks: Sequence[Pick]) -> Iterator[list[pa.Ar
     Rows come in the order of their ids, as from SQLite. `path` must be no link: a journal lies next
     to the file itself. Raises NotPlainError at any time.
     """
-    _check(path.with_name(f"{path.name}{log}") for log in ("-wal", "-journal"))
+    logs = [path.with_name(f"{path.name}{log}") for log in ("-wal", "-journal")]
+    if any(log.exists() and log.stat().st_size for log in logs):  # still to be applied, or undone
+        raise NotPlainError
     try:
         with path.open("rb", buffering=0) as stream:
             file = _file(stream, path.stat().st_size)
@@ -79,12 +81,6 @@ def batches(path: Path, root: int, picks: Sequence[Pick]) -> Iterator[list[pa.Ar
                 yield _Rows(file, leaves).columns(picks)
     except (IndexError, OSError, OverflowError):
         raise NotPlainError from None
-
-
-def _check(logs: Iterator[Path]) -> None:
-    """Refuse a file with a journal or log, which is still to be applied or rolled back."""
-    if any(log.exists() and log.stat().st_size for log in logs):
-        raise NotPlainError
 
 
 # --- pages --------------------------------------------------------------------------------------
@@ -246,7 +242,9 @@ class _Rows:
                 raise NotPlainError
             if len(kind) and kind.min() == kind.max():
                 kind = kind[:1]  # stands for all, in half the time
-            width = _widths(kind)
+            width = _WIDTH[np.minimum(kind, _BLOB - 1)]
+            if len(kind) and kind.max() >= _BLOB:
+                width = np.where(kind < _BLOB, width, (kind - _BLOB) >> 1)
             if (values_at + width > self._end).any():
                 raise NotPlainError
             if place in by_place:
@@ -296,12 +294,6 @@ class _Rows:
         place = np.empty(len(order), np.int64)
         place[order] = 2 * np.arange(len(order))
         return parts.take(pa.array(place)).view(as_type)
-
-
-def _widths(kind: Int64Array) -> Int64Array:
-    if len(kind) and kind.max() < _BLOB:
-        return _WIDTH[kind]
-    return np.where(kind < _BLOB, _WIDTH[np.minimum(kind, _BLOB - 1)], (kind - _BLOB) >> 1)
 
 
 def _joined(

@@ -178,22 +178,20 @@ class Trace:
 
     def _close(self, rest: bytes) -> list[Event]:
         """Read the last events, and the part of the header that follows them."""
-        for text in (b'{"traceEvents":[' + rest, b'{"traceEvents":[' + rest + b"}"):
-            trace = decoding.fields(text)
-            events = decoding.decode(trace.pop("traceEvents")) if trace else None
-            if trace is not None and events is not None:
-                self.header |= {name: decoding.loads(value) for name, value in trace.items()}
+        texts = (b'{"traceEvents":[' + rest, b'{"traceEvents":[' + rest + b"}")
+        for text in texts:
+            fields = decoding.fields(text)
+            events = decoding.decode(fields.pop("traceEvents")) if fields else None
+            if fields is not None and events is not None:
+                self.header |= {name: decoding.loads(value) for name, value in fields.items()}
                 return events
-        return self._close_odd(rest)
-
-    def _close_odd(self, rest: bytes) -> list[Event]:
-        trace = _object(b'{"traceEvents":[' + rest) or _object(b'{"traceEvents":[' + rest + b"}")
+        trace = _object(texts[0]) or _object(texts[1])
         if trace is None:
             self.cut = True
             return self._salvage(rest)
-        events = trace.pop("traceEvents")
+        listed = trace.pop("traceEvents")
         self.header |= trace
-        return decoding.from_values(events) if isinstance(events, list) else []
+        return decoding.from_values(listed) if isinstance(listed, list) else []
 
     def _salvage(self, piece: bytes) -> list[Event]:
         """Return the events that can be parsed one by one; count the others."""
@@ -236,7 +234,11 @@ def _read(decoder: EventDecoder, rest: bytes, text: bytes, end: int) -> Groups |
     groups = decoder.decode(_lists(rest, text, end), long_timed=long_timed)
     if groups is not None:
         return groups
-    events = _array(b"[%b%b]" % (rest, text[:end]))
+    listed = b"[%b%b]" % (rest, text[:end])
+    events = decoding.decode(listed)
+    if events is None:
+        values = decoding.loads(listed)
+        events = decoding.from_values(values) if isinstance(values, list) else None
     return None if events is None else grouped([events])
 
 
@@ -262,20 +264,8 @@ def _last_boundary(buffer: bytes) -> re.Match[bytes] | None:
         reach *= 16
 
 
-def _array(text: bytes) -> list[Event] | None:
-    events = decoding.decode(text)
-    if events is not None:
-        return events
-    values = _loads(text)
-    if values is None:
-        values = _loads(repaired(text))
-    return decoding.from_values(values) if isinstance(values, list) else None
-
-
 def _object(piece: bytes) -> dict[str, Any] | None:
-    parsed = _loads(piece)
-    if parsed is None:
-        parsed = _loads(repaired(piece))
+    parsed = decoding.loads(piece)
     return parsed if isinstance(parsed, dict) else None
 
 

@@ -110,10 +110,17 @@ def traces(path: Path, rank: int | None = None) -> CaptureFiles:
     capture_files.files = [
         file
         for file in dict.fromkeys(capture_files.files)
-        if not (file.path.exists() and file.path.samefile(path))
+        if not _same(file.path, path)
         and (named or f"{settings.OURS}." not in file.path.name or file.path.name == ours)
     ]
     return capture_files
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
 
 
 def _look(place: Path, capture_files: CaptureFiles) -> None:
