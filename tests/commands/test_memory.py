@@ -148,18 +148,6 @@ def test_csv_has_the_blocks_of_the_peak(snapshot: Path, tmp_path: Path) -> None:
     assert {row["category"] for row in rows} >= {"parameters", "optimizer state", ""}
 
 
-def test_formulas_are_quoted_in_csv(tmp_path: Path) -> None:
-    """Unless --raw asks for texts as they are."""
-    device = built.Device()
-    device.range("=1+1", begins=True)
-    device.alloc(100)
-    path = built.write(tmp_path / "x.pickle", device)
-    target = tmp_path / "x.csv"
-    for raw, cell in (((), ",'=1+1,"), (("--raw",), ",=1+1,")):
-        assert run("memory", path, "-o", target, *raw).code == 0
-        assert cell in target.read_text()
-
-
 def test_ranks_are_listed_by_peak(tmp_path: Path) -> None:
     """A folder is the ranks of one run; the highest is shown in full."""
     for rank, size in enumerate((1000, 3000)):

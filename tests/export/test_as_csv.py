@@ -5,14 +5,7 @@ from pathlib import Path
 
 import pyprof
 from tests.analysis.captured import HOSTILE
-from tests.commands import run
-
-
-def export(source: Path, suffix: str) -> Path:
-    target = source.with_suffix(suffix)
-    done = run("export", source, "-o", target)
-    assert (done.code, done.stdout) == (0, ""), done.stderr
-    return target
+from tests.export.exported import export
 
 
 def test_csv_holds_every_column_and_row(source: Path) -> None:

@@ -4,14 +4,7 @@ import json
 from pathlib import Path
 
 import pyprof
-from tests.commands import run
-
-
-def export(source: Path, suffix: str) -> Path:
-    target = source.with_suffix(suffix)
-    done = run("export", source, "-o", target)
-    assert (done.code, done.stdout) == (0, ""), done.stderr
-    return target
+from tests.export.exported import export
 
 
 def test_json_is_a_list_of_objects(source: Path) -> None:

@@ -2,14 +2,7 @@
 
 from pathlib import Path
 
-from tests.commands import run
-
-
-def export(source: Path, suffix: str) -> Path:
-    target = source.with_suffix(suffix)
-    done = run("export", source, "-o", target)
-    assert (done.code, done.stdout) == (0, ""), done.stderr
-    return target
+from tests.export.exported import export
 
 
 def test_markdown_totals_ops_kernels_layers_and_lines(source: Path) -> None:

@@ -5,14 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 import pyprof
-from tests.commands import run
-
-
-def export(source: Path, suffix: str) -> Path:
-    target = source.with_suffix(suffix)
-    done = run("export", source, "-o", target)
-    assert (done.code, done.stdout) == (0, ""), done.stderr
-    return target
+from tests.export.exported import export
 
 
 def test_parquet_says_what_its_columns_mean(source: Path) -> None:

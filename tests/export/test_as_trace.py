@@ -1,9 +1,6 @@
 """The timeline: slices nest, flows bind, times are exact."""
 
-import gzip
-import json
 from collections import defaultdict
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +9,7 @@ import pytest
 
 import pyprof
 from tests.commands import run
-
-Event = dict[str, Any]
-
-
-def events(source: Path, target: Path) -> list[Event]:
-    """Export a capture and read its events, times as exact decimals."""
-    done = run("export", source, "-o", target)
-    assert done.code == 0, done.stderr
-    text = gzip.decompress(target.read_bytes()) if target.suffix == ".gz" else target.read_bytes()
-    found: list[Event] = json.loads(text, parse_float=Decimal)["traceEvents"]
-    return found
-
-
-def of(found: list[Event], category: str) -> list[Event]:
-    return [event for event in found if event.get("cat") == category and event["ph"] == "X"]
+from tests.export.exported import events
 
 
 @pytest.mark.parametrize("name", ["nsys2026.2-h100x2-fsdp", "nsys2024.2-a100-pyprof-markers"])

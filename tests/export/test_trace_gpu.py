@@ -1,32 +1,15 @@
 """Streams of the GPU in the timeline."""
 
-import gzip
-import json
 from collections import defaultdict
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.analysis.captured import HOSTILE, capture
 from tests.commands import run
+from tests.export.exported import events, of
 from tests.readers import kineto_json
-
-Event = dict[str, Any]
-
-
-def events(source: Path, target: Path) -> list[Event]:
-    """Export a capture and read its events, times as exact decimals."""
-    done = run("export", source, "-o", target)
-    assert done.code == 0, done.stderr
-    text = gzip.decompress(target.read_bytes()) if target.suffix == ".gz" else target.read_bytes()
-    found: list[Event] = json.loads(text, parse_float=Decimal)["traceEvents"]
-    return found
-
-
-def of(found: list[Event], category: str) -> list[Event]:
-    return [event for event in found if event.get("cat") == category and event["ph"] == "X"]
 
 
 def test_every_row_is_a_slice_of_its_stream(tmp_path: Path) -> None:

@@ -1,30 +1,13 @@
 """Threads of the CPU in the timeline."""
 
-import gzip
 import json
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.analysis.captured import capture
 from tests.commands import run
-
-Event = dict[str, Any]
-
-
-def events(source: Path, target: Path) -> list[Event]:
-    """Export a capture and read its events, times as exact decimals."""
-    done = run("export", source, "-o", target)
-    assert done.code == 0, done.stderr
-    text = gzip.decompress(target.read_bytes()) if target.suffix == ".gz" else target.read_bytes()
-    found: list[Event] = json.loads(text, parse_float=Decimal)["traceEvents"]
-    return found
-
-
-def of(found: list[Event], category: str) -> list[Event]:
-    return [event for event in found if event.get("cat") == category and event["ph"] == "X"]
+from tests.export.exported import events, of
 
 
 def test_the_host_shows_ops_layers_and_calls(tmp_path: Path) -> None:

@@ -1,0 +1,23 @@
+"""Queries of an export that need no reader."""
+
+from pathlib import Path
+
+from pyprof.capture.nsight import tables
+from tests.builders import Work, nsys_db
+
+KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+
+
+def test_only_tables_with_rows_are_filled(tmp_path: Path) -> None:
+    export = nsys_db(tmp_path / "net.sqlite", [Work("gemm", (10, 20), (1, 2))])
+    assert tables.filled(export, [KERNELS, "CUPTI_ACTIVITY_KIND_MEMSET", "absent"]) == [KERNELS]
+    assert tables.launches(export) == 1
+    assert tables.count_unseen_kernels(export) == 0
+
+
+def test_any_other_file_has_none(tmp_path: Path) -> None:
+    """A text, and a file that is not there."""
+    (tmp_path / "text").write_text("no database")
+    for file in (tmp_path / "text", tmp_path / "absent"):
+        assert (tables.filled(file, [KERNELS]), tables.launches(file)) == ([], 0)
+        assert tables.private(file) == []

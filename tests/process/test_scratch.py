@@ -1,0 +1,23 @@
+"""Temporary directories."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from pyprof.errors import PyprofError
+from pyprof.process import scratch
+
+
+def test_a_directory_is_gone_afterwards() -> None:
+    with scratch.directory() as folder:
+        (folder / "file").touch()
+    assert not folder.exists()
+
+
+def test_a_folder_that_is_not_writable_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    with pytest.raises(PyprofError, match="set TMPDIR to a writable folder"), scratch.directory():
+        pass

@@ -1,0 +1,31 @@
+"""Errors become one line that says what to do."""
+
+import errno
+
+import pytest
+
+from pyprof.errors import reason, refused
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ENAMETOOLONG, errno.ELOOP])
+def test_a_refused_file_is_named(number: int) -> None:
+    error = OSError(number, "refused", b"net.sqlite")
+    assert refused(error) == "net.sqlite: refused; check the path and its permissions"
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EACCES, "x"), OSError(errno.ENOSPC, "x", "a")])
+def test_other_errors_are_not_about_a_file(error: OSError) -> None:
+    assert refused(error) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("two\n lines"), "two lines"),
+        (ValueError("long " * 100), ("long " * 40)),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+    ],
+)
+def test_a_reason_is_one_short_line(error: Exception, text: str) -> None:
+    """Without a message, it is the type of the error."""
+    assert reason(error) == text
