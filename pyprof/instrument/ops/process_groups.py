@@ -106,55 +106,34 @@ _Counts: TypeAlias = "tuple[int | None, int | None]"
 _Rule: TypeAlias = Callable[[int, int, int], _Counts]
 
 
-def _same(x: int, _: int, __: int) -> _Counts:
-    return x, x
-
-
-def _output_first(x: int, y: int, _: int) -> _Counts:
-    return y, x
-
-
-def _times(x: int, _: int, n: int) -> _Counts:
-    return x, x * n
-
-
-def _of_all(x: int, _: int, n: int) -> _Counts:
-    return x * n, x
-
-
-def _part(x: int, _: int, n: int) -> _Counts:
-    return x, x // n
-
-
-def _unequal(x: int, _: int, __: int) -> _Counts:
-    return x, None
-
-
-_HOME: Mapping[_Rule, str] = {
-    _same: "all_reduce all_reduce_coalesced broadcast irecv isend recv reduce send",
-    _output_first: """
-        _all_gather_base _reduce_scatter_base all_gather all_gather_coalesced
-        all_gather_into_tensor all_gather_single all_to_all all_to_all_single reduce_scatter
-        reduce_scatter_single reduce_scatter_tensor
-        """,
-    _times: "gather gather_into_tensor gather_single",
-    _of_all: "scatter",
+_HOME: Mapping[str, _Rule] = {
+    "all_reduce all_reduce_coalesced broadcast irecv isend recv reduce send": lambda x, _, __: (
+        x,
+        x,
+    ),
+    """
+    _all_gather_base _reduce_scatter_base all_gather all_gather_coalesced all_gather_into_tensor
+    all_gather_single all_to_all all_to_all_single reduce_scatter reduce_scatter_single
+    reduce_scatter_tensor
+    """: lambda x, y, _: (y, x),  # the output comes first
+    "gather gather_into_tensor gather_single": lambda x, _, n: (x, x * n),
+    "scatter": lambda x, _, n: (x * n, x),
 }
-_FUNCTIONAL: Mapping[_Rule, str] = {
-    _same: "all_reduce all_reduce_coalesced broadcast",
-    _times: """
-        all_gather_into_tensor_coalesced all_gather_single all_gather_single_autograd
-        all_gather_single_coalesced all_gather_tensor all_gather_tensor_autograd
-        """,
-    _part: """
-        reduce_scatter_single reduce_scatter_single_autograd reduce_scatter_single_coalesced
-        reduce_scatter_tensor reduce_scatter_tensor_autograd reduce_scatter_tensor_coalesced
-        """,
-    _unequal: "all_to_all_single all_to_all_single_autograd",
+_FUNCTIONAL: Mapping[str, _Rule] = {
+    "all_reduce all_reduce_coalesced broadcast": lambda x, _, __: (x, x),
+    """
+    all_gather_into_tensor_coalesced all_gather_single all_gather_single_autograd
+    all_gather_single_coalesced all_gather_tensor all_gather_tensor_autograd
+    """: lambda x, _, n: (x, x * n),
+    """
+    reduce_scatter_single reduce_scatter_single_autograd reduce_scatter_single_coalesced
+    reduce_scatter_tensor reduce_scatter_tensor_autograd reduce_scatter_tensor_coalesced
+    """: lambda x, _, n: (x, x // n),
+    "all_to_all_single all_to_all_single_autograd": lambda x, _, __: (x, None),
 }
 _BATCH, _BARRIER = "batch_isend_irecv", "barrier"
 _RULES: Mapping[str, Mapping[str, _Rule]] = {
-    home: {name: rule for rule, names in rules.items() for name in names.split()}
+    home: {name: rule for names, rule in rules.items() for name in names.split()}
     for home, rules in ((HOME, _HOME), (FUNCTIONAL_HOME, _FUNCTIONAL))
 }
 """How many elements a rank sends and receives, from those of the first two arguments and the size
@@ -272,7 +251,7 @@ def coalesced_text(group: object) -> str:
         inputs = [each.tensor for each in waiting]
         outputs = [each.dst_tensor for each in waiting if each.dst_tensor is not None]
         values = [outputs, inputs] if outputs else [inputs]
-        rule = _output_first if outputs else _same
+        rule = _RULES[HOME]["all_gather" if outputs else "all_reduce"]
         collective_text = _collective_text(op, described, rule, [*values, None][:2], {})
     except REFUSALS:  # none queued, or torch's internals differ
         return ""
