@@ -174,8 +174,8 @@ def test_a_graphed_run_lines_up_with_an_eager_one(tmp_path: Path) -> None:
     same = run("diff", tmp_path / "eager.sqlite", tmp_path / "a.sqlite")
     assert same.code == 0
     assert "no op changed" in same.stdout
-    slower = [replace(w, at=(w.at[0], w.at[1] + 20)) if w.node == 1 else w for w in replays(4)]
+    slower = [replace(w, at=(w.at[0], w.at[1] + 200)) if w.node == 1 else w for w in replays(4)]
     read(tmp_path, slower)
     (line,) = (text for text in run("diff", tmp_path / "eager.sqlite", tmp_path / "a.sqlite")
                .stdout.splitlines() if text.startswith("mm ") and "slower" in text)  # fmt: skip
-    assert "+20.0 %" in line
+    assert "+200.0 %" in line
