@@ -56,7 +56,7 @@ class Sites:
 
     @property
     def caller(self) -> IntArray:
-        """Give the thread of each row's site; MISSING where there is none."""
+        """Thread of each row's launch site; MISSING if unknown."""
         return np.append(self.thread, self.thread.dtype.type(MISSING)).take(self.row)
 
     def around(self, ranges: Nest) -> Int64Array:
@@ -99,7 +99,7 @@ def find(capture: Capture, activities: pa.Table, launch: Int64Array) -> Sites:
 
 
 def _numbers(table: pa.Table, name: str) -> NDArray[Any]:
-    """Give a column of whole numbers in its own type, MISSING for null."""
+    """An integer column in its own type, with MISSING for null."""
     return np.asarray(pc.fill_null(table.column(name), MISSING))
 
 
@@ -124,7 +124,7 @@ def replays(capture: Capture, activities: pa.Table, launch: Int64Array) -> Int64
 
 
 def replayed(activities: pa.Table, replay: Int64Array) -> Mask:
-    """Tell which activities are work of a graph's node; one row for a whole graph is not.
+    """Mask of activities that are work of a graph's node; a row for a whole graph is not.
 
     `replay` is what `replays` gives of them.
     """
@@ -154,7 +154,7 @@ def _on_known_threads(node: Int64Array, thread: Int64Array) -> Int64Array:
 
 
 def launches_graph(calls: pa.Table) -> Mask:
-    """Tell which calls launch a graph; the last entry stands for no call."""
+    """Mask of calls that launch a graph; the last entry stands for no call."""
     if not calls.num_rows:
         return np.zeros(1, bool)
     names = calls.column("name").combine_chunks()

@@ -72,7 +72,7 @@ _DENSE = 4
 
 
 def _again(keys: Int64Array, window: Int64Array) -> bool:
-    """Tell whether some key of one window comes again in another."""
+    """Whether some key of one window recurs in another."""
     order = np.lexsort((window, keys))
     same = (np.diff(keys[order]) == 0) & (np.diff(window[order]) != 0)
     return bool((same & (keys[order][1:] != MISSING)).any())
@@ -95,7 +95,7 @@ def _places(distinct: Int64Array, values: Int64Array) -> Int64Array:
 
 
 def launch_bounds(records: Records) -> tuple[Int64Array, Int64Array]:
-    """Give start and end of the API call that gave each row to the GPU; -1 where not known."""
+    """Start and end of the API call that launched each row; -1 if unknown."""
     launch = records.arrow("launch")
     place = launch.offsets.to_numpy()
     both = np.diff(place) == _BOUNDS
@@ -142,13 +142,13 @@ class Chains:
 
     @property
     def begins(self) -> NDArray[np.bool_]:
-        """Tell of each member whether it is the first of its row."""
+        """Mask of members that are the first of their row."""
         begins = np.zeros(len(self.member) + 1, bool)
         begins[self.offset] = True
         return begins[:-1]
 
     def lists(self, values: pa.Array) -> pa.ListArray:
-        """Give each row the list of its members' values."""
+        """The values of each row's members as a list column."""
         return pa.ListArray.from_arrays(pa.array(self.offset), values)
 
 

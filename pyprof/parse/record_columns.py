@@ -106,7 +106,7 @@ def _sites(site: Sites, built: Mapping[str, Column]) -> dict[str, Column]:
 
 
 def _says(column: Column) -> Mask:
-    """Tell which rows have something in a column of lists."""
+    """Mask of the rows with a non-empty list."""
     coded = column if isinstance(column, DictionaryColumn) else encode(column)
     return np.array([*(bool(value) for value in coded.values), False]).take(coded.index)
 
@@ -186,7 +186,7 @@ def _collective(
     call: Column,
     direction: DictionaryColumn,
 ) -> dict[str, Column]:
-    """Give what is said of collectives, where anything is."""
+    """What is recorded of collectives; {} if nothing is."""
     comm = np.flatnonzero(direction.index == _COMM)
     tool_column = activities.column("collective")
     if not len(comm) and tool_column.null_count == len(tool_column):
@@ -196,7 +196,7 @@ def _collective(
 
 
 def _counters(activities: pa.Table) -> dict[str, Column]:
-    """Give what was measured of each row, where anything was."""
+    """What counters measured of each row; {} if nothing was measured."""
     column = activities.column("counters")
     return {} if column.null_count == len(column) else {"counters": encode(column.combine_chunks())}
 

@@ -106,7 +106,7 @@ _PAIR = 2
 
 
 def _unmatched(records: Records) -> bool:
-    """Tell whether some row has not one id for each of its texts."""
+    """Whether some row has a different number of ids than of texts."""
     ids = _lengths(records.columns.get("callIds"), records.rows)
     seqs = records.columns.get("seqMarker", records.columns.get("seqTemplate"))
     texts = _lengths(records.columns.get("marker"), records.rows) + _lengths(seqs, records.rows)
@@ -114,7 +114,6 @@ def _unmatched(records: Records) -> bool:
 
 
 def _lengths(column: Column | None, rows: int) -> NDArray[np.int64]:
-    """Give the length of each list; 0 for null."""
     if column is None:
         return np.zeros(rows, np.int64)
     if isinstance(column, DictionaryColumn):
@@ -161,7 +160,7 @@ def _has_gaps(column: Column) -> bool:
 
 
 def _has_gap(value: object) -> bool:
-    """Tell of lists, and of lists in lists."""
+    """Whether a list, or a list in a list, has a null."""
     if not isinstance(value, (list, tuple)):
         return False
     return any(item is None or _has_gap(item) for item in value)
@@ -238,7 +237,7 @@ def _columns(block: bytes) -> dict[str, Column]:
 
 
 def _has_long_line(block: bytes) -> bool:
-    """Tell whether some line may be longer than what Arrow parses at once."""
+    """Whether some line may be longer than what Arrow parses at once."""
     return any(
         block.find(b"\n", start, start + _PARSED_BYTES // 2) < 0
         for start in range(0, len(block), _PARSED_BYTES // 2)

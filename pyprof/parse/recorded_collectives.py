@@ -33,7 +33,7 @@ def collective_column(
     call: Int64Array,
     comm: Int64Array,
 ) -> DictionaryColumn:
-    """Give what is known of each row's collective, as JSON of `schema.COLLECTIVE`.
+    """What is known of each row's collective, as JSON of `schema.COLLECTIVE`.
 
     `by_tool` is what the tool says, whose word goes before the marker's; `index` the path of each
     row, `call` its op call (negative for none), `comm` the rows that communicate.
@@ -55,7 +55,7 @@ def collective_column(
 
 
 def _of_path(path: Path) -> CollectiveFields:
-    """Give what the innermost collective around says, under its name; nothing for none."""
+    """What the innermost enclosing collective records, by name; {} if there is none."""
     for said in reversed(path.markers):
         call = said.call
         if call is not None and call.collective:
@@ -73,7 +73,7 @@ def is_ddp(said: Statement) -> bool:
 
 
 def _of_ddp(described: Sequence[Path]) -> CollectiveFields:
-    """Give what DDP says of its process group, where all that do in the capture say the same."""
+    """What DDP records of its process group, if all its records in the capture agree."""
     groups = [
         call.collective
         for path in described
@@ -83,7 +83,7 @@ def _of_ddp(described: Sequence[Path]) -> CollectiveFields:
 
 
 def _of_reducer(path: Path, ddp: CollectiveFields) -> CollectiveFields:
-    """Give what is known of what DDP reduces and broadcasts in C++; nothing for any other work."""
+    """What is known of DDP's reductions and broadcasts in C++; {} for any other work."""
     for called in reversed(path.seqs if ddp else ()):
         if called.name == _BROADCAST:  # of buffers of any type
             return {"name": "broadcast"} | {key: ddp[key] for key in ddp if key != "dtype"}

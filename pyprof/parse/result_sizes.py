@@ -77,7 +77,7 @@ def _call(sweep: Sweep, template: int) -> Call | None:
 
 
 def _restrided(outer: Call, view: Call) -> tuple[int, ...] | None:
-    """Give the size of a view of what is indexed, where it repeats it: `aten::as_strided`."""
+    """Size of a view that repeats what is indexed: `aten::as_strided`."""
     source, given = (call.args[0] if call.args else None for call in (outer, view))
     if not isinstance(source, Tensor) or not isinstance(given, Tensor) or len(view.args) < 3:  # noqa: PLR2004 - size, stride
         return None
@@ -87,7 +87,7 @@ def _restrided(outer: Call, view: Call) -> tuple[int, ...] | None:
 
 
 def _resized(outer: Call, inner: Call) -> tuple[int, ...] | None:
-    """Give the size of all places found, a row each: their numbers and the source's dimensions."""
+    """Size of the indices found, one row each: their number and the source's dimensions."""
     source = outer.args[0] if outer.args else None
     size = _numbers(inner.args[1]) if len(inner.args) > 1 else None
     if not isinstance(source, Tensor) or size is None or len(size) != 2:  # noqa: PLR2004 - a matrix

@@ -49,7 +49,7 @@ class SeqRanges:
 
 
 def base_name(name: str) -> str:
-    """Give what an op and its backward node have in common: `addmm`, `nativelayernorm`.
+    """The name an op and its backward node have in common: `addmm`, `nativelayernorm`.
 
     torchgen names the node after the op: native_layer_norm -> NativeLayerNormBackward0.
     """
@@ -101,7 +101,7 @@ def forward_of(ranges: SeqRanges, nodes: Int64Array) -> Int64Array:
 
 
 def _shared(keys: IntArray, thread: IntArray) -> Int64Array:
-    """Give the keys that occur on more than one thread."""
+    """Keys that occur on more than one thread."""
     first, number = distinct(keys)
     return np.unique(keys[thread != thread[first[number]]])
 
@@ -129,7 +129,7 @@ def prune(names: Sequence[str], numbers: Sequence[int]) -> list[int]:
 def count_in_order(
     numbers: Chains, rows: Int64Array, op: IntArray, backward: NDArray[np.bool_]
 ) -> tuple[Int64Array, Int64Array]:
-    """Give each kernel of one thread its current number, and its place among kernels of that.
+    """Each kernel's sequence number on its thread, and its index among those of that number.
 
     A backward kernel's current number is its lowest. A forward kernel's is its first that is
     above the one before, else the one before. `numbers` are ascending; each row has some.
@@ -150,7 +150,7 @@ def count_in_order(
 
 
 def _running_maximum(lowest: IntArray, backward: NDArray[np.bool_]) -> Int64Array:
-    """Give the running maximum, begun anew at every backward kernel."""
+    """The running maximum, restarted at every backward kernel."""
     step = int(lowest.max(initial=0)) + 1
     lift = np.cumsum(backward) * step
     return np.asarray(np.maximum.accumulate(lowest + lift) - lift)

@@ -107,7 +107,7 @@ def _checkpoints(sweep: Sweep, numbered: NDArray[np.bool_]) -> IntArray:
 def _on_engine(
     capture: Capture, sweep: Sweep, node: NDArray[np.bool_], caller: IntArray
 ) -> NDArray[np.bool_]:
-    """Tell which rows are of threads whose nodes all go back over ops of other threads."""
+    """Mask of rows on threads whose nodes all go back over ops of other threads."""
     column = capture.ranges.column("forward_thread")
     if column.null_count == len(column):
         return np.zeros(len(caller), bool)
@@ -212,7 +212,7 @@ def _seq_ranges(
 
 
 def _apart(capture: Capture, device: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Give each thread's process and device; a recording of graphs' capture has its own.
+    """Each thread's process and device; recordings of graph captures get one of their own.
 
     Sequence numbers of another recording, which may be of the same process, are other numbers.
     """

@@ -78,7 +78,6 @@ def count(
 
 
 def _texts(capture: Capture, row: IntArray) -> pa.StructArray:
-    """Give the texts of ranges, as they are kept until they are written."""
     texts = capture.ranges.select([*templates.NAMES]).unify_dictionaries()
     return templates.texts_of_table(texts.take(pa.array(row, pa.int32())))
 
@@ -89,7 +88,7 @@ def _templates(read: texts.Texts, seqs: Chains) -> pa.Array:
 
 
 def _old_texts(sweep: Sweep) -> NDArray[np.bool_]:
-    """Tell which templates have a sequence number and, as before 2022, no op_id."""
+    """Mask of templates with a sequence number but no op_id, as before 2022."""
     return np.array([said.has_seq and not said.has_op_id for said in sweep.texts.statements], bool)
 
 
@@ -119,7 +118,7 @@ def _pruned(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
 
 
 def _ranks(numbers: list[int]) -> tuple[int, ...]:
-    """Give each number's place among the distinct ones: what matters of them, and repeats."""
+    """Each number's rank among the distinct ones."""
     place = {number: rank for rank, number in enumerate(sorted(set(numbers)))}
     return tuple(place[number] for number in numbers)
 
@@ -180,7 +179,7 @@ def _numbers(
 
 
 def _distinct_numbers(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
-    """Give the distinct sequence numbers of each row, ascending."""
+    """The distinct sequence numbers of each row, ascending."""
     seqs = seqs.filter(sweep.texts.seq.take(seqs.member) >= 0)
     numbers = launches.Chains(seqs.offset, sweep.texts.seq.take(seqs.member))
     if old.any():  # old texts say 0 for "none" once there is a number
@@ -216,13 +215,13 @@ def _call_ids(calls: Chains, ranges: int, instance: Int64Array) -> pa.Array:
 
 
 def _ops_first(chain: Chains, kind: NDArray[np.int8]) -> bool:
-    """Tell whether of each row's ranges ops come before PyTorch's own, as they nearly always do."""
+    """Whether ops come before PyTorch's own ranges in every row, as they nearly always do."""
     behind = (kind[1:] == Kind.OP) & (kind[:-1] == Kind.SEQ)
     return not (behind & ~chain.begins[1:]).any()
 
 
 def _together(ops: Chains, seqs: Chains) -> Chains:
-    """Give of each row first the members of one, then those of the other."""
+    """Concatenate two list columns row by row."""
     both = np.empty(len(ops.member) + len(seqs.member), np.int32)
     both[np.arange(len(ops.member)) + seqs.offset[ops.owner]] = ops.member
     both[np.arange(len(seqs.member)) + ops.offset[1:][seqs.owner]] = seqs.member

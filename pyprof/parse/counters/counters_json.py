@@ -20,7 +20,7 @@ _SAME = {"dram_pct": "dram_bytes"}
 
 
 def together(sampled: DictionaryColumn, counted: DictionaryColumn) -> DictionaryColumn:
-    """Give each row what was counted of it, and of what was sampled the rest.
+    """Merge counted and sampled values row by row; counted ones win.
 
     Clock and power are those that were sampled, for a kernel may have been counted in another run.
     They have a standard error, by which they are known.

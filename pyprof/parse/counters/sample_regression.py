@@ -55,7 +55,7 @@ class Samples(NamedTuple):
 
 
 def samples(time: Int64Array, value: Floats) -> Samples:
-    """Tell what time each sample is of; the first is of none that is known, and left out."""
+    """The interval that each sample covers, without the first, whose interval is unknown."""
     lengths = np.diff(time)
     usual = float(np.median(lengths)) if len(lengths) else 0.0
     lengths = np.where(lengths > _GAP * usual, round(usual), lengths)
@@ -104,7 +104,7 @@ def shares(
 
 
 def _busy(taken: Samples, start: Int64Array, end: Int64Array) -> Floats:
-    """Give the share of each sample's time in which there was any work."""
+    """Share of each sample's interval in which anything ran."""
     order = np.argsort(start, kind="stable")
     start, reach = start[order], np.maximum.accumulate(end[order])
     before = np.append([0], reach[:-1])[: len(start)]
@@ -255,7 +255,7 @@ class _System:
         self.leverage = np.minimum(self._leverage(), _MOST_LEVERAGE)
 
     def solve(self, values: Floats) -> tuple[Floats, Floats]:
-        """Give each kind's rate and standard error; NaN where others always ran beside it."""
+        """Rate and standard error of each kind; NaN if others always ran beside it."""
         right = np.bincount(self.column, self.share * values[self.sample], self.size)
         solution = self.inverse @ right
         fitted = np.bincount(self.sample, self.share * solution[self.column], self.samples)
@@ -268,7 +268,7 @@ class _System:
         return solution[kinds], error[kinds]
 
     def _blocks(self) -> Iterator[tuple[int, Floats]]:
-        """Give the shares of some thousand samples at a time as a matrix, and the first of them."""
+        """The shares of some thousand samples at a time as a matrix; the index of the first."""
         rows = max(_AT_ONCE // self.size, 1)
         bounds = np.searchsorted(self.sample, np.arange(0, self.samples + rows, rows))
         for block, (low, high) in enumerate(pairwise(bounds.tolist())):
@@ -279,7 +279,7 @@ class _System:
             yield first, flat.astype(np.float64, copy=False).reshape(count, self.size)
 
     def _pairs(self) -> Iterator[tuple[Int64Array, Int64Array]]:
-        """Give all pairs of shares of a sample by their places, of many samples at a time."""
+        """All pairs of a sample's shares, by index, for many samples at a time."""
         number = np.bincount(self.sample, minlength=self.samples)
         first = np.append([0], np.cumsum(number))
         pairs = np.append([0], np.cumsum(number**2))

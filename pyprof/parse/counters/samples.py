@@ -38,7 +38,7 @@ _MOST_ERROR = 0.1
 
 
 def counters(capture: Capture, columns: Mapping[str, Column]) -> dict[str, Column]:
-    """Give the column of counters, with what was sampled; none where nothing was."""
+    """The `counters` column with sampled metrics added; {} without any."""
     if not capture.samples.num_rows:
         return {}
     device, start, end = (_times(columns[name]) for name in ("device", "start", "end"))
@@ -87,7 +87,7 @@ def _code(column: Column) -> IntArray:
 
 
 def _of_device(capture: Capture, device: int) -> dict[str, tuple[Int64Array, Floats]]:
-    """Give the times and values of each metric, once each; reads and writes of DRAM as one.
+    """Times and values of each metric, without duplicates; DRAM reads and writes are summed.
 
     Two metrics of a chip may mean the same, as clocks do that run alike.
     """
@@ -175,7 +175,7 @@ def _states_in_phases(
 
 
 def _rounded(samples: Samples) -> bool:
-    """Tell whether values were rounded to whole numbers."""
+    """Whether values were rounded to whole numbers."""
     return bool((samples.value == np.rint(samples.value)).all())
 
 

@@ -43,7 +43,7 @@ _FEWEST = 8
 def attributed(
     capture: Capture, nested: Callable[[Capture], Sweep]
 ) -> tuple[Capture, tuple[str, ...]]:
-    """Give replayed work its graph node where it has none, and say how, in sentences for the user.
+    """Add graph nodes to replayed work that has none; also return what to tell the user.
 
     The ranges of recordings are then among the capture's own. `nested` nests the ranges of a
     capture; it is asked only where some graph was replayed of which nodes are missing.
@@ -65,7 +65,7 @@ def attributed(
 
 
 def _replays_any(capture: Capture) -> bool:
-    """Tell whether a graph was launched at all: most captures have none."""
+    """Whether any graph was launched: most captures have none."""
     node = capture.activities.column("node_id")
     return node.null_count < len(node) or bool(launch_sites.launches_graph(capture.calls).any())
 
@@ -80,7 +80,7 @@ def _joined(capture: Capture) -> Capture:
 
 
 def _told(capture: Capture, activities: pa.Table) -> Mask:
-    """Tell which activities have a node with an op: what annotates nodes tells lines alone."""
+    """Mask of activities whose node has an op; node annotations alone record only lines."""
     node = ints(activities.column("graph_node"))
     thread = np.append(ints(capture.graph_nodes.column("thread")), MISSING)[node]
     has_op = thread != MISSING
@@ -228,7 +228,7 @@ class _Work:
         self._via[rows] = CAPTURED
 
     def _spread(self, subject: Subject, place: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Give the rows of a subject's nodes in all its replays, and what was found for each."""
+        """Rows of a subject's nodes in all its replays, and the match of each."""
         if len(subject.replays) <= 1:
             return subject.rows, place
         node = ints(self._activities.column("node_id"))
@@ -264,7 +264,7 @@ class _Work:
                 self._counts.twins += len(rows)
 
     def _kernels(self, subject: Subject) -> Subject | None:
-        """Give the kernels of a subject of which none is tied, if their order is known."""
+        """The kernels of a subject without a match, if their order is known."""
         rows = subject.rows[self._kind[subject.rows] == schema.KERNEL]
         streams = np.unique(self._replays.of_activities.stream[rows])
         tied = (self._via[rows] != MISSING) | self._told[rows]
@@ -273,7 +273,7 @@ class _Work:
         return replace(subject, rows=rows)
 
     def _eager(self) -> Int64Array:
-        """Give the kernels that were launched outside of graphs, by thread and time of the call."""
+        """The kernels launched outside of graphs, by thread and launch time."""
         kernel = self._kind == schema.KERNEL
         rows = np.flatnonzero(
             (self._replays.replay == MISSING) & (self._launch != MISSING) & kernel
@@ -287,7 +287,7 @@ class _Work:
     def _twin(
         self, wanted: Int64Array, within: Int64Array, thread: Int64Array, ops: Int64Array
     ) -> Int64Array | None:
-        """Give the last sequence that is alike, if all that are have the same ops; else None."""
+        """The last similar sequence, if all similar ones have the same ops; else None."""
         length = len(wanted)
         starts = matching.twins(wanted.tolist(), within)
         starts = starts[thread[starts] == thread[starts + length - 1]] if len(starts) else starts
@@ -307,7 +307,7 @@ class _Work:
         return captures
 
     def _around(self, thread: Int64Array, start: Int64Array, end: Int64Array) -> Int64Array:
-        """Give a number of what is around each: ops with their arguments, and layers."""
+        """Return an id of the enclosing ops (with arguments) and layers of each interval."""
         leaf = innermost(self._sweep.nest, thread, start, end)
         return np.append(self._chain_of_range, MISSING)[leaf]
 
@@ -343,12 +343,12 @@ class _Work:
 
     @cached_property
     def launch_chain(self) -> Int64Array:
-        """Give what is around each launch of the recordings."""
+        """The enclosing ranges of each launch of the recordings."""
         return np.append(self._chain_of_range, MISSING)[self._launch_leaf]
 
     @cached_property
     def _launch_ops(self) -> Int64Array:
-        """Give the template of the innermost op around each launch; MISSING for none."""
+        """Template of the innermost op around each launch; MISSING if there is none."""
         is_op = np.isin(self._sweep.texts.kind, (Kind.OP, Kind.SEQ))
         wanted = is_op[self._sweep.texts.code] if len(self._sweep.row) else np.zeros(0, bool)
         chain = correlate.chains(self._sweep.nest.parent, wanted, self._launch_leaf, 1 << 10)
@@ -367,7 +367,7 @@ class _Work:
     # --- what comes out ---------------------------------------------------------------------------
 
     def capture(self) -> Capture:
-        """Give the capture with the nodes that were found."""
+        """The capture with the nodes that were found."""
         rows = np.flatnonzero(self._via != MISSING)
         if not len(rows):
             return replace(self._capture, activities=self._activities)
@@ -482,7 +482,7 @@ class _Compared:
         self._known: dict[tuple[int, int], float] = {}
 
     def alike(self, graph: int, subject: int) -> float:
-        """Give the share of both that is alike; 1 where all is."""
+        """Similarity of two sequences: 0 to 1."""
         pair = graph, subject
         if pair not in self._known:
             rows = self._rows[graph]
@@ -497,7 +497,7 @@ class _Compared:
         return round(self.alike(graph, subject) * more) == fewer
 
     def named(self, graph: int) -> bool:
-        """Tell whether the launches of a graph name their kernels."""
+        """Whether the launches of a graph name their kernels."""
         return self._named[graph]
 
     def same_ops(self, graphs: Sequence[int]) -> bool:

@@ -60,7 +60,7 @@ class Compared(Protocol):
     """How captured graphs and subjects compare."""
 
     def alike(self, graph: int, subject: int) -> float:
-        """Give the share of both that is alike; 1 where all is."""
+        """Similarity of two graphs: 0 to 1."""
 
     def near(self, graph: int, subject: int, *, least: float) -> bool:
         """Whether one can be the other, of which rows were lost.
@@ -69,10 +69,10 @@ class Compared(Protocol):
         """
 
     def named(self, graph: int) -> bool:
-        """Tell whether the launches of a graph name their kernels."""
+        """Whether the launches of a graph name their kernels."""
 
     def same_ops(self, graphs: Sequence[int]) -> bool:
-        """Tell whether graphs have the same ops in the same places."""
+        """Whether two graphs have the same ops at the same positions."""
 
 
 class _Chooser:
@@ -109,7 +109,7 @@ class _Chooser:
             self._assign(numbered, fitting[0].graphs)
 
     def groups(self) -> Iterator[tuple[list[int], int | None, bool]]:
-        """Give the subjects that each step launches, its batch size, and whether it is a step.
+        """The subjects that each step launches, its batch size, and whether it is a step.
 
         Launches outside of steps are one group.
         """
@@ -183,7 +183,7 @@ class _Chooser:
             place += longest or 1
 
     def _lies_whole(self, group: list[int], rows: list[tuple[int, list[tuple[int, ...]]]]) -> bool:
-        """Tell whether rows follow one another, with but a part of one before and behind them.
+        """Whether rows follow one another, with at most a partial one before and after them.
 
         Where something between was lost, a row may be of launches of two steps.
         """
@@ -205,7 +205,7 @@ class _Chooser:
         return len(head) < len(graphs) and self._all_alike(graphs[len(graphs) - len(head) :], head)
 
     def _pinned(self, graphs: Sequence[int], subjects: Sequence[int]) -> bool:
-        """Tell whether some launch is alike its graph alone, so that the row begins where it does.
+        """Whether some launch matches only its own graph, which fixes the offset of the sequence.
 
         Recording may have begun amid a step: of graphs of equal kernels the n-th is not known.
         """

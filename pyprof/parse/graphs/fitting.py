@@ -27,7 +27,7 @@ _OTHER_WORK = frozenset({Role.NORM, Role.SOFTMAX, Role.LOSS, Role.POOL, Role.OPT
 
 
 def fits(op: str | None, kernel: str) -> bool:
-    """Tell whether an op can have launched a kernel; where nothing speaks against it, it can."""
+    """Whether an op can have launched a kernel; True unless something speaks against it."""
     kind = role(kernel)
     if op is None:
         return kind not in _DOMINANT

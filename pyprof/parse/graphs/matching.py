@@ -43,7 +43,7 @@ class Kernels(NamedTuple):
 
 
 def share(launches: Kernels, kernels: Kernels) -> float:
-    """Give the share of both that is alike by the coarsest key; 1 where all is."""
+    """Share of both sequences that matches by the coarsest key; 1 if all does."""
     longer = max(len(launches), len(kernels))
     return common(launches, kernels) / longer if longer else 0.0
 

@@ -142,7 +142,7 @@ def _steps(capture: Capture, thread: Int64Array, time: Int64Array) -> tuple[Int6
 
 
 def _kernels(capture: Capture, activities: pa.Table) -> tuple[Kernels, Kernels]:
-    """Give the keys of activities and of the launches of recordings."""
+    """Keys of activities and of the launches of recordings."""
     tables = [activities]
     if capture.graph_captures is not None:
         tables.append(capture.graph_captures.launches)
@@ -185,7 +185,7 @@ _COPY, _FILL = "[copy]", "[fill]"
 
 
 def _plain(name: str) -> tuple[str, str]:
-    """Give a kernel's name as every tool spells it, and its function's alone."""
+    """A kernel's name as every tool writes it, and its bare function name."""
     if name.startswith("__amd_rocclr_copy"):
         return _COPY, _COPY
     if name.startswith("__amd_rocclr_fill"):
@@ -207,5 +207,5 @@ def _sizes(tables: list[pa.Table]) -> Int64Array:
 
 
 def kinds(table: pa.Table) -> Int64Array:
-    """Give the kind of each activity or launch."""
+    """The kind of each activity or launch."""
     return ints(pc.fill_null(table.column("kind"), MISSING))

@@ -88,7 +88,7 @@ _SMALL_BYTES = 2
 
 
 def _enclosing_first(thread: Int64Array, start: Int64Array, end: Int64Array) -> bool:
-    """Tell whether ranges, by thread, stand in the order of their bounds, none of them twice."""
+    """Whether ranges are sorted by thread and bounds, without duplicates."""
     later = (thread[1:] != thread[:-1]) | (start[1:] > start[:-1])
     return bool((later | ((start[1:] == start[:-1]) & (end[1:] < end[:-1]))).all())
 
@@ -111,7 +111,7 @@ def _parents(thread: IntArray, end: Int64Array) -> IntArray:
 
 
 def _at_top(thread: IntArray, end: Int64Array) -> NDArray[np.bool_]:
-    """Tell which ranges end behind all that began before them on their thread."""
+    """Mask of ranges that end after all that began before them on their thread."""
     at_top = np.ones(len(end), bool)
     bounds = [0, *(np.flatnonzero(thread[1:] != thread[:-1]) + 1).tolist(), len(end)]
     for first, last in pairwise(bounds):
@@ -194,7 +194,7 @@ def bounds_of(column: IntArray, value: int) -> tuple[int, int]:
 
 
 def by_value(column: IntArray) -> Iterator[tuple[int, Int64Array]]:
-    """Give each value, such as a thread, with its rows, in their order."""
+    """Yield each value, such as a thread, with its rows in order."""
     if not len(column):
         return
     order = _by_value(column)
@@ -246,7 +246,7 @@ _LAYERS = (Kind.LAYER, Kind.USER, Kind.STEP, Kind.OPTIMIZER)
 def leaked(
     thread: Int64Array, start: Int64Array, kind: NDArray[np.int8], still_open: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Tell which open ranges must not count: ops inside which another op was closed."""
+    """Mask of open ranges that must not count: ops inside which another op was closed."""
     if not still_open.any():
         return still_open
     ops = np.isin(kind, _OPS)
@@ -260,7 +260,7 @@ def leaked(
 def too_many(
     thread: Int64Array, kind: NDArray[np.int8], unbounded: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Tell which ranges have lost a bound: all that a thread has open at once, where too many.
+    """Mask of ranges that lost a bound: all that a thread has open at once, if too many.
 
     `unbounded` are those that are open when the capture ends, but for what leaked; or when it
     begins.

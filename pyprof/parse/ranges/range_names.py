@@ -23,7 +23,7 @@ LAYERS = (Kind.LAYER, Kind.USER)
 
 
 def of_library(ranges: pa.Table) -> Mask:
-    """Tell which ranges are in an NVTX domain of a library's own."""
+    """Mask of ranges in an NVTX domain of a library's own."""
     in_library = np.zeros(len(ranges), bool)
     if ranges.column("domain").null_count == len(ranges):
         return in_library
@@ -34,7 +34,7 @@ def of_library(ranges: pa.Table) -> Mask:
 
 
 def named(ranges: pa.Table) -> Mask:
-    """Tell which of some ranges name a layer.
+    """Mask of the ranges that name a layer.
 
     Only their own texts are looked at: they may be few among many long ones.
     """
@@ -46,7 +46,7 @@ def named(ranges: pa.Table) -> Mask:
 
 
 def name(text: str, kind: Kind | None = None) -> str:
-    """Give the layer, or the loop, that a range names."""
+    """The layer, or loop, that a range names."""
     return _NAME[marker.classify(text) if kind is None else kind](text)
 
 
@@ -62,7 +62,7 @@ NAMED = frozenset(_NAME)
 
 
 def says(name: str, kind: Kind) -> str:
-    """Give the direction that a named range says; "" for none.
+    """The direction that a named range implies; "" for none.
 
     A layer may be a module of a backward RNN: only one that is named so and no more says it.
     """
@@ -73,7 +73,7 @@ _PARTS = frozenset({"forward", "backward", "optimizer"})
 
 
 def codes(read: texts.Texts) -> NDArray[np.int32]:
-    """Give the template of each range; of ranges that say the same, such as steps, one for all.
+    """Template of each range; ranges with one meaning, such as steps, share one.
 
     Else what lies in them would have a path of its own in each step.
     """

@@ -109,7 +109,7 @@ def without_gradients(path: Path) -> bool:
 
 
 def is_framework(frame: str) -> bool:
-    """Tell whether a `file:line` frame only carries a call through to where the work is."""
+    """Whether a `file:line` frame only passes a call on to where the work is done."""
     return _FRAMEWORK.search(frame) is not None and _ALGORITHM.search(frame) is None
 
 
@@ -119,7 +119,7 @@ def user_trace(frames: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def user_line(frames: tuple[str, ...]) -> str | None:
-    """Give the innermost frame that is in no installed library; None where there is none."""
+    """The innermost frame outside installed libraries; None if there is none."""
     return next((frame for frame in reversed(frames) if _LIBRARY.search(frame) is None), None)
 
 
@@ -177,7 +177,7 @@ class Paths:
     """0, or how it begins to run forward work again; see `recomputation.begins`."""
 
     def backward(self, texts: Texts) -> NDArray[np.bool_]:
-        """Tell of each path whether it is one of the backward pass."""
+        """Mask of the paths that belong to the backward pass."""
         begins = np.array(
             [
                 kind == Kind.SEQ and said.is_backward
@@ -245,7 +245,7 @@ class Paths:
         return [described[path] for path in wanted.tolist()]
 
     def _below(self, wanted: Int64Array) -> dict[int, list[int]]:
-        """Give the paths below each, of those that lead to some wanted ones."""
+        """The children of each path that lead to a wanted one."""
         needed = np.zeros(len(self.parent), bool)
         active = np.unique(wanted)
         while len(active):
@@ -465,7 +465,7 @@ def mod_and_op(name: str) -> tuple[str, str]:
 
 
 def arguments(described: Sequence[Path], path: IntArray, partner: IntArray) -> dict[str, Column]:
-    """Give sizes and dtypes of the input tensors of each row's op, where some text tells them.
+    """Sizes and dtypes of the input tensors of each row's op, if some text records them.
 
     They are those of the innermost op text; else of the innermost range of PyTorch's that has
     sizes, with the forward call's dtype; else those of the forward call.
@@ -505,7 +505,7 @@ def _choose(own: list[Tensor] | None, forward: list[Tensor] | None) -> list[Tens
 
 
 def _tensors(path: Path) -> list[Tensor] | None:
-    """Give the tensors of a path's op; [] where it takes none, None where that is not known."""
+    """The tensors of a path's op; [] if it takes none, None if unknown."""
     calls = [call for said in reversed(path.markers) if (call := said.call)]
     calls = [call for call in calls if call.args or call.kwargs]  # others tell no arguments
     if calls:
@@ -519,7 +519,7 @@ def _tensors(path: Path) -> list[Tensor] | None:
 
 
 def _hides(call: Call) -> bool:
-    """Tell whether a call without tensors may have some that its text does not tell."""
+    """Whether a call without recorded tensors may have some."""
     return not call.whole or any(map(_opaque, (*call.args, *call.kwargs.values())))
 
 
@@ -532,7 +532,7 @@ def _opaque(value: Value) -> bool:
 
 
 def tensors(call: Call) -> Iterator[Tensor]:
-    """Give the tensors among a call's arguments, those in lists too."""
+    """The tensors among a call's arguments, including those in lists."""
     for value in (*call.args, *call.kwargs.values()):
         yield from _tensors_in(value)
 

@@ -58,7 +58,7 @@ class DescribedSweep:
     """Per path: where it is described; MISSING for those that no row needs."""
 
     def path(self, ranges: IntArray) -> NDArray[np.int32]:
-        """Give the described path of each of some ranges; MISSING stays MISSING."""
+        """The described path of each range; MISSING stays MISSING."""
         place = self.place.take(self.paths.of_range)
         return np.append(place, np.int32(MISSING)).take(ranges)
 

@@ -76,7 +76,7 @@ def select(texts: Texts, wanted: NDArray[np.bool_] | IntArray) -> Texts:
 
 
 def kinds(texts: Texts) -> NDArray[np.int8]:
-    """Give the kind of each range."""
+    """The kind of each range."""
     return texts.kind[texts.code] if len(texts.code) else np.zeros(0, np.int8)
 
 

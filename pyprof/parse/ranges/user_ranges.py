@@ -38,7 +38,7 @@ def around(capture: Capture, sweep: Sweep, launch: Int64Array, site: Sites) -> I
 
 
 def _launches(site: Sites, rows: Int64Array) -> tuple[IntArray, Int64Array, Int64Array]:
-    """Give the threads, starts and ends of API calls: the first of all sites."""
+    """Thread, start and end of each API call: the first of all launch sites."""
     return site.thread[rows], site.start[rows], site.end[rows]
 
 
@@ -115,6 +115,6 @@ def _backward(sweep: Sweep, kind: Kind) -> Mask:
 
 
 def _of_several(pid: Int64Array, thread: IntArray) -> Int64Array:
-    """Give the processes of which several threads occur."""
+    """The processes that have several threads."""
     first, number = distinct(pid)
     return np.unique(pid[thread != thread[first[number]]])

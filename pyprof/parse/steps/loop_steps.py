@@ -105,7 +105,7 @@ def _named(ranges: pa.Table, texts: Sequence[str]) -> pa.Table:
 
 
 def _chosen(ranges: pa.Table, question: Callable[[pa.Array], pa.Array]) -> pa.Table:
-    """Give when and where those ranges are whose texts are what is asked for."""
+    """Times and threads of the ranges with the texts asked for."""
     bounds = ranges.select(["start", "end", "thread", "text"])
     if not any(pc.any(question(part.dictionary)).as_py() for part in bounds["text"].chunks):
         return bounds.slice(0, 0)  # nearly always for most questions
@@ -113,7 +113,7 @@ def _chosen(ranges: pa.Table, question: Callable[[pa.Array], pa.Array]) -> pa.Ta
 
 
 def _apart(ranges: pa.Table) -> Bounds:
-    """Give the bounds of ranges that do not overlap: the longest thread's, the outermost."""
+    """Bounds of ranges that do not overlap: the busiest thread's outermost ones."""
     start, end, thread = (
         np.asarray(pc.fill_null(ranges.column(name), -1)).astype(np.int64)
         for name in ("start", "end", "thread")
@@ -131,7 +131,7 @@ def _apart(ranges: pa.Table) -> Bounds:
 
 
 def _spelt(texts: pa.Array | pa.ChunkedArray) -> list[str]:
-    """Give texts of a dictionary as Python's: one by one they are slow to look up in it."""
+    """A dictionary's texts as Python strings, which are slow to look up one by one."""
     return list(texts.cast(pa.string()).to_pylist())
 
 
@@ -168,7 +168,7 @@ def optimizer_ranges(capture: Capture) -> Bounds | None:
 
 
 def _begin(capture: Capture) -> int:
-    """Give the first instant at which the host did something."""
+    """The first instant at which the host did anything."""
     firsts = (pc.min(frame.column("start")).as_py() for frame in (capture.calls, capture.ranges))
     return min(int(first) for first in firsts if first is not None)
 
@@ -202,7 +202,7 @@ def marked(
 
 
 def launched(records: Records) -> Int64Array:
-    """Give when the host launched each row; where that is not known, when the GPU began it."""
+    """When the host launched each row; its start on the GPU if that is unknown."""
     begin, _ = launch_bounds(records)
     known = begin >= 0
     return begin if known.all() else np.where(known, begin, records.numpy("start"))
@@ -226,7 +226,7 @@ def needed(records: Records) -> Records:
 
 
 def processes(records: Records) -> Int64Array:
-    """Give the process of each row; the busiest one's for a row of which it is not known."""
+    """Process of each row; the busiest process if unknown."""
     pid = records.numpy("pid")
     is_known = pid >= 0
     if is_known.all():
@@ -250,7 +250,7 @@ def only(capture: Capture, pid: int) -> Capture:
 
 
 def columns(records: Records, capture: Capture) -> dict[str, Column]:
-    """Give the columns that tell each row's step and the text of its range; {} where none does."""
+    """The columns of each row's step and the text of its range; {} without steps."""
     if "start" not in records.columns or not records.rows:
         return {}
     launch_ns = launched(records)
@@ -279,7 +279,7 @@ def columns(records: Records, capture: Capture) -> dict[str, Column]:
 
 
 def _busiest(pid: Int64Array) -> Iterator[tuple[int | None, Int64Array]]:
-    """Give the processes that have most rows, each with them; None for the only one."""
+    """The processes with most rows, with those rows; None for the only one."""
     if pid.min() == pid.max():
         yield None, np.arange(len(pid))
         return
@@ -293,7 +293,7 @@ _HIGHEST = 1 << 20
 
 
 def of_records(records: Records, launch_ns: Int64Array) -> tuple[Bounds, Int64Array] | None:
-    """Give the steps that parse found, by their rows, and each row's; None where it found none.
+    """The steps that parse found, and each row's; None if it found none.
 
     A step begins and ends with the launches of its rows; one without is where the last ended.
     """

@@ -37,7 +37,7 @@ class RecordingWindows:
         return bool(self.begun)
 
     def at(self, pid: Int64Array, time: Int64Array) -> Int64Array:
-        """Give the window of each instant; a pause counts to the window before it."""
+        """Window of each instant; a pause counts to the window before it."""
         window = np.zeros(len(time), np.int64)
         for process, begun in self.begun.items():
             ours = pid == process
@@ -45,13 +45,13 @@ class RecordingWindows:
         return window
 
     def apart(self, pid: Int64Array, time: Int64Array) -> Int64Array:
-        """Give one number for process and window of each instant; MISSING without a process."""
+        """One number for process and window of each instant; MISSING without a process."""
         most = 1 + max(map(len, self.begun.values()), default=0)
         return np.where(pid == MISSING, MISSING, pid * most + self.at(pid, time))
 
 
 def processes(capture: Capture) -> Int64Array:
-    """Give the process of each API call."""
+    """Process of each API call."""
     return ints(capture.threads.column("pid"))[ints(capture.calls.column("thread"))]
 
 
@@ -91,7 +91,7 @@ def _named(calls: pa.Table, pattern: str) -> NDArray[np.bool_]:
 def of_rows(
     capture: Capture, activities: pa.Table, launch: Int64Array, windows: RecordingWindows
 ) -> Int64Array:
-    """Give the window of each activity: that in which it was launched, whenever it ran.
+    """Window of each activity: the one in which it was launched, whenever it ran.
 
     Without its launch, that in which it ended: what is recorded without one was launched before.
     """

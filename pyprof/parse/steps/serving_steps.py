@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def of_rows(capture: Capture, activities: pa.Table, launch: Int64Array) -> DictionaryColumn | None:
-    """Give the text of each row's step, null for none; None where the capture has no such range.
+    """Text of each row's step, null for none; None if the capture has no such range.
 
     It is the step that its process had begun last when the row was launched, and had not ended.
     """
@@ -45,7 +45,7 @@ def of_rows(capture: Capture, activities: pa.Table, launch: Int64Array) -> Dicti
 
 
 def _within(time: Int64Array, start: Int64Array, end: Int64Array, code: Int64Array) -> Int64Array:
-    """Give the code of the last range begun before each instant that holds it; else MISSING."""
+    """Code of the last range that began before each instant and contains it; else MISSING."""
     last = np.searchsorted(start, time, side="right") - 1
     holds: Mask = (last >= 0) & ((end[last] == MISSING) | (time <= end[last]))
     return np.where(holds, code[last], MISSING)
