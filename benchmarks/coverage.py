@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.answers.parts import known_cost
 from pyprof.errors import PyprofError
 from pyprof.inputs import model_config
 from pyprof.parse import record_file
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.coverage import cost_coverage
 from pyprof.prof.table import Override, Table
+from pyprof.render.text.known_cost_text import sentence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +37,7 @@ def _row(path: Path, override: Override) -> str:
     shares = [100 * ns[rows].sum() / whole
               for rows in (*says, tc != "?", np.isfinite(share), share > 1)]  # fmt: skip
     figures = (*shares[:3], cost_coverage(table).percent, *shares[3:])
-    unknown = cost_coverage(table).text.partition("rows: ")[2] or "-"
+    unknown = sentence(known_cost(cost_coverage(table))).partition("rows: ")[2] or "-"
     cells = (path.parent.name, str(table.records.rows), f"{whole / 1e6:.2f}",
              *(f"{figure:.1f}" for figure in figures), unknown)  # fmt: skip
     return f"| {' | '.join(cells)} |"

@@ -18,6 +18,7 @@ from pyprof.process.threads import thread_pool
 from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT, NUMBERS, TEXT, Column
 from pyprof.prof.group import Counts, counts
 from pyprof.readers import settings
+from pyprof.records.merging import merge_sums
 from pyprof.records.records import Records, concat_dictionaries, encode
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def summarise_frame(source: Source) -> FrameRows:
 def merge_frames(a: FrameRows, b: FrameRows) -> FrameRows:
     """Concatenate rows, continuing the numbers of rows and op calls."""
     data = pa.concat_tables([a.data, a.counts.before(b.data)])
-    return FrameRows(data, a.counts.plus(b.counts))
+    return FrameRows(data, merge_sums(a.counts, b.counts))
 
 
 def as_arrow(

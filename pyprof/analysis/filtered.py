@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof.analysis.summary.phases import with_steps
+from pyprof.answers.parts import ChosenRows
 from pyprof.prof import where
-from pyprof.prof.processor import processor_of
+from pyprof.records.merging import first, merged_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,26 +23,20 @@ OF_STEPS = frozenset({"step", "phase"})
 """Columns for which steps have to be looked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Filtered:
     """What was asked for, and how much of all rows, or those of the chosen steps, it is."""
 
-    text: str
+    text: str = merged_by(first)
     rows: int
     all_rows: int
     time_ns: int
     all_ns: int
-    processor: str
 
-    def plus(self, other: Filtered) -> Filtered:
-        """Add another capture's rows."""
-        return replace(
-            self,
-            rows=self.rows + other.rows,
-            all_rows=self.all_rows + other.all_rows,
-            time_ns=self.time_ns + other.time_ns,
-            all_ns=self.all_ns + other.all_ns,
-        )
+    @property
+    def chosen(self) -> ChosenRows:
+        """The same in an answer."""
+        return ChosenRows(self.text, self.rows, self.all_rows, self.time_ns, self.all_ns)
 
 
 def choose(
@@ -57,20 +52,14 @@ def choose(
     kept = before & np.asarray(where.rows(table, asked))
     ns = table.duration_ns
     return kept, Filtered(
-        text_of(asked),
-        int(kept.sum()),
-        int(before.sum()),
-        int(ns[kept].sum()),
-        int(ns[before].sum()),
-        processor_of(table.records),
+        text=text_of(asked),
+        rows=int(kept.sum()),
+        all_rows=int(before.sum()),
+        time_ns=int(ns[kept].sum()),
+        all_ns=int(ns[before].sum()),
     )
 
 
 def text_of(asked: Sequence[Condition]) -> str:
     """Write conditions as one text: `dir=bprop and tc=0`."""
     return " and ".join(f"{one.name}{one.operator}{one.value}" for one in asked)
-
-
-def merge_filtered(a: Filtered | None, b: Filtered | None) -> Filtered | None:
-    """Add what was kept of two captures."""
-    return a.plus(b) if a is not None and b is not None else a or b

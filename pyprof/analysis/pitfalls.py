@@ -210,7 +210,7 @@ def counters(capture: schema.Capture) -> Iterator[str]:
     totals = counter_totals(table, capture, np.ones(joined.rows, bool), None)
     if totals is None:
         return
-    yield from (entry.text for entry in totals.disagreements)
+    yield from totals.contradictions
     if totals.throttled:
         yield totals.throttled
     if sampled and not table.measured.any:

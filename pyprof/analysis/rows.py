@@ -11,14 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.analysis.filtered import OF_STEPS
-from pyprof.analysis.summary.host_ops import NOTHING, UNKNOWN, by_op, host_ops, merge_host_ops
+from pyprof.analysis.summary.host_ops import NOTHING, UNKNOWN, by_op, host_ops
 from pyprof.analysis.summary.phases import with_steps
 from pyprof.cli_types import suggestion
 from pyprof.errors import PyprofError
 from pyprof.prof import group, params, where
 from pyprof.prof.columns.standard import COLUMNS, DEFAULT, Column
-from pyprof.prof.coverage import Coverage, cost_coverage, is_kernel
+from pyprof.prof.coverage import Coverage, UnknownRows, cost_coverage, is_kernel
 from pyprof.prof.group import Counts, counts
+from pyprof.records.merging import known_in_both, merge_sums
 from pyprof.records.records import DictionaryColumn
 from pyprof.render.text import fixed_width as renderers
 from pyprof.render.text import terminal_table
@@ -193,11 +194,11 @@ def merge_answers(a: Answer, b: Answer, asked: Asked) -> Answer:
         data = _first(pa.concat_tables([a.data, a.counts.before(b.data)]), asked)
         matched = a.matched + b.matched
     warnings = tuple(dict.fromkeys((*a.warnings, *b.warnings)))
-    host = merge_host_ops(a.host, b.host)
+    host = known_in_both(a.host, b.host)
     if asked.by is not None:
         matched = _group_count(data, host)
-    known = a.coverage.plus(b.coverage)
-    return Answer(data, known, a.counts.plus(b.counts), warnings, matched, host)
+    known, counted = merge_sums(a.coverage, b.coverage), merge_sums(a.counts, b.counts)
+    return Answer(data, known, counted, warnings, matched, host)
 
 
 def _group_count(groups: pa.Table, host: pa.Table | None) -> int:
@@ -234,7 +235,9 @@ def settled(answer: Answer, asked: Asked) -> Answer:
         data.group_by(_WHY, use_threads=False).aggregate([(_NS, "sum"), (_NS, "count")]).to_pylist()
     )
     unknown = {
-        row[_WHY]: (row[f"{_NS}_sum"], row[f"{_NS}_count"]) for row in sums if row[_WHY] is not None
+        row[_WHY]: UnknownRows(row[f"{_NS}_sum"], row[f"{_NS}_count"])
+        for row in sums
+        if row[_WHY] is not None
     }
     total_ns = int(pc.sum(data.column(_NS)).as_py() or 0)
     kernels = data.filter(data.column(_KERNEL))

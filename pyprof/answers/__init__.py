@@ -1,8 +1,9 @@
-"""What commands say, as data for programs: one class per kind of answer, written as JSON.
+"""Answers: what commands say, as data. Analysis makes them, and every view is a function of one.
 
 An answer is a frozen dataclass, registered under the name of its command; each field has a
 docstring below it. Its JSON and its JSON Schema follow from the class: `document` writes the one,
-`json_schema.schema` the other. Modules of this folder are found by being here.
+`json_schema.schema` the other; a field that only views need is `not_in_json()`. Modules of this
+folder are found by being here. They import nothing of analysis, and nothing of the views.
 
 Units are in names: `_ns`, `_bytes`, `_per_s`; `share` is from 0 to 1. Unknown is None, and the
 docstring, or a field `..._why`, gives the reason.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 import pkgutil
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -44,6 +45,19 @@ class Rows:
     """Of values that are valid JSON, or floats."""
 
 
+_JSON = "json"
+
+
+def not_in_json(**default: Any) -> Any:  # noqa: ANN401 - as `dataclasses.field`
+    """A field for views alone; `default` and `default_factory` as those of `field`."""
+    return field(metadata={_JSON: False}, **default)
+
+
+def json_fields(cls: type) -> list[Field[Any]]:
+    """The fields of a dataclass that its JSON has."""
+    return [each for each in fields(cls) if each.metadata.get(_JSON, True)]
+
+
 def answer(kind: str) -> Callable[[type[_T]], type[_T]]:
     """Register a dataclass as what is answered to a command."""
 
@@ -57,7 +71,7 @@ def answer(kind: str) -> Callable[[type[_T]], type[_T]]:
 
 
 def kinds() -> Mapping[str, type]:
-    """Load and give all classes of answers, by kind."""
+    """All classes of answers, by kind."""
     for module in pkgutil.iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
     return dict(sorted(_KINDS.items()))
@@ -74,16 +88,16 @@ def write(target: str, given: object, warnings: Sequence[str] = ()) -> None:
 
 
 def document(given: object, warnings: Sequence[str] = ()) -> bytes:
-    """Give an answer as JSON; see `chunks`."""
+    """An answer as JSON; see `chunks`."""
     return b"".join(chunks(given, warnings))
 
 
 def chunks(given: object, warnings: Sequence[str] = ()) -> Iterator[bytes]:
-    """Give an answer as UTF-8 of JSON (RFC 8259), part by part.
+    """An answer as UTF-8 of JSON (RFC 8259), part by part.
 
-    Never NaN or infinity, which become null; a lone surrogate becomes U+FFFD.
+    NaN and infinity become null; a lone surrogate becomes U+FFFD.
     """
-    content = {field.name: getattr(given, field.name) for field in fields(given)}  # type: ignore[arg-type]
+    content = {each.name: getattr(given, each.name) for each in json_fields(type(given))}
     streamed = [name for name, value in content.items() if isinstance(value, Rows)]
     rows = [content.pop(name) for name in streamed]
     head = dumps({**envelope(type(given), warnings), **plain(content)})
@@ -99,7 +113,7 @@ def chunks(given: object, warnings: Sequence[str] = ()) -> Iterator[bytes]:
 
 
 def envelope(cls: type, warnings: Sequence[str] = ()) -> dict[str, object]:
-    """Give what every answer begins with."""
+    """What every answer begins with."""
     as_given = overwrite_guard.current().restore_user_paths
     return {
         "schema_version": VERSION,
@@ -113,7 +127,7 @@ _BATCH_ROWS = 1 << 14
 
 
 def row_lines(tables: Iterable[pa.Table]) -> Iterator[bytes]:
-    """Give each row of Arrow tables as an object in one line; null, NaN and infinity are null."""
+    """Each row of Arrow tables as an object in one line; null, NaN and infinity are null."""
     for rows in tables:
         for batch in rows.to_batches(max_chunksize=_BATCH_ROWS):
             yield from map(orjson.dumps, batch.to_pylist())
@@ -128,12 +142,12 @@ def dumps(value: object) -> bytes:
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - of any type
-    """Make what JSON has of dataclasses, mappings, sequences, NumPy's values and texts."""
+    """Convert dataclasses, mappings, sequences, NumPy's values and texts to what JSON has."""
     for types, make in _LEAVES:
         if isinstance(value, types):
             return make(value)
     if is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        return {each.name: plain(getattr(value, each.name)) for each in json_fields(type(value))}
     if hasattr(value, "items"):
         return {text(str(key)): plain(each) for key, each in value.items()}
     return None if value is None else [plain(each) for each in value]
@@ -144,7 +158,7 @@ def _finite(value: float) -> float | None:
 
 
 def text(value: str) -> str:
-    """Give valid Unicode: surrogates in pairs become what they stand for, others U+FFFD."""
+    """Valid Unicode: paired surrogates become the character they stand for, others U+FFFD."""
     if value.isascii():
         return value
     return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -10,7 +11,7 @@ from pyprof.analysis.diff.waterfall import waterfall
 from pyprof.answers import answer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pyprof.analysis.diff.compare import Change as FoundChange
     from pyprof.analysis.diff.compare import Comparison, Metric

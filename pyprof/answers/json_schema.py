@@ -10,7 +10,7 @@ import json
 import textwrap
 import types
 import typing
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from importlib import resources
 from typing import Any, Literal, Union
 
@@ -33,7 +33,7 @@ _WORDS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def schema() -> dict[str, Any]:
-    """Make the schema of any answer: one of `$defs`, chosen by `kind`."""
+    """The schema of any answer: one of `$defs`, chosen by `kind`."""
     definitions: dict[str, Any] = {}
     kinds = answers.kinds()
     for kind, cls in kinds.items():
@@ -47,12 +47,12 @@ def schema() -> dict[str, Any]:
 
 
 def spelt() -> str:
-    """Give the schema as the text of its file."""
+    """The schema as the text of its file."""
     return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
 
 
 def shipped() -> dict[str, Any]:
-    """Read the file that is shipped."""
+    """The schema that is shipped."""
     content = (resources.files(__package__) / FILE).read_text("utf-8")
     parsed: dict[str, Any] = json.loads(content)
     return parsed
@@ -76,7 +76,7 @@ def _object(
     hints = typing.get_type_hints(cls, localns=names)
     said = docstrings(cls)
     properties = dict(head or {})
-    for field in fields(cls):
+    for field in answers.json_fields(cls):
         form = _form(hints[field.name], definitions)
         properties[field.name] = {**form, "description": said.get(field.name, "")}
     return {
@@ -121,7 +121,9 @@ def _define(cls: type, definitions: dict[str, Any]) -> None:
     if described is None:
         definitions[name] = {}  # for one that holds its own kind
         definitions[name] = _object(cls, definitions)
-    elif described and described["properties"].keys() != {field.name for field in fields(cls)}:
+    elif described and described["properties"].keys() != {
+        field.name for field in answers.json_fields(cls)
+    }:
         raise ValueError(f"two classes of answers are called {name}")
 
 
@@ -144,7 +146,7 @@ def _row() -> dict[str, Any]:
 
 
 def docstrings(cls: type) -> dict[str, str]:
-    """Give the docstring below each field of a class, and of those that it extends."""
+    """The docstring below each field of a class, and of the classes that it extends."""
     said: dict[str, str] = {}
     for each in reversed([one for one in cls.__mro__ if is_dataclass(one)]):
         (definition,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body

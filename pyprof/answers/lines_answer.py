@@ -1,18 +1,15 @@
-"""`pyprof lines --json`: GPU time by source line."""
+"""What `pyprof lines` says: GPU time by source line."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
-from pyprof.answers import answer
-from pyprof.answers.parts import ChosenRows, Suggestion, chosen_rows, suggestions
-from pyprof.render.source import read
+from pyprof.answers import answer, not_in_json
+from pyprof.answers.parts import ChosenRows, Suggestion
 
 if TYPE_CHECKING:
-    from pyprof.analysis.summary.source_lines import FileTime
-    from pyprof.analysis.summary.source_lines import Lines as TimedLines
-    from pyprof.render.source import Sources
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,36 +51,39 @@ class Lines:
     """The most time of its own first."""
     advice: tuple[Suggestion, ...]
     """Potential gains at these lines, the largest first."""
+    warnings: tuple[str, ...] = not_in_json(default=())
+    """What the captures hide or distort."""
+
+    @property
+    def slowest(self) -> list[LineTime]:
+        """The lines that launched work themselves, the most time first."""
+        own = [line for line in self.lines if line.own_ns]
+        return sorted(own, key=lambda line: (-line.own_ns, line.file, line.number))
+
+    @property
+    def files(self) -> list[FileTime]:
+        """The lines of each file in their order, the file with the most time of its own first."""
+        by_file: dict[str, list[LineTime]] = {}
+        for line in sorted(self.lines, key=lambda line: line.number):
+            by_file.setdefault(line.file, []).append(line)
+        files = [FileTime(path, tuple(lines)) for path, lines in by_file.items()]
+        return sorted(files, key=lambda file: (-file.own_ns, file.path))
 
 
-def lines(timed: TimedLines, sources: Sources | None = None) -> Lines:
-    """Make the answer, with the text of the lines from `sources`."""
-    times = timed.times
-    total_ns = times.total_ns or 1
-    every = [line for file in times.files for line in _lines(file, sources, total_ns)]
-    return Lines(
-        chosen=chosen_rows(timed.kept),
-        processor=times.processor,
-        total_ns=times.total_ns,
-        unknown_ns=times.unknown_ns,
-        lines=tuple(sorted(every, key=lambda line: (-line.own_ns, -line.time_ns, line.line))),
-        advice=suggestions(timed.placed),
-    )
+class FileTime(NamedTuple):
+    """The timed lines of one file."""
+
+    path: str
+    """As the capture has it."""
+    lines: tuple[LineTime, ...]
+
+    @property
+    def own_ns(self) -> int:
+        """GPU time that the file's lines launched themselves."""
+        return sum(line.own_ns for line in self.lines)
 
 
-def _lines(file: FileTime, sources: Sources | None, total_ns: int) -> list[LineTime]:
-    path = sources.find(file.path) if sources else None
-    texts = (read(path) if path else None) or []
-    return [
-        LineTime(
-            line=f"{file.path}:{line.number}",
-            file=file.path,
-            number=line.number,
-            calls=line.calls,
-            time_ns=line.total_ns,
-            own_ns=line.own_ns,
-            share=line.own_ns / total_ns,
-            source=texts[line.number - 1].rstrip() if 0 < line.number <= len(texts) else None,
-        )
-        for line in file.lines
-    ]
+def with_source(answer: Lines, text_of: Callable[[str, int], str | None]) -> Lines:
+    """The answer with the text of its lines, given what tells it by file and number."""
+    lines = (replace(line, source=text_of(line.file, line.number)) for line in answer.lines)
+    return replace(answer, lines=tuple(lines))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyprof.analysis.memory.peaks import DeviceMemory  # noqa: TC001 - the schema is made of it
+from pyprof.analysis.memory.peaks import DeviceMemory
 from pyprof.answers import answer
 
 

@@ -6,10 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pyprof.analysis.advice import Advice
-    from pyprof.analysis.filtered import Filtered
     from pyprof.prof.coverage import Coverage
 
 
@@ -42,7 +38,7 @@ class KnownCost:
 
 
 def known_cost(coverage: Coverage) -> KnownCost:
-    """Say how much is known, and why the rest is not."""
+    """How much is known, and why the rest is not."""
     unknown = [UnknownCost(reason, *sums) for reason, sums in coverage.unknown.items()]
     unknown.sort(key=lambda entry: (-entry.time_ns, entry.reason))
     of_kernels = coverage.kernel_percent
@@ -69,13 +65,6 @@ class ChosenRows:
     """Summed time of the chosen rows."""
     all_time_ns: int
     """Summed time of all these rows."""
-
-
-def chosen_rows(kept: Filtered | None) -> ChosenRows | None:
-    """Say what --where left; None without it."""
-    if kept is None:
-        return None
-    return ChosenRows(kept.text, kept.rows, kept.all_rows, kept.time_ns, kept.all_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,21 +102,3 @@ class Suggestion:
     """What it rests on, the most time first."""
     once: bool
     """The gain is in start-up, warm-up or after the loop: once a run, not in every step."""
-
-
-def suggestions(entries: Iterable[Advice]) -> tuple[Suggestion, ...]:
-    """Give advice, the largest gain first."""
-    return tuple(
-        Suggestion(
-            entry.rule,
-            entry.title,
-            entry.action,
-            entry.gain_ns,
-            tuple(
-                Finding(each.what, each.line, each.detail, each.count, each.total_ns, each.row_ids)
-                for each in entry.evidence
-            ),
-            entry.once,
-        )
-        for entry in entries
-    )

@@ -1,33 +1,18 @@
-"""`pyprof summary --json`: the overview as data."""
+"""What `pyprof summary` says. Its JSON has the first rows of what the answer holds whole."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from pyprof.analysis.summary import layer_tree
-from pyprof.analysis.summary.host_ops import UNKNOWN, by_op
-from pyprof.analysis.summary.phases import by_phase
-from pyprof.answers import answer
-from pyprof.answers.parts import (
-    ChosenRows,
-    KnownCost,
-    Suggestion,
-    chosen_rows,
-    known_cost,
-    suggestions,
-)
+from pyprof.answers import answer, not_in_json
+from pyprof.answers.parts import ChosenRows, KnownCost, Suggestion
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+NO_LAYER = "(outside all layers)"
+"""The name in `layers` of the rows of no layer."""
 
-    import pyarrow as pa
-
-    from pyprof.analysis.memory.peaks import DeviceMemory
-    from pyprof.analysis.summary.counter_totals import CounterTotals, Sums
-    from pyprof.analysis.summary.layer_tree import Node
-    from pyprof.analysis.summary.op_totals import OpTotals
-    from pyprof.analysis.summary.overview import Brief, DeviceTotals
+LEAST_COVERED = 0.8
+"""Guessed steps with less of the GPU time are some part of the program, not its loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +48,34 @@ class StepTimes:
     mbu: tuple[float | None, ...]
     """Bytes of every decode step over what the memory could move; null for other steps, and where
     the peak, or the bytes of more than 20 % of its GPU time, are unknown."""
+    are_chosen: bool = not_in_json(default=False)
+    """Whether `first` and `last` are those that the user named."""
+    phase: tuple[str, ...] = not_in_json(default=())
+    """What a serving engine did in every step: prefill, decode, mixed; empty without an engine."""
+    tokens: tuple[int | None, ...] = not_in_json(default=())
+    """The tokens that every step worked on; None if its range does not state them."""
+
+    @property
+    def averaged_count(self) -> int | None:
+        """How many steps means are of; None without such steps."""
+        return None if self.first is None or self.last is None else self.last - self.first + 1
+
+    @property
+    def shown(self) -> range:
+        """The chosen steps, else all."""
+        if self.are_chosen and self.first is not None and self.last is not None:
+            return range(self.first, self.last + 1)
+        return range(self.count)
+
+    @property
+    def kind(self) -> str:
+        """The origin without what differs between the steps of two processes."""
+        return self.origin.partition(" ")[0]
+
+    @property
+    def described_origin(self) -> str:
+        """What marks them, for people; of a guess, that it is one."""
+        return describe_origin(self.origin, self.covered_share or 0.0, guessed=self.guessed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +112,13 @@ class DeviceUse:
     """Parts of the run that were recorded."""
     paused_ns: int
     """Between them, while the profiler was paused."""
+    pid: int = not_in_json(default=-1)
+    """Of the process that used the GPU."""
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether this is no GPU: ops that a capture without one timed on the CPU."""
+        return self.processor == "CPU"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +175,10 @@ class PeakUse:
     the peak or the bytes of more than 20 % of their time are unknown."""
     peak_bytes_per_s: float | None
     """The peak bandwidth of one GPU; null where it is unknown, or nothing is decoded."""
+    peak_bytes_label: str = not_in_json(default="")
+    """Which bandwidth."""
+    known_share: float = not_in_json(default=1.0)
+    """Share of the compute time whose FLOPs are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +270,10 @@ class HostOp:
     """Time in it, with them."""
     line: str | None
     """Source line of most of its own time; null where no stack was recorded around that."""
+    launches: int = not_in_json(default=0)
+    """Kernels, copies and fills that its calls launched, whatever op they count for."""
+    line_count: int = not_in_json(default=1)
+    """From how many lines it was called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +308,8 @@ class MeasuredOp:
     """SM clock; null likewise."""
     energy_j: float | None
     """Energy while they ran; null likewise."""
+    means: Mapping[str, float | None] = not_in_json(default_factory=dict)
+    """The means by the column of prof, in its unit: percent, MHz."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +326,8 @@ class DevicePower:
     """Power on average."""
     most_w: float
     """Highest power."""
+    sampled_s: float = not_in_json(default=0.0)
+    """The time in which it was sampled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,6 +390,14 @@ class MemoryPeak:
     """By how much; null where nothing grows, or fewer than four steps are known."""
 
 
+def describe_origin(origin: str, covered_share: float, *, guessed: bool) -> str:
+    """What marks steps; of a guess, that it is one, and how much of the time it explains."""
+    if not guessed:
+        return origin
+    share = f"; {100 * covered_share:.1f} % of the time" if covered_share < LEAST_COVERED else ""
+    return f"{origin} (guessed: may be layers of a step{share})"
+
+
 @answer("summary")
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -411,211 +451,26 @@ class Summary:
     """What advice was looked for in."""
     advice_missing: Mapping[str, tuple[str, ...]]
     """What advice could not be looked for in, by the reason."""
+    warnings: tuple[str, ...] = not_in_json(default=())
+    """What the captures hide or distort, and what is uncertain about the peaks."""
+
+    @property
+    def processor(self) -> str:
+        """Whose time it is: GPU, or CPU in a capture without one."""
+        return self.known_cost.processor
 
 
-def summary(
-    brief: Brief, top: int | None, depth: int | None, memory: Sequence[DeviceMemory] = ()
-) -> Summary:
-    """Make the answer; `top` ops and lines, all for None. Of memory the first device is shown."""
-    stepped = brief.averaged is not None
-    lines = line_totals(brief.ops, stepped=stepped)
-    return Summary(
-        gpus=brief.gpus,
-        peaks=brief.peaks,
-        chosen=chosen_rows(brief.kept),
-        notes=tuple(brief.times.notes) if brief.times else (),
-        known_cost=known_cost(brief.coverage),
-        found_by_ns=brief.vias,
-        steps=_steps(brief),
-        devices=tuple(map(_device, brief.times.devices)) if brief.times else None,
-        parts=tuple(
-            PartTime(name or None, ns, brief.phase_work[name].mfu(brief.utilization.peak_flops))
-            for name, ns in brief.phases.items()
-        ),
-        families_ns=brief.families,
-        serving=tuple(
-            ServingPhase(
-                each.phase, each.steps, each.duration_ns, each.tokens, each.tokens_per_s,
-                each.padding,
-            )
-            for each in by_phase(brief.steps, brief.chosen)
-        ),
-        utilization=_utilization(brief),
-        ops=tuple(_op(op, stepped=stepped) for op in brief.ops[:top]),
-        ops_left_out=len(brief.ops) - len(brief.ops[:top]),
-        lines=tuple(lines[:top]),
+def first_rows(answer: Summary, top: int | None, depth: int | None) -> Summary:
+    """The answer with the first `top` rows of each list, and the layers down to `depth`."""
+    ops, lines, measured, memory = answer.ops, answer.lines, answer.measured, answer.memory
+    return replace(
+        answer,
+        ops=ops[:top],
+        ops_left_out=len(ops) - len(ops[:top]),
+        lines=lines[:top],
         lines_left_out=len(lines) - len(lines[:top]),
-        layers=tuple(_layers(layer_tree.named(brief.layers), depth, stepped=stepped)),
-        host_ops=None if brief.host is None else _host_ops(brief.host, top),
-        host_ops_why=f"{UNKNOWN}, and without --where" if brief.host is None else None,
-        measured=None if brief.counters is None else _measured(brief, brief.counters, top),
-        memory=_memory(memory[0], top) if memory else None,
-        advice=suggestions(brief.advice),
-        advice_looked_at=brief.scope.looked_at,
-        advice_missing=brief.scope.missing,
-    )  # fmt: skip
-
-
-def _host_ops(host: pa.Table, top: int | None) -> tuple[HostOp, ...]:
-    order = [("cpu_self", "descending"), ("op", "ascending")]
-    return tuple(
-        HostOp(row["op"], row["cpu_calls"], row["cpu_self"], row["cpu_total"], row["line"])
-        for row in by_op(host).sort_by(order).slice(0, top).to_pylist()
+        layers=tuple(each for each in answer.layers if depth is None or len(each.path) <= depth),
+        host_ops=answer.host_ops and answer.host_ops[:top],
+        measured=measured and replace(measured, ops=measured.ops[:top]),
+        memory=memory and replace(memory, lines_bytes=dict([*memory.lines_bytes.items()][:top])),
     )
-
-
-def _measured(brief: Brief, totals: CounterTotals, top: int | None) -> Measured:
-    total = totals.total
-    return Measured(
-        totals.sources,
-        total.rows,
-        total.dram_bytes,
-        total.energy_j,
-        totals.known_share("energy"),
-        total.energy_step_j,
-        totals.energy_token_j(brief.step_count, brief.token_count),
-        total.excess,
-        _mean(total, "tensor", 0.01),
-        _mean(total, "clock", 1e6),
-        totals.throttled,
-        tuple(entry.text for entry in totals.disagreements),
-        tuple(
-            DevicePower(one.rank, one.device, one.energy_j, one.mean_w, one.most_w)
-            for one in totals.power
-        ),
-        tuple(map(_measured_op, totals.top(top))),
-    )
-
-
-def _measured_op(sums: Sums) -> MeasuredOp:
-    return MeasuredOp(
-        op=sums.op,
-        dir=sums.direction or None,
-        kernel=sums.kernel,
-        kernel_count=sums.rows,
-        time_ns=sums.time_ns,
-        dram_bytes=sums.dram_bytes,
-        dram_bytes_per_s=sums.dram_bytes_per_s,
-        excess=sums.excess,
-        l2_hit_share=_mean(sums, "l2hit", 0.01),
-        tensor_share=_mean(sums, "tensor", 0.01),
-        theoretical_occupancy_share=_mean(sums, "occ", 0.01),
-        occupancy_share=_mean(sums, "occmeas", 0.01),
-        clock_hz=_mean(sums, "clock", 1e6),
-        energy_j=sums.energy_j,
-    )
-
-
-def _mean(sums: Sums, name: str, factor: float) -> float | None:
-    mean = sums.mean(name)
-    return None if mean is None else mean * factor
-
-
-def _memory(device: DeviceMemory, top: int | None) -> MemoryPeak:
-    held = {
-        key: {group.name or "": group.bytes for group in device.by[key] if group.bytes}
-        for key in ("category", "line")
-    }
-    leaks = device.growth.leaks if device.growth is not None else ()
-    return MemoryPeak(
-        device=device.device,
-        rank=device.rank,
-        peak_bytes=device.peak_bytes,
-        peak_time_ns=device.peak_time_ns,
-        peak_reserved_bytes=device.peak_reserved_bytes,
-        categories_bytes=held["category"],
-        lines_bytes=dict([*held["line"].items()][:top]),
-        growing_line=leaks[0].line if leaks else None,
-        growth_bytes_per_step=leaks[0].bytes_per_step if leaks else None,
-    )
-
-
-def _steps(brief: Brief) -> StepTimes:
-    steps, averaged = brief.steps, brief.averaged
-    durations = steps.duration_ns.tolist()
-    shares = brief.utilization.of_steps(durations)
-    return StepTimes(
-        count=len(steps),
-        origin=steps.origin,
-        guessed=steps.guessed,
-        warm_up_count=steps.warm_up,
-        covered_share=steps.covered if len(steps) else None,
-        first=averaged and averaged[0],
-        last=averaged and averaged[1] - 1,
-        mean_ns=averaged and steps.mean_ns(averaged),
-        median_ns=steps.median_ns,
-        duration_ns=tuple(durations),
-        mfu=tuple(each.mfu for each in shares),
-        hfu=tuple(each.hfu for each in shares),
-        mbu=tuple(each.mbu for each in shares),
-    )
-
-
-def _device(device: DeviceTotals) -> DeviceUse:
-    return DeviceUse(
-        rank=device.rank,
-        device=device.device if device.device >= 0 else None,
-        processor="CPU" if device.on_cpu else "GPU",
-        span_ns=device.span_ns,
-        busy_ns=device.busy_ns,
-        idle_ns=device.idle_ns,
-        compute_ns=device.compute_ns,
-        communication_ns=device.communication_ns,
-        exposed_communication_ns=device.exposed_communication_ns,
-        copy_ns=device.copy_ns,
-        exposed_copy_ns=device.exposed_copy_ns,
-        overlap_ns=device.overlap_ns,
-        idle_by_cause_ns=device.idle,
-        windows=device.windows,
-        paused_ns=device.paused_ns,
-    )
-
-
-def _utilization(brief: Brief) -> PeakUse:
-    use = brief.utilization
-    return PeakUse(
-        use.mfu, use.hfu, use.why, use.model_flops, use.hardware_flops, use.peak_flops,
-        use.peak_flops_label, use.mbu, use.peak_bandwidth,
-    )  # fmt: skip
-
-
-def _op(op: OpTotals, *, stepped: bool) -> OpTime:
-    return OpTime(
-        op.op, op.dir, op.line, op.kernel, op.calls, op.kernels, op.total_ns,
-        op.step_ns if stepped else None, op.share, op.flops_per_s,
-        op.bytes_per_s, op.efficiency, op.bound, op.tc, op.why, op.above_peak,
-    )  # fmt: skip
-
-
-def line_totals(ops: list[OpTotals], *, stepped: bool) -> list[LineTotal]:
-    """Total ops, the longest first, by their lines, the longest first."""
-    ops_by_line: dict[str | None, list[OpTotals]] = {}
-    for op in ops:
-        ops_by_line.setdefault(op.line, []).append(op)
-    totals = [
-        LineTotal(
-            line,
-            sum(op.calls for op in of_line),
-            sum(op.total_ns for op in of_line),
-            sum(op.step_ns for op in of_line) if stepped else None,
-            sum(op.share for op in of_line),
-            tuple(dict.fromkeys(op.op or op.kernel for op in of_line)),
-        )
-        for line, of_line in ops_by_line.items()
-    ]
-    return sorted(totals, key=lambda total: (-total.time_ns, total.line or ""))
-
-
-def _layers(root: Node, depth: int | None, *, stepped: bool) -> Iterator[LayerTime]:
-    path: list[str] = []
-    for level, node in root.walk():
-        path[max(level - 1, 0) :] = [node.name] if level else []
-        if depth is None or level <= depth:
-            yield LayerTime(
-                path=tuple(path),
-                time_ns=node.total_ns,
-                own_ns=node.self_ns,
-                step_ns=node.step_ns if stepped else None,
-                own_step_ns=node.self_step_ns if stepped else None,
-                rows=node.rows,
-            )

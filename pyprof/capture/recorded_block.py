@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from pyprof.analysis.summary.overview import Brief
+    from pyprof.answers.summary_answer import Summary
     from pyprof.capture.kineto.recording import Recording
     from pyprof.instrument.ranges.capture_range import Schedule
 
@@ -147,13 +147,13 @@ class Profile:
 
         if isinstance(self._result, str):
             return notebook.message(sanitize.message(self.name), self._result)
-        return notebook.tables(sanitize.message(self.name), self._result.brief, self._result.notes)
+        return notebook.tables(sanitize.message(self.name), self._result.answer, self._result.notes)
 
     def _said(self) -> str:
         if isinstance(self._result, str):
             return self._result
-        coverage = self._result.brief.coverage
-        return f"{coverage.total_ns / 1e6:.3f} ms of {coverage.processor} time"
+        known = self._result.answer.known_cost
+        return f"{known.total_ns / 1e6:.3f} ms of {known.processor} time"
 
     def _recorded(self) -> _Result:
         if isinstance(self._result, str):
@@ -240,16 +240,16 @@ class _Result:
         return load(self.path)
 
     @cached_property
-    def brief(self) -> Brief:
-        """The summary as data."""
+    def answer(self) -> Summary:
+        """What the summary says, as data."""
         from pyprof.analysis.summary import overview  # noqa: PLC0415 - as above
         from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
 
-        return overview.summarise_brief(source.load(str(self.path)))
+        return overview.summary(overview.summarise(source.load(str(self.path))))
 
     def summary(self, by: str, top: int) -> Text:
-        """The summary as text."""
-        from pyprof.commands.summary import sections  # noqa: PLC0415 - for a notebook only
-        from pyprof.render.text import formatting  # noqa: PLC0415 - it loads Arrow
+        """What the summary says, as text."""
+        from pyprof.render.text import formatting, summary_text  # noqa: PLC0415 - it loads Arrow
 
-        return Text(formatting.finish(sections(self.brief, by, top, None), coloured=False).decode())
+        sections = summary_text.summary(self.answer, by, top, None)
+        return Text(formatting.finish(sections, coloured=False).decode())

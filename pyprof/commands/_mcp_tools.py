@@ -164,15 +164,14 @@ def summary(captures: Paths, steps: str = "", depth: int = 2, limit: int = LIMIT
     advice[].evidence[].row_ids are `idx` of rows that the tools prof and explain show.
     """
     from pyprof.analysis.summary import overview  # noqa: PLC0415 - as above
-    from pyprof.answers import summary_answer as answers_of_summary  # noqa: PLC0415 - as above
+    from pyprof.answers.summary_answer import first_rows  # noqa: PLC0415 - as above
     from pyprof.commands.summary import memory_of  # noqa: PLC0415 - as above
+    from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
 
     with _captures(*_several(captures)) as opened:
-        summarise = partial(overview.summarise_brief, chosen=steps or None)
-        brief = opened.map_reduce(summarise, overview.merge_briefs)
-        memory = memory_of(opened.paths)
-    given = answers_of_summary.summary(brief, _count(limit), depth, memory)
-    return bound(given, limit, brief.warnings)
+        sums = opened.map_reduce(partial(overview.summarise, chosen=steps or None), merge_sums)
+        given = overview.summary(sums, memory_of(opened.paths))
+    return bound(first_rows(given, _count(limit), depth), limit, given.warnings)
 
 
 @tool
@@ -182,18 +181,18 @@ def lines(captures: Paths, steps: str = "", source: str = "", limit: int = LIMIT
     source: folder of the source, to include the lines' text; without it no source is read.
     """
     from pyprof.analysis.summary import source_lines  # noqa: PLC0415 - as above
-    from pyprof.answers import lines_answer as answers_of_lines  # noqa: PLC0415 - as above
-    from pyprof.render.source import Sources  # noqa: PLC0415 - as above
+    from pyprof.answers.lines_answer import with_source  # noqa: PLC0415 - as above
+    from pyprof.inputs.user_source import Sources, line_texts  # noqa: PLC0415 - as above
+    from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
 
     if source and not Path(_allowed(source)).is_dir():
         raise ValueError(f"{source}: no such folder")
     with _captures(*_several(captures)) as opened:
-        timed = opened.map_reduce(
-            partial(source_lines.summarise_lines, chosen=steps or None),
-            source_lines.merge_line_reports,
-        )
-    given = answers_of_lines.lines(timed, Sources(Path(source)) if source else None)
-    return bound(given, _count(limit), timed.warnings)
+        summarise = partial(source_lines.summarise_lines, chosen=steps or None)
+        given = source_lines.lines_answer(opened.map_reduce(summarise, merge_sums))
+    if source:
+        given = with_source(given, line_texts(Sources(Path(source))))
+    return bound(given, _count(limit), given.warnings)
 
 
 @tool

@@ -63,36 +63,33 @@ def command(
     """
     as_json |= output_file.optional_format(target, "json") == "json"
     asked_rows = read_conditions(conditions)
-    from pyprof.analysis.summary import source_lines  # noqa: PLC0415 - load Arrow
-    from pyprof.inputs import source  # noqa: PLC0415 - load Arrow
-    from pyprof.render import source as source_text  # noqa: PLC0415 - load Arrow
-    from pyprof.render.source import Sources  # noqa: PLC0415 - only now needed
-    from pyprof.render.text import formatting, summary_text  # noqa: PLC0415 - load Arrow
+    from pyprof import answers  # noqa: PLC0415 - they load Arrow
+    from pyprof.analysis.summary import source_lines  # noqa: PLC0415 - as above
+    from pyprof.answers.lines_answer import with_source  # noqa: PLC0415 - as above
+    from pyprof.inputs import source  # noqa: PLC0415 - as above
+    from pyprof.inputs.user_source import Sources, line_texts  # noqa: PLC0415 - as above
+    from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
+    from pyprof.render.text import formatting, lines_text, summary_text  # noqa: PLC0415 - as above
 
     with captures.stages(source.STAGES) as begin:
-        summarise, merge = (
-            partial(source_lines.summarise_lines, chosen=steps, asked=asked_rows),
-            source_lines.merge_line_reports,
-        )
-        timed_lines = captures.map_reduce(summarise, merge, override(how), begin)
-    captures.warn(timed_lines.warnings)
+        summarise = partial(source_lines.summarise_lines, chosen=steps, asked=asked_rows)
+        sums = captures.map_reduce(summarise, merge_sums, override(how), begin)
+    answer = source_lines.lines_answer(sums)
+    captures.warn(answer.warnings)
     if as_json:
-        from pyprof import answers  # noqa: PLC0415 - load Arrow
-        from pyprof.answers.lines_answer import lines  # noqa: PLC0415 - load Arrow
-
-        given = lines(timed_lines, None if folder is None else Sources(folder))
-        answers.write(target, given, timed_lines.warnings)
+        given = answer if folder is None else with_source(answer, line_texts(Sources(folder)))
+        answers.write(target, given, answer.warnings)
         return
     if folder is None and target == output_file.STDOUT:
         folder = Path()
     sources = None if folder is None else Sources(folder)
     shown = [
-        *summary_text.filtered(timed_lines.kept),
-        *source_text.slowest_lines(timed_lines.times, sources, top),
+        *summary_text.chosen_rows(answer.chosen, answer.processor),
+        *lines_text.slowest_lines(answer, sources, top),
     ]
-    if listed := [*source_text.annotated_source(timed_lines.times, sources, full=how["full"])]:
+    if listed := [*lines_text.annotated_source(answer, sources, full=how["full"])]:
         shown += ["", *listed[:-1]]
-    if timed_lines.placed:
-        shown += ["", *summary_text.advice(timed_lines.placed)]
+    if answer.advice:
+        shown += ["", *summary_text.advice(answer.advice)]
     with output_file.open_output(target) as out:
         out.write(formatting.finish(shown, coloured=formatting.colours(target)))

@@ -125,6 +125,8 @@ def command(
     from pyprof.analysis import rows as report  # noqa: PLC0415 - they load Arrow
     from pyprof.analysis.memory import memory_columns  # noqa: PLC0415 - as above
     from pyprof.answers import prof_answer as answers_of_prof  # noqa: PLC0415 - as above
+    from pyprof.answers.parts import known_cost  # noqa: PLC0415 - as above
+    from pyprof.render.text.known_cost_text import sentence  # noqa: PLC0415 - as above
 
     if how["summary"]:
         _nvprof(captures, target, how, as_json=as_json)
@@ -158,7 +160,7 @@ def command(
     if not captures.quiet:
         none = bool(asked_rows) and not answer.matched
         sought = " and ".join(how["conditions"])
-        cli.say(f"no row matches {sought}" if none else answer.coverage.text)
+        cli.say(f"no row matches {sought}" if none else sentence(known_cost(answer.coverage)))
     report.demand(answer.coverage, least)
 
 

@@ -59,10 +59,11 @@ def command(
         require("pictures", "matplotlib")
     from pyprof.analysis.summary import roofline_points  # noqa: PLC0415 - as above
     from pyprof.inputs import source  # noqa: PLC0415 - load Arrow
+    from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
 
     with captures.stages(source.STAGES + 1) as begin:
         summarise = partial(roofline_points.summarise_roofline, chosen=steps)
-        data = captures.map_reduce(summarise, roofline_points.merge_rooflines, override(how), begin)
+        data = captures.map_reduce(summarise, merge_sums, override(how), begin)
         begin("drawing")
         chart = data.chart(top)
         content = _drawn(chart, kind)

@@ -20,12 +20,11 @@ from pyprof.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from pyprof.analysis.memory.peaks import DeviceMemory
-    from pyprof.analysis.summary.overview import Brief
 
-_TOP, _FEW = 15, 5
+_TOP = 15
 _BY = ("op", "layer", "line", "host")
 
 
@@ -70,24 +69,23 @@ def command(
     """
     as_json |= output_file.optional_format(target, "json") == "json"
     asked_rows = read_conditions(conditions)
+    from pyprof import answers  # noqa: PLC0415 - it loads Arrow
     from pyprof.analysis.summary import overview  # noqa: PLC0415 - as above
-    from pyprof.inputs import source  # noqa: PLC0415 - they load Arrow
-    from pyprof.render.text import formatting  # noqa: PLC0415 - they load Arrow
+    from pyprof.answers.summary_answer import first_rows  # noqa: PLC0415 - as above
+    from pyprof.inputs import source  # noqa: PLC0415 - as above
+    from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
+    from pyprof.render.text import formatting, memory_brief, summary_text  # noqa: PLC0415 - as above
 
     with captures.stages(source.STAGES) as begin:
-        summarise = partial(overview.summarise_brief, chosen=steps, asked=asked_rows)
-        brief = captures.map_reduce(summarise, overview.merge_briefs, override(how), begin)
-    captures.warn(brief.warnings)
+        summarise = partial(overview.summarise, chosen=steps, asked=asked_rows)
+        sums = captures.map_reduce(summarise, merge_sums, override(how), begin)
+    captures.warn(sums.warnings)
+    memory = memory_of(captures.paths)
+    answer = overview.summary(sums, memory)
     if as_json:
-        from pyprof import answers  # noqa: PLC0415 - as above
-        from pyprof.answers.summary_answer import summary  # noqa: PLC0415 - as above
-
-        answers.write(target, summary(brief, top, depth, memory_of(captures.paths)), brief.warnings)
+        answers.write(target, first_rows(answer, top, depth), answer.warnings)
         return
-    from pyprof.render.text import memory_brief  # noqa: PLC0415 - as above
-
-    memory = memory_brief.section(memory_of(captures.paths))
-    shown = chain(sections(brief, by, top, depth), memory)
+    shown = chain(summary_text.summary(answer, by, top, depth), memory_brief.section(memory))
     with output_file.open_output(target) as out:
         out.write(formatting.finish(shown, coloured=formatting.colours(target)))
 
@@ -98,41 +96,3 @@ def memory_of(paths: Sequence[str]) -> Sequence[DeviceMemory]:
     from pyprof.inputs.memory_recordings import beside  # noqa: PLC0415 - as above
 
     return highest_first(beside(paths))
-
-
-def sections(brief: Brief, by: str, top: int, depth: int | None) -> Iterator[str]:
-    """Yield the sections of the summary, with empty lines between them."""
-    from pyprof.render.text import summary_text as show  # noqa: PLC0415 - it loads Arrow
-
-    yield from show.head(brief)
-    if brief.kept is not None and not brief.kept.rows:
-        return
-    yield ""
-    if brief.times is not None:
-        yield from show.times(brief.times)
-        yield ""
-    yield from show.phases(brief)
-    yield ""
-    yield from show.serving(brief)
-    if by == "layer":
-        yield from show.layers(brief, depth)
-    elif by == "line":
-        yield from show.line_table(brief, top)
-    elif by == "host":
-        yield from show.host_table(brief, top)
-    else:
-        yield from show.ops(brief, top)
-    yield ""
-    yield from counter_section(brief, top)
-    if by != "line":
-        yield from show.slowest_lines(brief, _FEW)
-    if by != "host":
-        yield from show.slowest_on_host(brief, _FEW)
-    yield from show.advice(brief.advice, brief.scope)
-
-
-def counter_section(brief: Brief, top: int) -> Iterator[str]:
-    """Yield the section of counters."""
-    from pyprof.render.text import counters_text  # noqa: PLC0415 - it loads Arrow
-
-    yield from counters_text.section(brief.counters, top, brief.step_count, brief.token_count)

@@ -32,15 +32,15 @@ S = TypeVar("S")
 
 
 class SumsFormat(Protocol[S]):
-    """A module whose files hold sums over rows: those of a set are added, and written once."""
+    """A module whose files hold sums over rows.
+
+    Those of a set are merged by `pyprof.records.merging.merge_sums`, and written once.
+    """
 
     KIND: Literal["sums"]
 
     def sums(self, source: Source) -> S:
         """Sum up a capture, small enough to send."""
-
-    def merge_sums(self, a: S, b: S) -> S:
-        """Add the sums of two captures."""
 
     def write(self, sums: S, file: BinaryIO, **options: Any) -> None:  # noqa: ANN401 - by name
         """Write the whole file."""

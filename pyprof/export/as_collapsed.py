@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from pyprof import sanitize
 from pyprof.analysis.summary import stacks
 from pyprof.analysis.summary.stacks import NO_FILE, StackSums
-from pyprof.render.source import LineNames, Sources
+from pyprof.inputs.user_source import LineNames, Sources
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,9 +26,6 @@ KIND = "sums"
 def sums(source: Source) -> StackSums:
     """Sum up a capture."""
     return stacks.sums(source.table)
-
-
-merge_sums = stacks.merge_sums
 
 
 def write(sums: StackSums, file: BinaryIO, *, folder: Path | None = None) -> None:

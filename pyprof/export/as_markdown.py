@@ -9,17 +9,20 @@ from pyprof.analysis import advice
 from pyprof.analysis.summary import op_totals
 from pyprof.analysis.time.steps import find_steps
 from pyprof.analysis.time.timeline import timeline
+from pyprof.answers.parts import known_cost
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.processor import CPU
 from pyprof.render.text import formatting
 from pyprof.render.text.formatting import count, duration, number, percent, short_line
+from pyprof.render.text.known_cost_text import without_copies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
 
-    from pyprof.analysis.advice import Advice
+    from pyprof.analysis.advice import AdviceSums
+    from pyprof.answers.parts import Suggestion
     from pyprof.inputs.source import Source
 
 KIND = "sums"
@@ -38,7 +41,7 @@ class ReportSums:
     rows: int
     groups: Mapping[str, pa.Table]
     """`totals.sums` by each column."""
-    advice: list[Advice]
+    advice: AdviceSums
 
 
 def sums(source: Source) -> ReportSums:
@@ -50,17 +53,7 @@ def sums(source: Source) -> ReportSums:
         cost_coverage(table),
         table.records.rows,
         {key: op_totals.sums(table, [key]) for key, _ in _SECTIONS},
-        advice.without_rows(advice.advise(table, timed, source.capture, steps=steps)),
-    )
-
-
-def merge_sums(a: ReportSums, b: ReportSums) -> ReportSums:
-    """Add the sums of two sets of captures."""
-    return ReportSums(
-        a.known.plus(b.known),
-        a.rows + b.rows,
-        {key: op_totals.merge_totals(a.groups[key], b.groups[key]) for key in a.groups},
-        advice.merge_advice(a.advice, b.advice),
+        advice.summed(advice.advise(table, timed, source.capture, steps=steps), table),
     )
 
 
@@ -70,30 +63,31 @@ def write(sums: ReportSums, file: BinaryIO) -> None:
 
 
 def _lines(sums: ReportSums) -> Iterator[str]:
-    on = sums.known.processor
+    known = known_cost(sums.known)
+    on = known.processor
     yield f"# {on} profile\n"
     rows = "ops" if on == CPU else "kernels and copies"
-    yield f"{count(sums.rows)} {rows}, {duration(sums.known.total_ns)} of {on} time;"
-    yield f"cost known for {sums.known.percent:.1f} % of it{sums.known.without_copies}.\n"
+    yield f"{count(sums.rows)} {rows}, {duration(known.total_ns)} of {on} time;"
+    yield f"cost known for {100 * known.known_share:.1f} % of it{without_copies(known)}.\n"
     for key, title in _SECTIONS:
         if groups := _rows(sums.groups[key]):
             yield f"## {title}\n"
             yield formatting.markdown_table((key, *(name.format(on) for name in _HEADER)), groups)
-    if sums.advice:
+    if advised := sums.advice.suggestions:
         yield "## Potential gains\n"
         yield "Upper bounds; gains overlap and do not add up.\n"
-        yield from (line for entry in sums.advice for line in _advice(entry))
+        yield from (line for entry in advised for line in _advice(entry))
         yield ""
 
 
-def _advice(entry: Advice) -> Iterator[str]:
+def _advice(entry: Suggestion) -> Iterator[str]:
     gain = "gain unknown" if entry.gain_ns is None else f"up to {duration(entry.gain_ns)}"
     title, action = formatting.escape(entry.title), formatting.escape(entry.action)
     yield f"- **{gain}**: {title}. To do: {action}"
     for proof in entry.evidence[:_EVIDENCE]:
         place = f" at {short_line(proof.line)}" if proof.line else ""
         detail = f" ({proof.detail})" if proof.detail else ""
-        what = f"{proof.what}{place}: {duration(proof.total_ns)} in {count(proof.count)}{detail}"
+        what = f"{proof.what}{place}: {duration(proof.time_ns)} in {count(proof.count)}{detail}"
         yield f"  - {formatting.escape(what)}"
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from pyprof.analysis.summary import stacks
 from pyprof.analysis.summary.stacks import NO_FILE, Frame, StackSums
+from pyprof.inputs.user_source import LineNames, Sources
 from pyprof.prof.processor import processor_of
-from pyprof.render.source import LineNames, Sources
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,9 +37,6 @@ def sums(source: Source) -> StackSums:
     """Sum up a capture, below a root that names the processor."""
     root = Frame(NO_FILE, 0, f"<{processor_of(source.table.records)} time>")
     return {(root, *stack): total for stack, total in stacks.sums(source.table).items()}
-
-
-merge_sums = stacks.merge_sums
 
 
 def write(sums: StackSums, file: BinaryIO, *, folder: Path | None = None) -> None:

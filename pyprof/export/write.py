@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -19,7 +19,7 @@ from pyprof.frame import as_arrow, numbered
 from pyprof.inputs.source import STAGES, items, load, map_reduce
 from pyprof.process import atomic_files
 from pyprof.prof.group import counts, run_on
-from pyprof.records.merging import merge_unique
+from pyprof.records.merging import merge_sums, merge_unique, merged_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -106,9 +106,13 @@ def _text_bytes(column: pa.ChunkedArray) -> int:
     return size
 
 
-class _Summed(NamedTuple):
+# Sets of captures in the files of other viewers: sums are added up, rows written rank by rank.
+
+
+@dataclass(frozen=True, slots=True)
+class _Summed:
     sums: Any
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = merged_by(merge_unique)
 
 
 class _Written(NamedTuple):
@@ -138,8 +142,7 @@ def write(
     exporter = form.load()
     if exporter.KIND == "sums":
         summarise = partial(_summarise_sums, exporter.sums)
-        merge = partial(_merge_summed, exporter.merge_sums)
-        summed: _Summed = map_reduce(paths, summarise, merge, executor, override, begin)
+        summed: _Summed = map_reduce(paths, summarise, merge_sums, executor, override, begin)
         begin("writing")
         exporter.write(summed.sums, file, **options)
         return summed.warnings
@@ -159,10 +162,6 @@ def write(
 
 def _summarise_sums(sums: Callable[[Source], Any], source: Source) -> _Summed:
     return _Summed(sums(source), source.table.source.warnings)
-
-
-def _merge_summed(merge: Callable[[Any, Any], Any], a: _Summed, b: _Summed) -> _Summed:
-    return _Summed(merge(a.sums, b.sums), merge_unique(a.warnings, b.warnings))
 
 
 def _ranks(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from pyprof import schema
-from pyprof.prof.processor import CPU, GPU, processor_of
+from pyprof.prof.processor import GPU, processor_of, processor_of_both
+from pyprof.records.merging import merged_by
 from pyprof.records.records import totals
 
 if TYPE_CHECKING:
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
     from pyprof.prof.table import Table
     from pyprof.records.records import Records
 
-_NAMED = 5
-_MUCH, _SHOWN = 1, 0.1
-"""Percentage points by which copies must raise the known share to be worth a word, if that is not
-twice what it is without them; and those that show."""
+
+class UnknownRows(NamedTuple):
+    """Rows whose cost is unknown for one reason."""
+
+    ns: int
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +34,9 @@ class Coverage:
     """Sums over rows; those of several captures add up."""
 
     total_ns: int
-    unknown: Mapping[str, tuple[int, int]]
-    """Time in ns and number of the rows of unknown cost, by the reason why."""
-    processor: str = GPU
+    unknown: Mapping[str, UnknownRows]
+    """The rows of unknown cost by the reason."""
+    processor: str = merged_by(processor_of_both, default=GPU)
     """Whose time it is."""
     kernel_ns: int = 0
     """Time of kernels: without copies and fills, whose cost is nearly always known."""
@@ -50,44 +53,6 @@ class Coverage:
         """Share of the kernels' time whose cost is known; None without kernels."""
         return 100 * self.kernel_known_ns / self.kernel_ns if self.kernel_ns else None
 
-    @property
-    def without_copies(self) -> str:
-        """Add the share of kernels alone, if copies raise that of all; else ""."""
-        kernels = self.kernel_percent
-        if kernels is None or self.percent - kernels < max(min(_MUCH, self.percent / 2), _SHOWN):
-            return ""
-        return f", of kernels alone {kernels:.1f} %"
-
-    @property
-    def text(self) -> str:
-        """Say the share, that of kernels if copies raise it, and the largest unknowns."""
-        start = f"cost known for {self.percent:.1f} % of {self.processor} time{self.without_copies}"
-        if not self.unknown:
-            return start
-        rows = sum(count for _, count in self.unknown.values())
-        total_ns = max(self.total_ns, 1)
-        largest = sorted(self.unknown.items(), key=lambda entry: (-entry[1][0], entry[0]))
-        named = (
-            f"{reason} ({100 * ns / total_ns:.1f} % in {count})"
-            for reason, (ns, count) in largest[:_NAMED]
-        )
-        return f"{start}; unknown for {rows} row{'s' * (rows != 1)}: {', '.join(named)}"
-
-    def plus(self, other: Coverage) -> Coverage:
-        """Add what is known of other rows."""
-        unknown = dict(self.unknown)
-        for reason, (ns, count) in other.unknown.items():
-            mine = unknown.get(reason, (0, 0))
-            unknown[reason] = (mine[0] + ns, mine[1] + count)
-        both = {self.processor, other.processor}
-        return Coverage(
-            self.total_ns + other.total_ns,
-            unknown,
-            CPU if both == {CPU} else GPU,
-            self.kernel_ns + other.kernel_ns,
-            self.kernel_known_ns + other.kernel_known_ns,
-        )
-
 
 def cost_coverage(table: Table, rows: NDArray[np.bool_] | None = None) -> Coverage:
     """Sum up all rows, or those chosen."""
@@ -97,12 +62,11 @@ def cost_coverage(table: Table, rows: NDArray[np.bool_] | None = None) -> Covera
     reason = costs.reason_of[unknown]
     ns = totals(reason, duration[unknown], len(costs.reason))
     count = np.bincount(reason, minlength=len(costs.reason))
-    unknown_by_reason: dict[str, tuple[int, int]] = {}
+    unknown_by_reason: dict[str, UnknownRows] = {}
     for place in np.flatnonzero(count).tolist():
-        so_far = unknown_by_reason.get(costs.reason[place], (0, 0))
-        unknown_by_reason[costs.reason[place]] = (
-            so_far[0] + int(ns[place]),
-            so_far[1] + int(count[place]),
+        so_far = unknown_by_reason.get(costs.reason[place], UnknownRows(0, 0))
+        unknown_by_reason[costs.reason[place]] = UnknownRows(
+            so_far.ns + int(ns[place]), so_far.rows + int(count[place])
         )
     kernels = chosen & is_kernel(table.records)
     return Coverage(

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyprof.arrays import MISSING
 from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT, Column
 from pyprof.prof.step_rows import StepWork
-from pyprof.records.merging import add_up
+from pyprof.records.merging import add_up, merge_sums
 from pyprof.records.records import combinations, encode, totals
 
 if TYPE_CHECKING:
@@ -29,10 +29,6 @@ class Counts:
 
     rows: int = 0
     calls: int = 0
-
-    def plus(self, other: Counts) -> Counts:
-        """Count those of other rows, too."""
-        return Counts(self.rows + other.rows, self.calls + other.calls)
 
     def before(self, data: pa.Table) -> pa.Table:
         """Let the numbers of some columns go on behind these."""
@@ -53,7 +49,7 @@ def run_on(parts: Iterable[tuple[pa.Table, Counts]]) -> Iterator[pa.Table]:
     so_far = Counts()
     for data, used in parts:
         yield so_far.before(data)
-        so_far = so_far.plus(used)
+        so_far = merge_sums(so_far, used)
 
 
 # Rows grouped by a column: how often, how long, which share, how much work.

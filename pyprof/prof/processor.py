@@ -25,3 +25,8 @@ def processor_of(records: Records) -> str:
     name = records.dictionary("gpu")
     used = distinct_values(name.index).tolist()
     return processor([*name.values, None][place] for place in used)
+
+
+def processor_of_both(a: str, b: str) -> str:
+    """Whose time that of two captures is."""
+    return CPU if a == b == CPU else GPU

@@ -1,39 +1,31 @@
 """What reports do is bounded: trees of any depth, no more GPUs and processes than there can be."""
 
 import json
-import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pyprof.analysis.summary.layer_tree import Node, merge_trees
+from pyprof.analysis.summary.layer_tree import MAX_DEPTH, layer_sums, layer_times
 from pyprof.analysis.time import host_api, steps, timeline
+from pyprof.parse import parse
+from pyprof.prof.table import Table
 from pyprof.records import parquet
+from pyprof.records.merging import merge_sums
 from pyprof.render.text import summary_text
-from tests.analysis.captures import Work, capture, records
+from tests.analysis.captures import Work, capture, layer, records
 from tests.commands import run
 
-DEPTH = 20_000
 
-
-def _deep(depth: int) -> Node:
-    node = Node("leaf", 3, 1, 3, 1, ())
-    for level in range(depth):
-        node = Node(f"l{level}", 1, 1, node.total_ns + 1, node.rows + 1, (node,))
-    return node
-
-
-def test_deep_trees() -> None:
-    """Totals are what they were, and twice that of two."""
-    deep = _deep(DEPTH)
-    sent = pickle.loads(pickle.dumps(deep))  # noqa: S301 - our own
-    both = merge_trees(deep, sent)
-    for tree, times in ((sent, 1), (both, 2)):
-        walked = list(tree.walk())
-        assert [level for level, _ in walked] == list(range(DEPTH + 1))
-        assert (tree.total_ns, tree.rows) == (times * (DEPTH + 3), times * (DEPTH + 1))
-        assert walked[-1][1].self_ns == 3 * times
+def test_a_tree_of_modules_is_not_as_deep_as_a_name_has_dots() -> None:
+    """Beyond a level, the rest of the name is one: its time is there all the same."""
+    name = ".".join(f"l{level}" for level in range(20_000))
+    net = capture([Work((50, 60), (10, 20))], ranges=[layer(name, (1, 30))])
+    sums, _ = layer_sums(Table(parse(net)))
+    layers = layer_times(merge_sums(sums, sums), None)
+    assert max(len(each.path) for each in layers) <= MAX_DEPTH
+    assert ".".join(layers[-1].path) == name
+    assert (layers[0].time_ns, layers[-1].own_ns, layers[-1].rows) == (20, 20, 2)
 
 
 def test_far_levels_are_numbered() -> None:

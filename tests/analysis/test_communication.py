@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pyprof.analysis.ranks.collective_kinds import collectives
-from pyprof.analysis.summary.overview import overview, summarise_brief
+from pyprof.analysis.summary.overview import overview
 from pyprof.analysis.time.intervals import EMPTY
 from pyprof.gpu.kernel_roles import communicates
 from pyprof.inputs.source import Source
@@ -16,7 +16,7 @@ from pyprof.prof.table import Table
 from pyprof.records import dict_lines
 from pyprof.records.records import DictionaryColumn, Records
 from pyprof.render.page import sections
-from pyprof.render.page.content import summarise_page
+from tests.analysis.answered import answered
 from tests.analysis.captures import ADD, NCCL, Range, Work, capture
 from tests.commands import run
 
@@ -70,11 +70,12 @@ def _communicating(records: Records) -> set[str]:
 def test_part_timeline_and_ranks_agree(records: Records) -> None:
     """By part, by interval and by rank: the same kernels, the same time."""
     source = Source(Table(records), None)
-    timeline, found = overview(source).timeline, summarise_brief(source)
+    timeline, found = overview(source).timeline, answered(source)
     assert timeline is not None
     (device,) = timeline.devices
     assert _communicating(records) == set(OURS)
-    assert found.phases["communication"] == device.communication.total == 3000 * len(OURS)
+    parts = {part.part: part.time_ns for part in found.parts}
+    assert parts["communication"] == device.communication.total == 3000 * len(OURS)
     assert device.exposed_communication_ns == 2000 * len(OURS)
     sorts, rows, _ = collectives(records, 0, np.zeros(records.rows, np.int64), EMPTY)
     kinds = sorts.column("kind").take(rows.column("signature")).to_pylist()
@@ -92,7 +93,7 @@ def test_page_and_summary_agree(records: Records, tmp_path: Path) -> None:
     with path.open("wb") as file:
         dict_lines.write(old, file)
     assert _communicating(record_file.load(str(path))) == set(OURS)
-    page = summarise_page(Source(Table(record_file.load(str(path))), None)).brief
+    page = answered(Source(Table(record_file.load(str(path))), None))
     assert ("communication", "12.000 us") in [row[:2] for row in sections.phases(page)]
     assert ("communication exposed", "8.000 us") in [card[:2] for card in sections.cards(page)]
     lines = run("summary", path).stdout.splitlines()
@@ -142,5 +143,5 @@ def test_names_that_communicate(name: str, expected: bool) -> None:  # noqa: FBT
 def test_rules_take_the_same_kernels(name: str) -> None:
     """No rule about what computes looks at a kernel that waits for others."""
     work = [Work((1000, 900_000), (0, 100), name, grid=(1, 1, 1))]
-    found = summarise_brief(Source(Table(parse(capture(work))), None))
+    found = answered(Source(Table(parse(capture(work))), None))
     assert {advice.rule for advice in found.advice} <= {"communication"}

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from pyprof.analysis.diff.side import summarise_side
-from pyprof.analysis.summary.counter_totals import counter_totals
-from pyprof.analysis.summary.overview import summarise_brief
+from pyprof.analysis.summary.counter_totals import counter_totals, measured
+from pyprof.analysis.summary.overview import summarise
 from pyprof.analysis.summary.roofline_points import achieved, points
 from pyprof.inputs.source import load
 from pyprof.marker import Call, Tensor, encode_op
+from pyprof.records.merging import merge_sums
 from pyprof.render.text.counters_text import sentences
 from tests.builders import LAYOUTS, Range, Work, nsys_db
 from tests.capture_files.metrics import kineto_counters, nsys_metrics
@@ -233,13 +234,14 @@ def test_power_caps_are_named(tmp_path: Path) -> None:
     assert "power stayed at 400 W, which looks like a power cap" in text
     assert "energy while kernels ran: 0.016 J, 0.004 J a step" in text
     assert "400 W on average, 400 W at most" in text
-    totals = summarise_brief(load(str(path))).counters
+    totals = summarise(load(str(path))).counters
     assert totals is not None
-    assert any("0.002 J a token" in text for text in sentences(totals, _STEPS, 2 * _STEPS))
-    measured = json.loads(run("summary", "-q", "--json", path).stdout)["measured"]
-    assert (measured["energy_j"], measured["energy_step_j"]) == pytest.approx((0.016, 0.004))
-    assert measured["energy_token_j"] is None
-    (device,) = measured["power"]
+    found = measured(totals, 1, _STEPS, 2 * _STEPS)
+    assert any("0.002 J a token" in text for text in sentences(found, 1))
+    found_json = json.loads(run("summary", "-q", "--json", path).stdout)["measured"]
+    assert (found_json["energy_j"], found_json["energy_step_j"]) == pytest.approx((0.016, 0.004))
+    assert found_json["energy_token_j"] is None
+    (device,) = found_json["power"]
     assert (device["device"], device["mean_w"], device["most_w"]) == (0, pytest.approx(400), 400)
     done = run("prof", "-q", "--csv", "--by", "step", path)
     energies = {row["Step"]: row["Energy(mJ)"] for row in csv.DictReader(done.stdout.splitlines())}
@@ -397,7 +399,7 @@ def test_ranks_of_which_one_was_measured(tmp_path: Path) -> None:
         summarise_side(load(str(paths[0])), ("op",)).whole
     )
     assert both.counters is not None
-    assert both.counters.known_share("clock") == pytest.approx(0.5)
+    assert both.counters.known_share("clock", both.time_ns) == pytest.approx(0.5)
 
 
 def test_a_line_per_op_as_in_the_table_of_ops(tmp_path: Path) -> None:
@@ -435,7 +437,7 @@ def test_totals_add_up(tmp_path: Path) -> None:
     run("parse", "-q", "--counters", counters, capture, "-o", target)
     totals = counter_totals(load(str(target)).table, None, None, None)
     assert totals is not None
-    both = totals.plus(totals)
+    both = merge_sums(totals, totals)
     assert both.total.dram_bytes == 2 * (totals.total.dram_bytes or 0)
     assert both.total.mean("tensor") == totals.total.mean("tensor") == pytest.approx(61)
     assert both.total.excess == pytest.approx(2)

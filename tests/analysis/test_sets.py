@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import pyprof
-from pyprof.analysis.summary.overview import DeviceTotals, Times
 from pyprof.analysis.time.idle import CAUSES
+from pyprof.answers.summary_answer import DeviceUse
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.render.text import summary_text
 from tests.analysis.captured import capture
@@ -144,14 +144,14 @@ def test_more_gpus_than_columns_have_a_line_each(ranks: Path) -> None:
 
 def test_of_very_many_gpus_the_least_busy_are_listed() -> None:
     """64 of 70; the one that works least is among them, wherever it stands."""
-    device = DeviceTotals(
-        0, 0, on_cpu=False, span_ns=100, busy_ns=90, compute_ns=90, communication_ns=0,
-        exposed_communication_ns=0, copy_ns=0, exposed_copy_ns=0, overlap_ns=0, idle_ns=10,
-        windows=1, paused_ns=0, idle=dict.fromkeys(CAUSES, 0),
+    device = DeviceUse(
+        rank=0, device=0, processor="GPU", span_ns=100, busy_ns=90, idle_ns=10, compute_ns=90,
+        communication_ns=0, exposed_communication_ns=0, copy_ns=0, exposed_copy_ns=0, overlap_ns=0,
+        idle_by_cause_ns=dict.fromkeys(CAUSES, 0), windows=1, paused_ns=0,
     )  # fmt: skip
     devices = [replace(device, rank=rank, busy_ns=90 - rank % 7) for rank in range(70)]
     devices[69] = replace(device, rank=69, busy_ns=5)
-    lines = [*summary_text.times(Times(tuple(devices), api_known=True, blocking=False))]
+    lines = [*summary_text.times(devices, ())]
     assert lines[-1] == "... and 6 busier ones; pyprof ranks lists all"
     listed = [line.split(",")[0] for line in lines if line.startswith("rank ")]
     assert len(listed) == 64

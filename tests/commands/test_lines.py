@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from pyprof.analysis.time.timeline import BLOCKING
+from pyprof.inputs.user_source import Sources
 from pyprof.parse import parse
 from pyprof.records import dict_lines
-from pyprof.render.source import Sources
 from pyprof.schema import Capture
 from tests.analysis.captures import Work, capture, trace, training
 from tests.commands import run

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.analysis.summary.overview import merge_briefs, summarise_brief
+from pyprof.analysis.summary.overview import summarise, summary
 from pyprof.analysis.time.idle import CAUSES
 from pyprof.inputs import source
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
 from pyprof.parse import parse
 from pyprof.records import dict_lines
+from pyprof.records.merging import merge_sums
+from tests.analysis.answered import answered
 from tests.analysis.captures import training
 from tests.builders import Range as NsysRange
 from tests.builders import Work as NsysWork
@@ -69,10 +71,10 @@ def test_summary_of_a_real_capture(name: str, captures: Path) -> None:
 def test_chosen_steps_alone_are_shown(net: Path) -> None:
     """`--steps 3:` counts the rows of two steps of five."""
     loaded = source.load(str(net))
-    found = summarise_brief(loaded, "3:")
-    assert found.times is not None
-    assert (found.chosen, found.step_count) == ((3, 5), 2)
-    assert sum(found.phases.values()) == found.times.devices[0].busy_ns == 80_000
+    found = answered(loaded, "3:")
+    assert found.devices is not None
+    assert (found.steps.first, found.steps.last, found.steps.are_chosen) == (3, 4, True)
+    assert sum(part.time_ns for part in found.parts) == found.devices[0].busy_ns == 80_000
     assert "shown: 3 to 4" in run("summary", "-q", "--steps", "3:", net).stdout
 
 
@@ -124,9 +126,9 @@ def test_windows_are_told_and_their_pause_is_no_time(tmp_path: Path) -> None:
         NsysWork(at=(8_000_350, 8_000_500), call=(8_000_110, 8_000_120)),
     ]
     net = nsys_db(tmp_path / "net.sqlite", work)
-    found = summarise_brief(source.load(str(net)))
-    assert found.times is not None
-    (device,) = found.times.devices
+    found = answered(source.load(str(net)))
+    assert found.devices is not None
+    (device,) = found.devices
     assert (device.windows, device.paused_ns) == (2, 8_000_100 - 1250)
     assert (device.span_ns, device.busy_ns, device.idle_ns) == (650, 500, 150)
     assert "Windows   2; 7.999 ms between them left out" in run("summary", net).stdout
@@ -134,13 +136,12 @@ def test_windows_are_told_and_their_pause_is_no_time(tmp_path: Path) -> None:
 
 def test_times_per_step_are_means_of_one_set_of_steps(tmp_path: Path) -> None:
     """What a step takes, and what its ops take in it: the same steps, warm-up left out of both."""
-    found = summarise_brief(source.load(str(_net_with_warm_up(tmp_path / "net.sqlite"))))
-    assert (found.steps.warm_up, found.step_count) == (1, 4)
-    assert found.averaged is not None
-    assert found.steps.mean_ns(found.averaged) == 1_000_000
-    assert sum(op.step_ns for op in found.ops) == pytest.approx(10_000)
-    assert sum(op.total_ns for op in found.ops) == 5 * 10_000 + 3_000_000
-    assert found.layers.step_ns == pytest.approx(10_000)
+    found = answered(source.load(str(_net_with_warm_up(tmp_path / "net.sqlite"))))
+    assert (found.steps.warm_up_count, found.steps.averaged_count) == (1, 4)
+    assert found.steps.mean_ns == 1_000_000
+    assert sum(op.step_ns or 0 for op in found.ops) == pytest.approx(10_000)
+    assert sum(op.time_ns for op in found.ops) == 5 * 10_000 + 3_000_000
+    assert found.layers[0].step_ns == pytest.approx(10_000)
     said = run("summary", "-q", tmp_path / "net.sqlite").stdout
     assert "a step takes 1.000 ms, the mean of 4" in said
     assert [line.split()[3] for line in said.splitlines() if line.startswith("mm  forward")] == [
@@ -210,14 +211,14 @@ def test_one_word_for_each_direction(tmp_path: Path) -> None:
 
 def test_a_capture_without_steps_adds_nothing_to_a_step(tmp_path: Path) -> None:
     """An evaluation beside the training is part of all time, and of no step."""
-    with_steps = summarise_brief(source.load(str(_net_with_warm_up(tmp_path / "a.sqlite"))))
+    with_steps = summarise(source.load(str(_net_with_warm_up(tmp_path / "a.sqlite"))))
     alone = nsys_db(tmp_path / "b.sqlite", [NsysWork("gemm", at=(100, 5100), call=(10, 20))], [])
-    without = summarise_brief(source.load(str(alone)))
-    assert sum(op.step_ns for op in without.ops) == 5000
-    for both in (merge_briefs(with_steps, without), merge_briefs(without, with_steps)):
-        assert sum(op.step_ns for op in both.ops) == pytest.approx(10_000)
-        assert both.layers.step_ns == pytest.approx(10_000)
-        assert both.coverage.total_ns == with_steps.coverage.total_ns + 5000
+    without = summarise(source.load(str(alone)))
+    for both in (merge_sums(with_steps, without), merge_sums(without, with_steps)):
+        found = summary(both)
+        assert sum(op.step_ns or 0 for op in found.ops) == pytest.approx(10_000)
+        assert found.layers[0].step_ns == pytest.approx(10_000)
+        assert found.known_cost.total_ns == with_steps.coverage.total_ns + 5000
 
 
 def test_the_trend_of_steps_is_drawn_and_the_slowest_are_named(tmp_path: Path) -> None:

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 
 from pyprof import schema
+from pyprof.answers.parts import known_cost
 from pyprof.parse import parse
 from pyprof.parse.record_file import load
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.costs import UNEXPLAINED, explain
 from pyprof.prof.coverage import cost_coverage
 from pyprof.prof.table import Table
+from pyprof.records.merging import merge_sums
+from pyprof.render.text.known_cost_text import sentence
 from tests.analysis.captures import Work, capture, copy
 from tests.readers.kineto_json import event, kernel, launch, read
 
@@ -79,8 +82,8 @@ def test_copies_do_not_pass_for_kernels(copied_ns: int, kernels: list[str], expe
             for n, name in enumerate(kernels, 1)]  # fmt: skip
     copied = [copy((1, 1 + copied_ns), (0, 1))] if copied_ns else []
     known = cost_coverage(Table(parse(capture([*copied, *work]))))
-    for each in (known, known.plus(known)):
-        assert each.text.partition(";")[0] == expected
+    for each in (known, merge_sums(known, known)):
+        assert sentence(known_cost(each)).partition(";")[0] == expected
 
 
 def test_sizes_that_only_the_call_tells(tmp_path: Path) -> None:

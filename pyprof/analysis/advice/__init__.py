@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyprof.analysis.advice.case import Case
 from pyprof.analysis.advice.finding import Advice, Evidence
-from pyprof.analysis.advice.registry import in_order, merge_advice, renumbered, rules, without_rows
+from pyprof.analysis.advice.registry import AdviceSums, in_order, rules
 from pyprof.analysis.advice.scope import Scope, find_scope
 from pyprof.analysis.time.steady import find_loop, with_first_steps
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -22,14 +24,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Advice",
+    "AdviceSums",
     "Evidence",
     "Review",
     "Scope",
     "advise",
-    "merge_advice",
-    "renumbered",
     "review",
-    "without_rows",
+    "summed",
 ]
 
 _LEAST_SHARE = 0.001
@@ -43,6 +44,13 @@ class Review(NamedTuple):
 
     advice: list[Advice]
     scope: Scope
+
+
+def summed(entries: Iterable[Advice], table: Table) -> AdviceSums:
+    """The advice without what belongs to the table alone."""
+    return AdviceSums(
+        tuple(replace(entry, rows=entry.rows[:0]) for entry in entries), table.records.rows
+    )
 
 
 def advise(

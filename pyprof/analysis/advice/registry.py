@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pkgutil
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyprof.analysis.advice.finding import MOST_IDS
+from pyprof.answers.parts import Finding, Suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pyprof.analysis.advice.case import Case
     from pyprof.analysis.advice.finding import Advice, Evidence
@@ -60,35 +61,53 @@ def rules() -> dict[str, Rule]:
     return dict(sorted(_RULES.items()))
 
 
-def without_rows(entries: Iterable[Advice]) -> list[Advice]:
-    """Leave out what belongs to the table alone, so that advice is small."""
-    return [replace(entry, rows=entry.rows[:0]) for entry in entries]
+@dataclass(frozen=True, slots=True)
+class AdviceSums:
+    """Advice on a capture, small enough to send; that on several captures makes one."""
 
+    entries: tuple[Advice, ...]
+    """Without rows."""
+    row_count: int
+    """Of all rows of the capture: those of the next one are numbered on behind them."""
 
-def renumbered(entries: Iterable[Advice], before: int) -> list[Advice]:
-    """Let the rows of advice be numbered on behind as many rows of other captures."""
-    return [
-        replace(
-            entry,
-            evidence=tuple(
-                replace(each, row_ids=tuple(before + row for row in each.row_ids))
-                for each in entry.evidence
-            ),
+    def merged(self, other: AdviceSums) -> AdviceSums:
+        """Join the advice of each rule: GPUs work side by side, so the larger gain counts.
+
+        Its words are those of the capture that would win more.
+        """
+        merged: dict[tuple[str, bool], Advice] = {}
+        for entry in (*self.entries, *_renumbered(other.entries, self.row_count)):
+            key = entry.rule, entry.once
+            merged[key] = _plus(merged[key], entry) if key in merged else entry
+        return AdviceSums(tuple(in_order(merged.values())), self.row_count + other.row_count)
+
+    @property
+    def suggestions(self) -> tuple[Suggestion, ...]:
+        """The advice as an answer has it."""
+        return tuple(
+            Suggestion(
+                rule=entry.rule,
+                title=entry.title,
+                action=entry.action,
+                gain_ns=entry.gain_ns,
+                evidence=tuple(map(_finding, entry.evidence)),
+                once=entry.once,
+            )
+            for entry in self.entries
         )
-        for entry in entries
-    ]
 
 
-def merge_advice(a: Sequence[Advice], b: Sequence[Advice]) -> list[Advice]:
-    """Make the advice on two captures one: GPUs work side by side, so the larger gain counts.
+def _finding(one: Evidence) -> Finding:
+    return Finding(one.what, one.line, one.detail, one.count, one.total_ns, one.row_ids)
 
-    Its words are those of the capture that would win more. Neither has rows.
-    """
-    merged: dict[tuple[str, bool], Advice] = {}
-    for entry in (*a, *b):
-        key = entry.rule, entry.once
-        merged[key] = _plus(merged[key], entry) if key in merged else entry
-    return in_order(merged.values())
+
+def _renumbered(entries: Iterable[Advice], before: int) -> Iterator[Advice]:
+    for entry in entries:
+        evidence = (
+            replace(part, row_ids=tuple(before + row for row in part.row_ids))
+            for part in entry.evidence
+        )
+        yield replace(entry, evidence=tuple(evidence))
 
 
 def in_order(entries: Iterable[Advice]) -> list[Advice]:

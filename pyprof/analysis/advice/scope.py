@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof import schema
 from pyprof.analysis.advice.registry import subjects
+from pyprof.records.merging import lists_by_key, merge_unique, merged_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,32 +30,18 @@ _MOST = 0.5
 class Scope:
     """The subjects of all rules that apply to the processor."""
 
-    looked_at: tuple[str, ...] = ()
-    missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By reason, the subjects that were not looked at."""
+    looked_at: tuple[str, ...] = merged_by(merge_unique, default=())
+    missing: Mapping[str, tuple[str, ...]] = merged_by(lists_by_key, default_factory=dict)
+    """By reason, the subjects that were not looked at in some capture."""
 
-    def sentences(self, *, found: bool) -> list[str]:
-        """Say what was looked at, unless something was found, and what was not, with reasons."""
-        missing = [
-            f"Not looked at: {', '.join(subjects)}: {reason}."
-            for reason, subjects in self.missing.items()
-        ]
-        if found:
-            return missing
-        if not self.looked_at:
-            return ["No advice: nothing could be looked at.", *missing]
-        looked_at = ", ".join(self.looked_at)
-        return [f"No advice: nothing stands out in what was looked at: {looked_at}.", *missing]
-
-    def plus(self, other: Scope) -> Scope:
-        """Join those of two captures: what was looked at in one of them was looked at."""
-        looked_at = tuple(dict.fromkeys((*self.looked_at, *other.looked_at)))
-        missing: dict[str, tuple[str, ...]] = {}
-        for part in (self.missing, other.missing):
-            for reason, names in part.items():
-                left = (*missing.get(reason, ()), *names)
-                missing[reason] = tuple(dict.fromkeys(n for n in left if n not in looked_at))
-        return Scope(looked_at, {reason: names for reason, names in missing.items() if names})
+    @property
+    def unseen(self) -> Mapping[str, tuple[str, ...]]:
+        """By reason, the subjects that were looked at in no capture."""
+        unseen = {
+            reason: tuple(name for name in names if name not in self.looked_at)
+            for reason, names in self.missing.items()
+        }
+        return {reason: names for reason, names in unseen.items() if names}
 
 
 def find_scope(case: Case) -> Scope:

@@ -245,7 +245,7 @@ def _alike(name: str, a: Sums, b: Sums) -> bool:
 def _known_share(name: str, sums: Sums) -> float:
     """Give of which part of the rows a metric is known; of what was measured, of their time."""
     if name in COUNTED:
-        return sums.counters.known_share(name) if sums.counters else 0.0
+        return sums.counters.known_share(name, sums.time_ns) if sums.counters else 0.0
     return sums.known.get(name, sums.rows) / max(sums.rows, 1)
 
 

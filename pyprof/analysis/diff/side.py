@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from pyprof.analysis.diff.keys import KEYS
 from pyprof.analysis.diff.samples import Samples, samples
-from pyprof.analysis.summary.counter_totals import CounterTotals, counter_totals, merge_counters
+from pyprof.analysis.summary.counter_totals import CounterTotals, counter_totals
 from pyprof.analysis.summary.overview import gpus
 from pyprof.analysis.time import steps
 from pyprof.analysis.time.timeline import timeline
 from pyprof.arrays import sum_if_known
 from pyprof.prof.group import distinct_calls, groups
-from pyprof.records.merging import add_up, merge_unique
+from pyprof.records.merging import add_up, merge_sums, merge_unique
 from pyprof.records.records import totals
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Sums:
             self.flops + other.flops,
             self.bytes + other.bytes,
             {name: self.known[name] + other.known[name] for name in _COSTS},
-            merge_counters(self.counters, other.counters, self.time_ns, other.time_ns),
+            merge_sums(self.counters, other.counters),
         )
 
 

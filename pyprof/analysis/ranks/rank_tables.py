@@ -14,11 +14,11 @@ from pyprof import readers, sanitize
 from pyprof.analysis.ranks import tables
 from pyprof.analysis.ranks.collective_kinds import collectives
 from pyprof.analysis.ranks.tables import RankTables
-from pyprof.analysis.summary.layer_tree import NO_LAYER
-from pyprof.analysis.summary.layer_tree import steps as layer_path
+from pyprof.analysis.summary.layer_tree import layer_path
 from pyprof.analysis.time.intervals import union
 from pyprof.analysis.time.steps import Steps, bounds_on_gpu, drop_unlikely, find_steps
 from pyprof.analysis.time.timeline import COMMUNICATION, Timeline, sorts, timeline
+from pyprof.answers.summary_answer import NO_LAYER, describe_origin
 from pyprof.errors import CaptureError
 from pyprof.inputs import dataset
 from pyprof.inputs.find import fetch
@@ -107,6 +107,7 @@ def _rank(
     bubble_ns: int | None,
 ) -> pa.Table:  # fmt: skip
     devices = rank_timeline.devices
+    origin = describe_origin(rank_steps.origin, rank_steps.covered, guessed=rank_steps.guessed)
     number, pid = records.numpy("device"), records.numpy("pid")
     return tables.table(
         tables.RANKS,
@@ -125,7 +126,7 @@ def _rank(
         exposed_ns=[device.exposed_communication_ns for device in devices],
         bubble_ns=[bubble_ns] * len(devices),
         copy_ns=[device.copy.total for device in devices],
-        origin=[rank_steps.described_origin] * len(devices),
+        origin=[origin] * len(devices),
     )
 
 

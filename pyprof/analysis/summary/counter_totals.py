@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.analysis.summary.device_power import Power, cause, device_power
+from pyprof.answers.summary_answer import DevicePower, Measured, MeasuredOp
 from pyprof.gpu.kernel_names import short_name
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.kernels import counter_rates
-from pyprof.records.merging import add_up
+from pyprof.records.merging import add_up, merge_sums
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from pyprof.arrays import Floats, Mask
     from pyprof.prof.table import Table
     from pyprof.schema import Capture
 
 _KEYS = ("op", "dir", "kernel")
-_MEANS = {
-    # name: the column of a row that it is the mean of, weighted by time
-    "tensor": "tensor",
-    "occ": "occ",
-    "occmeas": "occmeas",
-    "l2hit": "l2hit",
-    "clock": "clock",
-}
+_MEANS = ("tensor", "occ", "occmeas", "l2hit", "clock")
+"""Columns of rows of which a mean is taken, weighted by time."""
 _TOTALS = ("rows", "ns", "dram", "dram_ns", "least", "dram_of_least", "energy", "energy_step",
            "energy_ns", "clock_share", "clock_of_share", "clock_share_ns")  # fmt: skip
 _SUMS = dict.fromkeys((*_TOTALS, *(f"{name}{part}" for name in _MEANS for part in ("", "_ns"))),
@@ -56,14 +50,9 @@ class Sums:
         return self.values.get("kernel")
 
     @property
-    def name(self) -> str:
-        """The op, else the kernel."""
-        return str(self.op or self.kernel)
-
-    @property
-    def direction(self) -> str:
-        """Part of the step; empty where not known."""
-        return str(self.values.get("dir") or "")
+    def direction(self) -> str | None:
+        """Part of the step."""
+        return self.values.get("dir")
 
     @property
     def rows(self) -> int:
@@ -120,22 +109,11 @@ def _ratio(amount: float | None, of: float | None) -> float | None:
     return amount / of if amount is not None and of else None
 
 
-@dataclass(frozen=True, slots=True)
-class Disagreement:
-    """Kernels whose counters contradict what their name says of Tensor Cores."""
+class CallTime(NamedTuple):
+    """Calls of a kernel, and their time."""
 
-    kernel: str
-    ran: bool
-    """Whether Tensor Cores did."""
     rows: int
-    time_ns: int
-
-    @property
-    def text(self) -> str:
-        """Say so in a sentence."""
-        ran = "used Tensor Cores" if self.ran else "used no Tensor Cores"
-        says = "that it does not" if self.ran else "that it does"
-        return f"{self.kernel} {ran}, by counters, in {self.rows:,} calls; its name says {says}"
+    ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,39 +124,34 @@ class CounterTotals:
     """By op and direction; without an op by kernel."""
     sources: Mapping[str, int]
     """Time by what measured it, ns."""
-    whole_ns: int
-    """Of all rows, measured or not."""
-    disagreements: tuple[Disagreement, ...] = ()
-    power: tuple[Power, ...] = ()
+    disagreements: Mapping[tuple[str, bool], CallTime]
+    """Kernels whose counters contradict what their name says of Tensor Cores: by name, and whether
+    these ran."""
+    power: tuple[Power, ...]
 
-    def plus(self, other: CounterTotals) -> CounterTotals:
-        """Add what was measured of other rows."""
-        return CounterTotals(
-            add_up(pa.concat_tables([self.ops, other.ops]), _KEYS, _SUMS),
-            dict(Counter(self.sources) + Counter(other.sources)),
-            self.whole_ns + other.whole_ns,
-            _each_once((*self.disagreements, *other.disagreements)),
-            (*self.power, *other.power),
-        )
-
-    def top(self, limit: int | None = None) -> list[Sums]:
-        """Give the sums of each op, the longest first."""
+    def by_op(self) -> list[Sums]:
+        """The sums of each op, the longest first."""
         order = [("ns", "descending"), *((name, "ascending") for name in _KEYS)]
-        return [Sums(row) for row in self.ops.sort_by(order).slice(0, limit).to_pylist()]
+        return [Sums(row) for row in self.ops.sort_by(order).to_pylist()]
 
     @property
     def total(self) -> Sums:
         """The sums of all that was measured."""
         return Sums({name: pc.sum(self.ops.column(name)).as_py() or 0 for name in _SUMS})
 
-    def known_share(self, name: str) -> float:
-        """Give the share of the time of all rows of which a sum is known."""
-        return float(self.total.values[f"{name}_ns"]) / max(self.whole_ns, 1)
+    def known_share(self, name: str, whole_ns: int) -> float:
+        """The share of a time, that of all rows, of which a sum is known."""
+        return float(self.total.values[f"{name}_ns"]) / max(whole_ns, 1)
 
-    def energy_token_j(self, steps: int | None, tokens: int | None) -> float | None:
-        """Energy for each of the tokens of some steps; None where they are not known."""
-        a_step = self.total.energy_step_j
-        return a_step * steps / tokens if a_step is not None and steps and tokens else None
+    @property
+    def contradictions(self) -> tuple[str, ...]:
+        """A sentence for each kernel of `disagreements`, the most time first."""
+        ordered = sorted(self.disagreements.items(), key=lambda entry: (-entry[1].ns, entry[0]))
+        return tuple(
+            f"{kernel} used {'' if ran else 'no '}Tensor Cores, by counters, in {calls.rows:,}"
+            f" calls; its name says that it does{' not' if ran else ''}"
+            for (kernel, ran), calls in ordered
+        )
 
     @property
     def throttled(self) -> str | None:
@@ -193,27 +166,7 @@ class CounterTotals:
         return "; ".join(part for part in (text, cause(self.power)) if part)
 
 
-def merge_counters(
-    a: CounterTotals | None, b: CounterTotals | None, a_ns: int, b_ns: int
-) -> CounterTotals | None:
-    """Add what was measured of two captures, whose rows took so long, measured or not."""
-    if a is not None and b is not None:
-        return a.plus(b)
-    measured = a if a is not None else b
-    return None if measured is None else replace(measured, whole_ns=a_ns + b_ns)
-
-
 _AT_PEAK = 0.97
-
-
-def _each_once(entries: Iterable[Disagreement]) -> tuple[Disagreement, ...]:
-    """Make entries of the same kernel one, the longest first."""
-    sums: dict[tuple[str, bool], tuple[int, int]] = {}
-    for entry in entries:
-        rows, ns = sums.get((entry.kernel, entry.ran), (0, 0))
-        sums[entry.kernel, entry.ran] = rows + entry.rows, ns + entry.time_ns
-    ordered = sorted(sums.items(), key=lambda entry: (-entry[1][1], entry[0]))
-    return tuple(Disagreement(*names, *numbers) for names, numbers in ordered)
 
 
 def counter_totals(
@@ -231,7 +184,6 @@ def counter_totals(
     return CounterTotals(
         ops,
         _sources(table, chosen),
-        int(table.duration_ns[chosen].sum()),
         disagreements(table, chosen),
         power,
     )
@@ -261,8 +213,8 @@ def _ops(table: Table, chosen: Mask, step_ns: Floats | None) -> pa.Table:
     clock_mhz = table.measured.values("clock_hz") / 1e6
     columns |= {"clock_share": _sum(share * ns), "clock_share_ns": _sum(ns, share),
                 "clock_of_share": _sum(clock_mhz * ns, share)}  # fmt: skip
-    for name, column in _MEANS.items():
-        values = _floats(COLUMNS[column].values(table))
+    for name in _MEANS:
+        values = _floats(COLUMNS[name].values(table))
         columns |= {name: _sum(values * ns), f"{name}_ns": _sum(ns, values)}
     keys = {name: COLUMNS[name].values(table) for name in _KEYS}
     keys["kernel"] = pc.if_else(pc.is_null(keys["op"]), keys["kernel"], None)
@@ -300,17 +252,73 @@ def _sources(table: Table, chosen: Mask) -> dict[str, int]:
     return total
 
 
-def disagreements(table: Table, chosen: Mask) -> tuple[Disagreement, ...]:
-    """Give the kernels whose counters and names differ on Tensor Cores, the longest first."""
+def disagreements(table: Table, chosen: Mask) -> Mapping[tuple[str, bool], CallTime]:
+    """Sum up the kernels whose counters and names differ on Tensor Cores."""
     wrong = np.flatnonzero(counter_rates.tensor_core_disagreements(table) & chosen)
-    if not len(wrong):
-        return ()
     name = table.records.dictionary("kLongName")
     ran = counter_rates.tensor_cores(table)[wrong].astype(np.int64)
-    number = name.index[wrong] * 2 + ran
-    kinds, place = np.unique(number, return_inverse=True)
-    rows, ns = np.bincount(place), np.bincount(place, table.duration_ns[wrong])
-    return _each_once(
-        Disagreement(short_name(name.values[kind // 2]), bool(kind % 2), calls, int(time_ns))
-        for kind, calls, time_ns in zip(kinds.tolist(), rows.tolist(), ns.tolist(), strict=True)
+    kinds, place = np.unique(name.index[wrong] * 2 + ran, return_inverse=True)
+    rows = np.bincount(place, minlength=len(kinds)).tolist()
+    ns = np.bincount(place, table.duration_ns[wrong], len(kinds)).tolist()
+    calls_by_kernel: dict[tuple[str, bool], CallTime] = {}
+    for kind, calls, time_ns in zip(kinds.tolist(), rows, ns, strict=True):
+        key = short_name(name.values[kind // 2]), bool(kind % 2)
+        calls_by_kernel[key] = merge_sums(
+            calls_by_kernel.get(key, CallTime(0, 0)), CallTime(calls, int(time_ns))
+        )
+    return calls_by_kernel
+
+
+def measured(
+    totals: CounterTotals, whole_ns: int, steps: int | None, tokens: int | None
+) -> Measured:
+    """The totals as the answer has them.
+
+    `whole_ns` is the time of all rows, measured or not; the mean step is one of `steps`, which
+    worked on `tokens`.
+    """
+    total, step_j = totals.total, totals.total.energy_step_j
+    return Measured(
+        sources_ns=totals.sources,
+        kernel_count=total.rows,
+        dram_bytes=total.dram_bytes,
+        energy_j=total.energy_j,
+        energy_known_share=totals.known_share("energy", whole_ns),
+        energy_step_j=step_j,
+        energy_token_j=step_j * steps / tokens if step_j is not None and steps and tokens else None,
+        excess=total.excess,
+        tensor_share=_scaled(total.mean("tensor"), 0.01),
+        clock_hz=_scaled(total.mean("clock"), 1e6),
+        throttled=totals.throttled,
+        contradictions=totals.contradictions,
+        power=tuple(
+            DevicePower(one.rank, one.device, one.energy_j, one.mean_w, one.most_w, one.time_s)
+            for one in totals.power
+        ),
+        ops=tuple(map(_measured_op, totals.by_op())),
     )
+
+
+def _measured_op(sums: Sums) -> MeasuredOp:
+    means = {name: sums.mean(name) for name in _MEANS}
+    return MeasuredOp(
+        op=sums.op,
+        dir=sums.direction,
+        kernel=sums.kernel,
+        kernel_count=sums.rows,
+        time_ns=sums.time_ns,
+        dram_bytes=sums.dram_bytes,
+        dram_bytes_per_s=sums.dram_bytes_per_s,
+        excess=sums.excess,
+        l2_hit_share=_scaled(means["l2hit"], 0.01),
+        tensor_share=_scaled(means["tensor"], 0.01),
+        theoretical_occupancy_share=_scaled(means["occ"], 0.01),
+        occupancy_share=_scaled(means["occmeas"], 0.01),
+        clock_hz=_scaled(means["clock"], 1e6),
+        energy_j=sums.energy_j,
+        means=means,
+    )
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor

@@ -7,6 +7,7 @@ A range alone in one of the same name is the same call; so is PyTorch's own rang
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.analysis.time import host_api
+from pyprof.answers.summary_answer import HostOp
 from pyprof.arrays import MISSING, ints, referenced_rows
 from pyprof.marker import Kind, Statement
 from pyprof.parse.ranges import nesting, range_names, texts
@@ -115,11 +117,22 @@ def by_op(host: pa.Table) -> pa.Table:
     return ops.append_column("line", pa.array(lines, pa.string()))
 
 
-def merge_host_ops(a: pa.Table | None, b: pa.Table | None) -> pa.Table | None:
-    """Make the totals of two captures those of both; None where one of them is not known."""
-    if a is None or b is None:
-        return None
-    return add_up(pa.concat_tables([a, b]), _KEYS, SUMS)
+def host_op_times(host: pa.Table) -> tuple[HostOp, ...]:
+    """Each op of `host_ops`, the most time of its own first."""
+    lines = Counter(host.column("op").to_pylist())
+    order = [("cpu_self", "descending"), ("op", "ascending")]
+    return tuple(
+        HostOp(
+            op=row["op"],
+            calls=row["cpu_calls"],
+            self_ns=row["cpu_self"],
+            total_ns=row["cpu_total"],
+            line=row["line"],
+            launches=row["launches"],
+            line_count=lines[row["op"]],
+        )
+        for row in by_op(host).sort_by(order).to_pylist()
+    )
 
 
 def op_ranges(capture: Capture) -> _Ranges:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,20 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.answers.summary_answer import LineTotal, OpTime
 from pyprof.arrays import MISSING
 from pyprof.gpu.roofline import NS_PER_S, per_second
 from pyprof.prof.columns.explained_columns import ABOVE, above_peak
 from pyprof.prof.group import add_up_rows, distinct_calls
-from pyprof.records.merging import add_up
 from pyprof.records.records import DictionaryColumn, combinations, encode
 from pyprof.records.records import totals as exact_totals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
-    from pyprof.arrays import Floats, Int64Array, IntArray, Mask
+    from pyprof.arrays import Floats, Int64Array, Mask
     from pyprof.prof.table import Table
 
 
@@ -47,16 +45,16 @@ class Total:
 _SUMS = dict.fromkeys(("calls", "ns", "flops", "flops_ns", "bytes", "bytes_ns"), "sum")
 
 
-def sums(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None = None) -> pa.Table:
+def sums(table: Table, names: Sequence[str], rows: Mask | None = None) -> pa.Table:
     """Add up all rows, or those chosen, by some columns of text.
 
-    Gives a row for each group, small enough to send: its keys, and what `_SUMS` names.
+    Returns a row for each group, small enough to send: its keys, and what `_SUMS` names.
     """
     return add_up_rows({name: table.numbered(name) for name in names}, _numbers(table), rows)
 
 
 def _numbers(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
-    """Give what `_SUMS` names of each row, one after the other."""
+    """What `_SUMS` names of each row, one after the other."""
     yield "calls", np.broadcast_to(np.int64(1), len(table.duration_ns))
     yield "ns", table.duration_ns
     for name, cost in (("flops", table.costs.flops), ("bytes", table.costs.bytes)):
@@ -65,17 +63,12 @@ def _numbers(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
         yield f"{name}_ns", table.duration_ns * with_helpers(table, cost >= 0)
 
 
-def merge_totals(a: pa.Table, b: pa.Table) -> pa.Table:
-    """Make the sums of two captures those of both."""
-    return add_up(pa.concat_tables([a, b]), _keys(a), _SUMS)
-
-
 def _keys(sums: pa.Table) -> list[str]:
     return [name for name in sums.column_names if name not in _SUMS]
 
 
 def totals(op_sums: pa.Table) -> list[Total]:
-    """Give each group of some sums, the longest first."""
+    """Each group of some sums, the longest first."""
     names = _keys(op_sums)
     order = [("ns", "descending"), *((name, "ascending") for name in names)]
     total_ns = max(int(pc.sum(op_sums.column("ns")).as_py() or 0), 1)
@@ -102,173 +95,147 @@ _FAR_ABOVE = 1.1
 
 _KEYS = ("op", "dir", "line", "unnamed")
 """What a group has in common; `unnamed` is the kernel of rows that no op names."""
-_TOPOPS_SUMS = ("ns", "flops", "flops_ns", "bytes", "bytes_ns", "eff_ns", "eff_known_ns",
-                "roof_ns", "roof_known_ns")  # fmt: skip
 _LARGEST = ("kernel", "bound", "tc", "reason", "above")
 """Of these, a group gets what most of its time has."""
 
 
 @dataclass(frozen=True, slots=True)
-class OpTotals:
-    """One op in one direction, called on one line: sums over its rows. None where not known."""
+class OpSums:
+    """Sums over the rows of each op in one direction, called on one line."""
 
-    op: str | None
-    """None where nothing names it; then `kernel` does: rows of other kernels are apart."""
-    dir: str | None
-    line: str | None
-    unnamed: str | None
-    """The kernel, where nothing names the op."""
-    calls: int
-    kernels: int
-    whole_ns: int
-    """The summed GPU time of all ops."""
-    sums: Mapping[str, float]
-    """Of what `_SUMS` names; `flops_ns` is the time of the rows whose FLOPs are known."""
-    time_by: Mapping[str, Mapping[str, int]]
-    """GPU time in ns by each value of what `_LARGEST` names."""
-    step_ns: float = 0.0
-    """The GPU time in a step, the mean; all of it where no steps are known."""
+    amounts: pa.Table
+    """By `_KEYS`: calls, rows, their time (`ns`), and what `_amounts` adds up."""
+    times: pa.Table
+    """Time by `_KEYS` and by each value of what `_LARGEST` names."""
 
-    @property
-    def total_ns(self) -> int:
-        """The summed GPU time."""
-        return int(self.sums["ns"])
 
-    @property
-    def share(self) -> float:
-        """Share of the summed GPU time of all ops, 0 to 1."""
-        return self.total_ns / max(self.whole_ns, 1)
+def op_sums(
+    table: Table, rows: Mask | None = None, per_step: Floats | None = None
+) -> tuple[OpSums, pa.Table | None]:
+    """Sum up the rows (all, or those chosen) by op, direction and source line.
 
-    @property
-    def flops_per_s(self) -> float | None:
-        """Rate over the time of the rows whose FLOPs are known."""
-        return _over(self.sums["flops"] * NS_PER_S, self.sums["flops_ns"])
+    `per_step` is what each row adds to the time in the mean step. With it, the second table has
+    that time, `step_ns`, of each group; it is None without.
+    """
+    chosen = slice(None) if rows is None else np.flatnonzero(rows)
+    texts = {
+        name: DictionaryColumn(text.index[chosen], text.values) for name, text in _texts(table)
+    }
+    ns = table.duration_ns[chosen]
+    first, cell = combinations(*(texts[name].index for name in (*_KEYS[:-1], *_LARGEST)))
+    cells = {name: text.take(first) for name, text in texts.items()}
+    first, group_of_cell = combinations(*(cells[name].index for name in _KEYS))
+    group, count = group_of_cell[cell], len(first)
+    amounts: dict[str, Any] = {
+        "calls": distinct_calls(group, table.named_call[chosen], count),
+        "kernels": np.bincount(group, minlength=count).astype(np.int64),
+        "ns": exact_totals(group, ns, count),
+    }
+    for name, amount in _amounts(table):
+        amounts[name] = np.bincount(group, amount[chosen], count).astype(np.float64)
+    keys = {name: cells[name].take(first).to_arrow(pa.string()) for name in _KEYS}
+    values = {name: cells[name].to_arrow(pa.string()) for name in (*_KEYS, *_LARGEST)}
+    cell_ns = exact_totals(cell, ns, len(group_of_cell))
+    sums = OpSums(pa.table({**keys, **amounts}), pa.table({**values, "ns": cell_ns}))
+    if per_step is None:
+        return sums, None
+    step_ns = np.bincount(group, per_step[chosen], count).astype(np.float64)
+    return sums, pa.table({**keys, "step_ns": step_ns})
 
-    @property
-    def bytes_per_s(self) -> float | None:
-        """Rate over the time of the rows whose bytes are known."""
-        return _over(self.sums["bytes"] * NS_PER_S, self.sums["bytes_ns"])
 
-    @property
-    def efficiency(self) -> float | None:
-        """Share of the roofline, weighed by time, over the rows for which it is known."""
-        return _over(self.sums["eff_ns"], self.sums["eff_known_ns"])
+def op_times(sums: OpSums, steps: pa.Table | None) -> tuple[OpTime, ...]:
+    """Each op in one direction on one line, the longest first; `steps` as of `op_sums`."""
+    whole_ns = max(pc.sum(sums.amounts.column("ns")).as_py() or 0, 1)
+    largest = _largest_values(sums.times)
+    step_ns: dict[tuple[str | None, ...], float] = {}
+    if steps is not None:
+        step_ns = dict(zip(_key_rows(steps), steps.column("step_ns").to_pylist(), strict=True))
+    ops = [
+        OpTime(
+            op=row["op"],
+            dir=row["dir"],
+            line=row["line"],
+            kernel=most["kernel"] or "",
+            calls=row["calls"],
+            kernels=row["kernels"],
+            time_ns=row["ns"],
+            step_ns=None if steps is None else step_ns.get(key, 0.0),
+            share=row["ns"] / whole_ns,
+            flops_per_s=_over(row["flops"] * NS_PER_S, row["flops_ns"]),
+            bytes_per_s=_over(row["bytes"] * NS_PER_S, row["bytes_ns"]),
+            efficiency=_over(row["eff_ns"], row["eff_known_ns"]),
+            bound=most["bound"],
+            tc=most["tc"],
+            why=most["reason"],
+            above_peak=_above_peak(row, most["above"]),
+        )
+        for key, row in zip(_key_rows(sums.amounts), sums.amounts.to_pylist(), strict=True)
+        for most in [largest[key]]
+    ]  # fmt: skip
+    return tuple(sorted(ops, key=_order))
 
-    @property
-    def kernel(self) -> str:
-        """The kernel with most time."""
-        return _largest(self.time_by["kernel"]) or ""
 
-    @property
-    def bound(self) -> str | None:
-        """What limits most of the time: compute, memory or latency."""
-        return _largest(self.time_by["bound"])
+def _key_rows(table: pa.Table) -> Iterator[tuple[str | None, ...]]:
+    return zip(*(table.column(name).to_pylist() for name in _KEYS), strict=True)
 
-    @property
-    def tc(self) -> str | None:
-        """Tensor Cores, for most of the time that could use them: 1, 0, ?; None: none could."""
-        return _largest(self.time_by["tc"])
 
-    @property
-    def why(self) -> str | None:
-        """Why the cost of most of its rows of unknown cost is unknown; None: all are known."""
-        return _largest(self.time_by["reason"])
-
-    @property
-    def above_peak(self) -> str | None:
-        """Why it is far above the roofline, copies and fills included; None if it is not."""
-        if self.sums["roof_ns"] <= _FAR_ABOVE * self.sums["roof_known_ns"]:
-            return None
-        return (_largest(self.time_by["above"]) or "").removeprefix(ABOVE) or None
+def _order(op: OpTime) -> tuple[Any, ...]:
+    unnamed = op.kernel if op.op is None else ""
+    return (-op.time_ns, *(text or "" for text in (op.op, op.dir, op.line, unnamed)))
 
 
 def _over(part: float, total: float) -> float | None:
     return part / total if total else None
 
 
+def _above_peak(row: Mapping[str, Any], reason: str | None) -> str | None:
+    """Why the op is far above the roofline, copies and fills included; None if it is not."""
+    if row["roof_ns"] <= _FAR_ABOVE * row["roof_known_ns"]:
+        return None
+    return (reason or "").removeprefix(ABOVE) or None
+
+
+def _largest_values(times: pa.Table) -> dict[tuple[str | None, ...], dict[str, str | None]]:
+    """Of each group, the value with most time of what `_LARGEST` names; nulls do not count."""
+    time_ns: dict[tuple[str | None, ...], dict[str, dict[str, int]]] = {}
+    values = zip(*(times.column(name).to_pylist() for name in _LARGEST), strict=True)
+    rows = zip(_key_rows(times), values, times.column("ns").to_pylist(), strict=True)
+    for key, texts, ns in rows:
+        group = time_ns.setdefault(key, {name: {} for name in _LARGEST})
+        for name, text in zip(_LARGEST, texts, strict=True):
+            if text is not None:
+                group[name][text] = group[name].get(text, 0) + ns
+    return {
+        key: {name: _largest(by_value) for name, by_value in group.items()}
+        for key, group in time_ns.items()
+    }
+
+
 def _largest(time: Mapping[str, int]) -> str | None:
     return min(time, key=lambda name: (-time[name], name), default=None)
 
 
-def top_ops(
-    table: Table, rows: Mask | None = None, per_step: Floats | None = None
-) -> list[OpTotals]:
-    """Total the rows (all, or those chosen) by op, direction and source line, the longest first.
-
-    `per_step` is what each row adds to the time in a step, ns; without it, all its time.
-    """
-    chosen = slice(None) if rows is None else np.flatnonzero(rows)
-    texts = {
-        name: DictionaryColumn(text.index[chosen], text.values) for name, text in _texts(table)
-    }
-    call, ns = table.named_call[chosen], table.duration_ns[chosen]
-    first, cell = combinations(*(texts[name].index for name in (*_KEYS[:-1], *_LARGEST)))
-    cells = {name: text.take(first) for name, text in texts.items()}
-    first, group_of_cell = combinations(*(cells[name].index for name in _KEYS))
-    group, count = group_of_cell[cell], len(first)
-    cell_ns = exact_totals(cell, ns, len(group_of_cell)).tolist()
-    times = {name: _times(cells[name], group_of_cell, cell_ns, count) for name in _LARGEST}
-    sums: dict[str, list[Any]] = {"ns": exact_totals(group, ns, count).tolist()}
-    for name, amount in _amounts(table, per_step):
-        sums[name] = np.bincount(group, amount[chosen], count).tolist()
-    sums["calls"] = distinct_calls(group, call, count).tolist()
-    sums["kernels"] = np.bincount(group, minlength=count).tolist()
-    whole_ns = sum(cell_ns)
-    return in_order(
-        OpTotals(
-            cells["op"].at(cell),
-            cells["dir"].at(cell),
-            cells["line"].at(cell),
-            cells["unnamed"].at(cell),
-            calls=sums["calls"][place],
-            kernels=sums["kernels"][place],
-            whole_ns=whole_ns,
-            sums={name: sums[name][place] for name in _TOPOPS_SUMS},
-            time_by={name: times[name][place] for name in _LARGEST},
-            step_ns=sums["step_ns"][place],
+def line_totals(ops: Sequence[OpTime]) -> tuple[LineTotal, ...]:
+    """Total ops, the longest first, by their lines, the longest first."""
+    ops_by_line: dict[str | None, list[OpTime]] = {}
+    for op in ops:
+        ops_by_line.setdefault(op.line, []).append(op)
+    totals = [
+        LineTotal(
+            line,
+            sum(op.calls for op in on_line),
+            sum(op.time_ns for op in on_line),
+            None if on_line[0].step_ns is None else sum(op.step_ns or 0.0 for op in on_line),
+            sum(op.share for op in on_line),
+            tuple(dict.fromkeys(op.op or op.kernel for op in on_line)),
         )
-        for place, cell in enumerate(first.tolist())
-    )
-
-
-def in_order(ops: Iterable[OpTotals]) -> list[OpTotals]:
-    """Sort, the longest first."""
-    return sorted(ops, key=lambda op: (-op.total_ns, *(text or "" for text in _key(op))))
-
-
-def merge_op_totals(a: Sequence[OpTotals], b: Sequence[OpTotals]) -> list[OpTotals]:
-    """Make the totals of two sets of rows those of both."""
-    total_ns = max((op.whole_ns for op in a), default=0) + max((op.whole_ns for op in b), default=0)
-    total_by_key: dict[tuple[str | None, ...], OpTotals] = {}
-    for op in (*a, *b):
-        other = total_by_key.get(_key(op))
-        total_by_key[_key(op)] = replace(
-            op if other is None else _plus(other, op), whole_ns=total_ns
-        )
-    return in_order(total_by_key.values())
-
-
-def _key(op: OpTotals) -> tuple[str | None, ...]:
-    return op.op, op.dir, op.line, op.unnamed
-
-
-def _plus(a: OpTotals, b: OpTotals) -> OpTotals:
-    return replace(
-        a,
-        calls=a.calls + b.calls,
-        kernels=a.kernels + b.kernels,
-        sums={name: a.sums[name] + b.sums[name] for name in _TOPOPS_SUMS},
-        time_by={
-            name: {value: a.time_by[name].get(value, 0) + b.time_by[name].get(value, 0)
-                   for value in {**a.time_by[name], **b.time_by[name]}}
-            for name in _LARGEST
-        },
-        step_ns=a.step_ns + b.step_ns,
-    )  # fmt: skip
+        for line, on_line in ops_by_line.items()
+    ]
+    return tuple(sorted(totals, key=lambda total: (-total.time_ns, total.line or "")))
 
 
 def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
-    """Give what rows are grouped by, and what they are asked for."""
+    """The columns that rows are grouped by, and those of which a group gets the largest."""
     costs, kernel = table.costs, _kernel(table)
     op, name, tc = (encode(table.numbered(name)) for name in ("op", "kernel", "tc"))
     classified = np.array([*(value != "-" for value in tc.values), False]).take(tc.index)
@@ -287,10 +254,9 @@ def _where(rows: Mask, texts: DictionaryColumn) -> DictionaryColumn:
     return DictionaryColumn(np.where(rows, texts.index, MISSING), texts.values)
 
 
-def _amounts(table: Table, per_step: Floats | None) -> Iterator[tuple[str, Floats]]:
-    """Give what is added up of each row, one after the other; 0 where it is not known."""
+def _amounts(table: Table) -> Iterator[tuple[str, Floats]]:
+    """What is added up of each row, one after the other; 0 if it is not known."""
     costs, ns = table.costs, table.duration_ns.astype(float)
-    yield "step_ns", ns if per_step is None else per_step
     yield "flops", np.maximum(costs.flops, 0).astype(float)
     yield "flops_ns", ns * (costs.flops >= 0)
     yield "bytes", np.maximum(costs.bytes, 0).astype(float)
@@ -316,15 +282,3 @@ def _kernel(table: Table) -> Mask:
     kind = table.records.dictionary("kind")
     kernels = {schema.KINDS[schema.KERNEL], schema.KINDS[schema.CPU]}
     return np.array([*(name in kernels for name in kind.values), True]).take(kind.index)
-
-
-def _times(
-    values: DictionaryColumn, group: IntArray, ns: Sequence[int], count: int
-) -> list[dict[str, int]]:
-    """Sum the time of each group by a column's values, given that of cells; nulls do not count."""
-    times: list[dict[str, int]] = [{} for _ in range(count)]
-    for place, value, time in zip(group.tolist(), values.index.tolist(), ns, strict=True):
-        if value != MISSING:
-            text = values.values[value]
-            times[place][text] = times[place].get(text, 0) + time
-    return times

@@ -1,33 +1,39 @@
-"""What `pyprof summary` says of a capture, or of several, as data that is small enough to send."""
+"""What `pyprof summary` says: rows are chosen, summed up, and the sums made an answer."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+import operator
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof import schema
 from pyprof.analysis import advice, filtered
-from pyprof.analysis.advice import Advice, Scope
-from pyprof.analysis.summary import host_ops, layer_tree, op_totals
-from pyprof.analysis.summary.counter_totals import CounterTotals, counter_totals, merge_counters
-from pyprof.analysis.summary.op_totals import OpTotals, top_ops
-from pyprof.analysis.summary.phases import of_rows, token_count
-from pyprof.analysis.summary.utilization import (
-    NO_STEPS,
-    PhaseWork,
-    Utilization,
-    by_part,
-    utilization,
-)
+from pyprof.analysis.summary import host_ops
+from pyprof.analysis.summary.counter_totals import CounterTotals, counter_totals, measured
+from pyprof.analysis.summary.layer_tree import layer_sums, layer_times
+from pyprof.analysis.summary.op_totals import OpSums, line_totals, op_sums, op_times
+from pyprof.analysis.summary.phases import of_rows, said, serving_phases, token_count
+from pyprof.analysis.summary.utilization import PhaseWork, Utilization, by_part, utilization
 from pyprof.analysis.time.steps import Steps, chosen_bounds, find_steps, merge_steps, without_rows
 from pyprof.analysis.time.timeline import BLOCKING, Timeline, timeline
+from pyprof.answers.parts import known_cost
+from pyprof.answers.summary_answer import (
+    DeviceUse,
+    MemoryPeak,
+    PartTime,
+    PeakUse,
+    StepTimes,
+    Summary,
+)
 from pyprof.arrays import distinct_values
 from pyprof.prof import step_rows
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.kernels import kernel_families
-from pyprof.records.merging import merge_unique
+from pyprof.prof.processor import CPU, GPU
+from pyprof.records.merging import known_in_both, merge_sums, merge_unique, merged_by, same_or_none
 from pyprof.records.records import totals
 
 if TYPE_CHECKING:
@@ -36,14 +42,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from pyprof.analysis.advice import AdviceSums, Scope
     from pyprof.analysis.filtered import Filtered
-    from pyprof.analysis.summary.layer_tree import Node
-    from pyprof.analysis.time.timeline import DeviceTime
+    from pyprof.analysis.memory.peaks import DeviceMemory
+    from pyprof.arrays import Mask
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
     from pyprof.prof.where import Condition
-
-_Number = TypeVar("_Number", int, float)
 
 PARTS = ("prefill", "decode", "mixed", *step_rows.PARTS.values())
 
@@ -52,7 +57,7 @@ PARTS = ("prefill", "decode", "mixed", *step_rows.PARTS.values())
 class Overview:
     """The rows and steps of a capture that are summed up, and what its GPUs did when."""
 
-    rows: NDArray[np.bool_] | None
+    rows: Mask | None
     """The rows of the chosen steps; None for all rows."""
     chosen: tuple[int, int] | None
     """The chosen steps: the first, and the one after the last."""
@@ -61,11 +66,6 @@ class Overview:
     """None if the records hold no times, or not all rows of these steps are looked at."""
     kept: Filtered | None
     """What `--where` left of the rows; then nothing is said of idle time, the host, MFU and MBU."""
-
-
-def busy(work: Mapping[str, PhaseWork]) -> Mapping[str, int]:
-    """Give the time of each part of the step, ns; not of those that took none."""
-    return {name: part.busy_ns for name, part in work.items() if part.busy_ns}
 
 
 def overview(
@@ -113,8 +113,15 @@ def gpus(source: Source) -> tuple[str | None, ...]:
     return tuple(dict.fromkeys(values[place] for place in distinct_values(name.index).tolist()))
 
 
-def _peaks(table: Table, rows: NDArray[np.bool_] | None) -> Mapping[str, float]:
-    """Name the peaks and their values, with the time of the rows measured against each."""
+MAX_PEAKS = 4
+"""As many are named."""
+
+
+def _peaks(table: Table, rows: Mask | None) -> Mapping[str, float]:
+    """The peaks in words, with the time of the rows that are measured against each.
+
+    Those of memory have infinite time, so that they come first.
+    """
     chosen = np.ones(table.records.rows, bool) if rows is None else rows
     number, classified = table.classified
     time = np.bincount(number[chosen], table.duration_ns[chosen].astype(float), len(classified))
@@ -122,27 +129,19 @@ def _peaks(table: Table, rows: NDArray[np.bool_] | None) -> Mapping[str, float]:
     for entry, ns in zip(classified, time.tolist(), strict=True):
         flops, memory = entry.flops_peak, entry.bandwidth_peak
         if flops is not None and ns:
-            label = f"{_spelt(flops.value / 1e12, 4)} TFLOP/s ({flops.label})"
+            label = f"{_format(flops.value / 1e12, 4)} TFLOP/s ({flops.label})"
             weight_by_label[label] = weight_by_label.get(label, 0.0) + ns
         if memory is not None:
-            weight_by_label[f"{_spelt(memory.value / 1e9, 5)} GB/s ({memory.label})"] = np.inf
+            weight_by_label[f"{_format(memory.value / 1e9, 5)} GB/s ({memory.label})"] = np.inf
     return weight_by_label
 
 
-def _most_used(peak_ns: Mapping[str, float]) -> tuple[str, ...]:
-    return tuple(sorted(peak_ns, key=lambda label: (-peak_ns[label], label))[:MOST_PEAKS])
-
-
-def _spelt(rate: float, digits: int) -> str:
+def _format(rate: float, digits: int) -> str:
     return f"{rate:,.{digits}g}" if rate < 10**digits else f"{rate:,.0f}"
 
 
-MOST_PEAKS = 4
-"""As many are named."""
-
-
 def _by_text(
-    source: Source, rows: NDArray[np.bool_] | None, column: str, texts: Sequence[str]
+    source: Source, rows: Mask | None, column: str, texts: Sequence[str]
 ) -> Mapping[str, int]:
     """Sum GPU time by the texts of a column, in their order, and, last, of rows without one."""
     part = source.table.records.dictionary(column)
@@ -156,79 +155,31 @@ def _by_text(
     return {name: value for name, value in total.items() if value}
 
 
-def _families(table: Table, rows: NDArray[np.bool_] | None) -> Mapping[str, int]:
+def _families(table: Table, rows: Mask | None) -> Mapping[str, int]:
     family = kernel_families.families(table)
     chosen = np.ones(table.records.rows, bool) if rows is None else rows
     ns = totals(family.index[chosen], table.duration_ns[chosen], len(family.values))
     total: dict[str, int] = {}
     for name, time in zip(family.values, ns.tolist(), strict=True):
         total[name] = total.get(name, 0) + time
-    return _longest_first(total)
+    return total
 
 
-def _longest_first(total: Mapping[str, int]) -> Mapping[str, int]:
-    ordered = sorted(total.items(), key=lambda entry: (-entry[1], entry[0]))
-    return {name: time for name, time in ordered if time}
+# --- sums -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceTotals:
-    """How long one GPU, as one process used it, was at what; see `timeline.DeviceTime`. In ns."""
-
-    rank: int | None
-    device: int
-    on_cpu: bool
-    span_ns: int
-    busy_ns: int
-    compute_ns: int
-    communication_ns: int
-    exposed_communication_ns: int
-    copy_ns: int
-    exposed_copy_ns: int
-    overlap_ns: int
-    idle_ns: int
-    windows: int
-    paused_ns: int
-    idle: Mapping[str, int]
-    """By cause."""
-    pid: int = field(default=-1, compare=False, repr=False)
-    """Its process: a name, which no number here depends on."""
-
-    @staticmethod
-    def from_device(device: DeviceTime) -> DeviceTotals:
-        """Measure the sets of time."""
-        return DeviceTotals(
-            device.rank,
-            device.device,
-            device.on_cpu,
-            device.span_ns,
-            device.busy_ns,
-            device.compute.total,
-            device.communication.total,
-            device.exposed_communication_ns,
-            device.copy.total,
-            device.exposed_copy_ns,
-            device.overlap_ns,
-            device.idle_ns,
-            device.windows,
-            device.paused.total,
-            {cause: time.total for cause, time in device.idle.items()},
-            device.pid,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceSums:
     """The GPUs of a capture, or of several; see `timeline.Timeline`."""
 
-    devices: tuple[DeviceTotals, ...]
-    api_known: bool
-    blocking: bool
-    left_out: int = 0
+    devices: tuple[DeviceUse, ...]
+    api_known: bool = merged_by(operator.and_)
+    blocking: bool = merged_by(operator.or_)
+    left_out: int
 
     @property
     def notes(self) -> Iterator[str]:
-        """Say what distorts these times, in sentences."""
+        """What distorts these times, in sentences."""
         if self.blocking:
             yield f"{BLOCKING}."
         if self.left_out:
@@ -236,187 +187,265 @@ class Times:
         if not self.api_known and any(d.idle_ns and not d.on_cpu for d in self.devices):
             yield "this file lacks waits for the GPU; they count as launch or host."
 
-    @staticmethod
-    def from_timeline(timeline: Timeline) -> Times:
-        """Measure all GPUs."""
-        devices = tuple(DeviceTotals.from_device(device) for device in timeline.devices)
-        return Times(devices, timeline.api_known, timeline.blocking, timeline.left_out)
 
-    def plus(self, other: Times) -> Times:
-        """Put the GPUs of another capture after these."""
-        return Times(
-            (*self.devices, *other.devices),
-            self.api_known and other.api_known,
-            self.blocking or other.blocking,
-            self.left_out + other.left_out,
+def _device_sums(times: Timeline) -> DeviceSums:
+    devices = tuple(
+        DeviceUse(
+            rank=device.rank,
+            device=device.device if device.device >= 0 else None,
+            processor=CPU if device.on_cpu else GPU,
+            span_ns=device.span_ns,
+            busy_ns=device.busy_ns,
+            idle_ns=device.idle_ns,
+            compute_ns=device.compute.total,
+            communication_ns=device.communication.total,
+            exposed_communication_ns=device.exposed_communication_ns,
+            copy_ns=device.copy.total,
+            exposed_copy_ns=device.exposed_copy_ns,
+            overlap_ns=device.overlap_ns,
+            idle_by_cause_ns={cause: time.total for cause, time in device.idle.items()},
+            windows=device.windows,
+            paused_ns=device.paused.total,
+            pid=device.pid,
         )
+        for device in times.devices
+    )
+    return DeviceSums(
+        devices=devices,
+        api_known=times.api_known,
+        blocking=times.blocking,
+        left_out=times.left_out,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Brief:
-    """A capture in brief, without rows. Times in ns."""
+def _outermost(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, int] | None:
+    """The steps chosen of two captures: of one that has more, `3:` names more."""
+    return (min(a[0], b[0]), max(a[1], b[1])) if a and b else a or b
 
-    gpus: tuple[str | None, ...]
-    """Name of each GPU used, once; None for one that the capture does not name."""
-    peak_ns: Mapping[str, float]
-    """The peaks that rows are measured against, each with the time of these rows; for memory's,
-    which come first, infinite."""
-    chosen: tuple[int, int] | None
-    """The chosen steps: the first, and the one after the last."""
-    steps: Steps
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopSums:
+    """The steps of captures whose steps were found alike, and what is said of these steps."""
+
+    steps: Steps = merged_by(merge_steps)
     """Without rows."""
-    times: Times | None
-    """None if the records hold no times."""
-    phase_work: Mapping[str, PhaseWork]
-    """GPU time and FLOPs by part of the step; "" if nothing says. Time adds up to all rows'."""
-    families: Mapping[str, int]
-    """Summed GPU time by family of ops, the longest first."""
+    chosen: tuple[int, int] | None = merged_by(_outermost)
+    """The chosen steps: the first, and the one after the last."""
     utilization: Utilization
-    coverage: Coverage
-    vias: Mapping[str, int]
-    """Summed GPU time by how the op was found; "" if none was. Adds up to all rows'."""
-    ops: list[OpTotals]
-    layers: Node
-    advice: list[Advice]
-    warnings: tuple[str, ...]
-    row_count: int
-    """Of all rows, which are numbered on behind those of other captures."""
-    kept: Filtered | None = None
-    """As in `Overview`."""
-    host: pa.Table | None = None
-    """What the host spent in each op, as `host_ops` gives it; None if no capture tells."""
-    counters: CounterTotals | None = None
-    """What counters measured; None if nothing was."""
-    scope: Scope = field(default_factory=Scope)
-    """What advice looked at."""
-    token_count: int | None = None
-    """How many tokens the averaged steps worked on; None where not all of them tell, or where
-    ranks worked on different ones."""
-
-    @property
-    def peaks(self) -> tuple[str, ...]:
-        """The peaks that most of the time is measured against, the longest time first."""
-        return _most_used(self.peak_ns)
-
-    @property
-    def phases(self) -> Mapping[str, int]:
-        """Summed GPU time by part of the step, ns; "" where nothing says."""
-        return busy(self.phase_work)
+    op_steps: pa.Table | None
+    """As `op_sums` returns it. So is `layer_steps`, as `layer_sums` does; None without steps."""
+    layer_steps: pa.Table | None
 
     @property
     def averaged(self) -> tuple[int, int] | None:
-        """The steps that times per step are means of: the first, and the one after the last."""
+        """The steps that means are of: the first, and the one after the last."""
         return self.chosen or self.steps.averaged
 
-    @property
-    def step_count(self) -> int | None:
-        """Over how many steps times per step go; None where no steps are known."""
-        return self.averaged[1] - self.averaged[0] if self.averaged else None
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummarySums:
+    """What a summary is made of: sums over the rows of a capture, or of several. Times in ns.
+
+    Small enough to send; `merge_sums` adds those of two captures.
+    """
+
+    gpus: tuple[str | None, ...] = merged_by(merge_unique)
+    """Name of each GPU used, once; None for one that the capture does not name."""
+    peaks: Mapping[str, float]
+    """As `_peaks` returns them."""
+    loops: Mapping[tuple[bool, int], LoopSums]
+    """By `Steps.certainty`. If it differs from capture to capture, as that of a training and an
+    evaluation beside it, the surest steps count alone: all other work is in no step."""
+    token_count: int | None = merged_by(same_or_none)
+    """How many tokens the averaged steps worked on; None if some do not state it, or ranks worked
+    on different ones."""
+    devices: DeviceSums | None
+    """None if the records hold no times."""
+    parts: Mapping[str, PhaseWork]
+    """GPU time and FLOPs by part of the step; "" if it is unknown. Time adds up to all rows'."""
+    families: Mapping[str, int]
+    """GPU time by family of ops."""
+    coverage: Coverage
+    found_by: Mapping[str, int]
+    """GPU time by how the op was found; "" if none was."""
+    ops: OpSums
+    layers: pa.Table
+    """As `layer_sums` returns them."""
+    host: pa.Table | None = merged_by(known_in_both)
+    """As `host_ops` returns it; None if not all captures have ranges of ops."""
+    counters: CounterTotals | None
+    """None if nothing was measured."""
+    kept: Filtered | None
+    """What `--where` left of the rows."""
+    advice: AdviceSums
+    scope: Scope
+    """What advice looked at."""
+    warnings: tuple[str, ...] = merged_by(merge_unique)
 
 
-def summarise_brief(
+def summarise(
     source: Source, chosen: str | None = None, asked: Sequence[Condition] = ()
-) -> Brief:
+) -> SummarySums:
     """Sum up a capture, or the steps of it that `chosen` (`3:`) names, or rows `asked` for.
 
-    Raises click.BadParameter where it names none.
+    Raises click.BadParameter if it names none.
     """
     return sum_up(source, overview(source, chosen, asked))
 
 
-def sum_up(source: Source, view: Overview) -> Brief:
+def sum_up(source: Source, view: Overview) -> SummarySums:
     """Sum up the rows of an overview."""
     table, rows, steps, picked = source.table, view.rows, view.steps, view.chosen
     in_step = per_step(table, steps, picked)
     loops = None if picked else steps  # who names steps means all that is in them
     review = advice.review(table, view.timeline, source.capture, rows, loops)
-    return Brief(
-        gpus=gpus(source),
-        peak_ns=_peaks(table, rows),
-        chosen=picked,
+    use = _NOT_OF_ALL if view.kept else utilization(table, steps, picked, view.timeline)
+    ops, op_steps = op_sums(table, rows, in_step)
+    layers, layer_steps = layer_sums(table, rows, in_step)
+    loop = LoopSums(
         steps=without_rows(steps),
-        times=None if view.timeline is None else Times.from_timeline(view.timeline),
-        phase_work=by_part(table, rows, PARTS),
+        chosen=picked,
+        utilization=use,
+        op_steps=op_steps,
+        layer_steps=layer_steps,
+    )
+    return SummarySums(
+        gpus=gpus(source),
+        peaks=_peaks(table, rows),
+        loops={steps.certainty: loop},
+        token_count=token_count(steps, loop.averaged),
+        devices=None if view.timeline is None else _device_sums(view.timeline),
+        parts=by_part(table, rows, PARTS),
         families=_families(table, rows),
-        utilization=_NOT_OF_ALL if view.kept else utilization(table, steps, picked, view.timeline),
         coverage=cost_coverage(table, rows),
-        vias=_by_text(source, rows, "via", schema.VIAS),
-        ops=top_ops(table, rows, in_step),
-        layers=layer_tree.tree(table, rows, in_step),
-        advice=advice.without_rows(review.advice),
-        warnings=(*table.source.warnings, *table.doubts),
-        row_count=table.records.rows,
-        kept=view.kept,
+        found_by=_by_text(source, rows, "via", schema.VIAS),
+        ops=ops,
+        layers=layers,
         host=None if view.kept else host_ops.host_ops(source, _span_ns(steps, picked)),
         counters=counter_totals(table, source.capture, rows, in_step),
+        kept=view.kept,
+        advice=advice.summed(review.advice, table),
         scope=review.scope,
-        token_count=token_count(steps, picked or steps.averaged),
+        warnings=(*table.source.warnings, *table.doubts),
     )
 
 
 _NOT_OF_ALL = Utilization(left_out="it is of all work; leave out --where")
 
 
-def merge_briefs(a: Brief, b: Brief) -> Brief:
-    """Sum up two sets of captures from what was found of each; in any order, it is the same.
+# --- the answer -----------------------------------------------------------------------------------
 
-    Only what is listed capture by capture (GPUs, warnings, numbers of rows) keeps their order.
-    """
-    joined = merge_steps(a.steps, b.steps)
-    if joined.averaged or a.chosen or b.chosen:
-        a, b = (
-            one if one.steps.certainty == joined.certainty else _outside(one, joined)
-            for one in (a, b)
-        )
-    return Brief(
-        merge_unique(a.gpus, b.gpus),
-        _sum(a.peak_ns, b.peak_ns),
-        _both_chosen(a.chosen, b.chosen),
-        joined,
-        a.times.plus(b.times) if a.times and b.times else a.times or b.times,
-        _work_added(a.phase_work, b.phase_work),
-        _longest_first(_sum(a.families, b.families)),
-        a.utilization.plus(b.utilization),
-        a.coverage.plus(b.coverage),
-        _in_order(_sum(a.vias, b.vias), schema.VIAS),
-        op_totals.merge_op_totals(a.ops, b.ops),
-        layer_tree.merge_trees(a.layers, b.layers),
-        advice.merge_advice(a.advice, advice.renumbered(b.advice, a.row_count)),
-        merge_unique(a.warnings, b.warnings),
-        a.row_count + b.row_count,
-        filtered.merge_filtered(a.kept, b.kept),
-        host_ops.merge_host_ops(a.host, b.host),
-        merge_counters(a.counters, b.counters, a.coverage.total_ns, b.coverage.total_ns),
-        a.scope.plus(b.scope),
-        a.token_count if a.token_count == b.token_count else None,
+
+def summary(sums: SummarySums, memory: Sequence[DeviceMemory] = ()) -> Summary:
+    """Make the answer, whole; of `memory` it has the first device."""
+    loop, use = _surest(sums.loops)
+    ops, devices, host = op_times(sums.ops, loop.op_steps), sums.devices, sums.host
+    peaks = sorted(sums.peaks, key=lambda label: (-sums.peaks[label], label))
+    families = sorted(sums.families.items(), key=lambda entry: (-entry[1], entry[0]))
+    steps, total_ns = _step_times(loop, use), sums.coverage.total_ns
+    return Summary(
+        gpus=sums.gpus,
+        peaks=tuple(peaks[:MAX_PEAKS]),
+        chosen=None if sums.kept is None else sums.kept.chosen,
+        notes=tuple(devices.notes) if devices else (),
+        known_cost=known_cost(sums.coverage),
+        found_by_ns={
+            name: sums.found_by[name] for name in (*schema.VIAS, "") if name in sums.found_by
+        },
+        steps=steps,
+        devices=None if devices is None else devices.devices,
+        parts=tuple(
+            PartTime(name or None, sums.parts[name].busy_ns, sums.parts[name].mfu(use.peak_flops))
+            for name in (*PARTS, "")
+            if name in sums.parts and sums.parts[name].busy_ns
+        ),
+        families_ns={name: ns for name, ns in families if ns},
+        serving=serving_phases(loop.steps, loop.chosen),
+        utilization=_peak_use(use),
+        ops=ops,
+        ops_left_out=0,
+        lines=line_totals(ops),
+        lines_left_out=0,
+        layers=layer_times(sums.layers, loop.layer_steps),
+        host_ops=None if host is None else host_ops.host_op_times(host),
+        host_ops_why=f"{host_ops.UNKNOWN}, and without --where" if host is None else None,
+        measured=None
+        if sums.counters is None
+        else measured(sums.counters, total_ns, steps.averaged_count, sums.token_count),
+        memory=_memory(memory[0]) if memory else None,
+        advice=sums.advice.suggestions,
+        advice_looked_at=sums.scope.looked_at,
+        advice_missing=sums.scope.unseen,
+        warnings=sums.warnings,
     )
 
 
-def _sum(a: Mapping[str, _Number], b: Mapping[str, _Number]) -> dict[str, _Number]:
-    return {**a, **{name: value + a[name] if name in a else value for name, value in b.items()}}
+def _surest(loops: Mapping[tuple[bool, int], LoopSums]) -> tuple[LoopSums, Utilization]:
+    """The steps that were found most surely, and the utilization of what counts beside them."""
+    surest = loops[max(loops)]
+    counted = [loop.utilization for loop in loops.values()]
+    if surest.averaged and not surest.steps.guessed:
+        counted = [surest.utilization]
+    elif surest.averaged:
+        counted = [replace(use, steps=None) for use in counted]
+    return surest, replace(reduce(merge_sums, counted), steps=surest.utilization.steps)
 
 
-def _in_order(total: Mapping[str, int], names: Sequence[str]) -> Mapping[str, int]:
-    return {name: total[name] for name in (*names, "") if name in total}
+def _step_times(loop: LoopSums, use: Utilization) -> StepTimes:
+    steps, averaged = loop.steps, loop.averaged
+    durations = steps.duration_ns.tolist()
+    shares = use.of_steps(durations)
+    stated = said(steps)
+    return StepTimes(
+        count=len(steps),
+        origin=steps.origin,
+        guessed=steps.guessed,
+        warm_up_count=steps.warm_up,
+        covered_share=steps.covered if len(steps) else None,
+        first=averaged and averaged[0],
+        last=averaged and averaged[1] - 1,
+        mean_ns=averaged and steps.mean_ns(averaged),
+        median_ns=steps.median_ns,
+        duration_ns=tuple(durations),
+        mfu=tuple(each.mfu for each in shares),
+        hfu=tuple(each.hfu for each in shares),
+        mbu=tuple(each.mbu for each in shares),
+        are_chosen=loop.chosen is not None,
+        phase=tuple(each.phase for each in stated),
+        tokens=tuple(each.tokens for each in stated),
+    )
 
 
-def _both_chosen(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, int] | None:
-    """Join the steps chosen of two captures: of one that has more, `3:` names more."""
-    if a is None or b is None:
-        return a or b
-    return min(a[0], b[0]), max(a[1], b[1])
+def _peak_use(use: Utilization) -> PeakUse:
+    return PeakUse(
+        mfu=use.mfu,
+        hfu=use.hfu,
+        why=use.why,
+        model_flops=use.model_flops,
+        hardware_flops=use.hardware_flops,
+        peak_flops_per_s=use.peak_flops,
+        peak_flops_label=use.peak_flops_label,
+        mbu=use.mbu,
+        peak_bytes_per_s=use.peak_bandwidth,
+        peak_bytes_label=use.peak_bandwidth_label,
+        known_share=use.known,
+    )
 
 
-def _work_added(a: Mapping[str, PhaseWork], b: Mapping[str, PhaseWork]) -> Mapping[str, PhaseWork]:
-    both = {name: a[name].plus(b[name]) if name in b else a[name] for name in a}
-    either = {**both, **{name: b[name] for name in b if name not in a}}
-    return {name: either[name] for name in (*PARTS, "") if name in either}
-
-
-def _outside(brief: Brief, others: Steps) -> Brief:
-    """Let work be in no step: those of its capture are not the steps of the others."""
-    ops = [replace(op, step_ns=0.0) for op in brief.ops]
-    layers = layer_tree.outside_steps(brief.layers)
-    counted = brief.utilization if others.guessed else Utilization()
-    counted = replace(counted, steps=NO_STEPS)
-    return replace(brief, chosen=None, ops=ops, layers=layers, utilization=counted)
+def _memory(device: DeviceMemory) -> MemoryPeak:
+    held = {
+        key: {group.name or "": group.bytes for group in device.by[key] if group.bytes}
+        for key in ("category", "line")
+    }
+    leaks = device.growth.leaks if device.growth is not None else ()
+    return MemoryPeak(
+        device=device.device,
+        rank=device.rank,
+        peak_bytes=device.peak_bytes,
+        peak_time_ns=device.peak_time_ns,
+        peak_reserved_bytes=device.peak_reserved_bytes,
+        categories_bytes=held["category"],
+        lines_bytes=held["line"],
+        growing_line=leaks[0].line if leaks else None,
+        growth_bytes_per_step=leaks[0].bytes_per_step if leaks else None,
+    )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof.analysis.time.steps import find_steps
+from pyprof.answers.summary_answer import ServingPhase
 from pyprof.arrays import MISSING, sum_if_known
+from pyprof.gpu.roofline import NS_PER_S
 from pyprof.marker import ServingStep, serving_step
 from pyprof.parse.ranges.texts import answers
 from pyprof.prof.step_rows import StepRows
@@ -20,40 +21,12 @@ if TYPE_CHECKING:
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
 
-_NANO = 1e9
 _DIGITS = re.compile(r"\d+")
 _UNKNOWN = ServingStep("")
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseTotals:
-    """The steps of one phase."""
-
-    phase: str
-    steps: int
-    duration_ns: int
-    tokens: int | None
-    """That they worked on, without padding; None where not all of them tell."""
-    padded: int | None = None
-    """That they computed, with what fills up their graphs; None where not all of them tell."""
-
-    @property
-    def padding(self) -> float | None:
-        """Give the share of the tokens computed that are padding; None where it is not known."""
-        if self.tokens is None or not self.padded or self.padded < self.tokens:
-            return None
-        return 1 - self.tokens / self.padded
-
-    @property
-    def tokens_per_s(self) -> float | None:
-        """Give tokens over time; None where either is not known."""
-        if self.tokens is None or not self.duration_ns:
-            return None
-        return self.tokens * _NANO / self.duration_ns
-
-
 def said(loop_steps: Steps) -> tuple[ServingStep, ...]:
-    """Give what is said of each step; () where no serving engine's ranges are around them."""
+    """What a serving engine's range states of each step; () without such ranges."""
     return _said(loop_steps.texts)
 
 
@@ -66,44 +39,56 @@ def _said(texts: tuple[str, ...]) -> tuple[ServingStep, ...]:
 
 
 def _is_said(text: str) -> bool:
-    """Tell whether a text says something of a step, but for numbers that no engine writes."""
+    """Whether a text is an engine's range of a step, whatever its numbers."""
     return serving_step(_DIGITS.sub("0", text)) is not None
 
 
-def by_phase(loop_steps: Steps, chosen: tuple[int, int] | None = None) -> list[PhaseTotals]:
-    """Sum up the steps, or those chosen, by phase, the longest first; [] where none is known."""
+def serving_phases(
+    loop_steps: Steps, chosen: tuple[int, int] | None = None
+) -> tuple[ServingPhase, ...]:
+    """Sum up the steps, or those chosen, by phase, the longest first; () without an engine."""
     low, high = chosen or (0, len(loop_steps))
     grouped: dict[str, list[int]] = {}
-    every = said(loop_steps)
-    for place, step in enumerate(every[low:high], low):
+    stated = said(loop_steps)
+    for place, step in enumerate(stated[low:high], low):
         grouped.setdefault(step.phase, []).append(place)
-    totals = [
-        _totals(phase, places, loop_steps, every) for phase, places in grouped.items() if phase
+    phases = [
+        _phase(phase, places, loop_steps, stated) for phase, places in grouped.items() if phase
     ]
-    return sorted(totals, key=lambda total: -total.duration_ns)
+    return tuple(sorted(phases, key=lambda phase: -phase.time_ns))
 
 
-def _totals(
-    phase: str, places: list[int], loop_steps: Steps, every: tuple[ServingStep, ...]
-) -> PhaseTotals:
-    tokens = sum_if_known([every[place].tokens for place in places])
-    padded = sum_if_known([every[place].padded for place in places])
-    return PhaseTotals(
-        phase, len(places), int(np.sum(loop_steps.duration_ns[places])), tokens, padded
+def _phase(
+    phase: str, places: list[int], loop_steps: Steps, stated: tuple[ServingStep, ...]
+) -> ServingPhase:
+    tokens = sum_if_known([stated[place].tokens for place in places])
+    padded = sum_if_known([stated[place].padded for place in places])
+    time_ns = int(np.sum(loop_steps.duration_ns[places]))
+    tokens_per_s = padding = None
+    if tokens is not None:
+        tokens_per_s = tokens * NS_PER_S / time_ns if time_ns else None
+        padding = 1 - tokens / padded if padded and padded >= tokens else None
+    return ServingPhase(
+        phase=phase,
+        steps=len(places),
+        time_ns=time_ns,
+        tokens=tokens,
+        tokens_per_s=tokens_per_s,
+        padding_share=padding,
     )
 
 
 def token_count(loop_steps: Steps, chosen: tuple[int, int] | None) -> int | None:
-    """Count the tokens that the chosen steps worked on; None where not all of them tell."""
+    """Count the tokens that the chosen steps worked on; None if one of them does not state it."""
     if chosen is None or not (every := said(loop_steps)):
         return None
     return sum_if_known([step.tokens for step in every[chosen[0] : chosen[1]]])
 
 
 def of_rows(loop_steps: Steps) -> StepRows:
-    """Give the steps and phases of rows, for the columns that tell them.
+    """The steps and phases of rows, for the columns `step` and `phase`.
 
-    Rows are in no step that is guessed: it may be a layer.
+    No row is in a guessed step, which may be a layer.
     """
     of_row = np.full_like(loop_steps.of_row, MISSING) if loop_steps.guessed else loop_steps.of_row
     steps = said(loop_steps)
@@ -116,6 +101,6 @@ def of_rows(loop_steps: Steps) -> StepRows:
 
 
 def with_steps(source: Source) -> Table:
-    """Give the table of a source, which then knows the steps of its rows."""
+    """The table of a source, after finding the steps of its rows."""
     source.table.steps = of_rows(find_steps(source.table.records, source.capture))
     return source.table

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from pyprof.analysis.summary.overview import gpus
 from pyprof.analysis.time.steps import chosen_rows
@@ -16,11 +14,13 @@ from pyprof.gpu.roofline import NS_PER_S
 from pyprof.prof.group import add_up_rows
 from pyprof.prof.kernels.counter_rates import dram_bytes
 from pyprof.prof.processor import GPU, processor
-from pyprof.records.merging import add_up, merge_unique
+from pyprof.records.merging import add_up, first, merge_unique, merged_by
 from pyprof.render.text.formatting import duration, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
 
     from pyprof.arrays import Floats, Int64Array, Mask
     from pyprof.inputs.source import Source
@@ -92,14 +92,6 @@ class Achieved:
     """Of all rows."""
     roofs: Mapping[Roof, float]
     """Time in ns of the arithmetic that is measured against each."""
-
-    def plus(self, other: Achieved) -> Achieved:
-        """Add what other rows achieved."""
-        return Achieved(
-            add_up(pa.concat_tables([self.ops, other.ops]), _KEYS_BY_LINE, _SUMS),
-            self.whole_ns + other.whole_ns,
-            _added(chain(self.roofs.items(), other.roofs.items())),
-        )
 
 
 def achieved(table: Table, rows: Mask | None) -> Achieved:
@@ -237,15 +229,15 @@ class Chart:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RooflineSums:
     """What a chart is made from, small enough to send; that of several captures makes one."""
 
-    gpus: tuple[str | None, ...]
-    asked: str | None
+    gpus: tuple[str | None, ...] = merged_by(merge_unique)
+    asked: str | None = merged_by(first)
     """The device whose peaks stand for theirs."""
     achieved: Achieved
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = merged_by(merge_unique)
 
     def chart(self, limit: int) -> Chart:
         """Give the ops that do arithmetic on memory, at most `limit`.
@@ -270,15 +262,8 @@ def summarise_roofline(source: Source, chosen: str | None = None) -> RooflineSum
     table = source.table
     op_work = achieved(table, chosen_rows(source, chosen))
     return RooflineSums(
-        gpus(source), table.override.gpu, op_work, (*table.source.warnings, *table.doubts)
-    )
-
-
-def merge_rooflines(a: RooflineSums, b: RooflineSums) -> RooflineSums:
-    """Sum up two sets of captures from what was found of each."""
-    return RooflineSums(
-        merge_unique(a.gpus, b.gpus),
-        a.asked,
-        a.achieved.plus(b.achieved),
-        merge_unique(a.warnings, b.warnings),
+        gpus=gpus(source),
+        asked=table.override.gpu,
+        achieved=op_work,
+        warnings=(*table.source.warnings, *table.doubts),
     )

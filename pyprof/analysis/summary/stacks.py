@@ -66,8 +66,14 @@ def stacks(table: Table) -> Stacks:
     return Stacks(place[key], list(number_of_stack))
 
 
-StackSums = dict[Stack, tuple[int, int]]
-"""Rows and time in ns of each stack."""
+class StackTime(NamedTuple):
+    """Rows with one stack."""
+
+    rows: int
+    ns: int
+
+
+StackSums = dict[Stack, StackTime]
 
 
 def sums(table: Table) -> StackSums:
@@ -75,16 +81,7 @@ def sums(table: Table) -> StackSums:
     row_stacks = stacks(table)
     count = np.bincount(row_stacks.of_row, minlength=len(row_stacks.distinct)).tolist()
     total = totals(row_stacks.of_row, table.duration_ns, len(row_stacks.distinct)).tolist()
-    return dict(zip(row_stacks.distinct, zip(count, total, strict=True), strict=True))
-
-
-def merge_sums(a: StackSums, b: StackSums) -> StackSums:
-    """Sum up two sets of captures from what was found of each."""
-    added = dict(a)
-    for stack, (rows, time_ns) in b.items():
-        before = added.get(stack, (0, 0))
-        added[stack] = (before[0] + rows, before[1] + time_ns)
-    return added
+    return dict(zip(row_stacks.distinct, map(StackTime, count, total), strict=True))
 
 
 def _codes(values: pa.Array) -> tuple[NDArray[np.int64], list[str | None]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ from pyprof.analysis.time.timeline import COMPUTE, sorts
 from pyprof.arrays import MISSING
 from pyprof.prof.columns import step_columns
 from pyprof.prof.coverage import is_kernel
+from pyprof.records.merging import merged_by
 from pyprof.records.records import number_combinations, totals
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class StepWork:
     decode_bytes: Floats
     bytes_known_ns: Floats
     """GPU time of work of decode steps whose bytes are known."""
-    gpus: int = 0
+    gpus: int
 
     def shares(
         self, step: int, duration_ns: int, peak_flops: float | None, peak_bandwidth: float | None
@@ -73,20 +74,6 @@ class StepWork:
             share(self.hardware_flops, self.flops_known_ns, self.compute_ns, peak_flops),
             share(self.decode_bytes, self.bytes_known_ns, self.busy_ns, peak_bandwidth),
         )
-
-    def plus(self, other: StepWork) -> StepWork:
-        """Add other GPUs' work; of the steps of one alone, the others' part is not known."""
-        both = min(len(self.busy_ns), len(other.busy_ns))
-        if not self.gpus or not other.gpus:
-            return self if self.gpus else other
-        sums: dict[str, Floats] = {
-            name: getattr(self, name)[:both] + getattr(other, name)[:both] for name in _AMOUNTS
-        }
-        return StepWork(**sums, gpus=self.gpus + other.gpus)
-
-
-_AMOUNTS = tuple(each.name for each in fields(StepWork) if each.name != "gpus")
-NO_STEPS = StepWork(**{name: np.zeros(0) for name in _AMOUNTS}, gpus=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +98,9 @@ class Utilization:
     """Of `decode_busy_ns`."""
     bytes_by_bandwidth: Mapping[Rate, float] = field(default_factory=dict)
     """Bytes of decode steps by the bandwidth of the memory of one GPU."""
-    steps: StepWork = field(default=NO_STEPS, compare=False)
-    left_out: str = ""
+    steps: StepWork | None = field(default=None, compare=False)
+    """None for guessed steps, and without steps."""
+    left_out: str = merged_by(lambda a, b: a or b, default="")
     """Why nothing was measured, if so."""
 
     @property
@@ -178,6 +166,8 @@ class Utilization:
 
     def of_step(self, step: int, duration_ns: int) -> StepShares:
         """Compare a step with the same peaks; it may be known where the mean of all is not."""
+        if self.steps is None:
+            return StepShares()
         return self.steps.shares(step, duration_ns, self.peak_flops, self.peak_bandwidth)
 
     def of_steps(self, duration_ns: Sequence[int]) -> list[StepShares]:
@@ -188,28 +178,6 @@ class Utilization:
         if self.why or self.peak_flops is None:
             return None
         return flops * _NANO / self.wall_ns / self.peak_flops
-
-    def plus(self, other: Utilization) -> Utilization:
-        """Add other GPUs' work."""
-        sums = {
-            name: getattr(self, name) + getattr(other, name)
-            for name in (
-                *("model_flops", "hardware_flops", "wall_ns", "compute_ns", "flops_known_ns"),
-                *("decode_bytes", "decode_wall_ns", "decode_busy_ns", "bytes_known_ns"),
-            )
-        }
-        return replace(
-            self,
-            **sums,
-            flops_by_peak=_sum(self.flops_by_peak, other.flops_by_peak),
-            bytes_by_bandwidth=_sum(self.bytes_by_bandwidth, other.bytes_by_bandwidth),
-            steps=self.steps.plus(other.steps),
-            left_out=self.left_out or other.left_out,
-        )
-
-
-def _sum(a: Mapping[Rate, float], b: Mapping[Rate, float]) -> Mapping[Rate, float]:
-    return {rate: a.get(rate, 0.0) + b.get(rate, 0.0) for rate in (*a, *b)}
 
 
 def _most_used(amount_by_rate: Mapping[Rate, float]) -> Rate | None:
@@ -236,15 +204,6 @@ class PhaseWork:
         if peak_flops is None or not known or not self.busy_ns:
             return None
         return self.model_flops * _NANO / self.busy_ns / peak_flops
-
-    def plus(self, other: PhaseWork) -> PhaseWork:
-        """Add other work."""
-        return PhaseWork(
-            self.model_flops + other.model_flops,
-            self.busy_ns + other.busy_ns,
-            self.compute_ns + other.compute_ns,
-            self.flops_known_ns + other.flops_known_ns,
-        )
 
 
 def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, PhaseWork]:
@@ -285,7 +244,7 @@ def utilization(
     took = loop_steps.duration_ns[low:high]
     decoding = np.array([step.phase == _DECODE for step in said(loop_steps)], bool)
     work = _work_of_steps(table, loop_steps, np.flatnonzero(decoding), gpus)
-    steps = NO_STEPS if loop_steps.guessed else work
+    steps = None if loop_steps.guessed or not gpus else work
     decode = decoding[low:high]
     if not decode.any():
         return replace(_measured(table, rows, int(took.sum()) * gpus, None, 0), steps=steps)

@@ -14,8 +14,6 @@ from pyprof.analysis.time.host_api import ALLOC, COPY, LAUNCH, LOAD, SORTS, SYNC
 from pyprof.analysis.time.intervals import Intervals, complement, union_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from pyprof.analysis.time.host_api import Host
@@ -24,31 +22,13 @@ if TYPE_CHECKING:
 
 HOST, QUEUE, GRAPH, UNKNOWN = "host", "queue", "graph", "unknown"
 
-CAUSES: Mapping[str, str] = {
-    LAUNCH: "the host launches too slowly: ops shorter than their launch",
-    SYNC: "the host had waited for the GPU, so no work was queued",
-    COPY: "the host was held up in a copy",
-    ALLOC: "the host allocated or freed memory",
-    LOAD: "a launch took over 1 ms: kernel loading, or the profiler",
-    HOST: "the host did something else: data loading, Python",
-    QUEUE: "work was queued, but began late: start-up, other streams",
-    GRAPH: "between two kernels of one CUDA graph replay",
-    UNKNOWN: "the launch is not in the capture",
-}
-"""What idle time can be for."""
+CAUSES = (LAUNCH, SYNC, COPY, ALLOC, LOAD, HOST, QUEUE, GRAPH, UNKNOWN)
+"""What idle time can be for; `pyprof.render.idle_causes` says what each means."""
 
 LOADING, OPS, DISPATCH = "loading", "ops", "dispatch"
 
-CPU_CAUSES: Mapping[str, str] = {
-    LOADING: "in ranges of data loading",
-    OPS: "in ops, but without work: tensors of Python values, views, item()",
-    DISPATCH: "up to 0.1 ms around ops: Python, PyTorch's dispatch, the profiler",
-    HOST: "longer between two ops: Python, files, other libraries",
-}
+CPU_CAUSES = (LOADING, OPS, DISPATCH, HOST)
 """What time between ops that were timed on the CPU can be for."""
-
-MEANINGS: Mapping[str, str] = {**CAUSES, **CPU_CAUSES, **CAUSES}
-"""Those of a GPU, and behind them those of a CPU alone."""
 
 DISPATCH_NS = 100_000
 """Up to this long between two API calls, the host is taken to be dispatching the next op; beyond,

@@ -16,6 +16,7 @@ import numpy as np
 from pyprof import schema
 from pyprof.analysis.time.repetition import repetition
 from pyprof.analysis.time.windows import recorded
+from pyprof.answers.summary_answer import LEAST_COVERED
 from pyprof.arrays import MISSING, numbered
 from pyprof.parse.steps.loop_steps import (
     MOST,
@@ -68,8 +69,6 @@ def optimizer_rows(records: Records, launch_ns: Int64Array) -> Bounds | None:
 
 _WARM_UP = 1.5
 """A leading step that takes this many times the median is warm-up."""
-LEAST_COVERED = 0.8
-"""Guessed steps with less of the GPU time are some part of the program, not its loop."""
 _KINDS = ("", "repetition", "Optimizer.step", "ranges", "pyprof.step")
 """What marks steps, by its first word: the surest last."""
 
@@ -99,14 +98,6 @@ class Steps:
     def guessed(self) -> bool:
         """Tell whether only repeated kernels tell the steps: they may be layers of one."""
         return self.kind == "repetition"
-
-    @property
-    def described_origin(self) -> str:
-        """Say where from, and of a guess that it is one, and how much of the time it explains."""
-        if not self.guessed:
-            return self.origin
-        time = "" if self.covers_most else f"; {100 * self.covered:.1f} % of the time"
-        return f"{self.origin} (guessed: may be layers of a step{time})"
 
     @property
     def covered(self) -> float:

@@ -120,7 +120,7 @@ class DeviceTime:
     """From how many recordings the span is put together."""
     gaps: idle.Gaps
     idle: Mapping[str, Intervals]
-    """Idle time by cause; see `idle.MEANINGS`."""
+    """Idle time by cause; see `idle.CAUSES`."""
 
     @property
     def on_cpu(self) -> bool:

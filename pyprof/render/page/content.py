@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyprof.analysis.summary.overview import merge_briefs, overview, sum_up
-from pyprof.records.merging import merge_unique
+from pyprof.analysis.summary.overview import overview, sum_up, summary
+from pyprof.records.merging import merge_unique, merged_by
 from pyprof.render import page
 from pyprof.render.page import parts, sections
-from pyprof.render.page.cross_filter import Selectable, chosen_facts, merge_facts, row_facts
+from pyprof.render.page.cross_filter import Selectable, chosen_facts, row_facts
 from pyprof.render.page.parts import Gathered, Page
 from pyprof.render.text.formatting import duration
 from pyprof.version import __version__
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyprof.analysis.summary.overview import Brief
+    from pyprof.analysis.summary.overview import SummarySums
+    from pyprof.answers.summary_answer import StepTimes, Summary
     from pyprof.inputs.source import Source
 
 
@@ -29,16 +30,16 @@ if TYPE_CHECKING:
 class Content:
     """Sums over rows, and a drawing of some of them."""
 
-    brief: Brief
+    summary: SummarySums
     facts: pa.Table
     """What can be selected; see `facts.KEYS`."""
     parts: Mapping[str, Any]
     """What each part of the page found, by its name."""
-    tools: tuple[str, ...]
+    tools: tuple[str, ...] = merged_by(merge_unique)
     """What recorded the captures."""
-    began_ns: tuple[int, ...]
+    began_ns: tuple[int, ...] = merged_by(merge_unique)
     """When the recordings began, ns since 1970, as far as captures say."""
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = merged_by(merge_unique)
     """What the capture's reader warns of."""
 
 
@@ -90,30 +91,19 @@ def _began_ns(source: Source) -> tuple[int, ...]:
     return (first,) if first >= _OF_AN_EPOCH_NS else ()
 
 
-def merge_pages(a: Content, b: Content) -> Content:
-    """Sum up two sets of captures from what was found of each."""
-    return Content(
-        merge_briefs(a.brief, b.brief),
-        merge_facts(a.facts, b.facts),
-        parts.merge_parts(a.parts, b.parts),
-        merge_unique(a.tools, b.tools),
-        merge_unique(a.began_ns, b.began_ns),
-        merge_unique(a.warnings, b.warnings),
-    )
-
-
 # The report's page as a whole: everything aggregated first, so that it stays small.
 
 
 def html(content: Content, origin: Origin = Origin(), sources: Path | None = None) -> str:  # noqa: B008 - immutable
     """Make the page; with the text of source lines where `sources` is their folder."""
-    brief, selectable = content.brief, Selectable(content.facts)
-    on = brief.coverage.processor
+    answer, selectable = summary(content.summary), Selectable(content.facts)
     shown = [
         {"id": name, "title": part.TITLE, **context}
         for name, part in parts.parts().items()
-        if (context := _section(name, content, selectable, sources)) is not None
+        for context in [part.section(Page(answer, selectable, content.parts.get(name), sources))]
+        if context is not None
     ]
+    on = answer.processor
     return page.render(
         "report.html.j2",
         parts.templates(),
@@ -121,26 +111,18 @@ def html(content: Content, origin: Origin = Origin(), sources: Path | None = Non
         title=f"{origin.label}: {on} profile" if origin.label else f"{on} profile",
         processor=on,
         parts=shown,
-        about=list(_about(content, origin)),
+        about=list(_about(answer, content, origin)),
         warnings=[sections.without_folders(text) for text in content.warnings],
         facts=selectable.data(),
     )
 
 
-def _section(
-    name: str, content: Content, selectable: Selectable, sources: Path | None
-) -> Mapping[str, Any] | None:
-    shown = Page(content.brief, selectable, content.parts.get(name), sources)
-    return parts.parts()[name].section(shown)
-
-
-def _about(content: Content, origin: Origin) -> Sequence[tuple[str, str]]:
-    """Say what was captured, and how it came here."""
-    brief = content.brief
+def _about(answer: Summary, content: Content, origin: Origin) -> Sequence[tuple[str, str]]:
+    """What was captured, and how it came here."""
     facts = {
-        brief.coverage.processor: ", ".join(name or "a GPU without a name" for name in brief.gpus),
-        "relative to": ", ".join(brief.peaks) or _no_peaks(brief),
-        "steps": _steps(brief),
+        answer.processor: ", ".join(name or "a GPU without a name" for name in answer.gpus),
+        "relative to": ", ".join(answer.peaks) or _no_peaks(answer),
+        "steps": _steps(answer.steps),
         "recorded": _date(content.began_ns),
         "profiler": ", ".join(content.tools),
         "command": origin.command,
@@ -148,8 +130,8 @@ def _about(content: Content, origin: Origin) -> Sequence[tuple[str, str]]:
     return [(name, text) for name, text in facts.items() if text]
 
 
-def _no_peaks(brief: Brief) -> str:
-    return "unknown peaks: name the device with --gpu" if set(brief.gpus) - {"cpu"} else ""
+def _no_peaks(answer: Summary) -> str:
+    return "unknown peaks: name the device with --gpu" if set(answer.gpus) - {"cpu"} else ""
 
 
 def _date(began_ns: Sequence[int]) -> str:
@@ -163,14 +145,12 @@ def _date(began_ns: Sequence[int]) -> str:
     return f"{began:%Y-%m-%d %H:%M} UTC"
 
 
-def _steps(brief: Brief) -> str:
-    count = len(brief.steps)
-    if not count:
+def _steps(steps: StepTimes) -> str:
+    if not steps.count:
         return "none found; pyprof.annotate('step') around each shows them"
-    if brief.chosen is not None:
-        first, last = brief.chosen
-        return f"{first} to {last - 1} of {count:,}, from {brief.steps.described_origin}"
-    after = " after warm-up" if brief.steps.warm_up else ""
-    shown = count > 1 and brief.averaged is not None
-    median = f", median {duration(brief.steps.median_ns)}{after}" if shown else ""
-    return f"{count:,} from {brief.steps.described_origin}{median}"
+    if steps.are_chosen:
+        return f"{steps.first} to {steps.last} of {steps.count:,}, from {steps.described_origin}"
+    after = " after warm-up" if steps.warm_up_count else ""
+    shown = steps.count > 1 and steps.averaged_count is not None
+    median = f", median {duration(steps.median_ns)}{after}" if shown else ""
+    return f"{steps.count:,} from {steps.described_origin}{median}"

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from pyprof.analysis.summary.layer_tree import NO_LAYER, steps
+from pyprof.analysis.summary.layer_tree import layer_path
 from pyprof.analysis.summary.source_lines import user_lines
+from pyprof.answers.summary_answer import NO_LAYER
 from pyprof.prof.columns.column_values import spelt
-from pyprof.records.merging import add_up
 from pyprof.records.records import combinations, totals
 from pyprof.render.text.formatting import part_name, short_line
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pyprof.prof.table import Table
 
 KEYS = ("op", "dir", "line", "stack", "layer", "kernel", "family", "tc", "bound")
-_SUMS = {"ns": "sum", "rows": "sum"}
 _MOST = 4000
 _FRAME = "\n"
 """Between the lines of a stack, which no line holds."""
@@ -38,7 +37,7 @@ def _columns(table: Table) -> dict[str, pa.DictionaryArray]:
     """Give the texts of each row that distinguish it from others."""
     own = {name: table.numbered(name) for name in KEYS if name not in ("stack", "layer")}
     stack = spelt(table.own_or_forward("trace"), _spelt_stack)
-    layer = spelt(table.own_or_forward("layer"), lambda names: ".".join(steps(names)) or None)
+    layer = spelt(table.own_or_forward("layer"), lambda names: ".".join(layer_path(names)) or None)
     columns = {**own, "stack": stack, "layer": layer}
     return {name: columns[name] for name in KEYS}
 
@@ -76,11 +75,6 @@ def row_facts(table: Table, rows: Mask | None = None) -> RowFacts:
 def chosen_facts(facts: RowFacts) -> pa.Table:
     """Give the combinations that chosen rows have."""
     return facts.combinations.filter(pa.array(np.asarray(facts.combinations.column("rows")) > 0))
-
-
-def merge_facts(a: pa.Table, b: pa.Table) -> pa.Table:
-    """Make the combinations of two captures those of both."""
-    return add_up(pa.concat_tables([a, b]), KEYS, _SUMS)
 
 
 class Selectable:

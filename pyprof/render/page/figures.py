@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyprof.analysis.summary.roofline_points import BOUNDS, UNKNOWN
-from pyprof.analysis.time.idle import MEANINGS as CAUSES_OF_IDLE
+from pyprof.render.idle_causes import MEANINGS as CAUSES_OF_IDLE
 from pyprof.render.page.lanes import PAUSED
 from pyprof.render.text.formatting import duration, number, percent, short_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyprof.analysis.summary.roofline_points import Point, Roof
-    from pyprof.analysis.summary.utilization import StepShares
+    from pyprof.answers.summary_answer import StepTimes as Steps
     from pyprof.render.page.cross_filter import Selectable
     from pyprof.render.page.icicle import IcicleBox
     from pyprof.render.page.lanes import DeviceLanes, Lane, Lanes
@@ -168,39 +168,30 @@ def _lane(lane: Lane, facts: np.ndarray) -> Mapping[str, Any]:
 _MOST_COLUMNS = 600
 
 
-def trend(
-    duration_ns: Sequence[int],
-    warm_up: int,
-    median_ns: float,
-    first: int,
-    shares: Callable[[int], StepShares] | None = None,
-) -> Mapping[str, Any]:
-    """Draw how long each step took; of very many, the longest of each few, with its own shares.
-
-    `shares` gives those of a step, by its place among all from `first` on.
-    """
-    values = np.asarray(duration_ns, float)
+def trend(steps: Steps) -> Mapping[str, Any]:
+    """Draw how long each step took; of very many, the longest of each few, with its own shares."""
+    first, median_ns = steps.shown.start, steps.median_ns or 0
+    values = np.asarray(steps.duration_ns[first : steps.shown.stop], float)
     group = max(-(-len(values) // _MOST_COLUMNS), 1)
     starts = range(0, len(values), group)
     longest = [start + int(values[start : start + group].argmax()) for start in starts]
+    shown = [first + place for place in longest]
     return {
         "kind": "trend",
         "label": f"Time of {len(values)} steps; the median is {duration(median_ns)}",
         "longest": values[longest],
-        "step": [first + place for place in longest],
+        "step": shown,
         "group": group,
         "first": first,
-        "warm_up": warm_up,
+        "warm_up": max(steps.warm_up_count - first, 0),
         "median": median_ns,
-        "shares": _series([shares(place) for place in longest]) if shares else {},
+        "shares": _shares(steps, shown),
     }
 
 
-def _series(shares: Sequence[StepShares]) -> Mapping[str, list[float | None]]:
-    """Give MFU, HFU where it differs, and MBU, in percent; not what no step has."""
-    mfu = [each.mfu for each in shares]
-    hfu = [each.hfu for each in shares]
-    mbu = [each.mbu for each in shares]
+def _shares(steps: Steps, shown: Sequence[int]) -> Mapping[str, list[float | None]]:
+    """MFU, HFU if it differs, and MBU, in percent; without what no step has."""
+    mfu, hfu, mbu = ([each[step] for step in shown] for each in (steps.mfu, steps.hfu, steps.mbu))
     series = {"MFU": mfu, "HFU": hfu if hfu != mfu else [], "MBU": mbu}
     return {
         name: [None if value is None else round(100 * value, 3) for value in values]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from pyprof.analysis.summary.layer_tree import NO_LAYER, Node, named
 from pyprof.analysis.summary.op_totals import totals
+from pyprof.answers.summary_answer import NO_LAYER
 from pyprof.render.text.formatting import duration, part_name
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pyprof.answers.summary_answer import LayerTime
     from pyprof.render.page.cross_filter import Selectable
 
 _LEAST = 0.001
@@ -38,10 +39,30 @@ class IcicleBox:
     """Of the boxes from below the root to this one."""
 
 
-def modules(root: Node) -> Node | None:
-    """Give the tree of modules; None where no row has a layer."""
-    layers = [child for child in root.children if child.name != NO_LAYER]
-    return named(root) if layers else None
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of the tree that is drawn; its children are ordered, the most time first."""
+
+    name: str
+    time_ns: int
+    own_ns: int
+    rows: int
+    children: list[Node]
+
+
+def modules(layers: Sequence[LayerTime]) -> Node | None:
+    """The tree of modules; None if no row has a layer."""
+    if all(layer.path in ((), (NO_LAYER,)) for layer in layers):
+        return None
+    nodes: list[Node] = []
+    for layer in layers:  # each before those inside it
+        name = layer.path[-1] if layer.path else ""
+        node = Node(name, layer.time_ns, layer.own_ns, layer.rows, [])
+        del nodes[len(layer.path) :]
+        if nodes:
+            nodes[-1].children.append(node)
+        nodes.append(node)
+    return nodes[0]
 
 
 OPS = ("dir", "op", "kernel")
@@ -49,7 +70,7 @@ OPS = ("dir", "op", "kernel")
 
 
 def ops(sums: pa.Table) -> Node:
-    """Give the tree of direction, op and kernel."""
+    """The tree of direction, op and kernel."""
     nested: dict[str, dict[str, dict[str, tuple[int, int]]]] = {}
     for group in totals(sums):
         part = part_name(group.key[0])
@@ -59,7 +80,7 @@ def ops(sums: pa.Table) -> Node:
         "",
         [
             _sum(part, [
-                _sum(op, [Node(name, *leaf, *leaf, ()) for name, leaf in kernels.items()])
+                _sum(op, [Node(name, ns, ns, calls, []) for name, (ns, calls) in kernels.items()])
                 for op, kernels in by_op.items()
             ])
             for part, by_op in nested.items()
@@ -68,14 +89,16 @@ def ops(sums: pa.Table) -> Node:
 
 
 def _sum(name: str, children: list[Node]) -> Node:
-    ordered = tuple(sorted(children, key=lambda node: (-node.total_ns, node.name)))
-    total = sum(child.total_ns for child in children)
-    return Node(name, 0, 0, total, sum(child.rows for child in children), ordered)
+    children.sort(key=lambda node: (-node.time_ns, node.name))
+    total_ns, rows = (
+        sum(getattr(child, part) for child in children) for part in ("time_ns", "rows")
+    )
+    return Node(name, total_ns, 0, rows, children)
 
 
 def boxes(root: Node, whole_name: str) -> list[IcicleBox]:
     """Lay the tree out, children side by side below their parent; the longest boxes of it."""
-    laid_out = list(_boxes(root, root.total_ns * _LEAST, (), 0, 0, whole_name))
+    laid_out = list(_boxes(root, root.time_ns * _LEAST, (), 0, 0, whole_name))
     # A parent is at least as long as its children, and comes before them: none is left alone.
     return sorted(laid_out, key=lambda box: -box.total_ns)[:_MOST_BOXES]
 
@@ -84,19 +107,19 @@ def _boxes(
     node: Node, least_ns: float, path: tuple[str, ...], start_ns: int, colour: int, name: str
 ) -> Iterator[IcicleBox]:
     depth = len(path)
-    times = f"{duration(node.total_ns)} total, {duration(node.self_ns)} own, {node.rows:,} rows"
+    times = f"{duration(node.time_ns)} total, {duration(node.own_ns)} own, {node.rows:,} rows"
     yield IcicleBox(
-        name, ".".join(path) or name, depth, start_ns, node.total_ns, times, colour, path
+        name, ".".join(path) or name, depth, start_ns, node.time_ns, times, colour, path
     )
     if depth >= _MOST_LEVELS:
         return
     at = start_ns
     for place, child in enumerate(node.children):
-        if child.total_ns < least_ns or not child.total_ns:
+        if child.time_ns < least_ns or not child.time_ns:
             break
         below = (*path, child.name)
         yield from _boxes(child, least_ns, below, at, colour + place + 1, child.name)
-        at += child.total_ns
+        at += child.time_ns
 
 
 _MOST_PARTS = 256

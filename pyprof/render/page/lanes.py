@@ -132,7 +132,7 @@ class Lanes:
     streams_left_out: int
     captures: int = 1
 
-    def plus(self, other: Lanes) -> Lanes:
+    def merged(self, other: Lanes) -> Lanes:
         """Put the devices of another capture below these, as many as are shown."""
         devices = [*self.devices]
         room = _MOST_LANES - sum(len(device.lanes) for device in devices)

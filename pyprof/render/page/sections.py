@@ -5,32 +5,32 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyprof.analysis.summary.op_totals import totals
-from pyprof.analysis.time.idle import MEANINGS
+from pyprof.answers.parts import UnknownCost
+from pyprof.inputs.user_source import read
 from pyprof.prof.processor import CPU
 from pyprof.records.records import distinct
+from pyprof.render.idle_causes import MEANINGS
 from pyprof.render.remedies import explained
-from pyprof.render.source import read
 from pyprof.render.text.formatting import UNKNOWN, count, duration, part_name, percent, short_line
 from pyprof.render.text.formatting import number as spelt
-from pyprof.render.text.summary_text import USUAL_VIAS
+from pyprof.render.text.known_cost_text import without_copies
+from pyprof.render.text.summary_text import USUAL_METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
-    from pyprof.analysis.summary.op_totals import OpTotals
-    from pyprof.analysis.summary.overview import Brief, DeviceTotals
-    from pyprof.analysis.summary.source_lines import LineTime, SourceLines
-    from pyprof.analysis.summary.utilization import Utilization
     from pyprof.analysis.time.timeline import DeviceTime
-    from pyprof.prof.coverage import Coverage
+    from pyprof.answers.lines_answer import Lines, LineTime
+    from pyprof.answers.parts import KnownCost
+    from pyprof.answers.summary_answer import DeviceUse, OpTime, PeakUse, Summary
+    from pyprof.inputs.user_source import Sources
     from pyprof.prof.table import Table
     from pyprof.render.page.cross_filter import Selectable
-    from pyprof.render.source import Sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,102 +139,97 @@ def without_folders(sentence: str) -> str:
     return _FOLDERS.sub("", sentence)
 
 
-def cards(brief: Brief) -> Iterator[tuple[str, str, str]]:
-    """Give title, value and note of each headline number."""
-    on = brief.coverage.processor
-    rows = f"{brief.layers.rows:,} {'ops' if on == CPU else 'kernels and copies'}"
-    yield f"{on} time", duration(brief.coverage.total_ns), rows
-    if (timed := brief.times) is not None:
-        span = sum(device.span_ns for device in timed.devices)
-        busy = sum(device.busy_ns for device in timed.devices)
-        exposed = sum(device.exposed_communication_ns for device in timed.devices)
+def cards(answer: Summary) -> Iterator[tuple[str, str, str]]:
+    """Title, value and note of each headline number."""
+    on, known, devices = answer.processor, answer.known_cost, answer.devices
+    rows = f"{answer.layers[0].rows:,} {'ops' if on == CPU else 'kernels and copies'}"
+    yield f"{on} time", duration(known.total_ns), rows
+    if devices is not None:
+        span = sum(device.span_ns for device in devices)
+        busy = sum(device.busy_ns for device in devices)
+        exposed = sum(device.exposed_communication_ns for device in devices)
         yield (
             f"{on} busy",
             f"{percent(busy / span if span else None)} %",
             f"{duration(busy)} of {duration(span)}",
         )
         yield f"{on} idle", duration(span - busy), "no stream had work"
-        if any(device.communication_ns for device in timed.devices):
+        if any(device.communication_ns for device in devices):
             yield "communication exposed", duration(exposed), "while nothing was computed"
-    if brief.averaged is not None:
-        warm = brief.steps.warm_up
-        several = f"mean of {brief.step_count:,} of {len(brief.steps):,} steps"
-        note = several if len(brief.steps) > 1 else "the only one"
-        note += f", {warm} are warm-up" if warm and not brief.chosen else ""
-        step = duration(brief.steps.mean_ns(brief.averaged))
-        yield "a step", step, f"{note}; from {brief.steps.described_origin}"
-    yield from _utilization(brief.utilization)
-    known = f"of {on} time has a FLOP and byte count{brief.coverage.without_copies}"
-    yield "cost known", f"{brief.coverage.percent:.1f} %", known
+    steps = answer.steps
+    if steps.averaged_count is not None:
+        warm = steps.warm_up_count
+        several = f"mean of {steps.averaged_count:,} of {steps.count:,} steps"
+        note = several if steps.count > 1 else "the only one"
+        note += f", {warm} are warm-up" if warm and not steps.are_chosen else ""
+        yield "a step", duration(steps.mean_ns), f"{note}; from {steps.described_origin}"
+    yield from _utilization(answer.utilization)
+    note = f"of {on} time has a FLOP and byte count{without_copies(known)}"
+    yield "cost known", f"{100 * known.known_share:.1f} %", note
 
 
-def _utilization(usage: Utilization) -> Iterator[tuple[str, str, str]]:
-    if usage.why:
-        yield "MFU", "unknown", usage.why
+def _utilization(use: PeakUse) -> Iterator[tuple[str, str, str]]:
+    if use.why:
+        yield "MFU", "unknown", use.why
     else:
-        yield "MFU", f"{percent(usage.mfu)} %", f"of {usage.peak_flops_label}"
-        yield "HFU", f"{percent(usage.hfu)} %", "also counts recomputed work"
-    if usage.mbu is not None:
-        yield "MBU", f"{percent(usage.mbu)} %", "of memory bandwidth, in decode steps"
+        yield "MFU", f"{percent(use.mfu)} %", f"of {use.peak_flops_label}"
+        yield "HFU", f"{percent(use.hfu)} %", "also counts recomputed work"
+    if use.mbu is not None:
+        yield "MBU", f"{percent(use.mbu)} %", "of memory bandwidth, in decode steps"
 
 
-def families(brief: Brief) -> list[tuple[str, str, float]]:
-    """Give name, time and share of each family of ops, the longest first."""
-    total_ns = max(sum(brief.families.values()), 1)
-    return [(name, duration(ns), ns / total_ns) for name, ns in brief.families.items()]
+def shares(time_ns: Mapping[str, int]) -> list[tuple[str, str, float]]:
+    """Name, time and share of each entry."""
+    total_ns = max(sum(time_ns.values()), 1)
+    return [(name, duration(ns), ns / total_ns) for name, ns in time_ns.items()]
 
 
-def vias(brief: Brief) -> list[tuple[str, str, float]]:
-    """Give how ops were found, with time and share; [] if all by a launch or the forward op."""
-    if not set(brief.vias) - {*USUAL_VIAS, ""}:
+def link_methods(answer: Summary) -> list[tuple[str, str, float]]:
+    """How ops were found, with time and share; [] if all by a launch or the forward op."""
+    if not set(answer.found_by_ns) - {*USUAL_METHODS, ""}:
         return []
-    total_ns = sum(brief.vias.values()) or 1
-    return [(name or "not found", duration(ns), ns / total_ns) for name, ns in brief.vias.items()]
+    return [(name or "not found", time, part) for name, time, part in shares(answer.found_by_ns)]
 
 
-def causes(brief: Brief) -> list[tuple[str, str, str, float]]:
-    """Give name, meaning, time and share of each cause of idle time, the longest first."""
-    if brief.times is None:
-        return []
+def causes(answer: Summary) -> list[tuple[str, str, str, float]]:
+    """Name, meaning, time and share of each cause of idle time, the longest first."""
     total: dict[str, int] = {}
-    for device in brief.times.devices:
-        for cause, ns in device.idle.items():
+    for device in answer.devices or ():
+        for cause, ns in device.idle_by_cause_ns.items():
             total[cause] = total.get(cause, 0) + ns
-    total_ns = max(sum(total.values()), 1)
-    ordered = sorted(total.items(), key=lambda entry: -entry[1])
+    ordered = dict(sorted(total.items(), key=lambda entry: -entry[1]))
     return [
-        (cause, MEANINGS.get(cause, cause), duration(ns), ns / total_ns)
-        for cause, ns in ordered
-        if ns
+        (cause, MEANINGS.get(cause, cause), time, part)
+        for cause, time, part in shares(ordered)
+        if ordered[cause]
     ]
 
 
-def phases(brief: Brief) -> list[tuple[str, str, float, str | None]]:
-    """Give name, time and share of each part of a step, and its MFU where that is known."""
-    total_ns = max(sum(brief.phases.values()), 1)
-    peak = brief.utilization.peak_flops
-    shares = {name: brief.phase_work[name].mfu(peak) for name in brief.phases}
+def phases(answer: Summary) -> list[tuple[str, str, float, str | None]]:
+    """Name, time and share of each part of a step, and its MFU if that is known."""
+    total_ns = max(sum(part.time_ns for part in answer.parts), 1)
     return [
-        (part_name(name), duration(ns), ns / total_ns, percent(mfu) if mfu is not None else None)
-        for (name, ns), mfu in zip(brief.phases.items(), shares.values(), strict=True)
-    ]
+        (part_name(part.part), duration(part.time_ns), part.time_ns / total_ns,
+         percent(part.mfu) if part.mfu is not None else None)
+        for part in answer.parts
+    ]  # fmt: skip
 
 
-def advice(brief: Brief) -> list[dict[str, Any]]:
-    """Give the advice with its evidence, in its order."""
+def advice(answer: Summary) -> list[dict[str, Any]]:
+    """The advice with its evidence, in its order."""
     return [
         {
             "title": without_folders(entry.title),
             "action": without_folders(entry.action),
-            "detailed": any(proof.detail for proof in entry.evidence),
+            "detailed": any(finding.detail for finding in entry.evidence),
             "gain": None if entry.gain_ns is None else duration(entry.gain_ns),
             "evidence": [
-                (proof.what, short_line(proof.line), count(proof.count), duration(proof.total_ns),
-                 without_folders(proof.detail))
-                for proof in entry.evidence
+                (finding.what, short_line(finding.line), count(finding.count),
+                 duration(finding.time_ns), without_folders(finding.detail))
+                for finding in entry.evidence
             ],
         }
-        for entry in brief.advice
+        for entry in answer.advice
     ]  # fmt: skip
 
 
@@ -243,19 +238,19 @@ _RATES = (_numbers("TFLOP/s", "tflops"), _numbers("GB/s", "gbs"))
 _TENSOR_CORES = _texts("Tensor Cores", "tc")
 
 
-def ops(brief: Brief, selectable: Selectable) -> Sortable:
+def ops(answer: Summary, selectable: Selectable) -> Sortable:
     """Tabulate the ops that take most time."""
     columns = [_texts("op"), _texts("direction", "dir"), _texts("line"),
                *_TIME, _numbers("calls"), _numbers("kernels"), *_RATES,
                _numbers("efficiency", "eff", "%"), _texts("bound"),
                _TENSOR_CORES]  # fmt: skip
-    shown, rest = brief.ops[:_MOST_ROWS], brief.ops[_MOST_ROWS:]
+    shown, rest = answer.ops[:_MOST_ROWS], answer.ops[_MOST_ROWS:]
     rows = [
         [
             text(op.op or op.kernel),
             text(part_name(op.dir), sort=_WORD),
             text(short_line(op.line), sort=PATH),
-            number(op.total_ns, duration(op.total_ns)),
+            number(op.time_ns, duration(op.time_ns)),
             share(op.share),
             number(op.calls, count(op.calls)),
             number(op.kernels, count(op.kernels)),
@@ -268,11 +263,11 @@ def ops(brief: Brief, selectable: Selectable) -> Sortable:
         for op in shown
     ]
     keys = [selectable.key(**_op_key(op)) for op in shown]
-    return Sortable(columns, rows, len(rest), sum(op.total_ns for op in rest), keys)
+    return Sortable(columns, rows, len(rest), sum(op.time_ns for op in rest), keys)
 
 
-def _op_key(op: OpTotals) -> dict[str, str | None]:
-    unnamed = {"kernel": op.unnamed} if op.op is None else {}
+def _op_key(op: OpTime) -> dict[str, str | None]:
+    unnamed = {"kernel": op.kernel or None} if op.op is None else {}
     return {"op": op.op, "dir": op.dir, "line": op.line, **unnamed}
 
 
@@ -321,50 +316,45 @@ def full_names(table: Table) -> dict[str, str]:
     }
 
 
-_Lines: TypeAlias = "Sequence[tuple[str, LineTime]]"
+def line_table(answer: Lines, selectable: Selectable, code: Code | None = None) -> Sortable:
+    """The source lines that launched work themselves, the slowest first."""
+    return _line_table(answer, _slowest(answer), selectable, code)
 
 
-def line_table(totalled: SourceLines, selectable: Selectable, code: Code | None = None) -> Sortable:
-    """Tabulate the source lines that launched work themselves, the slowest first."""
-    return _line_table(totalled, _slowest(totalled), selectable, code)
+def caller_table(answer: Lines, selectable: Selectable, code: Code | None = None) -> Sortable:
+    """The lines that only call others, which have the time."""
+    lines = [line for file in answer.files for line in file.lines if not line.own_ns]
+    lines.sort(key=lambda line: -line.time_ns)
+    return _line_table(answer, lines, selectable, code)
 
 
-def caller_table(
-    totalled: SourceLines, selectable: Selectable, code: Code | None = None
-) -> Sortable:
-    """Tabulate the lines that only call others, which have the time."""
-    lines = [(file.path, line) for file in totalled.files for line in file.lines if not line.own_ns]
-    lines.sort(key=lambda entry: -entry[1].total_ns)
-    return _line_table(totalled, lines, selectable, code)
-
-
-def _slowest(totalled: SourceLines) -> _Lines:
-    lines = [(file.path, line) for file in totalled.files for line in file.lines if line.own_ns]
-    return sorted(lines, key=lambda entry: -entry[1].own_ns)
+def _slowest(answer: Lines) -> list[LineTime]:
+    lines = [line for file in answer.files for line in file.lines if line.own_ns]
+    return sorted(lines, key=lambda line: -line.own_ns)
 
 
 def _line_table(
-    totalled: SourceLines, lines: _Lines, selectable: Selectable, code: Code | None
+    answer: Lines, lines: Sequence[LineTime], selectable: Selectable, code: Code | None
 ) -> Sortable:
     columns = [_texts("line"), *([_texts("source")] if code else []),
                _numbers("own time", "time", "ns"), _numbers("share", "share", "%"),
                _numbers("with callees", "total", "ns"),
                _numbers("op calls", "calls")]  # fmt: skip
-    total_ns = max(totalled.total_ns, 1)
+    total_ns = max(answer.total_ns, 1)
     shown, rest = lines[:_MOST_ROWS], lines[_MOST_ROWS:]
     rows: list[list[Cell]] = [
         [
-            text(f"{short_line(path)}:{line.number}", sort=PATH),
-            *([text(code.line(path, line.number))] if code else []),
+            text(f"{short_line(line.file)}:{line.number}", sort=PATH),
+            *([text(code.line(line.file, line.number))] if code else []),
             number(line.own_ns, duration(line.own_ns)),
             share(line.own_ns / total_ns),
-            number(line.total_ns, duration(line.total_ns)),
+            number(line.time_ns, duration(line.time_ns)),
             number(line.calls, count(line.calls)),
         ]
-        for path, line in shown
+        for line in shown
     ]
-    keys = [selectable.key(stack=f"{path}:{line.number}") for path, line in shown]
-    return Sortable(columns, rows, len(rest), sum(line.own_ns for _, line in rest), keys)
+    keys = [selectable.key(stack=line.line) for line in shown]
+    return Sortable(columns, rows, len(rest), sum(line.own_ns for line in rest), keys)
 
 
 class Code:
@@ -402,16 +392,16 @@ class Excerpt(NamedTuple):
     """Number, own time ("" of a line that is not among the slowest) and text."""
 
 
-def excerpts(totalled: SourceLines, code: Code) -> list[Excerpt]:
-    """Give the surroundings of the slowest lines whose source is found; what touches is one."""
-    slowest = _slowest(totalled)[:_EXCERPTS]
-    times = {(path, line.number): duration(line.own_ns) for path, line in slowest}
+def excerpts(answer: Lines, code: Code) -> list[Excerpt]:
+    """The surroundings of the slowest lines whose source is found; what touches is one."""
+    slowest = _slowest(answer)[:_EXCERPTS]
+    times = {(line.file, line.number): duration(line.own_ns) for line in slowest}
     shown: list[Excerpt] = []
-    for path in dict.fromkeys(path for path, _ in slowest):
+    for path in dict.fromkeys(line.file for line in slowest):
         around = {
             number: text
-            for own, line in slowest
-            if own == path
+            for line in slowest
+            if line.file == path
             for number, text in code.around(path, line.number, _CONTEXT_LINES)
         }
         shown += [
@@ -433,44 +423,51 @@ def _runs(numbers: Sequence[int]) -> list[list[int]]:
     return runs
 
 
-def unknown(coverage: Coverage) -> list[tuple[str, str, str, str, str]]:
-    """Give reason, time, share, rows and remedy of each unknown, those of most time first."""
-    ordered = sorted(coverage.unknown.items(), key=lambda entry: (-entry[1][0], entry[0]))
-    shown, rest = ordered[:_MOST_REASONS], ordered[_MOST_REASONS:]
+def unknown(known: KnownCost) -> list[tuple[str, str, str, str, str]]:
+    """Reason, time, share, rows and remedy of each unknown, those of most time first."""
+    shown, rest = [*known.unknown[:_MOST_REASONS]], known.unknown[_MOST_REASONS:]
     if rest:
-        other = tuple(sum(sums[place] for _, sums in rest) for place in range(2))
-        shown.append((f"{len(rest)} other reasons", (other[0], other[1])))
+        time_ns, rows = sum(each.time_ns for each in rest), sum(each.rows for each in rest)
+        shown.append(UnknownCost(f"{len(rest)} other reasons", time_ns, rows))
     return [
-        (without_folders(why), duration(ns), percent(ns / max(coverage.total_ns, 1)),
-         count(rows), remedy)
-        for reason, (ns, rows) in shown
-        for why, remedy in (explained(reason),)
+        (without_folders(why), duration(each.time_ns),
+         percent(each.time_ns / max(known.total_ns, 1)), count(each.rows), remedy)
+        for each in shown
+        for why, remedy in (explained(each.reason),)
     ]  # fmt: skip
 
 
 _MOST_REASONS = 12
 
 
-def devices(brief: Brief) -> list[tuple[str, list[str]]]:
-    """Give for each GPU its name, and the values under the headings of the template."""
-    if brief.times is None:
-        return []
+def devices(answer: Summary) -> list[tuple[str, list[str]]]:
+    """For each GPU its name, and the values under the headings of the template."""
     return [
-        (device_name(device), [
+        (use_name(device), [
             duration(device.span_ns),
             f"{percent(device.busy_ns / device.span_ns if device.span_ns else None)} %",
             *(duration(ns) for ns in (device.busy_ns, device.idle_ns, device.compute_ns,
               device.communication_ns, device.exposed_communication_ns, device.copy_ns)),
-            cause_of(device.idle),
+            cause_of(device.idle_by_cause_ns),
         ])
-        for device in brief.times.devices[:_MOST_DEVICES]
+        for device in (answer.devices or ())[:_MOST_DEVICES]
     ]  # fmt: skip
 
 
 _MOST_DEVICES = 64
 
 
-def device_name(device: DeviceTotals | DeviceTime) -> str:
+def use_name(device: DeviceUse) -> str:
+    """Name a GPU of the answer, and the rank, or process, that used it."""
+    owner = f"process {device.pid}" if device.rank is None else f"rank {device.rank}"
+    return f"{'CPU' if device.on_cpu else f'GPU {_number(device)}'}, {owner}"
+
+
+def _number(device: DeviceUse) -> int:
+    return -1 if device.device is None else device.device
+
+
+def device_name(device: DeviceTime) -> str:
     """Name a GPU, and the rank, or process, that used it."""
     owner = f"process {device.pid}" if device.rank is None else f"rank {device.rank}"
     return f"{'CPU' if device.on_cpu else f'GPU {device.device}'}, {owner}"

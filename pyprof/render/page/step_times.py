@@ -35,7 +35,7 @@ class StepTimes:
     """The same, of the time in which it computed: ranks that wait for each other take as long."""
     left_out: int = 0
 
-    def plus(self, other: StepTimes) -> StepTimes:
+    def merged(self, other: StepTimes) -> StepTimes:
         """Put the GPUs of another capture below these."""
         if other.kind != self.kind:
             kept, rest = (self, other) if self.names else (other, self)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.analysis.time.steps import Steps
     from pyprof.analysis.time.timeline import DeviceTime
+    from pyprof.answers.summary_answer import StepTimes
     from pyprof.arrays import Floats, Int64Array
     from pyprof.inputs.source import Source
 
@@ -87,21 +88,21 @@ class Strips:
     """Those in which a device worked."""
     devices_left_out: int
 
-    def plus(self, other: Strips) -> Strips:
+    def merged(self, other: Strips) -> Strips:
         """Put the devices of another capture after these, as far as they would be shown."""
         devices = (*self.devices, *other.devices)
         left_out = self.devices_left_out + other.devices_left_out + len(devices[_MOST_DEVICES:])
         steps = sorted({*self.steps, *other.steps})
         return Strips(devices[:_MOST_DEVICES], tuple(steps), left_out)
 
-    def strip(self, capture_steps: Steps) -> Strip:
+    def strip(self, capture_steps: StepTimes) -> Strip:
         """Choose the rows to show; `capture_steps` are the steps of all captures.
 
         A step that is chosen for being slow in one may not be there of another.
         """
-        count = len(capture_steps)
-        steps = [step for step in self.steps if step < count]
-        chosen = _some(steps, capture_steps.duration_ns, _most(len(self.devices)))
+        steps = [step for step in self.steps if step < capture_steps.count]
+        duration_ns = np.array(capture_steps.duration_ns, np.int64)
+        chosen = _some(steps, duration_ns, _most(len(self.devices)))
         several = len(self.devices) > 1
         labels, rows = [], []
         for device, name in zip(self.devices, self._names(), strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 from pyprof.analysis.ranks.findings import head
 from pyprof.analysis.ranks.group_speeds import join_alike
 from pyprof.analysis.ranks.match import spans
-from pyprof.analysis.summary.layer_tree import NO_LAYER
+from pyprof.answers.summary_answer import NO_LAYER
 from pyprof.render.text import formatting
 from pyprof.render.text.formatting import (
     UNKNOWN,

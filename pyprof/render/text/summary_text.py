@@ -1,4 +1,4 @@
-"""The overview as text: what a user reads first."""
+"""The summary as text: what a user reads first."""
 
 from __future__ import annotations
 
@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.summary.host_ops import UNKNOWN as UNKNOWN_HOST
-from pyprof.analysis.summary.host_ops import by_op
-from pyprof.analysis.summary.layer_tree import named
-from pyprof.analysis.summary.phases import by_phase, said
-from pyprof.analysis.time.idle import CPU_CAUSES, MEANINGS
-from pyprof.render.text import formatting
+from pyprof.render.idle_causes import CPU_CAUSES, MEANINGS
+from pyprof.render.text import counters_text, formatting, known_cost_text
 from pyprof.render.text.formatting import (
     UNKNOWN,
     duration,
@@ -23,55 +19,88 @@ from pyprof.render.text.formatting import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pyprof.analysis.advice import Advice, Evidence, Scope
-    from pyprof.analysis.filtered import Filtered
-    from pyprof.analysis.summary.op_totals import OpTotals
-    from pyprof.analysis.summary.overview import Brief, DeviceTotals, Times
-    from pyprof.analysis.summary.utilization import Utilization
-    from pyprof.marker import ServingStep
+    from pyprof.answers.parts import ChosenRows, Finding, Suggestion
+    from pyprof.answers.summary_answer import DeviceUse, OpTime, PeakUse, StepTimes, Summary
 
+_FEW = 5
+"""Rows of the tables beside the one that was asked for."""
 _NAME_WIDTH = 40
 _LABEL = 10
 
 
-def head(brief: Brief) -> Iterator[str]:
-    """Say what was captured, which peaks are used, and which steps there are."""
-    names = [name or "not named by the capture" for name in brief.gpus if name != "cpu"]
+def summary(answer: Summary, by: str, top: int, depth: int | None) -> Iterator[str]:
+    """All sections, with an empty line between them; the table is by op, layer, line or host."""
+    yield from head(answer)
+    if answer.chosen is not None and not answer.chosen.row_count:
+        return
+    yield ""
+    if answer.devices is not None:
+        yield from times(answer.devices, answer.notes)
+        yield ""
+    yield from phases(answer)
+    yield ""
+    yield from serving(answer)
+    if by == "layer":
+        yield from layers(answer, depth)
+    elif by == "line":
+        yield from line_table(answer, top)
+    elif by == "host":
+        yield from host_table(answer, top)
+    else:
+        yield from ops(answer, top)
+    yield ""
+    yield from counters_text.section(answer, top)
+    if by != "line" and any(line.line for line in answer.lines):
+        yield from line_table(answer, _FEW, "Slowest lines")
+        yield ""
+    if by != "host" and answer.host_ops:
+        yield from _host_rows(answer, _FEW, "--by host")
+        yield ""
+    yield from advice(answer.advice)
+    for sentence in scope_sentences(answer):
+        yield from formatting.wrapped(sentence)
+
+
+def head(answer: Summary) -> Iterator[str]:
+    """What was captured, which peaks are used, and which steps there are."""
+    names = [name or "not named by the capture" for name in answer.gpus if name != "cpu"]
     yield from _labelled("GPU", "; ".join(names) or "none: these are ops timed on the CPU")
     unknown = ("unknown: name the device with --gpu",) if names else ()
-    for place, peak in enumerate(brief.peaks or unknown):
+    for place, peak in enumerate(answer.peaks or unknown):
         yield from _labelled("" if place else "Peaks", peak)
-    yield from _labelled("Modelled", brief.coverage.text)
-    yield from _vias(brief)
-    yield from _labelled("Steps", _steps(brief))
-    yield from _trend(brief)
-    yield from _recording_windows(brief)
-    yield from filtered(brief.kept)
-    if brief.kept is None:
-        yield from _utilization(brief.utilization)
+    yield from _labelled("Modelled", known_cost_text.sentence(answer.known_cost))
+    yield from _link_methods(answer.found_by_ns)
+    yield from _labelled("Steps", _steps(answer.steps))
+    yield from _trend(answer.steps)
+    yield from _recording_windows(answer.devices or ())
+    yield from chosen_rows(answer.chosen, answer.processor)
+    if answer.chosen is None:
+        yield from _utilization(answer.utilization)
 
 
-def filtered(kept: Filtered | None) -> Iterator[str]:
-    """Say what `--where` left of the rows, and that the rest is of these alone."""
-    if kept is not None:
-        share = percent(kept.time_ns / kept.all_ns if kept.all_ns else None)
-        size = f"{kept.rows:,} of {kept.all_rows:,} rows, {share} % of {kept.processor} time"
-        yield from _labelled("Where", f"{kept.text}: {size}; what follows is of these alone")
+def chosen_rows(chosen: ChosenRows | None, processor: str) -> Iterator[str]:
+    """What `--where` left of the rows, and that the rest is of these alone."""
+    if chosen is not None:
+        all_ns = chosen.all_time_ns
+        share = percent(chosen.time_ns / all_ns if all_ns else None)
+        size = f"{chosen.row_count:,} of {chosen.all_row_count:,} rows"
+        part = f"{size}, {share} % of {processor} time"
+        yield from _labelled("Where", f"{chosen.where}: {part}; what follows is of these alone")
 
 
-def _vias(brief: Brief) -> Iterator[str]:
-    """Say how ops were found, where not all by a launch, or from there by the forward op."""
-    if set(brief.vias) - {*USUAL_VIAS, ""}:
-        total_ns = sum(brief.vias.values()) or 1
+def _link_methods(found_by_ns: Mapping[str, int]) -> Iterator[str]:
+    """How ops were found, unless all by a launch, or from there by the forward op."""
+    if set(found_by_ns) - {*USUAL_METHODS, ""}:
+        total_ns = sum(found_by_ns.values()) or 1
         parts = (
-            f"{name or 'not found'} {percent(ns / total_ns)} %" for name, ns in brief.vias.items()
+            f"{name or 'not found'} {percent(ns / total_ns)} %" for name, ns in found_by_ns.items()
         )
         yield from _labelled("Ops by", ", ".join(parts))
 
 
-USUAL_VIAS = ("launch", "forward op")
+USUAL_METHODS = ("launch", "forward op")
 """How ops are found outside of graphs, which needs no word."""
 
 
@@ -81,22 +110,21 @@ def _labelled(label: str, value: str) -> Iterator[str]:
     yield from rest
 
 
-def _steps(brief: Brief) -> str:
-    steps = brief.steps
-    if not len(steps):
+def _steps(steps: StepTimes) -> str:
+    if not steps.count:
         return "none found; call pyprof.annotate('step') around each to see them"
-    parts = [f"{len(steps)} by {steps.described_origin}"]
-    if brief.averaged is None:
+    parts = [f"{steps.count} by {steps.described_origin}"]
+    if steps.averaged_count is None:
         return f"{parts[0]}, so times are totals; call pyprof.annotate('step') around each step"
-    if brief.chosen is not None:
-        parts.append(f"shown: {brief.chosen[0]} to {brief.chosen[1] - 1}")
-    elif steps.warm_up:
+    if steps.are_chosen:
+        parts.append(f"shown: {steps.first} to {steps.last}")
+    elif steps.warm_up_count:
         parts.append(
-            f"the first {steps.warm_up} slower: warm-up, excluded from the mean"
-            f" (--steps {steps.warm_up}: excludes them from everything)"
+            f"the first {steps.warm_up_count} slower: warm-up, excluded from the mean"
+            f" (--steps {steps.warm_up_count}: excludes them from everything)"
         )
-    mean = duration(steps.mean_ns(brief.averaged))
-    return f"{'; '.join(parts)}; a step takes {mean}, the mean of {brief.step_count}"
+    mean = duration(steps.mean_ns)
+    return f"{'; '.join(parts)}; a step takes {mean}, the mean of {steps.averaged_count}"
 
 
 _LEVELS = "▁▂▃▄▅▆▇█"
@@ -105,31 +133,28 @@ _TREND = 60
 _SLOWEST = 3
 
 
-def _trend(brief: Brief) -> Iterator[str]:
+def _trend(steps: StepTimes) -> Iterator[str]:
     """Draw how long each step took, and name the slowest."""
-    steps = brief.steps
-    low, high = brief.chosen or (0, len(steps))
-    took = steps.duration_ns[low:high]
-    if len(took) < _SLOWEST or brief.averaged is None:
+    took = np.array(steps.duration_ns, np.int64)[steps.shown.start : steps.shown.stop]
+    if len(took) < _SLOWEST or steps.averaged_count is None:
         return
     parts = np.array_split(took, min(len(took), _TREND))
     most = [int(part.max()) for part in parts]
     top = max(most) or 1
     line = "".join(_LEVELS[round(ns / top * (len(_LEVELS) - 1))] for ns in most)
     yield from _labelled("Trend", f"{line} {duration(int(took.min()))} to {duration(top)}")
-    every = said(steps)
-    slow = [low + int(place) for place in np.argsort(-took, kind="stable")[:_SLOWEST]]
-    named = (f"{place} ({', '.join(_about_step(brief, place, every))})" for place in slow)
+    order = np.argsort(-took, kind="stable")[:_SLOWEST]
+    slow = [steps.shown.start + int(place) for place in order]
+    named = (f"{place} ({', '.join(_about_step(steps, place))})" for place in slow)
     yield from _labelled("Slowest", f"step{'s' * (len(slow) > 1)} {', '.join(named)}")
 
 
-def _about_step(brief: Brief, place: int, every: Sequence[ServingStep]) -> Iterator[str]:
-    yield duration(int(brief.steps.duration_ns[place]))
-    if every and every[place].phase:
-        tokens = every[place].tokens
-        yield every[place].phase + (f" of {tokens:,} tokens" if tokens is not None else "")
-    shares = brief.utilization.of_step(place, int(brief.steps.duration_ns[place]))
-    for name, share in (("MFU", shares.mfu), ("MBU", shares.mbu)):
+def _about_step(steps: StepTimes, place: int) -> Iterator[str]:
+    yield duration(steps.duration_ns[place])
+    if steps.phase and steps.phase[place]:
+        tokens = steps.tokens[place]
+        yield steps.phase[place] + (f" of {tokens:,} tokens" if tokens is not None else "")
+    for name, share in (("MFU", steps.mfu[place]), ("MBU", steps.mbu[place])):
         if share is not None:
             yield f"{name} {percent(share)} %"
 
@@ -137,51 +162,52 @@ def _about_step(brief: Brief, place: int, every: Sequence[ServingStep]) -> Itera
 SERVING_HEADER = ("Phase", "Steps", "ms/step", "Tokens/step", "Tokens/s", "Padding%")
 
 
-def serving_rows(brief: Brief) -> list[list[str]]:
-    """Spell the phases of a serving engine's steps; [] where there are none."""
+def serving_rows(answer: Summary) -> list[list[str]]:
+    """The phases of a serving engine's steps as rows of a table."""
     return [
         [
-            total.phase,
-            str(total.steps),
-            milliseconds(total.duration_ns / total.steps),
-            formatting.count(None if total.tokens is None else total.tokens / total.steps),
-            number(total.tokens_per_s),
-            percent(total.padding),
+            each.phase,
+            str(each.steps),
+            milliseconds(each.time_ns / each.steps),
+            formatting.count(None if each.tokens is None else each.tokens / each.steps),
+            number(each.tokens_per_s),
+            percent(each.padding_share),
         ]
-        for total in by_phase(brief.steps, brief.chosen)
+        for each in answer.serving
     ]
 
 
-def serving(brief: Brief) -> Iterator[str]:
-    """Tabulate these phases."""
-    if rows := serving_rows(brief):
-        lines = formatting.table(rows, SERVING_HEADER, (0,))
-        yield formatting.heading(lines[0])
-        yield from lines[1:]
+def serving(answer: Summary) -> Iterator[str]:
+    """The table of these phases, if there are any."""
+    if rows := serving_rows(answer):
+        yield from _headed(formatting.table(rows, SERVING_HEADER, (0,)))
         yield ""
 
 
-def _utilization(usage: Utilization) -> Iterator[str]:
-    """Say how near the model's work came to the peaks, or why that is not known."""
-    if usage.why:
-        yield from _labelled("MFU", f"unknown: {usage.why}")
+def _headed(lines: Sequence[str]) -> Iterator[str]:
+    yield formatting.heading(lines[0])
+    yield from lines[1:]
+
+
+def _utilization(use: PeakUse) -> Iterator[str]:
+    """How near the model's work came to the peaks, or why that is not known."""
+    if use.why:
+        yield from _labelled("MFU", f"unknown: {use.why}")
     else:
-        again = usage.hardware_flops - usage.model_flops
-        both = f"{percent(usage.mfu)} %, HFU {percent(usage.hfu)} %"
+        both = f"{percent(use.mfu)} %, HFU {percent(use.hfu)} %"
+        again = use.hardware_flops - use.model_flops
         hardware = "; HFU also counts recomputed work" if again else ""
-        part = (
-            "" if usage.known == 1 else f"; FLOPs of {percent(usage.known)} % of compute time known"
-        )
-        of = f"{number((usage.peak_flops or 0) / 1e12)} TFLOP/s, {usage.peak_flops_label}"
-        yield from _labelled("MFU", f"{both} of {of}{hardware}{part}")
-    if usage.mbu is not None:
-        of = f"{number((usage.peak_bandwidth or 0) / 1e9)} GB/s, {usage.peak_bandwidth_label}"
-        yield from _labelled("MBU", f"{percent(usage.mbu)} % of {of}, in decode steps")
+        share = percent(use.known_share)
+        part = "" if use.known_share == 1 else f"; FLOPs of {share} % of compute time known"
+        peak = f"{number((use.peak_flops_per_s or 0) / 1e12)} TFLOP/s, {use.peak_flops_label}"
+        yield from _labelled("MFU", f"{both} of {peak}{hardware}{part}")
+    if use.mbu is not None:
+        peak = f"{number((use.peak_bytes_per_s or 0) / 1e9)} GB/s, {use.peak_bytes_label}"
+        yield from _labelled("MBU", f"{percent(use.mbu)} % of {peak}, in decode steps")
 
 
-def _recording_windows(brief: Brief) -> Iterator[str]:
-    """Say that the profiler was paused, and how often and long at most on a GPU."""
-    devices = brief.times.devices if brief.times else ()
+def _recording_windows(devices: Sequence[DeviceUse]) -> Iterator[str]:
+    """Whether the profiler was paused: how often, and how long at most on a GPU."""
     windows = max((device.windows for device in devices), default=1)
     if windows > 1:
         paused = duration(max(device.paused_ns for device in devices))
@@ -190,7 +216,7 @@ def _recording_windows(brief: Brief) -> Iterator[str]:
 
 # --- time ---------------------------------------------------------------------------------------
 
-_Row = tuple[str, "Callable[[DeviceTotals], int]"]
+_Row = tuple[str, "Callable[[DeviceUse], int]"]
 
 _BUSY: tuple[_Row, ...] = (
     ("busy", lambda device: device.busy_ns),
@@ -211,21 +237,20 @@ _MOST_DOWN = 64
 """Of more GPUs than this, as many are listed that are least busy."""
 
 
-def times(timed: Times) -> Iterator[str]:
+def times(devices: Sequence[DeviceUse], notes: Sequence[str]) -> Iterator[str]:
     """Tabulate where the time of each GPU went; what is 0 everywhere is left out."""
-    across = len(timed.devices) <= _MOST_ACROSS
-    if not across or (lines := _gpus_across(timed.devices)) is None:
-        lines = _gpus_down(_least_busy(timed.devices))
-    yield formatting.heading(lines[0])
-    yield from lines[1:]
-    if (left_out := len(timed.devices) - _MOST_DOWN) > 0:
+    across = len(devices) <= _MOST_ACROSS
+    if not across or (lines := _gpus_across(devices)) is None:
+        lines = _gpus_down(_least_busy(devices))
+    yield from _headed(lines)
+    if (left_out := len(devices) - _MOST_DOWN) > 0:
         yield f"... and {left_out} busier ones; pyprof ranks lists all"
-    for note in timed.notes:
+    for note in notes:
         yield from formatting.wrapped(f"Note: {note}")
 
 
-def _gpus_across(devices: Sequence[DeviceTotals]) -> list[str] | None:
-    """Give the table of few GPUs, with what the causes mean; None where it is too wide."""
+def _gpus_across(devices: Sequence[DeviceUse]) -> list[str] | None:
+    """The table of few GPUs, with what the causes mean; None if it is too wide."""
     rows = [_time_row("span", devices, lambda device: device.span_ns, "")]
     above = 0
     for name, measure in _BUSY:
@@ -256,14 +281,14 @@ def _of_idle(meanings: Sequence[str]) -> Iterator[str]:
         yield from formatting.wrapped(meaning, "  ", "    ")
 
 
-def _least_busy(devices: Sequence[DeviceTotals]) -> Sequence[DeviceTotals]:
+def _least_busy(devices: Sequence[DeviceUse]) -> Sequence[DeviceUse]:
     """Choose the GPUs to list, in their order."""
     share = [device.busy_ns / max(device.span_ns, 1) for device in devices]
     least = sorted(range(len(devices)), key=share.__getitem__)[:_MOST_DOWN]
     return [devices[place] for place in sorted(least)]
 
 
-def _gpus_down(devices: Sequence[DeviceTotals]) -> list[str]:
+def _gpus_down(devices: Sequence[DeviceUse]) -> list[str]:
     causes = [(cause, _idle_for(cause)) for cause in MEANINGS]
     shown = [
         (name.strip(), measure)
@@ -279,18 +304,18 @@ def _gpus_down(devices: Sequence[DeviceTotals]) -> list[str]:
     return formatting.folded(rows, ["Time", "Span ms", *(f"{name} %" for name, _ in shown)], (0,))
 
 
-def _idle_for(cause: str) -> Callable[[DeviceTotals], int]:
-    return lambda device: device.idle.get(cause, 0)
+def _idle_for(cause: str) -> Callable[[DeviceUse], int]:
+    return lambda device: device.idle_by_cause_ns.get(cause, 0)
 
 
-def _device(device: DeviceTotals) -> str:
+def _device(device: DeviceUse) -> str:
     rank = "" if device.rank is None else f"rank {device.rank}, "
-    number = "" if device.device < 0 else f" {device.device}"  # below 0: not known
+    number = "" if device.device is None else f" {device.device}"
     return f"{rank}CPU" if device.on_cpu else f"{rank}GPU{number}"
 
 
 def _time_row(
-    name: str, devices: Sequence[DeviceTotals], measure: Callable[[DeviceTotals], int], meaning: str
+    name: str, devices: Sequence[DeviceUse], measure: Callable[[DeviceUse], int], meaning: str
 ) -> list[str]:
     cells = [name]
     for device in devices:
@@ -299,46 +324,41 @@ def _time_row(
     return [*cells, meaning]
 
 
-def phases(brief: Brief) -> Iterator[str]:
+def phases(answer: Summary) -> Iterator[str]:
     """Tabulate GPU time by part of the step."""
-    total_ns = sum(brief.phases.values()) or 1
-    peak = brief.utilization.peak_flops
+    total_ns = sum(part.time_ns for part in answer.parts) or 1
     rows = [
         (
-            part_name(name),
-            milliseconds(ns),
-            percent(ns / total_ns),
-            percent(brief.phase_work[name].mfu(peak)),
+            part_name(part.part),
+            milliseconds(part.time_ns),
+            percent(part.time_ns / total_ns),
+            percent(part.mfu),
         )
-        for name, ns in brief.phases.items()
+        for part in answer.parts
     ]
-    lines = formatting.table(rows, ("Part of the step", "ms", "%", "MFU(%)"), (0,))
-    yield formatting.heading(lines[0])
-    yield from lines[1:]
+    yield from _headed(formatting.table(rows, ("Part of the step", "ms", "%", "MFU(%)"), (0,)))
 
 
 # --- ops, layers, lines -------------------------------------------------------------------------
 
 
-def ops(brief: Brief, limit: int) -> Iterator[str]:
+def ops(answer: Summary, limit: int) -> Iterator[str]:
     """Tabulate the ops that take most time."""
-    header = ("Op", "Direction", "Calls", _unit(brief), "%", "TFLOP/s", "GB/s", "Eff(%)",
+    header = ("Op", "Direction", "Calls", _unit(answer), "%", "TFLOP/s", "GB/s", "Eff(%)",
               "Bound", "TC", "Line")  # fmt: skip
-    rows = [_op(op) for op in brief.ops[:limit]]
+    rows = [_op(op) for op in answer.ops[:limit]]
     wide = formatting.widths(rows, header)
     gap = "  " if sum(wide) + 2 * (len(wide) - 1) <= formatting.WIDTH else " "
     rows = _fitted(rows, wide, formatting.WIDTH - len(gap) * (len(wide) - 1))
-    lines = formatting.table(rows, header, (0, 1, 8, 9, 10), gap)
-    yield formatting.heading(lines[0])
-    yield from lines[1:]
-    if rest := brief.ops[limit:]:
+    yield from _headed(formatting.table(rows, header, (0, 1, 8, 9, 10), gap))
+    if rest := answer.ops[limit:]:
         share = sum(op.share for op in rest)
-        yield _more(brief, len(rest), share, f"--top {len(brief.ops)}")
-    yield from _above_peak(brief.ops[:limit])
-    yield from _of_all(brief)
+        yield _more(answer, len(rest), share, f"--top {len(answer.ops)}")
+    yield from _above_peak(answer.ops[:limit])
+    yield from _of_all(answer)
 
 
-def _above_peak(ops: Sequence[OpTotals]) -> Iterator[str]:
+def _above_peak(ops: Sequence[OpTime]) -> Iterator[str]:
     """Remark on rates that the device cannot reach, by what explains them."""
     names: dict[str, dict[str, None]] = {}
     for op in ops:
@@ -352,9 +372,9 @@ def _above_peak(ops: Sequence[OpTotals]) -> Iterator[str]:
         yield from formatting.wrapped(f"Above the peak: {listed}: {reason}.", "")
 
 
-def _more(brief: Brief, left_out: int, share: float, option: str) -> str:
-    """Say what a table leaves out, and the option that shows it."""
-    time = f"{percent(share)} % of {brief.coverage.processor} time"
+def _more(answer: Summary, left_out: int, share: float, option: str) -> str:
+    """What a table leaves out, and the option that shows it."""
+    time = f"{percent(share)} % of {answer.processor} time"
     return f"... and {left_out} more, {time} ({option})"
 
 
@@ -374,27 +394,27 @@ def _fitted(rows: Sequence[Sequence[str]], wide: Sequence[int], room: int) -> li
     ]
 
 
-def _unit(brief: Brief) -> str:
-    return "ms/step" if brief.step_count else "ms"
+def _unit(answer: Summary) -> str:
+    return "ms/step" if answer.steps.averaged_count else "ms"
 
 
-def _of_all(brief: Brief) -> Iterator[str]:
-    """Say what times are of: which GPUs, and that shares are of work outside of steps, too."""
-    steps = brief.step_count
-    inside = sum(op.step_ns for op in brief.ops) * (steps or 0)
-    if steps and inside < _ALL_INSIDE * brief.coverage.total_ns:
+def _of_all(answer: Summary) -> Iterator[str]:
+    """What times are of: which GPUs, and that shares are of work outside of steps, too."""
+    steps = answer.steps.averaged_count
+    inside = sum(op.step_ns or 0.0 for op in answer.ops) * (steps or 0)
+    if steps and inside < _ALL_INSIDE * answer.known_cost.total_ns:
         yield f"ms/step is the mean of {steps} steps; shares and calls include work outside them."
-    gpus = len(brief.times.devices) if brief.times else 1
+    gpus = len(answer.devices or ())
     if gpus > 1:
         yield f"Times are of all {gpus} GPUs together."
 
 
-def _op(op: OpTotals) -> list[str]:
+def _op(op: OpTime) -> list[str]:
     return [
         formatting.cut(op.op or op.kernel, _NAME_WIDTH),
         part_name(op.dir),
         str(op.calls),
-        milliseconds(op.step_ns),
+        milliseconds(op.time_ns if op.step_ns is None else op.step_ns),
         percent(op.share),
         number(op.flops_per_s and op.flops_per_s / 1e12),
         number(op.bytes_per_s and op.bytes_per_s / 1e9),
@@ -405,31 +425,28 @@ def _op(op: OpTotals) -> list[str]:
     ]
 
 
-def layers(brief: Brief, depth: int | None) -> Iterator[str]:
+def layers(answer: Summary, depth: int | None) -> Iterator[str]:
     """Draw the tree of modules with time inside each, and of its own."""
-    root, unit = named(brief.layers), _unit(brief)
-    total_ns = root.total_ns or 1
+    unit, total_ns = _unit(answer), answer.layers[0].time_ns or 1
     rows = [
         [
-            f"{_indented(level)}{node.name or 'all'}",
-            milliseconds(node.step_ns),
-            percent(node.total_ns / total_ns),
-            milliseconds(node.self_step_ns),
-            percent(node.self_ns / total_ns),
-            str(node.rows),
+            f"{_indented(len(each.path))}{each.path[-1] if each.path else 'all'}",
+            milliseconds(each.time_ns if each.step_ns is None else each.step_ns),
+            percent(each.time_ns / total_ns),
+            milliseconds(each.own_ns if each.own_step_ns is None else each.own_step_ns),
+            percent(each.own_ns / total_ns),
+            str(each.rows),
         ]
-        for level, node in root.walk()
-        if depth is None or level <= depth
+        for each in answer.layers
+        if depth is None or len(each.path) <= depth
     ]
     header = ("Layer", unit, "%", f"Own {unit}", "%", "Kernels")
     wide = formatting.widths(rows, header)
     room = formatting.WIDTH - sum(wide[1:]) - 2 * (len(wide) - 1)
     rows = [[formatting.cut(row[0], room), *row[1:]] for row in rows]
-    lines = formatting.table(rows, header, (0,))
-    yield formatting.heading(lines[0])
-    yield from lines[1:]
+    yield from _headed(formatting.table(rows, header, (0,)))
     yield "Own: without the layers inside."
-    yield from _of_all(brief)
+    yield from _of_all(answer)
 
 
 _ALL_INSIDE = 0.999
@@ -443,14 +460,22 @@ _MOST_INDENTED = 16
 """Levels of a tree that indentation shows; deeper ones are numbered."""
 
 
-def advice(entries: Sequence[Advice], scope: Scope | None = None) -> Iterator[str]:
-    """List potential gains, largest first, with the places to look at, and what is missing."""
-    yield from _gains(entries)
-    for sentence in scope.sentences(found=bool(entries)) if scope is not None else ():
-        yield from formatting.wrapped(sentence)
+def scope_sentences(answer: Summary) -> list[str]:
+    """What advice was looked for in, unless some was found, and in what not, with reasons."""
+    missing = [
+        f"Not looked at: {', '.join(subjects)}: {reason}."
+        for reason, subjects in answer.advice_missing.items()
+    ]
+    if answer.advice:
+        return missing
+    if not answer.advice_looked_at:
+        return ["No advice: nothing could be looked at.", *missing]
+    looked_at = ", ".join(answer.advice_looked_at)
+    return [f"No advice: nothing stands out in what was looked at: {looked_at}.", *missing]
 
 
-def _gains(entries: Sequence[Advice]) -> Iterator[str]:
+def advice(entries: Sequence[Suggestion]) -> Iterator[str]:
+    """List potential gains, the largest first, with the places to look at."""
     if not entries:
         return
     yield formatting.heading("Potential gains (upper bounds; gains overlap and do not add up)")
@@ -458,102 +483,82 @@ def _gains(entries: Sequence[Advice]) -> Iterator[str]:
         gain = milliseconds(entry.gain_ns) if entry.gain_ns is not None else "?"
         yield from formatting.wrapped(entry.title, f"{gain:>10} ms  ")
         yield from formatting.wrapped(entry.action, _UNDER)
-        for evidence in entry.evidence[:_SHOWN]:
-            yield from formatting.wrapped(_evidence(evidence), f"{_UNDER}- ")
+        for finding in entry.evidence[:_SHOWN]:
+            yield from formatting.wrapped(_finding(finding), f"{_UNDER}- ")
 
 
 _SHOWN = 3
 _UNDER = " " * len("     1.000 ms  ")
 
 
-def _evidence(evidence: Evidence) -> str:
-    place = f" at {formatting.short_line(evidence.line)}" if evidence.line else ""
-    detail = f" ({evidence.detail})" if evidence.detail else ""
-    what = formatting.cut(evidence.what, _NAME_WIDTH)
-    return f"{what}{place}: {milliseconds(evidence.total_ns)} ms in {evidence.count}{detail}"
+def _finding(finding: Finding) -> str:
+    place = f" at {formatting.short_line(finding.line)}" if finding.line else ""
+    detail = f" ({finding.detail})" if finding.detail else ""
+    what = formatting.cut(finding.what, _NAME_WIDTH)
+    return f"{what}{place}: {milliseconds(finding.time_ns)} ms in {finding.count}{detail}"
 
 
-def slowest_lines(brief: Brief, limit: int) -> Iterator[str]:
-    """Tabulate the slowest lines, where lines are known."""
-    if any(op.line for op in brief.ops):
-        yield from line_table(brief, limit, "Slowest lines")
-        yield ""
-
-
-def slowest_on_host(brief: Brief, limit: int) -> Iterator[str]:
-    """Tabulate the ops that take most of the host's time, where a capture tells."""
-    if brief.host is not None and brief.host.num_rows:
-        yield from _host_rows(brief, limit, "--by host")
-        yield ""
-
-
-def host_table(brief: Brief, limit: int) -> Iterator[str]:
+def host_table(answer: Summary, limit: int) -> Iterator[str]:
     """Tabulate what the host spent in ops, the most time of their own first, beside GPU time."""
-    if brief.host is None:
-        yield f"Host time by op is unknown: {UNKNOWN_HOST}, and without --where."
+    if answer.host_ops is None:
+        yield f"Host time by op is unknown: {answer.host_ops_why}."
         return
-    yield from _host_rows(brief, limit, f"--top {brief.host.num_rows}")
+    yield from _host_rows(answer, limit, f"--top {sum(op.line_count for op in answer.host_ops)}")
     yield from formatting.wrapped(
-        f"Self: without the ops called inside. {brief.coverage.processor} ms: of what counts for"
+        f"Self: without the ops called inside. {answer.processor} ms: of what counts for"
         " the op; -: the op around it has it."
     )
 
 
-def _host_rows(brief: Brief, limit: int, option: str) -> Iterator[str]:
-    every = by_op(brief.host).to_pylist() if brief.host is not None else []
-    every.sort(key=lambda op: (-op["cpu_self"], op["op"]))
-    total_ns = sum(op["cpu_self"] for op in every) or 1
+def _host_rows(answer: Summary, limit: int, option: str) -> Iterator[str]:
+    host = answer.host_ops or ()
+    total_ns = sum(op.self_ns for op in host) or 1
     gpu_ns: dict[str | None, int] = {}
-    for entry in brief.ops:
-        gpu_ns[entry.op] = gpu_ns.get(entry.op, 0) + entry.total_ns
+    for entry in answer.ops:
+        gpu_ns[entry.op] = gpu_ns.get(entry.op, 0) + entry.time_ns
     rows = [
         [
-            formatting.cut(op["op"], _NAME_WIDTH), str(op["cpu_calls"]),
-            milliseconds(op["cpu_self"]),
-            percent(op["cpu_self"] / total_ns), milliseconds(op["cpu_total"]),
-            number(op["cpu_total"] / op["cpu_calls"] / 1e3 if op["cpu_calls"] else None),
-            milliseconds(gpu_ns.get(op["op"], None if op["launches"] else 0)),
-            formatting.short_line(op["line"]),
+            formatting.cut(op.op or "", _NAME_WIDTH),
+            str(op.calls),
+            milliseconds(op.self_ns),
+            percent(op.self_ns / total_ns),
+            milliseconds(op.total_ns),
+            number(op.total_ns / op.calls / 1e3 if op.calls else None),
+            milliseconds(gpu_ns.get(op.op, None if op.launches else 0)),
+            formatting.short_line(op.line),
         ]
-        for op in every[:limit]
-    ]  # fmt: skip
+        for op in host[:limit]
+    ]
     header = ("Host time by op", "Calls", "Self ms", "%", "Total ms", "Mean us",
-              f"{brief.coverage.processor} ms", "Line")  # fmt: skip
+              f"{answer.processor} ms", "Line")  # fmt: skip
     yield from formatting.fitted(rows, header, (0, 7), {0: formatting.cut, 7: formatting.cut_left})
-    if rest := every[limit:]:
-        share = percent(sum(op["cpu_self"] for op in rest) / total_ns)
+    if rest := host[limit:]:
+        share = percent(sum(op.self_ns for op in rest) / total_ns)
         yield f"... and {len(rest)} more, {share} % of host time in ops ({option})"
 
 
-def line_table(brief: Brief, limit: int, title: str = "Line") -> Iterator[str]:
+def line_table(answer: Summary, limit: int, title: str = "Line") -> Iterator[str]:
     """Tabulate GPU time by source line: by what each launched itself, the most time first."""
-    total: dict[str | None, int] = {}
-    step: dict[str | None, float] = {}
-    calls: dict[str | None, int] = {}
-    names: dict[str | None, dict[str, None]] = {}
-    for op in brief.ops:
-        total[op.line] = total.get(op.line, 0) + op.total_ns
-        step[op.line] = step.get(op.line, 0.0) + op.step_ns
-        calls[op.line] = calls.get(op.line, 0) + op.calls
-        names.setdefault(op.line, {})[op.op or op.kernel] = None
-    total_ns = sum(total.values()) or 1
-    ordered = sorted(total, key=lambda line: (-total[line], line or ""))
+    lines = answer.lines
+    total_ns = sum(line.time_ns for line in lines) or 1
     rows = [
-        (line or "unknown line", str(calls[line]), milliseconds(step[line]),
-         percent(total[line] / total_ns), formatting.cut(", ".join(names[line]), _NAME_WIDTH))
-        for line in ordered[:limit]
-    ]  # fmt: skip
-    header = (title, "Calls", _unit(brief), "%", "Ops")
+        (
+            line.line or "unknown line",
+            str(line.calls),
+            milliseconds(line.time_ns if line.step_ns is None else line.step_ns),
+            percent(line.time_ns / total_ns),
+            formatting.cut(", ".join(line.ops), _NAME_WIDTH),
+        )
+        for line in lines[:limit]
+    ]
+    header = (title, "Calls", _unit(answer), "%", "Ops")
     wide = formatting.widths(rows, header)
     room = formatting.WIDTH - sum(wide[1:]) - 2 * (len(wide) - 1)
-    shown = formatting.table(
-        [[formatting.cut_left(row[0], room), *row[1:]] for row in rows], header, (0, 4)
-    )
-    yield formatting.heading(shown[0])
-    yield from shown[1:]
-    if rest := ordered[limit:]:
-        share = sum(total[line] for line in rest) / total_ns
-        more = f"--top {len(ordered)}" if title == "Line" else "--by line"
-        yield _more(brief, len(rest), share, more)
+    cut = [[formatting.cut_left(row[0], room), *row[1:]] for row in rows]
+    yield from _headed(formatting.table(cut, header, (0, 4)))
+    if rest := lines[limit:]:
+        share = sum(line.time_ns for line in rest) / total_ns
+        more = f"--top {len(lines)}" if title == "Line" else "--by line"
+        yield _more(answer, len(rest), share, more)
     if title == "Line":
-        yield from _of_all(brief)
+        yield from _of_all(answer)

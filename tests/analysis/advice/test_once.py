@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from pyprof.analysis.advice import advise, merge_advice
+from pyprof.analysis.advice import AdviceSums, advise
 from pyprof.analysis.advice.finding import Advice
 from pyprof.analysis.time.steps import find_steps
 from pyprof.analysis.time.timeline import timeline
 from pyprof.parse import parse
 from pyprof.prof.table import Table
+from pyprof.records.merging import merge_sums
 from tests.analysis.captures import ADD, NCCL, US, Range, Work, capture, copy
 
 LOOP = 100_000 * US
@@ -109,9 +110,12 @@ def test_the_same_rule_of_several_captures_stays_apart() -> None:
     work, ranges = _steps(NAMES[:2])
     work += [_held(LOOP + step * STEP + 620 * US, 300) for step in range(6)]
     entries = _advice([_held(0, 80_000), *work], ranges)
-    copies = [entry for entry in merge_advice(entries, entries) if entry.rule == "pageable_copies"]
+    found = AdviceSums(tuple(entries), 9)
+    merged = merge_sums(found, found).entries
+    copies = [entry for entry in merged if entry.rule == "pageable_copies"]
     assert [entry.once for entry in copies] == [False, True]
-    assert merge_advice(entries, [replace(copies[1], gain_ns=0)])[-1].once
+    other = AdviceSums((replace(copies[1], gain_ns=0),), 9)
+    assert merge_sums(found, other).entries[-1].once
 
 
 def test_a_slow_first_step_repeats_no_advice_of_the_loop() -> None:

@@ -6,19 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.analysis.summary.host_ops import by_op, host_ops, merge_host_ops
-from pyprof.analysis.summary.overview import summarise_brief
+from pyprof.analysis.summary.host_ops import by_op, host_ops
+from pyprof.answers.summary_answer import HostOp
 from pyprof.inputs.source import Source, load
 from pyprof.marker import Call, Tensor, encode_op
 from pyprof.prof.table import Table
+from pyprof.records.merging import known_in_both, merge_sums
 from pyprof.render.text import formatting
 from pyprof.render.text.summary_text import host_table
 from tests.analysis import captures as built
+from tests.analysis.answered import answered
 from tests.builders import Range, Work, nsys_db
 from tests.capture_files.ncu import METRICS, Profiled, ncu_csv
 from tests.commands import run
@@ -186,7 +187,7 @@ def test_lines_of_host_time() -> None:
         ["tensor", "/src/layer.py:3", 10],
         ["mm", None, 10],
     ]
-    total = {row["op"]: row for row in by_op(merge_host_ops(found, found)).to_pylist()}
+    total = {row["op"]: row for row in by_op(merge_sums(found, found)).to_pylist()}
     assert (total["tensor"]["line"], total["tensor"]["cpu_self"]) == ("/src/net.py:7", 116)
 
 
@@ -267,9 +268,9 @@ def test_nothing_is_lost_or_counted_twice(net: Path, tmp_path: Path) -> None:
 def test_a_sum_of_which_a_part_is_unknown_is_unknown(net: Path) -> None:
     """A capture and what parse wrote of another rank, which has no host times."""
     known = host_ops(load(str(net)))
-    assert merge_host_ops(known, None) is None
-    assert merge_host_ops(None, known) is None
-    assert merge_host_ops(known, known) is not None
+    assert known_in_both(known, None) is None
+    assert known_in_both(None, known) is None
+    assert known_in_both(known, known) is not None
 
 
 def test_what_parse_wrote_tells_no_host_time(net: Path, tmp_path: Path) -> None:
@@ -317,10 +318,9 @@ def test_columns_of_groups_are_chosen_and_sorted_by(net: Path) -> None:
 
 def test_the_host_s_table_is_100_columns_wide(net: Path) -> None:
     """With times of 1e15 ns and long names, too."""
-    brief = summarise_brief(load(str(net)))
-    large = {"cpu_calls": 10**9, "cpu_self": 10**15, "cpu_total": 10**15 + 1, "launches": 0}
-    host = pa.Table.from_pylist([{"op": "a_long_name" * 9, "line": "/a" * 90 + ".py:7", **large}])
-    lines = formatting.finish(host_table(replace(brief, host=host), 5), coloured=False).decode()
+    host = HostOp("a_long_name" * 9, 10**9, 10**15, 10**15 + 1, "/a" * 90 + ".py:7")
+    answer = replace(answered(load(str(net))), host_ops=(host,))
+    lines = formatting.finish(host_table(answer, 5), coloured=False).decode()
     assert max(map(len, lines.splitlines())) <= 100
     assert lines.count("1,000,000,000.000") == 2
 

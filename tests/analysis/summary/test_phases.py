@@ -2,8 +2,9 @@
 
 import pyarrow as pa
 
-from pyprof.analysis.summary.phases import PhaseTotals, by_phase, with_steps
+from pyprof.analysis.summary.phases import serving_phases, with_steps
 from pyprof.analysis.time.steps import find_steps
+from pyprof.answers.summary_answer import ServingPhase
 from pyprof.inputs.source import Source
 from pyprof.parse import parse
 from pyprof.prof import group
@@ -30,29 +31,27 @@ def _serving(*texts: str) -> Source:
     return Source(Table(parse(net)), net)
 
 
-def test_steps_are_summed_up_by_phase() -> None:
+def test_steps_are_summed_up_serving_phases() -> None:
     """With the tokens that all of them tell, and the rate at which these were worked on."""
     of = _serving(TEXTS[0], TEXTS[0])
-    assert by_phase(find_steps(of.table.records, of.capture)) == [
-        PhaseTotals("prefill", 2, 150 * US, 32, 32)
-    ]
+    assert serving_phases(find_steps(of.table.records, of.capture)) == (
+        ServingPhase("prefill", 2, 150 * US, 32, 32 / 150e-6, 0.0),
+    )
     of = _serving(*TEXTS[1:])
     found = find_steps(of.table.records, of.capture)
-    assert by_phase(found) == [PhaseTotals("decode", 3, 250 * US, None)]
-    (last,) = by_phase(found, (2, 3))
-    assert last == PhaseTotals("decode", 1, 100 * US, 5)
-    assert last.tokens_per_s == 50_000
+    assert serving_phases(found) == (ServingPhase("decode", 3, 250 * US, None, None, None),)
+    assert serving_phases(found, (2, 3)) == (ServingPhase("decode", 1, 100 * US, 5, 50_000, None),)
 
 
 def test_padding_of_graphs_is_the_tokens_that_nobody_asked_for() -> None:
     """Of two steps whose graphs compute 256 tokens each, for 192 and for 64."""
     text = "execute_256_context_0(sq0sk0sqsq0sqsk0)_generation_{0}(sq{0}sk9sqsq{0}sqsk9)"
     source = _serving(text.format(192), text.format(64))
-    (total,) = by_phase(find_steps(source.table.records, source.capture))
-    assert (total.tokens, total.padded, total.padding) == (256, 512, 0.5)
+    (total,) = serving_phases(find_steps(source.table.records, source.capture))
+    assert (total.tokens, total.padding_share) == (256, 0.5)
     source = _serving(TEXTS[1], TEXTS[3])  # which do not say how large their graphs are
-    (total,) = by_phase(find_steps(source.table.records, source.capture))
-    assert total.padding is None
+    (total,) = serving_phases(find_steps(source.table.records, source.capture))
+    assert total.padding_share is None
 
 
 def test_rows_of_a_serving_step_are_of_its_phase() -> None:
@@ -91,11 +90,11 @@ def test_groups_by_step_have_the_tokens_that_its_range_states() -> None:
 def test_groups_by_phase_have_the_tokens_of_all_their_steps() -> None:
     """As the summary has them; unknown where one of the steps states none."""
     source = _serving(PREFILL, TEXTS[1], TEXTS[3])
-    of_summary = by_phase(find_steps(source.table.records, source.capture))
+    of_summary = serving_phases(find_steps(source.table.records, source.capture))
     rows = _rows(_grouped(source, "phase"), "phase")
     assert rows == [("decode", 200_000, 8, 8 / 200e-6), ("prefill", 50_000, 16, 16 / 50e-6)]
     assert rows == sorted(
-        (one.phase, one.duration_ns, one.tokens, one.tokens_per_s) for one in of_summary
+        (one.phase, one.time_ns, one.tokens, one.tokens_per_s) for one in of_summary
     )
     assert _rows(_grouped(_serving(PREFILL, *TEXTS[1:]), "phase"), "phase")[0] == (
         "decode",
@@ -148,16 +147,16 @@ def test_rows_are_in_no_step_that_is_guessed() -> None:
 def test_there_are_no_phases_without_a_serving_engine() -> None:
     """Nor where one's ranges do not say any."""
     net = training(3)
-    assert by_phase(find_steps(parse(net), net)) == []
+    assert serving_phases(find_steps(parse(net), net)) == ()
     of = _serving("step[IDLE]", "step[IDLE]")
-    assert by_phase(find_steps(of.table.records, of.capture)) == []
+    assert serving_phases(find_steps(of.table.records, of.capture)) == ()
     lone = capture([Work((5, 9), (1, 2))], ranges=[op("mm", (0, 3))])
-    assert by_phase(find_steps(parse(lone), lone)) == []
+    assert serving_phases(find_steps(parse(lone), lone)) == ()
 
 
 def test_a_step_with_an_impossible_number_hides_no_other() -> None:
     """Texts that differ in numbers alone are looked at together; too long ones say nothing."""
     impossible = TEXTS[1].replace("3", "3" * 19)
     source = _serving(impossible, TEXTS[1])
-    (total,) = by_phase(find_steps(source.table.records, source.capture))
+    (total,) = serving_phases(find_steps(source.table.records, source.capture))
     assert (total.phase, total.steps, total.tokens) == ("decode", 1, 3)

@@ -4,19 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.analysis.summary.source_lines import FileTime, LineTime, source_lines, user_lines
+from pyprof.analysis.summary.source_lines import line_times, source_lines, user_lines
 from pyprof.inputs import source
 from tests.analysis.captures import US, Work, capture, table, trace, training
 
 
 def test_a_line_has_its_own_time_and_that_of_what_it_calls() -> None:
-    """The file with the most time of its own comes first."""
+    """The line with the most time of its own comes first."""
     found = source_lines(table(training(2)))
-    assert found.files == (
-        FileTime("/src/net.py", (LineTime(5, 2, 120 * US, 120 * US),
-                                 LineTime(6, 2, 100 * US, 100 * US))),
-        FileTime("/src/train.py", (LineTime(20, 8, 244 * US, 24 * US),)),
-    )  # fmt: skip
+    lines = [(line.line, line.calls, line.time_ns, line.own_ns) for line in line_times(found)]
+    assert lines == [
+        ("/src/net.py:5", 2, 120 * US, 120 * US),
+        ("/src/net.py:6", 2, 100 * US, 100 * US),
+        ("/src/train.py:20", 8, 244 * US, 24 * US),
+    ]
     assert (found.unknown_ns, found.total_ns) == (0, 244 * US)
 
 
@@ -24,17 +25,14 @@ def test_a_recursive_line_counts_once() -> None:
     """A line that is twice on a stack has the row's time once."""
     stack = ("/a.py:3", "/a.py:3", "/a.py:7")
     net = capture([Work((5, 10), (2, 3))], ranges=[trace((1, 9), *stack)])
-    (file,) = source_lines(table(net)).files
-    assert [(line.number, line.total_ns, line.own_ns) for line in file.lines] == [
-        (3, 5, 0),
-        (7, 5, 5),
-    ]
+    lines = line_times(source_lines(table(net)))
+    assert [(line.number, line.time_ns, line.own_ns) for line in lines] == [(7, 5, 5), (3, 5, 0)]
 
 
 def test_rows_without_a_line_are_told() -> None:
     """A kernel outside all traces is tied to no line."""
     found = source_lines(table(capture([Work((5, 10), (2, 3))])))
-    assert (found.files, found.unknown_ns) == ((), 5)
+    assert (line_times(found), found.unknown_ns) == ((), 5)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +56,6 @@ def test_own_times_of_real_captures_add_up(file: str, captures: Path) -> None:
     """Every row counts for one line, or for none that is known."""
     whole = source.load(str(captures / file)).table
     found = source_lines(whole)
-    own = sum(entry.own_ns for entry in found.files)
+    own = sum(line.own_ns for line in line_times(found))
     assert own + found.unknown_ns == found.total_ns == int(whole.duration_ns.sum())
     assert own > 0

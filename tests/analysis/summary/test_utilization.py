@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pyprof import schema
-from pyprof.analysis.summary.overview import summarise_brief
+from pyprof.analysis.summary.overview import summarise
 from pyprof.analysis.summary.utilization import StepShares, Utilization, utilization
 from pyprof.analysis.time.steps import find_steps
 from pyprof.analysis.time.timeline import timeline
@@ -15,6 +15,7 @@ from pyprof.inputs.source import Source
 from pyprof.marker import Tensor, encode_seq
 from pyprof.parse import parse
 from pyprof.prof.table import Override, Table
+from pyprof.records.merging import merge_sums
 from tests.analysis.captures import NCCL, SGEMM_A100, US, Range, Work, capture, copy, op
 
 _SIDE = 512
@@ -77,7 +78,7 @@ def test_each_step_has_its_share() -> None:
         pytest.approx(_FLOPS / (ns / 1e9) / 10e12) for ns in took[:2]
     ]
     assert shares[2] == StepShares()
-    two_gpus = usage.plus(usage)
+    two_gpus = merge_sums(usage, usage)
     assert two_gpus.of_step(0, took[0]).mfu == pytest.approx(shares[0].mfu)
     assert usage.of_step(7, took[0]) == StepShares()
     assert replace(usage, flops_by_peak={}).of_step(0, took[0]) == StepShares()
@@ -148,7 +149,9 @@ def test_steps_that_are_guessed_are_measured_if_they_are_chosen() -> None:
     rounds = [replace(work, name=f"{SGEMM_A100}_{n % 3}") for n, work in enumerate(_work(12))]
     net = capture(rounds, ranges=_products(12))
     table = Table(parse(net), _PEAK)
-    whole, chosen = (summarise_brief(Source(table, net), text) for text in (None, "1:3"))
+    whole, chosen = (
+        next(iter(summarise(Source(table, net), text).loops.values())) for text in (None, "1:3")
+    )
     assert whole.steps.guessed
     assert (whole.utilization.hardware_flops, chosen.utilization.hardware_flops) == (
         12 * _FLOPS,
@@ -185,7 +188,7 @@ def test_decode_steps_are_measured_against_the_memory() -> None:
 def test_those_of_several_gpus_add_up() -> None:
     """Twice the FLOPs in twice the time of one GPU."""
     one = _of(_calls(2))
-    both = one.plus(one)
+    both = merge_sums(one, one)
     assert both.mfu == pytest.approx(one.mfu)
     assert both.wall_ns == 2 * one.wall_ns
 
@@ -195,10 +198,10 @@ def test_each_part_of_the_step_has_its_share() -> None:
     net = _calls(
         4, Range("forward", (0, 195 * US)), Range("backward", (200 * US, 399 * US)), unknown=2
     )
-    found = summarise_brief(Source(Table(parse(net), _PEAK), net))
-    assert found.phase_work["forward"].mfu(10e12) == pytest.approx(2 * _FLOPS / 100e-6 / 10e12)
-    assert found.phase_work["backward"].mfu(10e12) is None
-    assert found.phase_work["forward"].mfu(None) is None
+    parts = summarise(Source(Table(parse(net), _PEAK), net)).parts
+    assert parts["forward"].mfu(10e12) == pytest.approx(2 * _FLOPS / 100e-6 / 10e12)
+    assert parts["backward"].mfu(10e12) is None
+    assert parts["forward"].mfu(None) is None
 
 
 def test_the_peak_of_several_captures_is_that_of_most_flops_in_any_order() -> None:
@@ -209,4 +212,5 @@ def test_the_peak_of_several_captures_is_that_of_most_flops_in_any_order() -> No
         for flops, rate in ((10, first), (6, second), (6, second))
     ]
     for a, b, c in itertools.permutations(parts):
-        assert a.plus(b).plus(c).peak_flops_label == a.plus(b.plus(c)).peak_flops_label == "second"
+        for merged in (merge_sums(merge_sums(a, b), c), merge_sums(a, merge_sums(b, c))):
+            assert merged.peak_flops_label == "second"

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from pyprof import schema
-from pyprof.analysis.summary.overview import summarise_brief
 from pyprof.analysis.time.steps import Steps, choose, find_steps
 from pyprof.arrays import MISSING
 from pyprof.inputs.source import Source, load
@@ -17,6 +16,7 @@ from pyprof.parse import parse
 from pyprof.prof.table import Table
 from pyprof.records.records import Records
 from pyprof.render.text import summary_text
+from tests.analysis.answered import answered
 from tests.analysis.captures import (  # fmt: skip
     ADD,
     GEMM,
@@ -224,25 +224,27 @@ def test_guessed_steps_with_little_of_the_time_are_averaged_over_by_nothing() ->
     """Nearly all work would take 0 ms a step: times are totals, and that is said."""
     net = capture(_beside_much_else(500))
     table = Table(parse(net))
-    brief = summarise_brief(Source(table, net))
-    assert (len(brief.steps), brief.averaged) == (6, None)
-    assert brief.steps.covered == pytest.approx(120 / 1620)
-    assert [op.step_ns for op in brief.ops] == [op.total_ns for op in brief.ops]
-    text = "\n".join([*summary_text.head(brief), *summary_text.ops(brief, 15)])
+    answer = answered(Source(table, net))
+    assert (answer.steps.count, answer.steps.averaged_count) == (6, None)
+    assert answer.steps.covered_share == pytest.approx(120 / 1620)
+    assert {op.step_ns for op in answer.ops} == {None}
+    text = "\n".join([*summary_text.head(answer), *summary_text.ops(answer, 15)])
     assert "guessed: may be layers of a step; 7.4 % of the time), so times are totals" in " ".join(
         text.split()
     )
     assert "ms/step" not in text
     assert "Trend" not in text
-    chosen = summarise_brief(Source(table, net), "1:3")
-    assert chosen.averaged == (1, 3)
+    chosen = answered(Source(table, net), "1:3").steps
+    assert (chosen.first, chosen.last) == (1, 2)
 
 
 def test_guessed_steps_with_most_of_the_time_are_averaged_over() -> None:
     """Three other kernels, 27 us beside 120, do not void them."""
-    found = find_steps(records(capture(_beside_much_else(9))))
+    net = capture(_beside_much_else(9))
+    found = find_steps(records(net))
     assert found.averaged == found.steady == (0, 6)
-    assert found.described_origin.endswith("(guessed: may be layers of a step)")
+    steps = answered(Source(Table(parse(net)), net)).steps
+    assert steps.described_origin.endswith("(guessed: may be layers of a step)")
 
 
 def test_a_graph_that_is_launched_once_a_round_is_part_of_it() -> None:

@@ -13,13 +13,14 @@ import pyprof
 from pyprof.analysis.diff.compare import compare
 from pyprof.analysis.diff.side import summarise_side
 from pyprof.analysis.ranks.rank_tables import measure_ranks
-from pyprof.analysis.summary.overview import overview, summarise_brief
+from pyprof.analysis.summary.overview import overview
 from pyprof.inputs import source
 from pyprof.inputs.executor import InProcess
 from pyprof.inputs.ranks import RankedCapture
 from pyprof.inputs.source import items
 from pyprof.marker import encode_layer
 from pyprof.render.page.strips import strips
+from tests.analysis.answered import answered
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 
@@ -75,9 +76,9 @@ def load(files: dict[str, Path], form: str) -> source.Source:
 @FORMS
 def test_time_is_that_of_the_windows(files: dict[str, Path], form: str) -> None:
     """Busy, idle and span by counting microseconds; steps that begin with a window and others."""
-    found = summarise_brief(load(files, form))
-    assert found.times is not None
-    (device,) = found.times.devices
+    found = answered(load(files, form))
+    assert found.devices is not None
+    (device,) = found.devices
     step = {at for start, length, _ in KERNELS for at in range(start, start + length)}
     window = step | {at + 100 for at in step}
     span = max(window) + 1 - min(window)
@@ -85,10 +86,10 @@ def test_time_is_that_of_the_windows(files: dict[str, Path], form: str) -> None:
         3, 3 * len(window) * US, 3 * span * US,
     )  # fmt: skip
     assert device.busy_ns + device.idle_ns == device.span_ns
-    assert sum(device.idle.values()) == device.idle_ns
+    assert sum(device.idle_by_cause_ns.values()) == device.idle_ns
     assert device.paused_ns + device.span_ns == BEGINS[-1] + span * US
     first = (max(step) + 1 - min(step)) * US
-    assert found.steps.duration_ns.tolist() == [first, 100 * US] * 3
+    assert [*found.steps.duration_ns] == [first, 100 * US] * 3
 
 
 @FORMS
@@ -99,17 +100,17 @@ def test_rows_tell_their_window(files: dict[str, Path], form: str) -> None:
     first = frame.groupby("window").head(1)
     assert first["gap"].isna().all()
     assert frame["gap"].isna().sum() == len(BEGINS)
-    found = summarise_brief(load(files, form))
-    assert found.times is not None
-    assert frame["gap"].sum() == found.times.devices[0].idle_ns
+    found = answered(load(files, form))
+    assert found.devices is not None
+    assert frame["gap"].sum() == found.devices[0].idle_ns
 
 
 @FORMS
 def test_chosen_steps(files: dict[str, Path], form: str) -> None:
     """The second step of the first window and both of the next: no pause is in their time."""
-    found = summarise_brief(load(files, form), "1:4")
-    assert found.times is not None
-    (device,) = found.times.devices
+    found = answered(load(files, form), "1:4")
+    assert found.devices is not None
+    (device,) = found.devices
     assert (device.windows, device.span_ns) == (2, (100 + 185) * US)
 
 
@@ -132,12 +133,12 @@ def test_the_page_shows_no_pause(files: dict[str, Path], form: str) -> None:
     whole = overview(found)
     cut = strips(found, whole)
     assert cut is not None
-    shown = cut.strip(whole.steps)
+    shown = cut.strip(answered(found).steps)
     assert shown.length_ns == [85 * US, 100 * US] * 3
     nothing = replace(whole.steps, duration_ns=np.zeros_like(whole.steps.duration_ns))
     cut = strips(found, replace(whole, steps=nothing))
     assert cut is not None
-    shown = cut.strip(nothing)
+    shown = cut.strip(replace(answered(found).steps, duration_ns=(0,) * len(nothing)))
     assert list(zip(shown.labels, shown.length_ns, strict=True)) == [
         (f"window {place}", 185 * US) for place in range(3)
     ]

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyprof.analysis.summary.utilization import StepShares
+from pyprof.analysis.summary.overview import summary
+from pyprof.answers.parts import KnownCost, UnknownCost
+from pyprof.answers.summary_answer import StepTimes as Steps
 from pyprof.inputs import source
-from pyprof.prof.coverage import Coverage
+from pyprof.records.merging import merge_sums
 from pyprof.render.page import figures, parts, sections
-from pyprof.render.page.content import Content, html, merge_pages, summarise_page
+from pyprof.render.page.content import Content, html, summarise_page
 from pyprof.render.page.cross_filter import Selectable
 from pyprof.render.page.sections import Sortable
 from pyprof.render.page.step_times import StepTimes
@@ -42,10 +44,12 @@ def check(files: list[str]) -> Content:
     """Compare what was merged with what was found of all rows at once."""
     sources = [source.load(file) for file in files]
     merged, whole = (
-        reduce(merge_pages, map(summarise_page, sources)),
+        reduce(merge_sums, map(summarise_page, sources)),
         summarise_page(together(sources)),
     )
-    assert list(sections.cards(merged.brief)) == list(sections.cards(whole.brief))
+    assert list(sections.cards(summary(merged.summary))) == list(
+        sections.cards(summary(whole.summary))
+    )
     a, b = (Selectable(content.facts) for content in (merged, whole))
     assert a.data() == b.data()
     names = [content.parts["kernels"].full_names for content in (merged, whole)]
@@ -59,8 +63,8 @@ def _shown(name: str, content: Content, selectable: Selectable) -> object:
     """Give what a part shows, with the same full name for all kernels of a short one."""
     data: Any = content.parts.get(name)
     if name == "kernels":
-        data = data._replace(full_names={})
-    return parts.parts()[name].section(parts.Page(content.brief, selectable, data, None))
+        data = replace(data, full_names={})
+    return parts.parts()[name].section(parts.Page(summary(content.summary), selectable, data, None))
 
 
 @pytest.mark.slow
@@ -73,7 +77,7 @@ def test_pages_of_real_captures_add_up(pair: tuple[str, str], captures: Path) ->
 def strip(found: Content) -> Strip:
     strips = found.parts["steps"].strips
     assert strips is not None
-    drawn: Strip = strips.strip(found.brief.steps)
+    drawn: Strip = strips.strip(summary(found.summary).steps)
     return drawn
 
 
@@ -96,7 +100,7 @@ def test_each_rank_has_its_strips_on_its_own_clock(tmp_path: Path) -> None:
 def test_of_many_ranks_the_first_are_drawn(tmp_path: Path) -> None:
     """Eight GPUs, three steps each: the first, and the two that were slowest; all are counted."""
     file = str(capture(tmp_path / "net.sqlite", steps=20))
-    found = reduce(merge_pages, [summarise_page(source.load(file))] * 10)
+    found = reduce(merge_sums, [summarise_page(source.load(file))] * 10)
     drawn = strip(found)
     assert [label.split("step ")[1][0] for label in drawn.labels] == ["0", "1", "2"] * 8
     assert drawn.steps_left_out == 17
@@ -108,7 +112,9 @@ def test_of_many_ranks_the_first_are_drawn(tmp_path: Path) -> None:
 def shown(found: Content, sources: Path | None = None) -> dict[str, Mapping[str, Any]]:
     selectable = Selectable(found.facts)
     made = {
-        name: part.section(parts.Page(found.brief, selectable, found.parts.get(name), sources))
+        name: part.section(
+            parts.Page(summary(found.summary), selectable, found.parts.get(name), sources)
+        )
         for name, part in parts.parts().items()
     }
     return {name: section for name, section in made.items() if section is not None}
@@ -139,13 +145,14 @@ def test_all_parts_say_the_same_of_one_time(
         else str(request.getfixturevalue("captures") / name)
     )
     found = summarise_page(source.load(file))
-    total_ns = found.brief.coverage.total_ns
+    answer = summary(found.summary)
+    total_ns = answer.known_cost.total_ns
     made, lines = shown(found), found.parts["lines"]
     sums = {
         "ops": _total_ns(made["ops"]["ops"], "time"),
         "kernels": _total_ns(made["kernels"]["kernels"], "time"),
-        "families": sum(found.brief.families.values()),
-        "phases": sum(found.brief.phases.values()),
+        "families": sum(answer.families_ns.values()),
+        "phases": sum(part.time_ns for part in answer.parts),
         "modules": made["modules"]["icicle"]["length"][0],
         "lines": lines.total_ns,
         "facts": Selectable(found.facts).data()["total_ns"],
@@ -159,13 +166,13 @@ def test_all_parts_say_the_same_of_one_time(
 def test_each_gpu_adds_up_to_the_headline(captures: Path) -> None:
     """Busy and idle time of the cards are the sums of the GPUs' table, and of the causes."""
     found = summarise_page(source.load(str(captures / "nsys2026.2-h100x2-fsdp/net.sqlite")))
-    times = found.brief.times
-    assert times is not None
-    cards = {title: value for title, value, _ in sections.cards(found.brief)}
-    idle_ns = sum(device.idle_ns for device in times.devices)
+    answer = summary(found.summary)
+    assert answer.devices is not None
+    cards = {title: value for title, value, _ in sections.cards(answer)}
+    idle_ns = sum(device.idle_ns for device in answer.devices)
     assert cards["GPU idle"] == duration(idle_ns)
-    assert idle_ns == sum(sum(device.idle.values()) for device in times.devices)
-    table = sections.devices(found.brief)
+    assert idle_ns == sum(sum(device.idle_by_cause_ns.values()) for device in answer.devices)
+    table = sections.devices(answer)
     assert [name for name, _ in table] == ["GPU 0, process 144", "GPU 1, process 145"]
     assert table[0][1][:4] == ["299.849 ms", "91.3 %", "273.818 ms", "26.031 ms"]
 
@@ -188,18 +195,27 @@ def test_steps_by_rank_are_those_of_each_alone(tmp_path: Path) -> None:
         for rank, slower in enumerate((1, 4))
     ]
     alone = [summarise_page(source.load(file)) for file in files]
-    steps = shown(reduce(merge_pages, alone))["steps"]
+    steps = shown(reduce(merge_sums, alone))["steps"]
     times = steps["heat"]["measures"]
-    assert times["step"] == [found.brief.steps.duration_ns.tolist() for found in alone]
+    assert times["step"] == [[*summary(found.summary).steps.duration_ns] for found in alone]
     assert times["computing"] == [[200 + 300 + 50] * 3, [4 * 200 + 300 + 50] * 3]
     assert steps["trend"]["longest"].tolist() == np.max(times["step"], axis=0).tolist()
     assert shown(alone[0])["steps"]["heat"] is None
 
 
+_NOTHING: tuple[float | None, ...] = (None,) * 15
+_STEPS = Steps(
+    count=15, origin="ranges", guessed=False, warm_up_count=11, covered_share=1.0, first=10,
+    last=14, mean_ns=4.0, median_ns=3.0, duration_ns=(0,) * 10 + (5, 1, 2, 9, 3), mfu=_NOTHING,
+    hfu=_NOTHING, mbu=_NOTHING, are_chosen=True,
+)  # fmt: skip
+"""The last five of fifteen steps are chosen, and the first of them is slow."""
+
+
 def test_very_many_steps_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each bar is the longest of its steps; a rank without a step leaves a hole."""
     monkeypatch.setattr(figures, "_MOST_COLUMNS", 3)
-    trend = figures.trend([5, 1, 2, 9, 3], 1, 3.0, 10)
+    trend = figures.trend(_STEPS)
     assert (trend["longest"].tolist(), trend["group"], trend["first"]) == ([5, 9, 3], 2, 10)
     assert trend["step"] == [10, 13, 14]
     durations = (np.array([5.0, 1, 2, 9, 3]), np.array([np.nan, np.nan, 4]))
@@ -210,17 +226,19 @@ def test_very_many_steps_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_shares_of_the_peak_are_those_of_the_steps_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a group its longest step's; a line for what any step tells, HFU only where it differs."""
     monkeypatch.setattr(figures, "_MOST_COLUMNS", 3)
-    shares = [StepShares(mfu, hfu) for mfu, hfu in ((0.1, 0.1), (0.2, 0.2), (0.3, 0.3), (0.4, 0.5))]
-    trend = figures.trend([5, 1, 2, 9, 3], 1, 3.0, 10, [*shares, StepShares()].__getitem__)
+    mfu, hfu = (0.1, 0.2, 0.3, 0.4, None), (0.1, 0.2, 0.3, 0.5, None)
+    none = (None,) * 10
+    steps = replace(_STEPS, mfu=none + mfu, hfu=none + hfu)
+    trend = figures.trend(steps)
     assert trend["shares"] == {"MFU": [10, 40, None], "HFU": [10, 50, None]}
     drawn = figures.shares_of_peak(trend)
     assert drawn is not None
     assert (drawn["label"], drawn["step"], [*drawn["colours"]]) == (
         "MFU and HFU of each step, percent of the peak", [10, 13, 14], ["MFU", "HFU"]
     )  # fmt: skip
-    assert figures.shares_of_peak(figures.trend([5, 1], 0, 3.0, 0, lambda _: StepShares())) is None
-    alike = figures.trend([5, 1], 0, 3.0, 0, lambda _: StepShares(0.5, 0.5, 0.7))
-    assert alike["shares"] == {"MFU": [50, 50], "MBU": [70, 70]}
+    assert figures.shares_of_peak(figures.trend(_STEPS)) is None
+    alike = figures.trend(replace(steps, hfu=steps.mfu, mbu=none + mfu))
+    assert alike["shares"] == {"MFU": [10, 40, None], "MBU": [10, 40, None]}
 
 
 @pytest.mark.slow
@@ -250,8 +268,9 @@ def test_phases_of_serving_are_those_of_the_summary(captures: Path) -> None:
 
 def test_an_unknown_cost_is_explained_with_its_remedy() -> None:
     """Reasons of most time first; the rest together."""
-    reasons = {f"unknown op f{n}": (n, 1) for n in range(20)} | {"shapes not recorded": (500, 3)}
-    table = sections.unknown(Coverage(1000, reasons))
+    reasons = [UnknownCost("shapes not recorded", 500, 3)]
+    reasons += [UnknownCost(f"unknown op f{n}", n, 1) for n in range(19, -1, -1)]
+    table = sections.unknown(KnownCost("GPU", 1000, 0.5, None, tuple(reasons)))
     assert table[0] == (
         "shapes not recorded", "500 ns", "50.0", "3",
         "capture with pyprof capture, or with record_shapes=True",
@@ -279,15 +298,15 @@ def test_steps_that_are_guessed_are_said_to_be(tmp_path: Path) -> None:
 def test_the_hosts_time_is_that_of_its_calls(tmp_path: Path) -> None:
     """Own times add up to the time in ops; of records without a capture there is no section."""
     content = summarise_page(source.load(str(capture(tmp_path / "net.sqlite", steps=3))))
-    page = parts.Page(content.brief, Selectable(content.facts), None, None)
+    page = parts.Page(summary(content.summary), Selectable(content.facts), None, None)
     section = parts.parts()["host"].section(page)
     assert section is not None
-    table, host = section["host"], content.brief.host
+    table, host = section["host"], page.answer.host_ops
     assert host is not None
-    assert {row[0].text for row in table.rows} == {*host["op"].to_pylist()}
-    assert sum(row[1].number for row in table.rows) == sum(host["cpu_self"].to_pylist())
-    without = replace(content.brief, host=None)
-    assert parts.parts()["host"].section(replace(page, brief=without)) is None
+    assert {row[0].text for row in table.rows} == {op.op for op in host}
+    assert sum(row[1].number for row in table.rows) == sum(op.self_ns for op in host)
+    without = replace(page.answer, host_ops=None)
+    assert parts.parts()["host"].section(replace(page, answer=without)) is None
 
 
 def test_the_page_says_what_advice_looked_at(tmp_path: Path) -> None:

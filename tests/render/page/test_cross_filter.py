@@ -10,8 +10,9 @@ import pytest
 
 from pyprof.inputs import source
 from pyprof.prof.columns.standard import COLUMNS
+from pyprof.records.merging import merge_sums
 from pyprof.render.page import cross_filter
-from pyprof.render.page.cross_filter import Selectable, chosen_facts, merge_facts, row_facts
+from pyprof.render.page.cross_filter import Selectable, chosen_facts, row_facts
 from tests.analysis.captured import capture
 
 
@@ -45,7 +46,7 @@ def test_every_row_has_its_fact(tmp_path: Path) -> None:
 def test_those_of_two_captures_add_up(tmp_path: Path) -> None:
     """What both have stands once, with the time of both."""
     one, other = (found(capture(tmp_path / f"{rank}.sqlite", slower=rank)) for rank in (1, 2))
-    both = merge_facts(one, other)
+    both = merge_sums(one, other)
     assert both.num_rows == one.num_rows
     times = {row["kernel"]: row["ns"] for row in both.to_pylist()}
     assert times["relu_kernel"] == 200 + 400

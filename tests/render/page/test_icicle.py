@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.analysis.summary.layer_tree import tree
 from pyprof.analysis.summary.op_totals import sums
 from pyprof.inputs import source
 from pyprof.render.page import icicle
 from pyprof.render.page.icicle import IcicleBox
+from tests.analysis.answered import answered
 from tests.analysis.captured import capture
 
 
@@ -32,8 +32,7 @@ def enclosed(boxes: list[IcicleBox]) -> bool:
 
 def test_modules_hang_below_each_other(tmp_path: Path) -> None:
     """Layers are boxes below the layer around them, as wide as their time, the longest first."""
-    table = source.load(str(capture(tmp_path / "net.sqlite"))).table
-    root = icicle.modules(tree(table))
+    root = icicle.modules(answered(source.load(str(capture(tmp_path / "net.sqlite")))).layers)
     assert root is not None
     boxes = icicle.boxes(root, "all")
     assert enclosed(boxes)

@@ -8,6 +8,7 @@ import pytest
 
 from pyprof.analysis.summary.overview import overview
 from pyprof.inputs import source
+from pyprof.records.merging import merge_sums
 from pyprof.render.page import lanes
 from pyprof.render.page.cross_filter import KEYS, row_facts
 from pyprof.render.page.lanes import Lanes
@@ -109,7 +110,7 @@ def test_of_a_joined_box_the_largest_parts_are_kept(
         monkeypatch.setattr(lanes, name, most)
     one = check(gather(capture(tmp_path / "a.sqlite", steps=3)))
     other = draw(gather(capture(tmp_path / "b.sqlite", steps=3, slower=4)))
-    both = one.plus(other)
+    both = merge_sums(one, other)
     parts = [device.lanes[0].boxes.parts for device in both.devices]
     named = [
         [(both.texts[place][KEYS.index("op")], ns)
@@ -174,7 +175,7 @@ def test_captures_are_drawn_below_each_other(tmp_path: Path) -> None:
     """Each from its own first kernel on; beyond eight devices they are counted."""
     one = draw(gather(capture(tmp_path / "a.sqlite")))
     other = draw(gather(capture(tmp_path / "b.sqlite", hostile="other", clock_ns=10**12)))
-    both = one.plus(other)
+    both = merge_sums(one, other)
     assert (len(both.devices), both.captures, both.length_ns) == (2, 2, one.length_ns)
     kernels = [
         [both.texts[place][KEYS.index("kernel")] for place in device.lanes[0].boxes.texts.tolist()]
@@ -182,7 +183,7 @@ def test_captures_are_drawn_below_each_other(tmp_path: Path) -> None:
     ]
     assert kernels[0][:3] == kernels[1][:3] == ["relu_kernel", "relu_kernel", "exp_kernel"]
     assert kernels[1][3] == "other"
-    many = reduce(type(one).plus, [one] * 10)
+    many = reduce(merge_sums, [one] * 10)
     assert (len(many.devices), many.devices_left_out) == (8, 2)
 
 

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from pyprof.analysis.summary.overview import overview
 from pyprof.analysis.time.intervals import union_of
 from pyprof.inputs import source
+from pyprof.records.merging import merge_sums
 from pyprof.render.page.strips import Strip, _elapsed, strips
+from tests.analysis.answered import answered
 from tests.analysis.captured import STEP_NS, capture
 from tests.builders import Work, nsys_db
 
@@ -19,7 +21,7 @@ def drawn(file: Path) -> Strip:
     found = overview(loaded)
     cut = strips(loaded, found)
     assert cut is not None
-    return cut.strip(found.steps)
+    return cut.strip(answered(loaded).steps)
 
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)), max_size=8)
@@ -85,5 +87,5 @@ def test_devices_of_one_name_are_told_apart(tmp_path: Path) -> None:
     loaded = source.load(str(nsys_db(tmp_path / "net.sqlite", work)))
     cut = strips(loaded, overview(loaded))
     assert cut is not None
-    both = cut.plus(cut).strip(overview(loaded).steps)
+    both = merge_sums(cut, cut).strip(answered(loaded).steps)
     assert both.labels == ["GPU 0, process 7: all", "GPU 0, process 7 (2): all"]

@@ -9,7 +9,7 @@ import pytest
 from pyprof import schema
 from pyprof.analysis.ranks import tables as facts
 from pyprof.analysis.ranks.findings import across
-from pyprof.analysis.summary.layer_tree import NO_LAYER
+from pyprof.answers.summary_answer import NO_LAYER
 from pyprof.render.text.ranks_text import in_words, report_lines
 from tests.analysis.ranks.literal import Collective, gathered
 

@@ -2,8 +2,8 @@
 
 Each has a TITLE, an ORDER (the smallest comes first) and `section(page)`, which gives what its
 template shows as `part`, or None where a capture has nothing for it. The template is the file
-`templates/parts/NAME.html.j2`, or the text TEMPLATE. A part that needs more than the brief and the
-facts has `summarise` and `merge_data`, too: what they give is `page.data` in the end.
+`templates/parts/NAME.html.j2`, or the text TEMPLATE. A part that needs more than the answer and the
+facts has `summarise`, too: what it returns, merged by `merge_sums`, is `page.data` in the end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pyprof.analysis.summary.overview import Brief, Overview
+    from pyprof.analysis.summary.overview import Overview
+    from pyprof.answers.summary_answer import Summary
     from pyprof.inputs.source import Source
     from pyprof.render.page.cross_filter import RowFacts, Selectable
 
@@ -38,7 +39,7 @@ class Gathered:
 class Page:
     """What a part is made from."""
 
-    brief: Brief
+    answer: Summary
     selectable: Selectable
     data: Any
     """What the part's own `summarise` gave, merged; None where it has none."""
@@ -47,8 +48,8 @@ class Page:
 
     @property
     def on(self) -> str:
-        """Say whose time it is."""
-        return self.brief.coverage.processor
+        """Whose time it is."""
+        return self.answer.processor
 
 
 class Part(Protocol):
@@ -65,9 +66,6 @@ class Part(Protocol):
     def summarise(self, gathered: Gathered) -> Any:  # noqa: ANN401 - the part's own
         """Sum up a capture, small enough to send."""
 
-    def merge_data(self, a: Any, b: Any) -> Any:  # noqa: ANN401 - as above
-        """Merge the sums of two captures."""
-
 
 @cache
 def parts() -> Mapping[str, Part]:
@@ -82,13 +80,6 @@ def parts() -> Mapping[str, Part]:
 def summarise(gathered: Gathered) -> dict[str, Any]:
     """Sum up a capture for each part that asks for it."""
     return {name: part.summarise(gathered) for name, part in parts().items() if _has_data(part)}
-
-
-def merge_parts(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge the sums that each part made of two captures."""
-    return {
-        name: part.merge_data(a[name], b[name]) for name, part in parts().items() if _has_data(part)
-    }
 
 
 def templates() -> dict[str, str]:

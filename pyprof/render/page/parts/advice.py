@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyprof.render.page import sections
+from pyprof.render.text.summary_text import scope_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,10 +16,9 @@ TITLE, ORDER = "Advice", 20
 
 
 def section(page: Page) -> Mapping[str, Any]:
-    """Give the advice, in its order."""
-    times = page.brief.times
+    """The advice, in its order."""
     return {
-        "advice": sections.advice(page.brief),
-        "scope": page.brief.scope.sentences(found=bool(page.brief.advice)),
-        "several": times is not None and len(times.devices) > 1,
+        "advice": sections.advice(page.answer),
+        "scope": scope_sentences(page.answer),
+        "several": len(page.answer.devices or ()) > 1,
     }

@@ -15,10 +15,10 @@ TITLE, ORDER = "Families", 60
 
 
 def section(page: Page) -> Mapping[str, Any]:
-    """Give a bar for each family; a click on its name selects it."""
+    """A bar for each family; a click on its name selects it."""
     return {
         "families": [
             (name, time, part, page.selectable.key(family=name))
-            for name, time, part in sections.families(page.brief)
+            for name, time, part in sections.shares(page.answer.families_ns)
         ]
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyprof.analysis.summary.host_ops import by_op
 from pyprof.render.page.sections import Cell, Heading, Sortable, number, share, text
 from pyprof.render.text.formatting import duration, short_line
 
@@ -18,12 +17,11 @@ _MOST_ROWS = 200
 
 
 def section(page: Page) -> Mapping[str, Any] | None:
-    """Give the ops by their own time on the host; None if no capture shows it."""
-    host = page.brief.host
-    if host is None or not host.num_rows:
+    """The ops by their own time on the host; None if no capture shows it."""
+    host = page.answer.host_ops
+    if not host:
         return None
-    every = by_op(host).sort_by([("cpu_self", "descending"), ("op", "ascending")]).to_pylist()
-    total_ns = sum(op["cpu_self"] for op in every) or 1
+    total_ns = sum(op.self_ns for op in host) or 1
     columns = [
         Heading("op", is_text=True),
         Heading("own time", is_text=False, name="self", unit="ns"),
@@ -33,21 +31,21 @@ def section(page: Page) -> Mapping[str, Any] | None:
         Heading("mean", is_text=False, unit="ns"),
         Heading("line", is_text=True),
     ]
-    rest = every[_MOST_ROWS:]
+    rest = host[_MOST_ROWS:]
     rows = [
         [
-            text(op["op"]),
-            number(op["cpu_self"], duration(op["cpu_self"])),
-            share(op["cpu_self"] / total_ns),
-            number(op["cpu_total"], duration(op["cpu_total"])),
-            number(op["cpu_calls"], f"{op['cpu_calls']:,}"),
-            _mean(op["cpu_total"], op["cpu_calls"]),
-            text(short_line(op["line"])),
+            text(op.op),
+            number(op.self_ns, duration(op.self_ns)),
+            share(op.self_ns / total_ns),
+            number(op.total_ns, duration(op.total_ns)),
+            number(op.calls, f"{op.calls:,}"),
+            _mean(op.total_ns, op.calls),
+            text(short_line(op.line)),
         ]
-        for op in every[:_MOST_ROWS]
+        for op in host[:_MOST_ROWS]
     ]
-    left_out_ns = sum(op["cpu_self"] for op in rest)
-    keys = [page.selectable.key(op=op["op"]) for op in every[:_MOST_ROWS]]
+    left_out_ns = sum(op.self_ns for op in rest)
+    keys = [page.selectable.key(op=op.op) for op in host[:_MOST_ROWS]]
     return {"host": Sortable(columns, rows, len(rest), left_out_ns, keys)}
 
 

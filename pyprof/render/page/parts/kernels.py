@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from pyprof.analysis.summary import op_totals
+from pyprof.records.merging import merged_by
 from pyprof.render.page import sections
 
 if TYPE_CHECKING:
@@ -17,12 +19,17 @@ if TYPE_CHECKING:
 TITLE, ORDER = "Kernels", 110
 
 
-class Kernels(NamedTuple):
+def _both(a: Mapping[str, str], b: Mapping[str, str]) -> Mapping[str, str]:
+    return {**b, **a}
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
     """What the table is made from."""
 
     sums: pa.Table
     """`op_totals.sums` by `sections.KERNELS`."""
-    full_names: Mapping[str, str]
+    full_names: Mapping[str, str] = merged_by(_both)
     """By the short name of a kernel."""
 
 
@@ -31,11 +38,6 @@ def summarise(gathered: Gathered) -> Kernels:
     table = gathered.source.table
     sums = op_totals.sums(table, sections.KERNELS, gathered.overview.rows)
     return Kernels(sums, sections.full_names(table))
-
-
-def merge_data(a: Kernels, b: Kernels) -> Kernels:
-    """Add up two captures'."""
-    return Kernels(op_totals.merge_totals(a.sums, b.sums), {**b.full_names, **a.full_names})
 
 
 def section(page: Page) -> Mapping[str, Any]:

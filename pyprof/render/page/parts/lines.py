@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyprof.analysis.summary import source_lines
-from pyprof.analysis.summary.source_lines import SourceLines, merge_line_times
+from pyprof.analysis.summary.source_lines import LineSums, line_times
+from pyprof.answers.lines_answer import Lines
+from pyprof.inputs.user_source import Sources
 from pyprof.render.page import sections
-from pyprof.render.source import Sources
 from pyprof.render.text.formatting import duration, percent
 
 if TYPE_CHECKING:
@@ -17,18 +18,17 @@ if TYPE_CHECKING:
 
 TITLE, ORDER = "Lines", 30
 
-merge_data = merge_line_times
 
-
-def summarise(gathered: Gathered) -> SourceLines:
+def summarise(gathered: Gathered) -> LineSums:
     """Sum up the chosen rows by line."""
     return source_lines.source_lines(gathered.source.table, gathered.overview.rows)
 
 
 def section(page: Page) -> Mapping[str, Any] | None:
-    """Give the lines that launched work themselves, and apart from them those that only call."""
-    lines: SourceLines = page.data
-    if not lines.files:
+    """The lines that launched work themselves, and apart from them those that only call."""
+    sums: LineSums = page.data
+    lines = Lines(None, sums.processor, sums.total_ns, sums.unknown_ns, line_times(sums), ())
+    if not lines.lines:
         return None
     code = sections.Code(Sources(page.sources)) if page.sources is not None else None
     return {

@@ -11,7 +11,7 @@ from pyprof.render.text.formatting import UNKNOWN
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.analysis.summary.counter_totals import CounterTotals
+    from pyprof.answers.summary_answer import Measured
     from pyprof.render.page.parts import Page
 
 TITLE, ORDER = "Measured", 85
@@ -20,23 +20,23 @@ _TEXTS = ("Op", "Direction")
 
 
 def section(page: Page) -> Mapping[str, Any] | None:
-    """Give what was measured; None where nothing was."""
-    brief = page.brief
-    if brief.counters is None:
+    """What was measured; None if nothing was."""
+    measured = page.answer.measured
+    if measured is None:
         return None
-    sentences = counters_text.sentences(brief.counters, brief.step_count, brief.token_count)
-    return {"sentences": [*map(without_folders, sentences)], "table": _table(brief.counters)}
+    sentences = counters_text.sentences(measured, page.answer.known_cost.total_ns)
+    return {"sentences": [*map(without_folders, sentences)], "table": _table(measured)}
 
 
-def _table(totals: CounterTotals) -> Sortable:
-    header, rows = counters_text.columns(totals, _MOST_ROWS)
+def _table(measured: Measured) -> Sortable:
+    header, rows = counters_text.columns(measured, _MOST_ROWS)
     columns = [Heading(title, is_text=title in _TEXTS) for title in header]
-    numbers = counters_text.numbers(totals, _MOST_ROWS)
+    numbers = counters_text.numbers(measured, _MOST_ROWS)
     cells = [
         [*map(text, row[: len(_TEXTS)]), *_cells(row[len(_TEXTS) :], header[len(_TEXTS) :], each)]
         for row, each in zip(rows, numbers, strict=True)
     ]
-    return Sortable(columns, cells, max(totals.ops.num_rows - _MOST_ROWS, 0))
+    return Sortable(columns, cells, max(len(measured.ops) - _MOST_ROWS, 0))
 
 
 def _cells(spelt: list[str], titles: list[str], numbers: dict[str, float | None]) -> list[Cell]:

@@ -37,6 +37,12 @@ class MemoryData:
     """When its capture's timeline begins; None where there is none."""
     peaks: tuple[Peak, ...]
 
+    def merged(self, other: MemoryData) -> MemoryData:
+        """Keep the device that peaks highest, and the peaks of all, the highest first."""
+        highest = max(self, other, key=lambda each: each.highest.peak_bytes)
+        peaks = sorted((*self.peaks, *other.peaks), key=lambda each: -each.peak_bytes)
+        return replace(highest, peaks=tuple(peaks))
+
 
 @dataclass(frozen=True, slots=True)
 class Peak:
@@ -87,15 +93,6 @@ def _peak(device: DeviceMemory) -> Peak:
     )
 
 
-def merge_data(a: MemoryData | None, b: MemoryData | None) -> MemoryData | None:
-    """Keep the device that peaks highest, and the peaks of all, the highest first."""
-    if a is None or b is None:
-        return a or b
-    highest = max(a, b, key=lambda each: each.highest.peak_bytes)
-    peaks = sorted((*a.peaks, *b.peaks), key=lambda each: -each.peak_bytes)
-    return replace(highest, peaks=tuple(peaks))
-
-
 def section(page: Page) -> Mapping[str, Any] | None:
     """Draw the device that peaks highest; None where no memory was recorded."""
     data: MemoryData | None = page.data
@@ -104,7 +101,7 @@ def section(page: Page) -> Mapping[str, Any] | None:
     return {
         "picture": picture(data.highest, data.clock, partial(_key, page.selectable)),
         "peaks": _peaks(data.peaks) if len(data.peaks) > 1 else None,
-        "chosen": page.brief.chosen is not None,
+        "chosen": page.answer.steps.are_chosen,
     }
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 TITLE, ORDER = "Modules", 70
 
-merge_data = op_totals.merge_totals
-
 
 def summarise(gathered: Gathered) -> pa.Table:
     """Sum up the chosen rows by what stands in for modules."""
@@ -26,8 +24,8 @@ def summarise(gathered: Gathered) -> pa.Table:
 
 
 def section(page: Page) -> Mapping[str, Any]:
-    """Give the figure."""
-    root = icicle.modules(page.brief.layers)
+    """The figure."""
+    root = icicle.modules(page.answer.layers)
     title = "Modules" if root else "Ops and their kernels (the capture has no layers)"
     boxes = icicle.boxes(root or icicle.ops(page.data), f"all {page.on} time")
     key = icicle.layer_keys if root else icicle.op_keys

@@ -15,5 +15,5 @@ TITLE, ORDER = "Ops", 100
 
 
 def section(page: Page) -> Mapping[str, Any]:
-    """Give the table."""
-    return {"ops": sections.ops(page.brief, page.selectable)}
+    """The table."""
+    return {"ops": sections.ops(page.answer, page.selectable)}

@@ -25,11 +25,6 @@ def summarise(gathered: Gathered) -> Achieved:
     return achieved(gathered.source.table, gathered.overview.rows)
 
 
-def merge_data(a: Achieved, b: Achieved) -> Achieved:
-    """Add up two captures'."""
-    return a.plus(b)
-
-
 def section(page: Page) -> Mapping[str, Any]:
     """Give the figure, and how much of the time its points stand for."""
     work: Achieved = page.data

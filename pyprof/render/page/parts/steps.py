@@ -12,7 +12,6 @@ from pyprof.render.text.formatting import duration
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.analysis.summary.utilization import StepShares
     from pyprof.render.page.parts import Gathered, Page
 
 TITLE, ORDER = "Steps", 50
@@ -31,32 +30,26 @@ def summarise(gathered: Gathered) -> StepData:
     return StepData(step_times(gathered), strips(gathered.source, gathered.overview))
 
 
-def merge_data(a: StepData, b: StepData) -> StepData:
-    """Put the GPUs of two captures below each other."""
-    both = a.strips.plus(b.strips) if a.strips and b.strips else a.strips or b.strips
-    return StepData(a.times.plus(b.times), both)
-
-
 def section(page: Page) -> Mapping[str, Any] | None:
     """Give the figures of steps, and of ranks; None where there are not several steps."""
-    steps, data = page.brief.steps, page.data
+    steps, data = page.answer.steps, page.data
     shown = data.strips.strip(steps) if data.strips else None
-    first, last = page.brief.chosen or (0, len(steps))
+    first, last = steps.shown.start, steps.shown.stop
     count = last - first
-    if shown is None or page.brief.averaged is None or count <= 1:  # the timeline shows as much
+    if shown is None or steps.averaged_count is None or count <= 1:  # the timeline shows as much
         return None
     several = len(data.times.names) > 1
-    trend = _trend(page, first, last)
+    trend = figures.trend(steps)
     shares = figures.shares_of_peak(trend)
     return {
         "count": count,
         "origin": steps.described_origin,
-        "warm_up": steps.warm_up if not page.brief.chosen else 0,
+        "warm_up": 0 if steps.are_chosen else steps.warm_up_count,
         "median": duration(steps.median_ns),
         "trend": trend,
         "shares": shares,
         "share_colours": shares["colours"] if shares else {},
-        "peak": page.brief.utilization.peak_flops_label,
+        "peak": page.answer.utilization.peak_flops_label,
         "heat": figures.heat_map(data.times, first, last) if several else None,
         "ranks_left_out": data.times.left_out,
         "strip": figures.strip(shown),
@@ -64,14 +57,3 @@ def section(page: Page) -> Mapping[str, Any] | None:
         "devices_left_out": data.strips.devices_left_out,
         "colours": figures.SORTS,
     }
-
-
-def _trend(page: Page, first: int, last: int) -> Mapping[str, Any]:
-    steps = page.brief.steps
-    warm_up = max(steps.warm_up - first, 0)
-    every = steps.duration_ns.tolist()
-
-    def shares(place: int) -> StepShares:
-        return page.brief.utilization.of_step(first + place, every[first + place])
-
-    return figures.trend(every[first:last], warm_up, steps.median_ns or 0, first, shares)

@@ -16,16 +16,16 @@ TITLE, ORDER = "Summary", 10
 
 
 def section(page: Page) -> Mapping[str, Any]:
-    """Give the cards, and what stands below them."""
-    times = page.brief.times
-    devices = sections.devices(page.brief)
+    """The cards, and what stands below them."""
+    answer = page.answer
+    devices = sections.devices(answer)
     return {
-        "cards": list(sections.cards(page.brief)),
-        "phases": sections.phases(page.brief),
+        "cards": list(sections.cards(answer)),
+        "phases": sections.phases(answer),
         "serving_header": SERVING_HEADER,
-        "serving": serving_rows(page.brief),
-        "vias": sections.vias(page.brief),
-        "causes": sections.causes(page.brief),
+        "serving": serving_rows(answer),
+        "vias": sections.link_methods(answer),
+        "causes": sections.causes(answer),
         "devices": devices,
-        "devices_left_out": len(times.devices) - len(devices) if times else 0,
+        "devices_left_out": len(answer.devices or ()) - len(devices),
     }

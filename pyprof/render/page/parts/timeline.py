@@ -21,11 +21,6 @@ def summarise(gathered: Gathered) -> Lanes | None:
     return lanes(gathered)
 
 
-def merge_data(a: Lanes | None, b: Lanes | None) -> Lanes | None:
-    """Draw two captures below each other."""
-    return a.plus(b) if a and b else a or b
-
-
 def section(page: Page) -> Mapping[str, Any] | None:
     """Give the figure, and what is not drawn."""
     drawn: Lanes | None = page.data

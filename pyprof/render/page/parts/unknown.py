@@ -15,8 +15,9 @@ TITLE, ORDER = "Unknown cost", 90
 
 
 def section(page: Page) -> Mapping[str, Any] | None:
-    """Give the reasons, those of most time first; None where every cost is known."""
-    coverage = page.brief.coverage
-    if not coverage.unknown:
+    """The reasons, those of most time first; None if every cost is known."""
+    known = page.answer.known_cost
+    if not known.unknown:
         return None
-    return {"unknown": sections.unknown(coverage), "percent": f"{100 - coverage.percent:.1f}"}
+    percent = f"{100 - 100 * known.known_share:.1f}"
+    return {"unknown": sections.unknown(known), "percent": percent}

@@ -1,4 +1,4 @@
-"""Python files as people read them: their lines, the functions in them, what a line is called.
+"""The Python files that a capture names: their lines, the functions in them, names of lines.
 
 A capture names files as it likes. `Sources` alone leads from such a name to a file, and only to
 one below the folder that the user gave; `read` alone opens it.
@@ -17,13 +17,9 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyprof import cli
-from pyprof.render.text import formatting as text
-from pyprof.render.text.formatting import milliseconds, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pyprof.analysis.summary.source_lines import FileTime, SourceLines
+    from collections.abc import Callable, Iterator, Sequence
 
 
 class Function(NamedTuple):
@@ -82,7 +78,7 @@ class Sources:
         return self._inside(self._folder / named[0])
 
     def _inside(self, path: Path) -> Path | None:
-        """Give where links lead; None where that is not below the folder, or a device's."""
+        """Where links lead; None if that is not below the folder, or is a device."""
         try:
             target = path.resolve()
         except (OSError, RuntimeError, ValueError):  # links in a circle; no name at all
@@ -120,7 +116,7 @@ _MOST_BYTES = 1 << 22
 
 
 def read(path: Path) -> list[str] | None:
-    """Give a file's lines with tabs expanded; None where it cannot be read as Python is."""
+    """The lines of a file with tabs expanded; None if Python could not read it."""
     try:
         content = _content(path)
         encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
@@ -145,7 +141,7 @@ def _content(path: Path) -> bytes:
 
 
 def functions_in(source: Sequence[str]) -> list[Function]:
-    """Find the functions of a source, the shortest first; none where it is not Python."""
+    """The functions of a source, the shortest first; [] if it is not Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the user's to mend
@@ -165,17 +161,17 @@ def functions_in(source: Sequence[str]) -> list[Function]:
 
 
 def around(candidates: Sequence[Function], number: int) -> Function | None:
-    """Give the innermost function around a line; `candidates` as `functions` gives it."""
+    """The innermost function around a line; `candidates` are those of `functions_in`."""
     return next((each for each in candidates if each.first <= number <= each.last), None)
 
 
 class LineNames:
-    """What lines of files are called, each file read once; without sources, none is."""
+    """Names for lines of files, each file read once; without sources, none is read."""
 
     def __init__(self, sources: Sources | None) -> None:
         self._sources = sources
         self.name = cache(self._name)
-        """Gives the function around a line, else the line's text, else `file.py:12`."""
+        """The function around a line, else the line's text, else `file.py:12`."""
         self._file = cache(self._read)
 
     def _name(self, file: str, number: int) -> str:
@@ -187,7 +183,7 @@ class LineNames:
         )  # which splits at / as well
 
     def text(self, file: str, number: int) -> str:
-        """Give a line's text; "" where its file is not there, or shorter."""
+        """The text of a line; "" if its file is not found, or shorter."""
         source, _ = self._file(file)
         return source[number - 1].strip() if 0 < number <= len(source) else ""
 
@@ -197,130 +193,15 @@ class LineNames:
         return source, functions_in(source)
 
 
-# The slowest lines, then the user's source with GPU time beside each line.
+def line_texts(sources: Sources) -> Callable[[str, int], str | None]:
+    """What returns a line of a file, with its indent; None if it is not found."""
 
+    @cache
+    def lines(file: str) -> list[str]:
+        path = sources.find(file)
+        return (read(path) if path else None) or []
 
-_LONGEST_LINE = 50
-"""Cells of a line's name beside its source."""
+    def line(file: str, number: int) -> str | None:
+        return lines(file)[number - 1].rstrip() if 0 < number <= len(lines(file)) else None
 
-
-def slowest_lines(totalled: SourceLines, sources: Sources | None, limit: int) -> Iterator[str]:
-    """Rank lines by the time of what they launched themselves; those that only call are counted."""
-    total_ns, slowest = totalled.total_ns or 1, totalled.slowest
-    if slowest:
-        read_line = LineNames(sources).text
-        rows = [
-            [
-                milliseconds(line.own_ns), percent(line.own_ns / total_ns),
-                milliseconds(line.total_ns), str(line.calls), f"{path}:{line.number}",
-                read_line(path, line.number),
-            ]
-            for path, line in slowest[:limit]
-        ]  # fmt: skip
-        source = "Source" if any(row[-1] for row in rows) else ""
-        header = ["Own ms", "%", f"{totalled.processor} ms", "Calls", "Slowest lines", source]
-        shown = text.table(_fitted(rows, header), header, (4, 5))
-        yield text.heading(shown[0])
-        yield from shown[1:]
-    if rest := slowest[limit:]:
-        share = percent(sum(line.own_ns for _, line in rest) / total_ns)
-        time = f"{share} % of {totalled.processor} time"
-        yield f"... and {len(rest)} more, {time} (--top {len(slowest)})"
-    if totalled.unknown_ns or not totalled.files:
-        yield from _unknown(totalled)
-    if calling := totalled.only_calling:
-        yield from text.wrapped(
-            f"{len(calling)} line{'s' * (len(calling) > 1)} only call{'s' * (len(calling) == 1)}"
-            " others of yours (--full lists them)"
-        )
-    yield from _without_source([path for path, _ in slowest], sources)
-
-
-def _unknown(totalled: SourceLines) -> Iterator[str]:
-    total_ns = totalled.total_ns or 1
-    unknown = (
-        f"{milliseconds(totalled.unknown_ns)} ms, {percent(totalled.unknown_ns / total_ns)} %"
-        f" of {totalled.processor} time, is tied to no line of yours"
-    )
-    if not totalled.files:
-        unknown += ": no lines were recorded; pyprof.init() in the script records them"
-    yield from text.wrapped(unknown)
-
-
-def _without_source(paths: Sequence[str], sources: Sources | None) -> Iterator[str]:
-    """Say which files' source is not shown, and how it would be."""
-    files = dict.fromkeys(paths)
-    if files and sources is None:
-        yield "(files include source only if --source names its folder)"
-    elif absent := [path for path in files if sources is not None and sources.find(path) is None]:
-        count = f"{len(absent)} of {len(files)} files"
-        yield f"(source of {count} not found; name its folder with --source)"
-
-
-def _fitted(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[list[str]]:
-    """Cut names of lines at their beginning, and source at its end, to fit `text.WIDTH`."""
-    wide = text.widths(rows, header)
-    room = text.WIDTH - sum(wide[:4]) - 2 * (len(wide) - 1)
-    name = max(min(wide[4], _LONGEST_LINE), room - wide[5])
-    return [
-        [*row[:4], text.cut_left(row[4], name), text.cut(row[5], max(room - name, 0))]
-        for row in rows
-    ]
-
-
-def annotated_source(
-    totalled: SourceLines, sources: Sources | None, *, full: bool = False
-) -> Iterator[str]:
-    """Show every file with the functions that hold timed lines; without source, the lines alone.
-
-    Unless all is asked for in `full`, a file without source, of which all is said in the ranking,
-    and functions and lines that only call others are left out, and source is cut to `WIDTH`.
-    """
-    total_ns = totalled.total_ns or 1
-    for file in totalled.files:
-        path = sources.find(file.path) if sources is not None else None
-        source = read(path) if path is not None else None
-        if not full and (source is None or not file.own_ns):
-            continue
-        share = percent(file.own_ns / total_ns)
-        time = f"{milliseconds(file.own_ns)} ms, {share} % of {totalled.processor} time"
-        yield text.heading(f"{text.cut_left(file.path, text.WIDTH - len(time) - 2)}: {time}")
-        if source is not None and file.lines[-1].number > len(source):
-            yield f"({path} is shorter than when it was captured; another version?)"
-        header = ("Line", "Calls", f"{totalled.processor} ms", "%", "Own ms", "Source")
-        rows = [*_file(file, source or [], total_ns, full=full)]
-        if not full:
-            room = text.WIDTH - sum(text.widths(rows, header)[:-1]) - 2 * (len(header) - 1)
-            rows = [[*row[:-1], text.cut(row[-1], room)] for row in rows]
-        first, *rest = text.table(rows, header, (len(header) - 1,))
-        yield text.heading(first)
-        yield from rest
-        yield ""
-
-
-def _file(file: FileTime, source: Sequence[str], total: int, *, full: bool) -> Iterator[list[str]]:
-    """Give the cells of each line to show; `...` where lines are left out."""
-    timed = {line.number: line for line in file.lines}
-    asked = [line.number for line in file.lines if full or line.own_ns]
-    before = None
-    for number in sorted({*_extents(source, asked), *asked}):
-        if source and before is not None and number > before + 1:
-            yield [*[""] * 5, "..."]
-        before = number
-        code = source[number - 1] if number <= len(source) else ""
-        line = timed.get(number)
-        times = (
-            [str(line.calls), milliseconds(line.total_ns), percent(line.total_ns / total),
-             milliseconds(line.own_ns)]
-            if line
-            else [""] * 4
-        )  # fmt: skip
-        yield [str(number), *times, code]
-
-
-def _extents(source: Sequence[str], timed: Sequence[int]) -> Iterator[int]:
-    """Give the lines of the innermost functions around timed lines."""
-    functions = functions_in(source)
-    for number in timed:
-        function = around(functions, number)
-        yield from range(function.first, function.last + 1) if function else (number,)
+    return line

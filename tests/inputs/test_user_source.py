@@ -10,8 +10,8 @@ import pytest
 
 from pyprof import export
 from pyprof.__main__ import main, names
+from pyprof.inputs.user_source import Sources, read
 from pyprof.marker import encode_trace
-from pyprof.render.source import Sources, read
 from tests.analysis.captured import WITH_MEMORY, op
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run

@@ -1,0 +1,33 @@
+"""What the causes of idle time mean, for people; `pyprof.analysis.time.idle` finds them."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+CAUSES = MappingProxyType(
+    {
+        "launch": "the host launches too slowly: ops shorter than their launch",
+        "sync": "the host had waited for the GPU, so no work was queued",
+        "copy": "the host was held up in a copy",
+        "alloc": "the host allocated or freed memory",
+        "load": "a launch took over 1 ms: kernel loading, or the profiler",
+        "host": "the host did something else: data loading, Python",
+        "queue": "work was queued, but began late: start-up, other streams",
+        "graph": "between two kernels of one CUDA graph replay",
+        "unknown": "the launch is not in the capture",
+    }
+)
+"""Of a GPU."""
+
+CPU_CAUSES = MappingProxyType(
+    {
+        "loading": "in ranges of data loading",
+        "ops": "in ops, but without work: tensors of Python values, views, item()",
+        "dispatch": "up to 0.1 ms around ops: Python, PyTorch's dispatch, the profiler",
+        "host": "longer between two ops: Python, files, other libraries",
+    }
+)
+"""Of ops that were timed on the CPU."""
+
+MEANINGS = MappingProxyType({**CAUSES, **CPU_CAUSES, **CAUSES})
+"""Those of a GPU, then those of a CPU alone."""

@@ -1,0 +1,39 @@
+"""How much of the time has a known cost, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyprof.answers.parts import KnownCost
+
+_NAMED = 5
+_MUCH, _SHOWN = 1, 0.1
+"""Percentage points by which copies must raise the known share to be worth a word, if that is not
+twice what it is without them; and those that show."""
+
+
+def without_copies(known: KnownCost) -> str:
+    """The share of kernels alone as the end of a sentence; "" unless copies raise that of all."""
+    percent = 100 * known.known_share
+    if known.kernel_known_share is None:
+        return ""
+    kernels = 100 * known.kernel_known_share
+    if percent - kernels < max(min(_MUCH, percent / 2), _SHOWN):
+        return ""
+    return f", of kernels alone {kernels:.1f} %"
+
+
+def sentence(known: KnownCost) -> str:
+    """The share, that of kernels if copies raise it, and the largest unknowns."""
+    share = f"cost known for {100 * known.known_share:.1f} % of {known.processor} time"
+    start = f"{share}{without_copies(known)}"
+    if not known.unknown:
+        return start
+    rows = sum(each.rows for each in known.unknown)
+    total_ns = max(known.total_ns, 1)
+    named = (
+        f"{each.reason} ({100 * each.time_ns / total_ns:.1f} % in {each.rows})"
+        for each in known.unknown[:_NAMED]
+    )
+    return f"{start}; unknown for {rows} row{'s' * (rows != 1)}: {', '.join(named)}"

@@ -1,0 +1,140 @@
+"""The slowest lines, then the user's source with GPU time beside each line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyprof.inputs.user_source import LineNames, around, functions_in, read
+from pyprof.render.text import formatting as text
+from pyprof.render.text.formatting import milliseconds, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyprof.answers.lines_answer import FileTime, Lines
+    from pyprof.inputs.user_source import Sources
+
+_LONGEST_LINE = 50
+"""Cells of a line's name beside its source."""
+
+
+def slowest_lines(answer: Lines, sources: Sources | None, limit: int) -> Iterator[str]:
+    """Rank lines by the time of what they launched themselves; those that only call are counted."""
+    total_ns, slowest = answer.total_ns or 1, answer.slowest
+    if slowest:
+        read_line = LineNames(sources).text
+        rows = [
+            [
+                milliseconds(line.own_ns), percent(line.own_ns / total_ns),
+                milliseconds(line.time_ns), str(line.calls), line.line,
+                read_line(line.file, line.number),
+            ]
+            for line in slowest[:limit]
+        ]  # fmt: skip
+        source = "Source" if any(row[-1] for row in rows) else ""
+        header = ["Own ms", "%", f"{answer.processor} ms", "Calls", "Slowest lines", source]
+        shown = text.table(_fitted(rows, header), header, (4, 5))
+        yield text.heading(shown[0])
+        yield from shown[1:]
+    if rest := slowest[limit:]:
+        share = percent(sum(line.own_ns for line in rest) / total_ns)
+        time = f"{share} % of {answer.processor} time"
+        yield f"... and {len(rest)} more, {time} (--top {len(slowest)})"
+    if answer.unknown_ns or not answer.lines:
+        yield from _unknown(answer)
+    if calling := [line for line in answer.lines if not line.own_ns]:
+        yield from text.wrapped(
+            f"{len(calling)} line{'s' * (len(calling) > 1)} only call{'s' * (len(calling) == 1)}"
+            " others of yours (--full lists them)"
+        )
+    yield from _without_source([line.file for line in slowest], sources)
+
+
+def _unknown(answer: Lines) -> Iterator[str]:
+    total_ns = answer.total_ns or 1
+    unknown = (
+        f"{milliseconds(answer.unknown_ns)} ms, {percent(answer.unknown_ns / total_ns)} %"
+        f" of {answer.processor} time, is tied to no line of yours"
+    )
+    if not answer.lines:
+        unknown += ": no lines were recorded; pyprof.init() in the script records them"
+    yield from text.wrapped(unknown)
+
+
+def _without_source(paths: Sequence[str], sources: Sources | None) -> Iterator[str]:
+    """Which files' source is not shown, and how it would be."""
+    files = dict.fromkeys(paths)
+    if files and sources is None:
+        yield "(files include source only if --source names its folder)"
+    elif absent := [path for path in files if sources is not None and sources.find(path) is None]:
+        count = f"{len(absent)} of {len(files)} files"
+        yield f"(source of {count} not found; name its folder with --source)"
+
+
+def _fitted(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[list[str]]:
+    """Cut names of lines at their beginning, and source at its end, to fit `text.WIDTH`."""
+    wide = text.widths(rows, header)
+    room = text.WIDTH - sum(wide[:4]) - 2 * (len(wide) - 1)
+    name = max(min(wide[4], _LONGEST_LINE), room - wide[5])
+    return [
+        [*row[:4], text.cut_left(row[4], name), text.cut(row[5], max(room - name, 0))]
+        for row in rows
+    ]
+
+
+def annotated_source(
+    answer: Lines, sources: Sources | None, *, full: bool = False
+) -> Iterator[str]:
+    """Show every file with the functions that hold timed lines; without source, the lines alone.
+
+    Unless all is asked for in `full`, a file without source, of which all is said in the ranking,
+    and functions and lines that only call others are left out, and source is cut to `WIDTH`.
+    """
+    total_ns = answer.total_ns or 1
+    for file in answer.files:
+        path = sources.find(file.path) if sources is not None else None
+        source = read(path) if path is not None else None
+        if not full and (source is None or not file.own_ns):
+            continue
+        share = percent(file.own_ns / total_ns)
+        time = f"{milliseconds(file.own_ns)} ms, {share} % of {answer.processor} time"
+        yield text.heading(f"{text.cut_left(file.path, text.WIDTH - len(time) - 2)}: {time}")
+        if source is not None and file.lines[-1].number > len(source):
+            yield f"({path} is shorter than when it was captured; another version?)"
+        header = ("Line", "Calls", f"{answer.processor} ms", "%", "Own ms", "Source")
+        rows = [*_file(file, source or [], total_ns, full=full)]
+        if not full:
+            room = text.WIDTH - sum(text.widths(rows, header)[:-1]) - 2 * (len(header) - 1)
+            rows = [[*row[:-1], text.cut(row[-1], room)] for row in rows]
+        first, *rest = text.table(rows, header, (len(header) - 1,))
+        yield text.heading(first)
+        yield from rest
+        yield ""
+
+
+def _file(file: FileTime, source: Sequence[str], total: int, *, full: bool) -> Iterator[list[str]]:
+    """The cells of each line to show; `...` for lines that are left out."""
+    timed = {line.number: line for line in file.lines}
+    asked = [line.number for line in file.lines if full or line.own_ns]
+    before = None
+    for number in sorted({*_extents(source, asked), *asked}):
+        if source and before is not None and number > before + 1:
+            yield [*[""] * 5, "..."]
+        before = number
+        code = source[number - 1] if number <= len(source) else ""
+        line = timed.get(number)
+        times = (
+            [str(line.calls), milliseconds(line.time_ns), percent(line.time_ns / total),
+             milliseconds(line.own_ns)]
+            if line
+            else [""] * 4
+        )  # fmt: skip
+        yield [str(number), *times, code]
+
+
+def _extents(source: Sequence[str], timed: Sequence[int]) -> Iterator[int]:
+    """The lines of the innermost functions around timed lines."""
+    functions = functions_in(source)
+    for number in timed:
+        function = around(functions, number)
+        yield from range(function.first, function.last + 1) if function else (number,)
