@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyprof.answers.prof_answer import Explanation, Section
 from pyprof.arrays import MISSING
 from pyprof.errors import PyprofError
 from pyprof.marker import Tensor
@@ -18,7 +19,7 @@ from pyprof.prof import costs
 from pyprof.prof.calls.op_choice import candidates
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.render.text.formatting import UNKNOWN as NOTHING
-from pyprof.render.text.formatting import duration, heading, number, percent
+from pyprof.render.text.formatting import duration, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -74,11 +75,10 @@ class _Row:
         return self.table.records.arrow(name)[self.place].as_py()
 
 
-def explain(table: Table, row: int) -> Iterator[str]:
-    """Explain a row, as `idx` numbers them from 1, in lines of text; raises as `sections` does."""
-    for title, lines in sections(table, row):
-        yield heading(title)
-        yield from (f"  {line}" for line in lines)
+def explanation(table: Table, row: int) -> Explanation:
+    """Explain a row, as `idx` numbers them from 1. Raises PyprofError if there is no such row."""
+    stages = sections(table, row)
+    return Explanation(row, tuple(Section(title, tuple(lines)) for title, lines in stages))
 
 
 def sections(table: Table, row: int) -> Iterator[tuple[str, Iterator[str]]]:

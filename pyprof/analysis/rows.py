@@ -10,9 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.analysis.filtered import OF_STEPS
+from pyprof.analysis.filtered import OF_STEPS, text_of
 from pyprof.analysis.summary.host_ops import NOTHING, UNKNOWN, by_op, host_ops
 from pyprof.analysis.summary.phases import with_steps
+from pyprof.answers import Rows, prof_columns
+from pyprof.answers.parts import known_cost
+from pyprof.answers.prof_answer import ColumnMeaning, Prof
 from pyprof.cli_types import suggestion
 from pyprof.errors import PyprofError
 from pyprof.prof import group, params, where
@@ -21,28 +24,26 @@ from pyprof.prof.coverage import Coverage, UnknownRows, cost_coverage, is_kernel
 from pyprof.prof.group import Counts, counts
 from pyprof.records.merging import known_in_both, merge_sums
 from pyprof.records.records import DictionaryColumn
-from pyprof.render.text import fixed_width as renderers
-from pyprof.render.text import terminal_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
     from pyprof.prof.where import Condition
-    from pyprof.render.text.fixed_width import Render
 
 _BATCH_ROWS = 1 << 16
 
 
-def columns(names: str | None, form: str = "plain", by: str | None = None) -> tuple[str, ...]:
-    """Read the names that -c gives; those usual in a form, or of groups, where it gives none.
+def columns(names: str | None, usual: Sequence[str] = (), by: str | None = None) -> tuple[str, ...]:
+    """Read the names of `-c`. If it gives none: the usual ones, or those of groups.
 
-    Unknown ones are misuse.
+    `usual` defaults to those of `prof` in a pipe. Raises click.BadParameter for an unknown name.
     """
     offered = [*COLUMNS] if by is None else _of_groups(by)
-    usual = _USUAL.get(form, DEFAULT.split(",")) if by is None else []
-    asked = [name.strip() for name in (names or "").split(",") if name.strip()] or usual
+    asked = [name.strip() for name in (names or "").split(",") if name.strip()]
+    if by is None:
+        asked = asked or [*usual] or DEFAULT.split(",")
     if unknown := [name for name in asked if name not in offered]:
         hint = suggestion(unknown[0], offered) or _by_header(unknown[0])
         raise click.BadParameter(
@@ -61,7 +62,12 @@ def _of_groups(by: str) -> list[str]:
     return [by, *group.MEASURES, *more, *memory]
 
 
-_USUAL = {"terminal": [*terminal_table.SCREEN], "full": [*terminal_table.FULL]}
+_USUAL_IN_JSON = "idx,dir,op,layer,line,kernel,sil,tc,flops,bytes,tflops,gbs,eff,bound,why"
+
+
+def json_columns(names: str | None) -> tuple[str, ...]:
+    """Read the names of `-c`, `idx` first and `why` last."""
+    return tuple(dict.fromkeys(("idx", *columns(names or _USUAL_IN_JSON), "why")))
 
 
 def _by_header(text: str) -> str:
@@ -315,15 +321,21 @@ def _batches(data: pa.Table) -> Iterator[pa.Table]:
         yield data.slice(start, _BATCH_ROWS)
 
 
-def render(form: str, *, width: int | None, coloured: bool, say: Callable[[str], object]) -> Render:
-    """Give the writer of a form; it tells `say` what it leaves out."""
-    if form == "terminal":
-        return terminal_table.in_terminal(terminal_table.width(), say, coloured=coloured)
-    if form == "full":
-        return terminal_table.in_full(coloured=coloured)
-    if form == "csv":
-        return renderers.write_csv
-    return renderers.in_width(width, say) if width else renderers.as_text
+def prof_answer(given: Answer, asked: Asked, with_memory: WithMemory | None = None) -> Prof:
+    """Make the answer for JSON; its rows are converted while they are written."""
+    shown_columns, tables = shown(given, asked, with_memory)
+    return Prof(
+        known_cost=known_cost(given.coverage),
+        where=text_of(asked.where) or None,
+        by=asked.by,
+        row_count=given.counts.rows,
+        rows_left_out=given.matched - min(given.matched, asked.top or given.matched),
+        columns=tuple(
+            ColumnMeaning(prof_columns.key(column), column.name, column.unit, column.help)
+            for column in shown_columns
+        ),
+        rows=Rows(prof_columns.converted(shown_columns, tables)),
+    )
 
 
 def demand(coverage: Coverage, percent: float | None) -> None:

@@ -1,24 +1,11 @@
-"""`pyprof prof --json`: rows with the chosen columns, groups of rows, or one row explained."""
+"""What `pyprof prof` says: rows with the chosen columns, groups of rows, or one row explained."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pyprof.analysis import explain as explanation
-from pyprof.analysis.filtered import text_of
-from pyprof.analysis.rows import columns, shown
-from pyprof.answers import Rows, answer, prof_columns
-from pyprof.answers.parts import KnownCost, known_cost
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pyprof.analysis.nvprof_tables import NvprofRow
-    from pyprof.analysis.rows import Answer, Asked, WithMemory
-    from pyprof.prof.table import Table
-
-_USUAL = "idx,dir,op,layer,line,kernel,sil,tc,flops,bytes,tflops,gbs,eff,bound,why"
+from pyprof.answers import Rows, answer
+from pyprof.answers.parts import KnownCost
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,29 +43,6 @@ class Prof:
     """Each row, or group, as an object; in one line of the document. `idx` identifies a row."""
 
 
-def names(asked: str | None) -> tuple[str, ...]:
-    """Read the names that -c gives; with them come what identifies a row, and the reasons."""
-    chosen = columns(asked or _USUAL)
-    return tuple(dict.fromkeys(("idx", *chosen, "why")))
-
-
-def prof(given: Answer, asked: Asked, with_memory: WithMemory | None = None) -> Prof:
-    """Make the answer; its rows are converted while they are written."""
-    shown_columns, tables = shown(given, asked, with_memory)
-    return Prof(
-        known_cost=known_cost(given.coverage),
-        where=text_of(asked.where) or None,
-        by=asked.by,
-        row_count=given.counts.rows,
-        rows_left_out=given.matched - min(given.matched, asked.top or given.matched),
-        columns=tuple(
-            ColumnMeaning(prof_columns.key(column), column.name, column.unit, column.help)
-            for column in shown_columns
-        ),
-        rows=Rows(prof_columns.converted(shown_columns, tables)),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Section:
     """A stage of costing."""
@@ -100,10 +64,8 @@ class Explanation:
     """The stages, in their order."""
 
 
-def explain(table: Table, row: int) -> Explanation:
-    """Explain a row. Raises PyprofError where there is no such row."""
-    stages = explanation.sections(table, row)
-    return Explanation(row, tuple(Section(title, tuple(lines)) for title, lines in stages))
+SECTIONS = ("GPU activities", "CPU ops", "API calls")
+"""Of nvprof's tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,22 +97,3 @@ class NvprofTables:
 
     lines: tuple[NvprofLine, ...]
     """Section by section, the most time first."""
-
-
-def nvprof(rows: Iterable[NvprofRow]) -> NvprofTables:
-    """Make the answer."""
-    return NvprofTables(
-        tuple(
-            NvprofLine(
-                row.section,
-                row.name,
-                None if row.percent is None else row.percent / 100,
-                row.total_ns,
-                row.calls,
-                row.mean_ns,
-                row.min_ns,
-                row.max_ns,
-            )
-            for row in rows
-        )
-    )

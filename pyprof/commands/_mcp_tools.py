@@ -213,13 +213,12 @@ def prof(
     """
     from pyprof.analysis import rows  # noqa: PLC0415 - as above
     from pyprof.analysis.memory import memory_columns  # noqa: PLC0415 - as above
-    from pyprof.answers import prof_answer as answers_of_prof  # noqa: PLC0415 - as above
     from pyprof.commands.prof import GROUPS  # noqa: PLC0415 - as above
     from pyprof.prof import where as conditions  # noqa: PLC0415 - as above
 
     if by and by not in GROUPS:
         raise ValueError(f"cannot group by {by!r}; choose from {', '.join(GROUPS)}")
-    names = rows.columns(columns, by=by) if by else answers_of_prof.names(columns)
+    names = rows.columns(columns, by=by) if by else rows.json_columns(columns)
     sort = "total" if by and sort == "sil" else sort
     asked = rows.Asked(
         names,
@@ -234,7 +233,7 @@ def prof(
         with_memory = memory_columns.with_memory(asked, opened.paths)
     if asked.names_memory and with_memory is None:
         raise ValueError(memory_columns.NOT_RECORDED)
-    return bound(answers_of_prof.prof(answer, asked, with_memory), limit, answer.warnings)
+    return bound(rows.prof_answer(answer, asked, with_memory), limit, answer.warnings)
 
 
 @tool
@@ -243,11 +242,11 @@ def explain(capture: str, row: int) -> Answer:
 
     row: its `idx`.
     """
-    from pyprof.answers import prof_answer as answers_of_prof  # noqa: PLC0415 - as above
+    from pyprof.analysis.explain import explanation  # noqa: PLC0415 - as above
     from pyprof.inputs.source import load  # noqa: PLC0415 - as above
 
     with _captures(capture):
-        return bound(answers_of_prof.explain(load(capture).table, row), MOST)
+        return bound(explanation(load(capture).table, row), MOST)
 
 
 @tool

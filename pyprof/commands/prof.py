@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,12 +23,13 @@ from pyprof.options import (
 from pyprof.process import stdio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
     from pyprof.prof.columns.column import Column
     from pyprof.prof.where import Condition
+    from pyprof.render.text.fixed_width import Render
 
 GROUPS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
          "step", "phase", "params", "family", "via", "tc", "bound")  # fmt: skip
@@ -124,7 +126,6 @@ def command(
     from pyprof import answers  # noqa: PLC0415 - they load Arrow
     from pyprof.analysis import rows as report  # noqa: PLC0415 - they load Arrow
     from pyprof.analysis.memory import memory_columns  # noqa: PLC0415 - as above
-    from pyprof.answers import prof_answer as answers_of_prof  # noqa: PLC0415 - as above
     from pyprof.answers.parts import known_cost  # noqa: PLC0415 - as above
     from pyprof.render.text.known_cost_text import sentence  # noqa: PLC0415 - as above
 
@@ -154,7 +155,8 @@ def command(
         answer = replace(answer, warnings=(*answer.warnings, memory_columns.NOT_RECORDED))
     captures.warn(answer.warnings)
     if as_json:
-        answers.write(target, answers_of_prof.prof(answer, asked, with_memory), answer.warnings)
+        given = report.prof_answer(answer, asked, with_memory)
+        answers.write(target, given, answer.warnings)
     else:
         _write(report.shown(answer, asked, with_memory), captures, target, how)
     if not captures.quiet:
@@ -177,11 +179,13 @@ def _check(how: Mapping[str, Any], *, as_json: bool) -> tuple[Condition, ...]:
 def _names(target: str, how: Mapping[str, Any], *, as_json: bool) -> tuple[str, ...]:
     """Return the columns to show."""
     from pyprof.analysis import rows as report  # noqa: PLC0415 - they load Arrow
-    from pyprof.answers import prof_answer as answers_of_prof  # noqa: PLC0415 - as above
 
     if as_json and not how["by"]:
-        return answers_of_prof.names(how["names"])
-    return report.columns(how["names"], _form(target, how), how["by"])
+        return report.json_columns(how["names"])
+    from pyprof.render.text import terminal_table  # noqa: PLC0415 - as above
+
+    usual = {"terminal": [*terminal_table.SCREEN], "full": [*terminal_table.FULL]}
+    return report.columns(how["names"], usual.get(_form(target, how), ()), how["by"])
 
 
 def _nvprof(captures: Captures, target: str, how: Mapping[str, Any], *, as_json: bool) -> None:
@@ -193,15 +197,15 @@ def _nvprof(captures: Captures, target: str, how: Mapping[str, Any], *, as_json:
             "--summary nvprof does not take -c, -w, --full, --by, --where, --sort or --top"
         )
     from pyprof import answers  # noqa: PLC0415 - they load Arrow
-    from pyprof.analysis import nvprof_tables  # noqa: PLC0415 - they load Arrow
-    from pyprof.answers import prof_answer as answers_of_prof  # noqa: PLC0415 - as above
+    from pyprof.analysis.nvprof_tables import nvprof_tables  # noqa: PLC0415 - they load Arrow
+    from pyprof.render.text import nvprof_text  # noqa: PLC0415 - as above
 
-    tables = nvprof_tables.rows(captures.paths[0], quiet=captures.quiet)
+    answer = nvprof_tables(captures.paths[0], quiet=captures.quiet)
     if as_json:
-        answers.write(target, answers_of_prof.nvprof(tables))
+        answers.write(target, answer)
         return
     with output_file.open_output(target) as out:
-        nvprof_tables.write(tables, out, as_csv=how["as_csv"], raw=how["raw"])
+        nvprof_text.write(answer, out, as_csv=how["as_csv"], raw=how["raw"])
 
 
 def _write(
@@ -211,18 +215,32 @@ def _write(
     how: Mapping[str, Any],
 ) -> None:
     """Write rows as CSV or as text."""
-    from pyprof.analysis import rows as report  # noqa: PLC0415 - they load Arrow
-    from pyprof.render.text import formatting as text  # noqa: PLC0415 - as above
+    from pyprof.render.text import formatting as text  # noqa: PLC0415 - it loads Arrow
 
     columns, rows = shown
     if how["as_csv"] and not how["raw"]:
         rows = map(sanitize.escape_formulas, rows)
-    write = report.render(
+    write = _renderer(
         _form(target, how), width=how["width"], coloured=text.colours(target),
         say=lambda text: captures.warn([text]),
     )  # fmt: skip
     with output_file.open_output(target) as out:
         write(columns, rows, out)
+
+
+def _renderer(
+    form: str, *, width: int | None, coloured: bool, say: Callable[[str], object]
+) -> Render:
+    """Return what writes a form; `say` is called with what it leaves out."""
+    from pyprof.render.text import fixed_width, terminal_table  # noqa: PLC0415 - they load Arrow
+
+    if form == "terminal":
+        return terminal_table.in_terminal(terminal_table.width(), say, coloured=coloured)
+    if form == "full":
+        return terminal_table.in_full(coloured=coloured)
+    if form == "csv":
+        return fixed_width.write_csv
+    return fixed_width.in_width(width, say) if width else fixed_width.as_text
 
 
 def _form(target: str, how: Mapping[str, Any]) -> str:
@@ -251,15 +269,18 @@ def _explain(sources: Sequence[str], target: str, how: Mapping[str, Any], *, as_
             "--explain does not take -c, --csv, -w, --full, --by, --where, --sort or --top"
         )
     from pyprof import answers  # noqa: PLC0415 - as above
-    from pyprof.analysis.explain import explain  # noqa: PLC0415 - as above
-    from pyprof.answers import prof_answer as answers_of_prof  # noqa: PLC0415 - as above
+    from pyprof.analysis.explain import explanation  # noqa: PLC0415 - as above
     from pyprof.inputs.source import load  # noqa: PLC0415 - they load Arrow
     from pyprof.render.text import formatting as text  # noqa: PLC0415 - as above
 
     table = load(sources[0], override(how)).table
+    answer = explanation(table, how["explain"])
     if as_json:
-        answers.write(target, answers_of_prof.explain(table, how["explain"]))
+        answers.write(target, answer)
         return
-    lines = explain(table, how["explain"])
+    lines = chain.from_iterable(
+        (text.heading(section.title), *(f"  {line}" for line in section.lines))
+        for section in answer.sections
+    )
     with output_file.open_output(target) as out:
         out.write(text.finish(lines, coloured=text.colours(target)))

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.analysis.nvprof_tables import time
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
 from pyprof.prof.columns.standard import COLUMNS
+from pyprof.render.text.nvprof_text import time
 from tests import strategies
 from tests.builders import CAPTURES, Range, Work, nsys_db
 from tests.commands import run
