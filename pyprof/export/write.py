@@ -106,9 +106,6 @@ def _text_bytes(column: pa.ChunkedArray) -> int:
     return size
 
 
-# Sets of captures in the files of other viewers: sums are added up, rows written rank by rank.
-
-
 @dataclass(frozen=True, slots=True)
 class _Summed:
     sums: Any
