@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyprof import cli
+from pyprof import progress
 from pyprof.__main__ import main
 from tests.analysis.captured import op
 from tests.builders import Range, Work, nsys_db
@@ -55,7 +55,7 @@ def test_stages_are_named_on_a_bar(
     arguments: tuple[str, ...], names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each in its turn with how many are done; at the end all are."""
-    monkeypatch.setattr(cli, "_LONG_BYTES", 0)
+    monkeypatch.setattr(progress, "_LONG_BYTES", 0)
     shown = on_a_terminal(monkeypatch, *arguments)
     assert re.findall(r"\] +(\d+)/(\d+) +(\w+(?: up)?)", shown) == [
         (str(done), str(len(names)), name) for done, name in enumerate([*names, "done"])
@@ -67,7 +67,7 @@ def test_stages_are_named_on_a_bar(
 def test_no_bar(quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001 - a parameter
     """Not for those who want none, nor for what is done at once."""
     if quiet:
-        monkeypatch.setattr(cli, "_LONG_BYTES", 0)
+        monkeypatch.setattr(progress, "_LONG_BYTES", 0)
     assert on_a_terminal(monkeypatch, "summary", *["-q"] * quiet, "net.sqlite") == ""
 
 
@@ -75,6 +75,6 @@ def test_no_bar_in_a_file(
     net: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is no terminal gets none."""
-    monkeypatch.setattr(cli, "_LONG_BYTES", 0)
+    monkeypatch.setattr(progress, "_LONG_BYTES", 0)
     main(["summary", str(net)], standalone_mode=False)
     assert capsys.readouterr().err == ""

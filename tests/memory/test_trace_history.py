@@ -1,5 +1,6 @@
 """Memory events of torch.profiler: tied to ops as torch itself does, on a real run on the CPU."""
 
+import gc
 import gzip
 import json
 import re
@@ -83,6 +84,7 @@ def _profiled(path: Path, precision: str) -> peaks.DeviceMemory:
     if precision == "bfloat16":
         model, x = model.bfloat16(), x.bfloat16()
     optimizer = torch.optim.SGD(model.parameters())
+    gc.collect()  # what other tests left is freed before, and not while this is recorded
     with torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, record_shapes=True
     ) as profiler:

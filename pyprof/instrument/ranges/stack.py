@@ -17,6 +17,7 @@ import inspect
 import os
 import runpy
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -45,8 +46,8 @@ _MAX_STACKS = 8192
 _getframe = sys._getframe  # noqa: SLF001 - the cheap way
 
 _FOREIGN = (
-    os.path.dirname(os.path.abspath(torch.__file__)) + os.sep,  # noqa: PTH100, PTH120 - compared as text
-    os.path.dirname(os.path.abspath(__file__)) + os.sep,  # noqa: PTH100, PTH120
+    f"{Path(torch.__file__).absolute().parent}{os.sep}",
+    f"{Path(__file__).absolute().parents[1]}{os.sep}",  # pyprof/instrument/
     runpy.__file__,
 )
 

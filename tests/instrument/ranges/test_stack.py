@@ -18,6 +18,7 @@ import torch.nn.functional as F  # noqa: N812 - everyone calls it so
 
 import pyprof
 from pyprof import marker
+from pyprof.instrument.ops import caller
 from pyprof.instrument.ranges import open_ranges, stack
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def test_whose_a_frame_is() -> None:
     assert stack.is_users("/home/me/torch_model.py")
     assert not stack.is_users(torch.nn.functional.__file__)
     assert not stack.is_users(stack.__file__)
+    assert not stack.is_users(caller.__file__)
     assert not stack.is_users("<frozen runpy>")
     assert not stack.is_users("/cache/torchinductor_me/ab/cabc.py")
 
