@@ -6,7 +6,7 @@ A part of `make lint`. CONTRIBUTING.md has a glossary of the terms to use instea
 import ast
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,18 +23,6 @@ CONSTANTS = frozenset({"NONE", "ABSENT", "NOBODY", "OUTSIDE", "NOWHERE"})
 """Not for a constant: `arrays.MISSING` stands for a missing index, `EMPTY_...` for an object."""
 DOCSTRINGS = ("Give ", "Tell ")
 """Functions return, yield, report or print."""
-PENDING: Mapping[str, frozenset[str]] = {
-    "sentinels": frozenset({"analysis", "parse", "readers"}),
-    "stilted": frozenset({"analysis", "answers", "memory", "parse", "records", "render"}),
-    "titles": frozenset(
-        {
-            *("analysis", "answers", "marker", "memory", "ops", "parse", "prof", "readers"),
-            *("records", "render"),
-        }
-    ),
-}
-"""Folders that a check does not look at yet, by its function."""
-
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Scope = _Function | ast.ClassDef | ast.Module
 
@@ -110,7 +98,6 @@ def main(root: Path) -> int:
         f"{path}:{line}: {message.format(text)}"
         for path in sorted(root.rglob("*.py"))
         for check, message in checks
-        if path.relative_to(root).parts[0] not in PENDING.get(check.__name__, ())
         for line, text in check(path.read_text(encoding="utf-8"))
     ]
     print("\n".join(lines)) if lines else None  # noqa: T201 - a tool

@@ -67,11 +67,11 @@ class _Row:
         return judgement
 
     def value(self, name: str) -> Any:  # noqa: ANN401 - of any type
-        """Give what a column of `pyprof prof` says of the row."""
+        """Return the row's value of a column of `pyprof prof`."""
         return COLUMNS[name].values(self.table)[self.place].as_py()
 
     def record(self, name: str) -> Any:  # noqa: ANN401 - of any type
-        """Give what the record holds."""
+        """Return the row's value of a column of the record."""
         return self.table.records.arrow(name)[self.place].as_py()
 
 
@@ -97,9 +97,6 @@ def sections(table: Table, row: int) -> Iterator[tuple[str, Iterator[str]]]:
 
 MEASURED = "6. Compare with counters"
 """The section that there is only where something was measured."""
-
-
-# --- sections -------------------------------------------------------------------------------------
 
 
 def _recorded(row: _Row) -> Iterator[str]:
@@ -219,9 +216,6 @@ SECTIONS: dict[str, Callable[[_Row], Iterator[str]]] = {
     "4. Share the cost among its kernels": _shares,
     "5. Place the kernel on the roofline": _roofline,
 }
-
-
-# --- words ----------------------------------------------------------------------------------------
 
 
 def _around(row: _Row) -> list[str]:

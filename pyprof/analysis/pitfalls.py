@@ -46,7 +46,7 @@ def pitfall(function: Pitfall) -> Pitfall:
 
 
 def find_pitfalls(capture: schema.Capture) -> list[str]:
-    """Give what the reader, the parser and every pitfall say of a capture."""
+    """Return the warnings of the reader, the parser and every pitfall for a capture."""
     return [
         *capture.warnings,
         *doubts(capture),
@@ -237,7 +237,7 @@ def _total(rows: pa.Table) -> int:
 
 
 def _union(rows: pa.Table) -> int:
-    """Give the time in which any of some activities ran, in ns."""
+    """The time in which any of some activities ran, ns."""
     start, end = rows["start"].to_numpy(), rows["end"].to_numpy()
     order = np.argsort(start)
     start, last = start[order], np.maximum.accumulate(end[order])
@@ -246,7 +246,7 @@ def _union(rows: pa.Table) -> int:
 
 
 def _launches(capture: schema.Capture, kernels: pa.Table) -> Int64Array:
-    """Give launch start, launch end, kernel start, kernel end of kernels with a launch."""
+    """Launch start, launch end, kernel start and kernel end of kernels with a launch."""
     pids = capture.threads["pid"].combine_chunks()
     calls = pa.table(
         {

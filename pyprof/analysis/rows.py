@@ -80,7 +80,7 @@ _AGAINST_PEAKS = frozenset({"bound", "eff", "peak"})
 
 
 def doubts(source: Table, shown: Sequence[Column]) -> tuple[str, ...]:
-    """Give what is uncertain about the peaks that the shown columns rest on."""
+    """Return the caveats of the peaks that the shown columns rest on."""
     against = _AGAINST_PEAKS & {column.name for column in shown}
     return source.doubts if against else source.contradictions
 
@@ -118,24 +118,24 @@ class Asked:
 
     @property
     def of_steps(self) -> bool:
-        """Tell whether a step or its phase is asked for."""
+        """Whether a step or its phase is asked for."""
         return bool(
             OF_STEPS & ({*self.named, self.by} | {condition.name for condition in self.where})
         )
 
     @property
     def of_host(self) -> bool:
-        """Tell whether the host's time in ops is asked for, which only captures tell."""
+        """Whether the host's time in ops is asked for, which only captures record."""
         return self.by == OP and bool(self.named & {*group.HOST})
 
     @property
     def names_memory(self) -> bool:
-        """Tell whether a column of memory is asked for by name."""
+        """Whether a column of memory is asked for by name."""
         return self.by in group.MEMORY_KEYS and bool(self.named & {*group.MEMORY})
 
     @property
     def of_memory(self) -> bool:
-        """Tell whether memory is shown where it was recorded: of all rows, not of chosen ones."""
+        """Whether memory is shown where it was recorded: only if all rows are."""
         return self.names_memory or (
             self.by in group.MEMORY_KEYS and not self.names and not self.where
         )
@@ -215,7 +215,7 @@ def _group_count(groups: pa.Table, host: pa.Table | None) -> int:
 
 
 def _known(table: Table) -> dict[str, pa.Array]:
-    """Give what `settled` needs to say of rows how much of their cost is known."""
+    """What `settled` needs to report how much of the cost is known."""
     costs = table.costs
     unknown = (costs.flops < 0) | ((costs.bytes < 0) & ~costs.helper)
     reason = np.where(unknown, costs.reason_of, -1)
@@ -280,7 +280,7 @@ class WithMemory(Protocol):
 def shown(
     answer: Answer, asked: Asked, with_memory: WithMemory | None = None
 ) -> tuple[Sequence[Column], Iterator[pa.Table]]:
-    """Give the columns to show and their values, batch by batch."""
+    """Return the columns to show and their values, batch by batch."""
     if asked.by is None:
         return asked.columns, _batches(answer.data.select([c.name for c in asked.columns]))
     of_params = asked.by == PARAMS

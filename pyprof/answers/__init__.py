@@ -84,9 +84,6 @@ def write(target: str, given: object, warnings: Sequence[str] = ()) -> None:
             out.write(chunk)
 
 
-# --- JSON -----------------------------------------------------------------------------------------
-
-
 def document(given: object, warnings: Sequence[str] = ()) -> bytes:
     """An answer as JSON; see `chunks`."""
     return b"".join(chunks(given, warnings))

@@ -26,13 +26,13 @@ _TYPES = {INT: "integer", FLOAT: "number"}
 
 
 def key(column: Column) -> str:
-    """Give the name of a column with its unit, where it does not say that itself: `sil_ns`."""
+    """Return the name of a column with its unit, unless it has one: `sil_ns`."""
     unit = _UNITS.get(column.unit, column.unit)
     return column.name if not unit or unit in column.name.split("_") else f"{column.name}_{unit}"
 
 
 def by_key() -> Mapping[str, Column]:
-    """Give every column that a row, or a group of rows, can have."""
+    """Return every column that a row, or a group of rows, can have."""
     measures = [*params.measures(), *group.measures()]
     return {key(column): column for column in (*measures, *COLUMNS.values())}
 
@@ -45,7 +45,7 @@ def form(column: Column) -> dict[str, Any]:
 
 
 def converted(columns: Sequence[Column], tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Give tables under these names, each text of several numbers as a list."""
+    """Yield tables under these names; texts of several numbers become lists."""
     names = [key(column) for column in columns]
     for rows in tables:
         values = [

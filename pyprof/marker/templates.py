@@ -49,9 +49,6 @@ _NOBODY = np.iinfo(np.int32).min
 _PAIR_BYTES = 8
 
 
-# --- apart --------------------------------------------------------------------------------------
-
-
 def split(texts: pa.Array) -> pa.StructArray:
     """Split texts into templates and numbers: `NUMBERED`, one for each; null stays null."""
     unknown = texts.is_null()
@@ -184,9 +181,6 @@ def texts_of_table(table: pa.Table) -> pa.StructArray:
     columns_of_texts = table.select([*NAMES]).unify_dictionaries()
     columns = [column.combine_chunks() for column in columns_of_texts.columns]
     return pa.StructArray.from_arrays(columns, fields=[*NUMBERED])
-
-
-# --- together -----------------------------------------------------------------------------------
 
 
 def spell(numbered: pa.StructArray) -> pa.StringArray:

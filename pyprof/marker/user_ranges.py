@@ -9,8 +9,6 @@ import re
 from functools import lru_cache
 from itertools import pairwise
 
-# --- steps --------------------------------------------------------------------------------------
-
 _LOOP = (
     r"(?:profiler|train(?:ing|er)?|eval(?:uation)?|test|val(?:idation)?|predict(?:ion)?|inference)"
 )
@@ -62,8 +60,6 @@ def step_name(text: str) -> str:
     return match[1].strip() if match else range_name(text)
 
 
-# --- layers -------------------------------------------------------------------------------------
-
 _MODULE = re.compile(r"""\{['"]Module['"]: ['"]([^'"]*)['"]""")
 _FSDP = re.compile(r"FSDP::(\w+)(?: \((.*)\))?$")
 _WRAPPERS = re.compile(r"(?:^|\.)(?:_checkpoint_wrapped_module|_fsdp_wrapped_module|_orig_mod)\b")
@@ -94,8 +90,6 @@ def range_name(text: str) -> str:
         return inner
     return _LIGHTNING.sub("", name).removeprefix("transformer_engine.").strip()
 
-
-# --- directions ---------------------------------------------------------------------------------
 
 FORWARD, BACKWARD, OPTIMIZER = "fprop", "bprop", "optim"
 

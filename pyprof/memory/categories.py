@@ -82,7 +82,7 @@ def directions(clues: Int64Array) -> Int64Array:
 def categorise(
     blocks: Blocks, evidence: Evidence, direction: Int64Array, events: int
 ) -> tuple[Labels, Labels]:
-    """Give the category of each block, and what tells; `direction` is that of its allocation."""
+    """Return the category of each block, and its evidence."""
     rules = _rules(blocks, evidence, direction, blocks.released < events)
     masks = [rule.holds for rule in rules]
     which = np.select(masks, range(len(rules)), len(rules)) if len(blocks) else np.zeros(0, int)
@@ -180,7 +180,7 @@ class _Between:
         self._direction = direction
 
     def saw(self, direction: int) -> Mask:
-        """Tell of each block whether something was allocated in this part while it was live."""
+        """Mask of the blocks during whose life something was allocated in this part of the step."""
         events = np.sort(self._blocks.allocated[self._direction == direction])
         events = events[events >= 0]
         after = np.searchsorted(events, self._blocks.allocated, "right")

@@ -61,9 +61,6 @@ def free_space(snapshot: Snapshot, device: int, blocks: Blocks, state: int) -> F
     return _pieces(spans, np.concatenate([address, address + size]))
 
 
-# --- what blocks take -----------------------------------------------------------------------------
-
-
 def _sizes(snapshot: Snapshot, device: int, blocks: Blocks, rows: Int64Array) -> Int64Array:
     """Return the bytes that some blocks take up: rounded up, and with a tail too small to split.
 
@@ -131,9 +128,6 @@ def _tails(ends: Int64Array, event: Int64Array, bounds: _Bounds) -> Int64Array:
     nearest = np.append(True, of[1:] != of[:-1])[: len(of)]
     tails[of[nearest]] = bounds.address[bound[nearest]] - ends[of[nearest]]
     return tails
-
-
-# --- pieces ---------------------------------------------------------------------------------------
 
 
 _USED = 1 << 32

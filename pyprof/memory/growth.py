@@ -149,7 +149,7 @@ def _at_ends(history: History, states: Int64Array, amount: Int64Array) -> Int64A
 
 
 def ends_by_direction(history: History, optimizer: str = "optimizer") -> Int64Array:
-    """Give the states in which steps end: what follows allocates, and not for the optimizer."""
+    """The states in which steps end: the next allocation is not the optimizer's."""
     direction = history.labels["direction"]
     if optimizer not in direction.names:
         return np.zeros(0, np.int64)

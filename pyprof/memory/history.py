@@ -43,11 +43,11 @@ class Blocks:
         return len(self.bytes)
 
     def live(self, state: int) -> Mask:
-        """Tell which blocks the program holds in a state."""
+        """Mask of the blocks that the program holds in a state."""
         return (self.allocated <= state) & (self.released > state)
 
     def occupied(self, state: int) -> Mask:
-        """Tell which blocks nobody else can have."""
+        """Mask of the blocks that cannot be reallocated: live, or in use on another stream."""
         return (self.allocated <= state) & (self.freed > state)
 
     def plus(self, other: Blocks) -> Blocks:
@@ -109,7 +109,7 @@ class Labels(NamedTuple):
     names: tuple[str, ...]
 
     def at(self, rows: Int64Array) -> list[str | None]:
-        """Give the names in some rows."""
+        """Return the names in some rows."""
         names = (*self.names, None)
         return [names[code] for code in self.codes[rows].tolist()]
 
@@ -194,7 +194,7 @@ class History:
         return _highest(self.reserved, start)
 
     def held(self, state: int) -> int:
-        """Give what the program holds in a state, bytes."""
+        """Return the bytes that the program holds in a state."""
         return int(self.level[state]) if state >= 0 else self.start
 
     def active_in(self, state: int) -> int:
@@ -202,7 +202,7 @@ class History:
         return int(self.blocks.bytes[self.blocks.occupied(state)].sum())
 
     def reserved_in(self, state: int) -> int | None:
-        """Give what the allocator has of the device in a state, bytes."""
+        """Return the bytes that the allocator holds of the device in a state; None if unknown."""
         if self.reserved is None or self.reserved_change is None:
             return None
         if state >= 0:
@@ -210,7 +210,7 @@ class History:
         return self.reserved_end - int(self.reserved_change.sum())  # type: ignore[operator]
 
     def level_of(self, chosen: Mask) -> Int64Array:
-        """Give what the program holds in some blocks after each event, bytes."""
+        """Return the bytes that the program holds in some blocks after each event."""
         start = int(self.blocks.bytes[self.blocks.live(BEFORE) & chosen].sum())
         return start + np.cumsum(self._change(self.blocks.released, chosen))
 

@@ -85,7 +85,7 @@ def read(path: Path) -> Usage:
 
 
 def _callers(capture: Capture, pid: Int64Array, corr: Int64Array) -> Int64Array:
-    """Give the thread of the call that each event is of; MISSING where none was recorded."""
+    """Thread of the call that made each event; MISSING if none was recorded."""
     threads = capture.threads
     own_pid, own_tid = (np.append(ints(threads.column(n)), MISSING) for n in ("pid", "tid"))
     thread = ints(capture.calls.column("thread"))

@@ -73,7 +73,7 @@ class RecordedDevice:
         return None
 
     def request(self, event: int) -> tuple[int, int | None, str | None]:
-        """Give what an OOM asked for, what the device had free, and the line that asked."""
+        """Return the bytes that an OOM asked for, those free, and the line that asked."""
         raise NotImplementedError
 
 
@@ -99,7 +99,7 @@ class SnapshotDevice(RecordedDevice):
         return free_space(self.snapshot, self.number, self.history.blocks, state)
 
     def request(self, event: int) -> tuple[int, int | None, str | None]:
-        """Give what an OOM asked for, what the device had free, and the line that asked."""
+        """Return the bytes that an OOM asked for, those free, and the line that asked."""
         events = self.snapshot.of_device(self.number)
         free = int(events.free_bytes[event])
         line = self.described.line.at(events.stack[[event]])[0]
@@ -147,7 +147,7 @@ _RANK = re.compile(r"rank[_.-]?(\d{1,9})(?!\d)", re.IGNORECASE)
 
 
 def _rank(path: Path) -> int | None:
-    """Give the rank that a file's name says, for the file itself says none."""
+    """The rank in a file's name: the file itself records none."""
     match = _RANK.search(path.name)
     return int(match[1]) if match else None
 
@@ -220,6 +220,6 @@ def _steps(
 
 
 def _states(time_ns: Int64Array, moments: Int64Array) -> Int64Array:
-    """Give the state at each moment."""
+    """The state at each moment."""
     states: Int64Array = np.searchsorted(np.maximum.accumulate(time_ns), moments, "right") - 1
     return states[states >= 0]

@@ -119,13 +119,13 @@ class Snapshot:
     texts: tuple[str, ...]
 
     def of_device(self, number: int) -> Events:
-        """Give the events of a device; none where it has only segments."""
+        """Return the events of a device; none if it has only segments."""
         if 0 <= number < len(self.events):
             return self.events[number]
         return Events(*[np.zeros(0, np.int64)] * len(Events.__slots__))
 
     def stack(self, number: int) -> list[Frame]:
-        """Give the frames of a stack, innermost first; none for MISSING."""
+        """Return the frames of a stack, innermost first; none for MISSING."""
         if number < 0:
             return []
         start, end = self.stack_starts[number : number + 2]
@@ -133,7 +133,7 @@ class Snapshot:
 
 
 def sniff(head: bytes) -> bool:
-    """Tell whether a file begins as a pickle does, of the protocols that have a beginning."""
+    """Whether a file begins as a pickle does, of the protocols that have a header."""
     return head[:1] == _PICKLE and len(head) > 1 and head[1] in _PROTOCOLS
 
 
@@ -217,7 +217,7 @@ def _snapshot(head: dict[str, Any], columns: dict[str, Int64Array]) -> Snapshot:
 
 
 def _valid(text: str) -> str:
-    """Give a text that can be written: pickles hold surrogates, too."""
+    """Replace surrogates, which pickles may hold but UTF-8 cannot."""
     return text.encode(errors="replace").decode()
 
 
@@ -253,7 +253,7 @@ def _check(snapshot: Snapshot) -> None:
 
 
 def _in_place(segments: Segments, blocks: EndBlocks) -> bool:
-    """Tell whether all blocks are inside of their segments, and no more is used than there is."""
+    """Whether all blocks are inside their segments, and no segment uses more than its size."""
     begin, size = segments.address[blocks.segment], segments.bytes[blocks.segment]
     inside = (blocks.address >= begin) & (blocks.address + blocks.bytes <= begin + size)
     used = np.maximum(segments.allocated_bytes, segments.active_bytes)

@@ -46,7 +46,7 @@ def history(
     described: stacks.Described,
     capture: Capture | None = None,
 ) -> Replayed:
-    """Give the history of one device; `described` is what `stacks.describe` says.
+    """Return the history of one device; `described` is the result of `stacks.describe`.
 
     A capture of the same run tells more of each event: what went on then.
     """
@@ -209,7 +209,7 @@ def _padded(sites: trace_history.Sites) -> trace_history.Sites:
 
 
 def _or_said_by(direction: Labels, other: Labels) -> Labels:
-    """Give directions as `categories` numbers them, of others where there is none."""
+    """Directions as codes of `categories`; where unknown, those of `other`."""
     numbers = np.array([*map(categories.DIRECTIONS.index, other.names), MISSING], np.int64)
     codes = np.where(direction.codes == MISSING, numbers[other.codes], direction.codes)
     return direction._replace(codes=codes)
@@ -228,7 +228,7 @@ def _given_back_by(
 
 
 def _layers(snapshot: Snapshot, events: Events, begins: Int64Array, ranges: Labels) -> Labels:
-    """Give the layer by the ranges; where there is none, by what the program wrote beside it."""
+    """Layer by the ranges, else by the metadata that the program attached."""
     metadata = np.append(events.metadata, MISSING)[begins]
     if not (metadata != MISSING).any():
         return ranges

@@ -45,7 +45,7 @@ def around(snapshot: Snapshot, device: int, time_ns: Int64Array) -> Ranges:
 
 
 def step_bounds(snapshot: Snapshot, device: int) -> tuple[str, Int64Array]:
-    """Give what marks steps and the moments at which one ends; none where nothing marks them.
+    """Return what marks steps, and the moments at which one ends; none without marks.
 
     The beginning of a step's range ends the step before; the last ends where its range does.
     """

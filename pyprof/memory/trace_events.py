@@ -51,7 +51,7 @@ class MemoryEvents(NamedTuple):
 
 
 def has_any(path: Path) -> bool:
-    """Tell whether a trace has memory events."""
+    """Whether a trace has memory events."""
     end = b""
     for block in Trace(path).blocks():
         if _NAME in end + block:
@@ -83,7 +83,7 @@ _FIRST_MADE_UP = -10
 
 
 def made_up(address: Int64Array) -> Mask:
-    """Tell which addresses are no real ones: of events that have none."""
+    """Mask of the addresses that stand for none."""
     return np.asarray(address <= _FIRST_MADE_UP)
 
 
@@ -126,7 +126,7 @@ def _spans(text: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _span(text: bytes, name: int, low: int) -> tuple[int, int] | None:
-    """Give begin and end of the event that a name is in, which does not begin before `low`."""
+    """Begin and end of the event around a name, which does not begin before `low`."""
     begin, closed = text.rfind(b"{", low, name), text.rfind(b"}", low, name)
     after = _ARGUMENTS_AND_END
     if begin < closed:  # the arguments came first
@@ -158,7 +158,7 @@ _OTHERS = ("Device Type", "Device Id", "Total Allocated", "Total Reserved")
 
 
 def _row(event: dict[str, Any]) -> tuple[float, tuple[int, ...]] | None:
-    """Give time and values of an event; None where it has none, or says nothing."""
+    """Time and values of an event; None if either is missing."""
     args, time_us = event.get("args"), microseconds(event.get("ts"))
     if not isinstance(args, dict) or time_us is None:
         return None

@@ -79,7 +79,7 @@ def device_name(kind: int) -> str:
 def histories(
     capture: Capture, events: MemoryEvents, name_of: Callable[[int], str] = device_name
 ) -> Iterator[TraceDevice]:
-    """Give the history of each device that events are of, of each process.
+    """Return the history of each device of each process.
 
     `name_of` names a type of device, or of memory.
     """
@@ -154,7 +154,7 @@ _INFERRED = (
 
 
 def _earlier(allocated: Int64Array, size: Int64Array, blocks: Blocks) -> int:
-    """Give what the allocator counted before the first event and no event tells of, bytes."""
+    """Bytes that the allocator had counted before the first event."""
     if allocated[0] < 0:
         return 0
     before = int(allocated[0] - size[0])
@@ -201,9 +201,6 @@ def has_half_precision(capture: Capture) -> bool:
     return any(_HALF.search(said.text) for said in read_texts(capture.ranges).statements) or any(
         _HALF_KERNEL.search(name) for name in names if name
     )
-
-
-# --- where events happened ------------------------------------------------------------------------
 
 
 def find_sites(capture: Capture, events: MemoryEvents) -> Sites:
@@ -272,7 +269,7 @@ def _busiest(capture: Capture, time_ns: Int64Array) -> Int64Array:
 
 
 def _renamed(said: Labels, names: Sequence[str | None]) -> Labels:
-    """Give rows the names that their codes stand for, each once."""
+    """Decode the rows and encode them again, each distinct name once."""
     numbers: dict[str, int] = {}
     new = [MISSING if name is None else numbers.setdefault(name, len(numbers)) for name in names]
     return Labels(np.array([*new, MISSING], np.int64)[said.codes], tuple(numbers))
@@ -292,7 +289,7 @@ def _ops(table: Table, order: Int64Array) -> Labels:
 
 
 def _threads(capture: Capture, events: MemoryEvents) -> Int64Array:
-    """Give each event's row of the capture's threads; MISSING where nothing ran on its thread."""
+    """Each event's row of the capture's threads; MISSING if nothing ran on its thread."""
     rows = {
         (pid, tid): row
         for row, (pid, tid) in enumerate(
@@ -346,17 +343,14 @@ _FUNCTIONS = [Kind.SEQ, Kind.OPTIMIZER, Kind.STEP, Kind.USER, Kind.CONTEXT]
 """What torch.profiler lists as functions; pyprof's own markers go around them."""
 
 
-# --- what events are for --------------------------------------------------------------------------
-
-
 def directions(direction: Labels, at: Int64Array) -> Int64Array:
-    """Give directions as `categories` numbers them."""
+    """Directions as codes of `categories`."""
     numbers = [categories.DIRECTIONS.index(name) for name in direction.names]
     return np.array([*numbers, MISSING], np.int64)[direction.codes[at]]
 
 
 def clues(sites: Sites, at: Int64Array) -> Int64Array:
-    """Give what tells of the purpose of blocks, as stacks do."""
+    """What hints at the purpose of blocks, as stacks do."""
     parts = np.array([*(_CLUES[name] for name in sites.direction.names), 0], np.int64)
     functions = [
         Clue.ACCUMULATES if "AccumulateGrad" in name
@@ -370,7 +364,7 @@ def clues(sites: Sites, at: Int64Array) -> Int64Array:
 
 
 def step_bounds(capture: Capture) -> tuple[str, Int64Array]:
-    """Give what marks steps and the moments at which one ends; none where nothing marks them."""
+    """What marks steps, and the moments at which one ends; none without marks."""
     texts = read_texts(capture.ranges)
     start, end = (ints(capture.ranges.column(name)) for name in ("start", "end"))
     for marked_by, wanted in _MARKS:

@@ -211,7 +211,7 @@ class _Source:
         return None if longest is None else self.events_of(longest)
 
     def events_of(self, trace: list[dict[str, Any]]) -> _Events:
-        """Give what was taken out of a list."""
+        """Return what was taken out of a list."""
         return self.taken.setdefault(id(trace), _Events(trace))
 
 
@@ -242,7 +242,7 @@ _EVENT_KEYS = (
 
 
 def _values(rows: list[dict[str, Any]], key: str, absent: object) -> list[Any]:
-    """Give what each row has under a key: all do as a rule, or none but a few."""
+    """The value of each row under a key, which usually all rows have, or almost none."""
     if not rows or key in rows[0]:
         try:
             return list(map(itemgetter(key), rows))

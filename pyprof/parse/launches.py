@@ -1,4 +1,4 @@
-"""Which API call launched each piece of GPU work; and the chains of ranges around such work."""
+"""Which API call launched each piece of GPU work, and the chain of op calls around it."""
 
 from __future__ import annotations
 
@@ -113,9 +113,6 @@ def launch_bounds(records: Records) -> tuple[Int64Array, Int64Array]:
 
 _BOUNDS = 2
 """Values of a launch: its start and its end."""
-
-
-# The op calls around each piece of GPU work, as flat arrays: the ranges of every chain.
 
 
 @dataclass(frozen=True)

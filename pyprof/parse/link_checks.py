@@ -87,9 +87,6 @@ def launches(
     return launch, (*_early(lead), *lost, *_kernels_lost(capture, activities, launch))
 
 
-# --- correlation ids ------------------------------------------------------------------------------
-
-
 def _shifted(
     capture: Capture,
     activities: pa.Table,
@@ -323,9 +320,6 @@ def _recorded_launches(
 
 
 _MAX = 2**63 - 1
-
-
-# --- ranges ---------------------------------------------------------------------------------------
 
 
 def ranges_of(

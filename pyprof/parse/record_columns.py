@@ -268,7 +268,7 @@ def _only(described: Sequence[Path], *used: IntArray) -> list[Path]:
     for index in used:
         wanted[index] = True  # MISSING is the last, which says nothing
     return [
-        entry if is_wanted else range_stacks.NOWHERE
+        entry if is_wanted else range_stacks.EMPTY_PATH
         for entry, is_wanted in zip(described, wanted.tolist(), strict=True)
     ]
 

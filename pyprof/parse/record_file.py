@@ -202,9 +202,6 @@ def _from_file(path: Path) -> Records:
         return _literals(str(path), file)
 
 
-# --- JSON lines, by column ----------------------------------------------------------------------
-
-
 def _json(file: BinaryIO) -> Records:
     """Read blocks of lines side by side; Arrow parses outside Python's lock."""
     batches: list[dict[str, Column]] = []
@@ -272,8 +269,6 @@ def _joined(batches: list[dict[str, Column]]) -> Records:
             columns[name] = joined
     return Records(sum(len(batch["kShortName"]) for batch in batches), columns)
 
-
-# --- Python literals, line by line: the original's files ----------------------------------------
 
 _LINES = 1 << 14
 

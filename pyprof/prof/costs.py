@@ -163,9 +163,6 @@ def share_costs(records: Records, model: ModelConfig | None = None) -> Costs:
     return apportion_costs(rows, grouping, call_costs)
 
 
-# --- 1. choose the op call that each row works for ------------------------------------------------
-
-
 def choose_op_calls(records: Records, model: ModelConfig | None = None) -> Rows:
     """Choose once per distinct context: the texts around a kernel."""
     context_of, contexts = with_settings(records, *distinct_contexts(records), model)
@@ -186,9 +183,6 @@ def choose_op_calls(records: Records, model: ModelConfig | None = None) -> Rows:
         kind=_kinds(records),
         own_by_context=alone,
     )
-
-
-# --- 2. find the kernels of each op call, and those that do its arithmetic ------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +217,6 @@ def group_kernels(rows: Rows) -> Grouping:
     return Grouping(call, arithmetic, autotuning, kernels)
 
 
-# --- 3. cost each distinct op call ----------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class CallCosts:
     """What op calls cost as a whole. Arrays: one value per row, MISSING where there is none."""
@@ -255,9 +246,6 @@ def cost_op_calls(rows: Rows, grouping: Grouping) -> CallCosts:
         for row in first.tolist()
     ]
     return CallCosts(costs, cost_of, hints, number)
-
-
-# --- 4. share the cost of each op call among its kernels ------------------------------------------
 
 
 def apportion_costs(rows: Rows, grouping: Grouping, call_costs: CallCosts) -> Costs:

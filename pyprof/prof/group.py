@@ -1,4 +1,4 @@
-"""Numbers that run on from rank to rank: of rows and of op calls, as if one file held them all."""
+"""Rows grouped by a column: count, time, share and work; several captures count as one."""
 
 from __future__ import annotations
 
@@ -50,9 +50,6 @@ def run_on(parts: Iterable[tuple[pa.Table, Counts]]) -> Iterator[pa.Table]:
     for data, used in parts:
         yield so_far.before(data)
         so_far = merge_sums(so_far, used)
-
-
-# Rows grouped by a column: how often, how long, which share, how much work.
 
 
 MEASURES: Mapping[str, tuple[str, str, str, str]] = {

@@ -148,9 +148,6 @@ def _object_ids(blobs: pa.ChunkedArray) -> NDArray[np.int64]:
     return np.asarray(pairs[used.indices.to_numpy(zero_copy_only=False)])
 
 
-# --- GPU work -----------------------------------------------------------------------------------
-
-
 def _activities(
     db: Database, strings: Strings, calls: dict[str, Any], threads: NDArray[np.int64]
 ) -> pa.Table:

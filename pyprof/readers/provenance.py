@@ -76,9 +76,6 @@ def with_origins(capture: Capture, path: Path) -> Capture:
     return replace(capture, ranges=described if count else capture.ranges, warnings=(*warnings,))
 
 
-# --- reading --------------------------------------------------------------------------------------
-
-
 def _read(files: Iterable[Path]) -> tuple[dict[str, Origin], list[str]]:
     """Read files; those that cannot be read are left out, with a warning for each."""
     origins: dict[str, Origin] = {}
@@ -143,9 +140,6 @@ def _common(a: Origin, b: Origin) -> Origin:
     if a.ops != b.ops and None not in (a.ops, b.ops):
         ops = ()
     return Origin(frames, ops)
-
-
-# --- saying it ------------------------------------------------------------------------------------
 
 
 def _described(ranges: pa.Table, origins: Mapping[str, Origin]) -> tuple[pa.Table, int]:

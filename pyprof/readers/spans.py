@@ -30,7 +30,7 @@ TOO_LARGE = "are beyond the calendar"
 BACKWARDS = "end before they start"
 NOT_TIMED = "start and end at 0"
 TOO_LONG = "take more than a day"
-OUTSIDE = "take far longer than everything else recorded"
+FAR_TOO_LONG = "take far longer than everything else recorded"
 SAME_START, SAME_END = "start with others of their stream", "end with others of their stream"
 COVERS = "are still running while their stream does later work"
 EARLY = "began long before their launch"
@@ -103,7 +103,7 @@ def impossible(
     far = _FAR_NS if begun is None else max(_FAR * (begun[1] - begun[0]), _FAR_NS)
     if begun is not None and longest_ns > far:
         reasons.note(
-            OUTSIDE, (duration > far) & ((end > begun[1] + far) | (start < begun[0] - far))
+            FAR_TOO_LONG, (duration > far) & ((end > begun[1] + far) | (start < begun[0] - far))
         )
     rows, bounds = _by_stream(spans, reasons.left & spans.streamed & (duration > 0))
     for why, one, other in ((SAME_START, start, end), (SAME_END, end, start)):

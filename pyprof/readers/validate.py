@@ -109,8 +109,6 @@ def _host_side(capture: Capture) -> tuple[pa.Table, pa.Table, tuple[int, int], t
     return calls, kept, (doubled_calls, doubled_ranges), (invalid_calls, invalid_ranges)
 
 
-# --- empty rows ---------------------------------------------------------------------------
-
 _SAYING = ("start", "end", "device", "stream", "corr", "bytes", "grid_x", "regs", "collective")
 _NO_NAMES = ("", "unknown kernel", "[CUDA memcpy]", "[CUDA memset]")
 """Names that readers give to work without one."""
@@ -131,8 +129,6 @@ def _written(activities: pa.Table) -> tuple[pa.Table, int]:
 
 _NO_CODE = -1
 
-
-# --- duplicate rows --------------------------------------------------------------------
 
 _ACTIVITY = (
     *("end", "device", "stream", "corr", "pid", "kind", "name", "grid_x", "bytes", "graph_node"),
@@ -199,9 +195,6 @@ def twice(count: int, what: str) -> Iterator[str]:
             f"{count:,} {what} are duplicates (same time, place and name): each counts once; "
             "a table was written twice: export it again"
         )
-
-
-# --- impossible times -----------------------------------------------------------------------------
 
 
 class LaunchTimes:
@@ -365,9 +358,6 @@ def _possible(table: pa.Table) -> tuple[pa.Table, int]:
         column = pc.if_else(pa.array(wrong), pa.array(instant), table.column(name))
         table = table.set_column(place, table.schema.field(place), column)
     return table, int(wrong.sum())
-
-
-# --- names ----------------------------------------------------------------------------------------
 
 
 def _nameless(activities: pa.Table) -> Iterator[str]:

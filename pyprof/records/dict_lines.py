@@ -80,11 +80,8 @@ def _lines(spellers: Sequence[Speller], start: int, rows: int) -> memoryview:
     return memoryview(lines.buffers()[2])[: string_concat.offsets(lines)[-1]]
 
 
-# --- of all columns -----------------------------------------------------------------------------
-
-
 def _spellers(records: Records, pool: Executor) -> list[Speller]:
-    """Give what spells the parts of a line, one after the other; those of few values together."""
+    """Yield what formats the parts of a line, in order; columns of few values are combined."""
     there = [name for name in schema.RECORD.names if name in records.columns]
     keys = [(", " if place else "{") + f'"{name}": ' for place, name in enumerate(there)]
     columns = pool.map(lambda key, name: [*_column(key, records, name)], keys, there)
@@ -102,7 +99,7 @@ def _group(parts: Sequence[Speller | StringPart]) -> Sequence[Speller]:
 
 
 def _together(parts: Sequence[StringPart]) -> Speller:
-    """Give what spells parts beside each other, each combination of their texts once."""
+    """Combine formatters of adjacent parts, so that each combination is formatted once."""
     first, number = _combinations(parts)
     if len(first) <= _FEW:
         texts, narrow = _joined(parts, first), number.astype(_NARROW)
@@ -155,16 +152,13 @@ def _renumbered(number: IntArray, count: int) -> tuple[IntArray, IntArray]:
 
 
 def _equal(one: IntArray, other: IntArray) -> bool:
-    """Tell whether two arrays hold the same, mostly by their beginning."""
+    """Whether two arrays are equal; most differ near the beginning."""
     begin = slice(_FIRST_ROWS)
     return np.array_equal(one[begin], other[begin]) and np.array_equal(one, other)
 
 
-# --- of a column --------------------------------------------------------------------------------
-
-
 def _column(key: str, records: Records, name: str) -> Iterator[Speller | StringPart]:
-    """Give what spells a column: its key, and its values."""
+    """Yield what formats a column: its key, then its values."""
     column = records.columns[name]
     if isinstance(column, DictionaryColumn):
         texts = [key + orjson.dumps(value).decode() for value in column.values]
@@ -191,7 +185,7 @@ def _integers(key: str, values: pa.Array) -> Iterator[Speller | StringPart]:
 
 
 def _valid(values: pa.Array) -> IntArray:
-    """Give 1 where there is a value, 0 where there is none."""
+    """1 for each value, 0 for each null."""
     if not values.null_count:
         return np.ones(len(values), np.int8)
     return np.asarray(values.is_valid().to_numpy(zero_copy_only=False)).astype(np.int8)

@@ -90,9 +90,6 @@ _RULES: tuple[tuple[Any, Callable[[Any, Any], Any]], ...] = (
 )
 
 
-# --- rules for fields that are no sums ------------------------------------------------------------
-
-
 def merge_unique(a: Sequence[T], b: Sequence[T]) -> tuple[T, ...]:
     """Concatenate two sequences without duplicates."""
     return tuple(dict.fromkeys((*a, *b)))
@@ -118,9 +115,6 @@ def known_in_both(a: T | None, b: T | None) -> T | None:
 def first(a: T, _: T) -> T:
     """The first of two that are equal anyway."""
     return a
-
-
-# --- tables ---------------------------------------------------------------------------------------
 
 
 def add_up(rows: pa.Table, keys: Sequence[str], how: Mapping[str, str]) -> pa.Table:

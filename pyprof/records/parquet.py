@@ -43,9 +43,6 @@ _BATCH = 1 << 14
 """Values that are encoded at once."""
 
 
-# --- writing ------------------------------------------------------------------------------------
-
-
 def write(records: Records, file: BinaryIO, columns: pa.Schema = schema.PARQUET) -> None:
     """Write all records, row group by row group; the next is made while one is written.
 
@@ -89,7 +86,7 @@ def _encoding(columns: pa.Schema) -> dict[str, Any]:
 
 
 def _slices(records: Records, columns: pa.Schema) -> Iterator[pa.Table]:
-    """Give the rows of one row group after the other; one without rows where there are none."""
+    """Yield the rows of each row group; at least one group, without rows if there are none."""
     cut = {field.name: _sliced(records, field) for field in columns}
     rows = max(1, min(_ROWS, _TEXT_BYTES * records.rows // max(1, records.text_bytes("seqMarker"))))
     for start, length in _groups_of_rows(records.rows, rows):
@@ -97,7 +94,7 @@ def _slices(records: Records, columns: pa.Schema) -> Iterator[pa.Table]:
 
 
 def _groups_of_rows(rows: int, most: int) -> Iterator[tuple[int, int]]:
-    """Give the first row, and the rows, of each group; one of none where there are no rows."""
+    """Yield first row and number of rows of each group; (0, 0) without rows."""
     start, length = 0, min(_FIRST_ROWS, most, rows)
     yield start, length
     while (start := start + length) < rows:
@@ -106,7 +103,7 @@ def _groups_of_rows(rows: int, most: int) -> Iterator[tuple[int, int]]:
 
 
 def _sliced(records: Records, field: pa.Field) -> Callable[[int, int], pa.Array]:
-    """Give the function that gives a column's values of some rows, texts as dictionaries."""
+    """Return a function that slices a column, texts as dictionaries."""
     column = records.columns.get(field.name)
     if column is None:
         return lambda _, length: pa.nulls(length, field.type)
@@ -127,7 +124,7 @@ def _with_dictionary(values: pa.Array) -> pa.Array:
 
 
 def _repeats(field: pa.Field) -> bool:
-    """Tell whether a column is kept as its distinct values: texts, and lists that repeat."""
+    """Whether a column is stored dictionary-encoded: texts, and lists that repeat."""
     nested = pa.types.is_list(field.type) or pa.types.is_string(field.type)
     return nested and field.name not in _DIFFER
 
@@ -135,9 +132,6 @@ def _repeats(field: pa.Field) -> bool:
 def _leaf(field: pa.Field) -> str:
     """Name a column as Parquet does: by the path to the values of its lists."""
     return str(field.name) + ".list.element" * str(field.type).count("list<")
-
-
-# --- reading ------------------------------------------------------------------------------------
 
 
 _ROWS_A_BYTE, _RATIO, _ANY_BYTES = 16, 250, 1 << 28
@@ -219,7 +213,7 @@ def _records(table: pa.Table, devices: bytes | None) -> Records:
 
 
 def _column(name: str, values: pa.ChunkedArray) -> Column:
-    """Give a column its type; each distinct text, or list, of one that repeats them once."""
+    """Cast a column to its type; repeated texts and lists are dictionary-encoded."""
     field = schema.PARQUET.field(name)
     if values.type != _with_dictionary(pa.nulls(0, field.type)).type:
         values = values.cast(field.type)

@@ -52,13 +52,13 @@ def plausible_records(source: str, records: Records) -> Records:
 
 
 def _by_ncu(records: Records) -> bool:
-    """Tell whether ncu measured each of the rows in a run of its own, as the first says."""
+    """Whether ncu measured each row in a run of its own, judged by the first row."""
     first = records.slice(0, 1).dictionary("counters").at(0) if records.rows else None
     return bool(first) and '"source":"ncu"' in str(first)
 
 
 def _untimed(records: Records) -> bool:
-    """Tell whether no row says anything of time, as where ncu measured none."""
+    """Whether no row has any time, as if ncu measured none."""
     times = (records.arrow(name) for name in ("start", "end", "kDuration"))
     return records.rows > 0 and all(column.null_count == records.rows for column in times)
 
@@ -94,7 +94,7 @@ def _plain(records: Records, name: str) -> pa.Array:
 
 
 def _spans(records: Records) -> Spans:
-    """Give when work ran; of old files, and lines put together from several, how long alone."""
+    """Start, end and duration of work; old files and merged lines have the duration alone."""
     start, end, duration = (
         validate.ints_or_unknown(records.arrow(name)) for name in ("start", "end", "kDuration")
     )
@@ -150,7 +150,7 @@ def _of_kinds(records: Records, kinds: Sequence[int]) -> Mask:
 
 
 def _launched(records: Records) -> Int64Array:
-    """Give when each row was launched; `UNKNOWN` where no call tells."""
+    """When each row was launched; `UNKNOWN` if no call is recorded."""
     launch = records.arrow("launch")  # pairs, or null
     start = np.asarray(launch.flatten().to_numpy(zero_copy_only=False)[::2], np.int64)
     if not launch.null_count:

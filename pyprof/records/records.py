@@ -43,7 +43,7 @@ class DictionaryColumn:
         return DictionaryColumn(self.index[rows], self.values)
 
     def at(self, row: int) -> Any:  # noqa: ANN401 - a text, or a list of texts or numbers
-        """Give the value of a row; None for null."""
+        """Return the value of a row; None for null."""
         place = int(self.index[row])
         return self.values[place] if place >= 0 else None
 
@@ -53,14 +53,14 @@ class DictionaryColumn:
         return values.take(self.arrow_index())
 
     def numbered(self) -> pa.DictionaryArray:
-        """Give texts as a dictionary column, in which each distinct one stands once."""
+        """Return texts as an Arrow dictionary array of distinct values."""
         dictionary = pa.array(self.values, pa.string()).dictionary_encode()
         return pa.DictionaryArray.from_arrays(
             dictionary.indices.take(self.arrow_index()), dictionary.dictionary
         )
 
     def arrow_index(self, start: int = 0, length: int | None = None) -> pa.Array:
-        """Give the index with null for -1, of all or some rows."""
+        """Return the index of all or some rows, with null for -1."""
         index = self.index[start : None if length is None else start + length]
         absent = index < 0
         return pa.array(index, mask=absent if absent.any() else None)
@@ -83,7 +83,7 @@ class Records:
     warnings: tuple[str, ...] = ()
 
     def arrow(self, name: str) -> pa.Array:
-        """Give a column as one Arrow array of its type in `schema.RECORD`."""
+        """Return a column as one Arrow array of its type in `schema.RECORD`."""
         kind = schema.PARQUET.field(name).type
         column = self.columns.get(name)
         if column is None:
@@ -96,7 +96,7 @@ class Records:
         return column if column.type == kind else column.cast(kind)
 
     def cut(self, name: str) -> Callable[[int, int], pa.Array]:
-        """Give the function that gives some rows of a column, of the type that `arrow` gives.
+        """Return a function that slices a column; the type is that of `arrow`.
 
         Texts that are held as templates and numbers are put together for these rows alone.
         """
@@ -111,7 +111,7 @@ class Records:
         return lambda start, length: values.slice(start, length).cast(kind)
 
     def numbered(self, name: str) -> pa.ListArray | None:
-        """Give a column of lists of texts that is held as `NUMBERED`; None for another."""
+        """Return a column of lists of texts that is stored as `NUMBERED`; None for another."""
         column = self.columns.get(name)
         if column is None or isinstance(column, DictionaryColumn) or column.type != NUMBERED:
             return None
@@ -123,7 +123,7 @@ class Records:
         return 0 if texts is None else numbered.length(texts.flatten())
 
     def templates(self) -> DictionaryColumn:
-        """Give the texts of PyTorch's own ranges without their numbers."""
+        """Return the texts of PyTorch's own ranges without their numbers."""
         if "seqTemplate" in self.columns:
             return self.dictionary("seqTemplate")
         column = self.columns.get("seqMarker")
@@ -132,7 +132,7 @@ class Records:
         return encode(_of_texts(one_chunk(column), lambda texts: texts.field("text")))
 
     def numpy(self, name: str, absent: int = -1) -> NDArray[np.int64]:
-        """Give an integer column as NumPy, with `absent` for null.
+        """Return an integer column as NumPy, with `absent` for null.
 
         A row whose time is not known takes none, so that it changes no sum and no set of time: its
         duration is 0, its end its start, its start that of its launch, within those of the others.
@@ -151,7 +151,7 @@ class Records:
         return np.asarray(column.fill_null(absent).to_numpy())
 
     def _about(self, start: pa.Array) -> pa.Array:
-        """Give when each row was launched, else when the first began; within the starts known."""
+        """When each row was launched, or the first row began; within the known starts."""
         bounds = pc.min_max(start).as_py()
         launch = self.arrow("launch")
         call_bounds = pc.if_else(pc.equal(pc.list_value_length(launch), 2), launch, None)
@@ -159,12 +159,12 @@ class Records:
         return pc.max_element_wise(pc.min_element_wise(launched, bounds["max"]), bounds["min"])
 
     def dictionary(self, name: str) -> DictionaryColumn:
-        """Give a column as its distinct values and an index per row."""
+        """Return a column as its distinct values and an index per row."""
         column = self.columns.get(name)
         return column if isinstance(column, DictionaryColumn) else encode(self.arrow(name))
 
     def table(self) -> pa.Table:
-        """Give all columns as an Arrow table, as Parquet has it."""
+        """Return all columns as an Arrow table, as in Parquet."""
         return pa.table({name: self.arrow(name) for name in schema.RECORD.names}, schema.RECORD)
 
     def slice(self, start: int, length: int) -> Records:
@@ -186,7 +186,7 @@ _TIMED = frozenset(("start", "end", "kDuration"))
 
 
 def one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Give a column as one array."""
+    """Return a column as one array."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()  # which copies

@@ -31,7 +31,7 @@ _SAID = re.compile(r": ((?:capture|call|give|use|name) .*)")
 
 
 def explained(reason: str) -> tuple[str, str]:
-    """Give a reason, and what makes the cost known the next time."""
+    """Return a reason, and what makes the cost known the next time."""
     if (said := _SAID.search(reason)) is not None:
         return reason[: said.start()], said[1]
     return reason, next((text for pattern, text in _COMPILED if pattern.search(reason)), _ELSE)

@@ -56,7 +56,7 @@ class LogAxes:
     height: float
 
     def place(self, x: float | Floats, y: float | Floats) -> tuple[Floats, Floats]:
-        """Give where values lie."""
+        """Return the positions of values."""
         (left, right), (bottom, top) = np.log(self.x), np.log(self.y)
         return (
             np.asarray((np.log(x) - left) / (right - left) * self.width),
@@ -64,11 +64,11 @@ class LogAxes:
         )
 
     def holds(self, box: Box) -> bool:
-        """Tell whether a box lies inside."""
+        """Whether a box lies inside."""
         return min(box.left, box.bottom) >= 0 and box.right <= self.width and box.top <= self.height
 
     def value(self, x: float, y: float) -> tuple[float, float]:
-        """Give the values of a place."""
+        """Return the values at a position."""
         (left, right), (bottom, top) = self.x, self.y
         return (
             float(left * (right / left) ** (x / self.width)),
@@ -77,7 +77,7 @@ class LogAxes:
 
 
 def frame(points: Sequence[Point], roofs: Sequence[Roof], width: float, height: float) -> LogAxes:
-    """Give the axes that hold all points and both sides of every ridge."""
+    """Return the axes that hold all points and both sides of every ridge."""
     at = [point.intensity for point in points]
     at += [point.measured for point in points if point.measured]
     low = min([min(at) / 3, *(roof.ridge / 3 for roof in roofs)])
@@ -88,7 +88,7 @@ def frame(points: Sequence[Point], roofs: Sequence[Roof], width: float, height: 
 
 
 def height_of(roof: Roof, x: float | Floats) -> Floats:
-    """Give the rate that a roof allows at an intensity, TFLOP/s."""
+    """Return the rate that a roof allows at an intensity, TFLOP/s."""
     return np.asarray(np.minimum(roof.flops_per_s, np.multiply(x, roof.bytes_per_s)) / TERA)
 
 
@@ -130,7 +130,7 @@ def _line(on: LogAxes, roof: Roof) -> Iterator[Box]:
 
 
 def _flat(on: LogAxes, roof: Roof, width: float, line: float) -> list[tuple[Box, str, bool]]:
-    """Give the places along the flat part of a roof: right ones first, then ever further off."""
+    """Positions for a label along the flat part of a roof: right ones first, then further off."""
     ridge, y = map(float, on.place(roof.ridge, roof.flops_per_s / TERA))
     end = on.width - _GAP
     rights = [end, *np.arange(end - _APART, ridge, -_APART).tolist()]
@@ -143,7 +143,7 @@ def _flat(on: LogAxes, roof: Roof, width: float, line: float) -> list[tuple[Box,
 
 
 def _slope(on: LogAxes, roof: Roof, width: float, line: float) -> list[tuple[Box, str, bool]]:
-    """Give the places below the slope of a bandwidth, from its lower end on."""
+    """Positions for a label below the slope of a bandwidth, from its lower end on."""
     places = []
     ridge = float(on.place(roof.ridge, 1.0)[0])
     for left in np.arange(_GAP, max(ridge, 2 * _GAP), _APART).tolist():

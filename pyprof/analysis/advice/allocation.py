@@ -1,4 +1,4 @@
-"""Memory asked of the driver while the GPU waits."""
+"""Advice on memory calls that block: allocations and copies from or to pageable memory."""
 
 from __future__ import annotations
 
@@ -38,9 +38,6 @@ def allocation(case: Case) -> Advice | None:
         case.most(rows, idle_ns),
         weight=idle_ns,
     )
-
-
-# Copies that hold up the host, as those from or to pageable memory do.
 
 
 _STAGED_BYTES = 65536
@@ -113,7 +110,7 @@ def _large_host_copies(case: Case) -> Mask:
 
 
 def _blocked_share(records: Records) -> np.ndarray:
-    """Give the share of each row's time during which the launching call had not returned."""
+    """The share of each row's time during which the launching call had not returned."""
     called, returned = host_api.launches(records)
     start, end = records.numpy("start"), records.numpy("end")
     both = np.minimum(returned, end) - np.maximum(called, start)
@@ -122,7 +119,7 @@ def _blocked_share(records: Records) -> np.ndarray:
 
 
 def _alone(case: Case, rows: np.ndarray) -> np.ndarray:
-    """Give how much of each copy ran while its GPU did nothing else."""
+    """How long each copy ran while its GPU did nothing else."""
     records = case.table.records
     start, end = records.numpy("start")[rows], records.numpy("end")[rows]
     pid, number = records.numpy("pid")[rows], records.numpy("device")[rows]

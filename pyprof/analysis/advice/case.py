@@ -1,4 +1,4 @@
-"""What the rules look at: columns of the rows, and how to turn rows into evidence and gains."""
+"""What advice rules query: columns of the rows, idle time, and evidence with its gain."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ class Case:
 
     @cached_property
     def _graph_launches(self) -> Int64Array:
-        """Give when graphs were launched; none where the capture is not there."""
+        """Return when graphs were launched; none without the capture."""
         if self.capture is None:
             return np.zeros(0, np.int64)
         called = self.capture.calls
@@ -226,7 +226,7 @@ class Case:
         return cpu_idle.lines(self.capture, self.calls)
 
     def idle(self, device: DeviceTime, cause: str) -> Intervals:
-        """Give when a GPU idled for a cause; each instant counts once, that of loading as such."""
+        """Return when a GPU idled for a cause; time that is also waited for data counts as such."""
         waited = self.inside(device.idle[cause])
         if device.on_cpu or cause not in (HOST, LAUNCH):
             return waited
@@ -267,7 +267,7 @@ class Case:
         return _elements(self)
 
     def by_end(self, pid: int, device: int) -> tuple[Int64Array, Int64Array]:
-        """Give the rows of a device in the order of their ends, and these; kept for each cause."""
+        """The rows of a device by their ends, and those ends; cached per device."""
         key = pid, device
         if key not in self._by_end:
             records = self.table.records
@@ -378,15 +378,12 @@ class Case:
 
 
 def _longest_rows(data: pa.Table, keys: list[str]) -> dict[tuple[str | None, ...], tuple[int, ...]]:
-    """Give the numbers of those rows of each group that have most time, that with most first."""
+    """The numbers of the rows of each group with most time, the slowest first."""
     ordered = data.sort_by([("ns", "descending"), ("row", "ascending")])
     grouped = ordered.group_by(keys, use_threads=False).aggregate([("row", "list")])
     firsts = pc.list_slice(grouped.column("row_list"), 0, MOST_IDS).to_pylist()
     groups = zip(*(grouped.column(key).to_pylist() for key in keys), strict=True)
     return {key: tuple(dict.fromkeys(ids)) for key, ids in zip(groups, firsts, strict=True)}
-
-
-# Idle time of one cause, and the rows next to its gaps.
 
 
 def idle_for(
@@ -421,9 +418,6 @@ def _ended(case: Case, pid: int, device: int, instant: Int64Array) -> Int64Array
     return rows[np.maximum(place, 0)]
 
 
-# Runs of element-wise kernels over as many elements, which one kernel could do.
-
-
 def fusible(
     case: Case, wanted: Mask, *, chains: bool = False
 ) -> tuple[Int64Array, NDArray[np.float64]]:
@@ -450,7 +444,7 @@ def fusible(
 
 
 def _again(case: Case, order: Int64Array) -> Mask:
-    """Tell of each row but the first whether it does what the row before it did, anew."""
+    """Mask of the rows, without the first, that repeat what the row before did, as a new call."""
     number = case.table.records.numpy("opId")[order]
     again = (np.diff(number) != 0) | (number[1:] < 0)
     op, line = (
@@ -469,7 +463,7 @@ def _many_tensors(case: Case) -> Mask:
 
 
 def _elements(case: Case) -> Int64Array:
-    """Give the elements of each row's largest input; by its grid where sizes are not known."""
+    """The elements of each row's largest input; estimated from its grid if sizes are unknown."""
     records = case.table.records
     sizes, grid, block = (records.dictionary(name) for name in ("sizes", "grid", "block"))
     elements_of = np.array(
@@ -502,7 +496,7 @@ def _distinct(group: IntArray, value: IntArray, count: int) -> Int64Array:
 
 
 def _repeated(values: Int64Array) -> Mask:
-    """Tell which values occur more than once; nearly sorted ones are sorted soon."""
+    """Mask of the values that occur more than once; nearly sorted input is sorted quickly."""
     order = np.argsort(values, kind="stable")
     same = values[order[1:]] == values[order[:-1]]
     is_repeated = np.zeros(len(values), bool)

@@ -1,4 +1,4 @@
-"""Time between ops that were timed on the CPU."""
+"""Advice on ops timed on the CPU: time between them, and calls that compute nothing."""
 
 from __future__ import annotations
 
@@ -80,9 +80,6 @@ def _of_process(case: Case, cause: str) -> Intervals:
     """Return the time for a cause in the process that has most of it."""
     times = (case.inside(device.idle[cause]) for device in case.cpus)
     return max(times, key=lambda each: each.total, default=EMPTY)
-
-
-# Calls of ops that compute nothing.
 
 
 @rule(

@@ -1,4 +1,4 @@
-"""An optimizer that takes many kernels a parameter."""
+"""Advice on many small kernels: optimizers, element-wise chains, recomputed forward work."""
 
 from __future__ import annotations
 
@@ -42,9 +42,6 @@ def _clips(case: Case) -> Mask:
     return np.asarray(np.array([*clips, False])[trace.index])
 
 
-# Chains of element-wise kernels.
-
-
 _OF_MANY = ("AccumulateGrad", "_foreach_")
 
 
@@ -75,9 +72,6 @@ def unfused_pointwise(case: Case) -> Advice | None:
         rows,
         case.most(rows, won),
     )
-
-
-# Forward work done again in the backward pass.
 
 
 @rule(

@@ -1,4 +1,4 @@
-"""A last wave of thread blocks that leaves most SMs idle."""
+"""Advice from occupancy and counters: an incomplete last wave, excess DRAM traffic."""
 
 from __future__ import annotations
 
@@ -47,9 +47,6 @@ def tail(case: Case) -> Advice | None:
         case.most(rows, case.ns[rows] * (1 - filled[rows])),
         detail=[f"{count:.2f} waves" for count in waves[rows].tolist()],
     )
-
-
-# DRAM traffic that counters measured, far above what the op needs.
 
 
 _EXCESS = 1.5

@@ -1,4 +1,4 @@
-"""Waiting for the next batch."""
+"""Advice on the host: data loading, other work, launch overhead, waits, lazy loading."""
 
 from __future__ import annotations
 
@@ -73,9 +73,6 @@ def _waiting(device: DeviceTime) -> Intervals:
     return union(times for cause, times in device.idle.items() if cause not in _WITH_OWN_RULE)
 
 
-# The host at something other than launching, for long.
-
-
 @rule(
     "the host was loading data, which data_loading tells",
     "the host was launching",
@@ -93,9 +90,6 @@ def host_work(case: Case) -> Advice | None:
         case.most(rows, idle_ns),
         weight=idle_ns,
     )
-
-
-# Kernels shorter than it takes the host to launch them.
 
 
 @rule(
@@ -119,9 +113,6 @@ def launch_bound(case: Case) -> Advice | None:
     )
 
 
-# `.item()`, `.cpu()` and other waits for the GPU.
-
-
 @rule(
     "more work was queued when the wait ended",
     about="idle time",
@@ -139,9 +130,6 @@ def synchronisation(case: Case) -> Advice | None:
         case.most(rows, idle_ns),
         weight=idle_ns,
     )
-
-
-# Kernels loaded for their first launch, which a later step does not see.
 
 
 @rule(

@@ -1,4 +1,4 @@
-"""Transposes between NCHW and NHWC around convolutions."""
+"""Advice on kernels: layout transposes, too few thread blocks, low efficiency."""
 
 from __future__ import annotations
 
@@ -46,9 +46,6 @@ def channels_last(case: Case) -> Advice | None:
     )
 
 
-# Launches with too few thread blocks to fill the GPU.
-
-
 _ALMOST_ALL = 0.9
 """From this share of the SMs on, the others are kept free, or left over by the size of clusters."""
 
@@ -80,9 +77,6 @@ def low_occupancy(case: Case) -> Advice | None:
         rows,
         case.most(rows, case.ns[rows] * (1 - filled[rows])),
     )
-
-
-# Kernels far from what the device could do.
 
 
 _FAR = 0.3

@@ -1,4 +1,4 @@
-"""float16 and bfloat16 products that missed the Tensor Cores."""
+"""Advice on number formats: products without Tensor Cores, TF32, float64."""
 
 from __future__ import annotations
 
@@ -63,9 +63,6 @@ def half_precision(case: Case) -> Advice | None:
     )
 
 
-# float32 products that TF32 would speed up.
-
-
 @rule(
     "the GPU has no TF32: Volta, Turing",
     "the kernel used Tensor Cores",
@@ -104,9 +101,6 @@ def _by_name(case: Case, dtypes: Collection[str]) -> Mask:
         for each in classified
     ]
     return np.asarray(case.without_op & np.array(is_product, bool)[number])
-
-
-# Numbers of twice the size that float32 would do.
 
 
 _FEW = 4096

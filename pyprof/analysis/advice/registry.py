@@ -44,7 +44,7 @@ def rule(*refuted_by: str, about: str, needs: Sequence[str] = ()) -> Callable[[R
 
 
 def refutations() -> dict[str, tuple[str, ...]]:
-    """Give what would refute each rule, by its name."""
+    """Return what would refute each rule, by its name."""
     return {name: _REFUTED[name] for name in rules()}
 
 

@@ -1,4 +1,4 @@
-"""What else is different where time changed: kernel, shape, type, autotuning, GPU, clock."""
+"""What else differs where time changed: kernel, shape, type, autotuning, GPU, clock."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _of_change(
 
 
 def _main(times: Mapping[str | None, float]) -> list[str]:
-    """Give the values with much of the time."""
+    """The values with much of the time."""
     least = _MUCH * sum(times.values())
     return sorted(value for value, ns in times.items() if value is not None and ns >= least)
 
@@ -94,13 +94,11 @@ def _spelt(values: Sequence[str], than: Sequence[str]) -> str:
     return ", ".join(own[:_NAMED]) + more
 
 
-# What is gone under one shape or type, and new under another, is one change.
-
 _APART = ("shape", "dtype")
 
 
 def _others(comparison: Comparison) -> Mapping[int, Change]:
-    """Give for what is new its counterpart that is gone, and the other way round."""
+    """The removed counterpart of what is new, and the other way round."""
     places = [at for at, name in enumerate(comparison.keys) if name in _APART]
     if not places:
         return {}
@@ -150,9 +148,6 @@ def _reshaped(
         before, after = _main(sides[0][gone.key][name]), _main(sides[1][new.key][name])
         if before != after:
             yield f"other {name}: {', '.join(before)} in A, {', '.join(after)} in B"
-
-
-# --- of all changes -------------------------------------------------------------------------------
 
 
 def _of_all(comparison: Comparison, a: Side, b: Side) -> Iterator[str]:

@@ -238,12 +238,12 @@ def _interval(name: str, a: Measured, b: Measured) -> Interval | None:
 
 
 def _alike(name: str, a: Sums, b: Sums) -> bool:
-    """Tell whether both know a metric of about as large a part of their rows, or of their time."""
+    """Whether a metric is known for similar parts of the rows, or of their time, in both."""
     return abs(_known_share(name, a) - _known_share(name, b)) <= _SHARE
 
 
 def _known_share(name: str, sums: Sums) -> float:
-    """Give of which part of the rows a metric is known; of what was measured, of their time."""
+    """The part of the rows for which a metric is known; for counters, of their time."""
     if name in COUNTED:
         return sums.counters.known_share(name, sums.time_ns) if sums.counters else 0.0
     return sums.known.get(name, sums.rows) / max(sums.rows, 1)

@@ -58,14 +58,14 @@ class Measured:
 
     @property
     def _sampled(self) -> tuple[pa.Table, str, str, int]:
-        """Give the table of samples, its columns of sample and of time, and how many they are."""
+        """The table of samples, its columns of sample and of time, and the number of samples."""
         if self.basis.unit == RANKS:
             name = "step_ns" if self.stepped else "ns"
             return self.side.samples.by_rank, "rank", name, self.side.samples.ranks
         return self._by_step, "step", "ns", self.side.step_count
 
     def times(self, place: Mapping[Key, int]) -> Floats:
-        """Give the time of each key, by its place; of a step, the mean."""
+        """Return the time of each key by its index; of steps, the mean."""
         if not self.stepped:
             times = np.zeros(len(place))
             for key, sums in self.rows.items():
@@ -103,12 +103,12 @@ class Measured:
 
     @property
     def durations(self) -> Floats:
-        """Give the length of each counted step, ns."""
+        """The length of each counted step, ns."""
         first, last = self.side.counted or (0, 0)
         return self.side.steps.duration_ns[first:last].astype(float)
 
     def metric(self, name: str) -> float | None:
-        """Give a metric; None where it is unknown, as the FLOPs of copies alone."""
+        """Return a metric; None if unknown, as the FLOPs of copies alone."""
         if name == "step":
             dismissed = self.side.steps.guessed and not self.stepped
             return float(np.median(self.durations)) if self.side.counted and not dismissed else None
@@ -117,7 +117,7 @@ class Measured:
         return self._per_step(name) if self.stepped else self._in_total(name)
 
     def _counted(self, name: str) -> float | None:
-        """Give what counters measured: an amount, or a mean over the time of the kernels."""
+        """What counters measured: an amount, or a mean over the time of the kernels."""
         total = self.sums.counters.total if self.sums.counters else None
         if total is None:
             return None
@@ -142,7 +142,7 @@ class Measured:
         return mean if name in ("time", "kernels") else mean or None
 
     def _values(self, name: str) -> Floats:
-        """Give what each counted step has of a metric."""
+        """Each counted step's value of a metric."""
         table = self._by_step if name == "time" else self._of_steps
         column = table.column({"time": "ns", "kernels": "rows"}.get(name, name))
         number = table.column("step").to_numpy() - self.first

@@ -31,7 +31,7 @@ class Check(Protocol):
     """What must not be."""
 
     def grown(self, comparison: Comparison) -> float | None:
-        """Give by how much what is limited changed; None if unknown."""
+        """Return how much the limited value changed; None if unknown."""
 
     def broken(self, comparison: Comparison) -> str | None:
         """Say in a sentence what is beyond the limit; None where it is kept."""
@@ -57,7 +57,7 @@ class Limit:
     relative: bool
 
     def grown(self, comparison: HasMetrics) -> float | None:
-        """Give by how much the metric changed; None if unknown."""
+        """Return how much the metric changed; None if unknown."""
         metric = comparison.metrics[self.name]
         return metric.relative if self.relative else metric.delta
 
@@ -96,7 +96,7 @@ class Slowdown:
     strict: bool = False
 
     def grown(self, comparison: Comparison) -> float | None:
-        """Give by how much longer it takes; None where that, or with `strict` noise, is unknown."""
+        """Return how much longer it takes; None if that, or with `strict` the noise, is unknown."""
         metric = _main(comparison)
         if self.strict and metric.interval is None:
             return None

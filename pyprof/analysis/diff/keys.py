@@ -33,7 +33,7 @@ def _op(table: Table) -> pa.DictionaryArray:
 
 
 def _numbered(texts: pa.Array, number: IntArray) -> pa.DictionaryArray:
-    """Give the text of each row, by its number among some that may be alike."""
+    """The text of each row, by its index among some that may be equal."""
     distinct = texts.dictionary_encode()
     return pa.DictionaryArray.from_arrays(
         distinct.indices.take(pa.array(number)), distinct.dictionary

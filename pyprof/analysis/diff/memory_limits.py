@@ -39,7 +39,7 @@ class _Device:
 
 
 def metrics(pair: ComparedMemory) -> Mapping[str, Metric]:
-    """Give what can be limited, of one device."""
+    """Return what can be limited, of one device."""
     return {
         name: Metric(name, "bytes", getattr(pair.a, field), getattr(pair.b, field))
         for name, field in _FIELDS.items()

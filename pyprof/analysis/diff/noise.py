@@ -67,7 +67,7 @@ class Interval:
 
     @property
     def significant(self) -> bool:
-        """Tell whether the change is more than chance."""
+        """Whether the change is more than chance."""
         return self.p < 1 - LEVEL
 
 
@@ -101,7 +101,7 @@ class Noise:
 def estimates(
     thing: Int64Array, sample: Int64Array, values: Floats, shape: tuple[int, int], resolution: float
 ) -> Estimates:
-    """Give the mean of each of `shape[0]` things over `shape[1]` samples.
+    """Return the mean of each of `shape[0]` things over `shape[1]` samples.
 
     `values` are what each thing took in a sample, 0 where it has none there; `resolution` is what
     the clock rounds to: nothing measured varies by less.
@@ -159,7 +159,7 @@ def _long_run(means: Floats, samples: int, resolution: float) -> tuple[Floats, F
 def totals(
     thing: Int64Array, values: Floats, shape: tuple[int, int], resolution: float
 ) -> Estimates:
-    """Give the sum of each thing over the samples, which are not taken in a row."""
+    """Return the sum of each thing over samples that are not consecutive."""
     things, count = shape
     sums, squares = (np.bincount(thing, part, things).astype(float) for part in (values, values**2))
     variance = np.maximum(squares - sums**2 / count, 0.0) / (count - 1)
@@ -168,7 +168,7 @@ def totals(
 
 
 def welch(a: Estimates, b: Estimates, *, medians: bool = False) -> tuple[Floats, Floats]:
-    """Give the half-width of the interval of each difference, and its p-value.
+    """Return the half-width of the interval of each difference, and its p-value.
 
     `medians`: the values were replaced by medians of the same samples.
     """

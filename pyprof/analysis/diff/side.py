@@ -1,4 +1,4 @@
-"""The rows of a capture, totalled by what they do rather than by the kernel that did it.
+"""One side of a comparison: rows of its captures, totalled by what they do, not by kernel.
 
 A library may choose another kernel for the same work; op, shapes, dtypes and layer stay.
 """
@@ -96,9 +96,6 @@ def matched(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None) 
     }
     filled = frozenset(name for name, values in keys.items() if values.null_count < len(values))
     return MatchedRows(pa.table({**grouped.texts, **sums}), filled)
-
-
-# One of the captures that are compared, small enough to send; several make one side.
 
 
 _COSTS = ("flops", "bytes")
@@ -255,7 +252,7 @@ def merge_sides(a: Side, b: Side) -> Side:
 
 
 def _in_both(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, int] | None:
-    """Give the steps that both count; those of the first where there are none."""
+    """The steps that both count; those of the first if they share none."""
     if a is None or b is None:
         return a or b
     both = max(a[0], b[0]), min(a[1], b[1])

@@ -115,8 +115,6 @@ def _change(
     return PossibleChange(change, peak, history.held(history.peak) - peak, assumes)
 
 
-# --- bfloat16 -------------------------------------------------------------------------------------
-
 _KEPT_FLOAT32 = 0.25
 """Of activations of a model in bfloat16, the most that is float32 after all: norms and softmax."""
 
@@ -210,9 +208,6 @@ def _across(history: History) -> Mask:
     return gradients & history.blocks.live(history.peak)
 
 
-# --- activation checkpointing ---------------------------------------------------------------------
-
-
 def checkpoints(history: History, work: LayerWork | None) -> tuple[CheckpointedLayer, ...]:
     """Reckon with each layer that holds activations at the peak checkpointed, most saved first.
 
@@ -250,7 +245,7 @@ def _every(prefix: str) -> str:
 
 
 def _largest(names: Sequence[str], held: Int64Array) -> list[str]:
-    """Give the paths inside of which most is held, those of containers included."""
+    """The paths inside which most is held, those of containers included."""
     sums: dict[str, int] = {}
     for name, size in zip(names, held.tolist(), strict=False):
         for path in _outer(name) if size else ():
@@ -259,7 +254,7 @@ def _largest(names: Sequence[str], held: Int64Array) -> list[str]:
 
 
 def _outer(name: str) -> Iterator[str]:
-    """Give a path and those that lead to it."""
+    """Yield a path and all its prefixes."""
     parts = name.split(".")
     yield from (".".join(parts[:end]) for end in range(1, len(parts) + 1))
 

@@ -28,7 +28,7 @@ NOT_RECORDED = (
 
 
 def with_memory(asked: Asked, paths: Sequence[str]) -> WithMemory | None:
-    """Give what adds memory to groups: of several devices, that of the one that peaks highest.
+    """Return what adds memory to groups; of several devices, of the one with the highest peak.
 
     None where none was recorded with the captures, or it is not asked for.
     """

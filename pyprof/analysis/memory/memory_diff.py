@@ -38,7 +38,7 @@ class ComparedMemory:
     b: DeviceMemory
 
     def by(self, key: str) -> tuple[HeldChange, ...]:
-        """Give what changed, the largest change first; what holds the same is left out."""
+        """Return what changed, the largest change first."""
         before, after = (
             {group.name: group for group in device.by.get(key, ())} for device in (self.a, self.b)
         )

@@ -58,7 +58,7 @@ class LayerWork:
         self._steps = max(1, int((steps >= 0).sum()))
 
     def forward(self, path: str) -> tuple[float | None, float | None]:
-        """Give FLOPs and ns of a layer, with those inside it, in a step; None for unknown ones."""
+        """Return FLOPs and ns per step of a layer and those inside it; None if unknown."""
         inside = np.array(
             [name == path or name.startswith(f"{path}.") for name in (*self._names, "")], bool
         )
@@ -76,7 +76,7 @@ class _Texts:
     names: tuple[str, ...]
 
     def are(self, name: str) -> Mask:
-        """Tell which rows have a name."""
+        """Mask of the rows that have a name."""
         return np.array([each == name for each in (*self.names, None)], bool)[self.codes]
 
 

@@ -333,7 +333,7 @@ def _device(
 
 
 def _since(history: History) -> Int64Array | None:
-    """Give times since the first event, never running back; None where any is unknown."""
+    """Times since the first event, never running back; None if any is unknown."""
     time_ns = history.time_ns
     if not len(time_ns) or (time_ns == MISSING).any():
         return None
@@ -355,11 +355,8 @@ def _rounding(history: History, state: int, space: FreeSpace | None) -> int | No
     return rounding if rounding >= 0 else None  # events are missing, as a note says
 
 
-# --- what is held ---------------------------------------------------------------------------------
-
-
 def _byte_ns(history: History, since: Int64Array | None) -> Floats | None:
-    """Give bytes times ns of each block, as far as it was recorded."""
+    """Bytes times ns of each block, as far as it was recorded."""
     if since is None:
         return None
     blocks = history.blocks
@@ -473,9 +470,6 @@ def _stacks(device: RecordedDevice, state: int) -> tuple[HeldStack, ...]:
     return tuple(sorted(listed, key=lambda each: (-each.bytes, each.frames)))
 
 
-# --- over time ------------------------------------------------------------------------------------
-
-
 def _growth(grown: Growth | None) -> StepGrowth | None:
     if grown is None:
         return None
@@ -503,7 +497,7 @@ def _oom(device: RecordedDevice, event: int, since: Int64Array | None) -> OutOfM
 def _timeline(
     history: History, since: Int64Array | None, window: Window | None = None
 ) -> tuple[MemoryPoint, ...]:
-    """Give the highest state of each of some intervals, by category."""
+    """The highest state of each of some intervals, by category."""
     count = len(history.time_ns)
     if not count:
         return ()
@@ -527,7 +521,7 @@ def _timeline(
 
 
 def _shown(history: History, since: Int64Array | None, window: Window | None) -> tuple[int, int]:
-    """Give the first state to show and the one behind the last: all, or those of a window.
+    """The first state to show and the one behind the last: all, or those of a window.
 
     What holds when the window begins is the first.
     """

@@ -119,7 +119,7 @@ def _join(
 def _ends(
     columns: Collectives, grids: Sequence[Grid], numbers: Mapping[int, int]
 ) -> Sequence[_Ends]:
-    """Give the ends of collectives that nobody leaves early; of all, where there are no such."""
+    """The ends of collectives that nobody leaves early; of all, if there are no such."""
     what = columns.signatures
     holding = what.kind_is(*SYNCHRONISING)
     for usable, sure in ((holding, True), (np.ones_like(holding), False)):
@@ -166,7 +166,7 @@ def _add(one: _Ends, clock_of: dict[int, Clock]) -> list[int]:
 
 
 def _middle(times: IntArray, present: NDArray[np.bool_]) -> IntArray:
-    """Give the median over ranks of each collective's times, as whole ns; 0 where none is known."""
+    """The median over ranks of each collective's times, as whole ns; 0 if unknown."""
     ordered = np.sort(np.where(present, times, np.iinfo(np.int64).max), axis=0)
     count = np.maximum(present.sum(axis=0), 1)
     columns = np.arange(times.shape[1])

@@ -1,4 +1,4 @@
-"""Which collectives of a group are of one sort, so that a table has one row of them."""
+"""What each collective was: kind, algorithm, group and size; and which are of one kind."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Sort:
 
 
 def by_sort(columns: Collectives, one: Waits) -> Iterator[tuple[Sort, IntArray]]:
-    """Give the sorts of a group's collectives, and which of them are of each."""
+    """Return the kinds of a group's collectives, and the collectives of each."""
     what = columns.signatures
     kind, algorithm = what.kind[one.signature], what.algorithm[one.signature]
     size = np.where(one.even, one.bytes, _MIXED)
@@ -82,9 +82,6 @@ def by_sort(columns: Collectives, one: Waits) -> Iterator[tuple[Sort, IntArray]]
 
 def _text(names: Sequence[str], code: int) -> str | None:
     return names[code] if code >= 0 else None
-
-
-# What each collective's kernel was: kind, algorithm, process group, size.
 
 
 _RANGES = ("nccl:", "c10d::")
@@ -134,7 +131,7 @@ _KEYS = ("stream", "kind", "algorithm", "group", "members", "size", "bytes", "de
 def _intervals(
     records: Records, rows: Int64Array, numbers: list[int], count: int
 ) -> list[Intervals]:
-    """Give when the collectives of each sort ran."""
+    """When the collectives of each kind ran."""
     start, end = (records.numpy(name)[rows] for name in ("start", "end"))
     of_sort = dict(by_value(np.array(numbers, np.int64)))
     return [union_of(start[of_sort[place]], end[of_sort[place]]) for place in range(count)]
@@ -168,7 +165,7 @@ def _times(records: Records, name: str, rows: Int64Array) -> pa.Array:
 
 
 def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
-    """Give of each row what `tables.SIGNATURES` has behind the rank."""
+    """Build the columns of `tables.SIGNATURES`, except `rank`."""
     tool_fields = _tool_fields(records)
     name = records.dictionary("kLongName")
     named = [ops.kind(collective_names.collective(text) or "") for text in name.values]
@@ -188,7 +185,7 @@ def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
 
 
 def _tool_fields(records: Records) -> list[Mapping[str, Any]]:
-    """Give what the tool says of each row; nothing where it says nothing."""
+    """What the tool records of each row; {} if nothing."""
     column = records.dictionary("collective")
     decoded: list[Mapping[str, Any]] = [*map(json_fields, column.values), {}]
     return [decoded[place] for place in column.index.tolist()]
@@ -205,7 +202,7 @@ def _kind(tool_name: object, named: str | None, inside: str | None) -> str | Non
 
 
 def _kinds_of_ranges(records: Records) -> list[str | None]:
-    """Give the kind that the ranges around each row tell, the innermost first."""
+    """The kind by the ranges around each row, the innermost first."""
     seqs, calls = records.templates(), records.dictionary("marker")
     kind_of_seqs = [*(_kind_of_seqs(texts or []) for texts in seqs.values), None]
     marked = [*(_kind_of_markers(texts) for texts in calls.values), None]
@@ -228,7 +225,7 @@ def _kind_of_markers(texts: list[str]) -> str | None:
 
 
 def _bytes(kind: str | None, fields: Mapping[str, Any]) -> int | None:
-    """Give the algorithm bytes that the tool tells."""
+    """The algorithm bytes that the tool records."""
     count = ops.message_bytes(
         kind or "", _whole_number(fields.get("in")), _whole_number(fields.get("out"))
     )
@@ -241,7 +238,7 @@ def _whole_number(value: object) -> int | None:
 
 
 def _params_of_ops(records: Records) -> list[Mapping[str, Any]]:
-    """Give what the formula says of the op call around each row, where it launched no other."""
+    """The bytes by the formula of the op call around each row, if it launched no other."""
     if not records.rows:
         return []
     costs = Table(records).costs

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.ranks.stream_alignment import NOWHERE, Placed, least, likely
+from pyprof.analysis.ranks.stream_alignment import UNALIGNED, Placed, least, likely
 
 if TYPE_CHECKING:
     from pyprof.analysis.ranks.tables import Collectives
@@ -33,7 +33,7 @@ def followed(columns: Collectives, reference: IntArray, rows: IntArray, placed: 
     Rows that the other has lost are left out.
     """
     pair = _Pair(columns, reference, rows)
-    at_once = [] if placed is NOWHERE else [int(placed.at[0])]
+    at_once = [] if placed is UNALIGNED else [int(placed.at[0])]
     if any(pair.good(*_sides(start)) == pair.common(*_sides(start)) for start in at_once):
         return placed
     others = sorted({0, *likely(columns, reference, rows)}, key=abs)
@@ -43,7 +43,7 @@ def followed(columns: Collectives, reference: IntArray, rows: IntArray, placed: 
             continue
         matched = at != _LEFT_OUT
         if ((at[matched] >= 0) & (at[matched] < len(reference))).sum() >= least(reference, rows):
-            spread = 0.0 if placed is NOWHERE else placed.spread_ns
+            spread = 0.0 if placed is UNALIGNED else placed.spread_ns
             return Placed(rows[matched], at[matched], spread, int((~matched).sum()))
     return placed
 
@@ -65,7 +65,7 @@ def _followed(pair: _Pair, start: int, at: IntArray) -> IntArray | None:
 
 
 def _sides(start: int) -> tuple[int, int]:
-    """Give the first row of either that lies beside one of the other's."""
+    """The first row of either that lies beside one of the other's."""
     return max(start, 0), max(-start, 0)
 
 
@@ -96,7 +96,7 @@ class _Pair:
         return int(lasting[0]) if len(lasting) else count
 
     def skipped(self, one: int, other: int) -> tuple[int, int] | None:
-        """Tell how many to leave out of either, so that those behind fit as those before do."""
+        """Return how many to leave out of either, so that the rest fits as before; else None."""
         before, _ = self._apart(one - _FEW, other - _FEW, _FEW)
         for number in range(1, _FURTHEST + 1):
             for pair in ((number, 0), (0, number)):
@@ -109,7 +109,7 @@ class _Pair:
         return None
 
     def _apart(self, one: int, other: int, count: int) -> tuple[IntArray, Mask]:
-        """Give how far ends are apart, and which sorts differ."""
+        """The distances of the ends, and the mask of those whose kinds differ."""
         places = slice(one, one + count), slice(other, other + count)
         ends, same = (
             [part[place] for part, place in zip(pair, places, strict=True)]

@@ -1,4 +1,4 @@
-"""What a comparison of ranks rests on: which ranks, steps, clocks and groups there are."""
+"""A comparison of ranks, with the ranks, steps, clocks and groups that it rests on."""
 
 from __future__ import annotations
 
@@ -115,9 +115,6 @@ def _groups(job: Across) -> Iterator[str]:
 
 def _some(ranks: list[int]) -> str:
     return " ".join(map(str, ranks[:_RANKS])) + (" ..." if len(ranks) > _RANKS else "")
-
-
-# All that is found across ranks, made from the facts of each.
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +238,7 @@ def across(rank_tables: RankTables, missing: Sequence[str] = ()) -> Across:
 
 
 def _warnings_once(warnings: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Tell once what several captures have in common."""
+    """Merge warnings that several captures have in common."""
     sources: dict[str, dict[str, None]] = {}
     for source, warning in warnings:
         sources.setdefault(warning, {})[source] = None
@@ -275,7 +272,7 @@ def _ranks(rank_tables: RankTables) -> tuple[RankTime, ...]:
 
 
 def _step_times(rank_tables: RankTables) -> dict[int, tuple[float | None, int]]:
-    """Give each rank's median step after warm-up, and how many steps it has."""
+    """Each rank's median step after warm-up, and its number of steps."""
     table = rank_tables.steps.sort_by("rank")
     duration = table.column("duration_ns").to_numpy()
     warm = table.column("warm_up").to_numpy(zero_copy_only=False).astype(bool)

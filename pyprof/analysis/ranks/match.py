@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyprof.analysis.ranks.dropped_events import followed
-from pyprof.analysis.ranks.stream_alignment import NOWHERE, Placed, by_leaving, first, place
+from pyprof.analysis.ranks.stream_alignment import UNALIGNED, Placed, by_leaving, first, place
 from pyprof.arrays import MISSING
 from pyprof.ops.torch.collectives import SEND_RECV
 from pyprof.records.records import number_combinations
@@ -35,7 +35,7 @@ class Group:
 
     @property
     def complete(self) -> bool:
-        """Tell whether all of its ranks were found, as far as is known."""
+        """Whether all of its ranks were found, as far as is known."""
         return self.size in (None, len(self.ranks))
 
 
@@ -168,7 +168,7 @@ def _lanes(what: Signatures) -> IntArray:
 
 
 def _streams(columns: Collectives, lane: IntArray) -> list[IntArray]:
-    """Give the rows of each rank's communicators, each in order."""
+    """The rows of each rank's communicators, each in order."""
     number = number_combinations(columns.signatures.rank, lane)[columns.signature]
     order = np.argsort(number, kind="stable").astype(np.int32)
     parts = np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if len(order) else []
@@ -176,12 +176,12 @@ def _streams(columns: Collectives, lane: IntArray) -> list[IntArray]:
 
 
 def _all_take_part(what: Signatures, one: int, ranks: int) -> bool:
-    """Tell whether each of a group's ranks is in each of its collectives."""
+    """Whether each of a group's ranks is in each of its collectives."""
     return not what.kind_is(SEND_RECV)[one] or max(ranks, _size(what, one)) == _PAIR
 
 
 def _size(what: Signatures, one: int) -> int:
-    """Give how many ranks are in a collective, as far as known.
+    """The number of ranks in a collective, as far as known.
 
     Of sends and receives some captures name the two that take part, not the whole group.
     """
@@ -200,8 +200,8 @@ def _in_order(columns: Collectives, streams: list[IntArray]) -> Iterable[list[Pl
     bundles: list[list[Placed]] = []
     for rows in sorted(streams, key=len, reverse=True):  # who lacks none is the one to compare with
         fits = ((_beside(columns, bundle[0].rows, rows), bundle) for bundle in bundles[:_VARIANTS])
-        placed, bundle = next((fit for fit in fits if fit[0] is not NOWHERE), (NOWHERE, []))
-        if placed is NOWHERE:
+        placed, bundle = next((fit for fit in fits if fit[0] is not UNALIGNED), (UNALIGNED, []))
+        if placed is UNALIGNED:
             bundles.append([first(rows)])
         else:
             bundle.append(placed)
@@ -249,7 +249,7 @@ def _why(columns: Collectives, alone: IntArray, group: list[IntArray]) -> str:
 
 
 def _edges(grids: list[Grid]) -> Iterable[UnmatchedCount]:
-    """Tell of collectives that some ranks' captures begin too late or end too early for."""
+    """Report collectives that the captures of some ranks begin too late or end too early for."""
     for grid in grids:
         seen = (grid.rows != MISSING).sum(axis=0)
         for rank, row in zip(grid.group.ranks.tolist(), grid.rows, strict=True):

@@ -34,7 +34,7 @@ class OutputTable:
     columns: Columns
 
     def rows(self, comparison: Across) -> Iterator[list[Cell]]:
-        """Give the cells of each row."""
+        """Yield the cells of each row."""
         read = [*self.columns.values()]
         return ([cell(item) for cell in read] for item in self.items(comparison))
 

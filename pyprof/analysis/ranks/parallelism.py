@@ -81,7 +81,7 @@ class AxisUse:
 
 
 def group_role(description: str | None, name: str | None, kinds: Collection[str | None]) -> Role:
-    """Give the role that a group's description, its name or its traffic tells."""
+    """Return the role of a group by its description, its name or its traffic."""
     for text, evidence in ((description, BY_DESCRIPTION), (name, BY_NAME)):
         if role := _of_words(text or ""):
             return Role(role, evidence)
@@ -140,7 +140,7 @@ def _axis(
 
 
 def _imbalance(columns: Collectives, entries: IntArray) -> tuple[int | None, float | None]:
-    """Give the rank that receives most in all-to-alls, and how many times the mean."""
+    """The rank that receives most in all-to-alls, and its ratio to the mean."""
     what = columns.signatures
     exchanged = entries[what.kind_is(ALL_TO_ALL)[entries]]
     received = what.received_bytes[exchanged]
@@ -154,17 +154,14 @@ def _imbalance(columns: Collectives, entries: IntArray) -> tuple[int | None, flo
     return int(ranks[most]), float(total[most] / total.mean())
 
 
-# --- by layout ------------------------------------------------------------------------------------
-
-
 def _reduces(columns: Collectives, entries: IntArray) -> bool:
-    """Tell whether a group does what tensor and data parallelism do, and nothing else."""
+    """Whether a group does only what tensor and data parallelism do."""
     kinds = columns.signatures.kind_is(ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, *_BESIDES)
     return bool(kinds[entries].all())
 
 
 def _by_layout(groups: Sequence[Group]) -> list[Role]:
-    """Tell apart what crosses: groups of neighbours are tensor parallel, those across them data.
+    """Roles of groups that cross: neighbours are tensor parallel, those across them data.
 
     So all launchers place ranks, for neighbours are joined by the fastest links. Nothing where
     there are not exactly these two kinds, each of which holds every rank once.
@@ -178,17 +175,14 @@ def _by_layout(groups: Sequence[Group]) -> list[Role]:
 
 
 def _partition(groups: Sequence[Group]) -> frozenset[int] | None:
-    """Give the ranks of groups of one size that hold each of them once; None of any others."""
+    """The ranks of groups of equal size that hold each rank once; None for any others."""
     ranks = [rank for group in groups for rank in group.ranks.tolist()]
     even = len({len(group.ranks) for group in groups}) == 1
     return frozenset(ranks) if even and len(ranks) == len({*ranks}) else None
 
 
-# --- of one rank ----------------------------------------------------------------------------------
-
-
 def in_pipeline(sorts: Iterable[Mapping[str, object]]) -> list[bool]:
-    """Tell which sorts of collectives of a rank join the stages of a pipeline.
+    """Mask of the kinds of collectives of a rank that join the stages of a pipeline.
 
     `sorts` have `group`, `description`, `stream` and `kind`; those of one group are of one role.
     """

@@ -1,4 +1,4 @@
-"""One rank of a capture in which several processes were recorded."""
+"""The tables of one rank, from a capture of one or several processes."""
 
 from __future__ import annotations
 
@@ -47,9 +47,6 @@ def of_process(capture: Capture, pid: int) -> Capture:
     )
 
 
-# From one capture to the facts of its ranks: where the work on many captures is done.
-
-
 def measure_ranks(member: RankedCapture) -> RankTables:
     """Read a capture, or what parse wrote from one, and keep the facts of each of its ranks.
 
@@ -66,7 +63,7 @@ def measure_ranks(member: RankedCapture) -> RankTables:
 
 
 def _ranks(path: Path, member: RankedCapture) -> Iterator[tuple[int, Records, Capture | None]]:
-    """Give the records of each rank, and the capture of its process where the file is one."""
+    """Yield the records of each rank, with the capture of its process if the file is one."""
     if readers.is_capture(path):
         capture = readers.read(path)
         for pid, rank in member.ranks:
@@ -131,7 +128,7 @@ def _rank(
 
 
 def _steps(rank: int, records: Records, rank_timeline: Timeline, rank_steps: Steps) -> pa.Table:
-    """Give each step's time on the GPU, and how much of it was communication alone."""
+    """Each step's time on the GPU, and its exposed communication."""
     count = len(rank_steps)
     exposed = np.zeros(count, np.int64)
     bounds = bounds_on_gpu(records, rank_steps.of_row, count)

@@ -1,4 +1,4 @@
-"""Each beside all others."""
+"""Whom the other ranks wait for, by rank and step, and how evenly layers load them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def of_others(values: Floats) -> Floats:
-    """Give for each of two values and more the median of all others."""
+    """For each of two or more values, the median of all others."""
     order = np.argsort(values, kind="stable")
     place = np.empty(len(values), np.int64)
     place[order] = np.arange(len(values))
@@ -34,9 +34,6 @@ def of_others(values: Floats) -> Floats:
         for middle in ((others - 1) // 2, others // 2)
     )
     return np.asarray((below + above) / 2)
-
-
-# Who the others wait for: per rank, and per step.
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +123,7 @@ def _over_others(own: Floats) -> list[float | None]:
 
 
 def own_times(steps: pa.Table) -> dict[int, float]:
-    """Give each rank's median step without exposed communication, warm-up left out; ns."""
+    """Each rank's median step without exposed communication, warm-up left out, ns."""
     rank, duration, exposed = (
         steps.column(name).to_numpy() for name in ("rank", "duration_ns", "exposed_ns")
     )
@@ -141,7 +138,7 @@ def own_times(steps: pa.Table) -> dict[int, float]:
 
 
 def _blamed(last: IntArray, costs: IntArray) -> Iterator[tuple[int, int, int]]:
-    """Give the ranks that came last, how often, and what the others waited."""
+    """The ranks that came last, how often, and how long the others waited."""
     alone = last != MISSING
     ranks, place = np.unique(last[alone], return_inverse=True)
     cost = np.zeros(len(ranks), np.int64)
@@ -203,9 +200,6 @@ def together(waits: Sequence[Waits]) -> tuple[int, list[Together]]:
 
 _KEPT = 100
 """Sets of ranks that are named: there may be as many as collectives, and each of all ranks."""
-
-
-# How evenly the work of each layer lies on the ranks.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Streams of ranks that leave collectives together: one communicator, where nothing names it."""
+"""Which streams of ranks are one communicator, and by how many collectives ranks are shifted."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _of_as_many(columns: Collectives, streams: list[IntArray]) -> list[list[Plac
             for place_ in _likely(looks[firsts] - looks[number])
             if columns.rank_of(bundles[place_][-1].rows) != columns.rank_of(rows)  # the last added
         ]
-        best, bundle = min(fits, key=lambda fit: fit[0].spread_ns, default=(NOWHERE, []))
+        best, bundle = min(fits, key=lambda fit: fit[0].spread_ns, default=(UNALIGNED, []))
         if best.spread_ns <= TOGETHER_NS:
             bundle.append(best)
         else:
@@ -67,7 +67,7 @@ def _likely(apart: IntArray) -> list[int]:
 
 
 def _medians(ends: IntArray) -> IntArray:
-    """Give the median of each row, of an odd number; NumPy's own takes several times as long."""
+    """The median of each row of odd length; NumPy's own takes several times as long."""
     middle = ends.shape[1] // 2
     return np.partition(ends, middle, axis=1)[:, middle : middle + 1]
 
@@ -83,7 +83,7 @@ def _with_others(columns: Collectives, bundles: list[list[Placed]]) -> list[list
             bundles[number] for number in near.tolist() if number != place_ and bundles[number]
         ]
         fits = [(_near(columns, bundle, rows), bundle) for bundle in tried[:_TRIED]]
-        best, bundle = min(fits, key=lambda fit: fit[0].spread_ns, default=(NOWHERE, []))
+        best, bundle = min(fits, key=lambda fit: fit[0].spread_ns, default=(UNALIGNED, []))
         if best.spread_ns <= TOGETHER_NS:
             bundle.append(best)
             bundles[place_] = []
@@ -94,13 +94,10 @@ def _with_others(columns: Collectives, bundles: list[list[Placed]]) -> list[list
 def _near(columns: Collectives, bundle: list[Placed], rows: IntArray) -> Placed:
     """Place a rank's rows beside those of others."""
     if columns.rank_of(rows) in {columns.rank_of(one.rows) for one in bundle}:
-        return NOWHERE
+        return UNALIGNED
     reference = bundle[0].rows
     few = min(len(reference), len(rows)) < _FEW
-    return NOWHERE if few else place(columns, reference, rows)
-
-
-# Where the collectives of one rank lie beside those of another: captures begin at other ones.
+    return UNALIGNED if few else place(columns, reference, rows)
 
 
 _COMPARED = 512
@@ -128,7 +125,7 @@ class Placed:
     """Rows that the first rank's capture lacks among its own."""
 
 
-NOWHERE: Final = Placed(np.zeros(0, np.int64), np.zeros(0, np.int64), np.inf)
+UNALIGNED: Final = Placed(np.zeros(0, np.int64), np.zeros(0, np.int64), np.inf)
 
 
 def first(rows: IntArray) -> Placed:
@@ -137,7 +134,7 @@ def first(rows: IntArray) -> Placed:
 
 
 def place(columns: Collectives, reference: IntArray, rows: IntArray) -> Placed:
-    """Find where rows fit: the same sorts side by side, left after the same times. Else NOWHERE.
+    """Find where rows fit: the same sorts side by side, left after the same times. Else UNALIGNED.
 
     A clock's offset moves all ends alike, so that it does not matter.
     """
@@ -146,31 +143,31 @@ def place(columns: Collectives, reference: IntArray, rows: IntArray) -> Placed:
         return even
     shifts = sorted(set(likely(columns, reference, rows)), key=abs)
     others = [fit(columns, reference, rows, shift) for shift in shifts if shift]
-    best = min(others, key=lambda one: one.spread_ns, default=NOWHERE)
+    best = min(others, key=lambda one: one.spread_ns, default=UNALIGNED)
     return best if best.spread_ns < _SURER * even.spread_ns else even
 
 
 def fit(columns: Collectives, reference: IntArray, rows: IntArray, shift: int = 0) -> Placed:
-    """Lay the rows at one place; NOWHERE where sorts differ, or too few lie side by side."""
+    """Lay the rows at one place; UNALIGNED where sorts differ, or too few lie side by side."""
     low, high = max(shift, 0), min(len(reference), shift + len(rows))
     if high - low < least(reference, rows):
-        return NOWHERE
+        return UNALIGNED
     one, other = reference[low:high], rows[low - shift : high - shift]
     same = columns.same
     if (same[columns.signature[one]] != same[columns.signature[other]]).any():
-        return NOWHERE
+        return UNALIGNED
     apart = columns.end_ns[other[:_COMPARED]] - columns.end_ns[one[:_COMPARED]]
     at = np.arange(shift, shift + len(rows))
     return Placed(rows, at, float(np.median(np.abs(apart - np.median(apart)))))
 
 
 def least(reference: IntArray, rows: IntArray) -> int:
-    """Give how many have to lie side by side."""
+    """Return the least overlap of two sequences."""
     return min((min(len(reference), len(rows)) + 1) // 2, _ENOUGH)
 
 
 def likely(columns: Collectives, reference: IntArray, rows: IntArray) -> Iterable[int]:
-    """Give the shifts that are worth a closer look; of few collectives, all.
+    """Yield the shifts that are worth a closer look; all of them for few collectives.
 
     Of many, those where the first, the middle or the last few of one rank are left after the
     likest times of the other: if enough is in both captures, one of these is.
@@ -186,7 +183,7 @@ def likely(columns: Collectives, reference: IntArray, rows: IntArray) -> Iterabl
 
 
 def _likest(columns: Collectives, rows: IntArray, few: IntArray) -> int:
-    """Give where a few collectives of one rank fit best among those of another."""
+    """Where a few collectives of one rank fit best among those of another."""
     places = len(rows) - len(few) + 1
     after, wanted = np.diff(columns.end_ns[rows]), np.diff(columns.end_ns[few]).tolist()
     same = columns.same[columns.signature[rows]]

@@ -1,4 +1,4 @@
-"""What is kept of each rank: small tables, put under each other rank by rank.
+"""Tables of each rank, concatenated rank by rank, and the collectives of all as NumPy.
 
 They grow with the number of collectives, steps and layers, not with that of kernels.
 """
@@ -121,9 +121,6 @@ def merge_facts(one: RankTables, other: RankTables) -> RankTables:
     )
 
 
-# The collectives of all ranks as NumPy: times, and numbers that stand for what they are.
-
-
 _EVEN = (ALL_REDUCE, ONE_WAY, "reduce")
 """Every rank gives as many bytes; of others, ranks' pieces may differ."""
 
@@ -168,7 +165,7 @@ class Signatures:
         )  # fmt: skip
 
     def kind_is(self, *names: str) -> NDArray[np.bool_]:
-        """Tell of each whether it is of one of these kinds."""
+        """Mask of the collectives of one of these kinds."""
         return np.array([*(name in names for name in self.kinds), False])[self.kind]
 
 
@@ -208,11 +205,11 @@ class Collectives:
         )
 
     def of_row(self, row: int) -> int:
-        """Give the entry of `signatures` of a collective."""
+        """Return the entry of `signatures` of a collective."""
         return int(self.signature[row])
 
     def rank_of(self, rows: IntArray) -> int:
-        """Give the rank whose rows these are."""
+        """Return the rank whose rows these are."""
         return int(self.rank[rows[0]])
 
     def name_of(self, rows: IntArray) -> str:

@@ -140,7 +140,7 @@ def _part(
 
 
 def _doubt(clock: Sequence[Clock], last: IntArray) -> IntArray:
-    """Give below what a difference between each rank and the last one, per collective, is none."""
+    """The difference between each rank and the last one, per collective, that counts as none."""
     residual = np.array([one.residual_ns for one in clock])
     number = np.array([one.number for one in clock])
     apart = residual[:, np.newaxis] + residual[last]

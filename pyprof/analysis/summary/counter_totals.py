@@ -65,7 +65,7 @@ class Sums:
         return int(self.values["ns"])
 
     def mean(self, name: str) -> float | None:
-        """Give a mean over the time of the rows that have it."""
+        """Return a mean over the time of the rows that have it."""
         return _ratio(self.values[name], self.values[f"{name}_ns"])
 
     @property
@@ -223,7 +223,7 @@ def _ops(table: Table, chosen: Mask, step_ns: Floats | None) -> pa.Table:
 
 
 def _per_step(ns: Floats, step_ns: Floats | None) -> Floats:
-    """Give the share of each row's time that counts for the mean step."""
+    """The share of each row's time that counts for the mean step."""
     return (0.0 if step_ns is None else step_ns) / np.maximum(ns, 1)
 
 

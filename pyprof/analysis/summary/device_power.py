@@ -112,7 +112,7 @@ class _Series:
 
 
 def _ranks(records: Records) -> dict[int, int | None]:
-    """Give the rank that used each device."""
+    """The rank that used each device."""
     device, rank = records.numpy("device"), records.dictionary("rank")
     values = [*rank.values, None]
     numbers = distinct_values(device).tolist()

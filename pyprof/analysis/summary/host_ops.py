@@ -210,7 +210,7 @@ def _own(parent: IntArray, length: Int64Array) -> Int64Array:
 
 
 def _again(ranges: _Ranges) -> Mask:
-    """Tell which ranges are the call that the range around them is."""
+    """Mask of the ranges that are the same call as the range around them."""
     parent = ranges.nest.parent
     inside = parent != MISSING
     alone = (np.bincount(parent[inside], minlength=len(parent)) == 1)[parent]
@@ -235,7 +235,7 @@ def _launches(nest: Nest, records: Records, capture: Capture) -> IntArray:
 
 
 def _threads(records: Records, capture: Capture) -> IntArray:
-    """Give the row of `threads` that launched each row; MISSING where that is not known."""
+    """The row of `threads` that launched each row; MISSING if unknown."""
     captured = [ints(capture.threads.column(name)) for name in ("pid", "tid")]
     both = [np.concatenate(pair) for pair in zip(captured, _launchers(records), strict=True)]
     number = number_combinations(*both)

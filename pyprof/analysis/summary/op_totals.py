@@ -1,4 +1,4 @@
-"""Rows totalled by a column: how many, how long, and what is known of their work."""
+"""Rows totalled by a column, and the ops that take most GPU time with what they achieved."""
 
 from __future__ import annotations
 
@@ -85,11 +85,7 @@ def totals(op_sums: pa.Table) -> list[Total]:
     ]
 
 
-# The ops that take most GPU time, each with what it achieved: a line per op, direction and line.
-#
 # Times are sums over rows: they add up to the summed GPU time, not to the span.
-
-
 _FAR_ABOVE = 1.1
 """Share of the roofline; a little above 1, the clock or the peak may be what is off."""
 

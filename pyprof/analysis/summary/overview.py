@@ -85,7 +85,7 @@ def overview(
 
 
 def _span_ns(steps: Steps, chosen: tuple[int, int] | None) -> tuple[int, int] | None:
-    """Give when the host worked on the chosen steps; None for all of its time."""
+    """When the host worked on the chosen steps; None for all of its time."""
     if chosen is None:
         return None
     return int(steps.start_ns[chosen[0]]), int(steps.end_ns[chosen[1] - 1])
@@ -94,7 +94,7 @@ def _span_ns(steps: Steps, chosen: tuple[int, int] | None) -> tuple[int, int] | 
 def per_step(
     table: Table, capture_steps: Steps, chosen: tuple[int, int] | None
 ) -> NDArray[np.float64] | None:
-    """Give what each row adds to the mean time in a step, ns; None where no steps are known.
+    """Return what each row adds to the mean time of a step, ns; None without known steps.
 
     A step is one of those chosen, else of those after warm-up; what runs in no such step adds
     nothing.
@@ -163,9 +163,6 @@ def _families(table: Table, rows: Mask | None) -> Mapping[str, int]:
     for name, time in zip(family.values, ns.tolist(), strict=True):
         total[name] = total.get(name, 0) + time
     return total
-
-
-# --- sums -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,9 +328,6 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
 
 
 _NOT_OF_ALL = Utilization(left_out="it is of all work; leave out --where")
-
-
-# --- the answer -----------------------------------------------------------------------------------
 
 
 def summary(sums: SummarySums, memory: Sequence[DeviceMemory] = ()) -> Summary:

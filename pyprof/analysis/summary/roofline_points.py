@@ -1,4 +1,4 @@
-"""Points and roofs of the roofline: ops by kernel, where both costs are known."""
+"""A roofline: its points, its roofs, and the share of GPU time that they stand for."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _ops(table: Table, chosen: Mask) -> pa.Table:
 
 
 def _numbers(table: Table) -> Iterator[tuple[str, Int64Array | Floats]]:
-    """Give what `_SUMS` names of each row, one after the other."""
+    """The values that `_SUMS` names of each row, in that order."""
     costs, share = table.costs, table.roofline.share
     yield "ns", table.duration_ns
     yield "flops", costs.flops.astype(float)
@@ -142,7 +142,7 @@ def _added(weights: Iterable[tuple[Roof, float]]) -> dict[Roof, float]:
 
 
 def points(achieved: Achieved, limit: int) -> list[Point]:
-    """Give the ops, the longest first."""
+    """Return the ops, the longest first."""
     order = [("ns", "descending"), *((name, "ascending") for name in _KEYS)]
     total_ns = max(achieved.whole_ns, 1)
     lines = _lines(achieved.ops)
@@ -154,7 +154,7 @@ def points(achieved: Achieved, limit: int) -> list[Point]:
 
 
 def _lines(ops: pa.Table) -> dict[tuple[str | None, ...], list[str | None]]:
-    """Give the lines of each point, that of most time first."""
+    """The lines of each point, the slowest first."""
     lines: dict[tuple[str | None, ...], list[str | None]] = {}
     rows = ops.sort_by([("ns", "descending"), ("line", "ascending")])
     for *key, line in zip(*(rows.column(name).to_pylist() for name in _KEYS_BY_LINE), strict=True):
@@ -163,7 +163,7 @@ def _lines(ops: pa.Table) -> dict[tuple[str | None, ...], list[str | None]]:
 
 
 def colours(points: Sequence[Point]) -> dict[str, str]:
-    """Give the colours of what bounds these points."""
+    """Return the colours of what bounds these points."""
     used = {point.bound or UNKNOWN for point in points}
     return {bound: colour for bound, colour in BOUNDS.items() if bound in used}
 
@@ -190,15 +190,12 @@ def _point(row: dict[str, Any], total_ns: int, lines: Sequence[str | None]) -> P
 
 
 def roofs(achieved: Achieved, limit: int) -> list[Roof]:
-    """Give the peaks that the rows are measured against, those of most time first."""
+    """Return the peaks that the rows are measured against, those of most time first."""
     ordered = sorted(achieved.roofs, key=lambda roof: (-achieved.roofs[roof], roof.label))
     by_peaks: dict[tuple[float, float], Roof] = {}
     for roof in ordered:
         by_peaks.setdefault((roof.flops_per_s, roof.bytes_per_s), roof)
     return list(by_peaks.values())[:limit]
-
-
-# What a roofline shows: its points, its roofs, and how much of the GPU time they stand for.
 
 
 _MOST_ROOFS = 4
@@ -240,7 +237,7 @@ class RooflineSums:
     warnings: tuple[str, ...] = merged_by(merge_unique)
 
     def chart(self, limit: int) -> Chart:
-        """Give the ops that do arithmetic on memory, at most `limit`.
+        """Return the ops that compute on data in memory, at most `limit`.
 
         Raises PyprofError where there is none: an op needs FLOPs and bytes, both known.
         """

@@ -123,9 +123,6 @@ def line_times(sums: LineSums) -> tuple[LineTime, ...]:
     return tuple(sorted(lines, key=lambda line: (-line.own_ns, -line.time_ns, line.line)))
 
 
-# --- the command ----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinesSums:
     """What the answer is made of, small enough to send; that of several captures makes one."""

@@ -44,7 +44,7 @@ class Stacks:
 
 
 def stacks(table: Table) -> Stacks:
-    """Give each row's stack; a backward kernel has that of its forward call."""
+    """Return each row's stack; a backward kernel has that of its forward call."""
     trace = table.own_or_forward("trace")
     mod, op = (COLUMNS[name].values(table) for name in ("mod", "op"))
     named = {name: _codes(values) for name, values in (("mod", mod), ("op", op))}

@@ -51,7 +51,7 @@ class Host:
 
     @property
     def anywhere(self) -> Intervals:
-        """Give when it was inside any of these calls."""
+        """Return when it was inside any of these calls."""
         return union(self.inside.values())
 
 
@@ -68,7 +68,7 @@ class Calls:
     """False where only the calls are known that gave the GPU work: no synchronisation."""
 
     def hosts(self) -> Mapping[int, Host]:
-        """Give the sets of each process that made some call."""
+        """Return the sets of each process that made some call."""
         host_of_process = {}
         for pid, rows in by_value(self.pid):
             sets = {}
@@ -84,12 +84,12 @@ SILENT = Host(dict.fromkeys(SORTS, EMPTY))
 
 
 def sort_of(name: str) -> str | None:
-    """Tell what an API call of this name does to the host; None for calls that do not matter."""
+    """Return what an API call of this name does to the host; None for irrelevant calls."""
     return next((sort for sort, pattern in _NAMES if pattern.search(name)), None)
 
 
 def calls(records: Records, capture: Capture | None) -> Calls:
-    """Give the API calls of a capture; without one, those that the records tell of."""
+    """Return the API calls of a capture; without one, the launches that the records hold."""
     if capture is not None and capture.calls.num_rows:
         return _captured(capture)
     return _recorded(records)
@@ -148,7 +148,7 @@ def _ordered(
 
 
 def called_itself(records: Records) -> Mask:
-    """Tell which rows had a call to themselves, or are the first of a graph's replay."""
+    """Mask of the rows with a call of their own, or first in a graph's replay."""
     replay = records.numpy("replay")
     once = replay < 0
     rows = np.flatnonzero(~once)

@@ -59,11 +59,11 @@ class Intervals:
         return Intervals(self.start[low:high], self.end[low:high])
 
     def length_within(self, start: Int64Array, end: Int64Array) -> Int64Array:
-        """Give the length of the set within each of many intervals, which may overlap."""
+        """Return the length of the set within each of many intervals, which may overlap."""
         return self._before(end) - self._before(start)
 
     def _before(self, instant: Int64Array) -> Int64Array:
-        """Give the length of the set before each instant."""
+        """The length of the set before each instant."""
         length = np.concatenate([[0], np.cumsum(self.end - self.start)])
         place = np.searchsorted(self.start, instant, side="right")
         over = self.end[place - 1] - instant if len(self) else np.zeros(len(instant), np.int64)
@@ -96,13 +96,13 @@ def union(sets: Iterable[Intervals]) -> Intervals:
 
 
 def complement(busy: Intervals, start: int, end: int) -> Intervals:
-    """Give the time between two instants that a set leaves free."""
+    """Return the time between two instants that a set leaves free."""
     inner = busy.cut(start, end)
     return union_of(np.append(start, inner.end), np.append(inner.start, end))
 
 
 def _combine(one: Intervals, other: Intervals, least: int) -> Intervals:
-    """Give the time that at least so many of two sets hold."""
+    """The time that at least `least` of the two sets hold."""
     instant = np.concatenate([one.start, other.start, one.end, other.end])
     step = np.repeat(np.array([1, -1]), len(one) + len(other))
     order = np.argsort(instant, kind="stable")

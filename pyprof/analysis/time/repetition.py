@@ -74,7 +74,7 @@ def _is_kind(records: Records, *kinds: int) -> Mask:
 
 
 def _launches(replay: Int64Array) -> Int64Array:
-    """Give the first place of each launch: a row outside graphs, or the rows of one replay."""
+    """The first position of each launch: a row outside graphs, or the rows of one replay."""
     return np.flatnonzero((replay < 0) | (np.diff(replay, prepend=-2) != 0))
 
 
@@ -102,7 +102,7 @@ def _period(code: Int64Array, least: int = 2) -> int | None:
 
 
 def _candidates(code: Int64Array, least: int) -> list[int]:
-    """Give the distances, from some least on, at which the rarest repeated kernels come again."""
+    """The distances, from `least` on, at which the rarest repeated kernels recur."""
     _, inverse, count = np.unique(code, return_inverse=True, return_counts=True)
     order = np.argsort(inverse, kind="stable")
     ends = np.cumsum(count)
@@ -116,7 +116,7 @@ def _candidates(code: Int64Array, least: int) -> list[int]:
 
 
 def _alike(code: Int64Array, period: int) -> float:
-    """Give the share of kernels that are what they were a period before.
+    """The share of kernels that equal the kernel a period before.
 
     What comes before the loop is no part of it: the first half may differ.
     """

@@ -96,7 +96,7 @@ class Steps:
 
     @property
     def guessed(self) -> bool:
-        """Tell whether only repeated kernels tell the steps: they may be layers of one."""
+        """Whether steps are inferred from repeated kernels alone: they may be layers of one."""
         return self.kind == "repetition"
 
     @property
@@ -152,7 +152,7 @@ class Steps:
         return None if self.guessed and not self.covers_most else self.steady
 
     def mean_ns(self, chosen: tuple[int, int]) -> float:
-        """Give the mean of the steps from the first to before the last."""
+        """Return the mean of the steps from the first to before the last."""
         return float(np.mean(self.duration_ns[chosen[0] : chosen[1]]))
 
     @property
@@ -322,7 +322,7 @@ def on_gpu(records: Records, of_row: Int64Array, start: Int64Array, end: Int64Ar
 
 
 def bounds_on_gpu(records: Records, of_row: Int64Array, count: int) -> Int64Array | None:
-    """Give the first start of any of `count` steps and each one's end; None where none has rows."""
+    """Return the first start of `count` steps, then each one's end; None without rows."""
     inside = of_row != MISSING
     if not inside.any():
         return None
@@ -333,7 +333,7 @@ def bounds_on_gpu(records: Records, of_row: Int64Array, count: int) -> Int64Arra
 
 
 def last_ends(records: Records, of_row: Int64Array, count: int) -> Int64Array:
-    """Give when the last row of each of `count` steps ended; the least of numbers without rows."""
+    """Return the end of each of `count` steps' last row; the least integer without rows."""
     ended = np.full(count, np.iinfo(np.int64).min)
     end, inside = records.numpy("end"), of_row != MISSING
     if not inside.all():

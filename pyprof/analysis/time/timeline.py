@@ -1,4 +1,4 @@
-"""GPU streams: where work is queued one after the other."""
+"""GPU streams, and when each GPU worked, on what, and why it idled: by interval arithmetic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyprof import schema
 from pyprof.analysis.time import cpu_idle, host_api, idle
 from pyprof.analysis.time.intervals import EMPTY, complement, union_of
 from pyprof.analysis.time.windows import recorded
-from pyprof.arrays import distinct_values
+from pyprof.arrays import MISSING, distinct_values
 from pyprof.parse.ranges.nesting import by_value
 from pyprof.records.records import combinations
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.records.records import Records
     from pyprof.schema import Capture
-
-_ABSENT = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ class Stream:
 
 def streams(records: Records) -> list[Stream]:
     """List the streams, by process, device and number; None where the records do not say."""
-    keys = [records.numpy(name, _ABSENT) for name in ("pid", "device", "stream")]
+    keys = [records.numpy(name, MISSING) for name in ("pid", "device", "stream")]
     if not records.rows:
         return []
     first, number = combinations(*keys)
@@ -68,13 +66,13 @@ def streams(records: Records) -> list[Stream]:
     for place in np.lexsort([key[first] for key in keys[::-1]]).tolist():
         rows = rows_of[place]
         identifiers = [int(key[rows[0]]) for key in keys]
-        pid, device, stream = (None if value == _ABSENT else value for value in identifiers)
+        pid, device, stream = (None if value == MISSING else value for value in identifiers)
         listed.append(Stream(pid, device, stream, rows, cpu[kind.index[rows[0]]], several))
     return listed
 
 
 def in_order(records: Records, stream: Stream) -> NDArray[np.int64]:
-    """Give a stream's rows by start; in row order where the records hold no times."""
+    """Return a stream's rows by start; in row order if the records have no times."""
     if "start" not in records.columns:
         return stream.rows
     start, end = records.numpy("start")[stream.rows], records.numpy("end")[stream.rows]
@@ -84,11 +82,7 @@ def in_order(records: Records, stream: Stream) -> NDArray[np.int64]:
     return stream.rows[np.lexsort((end, start))]
 
 
-# When each GPU worked, on what, and when and why it did not: by interval arithmetic.
-#
 # Sums of durations lie where streams overlap: everything here is the length of a set of time.
-
-
 COMPUTE, COMMUNICATION, COPY = range(3)
 """What a row is: kernels, graphs and fills of memory; collectives' kernels; copies."""
 
@@ -124,7 +118,7 @@ class DeviceTime:
 
     @property
     def on_cpu(self) -> bool:
-        """Tell whether this is no GPU: the ops of a capture without one, timed on the CPU."""
+        """Whether this is no GPU but the CPU: the ops of a capture without GPU work."""
         return self.gpu == schema.KINDS[schema.CPU]
 
     @property
@@ -182,7 +176,7 @@ _MOST = 1024
 
 
 def sorts(records: Records) -> IntArray:
-    """Tell of each row whether it computes, communicates or copies."""
+    """Return for each row whether it computes, communicates or copies."""
     kind, part = records.dictionary("kind"), records.dictionary("dir")
     is_copy = [value == schema.KINDS[schema.MEMCPY] for value in kind.values]
     copy = np.array([*is_copy, False]).take(kind.index)
@@ -295,7 +289,7 @@ def _last_ended(end: Int64Array) -> Int64Array:
 
 
 def _blocking(columns: _Columns) -> bool:
-    """Tell whether nearly every kernel ended before the call that launched it did."""
+    """Whether nearly every kernel ended before the call that launched it returned."""
     kind = columns.records.dictionary("kind")
     kernel = np.array([*(name == schema.KINDS[schema.KERNEL] for name in kind.values), False])
     rows = columns.chosen & (columns.launch_start >= 0) & kernel.take(kind.index)

@@ -106,9 +106,6 @@ def _shared(keys: IntArray, thread: IntArray) -> Int64Array:
     return np.unique(keys[thread != thread[first[number]]])
 
 
-# --- PyProf's counting: seqId, altSeqId, subSeqId ------------------------------------------------
-
-
 def prune(names: Sequence[str], numbers: Sequence[int]) -> list[int]:
     """Choose and order the ranges that the original listed, for texts without op_id.
 

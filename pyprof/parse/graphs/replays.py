@@ -119,9 +119,6 @@ def _subjects(activities: pa.Table, replay: Int64Array) -> list[Subject]:
     return subjects
 
 
-# --- steps ----------------------------------------------------------------------------------------
-
-
 def _steps(capture: Capture, thread: Int64Array, time: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Find the step around each launch, and its batch size."""
     ranges = capture.ranges
@@ -136,9 +133,6 @@ def _steps(capture: Capture, thread: Int64Array, time: Int64Array) -> tuple[Int6
     step_of_launch = innermost(nested, thread, time, time)
     known_size = np.append(size[rows][nested.order], MISSING)[step_of_launch]
     return step_of_launch, np.where(step_of_launch == MISSING, MISSING, known_size)
-
-
-# --- keys -----------------------------------------------------------------------------------------
 
 
 def _kernels(capture: Capture, activities: pa.Table) -> tuple[Kernels, Kernels]:

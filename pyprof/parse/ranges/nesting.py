@@ -1,4 +1,4 @@
-"""Which range encloses which, by one sweep per thread. Knows intervals, nothing of texts.
+"""Which range encloses which, by one sweep per thread, and what ranges left open still mean.
 
 Ranges sorted by (thread, start, -end) make the nearest enclosing range of each the nearest
 earlier one on its thread that ends no sooner. It is found for all ranges at once by jumping
@@ -228,13 +228,9 @@ _FEW_ABOVE = 6
 """Ranges above each that are counted one by one: more are in few captures."""
 
 
-# Ranges that were never closed: which of them still mean something.
-#
 # An op that raises inside old instrumentation, or whose end the capture did not see, leaves its
 # range open until the capture's last instant. Everything after it then seems to happen inside
 # it. An open layer is believed; an open op only while no other op has come and gone inside it.
-
-
 _DEEPEST = 8, 64
 """Ops, and layers, that are inside of one another when a capture begins or ends. Of more the bounds
 were lost: then it is unknown what is inside of what."""

@@ -1,4 +1,4 @@
-"""Source lines: which frames of a Python stack are the user's.
+"""The distinct stacks of ranges around kernels, and the ops, tensors and lines that they name.
 
 A frame is a framework's where the file is in that framework's installed folder, wherever
 packages are installed; the project's own checkout of the same name is not. (torch.profiler writes
@@ -132,12 +132,8 @@ def file_and_line(frame: str) -> tuple[str, int] | None:
     return (match[1], int(match[2])) if match else None
 
 
-# The chain of texts around a kernel, each distinct chain put into words once.
-#
 # A path is a parent path and one more template; paths are numbered, so that the million kernels
 # of a training run share some thousands of them.
-
-
 @dataclass(frozen=True, slots=True)
 class Path:
     """What the ranges around a kernel say, outermost first."""
@@ -416,10 +412,7 @@ class _State(NamedTuple):
 _user_trace = lru_cache(maxsize=_TRACES)(user_trace)
 
 
-# Words for a path: the ops that it names, and the sizes and dtypes of their tensors.
-
-
-NOWHERE = Path()
+EMPTY_PATH = Path()
 """The path of what was launched outside all ranges, or by nobody knows whom."""
 
 _HOLDERS = re.compile(

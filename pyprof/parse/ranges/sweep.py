@@ -132,5 +132,5 @@ def describe_paths(sweep: Sweep, ranges: Sequence[IntArray], max_names: int) -> 
     wanted = referenced_rows([sweep.paths.of_range[named]], len(sweep.paths.parent))
     place = np.full(len(sweep.paths.parent), MISSING, np.int32)
     place[wanted] = np.arange(len(wanted))
-    described = [*sweep.paths.describe(sweep.texts, wanted, max_names), paths.NOWHERE]
+    described = [*sweep.paths.describe(sweep.texts, wanted, max_names), paths.EMPTY_PATH]
     return DescribedSweep(sweep.texts, sweep.paths, sweep.row, described, place)

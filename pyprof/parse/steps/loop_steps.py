@@ -198,9 +198,6 @@ def marked(
     return None
 
 
-# --- which rows are in which --------------------------------------------------------------------
-
-
 def launched(records: Records) -> Int64Array:
     """When the host launched each row; its start on the GPU if that is unknown."""
     begin, _ = launch_bounds(records)

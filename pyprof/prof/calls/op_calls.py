@@ -1,4 +1,4 @@
-"""Which rows belong to one op call, by the ids of the ranges around them."""
+"""Which rows belong to one op call, and which costs and bytes nested calls share."""
 
 from __future__ import annotations
 
@@ -82,9 +82,6 @@ def around(records: Records) -> tuple[IntArray, IntArray] | None:
     return column.offsets.to_numpy(), column.values.to_numpy()
 
 
-# --- files that do not tell op calls ------------------------------------------------------------
-
-
 def _runs(records: Records, work_of: IntArray, computes: NDArray[np.bool_]) -> Int64Array:
     """Infer the op calls of the original's files, which do not tell them.
 
@@ -145,14 +142,10 @@ def _period(names: list[int]) -> int:
     return len(names) - border[-1]
 
 
-# Products inside products: what an inner op call is charged, the call around it is not.
-#
 # `aten::cudnn_convolution_backward` of old torch computes both gradients, and the op that it calls
 # for one of them has a cost of its own; the kernels of the other fall to the outer call. Only
 # products are looked at: their arithmetic is that of the call around them, while a copy or a bias
 # inside a convolution comes on top of it.
-
-
 def nested_products(
     offsets: IntArray,
     members: IntArray,
@@ -219,16 +212,12 @@ def _by_call(total: IntArray, call: IntArray) -> Int64Array:
     return total_of
 
 
-# Parts of an op's bytes that another kernel than its own moves: charged to that, and once.
-#
 # The gradient of a loss or of an embedding is as large as its input. A fill or memset writes zeros
 # there, and the op's own kernel touches but a few elements: with the whole gradient it would seem
 # to be many times faster than memory.
 #
 # A product's bias may be copied into the result before, added to it behind, or its gradient summed
 # by a kernel of its own. That moves the bias and what it is added to or is the sum of.
-
-
 SPARSE = frozenset({"loss", "index", "embedding"})
 """Families whose gradients' kernels may leave most of a result as a fill before them wrote it."""
 

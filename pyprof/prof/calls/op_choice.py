@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from pyprof.prof.kernels.kernel_context import KernelContext
 
 
-# --- choosing -----------------------------------------------------------------------------------
-
-
 class Candidate(NamedTuple):
     """An enclosing call that may be what kernels work for."""
 

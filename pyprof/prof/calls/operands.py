@@ -1,4 +1,4 @@
-"""Operands that are smaller than they seem: gradients repeated by a view, one tensor given twice.
+"""Operands that are smaller than they seem: repeated by a view, given twice, or sparse.
 
 Gradients that a backward node repeats by a view, where no strides were recorded to tell it:
 
@@ -63,11 +63,7 @@ def _strides(small: tuple[int, ...], large: tuple[int, ...]) -> tuple[int, ...] 
     return None if left else tuple(reversed(stride))
 
 
-# What a marker says of a sparse tensor, said again of the ops inside that were given it.
-#
 # PyTorch's own ranges tell no layout, and so seem to multiply dense matrices.
-
-
 def sparse_operands(calls: Iterable[Call | None]) -> Mapping[tuple[int, ...], Tensor]:
     """Sparse tensors whose number of stored elements is known, by shape."""
     operands = (tensor for call in calls if call is not None for tensor in tensors(call))

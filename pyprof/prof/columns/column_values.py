@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pyprof.prof.table import Table
     from pyprof.records.records import Records
 
-# --- numbers ------------------------------------------------------------------------------------
-
 
 def row_numbers(records: Records) -> pa.Array:
     """Number the rows from 1."""
@@ -62,9 +60,6 @@ def standard_errors(table: Table, *counters: str) -> pa.Array:
     name = next(measured, counters[-1])
     with np.errstate(divide="ignore", invalid="ignore"):
         return floats(100 * table.measured.values(f"{name}_err") / table.measured.values(name))
-
-
-# --- texts --------------------------------------------------------------------------------------
 
 
 def spelt(coded: DictionaryColumn, spell: Callable[..., str | None]) -> pa.Array:

@@ -29,8 +29,6 @@ __all__ = ["COLUMNS", "DEFAULT", "FLOAT", "INT", "NUMBERS", "TEXT", "Column"]
 
 DEFAULT = "idx,dir,sub,mod,op,kernel,params,sil"
 
-# --- the original's twenty ----------------------------------------------------------------------
-
 
 @column("idx", "Idx", INT, 7)
 def _idx(table: Table) -> pa.Array:
@@ -150,9 +148,6 @@ def _flops(table: Table) -> pa.Array:
 def _bytes(table: Table) -> pa.Array:
     """Its share of its op call's least DRAM traffic: each input and output once."""
     return values.null_if_unknown(table.costs.bytes)
-
-
-# --- new ones -----------------------------------------------------------------------------------
 
 
 @column("start", "Start(ns)", INT, 12, "ns", exact=True)
@@ -298,7 +293,5 @@ def _smem(table: Table) -> pa.Array:
     """Shared memory per block, bytes."""
     return table.records.arrow("smem")
 
-
-# --- what the hardware did ----------------------------------------------------------------------
 
 import_module("pyprof.prof.columns.counter_columns")  # its columns come last

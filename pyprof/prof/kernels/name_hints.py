@@ -1,4 +1,4 @@
-"""What all rows of a group that say something agree on."""
+"""What kernels' names and the other rows of a group reveal of an op that records too little."""
 
 from __future__ import annotations
 
@@ -30,12 +30,8 @@ def agreed_value(group: IntArray, value: IntArray) -> IntArray:
     return np.asarray(np.where(least == most, most, 0)[group])
 
 
-# What kernels' names tell of their op where no text does: the type of its data, if it trains.
-#
 # emit_nvtx writes sizes, but no types and no flags: without this, many FLOPs would be known and no
 # bytes, and nothing of batch norm.
-
-
 _T = TypeVar("_T")
 
 

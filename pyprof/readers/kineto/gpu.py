@@ -18,9 +18,9 @@ from pyprof.arrays import numbered as distinct
 from pyprof.readers.kineto import counters
 from pyprof.readers.kineto.columns import Threads, Timed, ints, set_column, timed, times
 from pyprof.readers.kineto.file.events import (
-    ABSENT,
     CALLS,
     NO_JSON,
+    NO_VALUE,
     WORK,
     all_args,
     joined,
@@ -102,7 +102,7 @@ def activities(kinds: Sequence[int], groups: Sequence[list[Event]]) -> pa.Table:
         "bytes": ints(_sizes(args)),
         "collective": pa.array(
             [
-                None if a.collective is ABSENT else _collective(all_args(event))
+                None if a.collective is NO_VALUE else _collective(all_args(event))
                 for event, a in zip(events, args, strict=True)
             ],
             pa.string(),

@@ -14,7 +14,7 @@ from pyprof.marker import templates
 from pyprof.readers.kineto import texts
 from pyprof.readers.kineto.columns import Interned
 from pyprof.readers.kineto.file import events
-from pyprof.readers.kineto.file.events import ABSENT, NO_NUMBER
+from pyprof.readers.kineto.file.events import NO_NUMBER, NO_VALUE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -138,7 +138,7 @@ class OpTexts:
             for row, (each, by_name) in enumerate(
                 zip(args, generated[names.number].tolist(), strict=True)
             )
-            if by_name or each.backend is not ABSENT or each.collective is not ABSENT
+            if by_name or each.backend is not NO_VALUE or each.collective is not NO_VALUE
         ]
         said = Interned()
         said[()]  # 0

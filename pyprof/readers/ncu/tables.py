@@ -220,8 +220,6 @@ DESCRIBING = (_ID, _PROCESS, _NAME, "Stream", "Device", "CC", "Block Size", "Gri
 """Columns that identify a row's kernel."""
 
 
-# --- numbers ------------------------------------------------------------------------------------
-
 _NUMBER = re.compile(r"[-+]?\d[\d.,'\s\u00a0\u2009\u202f]*(?:[eE][-+]?\d+)?")
 _GROUPS = re.compile(r"['\s\u00a0\u2009\u202f]")
 _COMMA = re.compile(r"\d,\d{1,2}$|\d,\d{4,}$|\.\d{3},\d|^0,\d")

@@ -136,9 +136,6 @@ def _versioned(tables: frozenset[str], name: str) -> str:
     return max(later, default=name) if name not in tables else name
 
 
-# --- API calls ----------------------------------------------------------------------------------
-
-
 def _read_runtime(db: Database) -> pa.Table:
     """Read the API calls, each once: with --cudabacktrace there are second rows."""
     columns = ("start", "end", "eventClass", "globalTid", "correlationId", "nameId")
@@ -167,9 +164,6 @@ def _calls(runtime: pa.Table, threads: NDArray[np.int32], strings: Strings) -> p
             "name": strings.names(ints(runtime.column("nameId"), -1), "unknown call"),
         },
     )
-
-
-# --- ranges -------------------------------------------------------------------------------------
 
 
 class _Events(NamedTuple):
@@ -279,9 +273,6 @@ def _texts(events: pa.Table, strings: Strings) -> dict[str, pa.ChunkedArray]:
         texts = cupti.concat([texts, strings.texts]).combine_chunks().take(pa.array(rows))
     texts = texts.unify_dictionaries().combine_chunks()
     return dict(zip(texts.column_names, texts.columns, strict=True))
-
-
-# --- GPU work -----------------------------------------------------------------------------------
 
 
 def _read(db: Database, kind: str, *more: str) -> pa.Table:

@@ -1,4 +1,4 @@
-"""What libraries attach to their NVTX events in an nsys export: JSON, or bytes with schemas.
+"""Payloads of NVTX events in an nsys export, and the collectives that NCCL describes there.
 
 What has been seen: JSON with numbers as such and as texts with commas; in a capture of two H100s by
 nsys 2026.2 the tables of schemas, with each row once per process, where the payloads themselves had
@@ -94,14 +94,10 @@ def _schemas(db: Database) -> dict[tuple[int, int], _Fields]:
     return {key: tuple(fields.values()) for key, fields in fields_by_schema.items()}
 
 
-# What NCCL says of its collectives in NVTX payloads, where an nsys export holds them.
-#
 # NCCL pushes `ncclAllReduce` with its communicator's id, the same on all ranks, and the size of the
 # message; the first versions that have payloads, the size alone. The kernel is launched inside that
 # range or, in a group of calls, inside the `ncclGroupEnd` behind it. How many ranks a communicator
 # has is said where it is made.
-
-
 _PREFIX = "nccl"
 _GROUP_END = "ncclGroupEnd"
 _COMMUNICATOR, _SIZE, _RANKS = "NCCL communicator ID", "Message size [bytes]", "No. of ranks"

@@ -83,9 +83,6 @@ def batches(path: Path, root: int, picks: Sequence[Pick]) -> Iterator[list[pa.Ar
         raise NotPlainError from None
 
 
-# --- pages --------------------------------------------------------------------------------------
-
-
 class _File(NamedTuple):
     stream: FileIO
     page_bytes: int
@@ -205,9 +202,6 @@ def _cells(
     if (offset < least).any() or (offset > usable - 4).any():
         raise NotPlainError
     return offset + np.repeat(base, count), count
-
-
-# --- rows ---------------------------------------------------------------------------------------
 
 
 class _Rows:

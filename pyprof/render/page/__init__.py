@@ -47,5 +47,5 @@ def script_json(value: object) -> str:
 
 
 def _static(name: str) -> str:
-    """Give a stylesheet or script of ours; a name that is no file here is our own mistake."""
+    """Read one of our stylesheets or scripts."""
     return (_HERE / "static" / name).read_text()

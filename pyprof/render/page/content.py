@@ -1,4 +1,4 @@
-"""What the report's page shows of a capture, small enough to send; that of several makes one."""
+"""The page of a report: what each capture sends, and the page made of all."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _OF_AN_EPOCH_NS = 10**18
 
 
 def _began_ns(source: Source) -> tuple[int, ...]:
-    """Give when the first row began, else when the recording did."""
+    """When the first row began, or else the recording."""
     capture, records = source.capture, source.table.records
     if "start" not in records.columns or not records.rows:
         return ()
@@ -89,9 +89,6 @@ def _began_ns(source: Source) -> tuple[int, ...]:
     if capture is not None and capture.began_ns is not None:
         return (capture.began_ns,)
     return (first,) if first >= _OF_AN_EPOCH_NS else ()
-
-
-# The report's page as a whole: everything aggregated first, so that it stays small.
 
 
 def html(content: Content, origin: Origin = Origin(), sources: Path | None = None) -> str:  # noqa: B008 - immutable

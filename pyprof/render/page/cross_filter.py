@@ -34,7 +34,7 @@ _CUT = 160
 
 
 def _columns(table: Table) -> dict[str, pa.DictionaryArray]:
-    """Give the texts of each row that distinguish it from others."""
+    """The texts of each row that distinguish it from others."""
     own = {name: table.numbered(name) for name in KEYS if name not in ("stack", "layer")}
     stack = spelt(table.own_or_forward("trace"), _spelt_stack)
     layer = spelt(table.own_or_forward("layer"), lambda names: ".".join(layer_path(names)) or None)
@@ -73,7 +73,7 @@ def row_facts(table: Table, rows: Mask | None = None) -> RowFacts:
 
 
 def chosen_facts(facts: RowFacts) -> pa.Table:
-    """Give the combinations that chosen rows have."""
+    """Return the combinations that chosen rows have."""
     return facts.combinations.filter(pa.array(np.asarray(facts.combinations.column("rows")) > 0))
 
 
@@ -116,7 +116,7 @@ class Selectable:
         return {key: place for place, key in enumerate(zip(*columns, strict=True))}
 
     def fact(self, texts: tuple[str | None, ...]) -> int:
-        """Give the number of the fact with these texts, in the order of KEYS; -1 for none."""
+        """Return the number of the fact with these texts, in the order of KEYS; -1 for none."""
         return self._place.get(texts, -1)
 
     def named_key(self, names: Mapping[str, str]) -> str | None:
@@ -132,11 +132,11 @@ class Selectable:
         }
 
     def layers(self) -> list[str]:
-        """Give the layers, numbered."""
+        """Return the layers by number."""
         return [text for text in self._numbers["layer"] if text is not None]
 
     def data(self) -> Mapping[str, Any]:
-        """Give everything as JSON can hold it; without folders."""
+        """Return everything as JSON can hold it, file names without directories."""
         whole_ns = sum(self._all.column("ns").to_pylist())
         kept_ns = self._facts.column("ns").to_pylist()
         return {

@@ -45,7 +45,7 @@ def page_of(comparison: Comparison, gpus: Sequence[str], broken: Sequence[str] =
 
 
 def _waterfall(comparison: Comparison) -> dict[str, Any]:
-    """Give the rows from A's time to B's, each with its bar; none where nothing changed."""
+    """The rows from A's time to B's, each with its bar; none if nothing changed."""
     stages = waterfall(comparison)
     if not stages:
         return {"stages": []}

@@ -213,7 +213,7 @@ def lanes(gathered: Gathered) -> Lanes | None:
 
 
 def extent(devices: Sequence[DeviceTime]) -> tuple[int, int]:
-    """Give when the first kernel began, ns, and how long after that the last one ended."""
+    """Return when the first kernel began, ns, and how long after that the last one ended."""
     shown = devices[:_MOST_DEVICES]
     first = min(device.start_ns for device in shown)
     return first, max(device.end_ns for device in shown) - first
@@ -229,7 +229,7 @@ def _key(device: DeviceTime) -> tuple[int | None, int | None]:
 def _chosen_streams(
     records: Records, rows: Mask, devices: Sequence[DeviceTime]
 ) -> tuple[list[Stream], int]:
-    """Give the streams to draw, of many the busiest, in their order; count the rest."""
+    """The streams to draw, of many the busiest, in order; and the number of others."""
     shown = {_key(device) for device in devices}
     candidates = [
         stream
@@ -245,7 +245,7 @@ def _chosen_streams(
 def _marks(
     records: Records, overview: Overview, first: int
 ) -> tuple[Int64Array, Callable[[int], Mark]]:
-    """Give the steps on the GPU, and what marks each."""
+    """The steps on the GPU, and the mark of each."""
     steps = overview.steps
     ended = last_ends(records, steps.of_row, len(steps))
     low, high = overview.chosen or (0, len(steps))
@@ -260,7 +260,7 @@ def _marks(
 
 
 def _examples(steps: Steps, shown: Int64Array) -> tuple[int | None, int | None]:
-    """Give the steps nearest to the median and the slowest one, none of them a warm-up."""
+    """The step nearest to the median and the slowest one, without warm-up."""
     if not len(shown):
         return None, None
     steady = shown[shown >= steps.warm_up]
@@ -312,7 +312,7 @@ class _Texts:
         return np.asarray(self._number[facts])
 
     def all(self) -> tuple[Texts, ...]:
-        """Give the texts of all that were numbered."""
+        """Return all texts in the order of their numbers."""
         used = self._facts.combinations.take(self._order)
         return tuple(zip(*(used.column(name).to_pylist() for name in KEYS), strict=True))
 
@@ -361,7 +361,7 @@ def _parts(box: IntArray, joined: Mask, fact: IntArray, time: Int64Array, texts:
 
 
 def _begins(start: Int64Array, single: Mask, first: int, length: int) -> Mask:
-    """Tell with which rows a box begins: one is of one bin, and no single row between its rows."""
+    """Mask of the rows that begin a box: a new bin, or a row of its own before it."""
     bins = (start - first) * _BINS // max(length, 1)
     begins = single.copy()
     begins[1:] |= single[:-1] | (np.diff(bins) != 0)
@@ -394,7 +394,7 @@ def _drawn_first(start: Int64Array, end: Int64Array, examples: Sequence[Mark]) -
 
 
 def _within(start: Int64Array, marks: Sequence[Mark]) -> Mask:
-    """Tell what begins in one of some steps."""
+    """Mask of what begins in one of some steps."""
     inside = np.zeros(len(start), bool)
     for mark in marks:
         inside |= (start >= mark.start) & (start < mark.start + mark.length)

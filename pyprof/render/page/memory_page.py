@@ -128,14 +128,11 @@ def picture(
 
 
 def _categories(device: DeviceMemory) -> Iterator[tuple[str, str, str]]:
-    """Give the categories that hold anything at any time."""
+    """The categories that hold anything at any time."""
     at_peak = {group.name or "unknown": group.bytes for group in device.by["category"]}
     for name in device.categories:
         if name in at_peak:
             yield name, _COLOURS[name], size(at_peak[name])
-
-
-# --- over time ------------------------------------------------------------------------------------
 
 
 def _course(device: DeviceMemory, clock: Clock | None) -> Mapping[str, Any] | None:
@@ -179,15 +176,12 @@ def _axis(device: DeviceMemory, *, shared: bool) -> str:
 
 
 def _zero(device: DeviceMemory, clock: Clock | None) -> int | None:
-    """Give when the timeline begins, ns from the first event; None where it is of another time."""
+    """When the timeline begins, ns from the first event; None if on another clock."""
     if clock is None or device.began_ns is None or device.peak_time_ns is None:
         return None
     first, last = clock.window
     shown = first <= device.began_ns + device.peak_time_ns <= last
     return clock.start_ns - device.began_ns if shown else None
-
-
-# --- the treemap ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +290,7 @@ def divided(sizes: Sequence[float], frame: _Frame) -> list[_Frame]:
 
 
 def _worst(row: Sequence[float], area: float, short: float) -> float:
-    """Give the largest ratio of sides in a row."""
+    """The largest aspect ratio in a row."""
     total = sum(row) * area
     if not total or not short:
         return float("inf")
@@ -321,9 +315,6 @@ def _row(row: Sequence[float], share: float, frame: _Frame) -> tuple[list[_Frame
         parts.append(_Frame(frame.x + at, frame.y, length, thick))
         at += length
     return parts, _Frame(frame.x, frame.y + thick, frame.width, frame.height - thick)
-
-
-# --- tables ---------------------------------------------------------------------------------------
 
 
 def _table(by: str, groups: Sequence[HeldMemory], peak_bytes: int, key: Key) -> Sortable | None:

@@ -1,4 +1,4 @@
-"""Tables of a page: cells with the number that they sort by."""
+"""Cards, tables and texts of the report's page; a cell knows the number that it sorts by."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Sortable:
 
     @property
     def keyed(self) -> Iterator[tuple[Sequence[Cell], str | None]]:
-        """Give each row with its key."""
+        """Yield each row with its key."""
         return zip(self.rows, self.keys or [None] * len(self.rows), strict=True)
 
     @property
@@ -125,9 +125,6 @@ def share(fraction: float | None) -> Cell:
         return Cell(UNKNOWN)
     percent = 100 * fraction
     return Cell(f"{percent:.1f} %", percent, f"{min(percent, 100):.1f}")
-
-
-# What the report's page says in words and tables, made from what was summed up.
 
 
 _MOST_ROWS = 500
@@ -305,7 +302,7 @@ def kernels(sums: pa.Table, full: Mapping[str, str], selectable: Selectable) -> 
 
 
 def full_names(table: Table) -> dict[str, str]:
-    """Give a full name for each short one."""
+    """Return the full name of each short one."""
     full, short = (table.records.dictionary(name) for name in ("kLongName", "kShortName"))
     rows, _ = distinct(short.index)
     pairs = zip(short.index[rows].tolist(), full.index[rows].tolist(), strict=True)
@@ -365,11 +362,11 @@ class Code:
         self._file = cache(self._read)
 
     def line(self, path: str, number: int) -> str:
-        """Give a line without its indent; "" where it is not found."""
+        """Return a line without its indent; "" if it is not found."""
         return "".join(code for _, code in self.around(path, number, 0)).strip()
 
     def around(self, path: str, number: int, lines: int) -> list[tuple[int, str]]:
-        """Give a line with as many before and after it, numbered; none where it is not found."""
+        """Return a line with as many before and after it, numbered; none if it is not found."""
         source = self._file(path)
         if not 0 < number <= len(source):
             return []

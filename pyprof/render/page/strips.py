@@ -152,7 +152,7 @@ def strips(source: Source, overview: Overview) -> Strips | None:
 
 
 def _most(devices: int) -> int:
-    """Tell how many steps are shown of each of some devices."""
+    """The number of steps shown of each of some devices."""
     return min(_MOST_STEPS, _MOST_ROWS // devices)
 
 
@@ -180,7 +180,7 @@ def _recordings(device: DeviceTime) -> list[tuple[str, int, int]]:
 def _shown_steps(
     source: Source, overview: Overview, devices: int
 ) -> tuple[tuple[int, ...], dict[int, tuple[str, int, int]]]:
-    """Give the steps with work; of those that may be shown, beside other captures, the GPU time.
+    """The steps with work and, for those that may be shown beside other captures, the GPU time.
 
     These are the first, the slowest, and others evenly apart.
     """
@@ -242,7 +242,7 @@ def _merged(
 
 
 def _elapsed(busy: Intervals, at: Floats) -> Floats:
-    """Give how much of a set of time lies before each instant."""
+    """The length of a set of time before each instant."""
     if not len(busy):
         return np.zeros(len(at))
     before = np.concatenate([[0], np.cumsum(busy.end - busy.start)])

@@ -1,4 +1,4 @@
-"""A comparison as texts, alike in every output."""
+"""A comparison as text: on the terminal, as CSV and as Markdown."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def certainty(comparison: Comparison) -> str:
 
 
 def metrics(comparison: Comparison) -> Iterator[tuple[str, ...]]:
-    """Give a row for each metric that is known in one of them."""
+    """Yield a row for each metric that is known on either side."""
     for metric in comparison.metrics.values():
         if metric.a is None and metric.b is None:
             continue
@@ -121,7 +121,7 @@ def header(comparison: Comparison) -> tuple[str, ...]:
 
 
 def changes(comparison: Comparison, limit: int | None) -> Iterator[tuple[str, ...]]:
-    """Give a row for each op that changed, the largest difference first."""
+    """Yield a row for each op that changed, the largest difference first."""
     for entry in comparison.differing[:limit]:
         yield (*_names(entry.key), *change_cells(entry))
 
@@ -145,12 +145,9 @@ def change_cells(entry: Change) -> tuple[str, ...]:
 
 
 def half_of(entry: Change) -> float | None:
-    """Give the half-width of the interval as a fraction of A; None where either is unknown."""
+    """Return the half-width of the interval as a fraction of A; None if either is unknown."""
     matched = entry.a and entry.b and entry.a_ns
     return entry.interval.half / entry.a_ns if matched and entry.interval else None
-
-
-# A comparison's changes as CSV: all of them, times in ns, unknown empty.
 
 
 _NUMBERS = ("status", "a_ns", "b_ns", "change_ns", "change", "a_calls", "b_calls",
@@ -187,14 +184,11 @@ def csv_text(comparison: Comparison, *, raw: bool = False) -> str:
     return file.getvalue()
 
 
-# A comparison as tables on the terminal.
-
-
 _KEY_WIDTH = 32
 
 
 def comparison_lines(comparison: Comparison, limit: int | None) -> Iterator[str]:
-    """Give the totals, then the largest changes."""
+    """Yield the totals, then the largest changes."""
     yield heading(basis(comparison))
     yield from wrapped(certainty(comparison))
     for cause in comparison.causes:
@@ -232,7 +226,7 @@ STAGE_HEADER = ("", "change", "then")
 
 
 def stage_rows(stages: Sequence[Stage]) -> Iterator[tuple[str, ...]]:
-    """Give a row for each stage from A's time to B's."""
+    """Yield a row for each stage from A's time to B's."""
     yield "A", "", duration(stages[0].from_ns)
     for stage in stages:
         alone = stage.ops == 1
@@ -255,9 +249,6 @@ def notes(comparison: Comparison, limit: int | None) -> Iterator[str]:
 
 def _cutter(key: str) -> Callable[[str, int], str]:
     return cut_left if key == "line" else cut_in_middle
-
-
-# A comparison as Markdown, for a pull request.
 
 
 def markdown_text(comparison: Comparison, limit: int | None, broken: Sequence[str] = ()) -> str:

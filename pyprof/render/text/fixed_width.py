@@ -1,4 +1,4 @@
-"""How wide each column of a fixed-width table is, and which find no room. No number is ever cut.
+"""Rows as CSV, fixed-width columns or words separated by blanks; no number is truncated.
 
 Numbers that do not fit are given their room, then a prefix; then texts are shortened; what still
 finds no room is left out from the right end, and said.
@@ -44,17 +44,17 @@ class Room:
 
     @property
     def is_text(self) -> bool:
-        """Tell whether it has no numbers."""
+        """Whether it has no numbers."""
         return self.column.kind not in (INT, FLOAT, NUMBERS)
 
     @property
     def shrinks(self) -> bool:
-        """Tell whether it may be shortened."""
+        """Whether it may be shortened."""
         return self.column.kind not in (INT, FLOAT)
 
     @property
     def header(self) -> int:
-        """Give what the header takes; those that tell a unit are never cut."""
+        """The width of the header; headers that name a unit are never truncated."""
         return min(len(self.column.header), self.column.width or len(self.column.header))
 
     def plus(self, other: Room) -> Room:
@@ -74,17 +74,17 @@ class Layout:
     dropped: tuple[str, ...]
 
     def scales(self, column: Column) -> bool:
-        """Tell whether a column's numbers have a prefix."""
+        """Whether a column's numbers have a prefix."""
         return self.scaled and scalable(column)
 
 
 def scalable(column: Column) -> bool:
-    """Tell whether a prefix leaves enough: amounts have one, not what tells rows apart."""
+    """Whether a prefix keeps enough digits: of amounts it does, of identifiers it does not."""
     return column.kind in (INT, FLOAT) and column.unit in _SCALABLE and not column.exact
 
 
 def header(column: Column, *, scaled: bool) -> str:
-    """Give the header; numbers with a prefix say themselves that they are times."""
+    """Return the header; numbers with a prefix carry their own unit."""
     return column.header.removesuffix("(ns)") if scaled else column.header
 
 
@@ -116,7 +116,7 @@ def _int_width(values: pa.Array | pa.ChunkedArray) -> int:
 
 
 def _scaled_width(column: Column, values: pa.Array | pa.ChunkedArray, full_width: int) -> int:
-    """Give the most that a number can take; beyond the last prefix extremes have more digits."""
+    """The maximum width of a number; extremes beyond the last prefix have more digits."""
     unit = len("ms") - 1 if column.unit == "ns" else 0
     if column.kind == INT and full_width <= _NO_PREFIX:
         return full_width + 2 * unit
@@ -149,7 +149,7 @@ def layout(columns: Sequence[Column], batches: Sequence[pa.Table], width: int) -
 
 
 def _tries(rooms: Sequence[Room]) -> Iterator[tuple[list[int], bool]]:
-    """Give the widths of the columns, and whether numbers have prefixes, from wide to narrow."""
+    """The widths of the columns, and whether numbers have prefixes, from wide to narrow."""
     yield [max(one.column.width or one.header, one.whole) for one in rooms], False
     yield [_text(one) or max(one.header, one.whole) for one in rooms], False
     yield [_text(one) or _with_prefix(one) for one in rooms], True
@@ -181,9 +181,6 @@ def _grown(rooms: Sequence[Room], widths: Sequence[int], left: int) -> Iterator[
     return (w + (0 if one.column.width else share) for one, w in zip(rooms, grown, strict=True))
 
 
-# Rows as text: CSV, fixed-width columns, or separated by blanks. Whole columns at a time.
-
-
 UNKNOWN = "-"
 
 
@@ -208,7 +205,7 @@ def as_text(columns: Sequence[Column], batches: Iterable[pa.Table], file: Binary
 
 
 def in_width(width: int, say: Callable[[str], object]) -> Render:
-    """Give a writer of fixed-width columns, `width` characters in all.
+    """Return a writer of fixed-width columns, `width` characters in all.
 
     It tells `say` which columns found no room.
     """

@@ -1,4 +1,4 @@
-"""Numbers and tables for people: units, shares, aligned columns, colour where it is wanted."""
+"""Numbers, names and tables for people, in a terminal and in Markdown."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
 
 
 def widths(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[int]:
-    """Give how wide each column is, in cells of a terminal."""
+    """Return the width of each column, in cells of a terminal."""
     return [max(map(cells, column)) for column in zip(header, *rows, strict=True)]
 
 
@@ -191,7 +191,7 @@ def _cut_cells(
 
 
 def colours(target: str) -> bool:
-    """Tell whether output to `target` may be coloured: a terminal that does not refuse it."""
+    """Whether output to `target` may be coloured: a terminal that does not refuse it."""
     return (
         target == output_file.STDOUT
         and stdio.terminal(sys.stdout)
@@ -211,9 +211,6 @@ def finish(lines: Iterable[str], *, coloured: bool) -> bytes:
     """
     text = "".join(f"{sanitize.multiline(line.replace(_END, ' '))}\n" for line in lines)
     return (text if coloured else click.unstyle(text)).encode()
-
-
-# Counts, amounts, changes and names for people; what `text` spells is not repeated here.
 
 
 _SIZES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -242,9 +239,6 @@ def change(fraction: float | None) -> str:
 def part_name(direction: str | None) -> str:
     """Name a part of the step, which records have as `fprop` and so on."""
     return PARTS.get(direction or "", direction or "unknown")
-
-
-# Markdown that shows any text as it is.
 
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#!|~$&])")

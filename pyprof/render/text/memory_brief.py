@@ -18,7 +18,7 @@ _KEYS = ("category", "layer", "line", "op")
 
 
 def section(analysed: Sequence[DeviceMemory]) -> Iterator[str]:
-    """Give the section of a summary: the highest peak, and what made it up. Nothing for none."""
+    """Yield the section of a summary: the highest peak and its parts. Nothing for no devices."""
     if not analysed:
         return
     device = analysed[0]

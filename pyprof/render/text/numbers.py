@@ -32,7 +32,7 @@ def rounded(values: Numbers) -> pa.Array:
 
 
 def rounded_width(values: Numbers) -> int:
-    """Give the length of the longest text of `rounded`, without making them."""
+    """Return the length of the longest text of `rounded`, without formatting."""
     numbers = _floats(values)
     numbers = numbers[~np.isnan(numbers)]
     places = _places(numbers)
@@ -52,7 +52,7 @@ def _places(numbers: Floats) -> Int64Array:
 
 
 def _exponent(numbers: Floats) -> Int64Array:
-    """Give the power of ten of numbers once they are rounded to four digits; 0 of 0."""
+    """The power of ten of numbers rounded to four digits; 0 of 0."""
     size = np.abs(np.where((numbers == 0) | np.isnan(numbers), 1, numbers))
     size = np.maximum(size, _TINIEST)  # below, the powers of ten are 0
     power = _power(size)
@@ -62,7 +62,7 @@ def _exponent(numbers: Floats) -> Int64Array:
 
 
 def _power(size: Floats) -> Floats:
-    """Give the power of ten of numbers above 0 as they are; 0 of 0."""
+    """The power of ten of positive numbers; 0 of 0."""
     return np.floor(np.log10(np.where(size == 0, 1, size)))
 
 

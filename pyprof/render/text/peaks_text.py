@@ -38,7 +38,7 @@ class PeaksRow:
 
 
 def card_rows() -> list[PeaksRow]:
-    """Give the table of cards."""
+    """Return the table of cards."""
     return [
         PeaksRow(
             gpu=str(card["gpu"]),
@@ -55,7 +55,7 @@ def card_rows() -> list[PeaksRow]:
 
 
 def measured_rows(ceilings: Iterable[Ceilings]) -> list[PeaksRow]:
-    """Give what was measured, in the units of the table."""
+    """Return what was measured, in the units of the table."""
     return [
         PeaksRow(
             gpu=ceiling.device,
@@ -68,7 +68,7 @@ def measured_rows(ceilings: Iterable[Ceilings]) -> list[PeaksRow]:
 
 
 def find(name: str | None, measured: Sequence[PeaksRow]) -> list[PeaksRow]:
-    """Give the rows of a device's name, or of a part of one; all rows for None.
+    """Return the rows of a device's name, or of a part of one; all rows for None.
 
     Raises PyprofError where there is none.
     """

@@ -1,4 +1,4 @@
-"""The straggler and the slow link in words, each with what it rests on."""
+"""A comparison of ranks as text: clocks, ranks, stragglers, collectives, links and layers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def stragglers(job: Across) -> list[StragglerCost]:
 
 
 def _stragglers(job: Across) -> Iterator[tuple[float, list[str]]]:
-    """Give what the stragglers cost in all, and the words."""
+    """Yield what the stragglers cost in all, and the text."""
     if not (slow := stragglers(job)):
         return
     first = slow[0]
@@ -141,7 +141,7 @@ def _several(job: Across, slow: list[StragglerCost]) -> str:
 
 
 def _slow(job: Across) -> Iterator[tuple[float, list[str]]]:
-    """Give what the slow links cost in all, and the words."""
+    """Yield what the slow links cost in all, and the text."""
     for slow in job.slow[:_SHOWN]:
         yield slow.lost_ns, [_link(slow)]
     if (more := len(job.slow) - _SHOWN) > 0:
@@ -188,16 +188,13 @@ def _layer(job: Across) -> Iterator[str]:
                f" {percent(over)} % more than the mean of {one.ranks} ranks.")  # fmt: skip
 
 
-# What was found across ranks as text: clocks, ranks, stragglers, collectives, layers, in words.
-
-
 _LAYER_WIDTH = 48
 _NEWS = 0.01
 """Stragglers are listed if they cost at least this share of the most expensive one."""
 
 
 def report_lines(job: Across, top: int) -> Iterator[str]:
-    """Give the sections, with an empty line between them; each lists `top` rows at most."""
+    """Yield the sections, with an empty line between them; each lists `top` rows at most."""
     yield from head(job)
     for section in (ranks, straggler_lines, parallelism, collectives, layers):
         if shown := list(section(job, top)):
@@ -228,7 +225,7 @@ def ranks(job: Across, top: int) -> Iterator[str]:
 
 
 def _staged(comparison: Across) -> bool:
-    """Tell whether any rank is a stage of a pipeline."""
+    """Whether any rank is a stage of a pipeline."""
     return any(one.bubble_ns is not None for one in comparison.ranks)
 
 

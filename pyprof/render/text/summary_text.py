@@ -214,8 +214,6 @@ def _recording_windows(devices: Sequence[DeviceUse]) -> Iterator[str]:
         yield from _labelled("Windows", f"{windows}; {paused} between them left out")
 
 
-# --- time ---------------------------------------------------------------------------------------
-
 _Row = tuple[str, "Callable[[DeviceUse], int]"]
 
 _BUSY: tuple[_Row, ...] = (
@@ -337,9 +335,6 @@ def phases(answer: Summary) -> Iterator[str]:
         for part in answer.parts
     ]
     yield from _headed(formatting.table(rows, ("Part of the step", "ms", "%", "MFU(%)"), (0,)))
-
-
-# --- ops, layers, lines -------------------------------------------------------------------------
 
 
 def ops(answer: Summary, limit: int) -> Iterator[str]:

@@ -44,7 +44,7 @@ _SENTENCES = ("why", "params", "peak")
 
 
 def width() -> int:
-    """Give the cells of a line: what COLUMNS says, else the terminal; `WIDTH` where neither."""
+    """Return the cells of a line: COLUMNS, else the terminal's, else `WIDTH`."""
     return shutil.get_terminal_size((WIDTH, 24)).columns or WIDTH
 
 
@@ -71,17 +71,17 @@ class _Shown:
 
     @property
     def cuts(self) -> bool:
-        """Tell whether its texts may be cut: no number is, nor a word of few."""
+        """Whether its texts may be truncated: not numbers, nor keywords such as `bprop`."""
         return self.column.kind == TEXT and self.column.name not in ("tc", "bound", "dir", "kind")
 
     def lines(self, room: int) -> pa.Array:
-        """Give the text of each row, filled up to `room` cells."""
+        """Return the text of each row, padded to `room` cells."""
         cut = cut_end if self.column.name in _SENTENCES else cut_middle
         texts = [cut(text, room) if self.cuts else text for text in self.values]
         return pa.array([self._filled(text, room) for text in texts], pa.string()).take(self.index)
 
     def title(self, room: int) -> str:
-        """Give the header, filled up to `room` cells."""
+        """Return the header, padded to `room` cells."""
         return self._filled(self.header[: max(room, 1)] if self.cuts else self.header, room)
 
     def _filled(self, text: str, room: int) -> str:
@@ -96,7 +96,7 @@ def _texts(column: Column, values: pa.Array, *, scales: bool, full: bool) -> pa.
 
 
 def in_terminal(room: int, say: Callable[[str], object], *, coloured: bool) -> Render:
-    """Give a writer of a table that is `room` cells wide; it tells `say` what found no room."""
+    """Return a writer of tables `room` cells wide; it reports to `say` what did not fit."""
 
     def render(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
         shown = _read(columns, batches, full=False)
@@ -110,7 +110,7 @@ def in_terminal(room: int, say: Callable[[str], object], *, coloured: bool) -> R
 
 
 def in_full(*, coloured: bool) -> Render:
-    """Give a writer of a table that is as wide as its texts and exact numbers."""
+    """Return a writer of tables as wide as their texts and exact numbers."""
 
     def render(columns: Sequence[Column], batches: Iterable[pa.Table], file: BinaryIO) -> None:
         shown = _read(columns, batches, full=True)

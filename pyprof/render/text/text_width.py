@@ -56,7 +56,7 @@ def cut_start(text: str, room: int, mark: str = MARK) -> str:
 
 
 def _end(text: str, room: int) -> str:
-    """Give as much of the end as finds room, but no accents whose letter does not."""
+    """The longest end that fits, without accents that lost their letter."""
     end = _beginning(text[::-1], room)[::-1]
     return next((end[place:] for place, each in enumerate(end) if _cells(each)), "")
 

@@ -38,9 +38,6 @@ def _transform(
     return Work(flops, (x,), (fresh(result, dtype),))
 
 
-# --- ATen's kernels -----------------------------------------------------------------------------
-
-
 # 4 rows of 8: 5 * 8 * 3 = 120 each; 32 read and 32 written of 8 bytes
 @op(
     "_fft_c2c",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 NO_JSON = b"~"
 """Stands for missing JSON; it is not valid JSON itself."""
-ABSENT = Raw(NO_JSON)
+NO_VALUE = Raw(NO_JSON)
 """The one that fields have which are not there."""
 
 NO_NUMBER = -(2**63)
@@ -65,32 +65,32 @@ class OpArgs(msgspec.Struct, gc=False):
     op_id: Any = field(name="External id", default=None)
     seq: Any = field(name="Sequence number", default=NO_NUMBER)
     forward: Any = field(name="Fwd thread id", default=None)
-    inputs: Raw = field(name="Concrete Inputs", default=ABSENT)
-    types: Raw = field(name="Input type", default=ABSENT)
-    strides: Raw = field(name="Input Strides", default=ABSENT)
-    dims: Raw = field(name="Input Dims", default=ABSENT)
-    old_dims: Raw = field(name="Input dims", default=ABSENT)
-    stack: Raw = field(name="Call stack", default=ABSENT)
-    modules: Raw = field(name="Module Hierarchy", default=ABSENT)
+    inputs: Raw = field(name="Concrete Inputs", default=NO_VALUE)
+    types: Raw = field(name="Input type", default=NO_VALUE)
+    strides: Raw = field(name="Input Strides", default=NO_VALUE)
+    dims: Raw = field(name="Input Dims", default=NO_VALUE)
+    old_dims: Raw = field(name="Input dims", default=NO_VALUE)
+    stack: Raw = field(name="Call stack", default=NO_VALUE)
+    modules: Raw = field(name="Module Hierarchy", default=NO_VALUE)
     # of kernels that Inductor made
-    backend: Raw = field(name="kernel_backend", default=ABSENT)
-    file: Raw = field(name="kernel_file", default=ABSENT)
-    hash: Raw = field(name="kernel_hash", default=ABSENT)
-    kwargs: Raw = field(name="kernel_kwargs", default=ABSENT)
-    warps: Raw = field(name="num_warps", default=ABSENT)
-    stages: Raw = field(name="num_stages", default=ABSENT)
-    grid: Raw = ABSENT
+    backend: Raw = field(name="kernel_backend", default=NO_VALUE)
+    file: Raw = field(name="kernel_file", default=NO_VALUE)
+    hash: Raw = field(name="kernel_hash", default=NO_VALUE)
+    kwargs: Raw = field(name="kernel_kwargs", default=NO_VALUE)
+    warps: Raw = field(name="num_warps", default=NO_VALUE)
+    stages: Raw = field(name="num_stages", default=NO_VALUE)
+    grid: Raw = NO_VALUE
     # of collectives
-    collective: Raw = field(name="Collective name", default=ABSENT)
-    dtype: Raw = ABSENT
-    count_in: Raw = field(name="In msg nelems", default=ABSENT)
-    count_out: Raw = field(name="Out msg nelems", default=ABSENT)
-    size: Raw = field(name="Group size", default=ABSENT)
-    group: Raw = field(name="Process Group Name", default=ABSENT)
-    description: Raw = field(name="Process Group Description", default=ABSENT)
-    ranks: Raw = field(name="Process Group Ranks", default=ABSENT)
-    src: Raw = field(name="Src Rank", default=ABSENT)
-    dst: Raw = field(name="Dst Rank", default=ABSENT)
+    collective: Raw = field(name="Collective name", default=NO_VALUE)
+    dtype: Raw = NO_VALUE
+    count_in: Raw = field(name="In msg nelems", default=NO_VALUE)
+    count_out: Raw = field(name="Out msg nelems", default=NO_VALUE)
+    size: Raw = field(name="Group size", default=NO_VALUE)
+    group: Raw = field(name="Process Group Name", default=NO_VALUE)
+    description: Raw = field(name="Process Group Description", default=NO_VALUE)
+    ranks: Raw = field(name="Process Group Ranks", default=NO_VALUE)
+    src: Raw = field(name="Src Rank", default=NO_VALUE)
+    dst: Raw = field(name="Dst Rank", default=NO_VALUE)
 
 
 class WorkArgs(msgspec.Struct, gc=False):
@@ -101,14 +101,14 @@ class WorkArgs(msgspec.Struct, gc=False):
     stream: Any = None
     regs: Any = field(name="registers per thread", default=None)
     smem: Any = field(name="shared memory", default=None)
-    grid: Raw = ABSENT
-    block: Raw = ABSENT
+    grid: Raw = NO_VALUE
+    block: Raw = NO_VALUE
     bytes: Any = UNSET
     size: Any = UNSET
     size_bytes: Any = field(name="sizeBytes", default=UNSET)
     node_id: Any = field(name="graph node id", default=None)
     graph_id: Any = field(name="graph id", default=None)
-    collective: Raw = field(name="Collective name", default=ABSENT)
+    collective: Raw = field(name="Collective name", default=NO_VALUE)
 
 
 class CallArgs(msgspec.Struct, gc=False):
@@ -117,8 +117,8 @@ class CallArgs(msgspec.Struct, gc=False):
     correlation: Any = None
     kernel: Any = UNSET
     smem: Any = field(name="shared memory", default=UNSET)
-    grid: Raw = ABSENT
-    block: Raw = ABSENT
+    grid: Raw = NO_VALUE
+    block: Raw = NO_VALUE
     bytes: Any = UNSET
     size: Any = UNSET
     size_bytes: Any = field(name="sizeBytes", default=UNSET)
@@ -260,7 +260,7 @@ _OP_FIELDS = [(field.encode_name, field.default) for field in msgspec.structs.fi
 
 def numbered(raws: list[Raw]) -> tuple[Int64Array, list[bytes]]:
     """Number distinct pieces of JSON: the number of each, and the pieces by number."""
-    if raws and raws[0] is ABSENT and raws.count(ABSENT) == len(raws):
+    if raws and raws[0] is NO_VALUE and raws.count(NO_VALUE) == len(raws):
         return np.zeros(len(raws), np.int64), [NO_JSON]
     offsets = np.cumsum(np.fromiter(chain([0], map(len, raws)), np.int64, len(raws) + 1))
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(raws))]

@@ -148,9 +148,6 @@ def _unpickled(raw: bytes, path: Path) -> object:
         raise CaptureError(f"{path}: no annotations of graph nodes: {why[:100]}") from None
 
 
-# --- what they state ------------------------------------------------------------------------------
-
-
 def _annotation(value: object) -> Annotation:
     if isinstance(value, str):
         return Annotation(_frames(value), ())
@@ -189,9 +186,6 @@ def _frames(stack: str) -> tuple[tuple[str, str], ...]:
         if file and number.isascii() and number.isdecimal():
             frames.append((place, function))
     return tuple(reversed(frames))
-
-
-# --- joined with a capture ------------------------------------------------------------------------
 
 
 def nodes(

@@ -93,9 +93,6 @@ def replays(capture: schema.Capture) -> bool:
     return bool(some is not None and some.as_py()) or nodes.null_count < len(nodes)
 
 
-# --- which files ----------------------------------------------------------------------------------
-
-
 def traces(path: Path, rank: int | None = None) -> CaptureFiles:
     """Find the traces of the capture of a trace's graphs: named by the user, or next to it."""
     named = settings.graph_captures()
@@ -212,9 +209,6 @@ def _needed(capture_files: CaptureFiles, ranges: pa.Table) -> list[File]:
     known = tuple(capture_files.batch_sizes)
     needed = {graph_sizes.chosen(size, known) for size in sizes}
     return [file for file in capture_files.files if file.batch_size in needed]
-
-
-# --- reading them ---------------------------------------------------------------------------------
 
 
 def _add(

@@ -61,7 +61,7 @@ class Part(Protocol):
     """If no file is its template."""
 
     def section(self, page: Page) -> Mapping[str, Any] | None:
-        """Give what the part's template shows; None where there is nothing to show."""
+        """Return the values of the part's template; None if there is nothing to show."""
 
     def summarise(self, gathered: Gathered) -> Any:  # noqa: ANN401 - the part's own
         """Sum up a capture, small enough to send."""
@@ -83,7 +83,7 @@ def summarise(gathered: Gathered) -> dict[str, Any]:
 
 
 def templates() -> dict[str, str]:
-    """Give the templates that are not files, by the names that files would have."""
+    """Return the templates that are not files, by the names that files would have."""
     return {
         f"parts/{name}.html.j2": part.TEMPLATE
         for name, part in parts().items()

@@ -41,6 +41,6 @@ def summarise(gathered: Gathered) -> Kernels:
 
 
 def section(page: Page) -> Mapping[str, Any]:
-    """Give the table."""
+    """Return the table."""
     kernels: Kernels = page.data
     return {"kernels": sections.kernels(kernels.sums, kernels.full_names, page.selectable)}

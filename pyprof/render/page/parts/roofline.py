@@ -26,7 +26,7 @@ def summarise(gathered: Gathered) -> Achieved:
 
 
 def section(page: Page) -> Mapping[str, Any]:
-    """Give the figure, and how much of the time its points stand for."""
+    """Return the figure, and the share of time that its points stand for."""
     work: Achieved = page.data
     points = roofline_points.points(work, _MOST_POINTS)
     roofs = roofline_points.roofs(work, _MOST_ROOFS)

@@ -31,7 +31,7 @@ def summarise(gathered: Gathered) -> StepData:
 
 
 def section(page: Page) -> Mapping[str, Any] | None:
-    """Give the figures of steps, and of ranks; None where there are not several steps."""
+    """Return the figures of steps, and of ranks; None without several steps."""
     steps, data = page.answer.steps, page.data
     shown = data.strips.strip(steps) if data.strips else None
     first, last = steps.shown.start, steps.shown.stop

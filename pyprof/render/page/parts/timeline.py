@@ -22,7 +22,7 @@ def summarise(gathered: Gathered) -> Lanes | None:
 
 
 def section(page: Page) -> Mapping[str, Any] | None:
-    """Give the figure, and what is not drawn."""
+    """Return the figure, and a note of what is not drawn."""
     drawn: Lanes | None = page.data
     if drawn is None:
         return None
