@@ -24,8 +24,6 @@ from pyprof.records.records import Records, concat_dictionaries, encode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from numpy.typing import NDArray
-
     from pyprof.prof.table import Override, Table
 
 _Path: TypeAlias = "str | os.PathLike[str]"
@@ -127,16 +125,13 @@ def _frame(rows: pa.Table) -> pd.DataFrame:
         types_mapper=_DTYPES.get, split_blocks=True
     )
     for name in lists:
-        frame.insert(rows.column_names.index(name), name, _objects(rows.column(name)))
+        # convert lists to arrays as Arrow does, but only one per distinct list
+        column = rows.column(name)
+        coded = concat_dictionaries([encode(chunk) for chunk in column.chunks])
+        with_null = [*coded.values, None]  # noqa: PD011 - no Series
+        arrays = pa.array(with_null, column.type.value_type).to_pandas().to_numpy()
+        frame.insert(rows.column_names.index(name), name, np.asarray(arrays[coded.index]))
     return frame
-
-
-def _objects(column: pa.ChunkedArray) -> NDArray[np.object_]:
-    """Convert lists to arrays as Arrow does, but only one per distinct list."""
-    coded = concat_dictionaries([encode(chunk) for chunk in column.chunks])
-    with_null = [*coded.values, None]  # noqa: PD011 - no Series
-    arrays = pa.array(with_null, column.type.value_type).to_pandas().to_numpy()
-    return np.asarray(arrays[coded.index])  # null is the last
 
 
 class Meaning(NamedTuple):

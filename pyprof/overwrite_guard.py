@@ -58,7 +58,7 @@ class Guard:
     def reads(self, places: Iterable[str]) -> None:
         """Protect inputs from being replaced; PyprofError if one is the output."""
         for place in places:
-            status = _stdin() if place == STDIN else _stat(place)
+            status = _opened(0) if place == STDIN else _stat(place)
             if status is not None:
                 self.inputs[status.st_dev, status.st_ino] = place
                 self.beside |= dict.fromkeys(_belonging(place), place)
@@ -99,7 +99,7 @@ class Guard:
             self.check_not_capture(target)
 
     def _check_not_input(self, target: str) -> None:
-        status = _stdout() if target == STDOUT else _stat(target)
+        status = (None if sys.stdout is None else _opened(1)) if target == STDOUT else _stat(target)
         if status is not None and (read := self.inputs.get((status.st_dev, status.st_ino))):
             shown = "stdout" if target == STDOUT else target
             what = "stdin" if read == STDIN else read
@@ -138,14 +138,6 @@ def _stat(place: str) -> os.stat_result | None:
     except (OSError, ValueError):
         return None
     return status if stat.S_ISREG(status.st_mode) else None
-
-
-def _stdin() -> os.stat_result | None:
-    return _opened(0)
-
-
-def _stdout() -> os.stat_result | None:
-    return None if sys.stdout is None else _opened(1)
 
 
 def _opened(number: int) -> os.stat_result | None:

@@ -118,7 +118,11 @@ def _profiles(
             stack = row_stacks.of_row[rows]
             weight = source.table.duration_ns[rows]
             start = np.cumsum(weight) - weight if since is None else since[rows]
-            stack, weight = _with_idle(stack, start, weight)
+            # insert the idle time between rows as stack -1; an overlapping row follows at once
+            busy_until = np.maximum.accumulate(start + weight)
+            idle = np.maximum(start - np.concatenate([[0], busy_until[:-1]]), 0)
+            both = np.stack([np.full(len(stack), -1), stack], axis=1).reshape(-1)
+            stack, weight = both, np.stack([idle, weight], axis=1).reshape(-1)
             stack, weight = _runs(stack, weight)
             samples = [numbered[number] if number >= 0 else [] for number in stack.tolist()]
             name = f"{stream.label}, window {window}" if window >= 0 else stream.label
@@ -164,16 +168,6 @@ def _profile(name: str, samples: list[list[int]], weight: Int64Array) -> dict[st
         "samples": samples,
         "weights": weight.tolist(),
     }
-
-
-def _with_idle(
-    stack: Int64Array, start: Int64Array, weight: Int64Array
-) -> tuple[Int64Array, Int64Array]:
-    """Insert the idle time between rows as stack -1; an overlapping row follows at once."""
-    busy_until = np.maximum.accumulate(start + weight)
-    idle = np.maximum(start - np.concatenate([[0], busy_until[:-1]]), 0)
-    both = np.stack([np.full(len(stack), -1), stack], axis=1).reshape(-1)
-    return both, np.stack([idle, weight], axis=1).reshape(-1)
 
 
 def _runs(stack: Int64Array, weight: Int64Array) -> tuple[Int64Array, Int64Array]:

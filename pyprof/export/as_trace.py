@@ -10,7 +10,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO
 
 import orjson
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.errors import RecordsError
@@ -121,13 +120,9 @@ def _events(source: Source, begin_ns: int) -> Iterator[Iterable[str | None]]:
         trace_gpu.arrows(table, tracks, begin_ns),
     )
     for array in arrays:
-        yield from _slices(array)
+        for start in range(0, len(array), _BATCH_ROWS):
+            yield array.slice(start, _BATCH_ROWS).to_pylist()
     yield trace_gpu.spans(table, tracks, begin_ns)
-
-
-def _slices(array: pa.Array | pa.ChunkedArray) -> Iterator[list[str | None]]:
-    for start in range(0, len(array), _BATCH_ROWS):
-        yield array.slice(start, _BATCH_ROWS).to_pylist()
 
 
 def _blocks(groups: Iterable[Iterable[str | None]]) -> Iterator[str]:

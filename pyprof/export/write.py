@@ -76,7 +76,10 @@ def _held_values(column: Column, table: Table) -> pa.Array:
 
 
 def _spelt(rows: pa.Table) -> Iterator[pa.Table]:
-    at_once = _rows_at_once(rows)
+    # how many rows to write at once, so that their texts stay small
+    size = sum(map(_text_bytes, rows.columns))
+    fitting: int = _TEXT_BYTES * rows.num_rows // max(1, size)
+    at_once = max(1, min(_ROWS, fitting))
     for start in range(0, rows.num_rows or 1, at_once):
         part = rows.slice(start, at_once)
         yield pa.table([*map(_spelt_out, part.columns)], part.column_names)
@@ -87,13 +90,6 @@ def _spelt_out(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column
     parts = [chunk.dictionary.take(chunk.indices) for chunk in column.chunks]
     return pa.chunked_array(parts, column.type.value_type)
-
-
-def _rows_at_once(rows: pa.Table) -> int:
-    """Return how many rows to write at once, so that their texts stay small."""
-    size = sum(map(_text_bytes, rows.columns))
-    fitting: int = _TEXT_BYTES * rows.num_rows // max(1, size)
-    return max(1, min(_ROWS, fitting))
 
 
 def _text_bytes(column: pa.ChunkedArray) -> int:

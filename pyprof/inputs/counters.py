@@ -46,8 +46,16 @@ def with_counters(records: Records) -> Records:
     path = Path(file)
     before = readers.stamp(path)
     profiled = _read(file, before)
-    kernels = _in_order_of_launch(records, np.flatnonzero(_is_kernel(records)))
-    ours = _launches_of(records, kernels, profiled.axes)
+    # order rows by launch, as ncu profiles them; unchanged if a launch time is missing
+    rows = np.flatnonzero(_is_kernel(records))
+    begin = launch_bounds(records)[0][rows]
+    kernels = rows if (begin == MISSING).any() else rows[np.argsort(begin, kind="stable")]
+    # launches of a capture, with the sizes that the profiled ones have
+    sizes = [
+        _along(records.dictionary(axis.of).take(kernels), axis.place) for axis in profiled.axes
+    ]
+    lane = _lanes(*(records.numpy(name)[kernels] for name in ("device", "pid")))
+    ours = Launches(records.dictionary("kLongName").take(kernels), tuple(sizes), lane)
     matches = match_launches(ours, profiled.launches)
     column, notes = _column(records, kernels, matches, profiled)
     columns = {**records.columns, "counters": column}
@@ -125,19 +133,6 @@ def _is_kernel(records: Records) -> Mask:
     kind = records.dictionary("kind")
     kernel = schema.KINDS[schema.KERNEL]
     return np.array([*(value in (None, kernel) for value in kind.values), True]).take(kind.index)
-
-
-def _in_order_of_launch(records: Records, rows: Int64Array) -> Int64Array:
-    """Order rows by launch, as ncu profiles them; unchanged if a launch time is missing."""
-    begin = launch_bounds(records)[0][rows]
-    return rows if (begin == MISSING).any() else rows[np.argsort(begin, kind="stable")]
-
-
-def _launches_of(records: Records, rows: Int64Array, axes: tuple[_Axis, ...]) -> Launches:
-    """Return launches of a capture, with the sizes that the profiled ones have."""
-    sizes = [_along(records.dictionary(axis.of).take(rows), axis.place) for axis in axes]
-    lane = _lanes(*(records.numpy(name)[rows] for name in ("device", "pid")))
-    return Launches(records.dictionary("kLongName").take(rows), tuple(sizes), lane)
 
 
 def _along(sizes: DictionaryColumn, place: int | None) -> Int64Array:

@@ -138,7 +138,9 @@ class Processes(InProcess):
             if not forks:
                 self._begun = self._begun or context.Event()
             begun = None if forks else self._begun
-            self._pool = ProcessPoolExecutor(size, context, _prepare, (begun, _share(size)))
+            self._pool = ProcessPoolExecutor(
+                size, context, _prepare, (begun, max(1, threads.available() // size))
+            )
         return self._pool
 
     def _close(self) -> None:
@@ -161,10 +163,6 @@ class Processes(InProcess):
         processes = self._pool._processes if self._pool else {}  # noqa: SLF001
         for process in list((processes or {}).values()):
             process.terminate()
-
-
-def _share(processes: int) -> int:
-    return max(1, threads.available() // processes)
 
 
 def _has_one_thread() -> bool:

@@ -82,7 +82,12 @@ def read(text: str) -> Batch | None:
     if match := _SGLANG.fullmatch(text):
         return _of_sglang(match[1], stated(match[2]))
     if match := _ATOM.fullmatch(text):
-        return _of_atom(match[1], stated(match[2]))
+        # A step that decodes next to a prefill only has sums of both phases, which are of no use
+        numbers = stated(match[2])
+        phase = _sums(numbers, "", numbers.get("bs"), numbers.get("tok"))
+        if phase is None or numbers.get("p"):
+            return None
+        return Batch(phase, Phase()) if match[1] == "prefill" else Batch(Phase(), phase)
     return None
 
 
@@ -108,14 +113,6 @@ def _of_sglang(mode: str, numbers: dict[str, int]) -> Batch | None:
         prefill = _sums(numbers, "c_", numbers.get("c"))
         decode = _sums(numbers, "g_", numbers.get("g"))
     return None if prefill is None or decode is None else Batch(prefill, decode)
-
-
-def _of_atom(name: str, numbers: dict[str, int]) -> Batch | None:
-    """A step that decodes next to a prefill only has sums of both phases, which are of no use."""
-    phase = _sums(numbers, "", numbers.get("bs"), numbers.get("tok"))
-    if phase is None or numbers.get("p"):
-        return None
-    return Batch(phase, Phase()) if name == "prefill" else Batch(Phase(), phase)
 
 
 def _sums(

@@ -215,11 +215,9 @@ def _steps(
     if not len(moments) and capture is not None:
         marked_by, moments = trace_history.step_bounds(capture)
     if len(moments):
-        return marked_by, tuple(_states(history.time_ns, moments).tolist())
+        # the state at each moment
+        states: Int64Array = (
+            np.searchsorted(np.maximum.accumulate(history.time_ns), moments, "right") - 1
+        )
+        return marked_by, tuple(states[states >= 0].tolist())
     return "the optimizer's stacks", tuple(ends_by_direction(history).tolist())
-
-
-def _states(time_ns: Int64Array, moments: Int64Array) -> Int64Array:
-    """The state at each moment."""
-    states: Int64Array = np.searchsorted(np.maximum.accumulate(time_ns), moments, "right") - 1
-    return states[states >= 0]

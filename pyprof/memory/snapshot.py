@@ -200,7 +200,10 @@ def _snapshot(head: dict[str, Any], columns: dict[str, Int64Array]) -> Snapshot:
         start = len(prefix) + 1
         named = {n[start:]: c for n, c in columns.items() if n.startswith(f"{prefix}.")}
         if "time_us" in named:
-            named["time_ns"] = _time_ns(named.pop("time_us"))
+            time_us = named.pop("time_us")
+            if not _within(time_us, -1, _MOST_US):
+                raise ValueError
+            named["time_ns"] = np.where(time_us < 0, MISSING, time_us * _NS_PER_US)
         return named | {n: named[n] != 0 for n in _MASKS & set(named)}
 
     starts = np.concatenate([[0], np.cumsum(columns["stacks.length"])])
@@ -219,12 +222,6 @@ def _snapshot(head: dict[str, Any], columns: dict[str, Int64Array]) -> Snapshot:
 def _valid(text: str) -> str:
     """Replace surrogates, which pickles may hold but UTF-8 cannot."""
     return text.encode(errors="replace").decode()
-
-
-def _time_ns(time_us: Int64Array) -> Int64Array:
-    if not _within(time_us, -1, _MOST_US):
-        raise ValueError
-    return np.where(time_us < 0, MISSING, time_us * _NS_PER_US)
 
 
 _MASKS = {"small", "expandable", "begins"}

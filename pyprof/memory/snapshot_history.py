@@ -63,12 +63,14 @@ def history(
     sites = None
     if capture is not None and len(events):
         sites = trace_history.sites_at(capture, events.time_ns)
+    sign = np.isin(events.action, _ADDS).astype(np.int64) - np.isin(events.action, _TAKES)
+    change: Int64Array = sign * events.bytes
     made = History(
         f"cuda:{device}",
         events.time_ns,
         blocks,
         int(snapshot.segments.bytes[snapshot.segments.device == device].sum()),
-        _reserved_change(events),
+        change,
         _labels(snapshot, device, events, blocks, stack, event, described, sites),
         _given_back_by(events, blocks, described),
         bool((described.clues & stacks.Clue.HALF).any())
@@ -121,12 +123,6 @@ def _live_throughout(snapshot: Snapshot, rows: Int64Array, count: int) -> Blocks
         np.where(pending, BEFORE, count),
         np.full(len(rows), count),
     )
-
-
-def _reserved_change(events: Events) -> Int64Array:
-    sign = np.isin(events.action, _ADDS).astype(np.int64) - np.isin(events.action, _TAKES)
-    change: Int64Array = sign * events.bytes
-    return change
 
 
 def _labels(

@@ -197,18 +197,15 @@ class _Source:
     def _take(self) -> None:
         grows = self._growing is not None and len(self._growing.trace) >= _FEW
         if not grows:
-            self._growing = self._found()
+            # find the longest list of events among all that was read
+            memo: Any = self.unpickler.memo  # of whatever the pickle may name again
+            lists = [each for each in memo.copy().values() if type(each) is list]
+            longest = max(filter(_is_trace, lists), key=len, default=None)
+            self._growing = None if longest is None else self.events_of(longest)
             self._patience *= 2  # to look for it takes longer and longer
         if self._growing is not None:
             self._growing.take(self.out)
         self._next = self._read + (_AT_ONCE if grows else self._patience)
-
-    def _found(self) -> _Events | None:
-        """Find the longest list of events among all that was read."""
-        memo: Any = self.unpickler.memo  # of whatever the pickle may name again
-        lists = [each for each in memo.copy().values() if type(each) is list]
-        longest = max(filter(_is_trace, lists), key=len, default=None)
-        return None if longest is None else self.events_of(longest)
 
     def events_of(self, trace: list[dict[str, Any]]) -> _Events:
         """Return what was taken out of a list."""
@@ -295,13 +292,6 @@ def _blocks(place: int, segment: dict[str, Any], out: _Columns) -> list[tuple[in
     return rows
 
 
-def _annotations(annotations: list[dict[str, Any]], out: _Columns) -> None:
-    out.add("annotations.time_us", "q", [a["time_us"] for a in annotations])
-    out.add("annotations.device", "i", [a.get("device", 0) for a in annotations])
-    out.add("annotations.begins", "b", [a["stage"] == "START" for a in annotations])
-    out.add("annotations.name", "i", [out.text(a["name"]) for a in annotations])
-
-
 def _columns(snapshot: Any, source: _Source) -> tuple[dict[str, Any], _Columns]:  # noqa: ANN401 - of the file
     if type(snapshot) is list:  # what torch.cuda.memory_snapshot() gives
         snapshot = {"segments": snapshot}
@@ -321,7 +311,11 @@ def _columns(snapshot: Any, source: _Source) -> tuple[dict[str, Any], _Columns]:
         events.take(out)
         out.arrays += [(f"events.{device}.{n}", column) for n, column in events.columns.items()]
     _segments(snapshot["segments"], out)
-    _annotations(snapshot.get("external_annotations") or [], out)
+    annotations = snapshot.get("external_annotations") or []
+    out.add("annotations.time_us", "q", [a["time_us"] for a in annotations])
+    out.add("annotations.device", "i", [a.get("device", 0) for a in annotations])
+    out.add("annotations.begins", "b", [a["stage"] == "START" for a in annotations])
+    out.add("annotations.name", "i", [out.text(a["name"]) for a in annotations])
     stacks = [*out.stacks.stacks]
     out.add("stacks.length", "i", map(len, stacks))
     out.add("stacks.frame", "i", chain.from_iterable(stacks))

@@ -121,7 +121,12 @@ def _take_fitting(rest: list[Value], parameter: Parameter) -> Value:
         return MISSING
     kind = parameter.type
     if kind == "Tensor[]":
-        return _take_tensors(rest)
+        if isinstance(rest[0], (tuple, Summary)):
+            return _tensors(rest.pop(0))
+        operands: list[Value] = []
+        while rest and isinstance(rest[0], Tensor):
+            operands.append(rest.pop(0))
+        return tuple(operands) if operands else MISSING
     if kind == "Size" and _is_int(rest[0]):
         numbers: list[Value] = []
         while rest and _is_int(rest[0]):
@@ -131,15 +136,6 @@ def _take_fitting(rest: list[Value], parameter: Parameter) -> Value:
         return MISSING
     value = rest.pop(0)
     return _as(value, kind) if kind in _TENSORS else value
-
-
-def _take_tensors(rest: list[Value]) -> Value:
-    if isinstance(rest[0], (tuple, Summary)):
-        return _tensors(rest.pop(0))
-    operands: list[Value] = []
-    while rest and isinstance(rest[0], Tensor):
-        operands.append(rest.pop(0))
-    return tuple(operands) if operands else MISSING
 
 
 def _tensors(value: Value) -> Value:

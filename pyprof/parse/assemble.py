@@ -92,7 +92,9 @@ def _trace_causes(capture: Capture, *, kernels_only: bool = False) -> _Work:
     launch, of_launches = link_checks.launches(capture, activities, windows)
     site = launch_sites.find(capture, activities, launch)
     sweep = sweep_ranges(capture)
-    ops = _name_ops(sweep.texts)
+    ops = texts.matches(sweep.texts, Kind.OP, lambda said: said.names_op) | texts.matches(
+        sweep.texts, Kind.SEQ, lambda said: not said.is_checkpoint
+    )
     leaf, of_ranges = link_checks.ranges_of(activities, sweep.nest, ops, site)
     replayed = launch_sites.doubts(activities, site)
     doubts = (*inferred, *of_launches, *replayed, *of_ranges, *sweep.doubts)
@@ -115,12 +117,6 @@ def _ordered(activities: pa.Table, *, kernels_only: bool) -> pa.Table:
 
 
 _KERNELS = (schema.KERNEL, schema.CPU)
-
-
-def _name_ops(read: texts.Texts) -> Mask:
-    return texts.matches(read, Kind.OP, lambda said: said.names_op) | texts.matches(
-        read, Kind.SEQ, lambda said: not said.is_checkpoint
-    )
 
 
 def _ops_around(work: _Work, max_names: int) -> tuple[Int64Array, Chains]:

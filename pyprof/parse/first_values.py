@@ -67,7 +67,9 @@ def rows(
         ours = np.flatnonzero(process == number)
         ours = ours[np.argsort(start[ours], kind="stable")]
         certain = passes[ours] & (~unnumbered[ours] | in_layer[ours])
-        first = _first(certain if certain.any() else passes[ours])
+        # position of the first row that is marked; their number if none is
+        mask = certain if certain.any() else passes[ours]
+        first = int(mask.argmax()) if mask.any() else len(mask)
         early, late = ours[:first], ours[first:]
         filled = fills[early] & ~np.isin(path[early], path[late[fills[late]]])
         marked[early[filled]] = True
@@ -75,11 +77,6 @@ def rows(
             others = unclear[early] & ~fills[early] & ~makes[early]
             marked[early[others & _between(filled)]] = True
     return marked
-
-
-def _first(mask: Mask) -> int:
-    """Position of the first row that is marked; their number if none is."""
-    return int(mask.argmax()) if mask.any() else len(mask)
 
 
 def _between(filled: Mask) -> Mask:

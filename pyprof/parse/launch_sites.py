@@ -181,15 +181,11 @@ def _instances(node: Int64Array, replay: Int64Array) -> Int64Array:
     rows = np.flatnonzero(node != MISSING)
     if len(rows):
         key = number_combinations(replay[rows], node[rows])
-        instance[rows] = 1 + number_combinations(replay[rows], _turns(key))
+        # count how often each key came before
+        order = np.argsort(key, kind="stable")
+        place = np.arange(len(key))
+        first = np.diff(key[order], prepend=MISSING - 1) != 0
+        turn = np.empty(len(key), np.int64)
+        turn[order] = place - np.maximum.accumulate(np.where(first, place, 0))
+        instance[rows] = 1 + number_combinations(replay[rows], turn)
     return instance
-
-
-def _turns(key: IntArray) -> Int64Array:
-    """Count how often each key came before."""
-    order = np.argsort(key, kind="stable")
-    place = np.arange(len(key))
-    first = np.diff(key[order], prepend=MISSING - 1) != 0
-    turn = np.empty(len(key), np.int64)
-    turn[order] = place - np.maximum.accumulate(np.where(first, place, 0))
-    return turn

@@ -86,7 +86,11 @@ def _checked(source: str, records: Records) -> Records:
     for name, column in records.columns.items():
         if pa.types.is_list(schema.PARQUET.field(name).type) and _has_gaps(column):
             raise RecordsError(f"{source}: a list in {name} has a null; parse the capture again")
-    if _unmatched(records):
+    # whether some row has a different number of ids than of texts
+    ids = _lengths(records.columns.get("callIds"), records.rows)
+    seqs = records.columns.get("seqMarker", records.columns.get("seqTemplate"))
+    texts = _lengths(records.columns.get("marker"), records.rows) + _lengths(seqs, records.rows)
+    if bool(((ids > 0) & (ids != texts)).any()):
         raise RecordsError(
             f"{source}: callIds do not match marker and seqMarker; parse the capture again"
         )
@@ -103,14 +107,6 @@ def _are_pairs(column: Column) -> bool:
 
 
 _PAIR = 2
-
-
-def _unmatched(records: Records) -> bool:
-    """Whether some row has a different number of ids than of texts."""
-    ids = _lengths(records.columns.get("callIds"), records.rows)
-    seqs = records.columns.get("seqMarker", records.columns.get("seqTemplate"))
-    texts = _lengths(records.columns.get("marker"), records.rows) + _lengths(seqs, records.rows)
-    return bool(((ids > 0) & (ids != texts)).any())
 
 
 def _lengths(column: Column | None, rows: int) -> NDArray[np.int64]:

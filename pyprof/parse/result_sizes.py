@@ -67,13 +67,9 @@ def _sizes(
 ) -> tuple[list[tuple[int, ...] | None], Int64Array]:
     """Read the sizes that distinct pairs of texts tell, and give the number of each pair's."""
     distinct, which = np.unique(sweep.texts.code[pairs], axis=0, return_inverse=True)
-    calls = ([_call(sweep, place) for place in pair] for pair in distinct.tolist())
-    sizes = [read(*pair) if None not in pair else None for pair in calls]  # type: ignore[arg-type]
+    calls = ([sweep.texts.statements[place].call for place in pair] for pair in distinct.tolist())
+    sizes = [read(*pair) if None not in pair else None for pair in calls]
     return sizes, which.reshape(-1)
-
-
-def _call(sweep: Sweep, template: int) -> Call | None:
-    return sweep.texts.statements[template].call
 
 
 def _restrided(outer: Call, view: Call) -> tuple[int, ...] | None:

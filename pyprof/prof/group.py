@@ -16,7 +16,7 @@ from pyprof.records.merging import add_up, merge_sums
 from pyprof.records.records import combinations, encode, totals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pyprof.arrays import Floats, Int64Array, IntArray, Mask
     from pyprof.prof.step_rows import StepRows
@@ -314,11 +314,8 @@ def measures() -> list[Column]:
 def measure(name: str) -> Column:
     """A column of groups."""
     header, kind, unit = {**MEASURES, **PER_STEP, **HOST, **MEMORY}[name][:3]
-    return Column(name, header, kind, 12, _not_per_row(name), _MEANINGS[name], unit)
 
-
-def _not_per_row(name: str) -> Callable[[Table], pa.Array]:
     def values(table: Table) -> pa.Array:
         raise TypeError(f"{name} belongs to groups of rows, not to each of {table.records.rows}")
 
-    return values
+    return Column(name, header, kind, 12, values, _MEANINGS[name], unit)

@@ -165,7 +165,9 @@ def measured(groups: pa.Table) -> tuple[list[Column], pa.Table]:
             "share": 100 * total / max(total.sum(), 1.0),
             "mean": total / groups.column("calls").to_numpy(),
             "tflops_min": _known(np.array([part[0] if len(part) else np.nan for part in rates])),
-            "tflops": _known(np.array([_median(part) for part in rates])),
+            "tflops": _known(
+                np.array([float(np.median(part)) if len(part) else np.nan for part in rates])
+            ),
             "tflops_max": _known(np.array([part[-1] if len(part) else np.nan for part in rates])),
             "eff": _known(eff),
         }
@@ -177,10 +179,6 @@ def measured(groups: pa.Table) -> tuple[list[Column], pa.Table]:
 def measures() -> list[Column]:
     """The columns of groups, without those that rows are grouped by."""
     return [*map(_measure, _MEASURES)]
-
-
-def _median(rates: Floats) -> float:
-    return float(np.median(rates)) if len(rates) else np.nan
 
 
 def _known(values: Floats) -> pa.Array:

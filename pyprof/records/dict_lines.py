@@ -64,14 +64,10 @@ def write(records: Records, file: BinaryIO, progress: Callable[[int], None] | No
                 written, future = pending.popleft()
                 text = future.result()
                 file.write(text)
-                rows = _rows(written, text.nbytes)
+                # choose how many rows to write next, after some of this size in bytes
+                rows = max(1, min(_ROWS, _BYTES * written // max(1, text.nbytes)))
                 if progress:
                     progress(written)
-
-
-def _rows(written: int, size: int) -> int:
-    """Choose how many rows to write next, after some of this size in bytes."""
-    return max(1, min(_ROWS, _BYTES * written // max(1, size)))
 
 
 def _lines(spellers: Sequence[Speller], start: int, rows: int) -> memoryview:
@@ -177,7 +173,9 @@ def _column(key: str, records: Records, name: str) -> Iterator[Speller | StringP
 
 
 def _integers(key: str, values: pa.Array) -> Iterator[Speller | StringPart]:
-    if pc.count_distinct(_sample(values)).as_py() <= _FEW:
+    # choose some thousand values, spread so that no rhythm of steps goes with theirs
+    places = np.arange(_ROWS) * _GOLDEN % 1 * len(values)
+    if pc.count_distinct(values.take(pa.array(places.astype(np.int64)))).as_py() <= _FEW:
         yield _few_integers(key, values)
     else:
         yield StringPart(pa.array([key]), _valid(values) - 1)
@@ -189,12 +187,6 @@ def _valid(values: pa.Array) -> IntArray:
     if not values.null_count:
         return np.ones(len(values), np.int8)
     return np.asarray(values.is_valid().to_numpy(zero_copy_only=False)).astype(np.int8)
-
-
-def _sample(values: pa.Array) -> pa.Array:
-    """Choose some thousand values, spread so that no rhythm of steps goes with theirs."""
-    places = np.arange(_ROWS) * _GOLDEN % 1 * len(values)
-    return values.take(pa.array(places.astype(np.int64)))
 
 
 def _few_integers(key: str, values: pa.Array) -> StringPart:

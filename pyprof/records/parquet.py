@@ -140,15 +140,6 @@ From so many bytes on only.
 """
 
 
-def _check_size(path: Path, described: pq.FileMetaData) -> None:
-    """Raise ArrowInvalid where the footer tells of more than the file has room for."""
-    size = path.stat().st_size
-    groups = (described.row_group(place) for place in range(described.num_row_groups))
-    unpacked = sum(group.total_byte_size for group in groups)
-    if described.num_rows > _ROWS_A_BYTE * size or unpacked > max(_ANY_BYTES, _RATIO * size):
-        raise pa.ArrowInvalid(f"{described.num_rows:,} rows in {size:,} bytes")
-
-
 RAW = frozenset(("seqMarker", "reprMarkers"))
 """Columns of texts from which others were made that tell as much."""
 
@@ -167,7 +158,12 @@ def _read(path: Path, skip: Collection[str]) -> Records:
     texts = [_leaf(field) for field in schema.PARQUET if _repeats(field)]
     try:
         described = pq.read_metadata(path)
-        _check_size(path, described)
+        # raise ArrowInvalid where the footer tells of more than the file has room for
+        size = path.stat().st_size
+        groups = (described.row_group(place) for place in range(described.num_row_groups))
+        unpacked = sum(group.total_byte_size for group in groups)
+        if described.num_rows > _ROWS_A_BYTE * size or unpacked > max(_ANY_BYTES, _RATIO * size):
+            raise pa.ArrowInvalid(f"{described.num_rows:,} rows in {size:,} bytes")
         present = set(described.schema.to_arrow_schema().names)
         table = pq.read_table(
             path,

@@ -32,9 +32,17 @@ def plausible_records(source: str, records: Records) -> Records:
     Raises RecordsError where no row has a time that can be. Of kernels that ncu ran alone nothing
     is looked at: it may have measured no times.
     """
-    if _by_ncu(records) or _untimed(records):
+    # whether ncu measured each row in a run of its own, judged by the first row
+    first = records.slice(0, 1).dictionary("counters").at(0) if records.rows else None
+    if (bool(first) and '"source":"ncu"' in str(first)) or _untimed(records):
         return records
-    records, twice = _once(_combined(records))
+    # let the columns that are looked at several times be in one piece
+    pieces = {
+        name: records.arrow(name)
+        for name in _SEVERAL_TIMES
+        if isinstance(records.columns.get(name), pa.ChunkedArray)
+    }
+    records, twice = _once(replace(records, columns={**records.columns, **pieces}))
     ran = _spans(records)
     wrong = _impossible(records, ran)
     gone = validate.any_of(wrong, records.rows)
@@ -51,26 +59,10 @@ def plausible_records(source: str, records: Records) -> Records:
     return Records(records.rows, columns, records.devices, (*records.warnings, *warnings))
 
 
-def _by_ncu(records: Records) -> bool:
-    """Whether ncu measured each row in a run of its own, judged by the first row."""
-    first = records.slice(0, 1).dictionary("counters").at(0) if records.rows else None
-    return bool(first) and '"source":"ncu"' in str(first)
-
-
 def _untimed(records: Records) -> bool:
     """Whether no row has any time, as if ncu measured none."""
     times = (records.arrow(name) for name in ("start", "end", "kDuration"))
     return records.rows > 0 and all(column.null_count == records.rows for column in times)
-
-
-def _combined(records: Records) -> Records:
-    """Let the columns that are looked at several times be in one piece."""
-    pieces = {
-        name: records.arrow(name)
-        for name in _SEVERAL_TIMES
-        if isinstance(records.columns.get(name), pa.ChunkedArray)
-    }
-    return replace(records, columns={**records.columns, **pieces})
 
 
 _SEVERAL_TIMES = ("start", "end", "kDuration", "pid", "device", "stream", "rank", "corrId")
@@ -102,7 +94,9 @@ def _spans(records: Records) -> Spans:
     with_length = duration != UNKNOWN
     return Spans(
         np.where(timed | ~with_length, start, 1),
-        np.where(with_length, np.where(timed, end, _from_one(duration)), UNKNOWN),
+        np.where(
+            with_length, np.where(timed, end, np.minimum(duration, 2 * LONGEST_NS) + 1), UNKNOWN
+        ),
         _streams(records),
         validate.ints_or_unknown(records.arrow("corrId")),
         timed & _of_kinds(records, validate.STREAMED),
@@ -132,11 +126,6 @@ def _written_unknown(records: Records, name: str) -> Mask:
     written: Mask = np.asarray(times.is_valid(), bool)
     written &= validate.ints_or_unknown(times) == UNKNOWN
     return written
-
-
-def _from_one(duration: Int64Array) -> Int64Array:
-    """Let work that has no start start at 1 ns."""
-    return np.minimum(duration, 2 * LONGEST_NS) + 1
 
 
 def _streams(records: Records) -> Int64Array:

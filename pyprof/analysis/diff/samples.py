@@ -90,7 +90,10 @@ def samples(
     keys = {name: _few(columns[name].take(pa.array(first)).cast(pa.string())) for name in names}
     duration = table.duration_ns
     by_step = _sums(keys, code, {"step": loop_steps.of_row.astype(np.int32)}, inside, ns=duration)
-    rank = _ranks(table.records.numpy("pid"))
+    # count the processes from 0, in the order of their ids
+    pid = table.records.numpy("pid")
+    one = not len(pid) or pid.min() == pid.max()
+    rank = np.broadcast_to(np.int64(0), len(pid)) if one else numbered(pid)[1]
     step_ns = np.where(inside, duration, 0) / (counted[1] - counted[0] if counted else 1)
     return Samples(
         by_step,
@@ -108,12 +111,6 @@ def _few(texts: pa.Array) -> pa.DictionaryArray:
     encoded = texts.dictionary_encode()
     kind = pa.from_numpy_dtype(np.min_scalar_type(-len(encoded.dictionary) - 1))
     return pa.DictionaryArray.from_arrays(encoded.indices.cast(kind), encoded.dictionary)
-
-
-def _ranks(pid: Int64Array) -> Int64Array:
-    """Count the processes from 0, in the order of their ids."""
-    one = not len(pid) or pid.min() == pid.max()
-    return np.broadcast_to(np.int64(0), len(pid)) if one else numbered(pid)[1]
 
 
 _COARSEST_NS = 1000

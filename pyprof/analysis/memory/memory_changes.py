@@ -302,7 +302,9 @@ def _between_passes(history: History, rows: Int64Array) -> tuple[Int64Array, Int
     blocks, change = history.blocks, np.zeros(len(history.time_ns) + 1, np.int64)
     if not len(rows):
         return rows, change
-    passes = _passes(history, rows)
+    # number the forward passes of a layer: one ends where some of it was given back
+    allocated, released = history.blocks.allocated[rows], history.blocks.released[rows]
+    passes = np.searchsorted(np.sort(released), allocated, "right")
     last = np.append(passes[1:] != passes[:-1], True)
     first = np.flatnonzero(np.append(True, last[:-1]))
     sizes = np.add.reduceat(np.where(last, 0, blocks.bytes[rows]), first)
@@ -322,9 +324,3 @@ def _again(paths: Sequence[str], work: LayerWork | None) -> tuple[float | None, 
         None if None in flops else sum(flops),
         None if None in times_ns else sum(times_ns),
     )
-
-
-def _passes(history: History, rows: Int64Array) -> Int64Array:
-    """Number the forward passes of a layer: one ends where some of it was given back."""
-    allocated, released = history.blocks.allocated[rows], history.blocks.released[rows]
-    return np.searchsorted(np.sort(released), allocated, "right")

@@ -170,11 +170,24 @@ def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
     name = records.dictionary("kLongName")
     named = [ops.kind(collective_names.collective(text) or "") for text in name.values]
     algorithms = [collective_names.algorithm(text) for text in name.values]
-    stream, ranges = records.arrow("stream").to_pylist(), _kinds_of_ranges(records)
+    # the kind by the ranges around each row, the innermost first
+    seqs, calls = records.templates(), records.dictionary("marker")
+    kind_of_seqs = [*(_kind_of_seqs(texts or []) for texts in seqs.values), None]
+    marked = [*(_kind_of_markers(texts) for texts in calls.values), None]
+    places = zip(seqs.index.tolist(), calls.index.tolist(), strict=True)
+    stream, ranges = (
+        records.arrow("stream").to_pylist(),
+        [kind_of_seqs[seq] or marked[call] for seq, call in places],
+    )
     for place, tool, params, one, inside in zip(
         name.index.tolist(), tool_fields, _params_of_ops(records), stream, ranges, strict=True
     ):
-        kind = _kind(tool.get("name"), named[place], inside)
+        # choose the kind: the tool knows it, else the kernel's name; but all runs as send and
+        # receive. A group of sends and receives is what the range around it says.
+        tool_name = tool.get("name")
+        tool_kind = ops.kind(tool_name) if isinstance(tool_name, str) else None
+        first = named[place] if tool_kind is None else tool_kind
+        kind = inside or first if first in (None, ops.SEND_RECV) else first
         tool_bytes = _bytes(kind, tool)
         yield (
             one, kind, algorithms[place], tool.get("group"), tool.get("ranks"),
@@ -189,25 +202,6 @@ def _tool_fields(records: Records) -> list[Mapping[str, Any]]:
     column = records.dictionary("collective")
     decoded: list[Mapping[str, Any]] = [*map(json_fields, column.values), {}]
     return [decoded[place] for place in column.index.tolist()]
-
-
-def _kind(tool_name: object, named: str | None, inside: str | None) -> str | None:
-    """Choose the kind: the tool knows it, else the kernel's name; but all runs as send and receive.
-
-    A group of sends and receives is what the range around it says.
-    """
-    tool_kind = ops.kind(tool_name) if isinstance(tool_name, str) else None
-    first = named if tool_kind is None else tool_kind
-    return inside or first if first in (None, ops.SEND_RECV) else first
-
-
-def _kinds_of_ranges(records: Records) -> list[str | None]:
-    """The kind by the ranges around each row, the innermost first."""
-    seqs, calls = records.templates(), records.dictionary("marker")
-    kind_of_seqs = [*(_kind_of_seqs(texts or []) for texts in seqs.values), None]
-    marked = [*(_kind_of_markers(texts) for texts in calls.values), None]
-    places = zip(seqs.index.tolist(), calls.index.tolist(), strict=True)
-    return [kind_of_seqs[seq] or marked[call] for seq, call in places]
 
 
 def _kind_of_seqs(texts: list[str]) -> str | None:

@@ -92,7 +92,10 @@ def calls(records: Records, capture: Capture | None) -> Calls:
     """Return the API calls of a capture; without one, the launches that the records hold."""
     if capture is not None and capture.calls.num_rows:
         return _captured(capture)
-    return _recorded(records)
+    begin, end = launches(records)
+    sort = launch_sorts(records)
+    sort[(begin < 0) | ~called_itself(records)] = -1
+    return _ordered(records.numpy("pid"), begin, end, sort, complete=False)
 
 
 def _captured(capture: Capture) -> Calls:
@@ -108,13 +111,6 @@ def _captured(capture: Capture) -> Calls:
     long = np.array([*loads, False])[index] & (end - start > LOAD_NS)
     sorted_as[long] = _LOAD
     return _ordered(pid, start, end, sorted_as, complete=True)
-
-
-def _recorded(records: Records) -> Calls:
-    begin, end = launches(records)
-    sort = launch_sorts(records)
-    sort[(begin < 0) | ~called_itself(records)] = -1
-    return _ordered(records.numpy("pid"), begin, end, sort, complete=False)
 
 
 def launch_sorts(records: Records) -> IntArray:

@@ -32,7 +32,8 @@ def repetition(records: Records, launched: Int64Array) -> tuple[str, Int64Array,
     rows = _busiest(records)
     rows = rows[np.argsort(launched[rows], kind="stable")]
     replay = records.numpy("replay")[rows]
-    begins = _launches(replay)
+    # the first position of each launch: a row outside graphs, or the rows of one replay
+    begins = np.flatnonzero((replay < 0) | (np.diff(replay, prepend=-2) != 0))
     code = _codes(records.dictionary("kLongName").index[rows].astype(np.int64), begins)
     size = np.diff(begins, append=len(rows))
     of_graph = (replay >= 0) | _is_kind(records, schema.GRAPH)[rows]
@@ -71,11 +72,6 @@ def _busiest(records: Records) -> Int64Array:
 def _is_kind(records: Records, *kinds: int) -> Mask:
     kind, wanted = records.dictionary("kind"), {schema.KINDS[number] for number in kinds}
     return np.array([*(name in wanted for name in kind.values), False]).take(kind.index)
-
-
-def _launches(replay: Int64Array) -> Int64Array:
-    """The first position of each launch: a row outside graphs, or the rows of one replay."""
-    return np.flatnonzero((replay < 0) | (np.diff(replay, prepend=-2) != 0))
 
 
 def _codes(name: Int64Array, first: Int64Array) -> Int64Array:

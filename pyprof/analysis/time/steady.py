@@ -52,7 +52,9 @@ def find_loop(records: Records, steps: Steps) -> Loop | None:
     inside = np.asarray(steps.rows(averaged))
     first, last = int(steps.start_ns[averaged[0]]), int(steps.end_ns[averaged[1] - 1])
     if steps.guessed:
-        kernels = _kernels(records)
+        kind = records.dictionary("kind")
+        is_kernel = [value == schema.KINDS[schema.KERNEL] for value in kind.values]
+        kernels = np.asarray(np.array([*is_kernel, False]).take(kind.index))
         main = kernels & _main_kernels(records, np.asarray(kernels & inside))
         first = min(first, int(launch_ns[main].min(initial=first)))
         last = max(last, int(launch_ns[main].max(initial=last)) + 1)
@@ -70,12 +72,6 @@ def with_first_steps(loop: Loop, steps: Steps) -> Loop:
     end_ns = max(int(loop.time.end.max()), int(steps.end_ns.max()))
     rows = loop.rows | np.asarray(steps.rows((0, last)))
     return Loop(np.asarray(rows), union_of(np.array([first_ns]), np.array([end_ns])))
-
-
-def _kernels(records: Records) -> Mask:
-    kind = records.dictionary("kind")
-    is_kernel = [value == schema.KINDS[schema.KERNEL] for value in kind.values]
-    return np.asarray(np.array([*is_kernel, False]).take(kind.index))
 
 
 def _main_kernels(records: Records, rows: Mask) -> Mask:

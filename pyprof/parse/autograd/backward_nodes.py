@@ -133,7 +133,10 @@ def count_in_order(
     """
     low, high = numbers.offset[rows], numbers.offset[rows + 1]
     lowest, highest = numbers.member[low], numbers.member[high - 1]
-    current = _running_maximum(lowest, backward)
+    # the running maximum, restarted at every backward kernel
+    step = int(lowest.max(initial=0)) + 1
+    lift = np.cumsum(backward) * step
+    current = np.asarray(np.maximum.accumulate(lowest + lift) - lift)
     before = np.concatenate([[MISSING], current[:-1]])
     if (~backward & (lowest <= before) & (before < highest)).any():
         current = _one_by_one(
@@ -144,13 +147,6 @@ def count_in_order(
     new[1:] = (current[1:] != current[:-1]) | (op[1:] != op[:-1])
     place = np.arange(len(current))
     return current, place - np.maximum.accumulate(np.where(new, place, 0))
-
-
-def _running_maximum(lowest: IntArray, backward: NDArray[np.bool_]) -> Int64Array:
-    """The running maximum, restarted at every backward kernel."""
-    step = int(lowest.max(initial=0)) + 1
-    lift = np.cumsum(backward) * step
-    return np.asarray(np.maximum.accumulate(lowest + lift) - lift)
 
 
 def _one_by_one(numbers: Sequence[Sequence[int]], backward: NDArray[np.bool_]) -> Int64Array:

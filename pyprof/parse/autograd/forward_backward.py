@@ -170,20 +170,16 @@ def _forward(
     windows: RecordingWindows,
 ) -> tuple[Int64Array, NDArray[np.bool_]]:
     """Find the forward range of each of some nodes, and tell whether it has the node's name."""
-    rows = _numbered_rows(sweep, nodes)
+    # choose the ranges that a node's forward op may be, and the nodes
+    chosen = sweep.texts.seq >= 0
+    chosen &= ~_in_backward(sweep).take(sweep.paths.of_range)
+    chosen[nodes] = True
+    rows = np.flatnonzero(chosen)
     ranges = _seq_ranges(capture, sweep, rows, node, device, windows)
     place = np.searchsorted(rows, nodes)
     forward = backward_nodes.forward_of(ranges, place)
     same_name = (forward != MISSING) & (ranges.name[forward] == ranges.name[place])
     return np.append(rows, MISSING)[forward], same_name
-
-
-def _numbered_rows(sweep: Sweep, nodes: Int64Array) -> Int64Array:
-    """Choose the ranges that a node's forward op may be, and the nodes."""
-    chosen = sweep.texts.seq >= 0
-    chosen &= ~_in_backward(sweep).take(sweep.paths.of_range)
-    chosen[nodes] = True
-    return np.flatnonzero(chosen)
 
 
 def _seq_ranges(

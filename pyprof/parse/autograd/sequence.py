@@ -45,8 +45,11 @@ def number(
     """
     kind = sweep.texts.kind.take(sweep.texts.code.take(chain.member))
     seqs, ops = chain.filter(kind == Kind.SEQ), chain.filter(kind == Kind.OP)
-    old = _old_texts(sweep)
-    calls = chain if _ops_first(chain, kind) else None
+    # templates with a sequence number but no op_id, as before 2022
+    old = np.array([said.has_seq and not said.has_op_id for said in sweep.texts.statements], bool)
+    # whether ops come before PyTorch's own ranges in every row, as they nearly always do
+    behind = (kind[1:] == Kind.OP) & (kind[:-1] == Kind.SEQ)
+    calls = chain if (not (behind & ~chain.begins[1:]).any()) else None
     if old.any():
         seqs, calls = _pruned(sweep, seqs, old), None
     numbers = _distinct_numbers(sweep, seqs, old)
@@ -85,11 +88,6 @@ def _texts(capture: Capture, row: IntArray) -> pa.StructArray:
 def _templates(read: texts.Texts, seqs: Chains) -> pa.Array:
     distinct = pa.array([said.text for said in read.statements], pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(read.code.take(seqs.member)), distinct)
-
-
-def _old_texts(sweep: Sweep) -> NDArray[np.bool_]:
-    """Mask of templates with a sequence number but no op_id, as before 2022."""
-    return np.array([said.has_seq and not said.has_op_id for said in sweep.texts.statements], bool)
 
 
 def _pruned(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
@@ -212,12 +210,6 @@ def _call_ids(calls: Chains, ranges: int, instance: Int64Array) -> pa.Array:
     if instance.any():
         ids = ids + (instance * ranges)[calls.owner]
     return calls.lists(pa.array(ids))
-
-
-def _ops_first(chain: Chains, kind: NDArray[np.int8]) -> bool:
-    """Whether ops come before PyTorch's own ranges in every row, as they nearly always do."""
-    behind = (kind[1:] == Kind.OP) & (kind[:-1] == Kind.SEQ)
-    return not (behind & ~chain.begins[1:]).any()
 
 
 def _together(ops: Chains, seqs: Chains) -> Chains:

@@ -205,7 +205,9 @@ class _Work:
         self._counts.uncertain += int((place == MISSING).sum())
         rows, place = rows[place != MISSING], place[place != MISSING]
         self._place[rows] = launches[place]
-        self._set(rows, captures.launches, launches[place])
+        self._thread[rows] = ints(captures.launches.column("thread"))[launches[place]]
+        self._time[rows] = ints(captures.launches.column("time"))[launches[place]]
+        self._via[rows] = CAPTURED
         self._counts.named += len(rows) * named
         self._counts.ordered += len(rows) * (not named)
         return True
@@ -221,11 +223,6 @@ class _Work:
         if key not in self._known_places:
             self._known_places[key] = matching.places(theirs, ours)
         return self._known_places[key]
-
-    def _set(self, rows: Int64Array, table: pa.Table, source: Int64Array) -> None:
-        self._thread[rows] = ints(table.column("thread"))[source]
-        self._time[rows] = ints(table.column("time"))[source]
-        self._via[rows] = CAPTURED
 
     def _spread(self, subject: Subject, place: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Rows of a subject's nodes in all its replays, and the match of each."""
@@ -250,7 +247,9 @@ class _Work:
         thread, start, end = (
             ints(self._capture.calls.column(name))[call] for name in ("thread", "start", "end")
         )
-        ops = self._around(thread, start, end)
+        # id of the enclosing ops (with arguments) and layers of each interval
+        leaf = innermost(self._sweep.nest, thread, start, end)
+        ops = np.append(self._chain_of_range, MISSING)[leaf]
         known: dict[bytes, Int64Array | None] = {}
         for subject in subjects:
             wanted = key[subject.rows]
@@ -305,11 +304,6 @@ class _Work:
         captures = self._capture.graph_captures
         assert captures is not None  # noqa: S101 - asked of recordings only
         return captures
-
-    def _around(self, thread: Int64Array, start: Int64Array, end: Int64Array) -> Int64Array:
-        """Return an id of the enclosing ops (with arguments) and layers of each interval."""
-        leaf = innermost(self._sweep.nest, thread, start, end)
-        return np.append(self._chain_of_range, MISSING)[leaf]
 
     @cached_property
     def _chain_of_range(self) -> Int64Array:

@@ -68,7 +68,11 @@ def places(launches: Kernels, kernels: Kernels) -> Int64Array:
     """
     for theirs, ours in zip(launches.levels, kernels.levels, strict=True):
         if _equal(theirs, ours):
-            return _in_order(_paired(theirs, ours), kernels.stream)
+            # match each kernel with the launch of its key, the first with the first
+            launch_of_kernel = np.full(len(ours), MISSING)
+            order = np.argsort(ours, kind="stable")
+            launch_of_kernel[order] = np.argsort(theirs, kind="stable")
+            return _in_order(launch_of_kernel, kernels.stream)
     fewer, more = sorted((len(launches), len(kernels)))
     if LEAST * more <= fewer < more:
         for theirs, ours in zip(launches.levels, kernels.levels, strict=True):
@@ -143,14 +147,6 @@ def _equal(one: Int64Array, other: Int64Array) -> bool:
     if len(one) != len(other) or (one == MISSING).any() or (other == MISSING).any():
         return False
     return bool((np.sort(one) == np.sort(other)).all())
-
-
-def _paired(launches: Int64Array, kernels: Int64Array) -> Int64Array:
-    """Match each kernel with the launch of its key, the first with the first."""
-    launch_of_kernel = np.full(len(kernels), MISSING)
-    order = np.argsort(kernels, kind="stable")
-    launch_of_kernel[order] = np.argsort(launches, kind="stable")
-    return launch_of_kernel
 
 
 def _in_order(place: Int64Array, stream: Int64Array) -> Int64Array:

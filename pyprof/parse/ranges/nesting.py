@@ -152,7 +152,13 @@ def innermost(ranges: Nest, thread: IntArray, start: Int64Array, end: Int64Array
 
     Bounds may touch. Innermost is the last to start, of those the first to end.
     """
-    leaf = _last_started(ranges, thread, start)
+    # find the last range on the thread that starts no later
+    last_range = np.full(len(start), MISSING)
+    for name, rows in by_value(thread):
+        first, last = bounds_of(ranges.thread, name)
+        place = np.searchsorted(ranges.start[first:last], start[rows], side="right") - 1
+        last_range[rows] = np.where(place >= 0, place + first, MISSING)
+    leaf = last_range
     active = np.flatnonzero(leaf != MISSING)
     for _ in range(_STEPS):
         if not len(active):
@@ -174,16 +180,6 @@ def _around(ranges: Nest, thread: IntArray, start: Int64Array, end: Int64Array) 
     enclosing = np.full(len(order), MISSING)
     enclosing[order] = np.where(above == MISSING, MISSING, order[above])
     return enclosing[count:]
-
-
-def _last_started(ranges: Nest, thread: IntArray, start: Int64Array) -> Int64Array:
-    """Find the last range on the thread that starts no later."""
-    last_range = np.full(len(start), MISSING)
-    for name, rows in by_value(thread):
-        first, last = bounds_of(ranges.thread, name)
-        place = np.searchsorted(ranges.start[first:last], start[rows], side="right") - 1
-        last_range[rows] = np.where(place >= 0, place + first, MISSING)
-    return last_range
 
 
 def bounds_of(column: IntArray, value: int) -> tuple[int, int]:

@@ -97,7 +97,9 @@ def _around_said(capture: Capture, sweep: Sweep, launch: Int64Array, site: Sites
     pid = np.append(ints(capture.threads.column("pid")), MISSING)
     thread, start, end = _launches(site, launch[rows])
     caller = sweep.nest.thread[backward]
-    alone = ~np.isin(pid[caller], _of_several(pid[caller], caller))
+    # the processes that have several threads
+    first, number = distinct(pid[caller])
+    alone = ~np.isin(pid[caller], np.unique(pid[caller][caller != caller[first[number]]]))
     backward, caller = backward[alone], caller[alone]
     kind = texts.kinds(sweep.texts)
     other = ~np.isin(thread, sweep.nest.thread[np.isin(kind, [*NAMED])])
@@ -112,9 +114,3 @@ def _backward(sweep: Sweep, kind: Kind) -> Mask:
     return texts.matches(
         sweep.texts, kind, lambda said: says(name(said.text, kind), kind) == marker.BACKWARD
     )
-
-
-def _of_several(pid: Int64Array, thread: IntArray) -> Int64Array:
-    """The processes that have several threads."""
-    first, number = distinct(pid)
-    return np.unique(pid[thread != thread[first[number]]])

@@ -30,7 +30,10 @@ _BASE = 0x9E3779B97F4A7C15
 def whole_steps(bounds: Bounds, records: Records, launch_ns: Int64Array) -> Bounds:
     """Join the steps of all optimizers that step in turn; those left over at the end are none."""
     of_row, _ = placed(bounds, launch_ns, records.numpy("window", 0))
-    round_length = _round_length(_optimizers(records, of_row, len(bounds.start)))
+    # find after how many steps the same optimizer steps again; 1 if that is not clear
+    optimizers = _optimizers(records, of_row, len(bounds.start))
+    longest = min(_MAX_OPTIMIZERS, len(optimizers) // 2)
+    round_length = next((n for n in range(1, longest + 1) if _repeats(optimizers, n)), 1)
     if round_length == 1:
         return bounds
     last = np.arange(round_length - 1, len(bounds.start), round_length)
@@ -57,12 +60,6 @@ def _values(column: DictionaryColumn, rows: Int64Array) -> Int64Array:
     numbers: dict[str, int] = {}
     texts = (repr(column.values[index]) if index >= 0 else "" for index in used.tolist())
     return np.array([numbers.setdefault(text, len(numbers)) for text in texts]).take(place)
-
-
-def _round_length(optimizers: Int64Array) -> int:
-    """Find after how many steps the same optimizer steps again; 1 if that is not clear."""
-    longest = min(_MAX_OPTIMIZERS, len(optimizers) // 2)
-    return next((n for n in range(1, longest + 1) if _repeats(optimizers, n)), 1)
 
 
 def _repeats(optimizers: Int64Array, length: int) -> bool:

@@ -37,7 +37,8 @@ def with_settings(
     step = records.dictionary("servingStep")
     if not step.values:
         return number, list(with_model)
-    depends = np.array([_depends(each) for each in contexts], bool)
+    # whether the cost of an op around the kernel depends on the requests of its step
+    depends = np.array([any(_by_step(said) for said in each.statements) for each in contexts], bool)
     of_row = np.where(depends[number], step.index + 1, 0)
     layer = _layers(records, number, of_row, contexts, model)
     first, row_number = combinations(number, of_row, layer)
@@ -120,11 +121,6 @@ def _ranks(contexts: Sequence[KernelContext], model: ModelConfig) -> int:
         return 1
     part = heads.pop()
     return model.heads // part if part and model.heads % part == 0 else 1
-
-
-def _depends(context: KernelContext) -> bool:
-    """Whether the cost of an op around the kernel depends on the requests of its step."""
-    return any(_by_step(said) for said in context.statements)
 
 
 def _by_step(said: Statement) -> Call | None:

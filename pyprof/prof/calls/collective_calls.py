@@ -49,7 +49,9 @@ def with_collectives(
     said = records.dictionary("collective")
     if not said.values:
         return work_of, list(works)
-    unknown = np.array([_unknown(work) for work in works], bool).take(work_of)
+    unknown = np.array(
+        [work.call is None or work.cost().bytes is None for work in works], bool
+    ).take(work_of)
     calls = [_call(json_fields(text)) for text in said.values]
     replaced = np.array([*(call is not None for call in calls), False]).take(said.index) & unknown
     first, number = combinations(np.where(replaced, said.index, -1), work_of)
@@ -58,10 +60,6 @@ def with_collectives(
         work, call = works[work_of[row]], calls[said.index[row]] if replaced[row] else None
         chosen.append(work if call is None else AttributedCall(call, FPROP, None, OWN))
     return number, chosen
-
-
-def _unknown(work: AttributedCall) -> bool:
-    return work.call is None or work.cost().bytes is None
 
 
 def _call(said: Mapping[str, Any]) -> Call | None:

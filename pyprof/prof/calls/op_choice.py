@@ -65,19 +65,15 @@ def choose(context: KernelContext) -> AttributedCall:
         return stopped
     costed = [each for each in candidates(context) if each.has_formula]
     if not costed:
-        return _unknown(context)
+        for work in _candidates(context):
+            if work.call is not None and work.call.op:
+                return AttributedCall(
+                    None, work.direction, None, work.position, f"unknown op {work.call.op}"
+                )
+        return AttributedCall(None, FPROP, None, OWN, _unmarked(context))
     if costed[-1].usable:
         return costed[-1].work
     return replace(costed[0].work, reason=costed[0].reason, output=None)
-
-
-def _unknown(context: KernelContext) -> AttributedCall:
-    for work in _candidates(context):
-        if work.call is not None and work.call.op:
-            return AttributedCall(
-                None, work.direction, None, work.position, f"unknown op {work.call.op}"
-            )
-    return AttributedCall(None, FPROP, None, OWN, _unmarked(context))
 
 
 def _unmarked(context: KernelContext) -> str:

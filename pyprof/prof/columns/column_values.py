@@ -18,7 +18,7 @@ from pyprof.records.records import DictionaryColumn, combinations
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyprof.arrays import Floats, Int64Array, IntArray, Mask
+    from pyprof.arrays import Floats, Int64Array, IntArray
     from pyprof.prof.costs import Costs
     from pyprof.prof.table import Table
     from pyprof.records.records import Records
@@ -100,15 +100,11 @@ def ops(table: Table) -> pa.Array:
     pairs = ((mods.at(row), ops.at(row)) for row in first.tolist())
     names = [op_name(mod[0] if mod else None, op[0]) if op else None for mod, op in pairs]
     linear = np.array([name == "linear" for name in names], bool)[index]
-    index = np.where(linear & _is_bias(table), len(names), index)
-    return DictionaryColumn(index, [*names, "bias"]).numbered()
-
-
-def _is_bias(table: Table) -> Mask:
-    """Mask of the rows that run a pointwise op or a reduction inside the op that was called."""
+    # rows that run a pointwise op or a reduction inside the op that was called
     costs = table.costs
     bias = np.array([family(work) in _BIAS_FAMILIES for work in costs.work], bool)
-    return bias[costs.work_of]
+    index = np.where(linear & bias[costs.work_of], len(names), index)
+    return DictionaryColumn(index, [*names, "bias"]).numbered()
 
 
 def params(costs: Costs) -> pa.Array:

@@ -114,16 +114,16 @@ def above_peak(table: Table, share: float = 1) -> DictionaryColumn:
     """Say what may be wrong with rows above a share of their roof; null for the others."""
     rates, kind = table.roofline, table.records.dictionary("kind")
     fills = np.array([*(value == schema.KINDS[schema.MEMSET] for value in kind.values), False])
-    chosen = [fills[kind.index], rates.compute & _transformed(table), rates.compute]
-    cause = np.select(chosen, [0, 1, 2], 3)
-    return DictionaryColumn(np.where(rates.share > share, cause, -1), [*_ABOVE])
-
-
-def _transformed(table: Table) -> NDArray[np.bool_]:
-    """Mask of the rows of op calls that transform their data to multiply less often."""
+    # rows of op calls that transform their data to multiply less often
     name, call = table.records.dictionary("kLongName"), table.costs.call
     transforms = np.array([bool(_TRANSFORMS.search(text)) for text in name.values], bool)
-    return np.isin(call, call[transforms[name.index]])
+    chosen = [
+        fills[kind.index],
+        rates.compute & np.isin(call, call[transforms[name.index]]),
+        rates.compute,
+    ]
+    cause = np.select(chosen, [0, 1, 2], 3)
+    return DictionaryColumn(np.where(rates.share > share, cause, -1), [*_ABOVE])
 
 
 _TRANSFORMS = re.compile(r"winograd|Sp3AsmConv|fft\dd_|fft_[rc]2[rc]", re.IGNORECASE)

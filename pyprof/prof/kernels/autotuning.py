@@ -59,7 +59,10 @@ def _candidates(
     first = np.flatnonzero(np.diff(call[chosen], prepend=-1))
     count = np.diff(first, append=len(chosen))
     begins = chosen[first]
-    kind = _kinds(records, work_of, begins)
+    # number rows by op call text, process and device
+    kind = number_combinations(
+        work_of[begins], records.numpy("pid")[begins], records.numpy("device")[begins]
+    )
     order = np.lexsort((begins, kind))
     last_of_kind = np.flatnonzero(np.diff(kind[order], append=-1))
     last = order[last_of_kind[np.searchsorted(kind[order][last_of_kind], kind)]]
@@ -68,13 +71,6 @@ def _candidates(
         (_rows(chosen, first, count, place), _rows(chosen, first, count, int(last[place])))
         for place in more.tolist()
     ]
-
-
-def _kinds(records: Records, work_of: IntArray, rows: Int64Array) -> IntArray:
-    """Number rows by op call text, process and device."""
-    return number_combinations(
-        work_of[rows], records.numpy("pid")[rows], records.numpy("device")[rows]
-    )
 
 
 def _rows(chosen: Int64Array, first: Int64Array, count: Int64Array, place: int) -> Int64Array:

@@ -15,7 +15,7 @@ from pyprof.prof.shared_time import shared_ns
 if TYPE_CHECKING:
     from pyprof.arrays import Floats, Mask
     from pyprof.gpu.peaks import Device
-    from pyprof.prof.table import KernelClass, Table
+    from pyprof.prof.table import Table
 
 NS_PER_S = 1e9
 
@@ -39,12 +39,11 @@ def dram_bytes(table: Table) -> Floats:
     if not np.isfinite(share).any():
         return counted
     number, classified = table.classified
-    peak = np.array([_rate(entry) for entry in classified], np.float64)[number]
+    peak = np.array(
+        [entry.bandwidth_peak.value if entry.bandwidth_peak else math.nan for entry in classified],
+        np.float64,
+    )[number]
     return np.where(np.isfinite(counted), counted, share / 100 * peak * seconds(table))
-
-
-def _rate(entry: KernelClass) -> float:
-    return entry.bandwidth_peak.value if entry.bandwidth_peak else math.nan
 
 
 def excess(table: Table) -> Floats:

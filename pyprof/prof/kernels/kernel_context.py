@@ -52,6 +52,7 @@ class KernelContext:
 
 def distinct_contexts(records: Records) -> tuple[IntArray, list[KernelContext]]:
     """Number the distinct contexts: the number of each row, and the contexts."""
+    inside = records.numpy("replay") >= 0
     parts = [
         records.dictionary("marker"),
         records.templates(),
@@ -60,7 +61,7 @@ def distinct_contexts(records: Records) -> tuple[IntArray, list[KernelContext]]:
         _is(records, "dir", BPROP),
         _is(records, "kind", schema.KINDS[schema.CPU]),
         _only_named(records),
-        _replayed(records),
+        DictionaryColumn(inside.astype(np.int64), [False, True]),
         records.dictionary("resultSize"),
     ]
     number, first = _combine(parts)
@@ -116,11 +117,6 @@ def _sizes(part: DictionaryColumn, row: int) -> tuple[int, ...] | None:
 def _inward(ids: Sequence[int] | None) -> tuple[int, ...]:
     # Ids ascend inward; files without them list texts outermost first.
     return tuple(np.argsort(ids, kind="stable").tolist()) if ids else ()
-
-
-def _replayed(records: Records) -> DictionaryColumn:
-    inside = records.numpy("replay") >= 0
-    return DictionaryColumn(inside.astype(np.int64), [False, True])
 
 
 def _is(records: Records, name: str, wanted: str) -> DictionaryColumn:

@@ -94,7 +94,11 @@ def moe_forward(a: Args) -> Work:
     model = a.model("widths of the experts' weights")
     hidden, inner, experts, chosen = _sizes(model)
     _check(x, a.optional("gates"), model)
-    _check_chosen(a, chosen)
+    # raise Unknown if the recorded number of experts per token is another model's
+    choices = a.optional("choices")
+    recorded = size(choices, -1) if choices is not None else a.values.get("chosen")
+    if type(recorded) is int and recorded != chosen:
+        raise Unknown(f"{CONTRADICTS}: {chosen} experts per token, recorded {recorded}")
     tokens = x.numel // max(1, size(x, -1))
     ranks = a.context.ranks
     flops = 2 * _GATED * tokens * chosen * hidden * inner // ranks
@@ -123,14 +127,6 @@ def _sizes(model: ModelConfig) -> tuple[int, int, int, int]:
         raise Unknown(f"--model-config does not state {', '.join(missing)}")
     hidden, inner, experts, chosen = (value or 0 for value in dimensions)
     return hidden, inner, experts, chosen
-
-
-def _check_chosen(a: Args, stated: int) -> None:
-    """Raise Unknown if the recorded number of experts per token is another model's."""
-    choices = a.optional("choices")
-    recorded = size(choices, -1) if choices is not None else a.values.get("chosen")
-    if type(recorded) is int and recorded != stated:
-        raise Unknown(f"{CONTRADICTS}: {stated} experts per token, recorded {recorded}")
 
 
 def _check(x: Tensor, gates: Tensor | None, model: ModelConfig) -> None:

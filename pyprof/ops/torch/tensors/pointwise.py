@@ -171,7 +171,11 @@ def promoted_dtype(values: tuple[Value, ...]) -> str | None:
 def _cost_each(a: Args, operands: Operands) -> int:
     flops = operands.rule.flops
     if a.op in ("pow", "float_power"):
-        flops = _pow_flops(operands)
+        # powers of small whole exponents are multiplications, in torch's kernels too
+        exponent = _exponent(operands)
+        flops = (
+            operands.rule.flops if exponent is None else _POWERS.get(exponent, operands.rule.flops)
+        )
     if a.op in _SCALED and isinstance(operands.alpha, (int, float)) and operands.alpha != 1:
         flops += 1
     if a.op in _CLAMPS:
@@ -179,12 +183,6 @@ def _cost_each(a: Args, operands: Operands) -> int:
     if any(dtypes.is_complex(tensor.dtype) for tensor in operands.tensors):
         return _COMPLEX_FLOPS.get(a.op, 2 * flops)
     return flops
-
-
-def _pow_flops(operands: Operands) -> int:
-    """Powers of small whole exponents are multiplications, in torch's kernels too."""
-    exponent = _exponent(operands)
-    return operands.rule.flops if exponent is None else _POWERS.get(exponent, operands.rule.flops)
 
 
 def _exponent(operands: Operands) -> int | None:
