@@ -17,7 +17,13 @@ if TYPE_CHECKING:  # what type checkers see of the names below
     from importlib.machinery import ModuleSpec
 
     from pyprof import nvtx as nvtx
+    from pyprof.api import diff as diff
+    from pyprof.api import memory as memory
+    from pyprof.api import ranks as ranks
+    from pyprof.api import summary as summary
     from pyprof.capture.recorded_block import profile as profile
+    from pyprof.errors import PyprofError as PyprofError
+    from pyprof.frame import load as load
     from pyprof.instrument import annotate as annotate
     from pyprof.instrument import enabled as enabled
     from pyprof.instrument import init as init
@@ -28,15 +34,20 @@ if TYPE_CHECKING:  # what type checkers see of the names below
     from pyprof.instrument import wrap as wrap
 
 _EXPORTS: dict[str, str] = {
+    "PyprofError": "pyprof.errors",
     "annotate": "pyprof.instrument",
+    "diff": "pyprof.api",
     "enabled": "pyprof.instrument",
     "init": "pyprof.instrument",
     "load": "pyprof.frame",
+    "memory": "pyprof.api",
     "nvtx": "pyprof.nvtx",
     "print_timings": "pyprof.instrument",
     "profile": "pyprof.capture.recorded_block",
+    "ranks": "pyprof.api",
     "step": "pyprof.instrument",
     "stop": "pyprof.instrument",
+    "summary": "pyprof.api",
     "timings": "pyprof.instrument",
     "wrap": "pyprof.instrument",
 }
@@ -52,12 +63,28 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute can be a
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        raise ImportError(f"pyprof.{name} needs PyTorch: pip install torch", name="torch") from None
+        return _NeedsTorch(name)
     return getattr(home, name)
 
 
+class _NeedsTorch:
+    """Stands for a name that needs torch where that is not installed; raises when called."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+        self.__doc__ = f"pyprof.{name} needs PyTorch, which is not installed."
+
+    def __call__(self, *_args: object, **_kwargs: object) -> Any:  # noqa: ANN401 - never returns
+        raise ImportError(f"pyprof.{self.__name__} needs PyTorch: pip install torch", name="torch")
+
+    def __getattr__(self, name: str) -> _NeedsTorch:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _NeedsTorch(f"{self.__name__}.{name}")
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_EXPORTS})
+    return sorted(__all__)
 
 
 class _Commands:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyprof.prof.table import Override, Table
 
 _Path: TypeAlias = "str | os.PathLike[str]"
+Paths: TypeAlias = "_Path | Iterable[_Path]"
 
 _MORE = {
     # name: the record's key, its pandas dtype, its meaning
@@ -44,7 +45,7 @@ _DTYPES = {
 
 
 def load(
-    path: _Path | Iterable[_Path],
+    path: Paths,
     override: Override | None = None,
     *,
     workers: int = 1,
@@ -66,13 +67,27 @@ def load(
 
     Raises PyprofError if a file cannot be used.
     """
-    paths = [path] if isinstance(path, (str, os.PathLike)) else path
-    beside = [os.path.abspath(os.fspath(each)) for each in graph_captures]  # noqa: PTH100 - any path
-    measured = None if counters is None else os.path.abspath(os.fspath(counters))  # noqa: PTH100 - as above
-    with settings.using(beside, measured), open_executor(workers, strict=True) as executor:
-        named = [os.fspath(each) for each in paths]
-        rows = map_reduce(named, summarise_frame, merge_frames, executor, override)
+    paths = paths_of(path, "load")
+    with (
+        settings.using_files(graph_captures, counters),
+        open_executor(workers, strict=True) as executor,
+    ):
+        rows = map_reduce(paths, summarise_frame, merge_frames, executor, override)
         return _frame(rows.data)
+
+
+def paths_of(given: Paths, function: str) -> list[str]:
+    """Return the paths that a user gave to a function; raises TypeError for anything else."""
+    several = [given] if isinstance(given, (str, os.PathLike)) else given
+    try:
+        paths = [os.fspath(each) for each in several]
+    except TypeError:
+        raise TypeError(
+            f"pyprof.{function}() takes the path of a capture, or a list of paths, not {given!r}"
+        ) from None
+    if not paths:
+        raise ValueError(f"pyprof.{function}() got no path; name a capture")
+    return paths
 
 
 class FrameRows(NamedTuple):

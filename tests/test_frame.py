@@ -106,7 +106,7 @@ def test_it_shows_itself_in_a_notebook(small: Path) -> None:
     """As a table of what was captured: names stay text, unknown is <NA>, numbers are bare."""
     shown = _Cells()
     frame = pyprof.load(small)[["op", "layer", "long_name", "sil", "sizes"]]
-    shown.feed(frame._repr_html_())
+    shown.feed(frame.to_html(notebook=True))
     assert shown.tags == {"div", "style", "table", "thead", "tbody", "tr", "th", "td"}
     assert {"relu", "net:net.first", HOSTILE, "300", "<NA>", "[[16, 8]]"} <= {*shown.texts}
 

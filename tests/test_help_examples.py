@@ -12,10 +12,10 @@ import pytest
 
 from pyprof.__main__ import main, names
 from tests import forks
+from tests.allocations import built
 from tests.analysis.captured import capture
 from tests.capture_files.ncu import METRICS, Profiled, ncu_csv
 from tests.commands import run
-from tests.memory import built
 from tests.programs import TOP
 
 TRAIN = """

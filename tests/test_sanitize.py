@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from pyprof import sanitize
 from pyprof.__main__ import main, names
 from pyprof.marker import encode_layer, encode_trace
+from tests.allocations import built
 from tests.analysis.captured import op
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
-from tests.memory import built
 from tests.programs import TOP
 
 EVIL = "a\x1b]0;owned\x07\x1b[2J\x9b31m\u202eb\u2066c\u200bd\r\x08\x7f\u2028\u0085e"

@@ -19,7 +19,7 @@ EXCEPT = {
     "exec": {"pyprof/capture/script.py"},  # the user's own script
     "compile": {"pyprof/capture/script.py"},
     # refuse every class and function
-    "pickle": {"pyprof/readers/kineto/graphs/annotations.py", "pyprof/memory/unpickle.py"},
+    "pickle": {"pyprof/readers/kineto/graphs/annotations.py", "pyprof/allocations/unpickle.py"},
     "socket": {"pyprof/inputs/dask_cluster.py"},  # the address that --dask names
     "distributed": {"pyprof/inputs/dask_cluster.py"},
     "fsspec": {"pyprof/inputs/files.py"},  # URLs that the user names
@@ -28,7 +28,7 @@ EXCEPT = {
                         "pyprof/capture/nsight/marking.py"},
     "subprocess": {"pyprof/capture/machine.py", "pyprof/capture/nsight/nsys_capture.py",
                    "pyprof/readers/nsys_report.py",  # nvidia-smi and nsys
-                   "pyprof/memory/snapshot.py"},  # reads pickles in a process of its own
+                   "pyprof/allocations/snapshot.py"},  # reads pickles in a process of its own
 }  # fmt: skip
 
 

@@ -77,6 +77,11 @@ def kinds() -> Mapping[str, type]:
     return dict(sorted(_KINDS.items()))
 
 
+def kind_of(given: object) -> str:
+    """The kind of an answer: its command."""
+    return _KIND_OF[type(given)]
+
+
 def write(target: str, given: object, warnings: Sequence[str] = ()) -> None:
     """Write an answer as the output of a command."""
     with output_file.open_output(target) as out:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pyprof.analysis.diff import noise
 from pyprof.analysis.diff.waterfall import waterfall
 from pyprof.answers import answer
+from pyprof.answers.base import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,7 +143,7 @@ class StepCounts:
 
 @answer("diff")
 @dataclass(frozen=True, slots=True)
-class Diff:
+class Diff(Answer):
     """Captures A and B compared."""
 
     processor: str

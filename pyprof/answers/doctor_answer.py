@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyprof import sanitize
 from pyprof.answers import answer
+from pyprof.answers.base import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,7 +48,7 @@ class MachineFinding:
 
 @answer("doctor")
 @dataclass(frozen=True, slots=True)
-class Doctor:
+class Doctor(Answer):
     """What this machine lacks for captures, or what a capture hides or distorts."""
 
     capture: CaptureContent | None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyprof.answers import answer, not_in_json
+from pyprof.answers.base import Answer
 from pyprof.answers.parts import ChosenRows, Suggestion
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class LineTime:
 
 @answer("lines")
 @dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(Answer):
     """Source lines with their GPU time."""
 
     chosen: ChosenRows | None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyprof.analysis.diff.memory_limits import metrics
 from pyprof.analysis.memory.memory_diff import HeldChange  # noqa: TC001 - the schema is made of it
 from pyprof.answers import answer
+from pyprof.answers.base import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,7 +49,7 @@ class DeviceMemoryChange:
 
 @answer("memory_diff")
 @dataclass(frozen=True, slots=True)
-class MemoryDiff:
+class MemoryDiff(Answer):
     """Memory snapshots A and B compared."""
 
     devices: tuple[DeviceMemoryChange, ...]

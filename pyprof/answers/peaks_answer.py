@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyprof.answers import answer
+from pyprof.answers.base import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,7 +38,7 @@ class CardPeaks:
 
 @answer("peaks")
 @dataclass(frozen=True, slots=True)
-class Peaks:
+class Peaks(Answer):
     """Peak rates that efficiency is relative to."""
 
     devices: tuple[CardPeaks, ...]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyprof.answers import Rows, answer
+from pyprof.answers.base import Answer
 from pyprof.answers.parts import KnownCost
 
 
@@ -24,7 +25,7 @@ class ColumnMeaning:
 
 @answer("prof")
 @dataclass(frozen=True, slots=True)
-class Prof:
+class Prof(Answer):
     """Rows of kernels, copies and fills, or groups of them."""
 
     known_cost: KnownCost
@@ -55,7 +56,7 @@ class Section:
 
 @answer("explain")
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Answer):
     """How a row came to its numbers: `prof --explain ROW`."""
 
     row_id: int
@@ -92,7 +93,7 @@ class NvprofLine:
 
 @answer("nvprof")
 @dataclass(frozen=True, slots=True)
-class NvprofTables:
+class NvprofTables(Answer):
     """nvprof's two tables: `prof --summary nvprof`."""
 
     lines: tuple[NvprofLine, ...]

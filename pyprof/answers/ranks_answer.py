@@ -11,6 +11,7 @@ from pyprof.analysis.ranks.output_tables import TABLES
 from pyprof.analysis.ranks.parallelism import AxisUse
 from pyprof.analysis.ranks.stragglers import StepCost, StragglerCost
 from pyprof.answers import answer
+from pyprof.answers.base import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -147,7 +148,7 @@ class RankMemory:
 
 @answer("ranks")
 @dataclass(frozen=True, slots=True)
-class Ranks:
+class Ranks(Answer):
     """Who waits for whom, and which links are slow. docs/ranks.md explains the tables."""
 
     ranks: tuple[RankUse, ...]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pyprof.answers import answer, not_in_json
+from pyprof.answers.base import Answer
 from pyprof.answers.parts import ChosenRows, KnownCost, Suggestion
 
 NO_LAYER = "(outside all layers)"
@@ -400,7 +401,7 @@ def describe_origin(origin: str, covered_share: float, *, guessed: bool) -> str:
 
 @answer("summary")
 @dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Answer):
     """Where the GPU time goes, how busy the GPU is, and potential gains."""
 
     gpus: tuple[str | None, ...]

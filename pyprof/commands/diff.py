@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.diff.compare import Comparison
     from pyprof.analysis.diff.side import Side
+    from pyprof.analysis.memory.memory_diff import MemoryComparison
     from pyprof.prof.table import Override
 
 _TOP = 20
@@ -24,11 +25,11 @@ _REGRESSION = 3
 """Exit code if a limit is exceeded; 1 means that the captures could not be used."""
 _Limit = TypeVar("_Limit")
 _KEYS = ("op", "shape", "dtype", "layer", "line", "kernel")
-_DEFAULT_KEYS = "op,shape,dtype,layer"
+DEFAULT_KEYS = "op,shape,dtype,layer"
 
 
 @click.command("diff", cls=cli.Command)
-@click.option("--by", default=_DEFAULT_KEYS, show_default=True, metavar="KEYS",
+@click.option("--by", default=DEFAULT_KEYS, show_default=True, metavar="KEYS",
               help=f"Match rows by these keys: {', '.join(_KEYS)}. Keys that a capture lacks are "
               "ignored.")  # fmt: skip
 @click.option("--steps", metavar="RANGE",
@@ -77,8 +78,8 @@ def command(
         raise click.UsageError("--csv, --json and --html exclude each other")
     form = asked[0] if asked else output_file.output_format(target, "csv", "json", "md", "html")
     cli.check_raw(raw, form)
-    if _are_snapshots(captures.paths):
-        if steps is not None or by != _DEFAULT_KEYS:
+    if are_snapshots(captures.paths):
+        if steps is not None or by != DEFAULT_KEYS:
             raise click.UsageError(
                 "of memory snapshots the peaks are compared: without --by, --steps"
             )
@@ -112,7 +113,7 @@ def _conclude(broken: Sequence[str], exceeded: bool) -> None:  # noqa: FBT001 - 
         click.get_current_context().exit(_REGRESSION if exceeded else 1)
 
 
-def _are_snapshots(paths: Sequence[str]) -> bool:
+def are_snapshots(paths: Sequence[str]) -> bool:
     """Whether all files are memory snapshots."""
     from pathlib import Path  # noqa: PLC0415 - only here
 
@@ -132,16 +133,12 @@ def _compare_memory(
         raise click.UsageError("memory snapshots are compared as text or JSON")
     from pyprof import answers  # noqa: PLC0415 - as above
     from pyprof.analysis.diff import memory_limits  # noqa: PLC0415 - as above
-    from pyprof.analysis.memory.memory_diff import compare  # noqa: PLC0415 - as above
-    from pyprof.analysis.memory.peaks import highest_first  # noqa: PLC0415 - as above
     from pyprof.answers.memory_diff_answer import memory_diff  # noqa: PLC0415 - as above
-    from pyprof.inputs.memory_recordings import recordings  # noqa: PLC0415 - as above
     from pyprof.render.text import formatting as text  # noqa: PLC0415 - as above
     from pyprof.render.text import memory_brief  # noqa: PLC0415 - as above
 
     checks = _limits(limits, memory_limits.parse)
-    a, b = (highest_first(recordings([path])) for path in paths)
-    comparison = compare(a, b)
+    comparison = compare_snapshots(paths)
     broken, exceeded = memory_limits.check(checks, comparison)
     if form == "json":
         answers.write(target, memory_diff(comparison, broken))
@@ -150,6 +147,16 @@ def _compare_memory(
         with output_file.open_output(target) as out:
             out.write(text.finish(shown, coloured=text.colours(target)))
     _conclude(broken, exceeded)
+
+
+def compare_snapshots(paths: Sequence[str]) -> MemoryComparison:
+    """Compare what the peaks of two memory snapshots hold."""
+    from pyprof.analysis.memory.memory_diff import compare  # noqa: PLC0415 - as above
+    from pyprof.analysis.memory.peaks import highest_first  # noqa: PLC0415 - as above
+    from pyprof.inputs.memory_recordings import recordings  # noqa: PLC0415 - as above
+
+    a, b = (highest_first(recordings([path])) for path in paths)
+    return compare(a, b)
 
 
 def compare_captures(

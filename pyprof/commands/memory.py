@@ -16,10 +16,10 @@ from pyprof.errors import CaptureError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pyprof.allocations.read import Recorded
     from pyprof.analysis.memory.held_memory import Moment
     from pyprof.analysis.memory.peaks import DeviceMemory
     from pyprof.inputs.source import Source
-    from pyprof.memory.read import Recorded
 
     _TextType = click.ParamType[str]
 else:

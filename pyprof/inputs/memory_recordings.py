@@ -20,7 +20,7 @@ from pyprof.readers import kineto
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pyprof.memory.read import Recorded
+    from pyprof.allocations.read import Recorded
     from pyprof.schema import Capture
 
 _SUFFIXES = (".pickle", ".pkl")
@@ -32,7 +32,7 @@ def recordings(sources: Iterable[str], capture: Capture | None = None) -> Iterat
     A capture of the same run adds details to snapshots. Raises CaptureError if there is none, or
     one cannot be read.
     """
-    from pyprof.memory import read  # noqa: PLC0415 - loads the readers of all formats
+    from pyprof.allocations import read  # noqa: PLC0415 - loads the readers of all formats
 
     for location in [location for source in sources for location in _expand(source)]:
         with fetch(location) as path:
@@ -76,7 +76,7 @@ def beside(sources: Iterable[str]) -> Iterator[Recorded]:
 
 
 def _read(path: Path) -> Recorded:
-    from pyprof.memory import read  # noqa: PLC0415 - loads the readers of all formats
+    from pyprof.allocations import read  # noqa: PLC0415 - loads the readers of all formats
 
     return read.read(path)
 
@@ -95,6 +95,6 @@ def _has_events(path: Path) -> bool:
         return False
     if (said := _RECORDED.search(head)) is not None:
         return said[1] == b"1"
-    from pyprof.memory import trace_events  # noqa: PLC0415 - loads Arrow
+    from pyprof.allocations import trace_events  # noqa: PLC0415 - loads Arrow
 
     return trace_events.has_any(path)

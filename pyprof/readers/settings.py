@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
+
+    _Path = str | os.PathLike[str]
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -51,6 +55,15 @@ def using(graph_captures: Sequence[str], counters: str | None = None) -> Iterato
     finally:
         _GRAPH_CAPTURES.reset(token)
         _COUNTERS.reset(of_counters)
+
+
+def using_files(
+    graph_captures: Iterable[_Path] = (), counters: _Path | None = None
+) -> AbstractContextManager[None]:
+    """As `using`, of paths as a user gives them, which other processes read, too."""
+    absolute = [os.path.abspath(os.fspath(each)) for each in graph_captures]  # noqa: PTH100 - any path
+    measured = None if counters is None else os.path.abspath(os.fspath(counters))  # noqa: PTH100 - as above
+    return using(absolute, measured)
 
 
 class Carried(Generic[A, T]):

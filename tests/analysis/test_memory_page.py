@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.allocations import built
 from tests.analysis.browser import browser, drawn, errors
 from tests.analysis.captured import capture
 from tests.answers.checked import ask
 from tests.commands import run
-from tests.memory import built
 from tests.render.text.test_memory_brief import trace_of_memory
 
 pytest.importorskip("jinja2")

@@ -7,11 +7,11 @@ import pytest
 
 from pyprof.analysis.ranks.output_tables import TABLES
 from pyprof.capture import machine
+from tests.allocations import built
 from tests.analysis.captured import capture
 from tests.answers.checked import ask, checked
 from tests.builders import SECRETS, Work, nsys_db
 from tests.commands import run
-from tests.memory import built
 
 
 def test_lines_add_up(tmp_path: Path) -> None:

@@ -4,12 +4,12 @@ import csv
 import io
 from pathlib import Path
 
+from tests.allocations import built
 from tests.analysis.captured import HOSTILE, capture, op
 from tests.answers.checked import ask, checked
 from tests.builders import Range, Work, nsys_db
 from tests.capture_files.ncu import METRICS, Profiled, ncu_csv
 from tests.commands import run
-from tests.memory import built
 
 
 def _few_blocks(path: Path) -> Path:

@@ -15,10 +15,10 @@ import pytest
 from pyprof import answers
 from pyprof.answers.lines_answer import Lines, LineTime
 from pyprof.commands._mcp_tools import MOST, bound
+from tests.allocations import built
 from tests.analysis.captured import capture
 from tests.answers.checked import ask, validator
 from tests.commands import run
-from tests.memory import built
 from tests.programs import TOP
 from tests.render.text.test_memory_brief import trace_of_memory
 

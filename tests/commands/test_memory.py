@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from pyprof.readers import kineto
+from tests.allocations import built
 from tests.commands import run
 from tests.conftest import CAPTURES
-from tests.memory import built
 
 
 @pytest.fixture

@@ -60,5 +60,8 @@ def test_a_reader_of_torch_traces_finds_the_same_work(
     for frame in (before, after):
         frame["start"] -= frame["start"].min()
     keys = ["start", "stream", "kernel", "sil"]
-    ordered = [frame.sort_values(keys)[["start", *columns]] for frame in (before, after)]
-    pd.testing.assert_frame_equal(*(frame.reset_index(drop=True) for frame in ordered))
+    expected, found = (
+        frame.sort_values(keys)[["start", *columns]].reset_index(drop=True)
+        for frame in (before, after)
+    )
+    pd.testing.assert_frame_equal(expected, found)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from tests.allocations import built
 from tests.commands import run
-from tests.memory import built
 
 
 def test_formulas_are_quoted_in_csv(tmp_path: Path) -> None:

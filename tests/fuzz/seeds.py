@@ -14,11 +14,11 @@ from typing import Any
 
 from pyprof import marker
 from pyprof.marker import Call, Tensor
+from tests.allocations import built
 from tests.builders import CAPTURES, LAYOUTS, Range, Work, nsys_db, nvprof_db
 from tests.capture_files.metrics import kineto_counters, nsys_metrics
 from tests.capture_files.ncu import FORMS, METRICS, Profiled
 from tests.commands import run
-from tests.memory import built
 
 
 @dataclass(frozen=True)

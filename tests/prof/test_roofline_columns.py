@@ -38,7 +38,7 @@ def _capture(folder: Path, *kernels: tuple[str, str | None, int]) -> Path:
 
 def _row(path: Path, override: Override | None = None) -> SimpleNamespace:
     rows = pyprof.load(path, override or Override(gpu="NVIDIA A100-SXM4-40GB"))
-    return SimpleNamespace(**rows.iloc[0].to_dict())
+    return SimpleNamespace(**{str(name): value for name, value in rows.iloc[0].items()})
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.allocations.history import BEFORE
 from pyprof.arrays import MISSING
-from pyprof.memory.history import BEFORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pyprof.allocations.history import History
     from pyprof.analysis.memory.memory_time import LayerWork
     from pyprof.arrays import Floats, Int64Array, Mask
-    from pyprof.memory.history import History
 
 _LEAST_SHARE = 0.01
 """Changes that move the peak by less are not worth a line."""

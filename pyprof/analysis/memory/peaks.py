@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from pyprof.allocations.growth import growth
+from pyprof.allocations.history import BEFORE
 from pyprof.analysis.memory.held_memory import HeldBlock, HeldMemory, HeldStack
 from pyprof.analysis.memory.memory_changes import (
     CheckpointedLayer,
@@ -18,19 +20,17 @@ from pyprof.analysis.memory.memory_changes import (
 from pyprof.analysis.memory.memory_time import LayerWork, TimedMemory, beside
 from pyprof.arrays import MISSING
 from pyprof.errors import CaptureError
-from pyprof.memory.growth import growth
-from pyprof.memory.history import BEFORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from pyprof.allocations.free_space import FreeSpace
+    from pyprof.allocations.growth import Growth
+    from pyprof.allocations.history import History, Labels
+    from pyprof.allocations.read import Recorded, RecordedDevice
     from pyprof.analysis.memory.held_memory import Moment
     from pyprof.arrays import Floats, Int64Array, Mask
     from pyprof.inputs.source import Source
-    from pyprof.memory.free_space import FreeSpace
-    from pyprof.memory.growth import Growth
-    from pyprof.memory.history import History, Labels
-    from pyprof.memory.read import Recorded, RecordedDevice
 
 KEYS = ("category", "layer", "line", "op", "direction")
 """What memory is grouped by."""

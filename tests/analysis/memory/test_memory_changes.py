@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyprof.allocations import read
 from pyprof.analysis.memory import peaks
-from pyprof.memory import read
 from pyprof.render.text import memory_text as words
-from tests.memory import built
+from tests.allocations import built
 
 MB = 1_000_000
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.allocations import built
 from tests.analysis.captured import capture
 from tests.analysis.test_memory_page import timed_trace
 from tests.commands import run
-from tests.memory import built
 from tests.render.text.test_memory_brief import trace_of_memory
 
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from pyprof.allocations import read
 from pyprof.analysis.memory import peaks
 from pyprof.inputs.memory_recordings import recordings
-from pyprof.memory import read
+from tests.allocations import built
 from tests.conftest import CAPTURES
-from tests.memory import built
 
 REAL = sorted((CAPTURES / "memory-torch-snapshots").glob("*.pickle"))
 

@@ -11,15 +11,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from pyprof.allocations import read
 from pyprof.capture.kineto import memory_snapshot, torch_profiler
 from pyprof.capture.request import Outcome, Request
 from pyprof.capture.script import Target
 from pyprof.commands.capture import print_outcome
 from pyprof.errors import PyprofError
-from pyprof.memory import read
 from pyprof.overwrite_guard import snapshot_beside
+from tests.allocations import built
 from tests.commands import run
-from tests.memory import built
 
 TRAIN = """
 import torch

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyprof.allocations import read
 from pyprof.analysis.memory.peaks import DeviceMemory, highest_first
-from pyprof.memory import read
 from pyprof.render.page import memory_page
+from tests.allocations import built
 from tests.commands import run
-from tests.memory import built
 
 _FRAME = memory_page._Frame(0, 0, 1000, 300)
 

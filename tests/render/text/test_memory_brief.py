@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.allocations import built
 from tests.analysis.captured import capture
 from tests.answers.checked import ask
 from tests.commands import run
 from tests.fuzz import seeds
-from tests.memory import built
 
 
 def trace_of_memory(path: Path, *, recorded: bool) -> Path:

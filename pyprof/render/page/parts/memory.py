@@ -17,8 +17,8 @@ from pyprof.render.text.memory_text import size
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pyprof.allocations.read import Recorded
     from pyprof.analysis.memory.peaks import DeviceMemory
-    from pyprof.memory.read import Recorded
     from pyprof.render.page.cross_filter import Selectable
     from pyprof.render.page.parts import Gathered, Page
 

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pyprof.allocations import categories, stacks, trace_history
+from pyprof.allocations import snapshot_ranges as ranges
+from pyprof.allocations.history import BEFORE, Blocks, History, Labels, label, or_else, replay
+from pyprof.allocations.unpickle import ACTIONS, STATES
 from pyprof.arrays import MISSING
-from pyprof.memory import categories, stacks, trace_history
-from pyprof.memory import snapshot_ranges as ranges
-from pyprof.memory.history import BEFORE, Blocks, History, Labels, label, or_else, replay
-from pyprof.memory.unpickle import ACTIONS, STATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyprof.allocations.snapshot import Events, Snapshot
     from pyprof.arrays import Int64Array, Mask
-    from pyprof.memory.snapshot import Events, Snapshot
     from pyprof.schema import Capture
 
 _ADDS = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pyprof.memory import read
-from tests.memory import built
+from pyprof.allocations import read
+from tests.allocations import built
 
 _OPS_ADD = ("at::_ops::add_Tensor::call(at::Tensor const&, at::Tensor const&)", "??", 0)
 _OPS_EMPTY = ("at::_ops::empty_memory_format::call(c10::ArrayRef<c10::SymInt>)", "??", 0)

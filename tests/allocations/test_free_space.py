@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyprof.memory import read, snapshot_history, stacks
-from pyprof.memory.free_space import FreeSpace, free_space
-from tests.memory import built
-from tests.memory.allocator import MIB, Allocator
+from pyprof.allocations import read, snapshot_history, stacks
+from pyprof.allocations.free_space import FreeSpace, free_space
+from tests.allocations import built
+from tests.allocations.allocator import MIB, Allocator
 
 _UNIT = 512
 

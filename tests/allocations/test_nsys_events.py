@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pyprof.allocations import read
 from pyprof.analysis.memory import peaks
-from pyprof.memory import read
 from tests.analysis.captured import op
 from tests.builders import Range, Work, nsys_db
 from tests.capture_files.model import global_id

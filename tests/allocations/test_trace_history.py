@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyprof.allocations import read, trace_events
 from pyprof.analysis.memory import peaks
-from pyprof.memory import read, trace_events
 from tests.commands import run
 
 

@@ -6,9 +6,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from pyprof.memory import read, snapshot_history, snapshot_ranges, stacks
-from pyprof.memory.growth import Growth, growth
-from tests.memory import built
+from pyprof.allocations import read, snapshot_history, snapshot_ranges, stacks
+from pyprof.allocations.growth import Growth, growth
+from tests.allocations import built
 
 
 def _growth(path: Path) -> Growth | None:

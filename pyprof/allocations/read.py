@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.arrays import MISSING
-from pyprof.errors import CaptureError
-from pyprof.memory import (
+from pyprof.allocations import (
     nsys_events,
     snapshot,
     snapshot_history,
@@ -19,23 +17,25 @@ from pyprof.memory import (
     trace_events,
     trace_history,
 )
-from pyprof.memory.free_space import free_space
-from pyprof.memory.growth import ends_by_direction
-from pyprof.memory.history import Labels, label
-from pyprof.memory.stacks import is_python
-from pyprof.memory.unpickle import ACTIONS
+from pyprof.allocations.free_space import free_space
+from pyprof.allocations.growth import ends_by_direction
+from pyprof.allocations.history import Labels, label
+from pyprof.allocations.stacks import is_python
+from pyprof.allocations.unpickle import ACTIONS
+from pyprof.arrays import MISSING
+from pyprof.errors import CaptureError
 from pyprof.readers import describe, kineto, nsys, read_head, sensible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from pyprof.allocations.free_space import FreeSpace
+    from pyprof.allocations.history import History
+    from pyprof.allocations.snapshot import Frame, Snapshot
+    from pyprof.allocations.stacks import Described
+    from pyprof.allocations.trace_history import TraceDevice
     from pyprof.arrays import Int64Array
-    from pyprof.memory.free_space import FreeSpace
-    from pyprof.memory.history import History
-    from pyprof.memory.snapshot import Frame, Snapshot
-    from pyprof.memory.stacks import Described
-    from pyprof.memory.trace_history import TraceDevice
     from pyprof.schema import Capture
 
 _OOM = ACTIONS.index("oom")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.memory import read
-from tests.memory import built
+from pyprof.allocations import read
+from tests.allocations import built
 
 
 def _said(path: Path) -> dict[int, tuple[str | None, str | None, str | None]]:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pyprof.allocations.history import ALLOC, FREE_COMPLETED, replay
+from pyprof.allocations.unpickle import ACTIONS
 from pyprof.arrays import MISSING
-from pyprof.memory.history import ALLOC, FREE_COMPLETED, replay
-from pyprof.memory.unpickle import ACTIONS
 
 if TYPE_CHECKING:
+    from pyprof.allocations.history import Blocks
+    from pyprof.allocations.snapshot import Snapshot
     from pyprof.arrays import Int64Array
-    from pyprof.memory.history import Blocks
-    from pyprof.memory.snapshot import Snapshot
 
 _ROUNDED_TO = 512
 """Bytes: blocks are multiples of it."""

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.memory import read, snapshot, snapshot_history, stacks
-from pyprof.memory.history import BEFORE, History, replay
+from pyprof.allocations import read, snapshot, snapshot_history, stacks
+from pyprof.allocations.history import BEFORE, History, replay
+from tests.allocations import built
 from tests.conftest import CAPTURES
-from tests.memory import built
 
 REAL = sorted((CAPTURES / "memory-torch-snapshots").glob("*.pickle"))
 _PLACES = (built.user(1), built.user(2), built.CALL, built.ENGINE)

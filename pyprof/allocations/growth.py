@@ -12,8 +12,8 @@ from pyprof.arrays import MISSING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pyprof.allocations.history import History
     from pyprof.arrays import Floats, Int64Array
-    from pyprof.memory.history import History
 
 LEAST_STEPS = 3
 """Ends of steps that show growth, the first aside: what is set up then stays."""

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pyprof.allocations.history import Labels, label
 from pyprof.arrays import MISSING
 from pyprof.marker import Kind, classify, decode_annotation, direction, layer_name, range_name
-from pyprof.memory.history import Labels, label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pyprof.allocations.snapshot import Snapshot
     from pyprof.arrays import Int64Array
-    from pyprof.memory.snapshot import Snapshot
 
 _MOST_DEPTH = 1000
 _PARTS = {"fprop": "forward", "bprop": "backward", "optim": "optimizer"}

@@ -13,13 +13,21 @@ import numpy as np
 import pyarrow as pa
 
 from pyprof import schema
+from pyprof.allocations import categories
+from pyprof.allocations.history import (
+    ALLOC,
+    BEFORE,
+    FREE_COMPLETED,
+    Blocks,
+    History,
+    Labels,
+    replay,
+)
+from pyprof.allocations.stacks import Clue
+from pyprof.allocations.trace_events import MemoryEvents, made_up
 from pyprof.arrays import MISSING, ints
 from pyprof.errors import CaptureError
 from pyprof.marker import STEP_OF, Kind, Statement
-from pyprof.memory import categories
-from pyprof.memory.history import ALLOC, BEFORE, FREE_COMPLETED, Blocks, History, Labels, replay
-from pyprof.memory.stacks import Clue
-from pyprof.memory.trace_events import MemoryEvents, made_up
 from pyprof.parse import parse
 from pyprof.parse.ranges import nesting
 from pyprof.parse.ranges.range_stacks import user_line

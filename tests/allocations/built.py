@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyprof.memory import snapshot as reader
-from pyprof.memory import unpickle
-from pyprof.memory.snapshot import Snapshot
+from pyprof.allocations import snapshot as reader
+from pyprof.allocations import unpickle
+from pyprof.allocations.snapshot import Snapshot
 
 MIB = 1 << 20
 _BASE = 0x7F00_0000_0000

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pyprof.allocations.history import Labels, label, or_else
 from pyprof.arrays import MISSING
-from pyprof.memory.history import Labels, label, or_else
 from pyprof.parse.ranges.range_stacks import user_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from pyprof.allocations.snapshot import Frame, Snapshot
     from pyprof.arrays import Int64Array
-    from pyprof.memory.snapshot import Frame, Snapshot
 
 
 class Clue(IntFlag):

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pyprof.allocations import unpickle
 from pyprof.arrays import MISSING
 from pyprof.errors import CaptureError, PyprofError
-from pyprof.memory import unpickle
 from pyprof.process import child_programs
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pyprof.allocations.history import BEFORE, Labels
+from pyprof.allocations.stacks import Clue
 from pyprof.arrays import MISSING
-from pyprof.memory.history import BEFORE, Labels
-from pyprof.memory.stacks import Clue
 
 if TYPE_CHECKING:
+    from pyprof.allocations.history import Blocks
     from pyprof.arrays import Int64Array, Mask
-    from pyprof.memory.history import Blocks
 
 CATEGORIES = (
     "parameters",

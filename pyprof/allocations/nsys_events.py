@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pyprof.allocations.trace_events import MemoryEvents
 from pyprof.arrays import MISSING, ints
 from pyprof.errors import CaptureError
-from pyprof.memory.trace_events import MemoryEvents
 from pyprof.readers import nsys
 from pyprof.readers.nsys import graphs
 from pyprof.readers.sqlite.tables import Database

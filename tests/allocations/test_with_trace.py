@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.allocations import built
 from tests.commands import run
-from tests.memory import built
 
 _START = 1_700_000_000_000_000
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pyprof.memory import snapshot, unpickle
+from pyprof.allocations import snapshot, unpickle
+from tests.allocations import built
 from tests.commands import run
-from tests.memory import built
 
 
 class _Runs:

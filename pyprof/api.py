@@ -1,0 +1,147 @@
+"""`pyprof.summary`, `.diff`, `.memory` and `.ranks`: what the commands say, as objects.
+
+Each takes what its command takes: a capture, several, a folder, a glob or a URL, and returns the
+answer that the command's `--json` writes.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from pyprof.analysis.summary import overview
+from pyprof.answers.base import HTML_VIEWS
+from pyprof.answers.diff_answer import Diff
+from pyprof.answers.diff_answer import diff as diff_answer
+from pyprof.answers.memory_answer import Memory
+from pyprof.answers.memory_diff_answer import MemoryDiff, memory_diff
+from pyprof.answers.ranks_answer import Ranks
+from pyprof.answers.ranks_answer import ranks as ranks_answer
+from pyprof.answers.summary_answer import Summary
+from pyprof.commands.diff import (
+    DEFAULT_KEYS,
+    are_snapshots,
+    compare_captures,
+    compare_snapshots,
+    parse_keys,
+    side_warnings,
+)
+from pyprof.commands.memory import analyse
+from pyprof.commands.ranks import compare_ranks
+from pyprof.commands.summary import memory_of
+from pyprof.frame import paths_of
+from pyprof.inputs.executor import open_executor
+from pyprof.options import Captures
+from pyprof.prof.where import conditions
+from pyprof.readers import settings
+from pyprof.records.merging import merge_sums
+from pyprof.render import notebook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyprof.frame import Paths
+    from pyprof.prof.table import Override
+
+HTML_VIEWS[Summary] = partial(notebook.tables, "summary")
+
+
+def summary(
+    path: Paths,
+    override: Override | None = None,
+    *,
+    steps: str | None = None,
+    where: str | Iterable[str] = (),
+    workers: int = 1,
+    graph_captures: Iterable[str | os.PathLike[str]] = (),
+    counters: str | os.PathLike[str] | None = None,
+) -> Summary:
+    """Return where the time goes, how busy the device is, and potential gains.
+
+    `steps` are those to look at, as for the command: "3:", "3:7", "3". `where` are conditions on
+    columns, all of which must hold: "dir=bprop", "eff<20". Further arguments are those of `load`.
+
+    Raises PyprofError if a file cannot be used, ValueError for a condition that cannot be read.
+    """
+    texts = [where] if isinstance(where, str) else [*where]
+    chosen = partial(overview.summarise, chosen=steps, asked=conditions(texts))
+    with _opened(paths_of(path, "summary"), workers, graph_captures, counters) as captures:
+        sums = captures.map_reduce(chosen, merge_sums, override)
+        return overview.summary(sums, memory_of(captures.paths))
+
+
+def diff(
+    before: str | os.PathLike[str],
+    after: str | os.PathLike[str],
+    override: Override | None = None,
+    *,
+    by: str = DEFAULT_KEYS,
+    steps: str | None = None,
+    workers: int = 1,
+) -> Diff | MemoryDiff:
+    """Compare two captures, or the peaks of two memory snapshots.
+
+    Each may also be a folder, a glob or a URL, for all ranks of a run. `by` names the keys that
+    rows are matched by, `steps` the steps of both that are compared. What the command would print
+    as a warning is a UserWarning.
+
+    Raises PyprofError if a file cannot be used, ValueError for an unknown key.
+    """
+    try:
+        keys = parse_keys(by)
+    except click.BadParameter as error:
+        raise ValueError(error.message) from None
+    paths = [*paths_of(before, "diff"), *paths_of(after, "diff")]
+    if are_snapshots(paths):
+        return memory_diff(compare_snapshots(paths))
+    with _opened(paths, workers) as captures:
+        comparison, sides = compare_captures(captures, keys, steps, override)
+    _warn([*side_warnings(sides), *comparison.causes])
+    return diff_answer(comparison)
+
+
+def memory(path: Paths, trace: str | os.PathLike[str] | None = None) -> Memory:
+    """Return what filled the memory of each device: the peak, what made it up, growth, OOMs.
+
+    `path` is a snapshot of torch's, a trace with memory events, an nsys export with memory usage,
+    or several of them; `trace` the capture of the same run, which tells layers and times.
+
+    Raises PyprofError if a file cannot be used or holds no recording of memory.
+    """
+    return Memory(analyse(paths_of(path, "memory"), None if trace is None else os.fspath(trace)))
+
+
+def ranks(path: Paths, *, workers: int = 1) -> Ranks:
+    """Compare the ranks of a distributed job: time, stragglers, collectives, layers, memory.
+
+    What the command would print as a warning is a UserWarning. Raises PyprofError if a file cannot
+    be used.
+    """
+    with _opened(paths_of(path, "ranks"), workers) as captures:
+        job = compare_ranks(captures)
+        _warn(job.warnings)
+        return ranks_answer(job, memory_of(captures.paths))
+
+
+@contextmanager
+def _opened(
+    paths: Sequence[str],
+    workers: int,
+    graph_captures: Iterable[str | os.PathLike[str]] = (),
+    counters: str | os.PathLike[str] | None = None,
+) -> Iterator[Captures]:
+    with (
+        settings.using_files(graph_captures, counters),
+        open_executor(workers, strict=True, quiet=True) as executor,
+    ):
+        yield Captures(tuple(paths), executor, quiet=True)
+
+
+def _warn(texts: Iterable[str]) -> None:
+    for text in texts:
+        warnings.warn(text, stacklevel=3)

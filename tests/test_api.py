@@ -1,0 +1,129 @@
+"""`pyprof.summary`, `.diff`, `.memory` and `.ranks` are what the commands' --json says."""
+
+from __future__ import annotations
+
+import json
+import pydoc
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import pyprof
+from tests.allocations import built
+from tests.analysis.captured import capture
+from tests.commands import run
+from tests.programs import python
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyprof.answers.base import Answer
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    return capture(tmp_path / "net.sqlite", steps=4)
+
+
+def _said(*arguments: str | Path) -> dict[str, Any]:
+    done = run(*arguments)
+    assert done.code == 0
+    content: dict[str, Any] = json.loads(done.stdout)
+    return content
+
+
+def _without_warnings(answer: Answer | dict[str, Any]) -> dict[str, Any]:
+    content = answer if isinstance(answer, dict) else answer.to_dict()
+    return {**content, "warnings": []}
+
+
+def test_summary_is_what_the_command_says(net: Path) -> None:
+    """All of it, and of chosen steps and rows."""
+    everything = ("--top", "1000", "--depth", "1000", "--json")
+    for command, arguments in (
+        ((), {}),
+        (("--steps", "1:"), {"steps": "1:"}),
+        (("--where", "dir=fprop"), {"where": "dir=fprop"}),
+    ):
+        answer = pyprof.summary(net, **arguments)  # type: ignore[arg-type]
+        assert _without_warnings(answer) == _without_warnings(
+            _said("summary", *command, *everything, net)
+        )
+
+
+def test_diff_is_what_the_command_says(net: Path, tmp_path: Path) -> None:
+    """And rows are matched by the keys that are named."""
+    slower = capture(tmp_path / "slower.sqlite", steps=4, slower=3)
+    answer = pyprof.diff(net, slower)
+    assert _without_warnings(answer) == _without_warnings(_said("diff", "--json", net, slower))
+    by_op = pyprof.diff(net, slower, by="op").tables["changes"]
+    assert set(by_op.columns) >= {"key.op", "status", "a_ns", "b_ns"}
+    with pytest.raises(ValueError, match="no key 'colour'"):
+        pyprof.diff(net, slower, by="colour")
+
+
+def test_memory_is_what_the_command_says(tmp_path: Path) -> None:
+    """Of a snapshot; two snapshots are compared."""
+    before = built.write(tmp_path / "before.pickle", built.training())
+    after = built.write(tmp_path / "after.pickle", built.training(leak=1 << 20))
+    assert pyprof.memory(before).to_dict() == _said("memory", "--json", before)
+    assert pyprof.diff(before, after).to_dict() == _said("diff", "--json", before, after)
+
+
+def test_ranks_is_what_the_command_says(tmp_path: Path) -> None:
+    """With its warnings as Python's."""
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    for rank in range(2):
+        capture(folder / f"net.rank{rank}.sqlite", steps=4)
+    said = _said("ranks", "--json", folder)
+    with warnings.catch_warnings(record=True) as warned:
+        answer = pyprof.ranks(folder)
+    assert [str(each.message) for each in warned] == said["warnings"]
+    assert _without_warnings(answer) == _without_warnings(said)
+
+
+@pytest.mark.parametrize("path", [None, 3, [None]])
+def test_what_is_no_path_is_said_so(path: Any) -> None:  # noqa: ANN401 - what must be refused
+    """The function names itself, and what it takes."""
+    for function in (pyprof.load, pyprof.summary, pyprof.memory, pyprof.ranks):
+        with pytest.raises(TypeError, match=rf"pyprof\.{function.__name__}\(\) takes the path"):
+            function(path)
+
+
+def test_what_cannot_be_read_is_a_pyprof_error(tmp_path: Path) -> None:
+    """With the command's own sentence."""
+    missing = tmp_path / "missing.sqlite"
+    with pytest.raises(pyprof.PyprofError, match="no such file"):
+        pyprof.summary(missing)
+    with pytest.raises(pyprof.PyprofError, match="no such file"):
+        pyprof.diff(missing, missing)
+
+
+def test_dir_lists_the_public_names_and_help_documents_them() -> None:
+    """Nothing of the module's own."""
+    assert set(dir(pyprof)) == set(pyprof.__all__)
+    text = pydoc.plain(pydoc.render_doc(pyprof))
+    assert "summary(path" in text
+    assert "importlib" not in text
+
+
+def test_without_torch_all_names_are_there_and_raise_when_called() -> None:
+    """`hasattr`, completion and help work; no torch, no pandas is loaded for them."""
+    done = python("-c", """if True:
+        import sys
+        sys.modules["torch"] = None
+        import pydoc
+        import pyprof
+        assert all(hasattr(pyprof, name) for name in dir(pyprof))
+        assert "PyTorch" in pydoc.render_doc(pyprof)
+        assert not hasattr(pyprof.init, "__wrapped__")
+        try:
+            pyprof.wrap(object, "f")
+        except ImportError as error:
+            print(error)
+    """)  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0, "pyprof.wrap needs PyTorch: pip install torch\n", "",
+    )  # fmt: skip
