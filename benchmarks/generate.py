@@ -1,11 +1,12 @@
-"""Write an nsys SQLite capture of a training run that never happened, and say what is in it.
+"""Write a capture of a training run that never happened, and say what is in it.
 
-    python benchmarks/generate.py OUT.sqlite [--kernels N] [--ranks R] [--blocks B]
+    python benchmarks/generate.py OUT.sqlite|OUT.db [--kernels N] [--ranks R] [--blocks B]
         [--texts new|old] [--long N] [--bystander] [--leaks N]
 
 The network is a stack of feed-forward blocks in half precision (see network.py), marked as
-`pyprof.init()` and `emit_nvtx` mark it. What is printed is the truth, as JSON, counted while it
-was written: a parser that agrees with it lost nothing.
+`pyprof.init()` and `emit_nvtx` mark it. `.sqlite` is an export of nsys, `.db` a rocpd
+file. What is printed is the truth, as JSON, counted while it was written: a parser that agrees with
+it lost nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import network
 from nsys_file import NsysFile, process_id, thread_id, work
+from rocpd_file import RocpdFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +35,9 @@ _LONG = 6
 class Rank:
     """One process of the run: its threads, its clock, its GPU."""
 
-    def __init__(self, file: NsysFile, number: int, options: argparse.Namespace) -> None:
+    def __init__(
+        self, file: NsysFile | RocpdFile, number: int, options: argparse.Namespace
+    ) -> None:
         pid = 4200 + number
         self.file, self.device, self.options = file, number, options
         self.process = process_id(pid)
@@ -176,7 +180,8 @@ class Rank:
 def write(path: Path, options: argparse.Namespace) -> dict[str, int]:
     """Write the capture; give what is in it."""
     truth: Counter[str] = Counter()
-    with NsysFile(path) as file:
+    form = RocpdFile if path.suffix == ".db" else NsysFile
+    with form(path) as file:
         ranks = [Rank(file, number, options) for number in range(options.ranks)]
         begun = [rank.now - 10_000 for rank in ranks]
         for rank in ranks:

@@ -219,7 +219,7 @@ class Capture:
     """A profiler's recording, in terms common to all tools. Row order has no meaning."""
 
     tool: str
-    """`nsys`, `nvprof` or `kineto`."""
+    """`nsys`, `nvprof`, `rocpd`, `kineto` or `ncu`."""
     version: str | None
     """The tool's version, if recorded."""
     activities: pa.Table = field(default_factory=ACTIVITIES.empty_table)

@@ -7,6 +7,7 @@ version of a tool spells that. Every file also holds what must never be copied o
 from tests.capture_files.model import CAPTURES, SECRETS, Node, Range, Work, table, write_tables
 from tests.capture_files.nsys import LAYOUTS, Layout, nsys_db
 from tests.capture_files.nvprof import nvprof_db
+from tests.capture_files.rocpd import rocpd_db
 
 __all__ = [
     "CAPTURES",
@@ -18,6 +19,7 @@ __all__ = [
     "Work",
     "nsys_db",
     "nvprof_db",
+    "rocpd_db",
     "table",
     "write_tables",
 ]

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.builders import Range, Work, nsys_db, nvprof_db
+from tests.builders import Range, Work, nsys_db, nvprof_db, rocpd_db
 from tests.readers import kineto_json
 
 OP = "{'mod': 'torch', 'op': 'relu', 'args': [{'name': '', 'type': 'tensor', 'shape': (8,), 'dtype': 'float32'}]}"  # noqa: E501
@@ -68,6 +68,10 @@ def nvprof(path: Path, truth: Truth) -> Path:
     return nvprof_db(path, truth.work, truth.ranges)
 
 
+def rocpd(path: Path, truth: Truth) -> Path:
+    return rocpd_db(path, truth.work, truth.ranges)
+
+
 def kineto(path: Path, truth: Truth) -> Path:
     """Write a trace of torch.profiler, times in microseconds."""
     events = []
@@ -90,10 +94,22 @@ def kineto(path: Path, truth: Truth) -> Path:
 CAPTURES: dict[str, Callable[[Path, Truth], Path]] = {
     "nsys": nsys,
     "nvprof": nvprof,
+    "rocpd": rocpd,
     "kineto": kineto,
 }
-TABLES = {"nsys": "CUPTI_ACTIVITY_KIND_KERNEL", "nvprof": "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"}
-RANGES = {"nsys": "NVTX_EVENTS"}
+ROCPD_SUFFIX = "_00000000_e175_7175_b886_1df113061c37"
+"""The suffix of the first recording's tables."""
+TABLES = {
+    "nsys": "CUPTI_ACTIVITY_KIND_KERNEL",
+    "nvprof": "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
+    "rocpd": f"rocpd_kernel_dispatch{ROCPD_SUFFIX}",
+}
+RANGES = {
+    "nsys": "NVTX_EVENTS",
+    "rocpd": f"rocpd_region{ROCPD_SUFFIX}",
+}
+ROCTX = f"(SELECT id FROM rocpd_string{ROCPD_SUFFIX} WHERE string = 'roctxThreadRangeA')"  # noqa: S608
+"""What a region of rocpd refers to if it is a range."""
 
 # --- damaging -------------------------------------------------------------------------------------
 
@@ -131,6 +147,7 @@ _LINES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 SPAN_DAMAGES = [
     *(("nsys", name) for name in _SQL),
     *(("nvprof", name) for name in _SQL),
+    *(("rocpd", name) for name in _SQL),
     *(("kineto", name) for name in _JSON),
     *(("dict", name) for name in _LINES),
 ]

@@ -32,9 +32,10 @@ _LONG = 200_000  # rows from which a progress bar is worth its line
 def command(captures: Captures, target: str, *, kernels_only: bool) -> None:
     """Tie every kernel of CAPTURE to the op, layer, source line and forward op that caused it.
 
-    CAPTURE is an nsys export (.sqlite) or report (.nsys-rep), an nvprof database, or a
-    torch.profiler trace (.json, .json.gz); the format is detected from the content. Writes one
-    dict per line, in the order in which the GPU started the work.
+    CAPTURE is an nsys export (.sqlite) or report (.nsys-rep), an nvprof database, a
+    rocpd database of rocprofv3 (.db), or a torch.profiler trace (.json, .json.gz); the format is
+    detected from the content. Writes one dict per line, in the order in which the GPU started the
+    work.
 
     Several files, a folder, a 'glob' or a URL are the ranks of one run, and make a Parquet dataset
     with one part per rank. Finished ranks are skipped; captures that cannot be read are reported

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
     from pyprof.inputs.files import FileSystem
 
-_SUFFIXES = (".sqlite", ".nsys-rep", ".qdrep", ".sql", ".nvvp", ".prof", ".json.gz")
+_SUFFIXES = (
+    *(".sqlite", ".nsys-rep", ".qdrep", ".sql", ".nvvp", ".prof", ".json.gz"),
+    "_results.db",  # as rocprofv3 names its files
+)
 """Suffixes of captures. In a folder a file counts by its suffix, even if damaged."""
 
 _PERHAPS = ".json"

@@ -77,6 +77,7 @@ def nothing(capture: Capture) -> str:
     advice = {
         "nsys": "capture with nsys profile -t cuda,nvtx on a machine with a GPU",
         "nvprof": "capture with nvprof --profile-from-start on, on a machine with a GPU",
+        "rocpd": "capture with rocprofv3 --kernel-trace on a machine with a GPU",
     }.get(capture.tool, "record with ProfilerActivity.CUDA, or with CPU if there is no GPU")
     ranges = capture.ranges.num_rows
     content = f"only {ranges:,} ranges" if ranges else "nothing useful"

@@ -51,6 +51,10 @@ _ISOLATED = ("ncu",)
 """Tools that run each kernel alone: start times are not recorded, and durations may not be."""
 
 
+_COPIES_APART = ("kineto", "rocpd")
+"""Tools whose captures may be of AMD's GPUs."""
+
+
 def plausible(capture: Capture, path: Path) -> Capture:
     """Sort activities, leave out what is impossible, and add warnings.
 
@@ -248,7 +252,7 @@ def _overtaken(capture: Capture, activities: pa.Table, spans: Spans, gone: Mask)
     if _merged(capture):  # streams of several ranks have one number
         return
     looked_at = ~gone & spans.streamed
-    if capture.tool == "kineto":
+    if capture.tool in _COPIES_APART:
         looked_at &= ints_or_unknown(activities.column("kind")) == schema.KERNEL
     yield from overtaken(spans, looked_at)
 

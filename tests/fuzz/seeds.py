@@ -15,7 +15,7 @@ from typing import Any
 from pyprof import marker
 from pyprof.marker import Call, Tensor
 from tests.allocations import built
-from tests.builders import CAPTURES, LAYOUTS, Range, Work, nsys_db, nvprof_db
+from tests.builders import CAPTURES, LAYOUTS, Range, Work, nsys_db, nvprof_db, rocpd_db
 from tests.capture_files.metrics import kineto_counters, nsys_metrics
 from tests.capture_files.ncu import FORMS, METRICS, Profiled
 from tests.commands import run
@@ -178,6 +178,9 @@ def _captures(folder: Path) -> list[Seed]:
         Seed("kineto, zipped", "gzip", gzip.compress(trace(on_gpu=True), mtime=0)),
         Seed("nvprof", "sqlite", nvprof_db(folder / "a.sql", _work(), _ranges()).read_bytes()),
     ]
+    for version in (3, 4):
+        path = rocpd_db(folder / "a.db", _work(), _ranges(), version=version)
+        found.append(Seed(f"rocpd, schema {version}", "sqlite", path.read_bytes()))
     samples = [*range(1_000, 400_000, 1_000)], [50.0, 7.0, 0.0] * 133
     names = ("tensor_pct", "read_pct", "write_pct", "clock_mhz")
     metrics = nsys_metrics(dict.fromkeys(names, samples))
@@ -232,7 +235,13 @@ _SMALL_BYTES = 400_000
 
 
 def _shared() -> list[Seed]:
-    kinds = {".sqlite": "sqlite", ".sql": "sqlite", ".json": "json", ".pickle": "pickle"}
+    kinds = {
+        ".sqlite": "sqlite",
+        ".sql": "sqlite",
+        ".db": "sqlite",
+        ".json": "json",
+        ".pickle": "pickle",
+    }
     files = sorted(CAPTURES.glob("*/*")) if CAPTURES.is_dir() else []
     return [
         Seed(f"{path.parent.name}/{path.name}", kinds[path.suffix], path.read_bytes())

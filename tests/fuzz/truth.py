@@ -6,6 +6,7 @@ It says how many rows there must be and how long they take together; nothing whe
 import gzip
 import json
 import math
+import re
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator
@@ -17,6 +18,7 @@ from typing import Any
 _WORK = {"kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset"}
 _TABLES = ("KERNEL", "CONCURRENT_KERNEL", "MEMCPY", "MEMCPY2", "MEMSET", "GRAPH_TRACE")
 _PREFIX = "CUPTI_ACTIVITY_KIND_"
+_ROCPD = re.compile(r"_?rocpd_(?:kernel_dispatch|memory_copy)(?:_[0-9a-f]+)*")
 
 
 @dataclass(frozen=True)
@@ -91,11 +93,12 @@ def _of_sqlite(path: Path) -> Truth | None:
         db.execute("PRAGMA trusted_schema = OFF")
         query = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
         names = {row[0] for row in db.execute(query)}
-        for kind in _TABLES:
-            if any(str(name).startswith(f"{_PREFIX}{kind}_V") for name in names):
-                return None  # which of them counts is the reader's rule
-            if _PREFIX + kind in names:
-                found = list(_written(db.execute(f'SELECT * FROM "{_PREFIX}{kind}"')))  # noqa: S608
+        if any(str(name).startswith(f"{_PREFIX}{kind}_V") for name in names for kind in _TABLES):
+            return None  # which of them counts is the reader's rule
+        known = {_PREFIX + kind for kind in _TABLES}
+        for name in sorted(map(str, names)):
+            if name in known or _ROCPD.fullmatch(name):
+                found = list(_written(db.execute(f'SELECT * FROM "{name}"')))  # noqa: S608
                 if not all(_is_clear(row) for row in found):
                     return None
                 spans += [(row["start"], row["end"]) for row in found]
@@ -111,12 +114,14 @@ def _written(rows: sqlite3.Cursor) -> Iterator[dict[str, Any]]:
             yield {"start": None, "end": None, **row}
 
 
-_NUMBERS = ("_id_", "id")
-_PLACES = ("start", "end", "deviceId", "streamId", "correlationId")
+_NUMBERS = ("_id_", "id", "guid")
+_PLACES = ("start", "end", "deviceId", "streamId", "correlationId", "agent_id", "stream_id")
 
 
 def _is_clear(row: dict[str, Any]) -> bool:
     """Tell whether times are whole numbers, and the row has some place: else the reader judges."""
+    if "start_id" in row:  # they are in another table
+        return False
     times = all(_whole(row[key]) for key in ("start", "end"))
     return times and any(row.get(key) is not None for key in _PLACES)
 

@@ -36,6 +36,12 @@ FILES = {
     "nsys2022.2-a100-duplicate-api-rows/net.sqlite": {"kernel": 5, "memcpy": 15},
     "nsys2021.2-rtx6000-no-nvtx/net.sqlite": {"kernel": 12, "memcpy": 188, "memset": 16},
     "nsys2024.6-h100-nvfuser/net.sqlite": {"kernel": 19, "memcpy": 1, "memset": 1},
+    "rocpd-mi300x-bmm/results.db": {"kernel": 301},
+}
+ROCPD = {
+    # view of a rocpd file, which its tool defines: the kind of its rows, and the GPU of each
+    "kernels": ("kernel", "agent_type_index"),
+    "memory_copies": ("memcpy", "coalesce(src_agent_type_index, dst_agent_type_index)"),
 }
 
 
@@ -54,6 +60,10 @@ def _truth(path: Path) -> Counter[tuple[str, int, int, int, int]]:
         for table, kind in TABLES.items():
             if table in there:
                 query = f"SELECT start, end, deviceId, streamId FROM {table}"  # noqa: S608
+                found.update((kind, *row) for row in db.execute(query))
+        for view, (kind, device) in ROCPD.items():
+            if view in there:
+                query = f"SELECT start, end, {device}, stream_id FROM {view}"  # noqa: S608
                 found.update((kind, *row) for row in db.execute(query))
     return found
 

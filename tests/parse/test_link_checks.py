@@ -276,6 +276,9 @@ def test_ranges_without_an_end_hold_nothing(tool: str, tmp_path: Path) -> None:
         path.write_text(json.dumps(trace))
     elif tool == "nsys":
         damage.sql(path, 'UPDATE NVTX_EVENTS SET "end" = NULL')
+    elif tool == "rocpd":
+        ranges = f"{damage.RANGES[tool]} SET end = NULL WHERE name_id = {damage.ROCTX}"
+        damage.sql(path, f"UPDATE {ranges}")
     else:
         damage.sql(path, "DELETE FROM CUPTI_ACTIVITY_KIND_MARKER WHERE flags = 4")
     count, (said,) = attributed(path)
@@ -338,6 +341,9 @@ def test_ranges_that_are_there_twice_count_once(tool: str, tmp_path: Path) -> No
         path.write_text(json.dumps(trace))
     elif tool == "nsys":
         damage.sql(path, "INSERT INTO NVTX_EVENTS SELECT * FROM NVTX_EVENTS")
+    elif tool == "rocpd":
+        ranges = f"{damage.RANGES[tool]} WHERE name_id = {damage.ROCTX}"
+        damage.sql(path, f"INSERT INTO {damage.RANGES[tool]} SELECT * FROM {ranges}")  # noqa: S608
     else:
         markers = "CUPTI_ACTIVITY_KIND_MARKER"
         again = "flags, timestamp, id + 1000, objectId, name"

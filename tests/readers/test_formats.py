@@ -20,5 +20,6 @@ def test_every_reader_names_its_files() -> None:
 def test_formats_of_tools_come_first() -> None:
     assert readers.expected() == (
         "expected an nsys export (.sqlite), an nsys report (.nsys-rep), an nvprof database, "
-        "a torch.profiler trace (.json, .json.gz) or the CSV of Nsight Compute"
+        "a rocpd database of rocprofv3 (.db), a torch.profiler trace (.json, .json.gz) or the CSV "
+        "of Nsight Compute"
     )

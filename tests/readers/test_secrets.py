@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyprof import export
-from tests.builders import LAYOUTS, SECRETS, Range, Work, nsys_db, nvprof_db
+from tests.builders import LAYOUTS, SECRETS, Range, Work, nsys_db, nvprof_db, rocpd_db
 from tests.commands import run
 
 WORK = [Work(call=(1, 2)), Work(kind="graph", at=(1200, 1300), call=(3, 4))]
@@ -15,6 +15,7 @@ RANGES = [Range("aten::mm, seq = 1", (0, 5))]
 
 FILES: dict[str, Callable[[Path], Path]] = {
     "nvprof": lambda folder: nvprof_db(folder / "net.sql", WORK, RANGES),
+    "rocpd": lambda folder: rocpd_db(folder / "net.db", WORK[:1], RANGES),
     **{
         f"nsys {name}": lambda folder, layout=layout: nsys_db(  # type: ignore[misc]
             folder / "net.sqlite", WORK, RANGES, layout

@@ -361,7 +361,11 @@ class Strings:
 
 def read(db: Database, table: str, key: str, value: str) -> Strings:
     """Read a table of strings; empty if it does not exist."""
-    rows = db.read(table, {key: int, value: Numbered})
+    return of_rows(db.read(table, {key: int, value: Numbered}), key)
+
+
+def of_rows(rows: pa.Table, key: str) -> Strings:
+    """Return the strings of a table with their ids, `key`, and the columns of `Numbered`."""
     keys = ints(rows.column(key), -1)
     valid = np.flatnonzero(keys >= 0)[::-1]  # of several strings with one id the last counts
     ids, place = np.unique(keys[valid], return_index=True)

@@ -1,0 +1,179 @@
+"""One recording in a rocpd file: its tables, and its rows in columns that all schemas share.
+
+The tables of a recording have its id as a suffix; a merged file has several suffixes, or rows with
+several `guid`. Ids are unique within a recording only, so each is read for itself.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof.arrays import MISSING, ints, numbered
+from pyprof.readers.sqlite import tables as _sqlite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyprof.arrays import Int64Array
+    from pyprof.readers.sqlite.tables import Database, Strings
+
+_WORK = re.compile(r"_?rocpd_(?:kernel_dispatch|memory_copy)((?:_[0-9a-f]+)*)")
+"""Tables of GPU work; what follows is the suffix of their recording."""
+_NAMES = ("rocpd_info_{}", "rocpd_{}", "_rocpd_{}")
+"""Names of a table, newest first."""
+_IDENTIFIED = ("process", "node", "thread", "agent")
+"""Small tables, by whose rows recordings are told apart."""
+
+_TIMES = {"start": "start_id", "end": "end_id"}
+"""Schema 4 refers to its table of timestamps."""
+_PLACES = ("nid", "pid", "tid", "agent_id", "queue_id", "stream_id")
+"""Schema 4 has these in its table of tracks."""
+_OLD_NAMES = {"nid": "node_id"}
+
+
+def suffixes(tables: frozenset[str]) -> list[str]:
+    """Return the suffixes of all recordings of a file, sorted; empty if it is no rocpd file."""
+    matches = (_WORK.fullmatch(name) for name in tables)
+    return sorted({match[1] for match in matches if match})
+
+
+def recordings(db: Database) -> list[Recording]:
+    """Return all recordings of a file."""
+    found: list[Recording] = []
+    for suffix in suffixes(db.tables()):
+        whole = Recording(db, suffix)
+        guids = whole.guids()
+        several = [Recording(db, suffix, guid) for guid in guids]
+        found += several if len(several) > 1 else [whole]
+    return found
+
+
+class Recording:
+    """The tables of one profiled process, or of one run of a profiler over several."""
+
+    def __init__(self, db: Database, suffix: str, guid: str | None = None) -> None:
+        self.db = db
+        self._suffix = suffix
+        self._guid = guid
+        """Which rows are its own; None for all rows of its tables."""
+
+    def guids(self) -> list[str]:
+        """Return the distinct ids of recordings among the rows of small tables."""
+        found: set[str] = set()
+        for name in _IDENTIFIED:
+            found.update(self.read(name, {"guid": str}).column("guid").to_pylist())
+        return sorted(found - {None, ""})
+
+    def table(self, name: str) -> str:
+        """Return the name of a table in the file; that of the newest schema if it is missing."""
+        names = [form.format(name) + self._suffix for form in _NAMES]
+        return next((each for each in names if each in self.db.tables()), names[0])
+
+    def columns(self, name: str) -> frozenset[str]:
+        """Return the columns of a table; empty if it does not exist."""
+        return self.db.columns(self.table(name))
+
+    def read(
+        self,
+        name: str,
+        columns: Mapping[str, type],
+        piece: Callable[[pa.Table], pa.Table] = lambda rows: rows,
+    ) -> pa.Table:
+        """Read the recording's rows of a table, as `Database.read` does."""
+        if self._guid is None or "guid" not in self.columns(name):
+            return self.db.read(self.table(name), columns, piece)
+        guid = self._guid
+
+        def own(rows: pa.Table) -> pa.Table:
+            ours = rows.filter(pc.equal(rows.column("guid"), guid))
+            return piece(ours if "guid" in columns else ours.drop_columns(["guid"]))
+
+        return self.db.read(self.table(name), {**columns, "guid": str}, own)
+
+    def spans(self, name: str, *columns: str) -> pa.Table:
+        """Read rows with their times and places, which schema 4 keeps in tables of their own.
+
+        Returns `start`, `end`, `event_id`, those of `_PLACES` and `columns`, all int64.
+        """
+        there = self.columns(name)
+        theirs = {ours: _TIMES[ours] if _TIMES[ours] in there else ours for ours in _TIMES}
+        wanted = (*theirs.values(), "event_id", "track_id", *_PLACES, *_OLD_NAMES.values())
+        self.db.require(self.table(name), *theirs.values(), *columns[:1])
+        rows = self.read(name, dict.fromkeys((*wanted, *columns), int))
+        taken = {column: rows.column(column) for column in ("event_id", *columns)}
+        taken |= {ours: self._time(rows.column(theirs[ours]), theirs[ours]) for ours in theirs}
+        taken |= {place: self._place(rows, place) for place in _PLACES}
+        return pa.table(taken)
+
+    def _time(self, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+        if name in _TIMES:
+            return column
+        values, rows = self._timestamps
+        return values.take(_or_null(rows.rows(ints(column))))
+
+    def _place(self, rows: pa.Table, name: str) -> pa.ChunkedArray:
+        if rows.column(name).null_count < rows.num_rows:
+            return rows.column(name)
+        if name in _OLD_NAMES and "track_id" not in rows.column_names:
+            return rows.column(_OLD_NAMES[name])
+        tracks, index = self._tracks
+        return tracks.column(name).take(_or_null(index.rows(ints(rows.column("track_id")))))
+
+    @cached_property
+    def _timestamps(self) -> tuple[pa.ChunkedArray, Rows]:
+        rows = self.read("timestamp", {"id": int, "value": int})
+        return rows.column("value"), Rows(ints(rows.column("id")))
+
+    @cached_property
+    def _tracks(self) -> tuple[pa.Table, Rows]:
+        rows = self.read("track", dict.fromkeys(("id", *_PLACES), int))
+        return rows, Rows(ints(rows.column("id")))
+
+    @cached_property
+    def strings(self) -> Strings:
+        """The texts that other tables refer to."""
+        if self._guid is None:
+            return _sqlite.read(self.db, self.table("string"), "id", "string")
+        return _sqlite.of_rows(self.read("string", {"id": int, "string": _sqlite.Numbered}), "id")
+
+    @cached_property
+    def pids(self) -> tuple[Int64Array, Rows]:
+        """The numbers of its processes in the system, and the row of each process's id."""
+        columns = self.columns("process")
+        number = "pid" if "pid" in columns else "id"
+        rows = self.read("process", dict.fromkeys(("id", number), int))
+        return ints(rows.column(number)), Rows(ints(rows.column("id")))
+
+
+class Rows:
+    """The row of each id of a table."""
+
+    def __init__(self, ids: Int64Array) -> None:
+        self._distinct, place = numbered(ids)
+        self._row = np.full(len(self._distinct) + 1, MISSING)
+        self._row[place] = np.arange(len(ids))  # of several rows with one id the last counts
+        if len(self._distinct) and self._distinct[0] == MISSING:
+            self._row[0] = MISSING
+        span = int(self._distinct[-1]) - int(self._distinct[0]) if len(self._distinct) else 0
+        self._counts_up = span == len(self._distinct) - 1
+
+    def rows(self, ids: Int64Array) -> Int64Array:
+        """Return the row of each id; MISSING for an unknown one."""
+        if not len(self._distinct):
+            return np.full(len(ids), MISSING)
+        place = (
+            np.clip(ids, self._distinct[0], self._distinct[-1]) - self._distinct[0]
+            if self._counts_up  # nearly always
+            else np.minimum(np.searchsorted(self._distinct, ids), len(self._distinct) - 1)
+        )
+        return np.where(self._distinct[place] == ids, self._row[place], MISSING)
+
+
+def _or_null(rows: Int64Array) -> pa.Array:
+    return pa.array(rows, mask=rows == MISSING)
