@@ -44,7 +44,7 @@ def read(path: Path) -> schema.Capture:
     several, gpus, parts = [], [], []
     for number, recording in enumerate(recordings(db)):
         known = agents.Agents(recording)
-        pid = numbers.of(number, recording)
+        pid = numbers.by_id(number, recording)
         side = host.read(recording, pid)
         parts += [part(recording, known, side, pid) for part in (work.kernels, work.copies)]
         gpus.append(known)
@@ -66,7 +66,7 @@ def identity(path: Path) -> schema.Identity:
     first_device: dict[int, int] = {}
     numbers = _Processes()
     for number, recording in enumerate(recordings(Database(path))):
-        known, pid = agents.Agents(recording), numbers.of(number, recording)
+        known, pid = agents.Agents(recording), numbers.by_id(number, recording)
         for table, agent in (("kernel_dispatch", "agent_id"), ("memory_copy", "dst_agent_id")):
             rows = recording.spans(table, agent)
             devices = known.devices(ints(rows.column(agent)))
@@ -92,7 +92,7 @@ class _Processes:
         self._taken: dict[int, tuple[int, int]] = {}
         self._again: set[int] = set()
 
-    def of(self, number: int, recording: Recording) -> Callable[[Int64Array], Int64Array]:
+    def by_id(self, number: int, recording: Recording) -> Callable[[Int64Array], Int64Array]:
         """Return the function from ids of a recording's processes to their numbers."""
         pids, rows = recording.pids
         unique = [

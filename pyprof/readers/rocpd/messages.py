@@ -48,12 +48,12 @@ def _plain(documents: pa.StringArray) -> tuple[pa.StringArray, Mask]:
 
 def _decoded(documents: list[str]) -> list[str | None]:
     try:
-        whole: list[Any] = orjson.loads("[" + ",".join(documents) + "]")
+        objects: list[Any] = orjson.loads("[" + ",".join(documents) + "]")
     except orjson.JSONDecodeError:
-        whole = []
-    if len(whole) != len(documents):  # one of them is damaged
-        whole = [_document(text) for text in documents]
-    return [_message(document) for document in whole]
+        objects = []
+    if len(objects) != len(documents):  # one of them is damaged
+        objects = [_document(text) for text in documents]
+    return [_message(document) for document in objects]
 
 
 def _document(text: str) -> object:

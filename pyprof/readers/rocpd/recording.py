@@ -45,13 +45,12 @@ def suffixes(tables: frozenset[str]) -> list[str]:
 
 def recordings(db: Database) -> list[Recording]:
     """Return all recordings of a file."""
-    found: list[Recording] = []
+    listed: list[Recording] = []
     for suffix in suffixes(db.tables()):
-        whole = Recording(db, suffix)
-        guids = whole.guids()
-        several = [Recording(db, suffix, guid) for guid in guids]
-        found += several if len(several) > 1 else [whole]
-    return found
+        all_rows = Recording(db, suffix)
+        several = [Recording(db, suffix, guid) for guid in all_rows.guids()]
+        listed += several if len(several) > 1 else [all_rows]
+    return listed
 
 
 class Recording:
@@ -65,10 +64,10 @@ class Recording:
 
     def guids(self) -> list[str]:
         """Return the distinct ids of recordings among the rows of small tables."""
-        found: set[str] = set()
+        guids: set[str] = set()
         for name in _IDENTIFIED:
-            found.update(self.read(name, {"guid": str}).column("guid").to_pylist())
-        return sorted(found - {None, ""})
+            guids.update(self.read(name, {"guid": str}).column("guid").to_pylist())
+        return sorted(guids - {None, ""})
 
     def table(self, name: str) -> str:
         """Return the name of a table in the file; that of the newest schema if it is missing."""
@@ -158,8 +157,7 @@ class Rows:
         self._distinct, place = numbered(ids)
         self._row = np.full(len(self._distinct) + 1, MISSING)
         self._row[place] = np.arange(len(ids))  # of several rows with one id the last counts
-        if len(self._distinct) and self._distinct[0] == MISSING:
-            self._row[0] = MISSING
+        self._row[:-1][self._distinct == MISSING] = MISSING
         span = int(self._distinct[-1]) - int(self._distinct[0]) if len(self._distinct) else 0
         self._counts_up = span == len(self._distinct) - 1
 

@@ -82,7 +82,7 @@ def _base(
         "end": rows.column("end"),
         "pid": _or_null(pid(ints(rows.column("pid")))),
         "stream": _streams(rows),
-        "corr": host.links(rows.column("event_id")),
+        "corr": host.events.links(ints(rows.column("event_id"))),
     }
 
 

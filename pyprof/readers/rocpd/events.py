@@ -1,0 +1,124 @@
+"""The events of a recording: what links work to its launch, and the texts of ranges."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyprof.arrays import MISSING, ints, numbered
+from pyprof.readers.rocpd.messages import messages
+from pyprof.readers.rocpd.recording import Rows
+
+if TYPE_CHECKING:
+    from pyprof.arrays import Int64Array, Mask
+    from pyprof.readers.rocpd.recording import Recording
+
+_INNER = re.compile(r"hsa_")
+"""Calls that other calls make: what they launch counts as launched by the outer one."""
+_DEEP = 64
+"""Calls inside one another that are looked through."""
+_OF_RANGES = ("MARKER_CORE_API", "MARKER_CORE_RANGE_API", "rocm_marker_api")
+"""Categories of ranges. ROCm Systems Profiler names a range's region by its text."""
+
+
+class Events:
+    """The events of a recording by their ids."""
+
+    def __init__(self, recording: Recording, regions: pa.Table, is_range: Mask) -> None:
+        """Read the events; `is_range` marks the regions whose texts are wanted."""
+        self._recording = recording
+        self.of_regions = ints(regions.column("event_id"))
+        rows, texts = _read(recording, self.of_regions[is_range])
+        self._index = Rows(ints(rows.column("id")))
+        self._category = ints(rows.column("category_id"))
+        self._link = _links(recording, rows, self._index, regions)
+        ids = ints(texts.column("id"))
+        stated = messages(texts.column("extdata"))
+        if stated.null_count:
+            stated = _from_arguments(recording, ids, stated)
+        self._texts, self._text_of = stated, Rows(ids)
+
+    def links(self, event_ids: Int64Array) -> pa.Array:
+        """Return what each event has in common with its launch, the correlation id."""
+        link = np.append(self._link, MISSING)[self._index.rows(event_ids)]
+        return pa.array(link, mask=link == MISSING)
+
+    def texts(self, event_ids: Int64Array) -> pa.StringArray:
+        """Return the text of each range; null for an event without one."""
+        place = self._text_of.rows(event_ids)
+        return self._texts.take(pa.array(place, mask=place == MISSING))
+
+    def are_ranges(self) -> Mask:
+        """Mark the regions in a category of ranges, whatever their names."""
+        rows = self._index.rows(self.of_regions)
+        used, place = numbered(np.append(self._category, MISSING)[rows])
+        names = _categories(self._recording, used)
+        return np.asarray(np.array([name in _OF_RANGES for name in names], bool)[place])
+
+
+def _read(recording: Recording, of_ranges: Int64Array) -> tuple[pa.Table, pa.Table]:
+    """Read the events, and the documents with the texts of some."""
+    columns: dict[str, type] = dict.fromkeys(
+        ("id", "category_id", "stack_id", "parent_stack_id"), int
+    )
+    if not len(of_ranges):
+        nothing = pa.table({"id": pa.array([], pa.int64()), "extdata": pa.array([], pa.string())})
+        return recording.read("event", columns), nothing
+    wanted = Rows(of_ranges)
+    texts: list[pa.Table] = []
+
+    def without_texts(rows: pa.Table) -> pa.Table:
+        is_range = wanted.rows(ints(rows.column("id"))) != MISSING
+        texts.append(rows.select(["id", "extdata"]).filter(pa.array(is_range)))
+        return rows.drop_columns(["extdata"])
+
+    rows = recording.read("event", {**columns, "extdata": str}, without_texts)
+    return rows, pa.concat_tables(texts)
+
+
+def _categories(recording: Recording, ids: Int64Array) -> list[str]:
+    """Name categories; schema 4 has a table of them."""
+    if recording.columns("category"):
+        rows = recording.read("category", {"id": int, "name": str})
+        named = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+        return [named.get(number) or "" for number in ids.tolist()]
+    return [str(name) for name in recording.strings.names(ids, "").to_pylist()]
+
+
+def _from_arguments(recording: Recording, ids: Int64Array, texts: pa.Array) -> pa.Array:
+    """Fill in the texts that are arguments of the call, as some versions keep them."""
+    rows = recording.read("arg", {"event_id": int, "name": str, "value": str})
+    rows = rows.filter(pc.equal(rows.column("name"), "message"))
+    given = rows.column("value").combine_chunks()
+    place = Rows(ints(rows.column("event_id"))).rows(ids)
+    return pc.coalesce(texts, given.take(pa.array(place, mask=place == MISSING)))
+
+
+def _links(recording: Recording, events: pa.Table, index: Rows, regions: pa.Table) -> Int64Array:
+    """Return what each event has in common with its launch: the stack id of the outermost call.
+
+    Calls of HSA lie inside those of HIP, and one of them may be what a kernel refers to.
+    """
+    stack, parent = (ints(events.column(name)) for name in ("stack_id", "parent_stack_id"))
+    stack = np.where(stack > 0, stack, MISSING)
+    names = recording.strings.names(ints(regions.column("name_id")), "")
+    inner_names = [bool(_INNER.match(name)) for name in names.dictionary.to_pylist()]
+    inner = np.flatnonzero(np.array([*inner_names, False])[names.indices.to_numpy()])
+    if not len(inner):
+        return stack
+    rows = index.rows(ints(regions.column("event_id"))[inner])
+    rows = rows[(rows != MISSING)]
+    above = Rows(stack[rows])
+    outer = np.where(parent[rows] > 0, parent[rows], stack[rows])
+    link = stack.copy()
+    for _ in range(_DEEP):
+        place = above.rows(link)
+        moved = np.where(place == MISSING, link, np.append(outer, MISSING)[place])
+        if (moved == link).all():
+            break
+        link = moved
+    return link
