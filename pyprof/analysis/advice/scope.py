@@ -72,7 +72,7 @@ def _gpu(case: Case) -> str | None:
 
 
 def _kernels(case: Case) -> str | None:
-    return None if _gpu(case) is None else "classified on a GPU only"
+    return None if _gpu(case) is None else "judged on a GPU only"
 
 
 def _cpu(case: Case) -> str | None:

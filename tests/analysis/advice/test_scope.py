@@ -68,7 +68,7 @@ def test_a_cpu_is_looked_at_for_what_a_cpu_can_have() -> None:
     scope = _scope(capture(work, ranges=[op("mm", at), Range("x", at)]))
     assert {"data loading", "float64", "time between ops"} <= {*scope.looked_at}
     assert not {"Tensor Cores", "idle time"} & {*scope.looked_at, *_not_looked_at(scope)}
-    assert "fusion" in scope.missing["classified on a GPU only"]
+    assert "fusion" in scope.missing["judged on a GPU only"]
 
 
 def test_what_one_capture_shows_is_not_missing_in_two() -> None:
