@@ -81,7 +81,9 @@ def updates(path: Path) -> bool:
     if path.ops:
         named = any(_OF_OPTIMIZERS.match(op) for _, op in path.ops)
     else:
-        named = any(map(_is_update, path.seqs))
+        named = any(
+            _OF_OPTIMIZERS.match(mod_and_op(said.node)[1]) is not None for said in path.seqs
+        )
     return named or _of_frames(path.trace).clips
 
 
@@ -95,10 +97,6 @@ class _OfFrames(NamedTuple):
 @lru_cache(maxsize=_TRACES)
 def _of_frames(trace: tuple[str, ...]) -> _OfFrames:
     return _OfFrames(*(any(map(file.search, trace)) for file in (_INITIALISES, _CLIPS)))
-
-
-def _is_update(said: Statement) -> bool:
-    return _OF_OPTIMIZERS.match(mod_and_op(said.node)[1]) is not None
 
 
 def without_gradients(path: Path) -> bool:

@@ -56,7 +56,9 @@ def by_name(
     that only move elements; `kernel`: all kernels.
     """
     types, dtypes = _agreed_hint(name, call, lacks_dtype & ~moving, data_type)
-    moved, moved_dtypes = _agreed_hint(name, call, moving, _moved)
+    moved, moved_dtypes = _agreed_hint(
+        name, call, moving, lambda name: moved_type(name) or data_type(name)
+    )
     types, dtypes = np.where(moved > 0, len(dtypes) + moved, types), [*dtypes, *moved_dtypes]
     flags, trains = _agreed_hint(name, call, kernel, training)
     stored, sparse = _agreed_hint(name, call, kernel, sparse_product)
@@ -67,10 +69,6 @@ def by_name(
     hints = [NameHints(dtypes[at], trains[flag], sparse[few], weights[bits])
              for at, flag, few, bits in codes]  # fmt: skip
     return np.asarray(number), hints
-
-
-def _moved(name: str) -> str | None:
-    return moved_type(name) or data_type(name)
 
 
 def _agreed_hint(
