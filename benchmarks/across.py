@@ -38,28 +38,28 @@ def of_rank(rank: int, given: argparse.Namespace, draws: np.random.Generator) ->
     end = ready + _MOVES_NS + draws.integers(0, 3_000, count)
     steps = np.arange(given.steps)
     return tables.RankTables(
-        tables.table(
+        ranks=tables.table(
             tables.RANKS, rank, 1, device=[rank % 8], source=[f"net.rank{rank}.sqlite"],
             clock=[f"host {rank}"], gpu=["GPU"], origin=['ranges "step N"'],
             **{name: [10**9] for name in tables.RANKS.names if name.endswith("_ns")}, rows=[50_000],
         ),
-        tables.table(
+        steps=tables.table(
             tables.STEPS, rank, given.steps, step=steps, warm_up=steps < 1,
             duration_ns=30 * _EVERY_NS + draws.integers(0, 1000, given.steps),
             exposed_ns=draws.integers(0, _EVERY_NS, given.steps),
         ),
-        tables.table(
+        layers=tables.table(
             tables.LAYERS, rank, given.layers,
             layer=[f"model.blocks.{layer}" for layer in range(given.layers)],
             gpu_ns=draws.integers(10**8, 2 * 10**8, given.layers),
         ),
-        tables.table(
+        signatures=tables.table(
             tables.SIGNATURES, rank, len(sizes), stream=sizes, size=sizes,
             kind=["all_reduce"] * len(sizes), algorithm=["RING"] * len(sizes),
             bytes=[size << 16 for size in sizes],
             **({} if given.unnamed else {"group": [f"{one}.{rank // one}" for one in sizes]}),
         ),
-        tables.table(
+        collectives=tables.table(
             tables.COLLECTIVES, rank, count, start_ns=start, end_ns=end,
             step=np.repeat(steps, len(each)), signature=place,
         ),

@@ -39,7 +39,7 @@ _END = r"(?![\w-]|\.\w)"
 _Inode = tuple[int, int]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Guard:
     """The inputs and the output of a running command."""
 

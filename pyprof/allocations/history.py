@@ -127,7 +127,7 @@ def or_else(one: Labels, other: Labels) -> Labels:
     return Labels(np.where(one.codes == MISSING, shifted, one.codes), (*one.names, *other.names))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class History:
     """One device, from the first recorded event to the end."""
 

@@ -65,7 +65,7 @@ class Events:
         return len(self.action)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Segments:
     """What the allocator holds at the end, one entry per segment."""
 
@@ -79,7 +79,7 @@ class Segments:
     expandable: Mask
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndBlocks:
     """What the segments are divided into at the end, one entry per block."""
 
@@ -103,7 +103,7 @@ class Annotations:
     """Row of `Snapshot.texts`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """A file, in columns."""
 
@@ -208,14 +208,16 @@ def _snapshot(head: dict[str, Any], columns: dict[str, Int64Array]) -> Snapshot:
 
     starts = np.concatenate([[0], np.cumsum(columns["stacks.length"])])
     return Snapshot(
-        tuple(Events(**part(f"events.{device}")) for device in range(head["devices"])),
-        Segments(**part("segments")),
-        EndBlocks(**part("blocks")),
-        Annotations(**part("annotations")),
-        tuple(Frame(_valid(name), _valid(file), line) for name, file, line in head["frames"]),
-        starts,
-        columns["stacks.frame"],
-        tuple(map(_valid, head["texts"])),
+        events=tuple(Events(**part(f"events.{device}")) for device in range(head["devices"])),
+        segments=Segments(**part("segments")),
+        blocks=EndBlocks(**part("blocks")),
+        annotations=Annotations(**part("annotations")),
+        frames=tuple(
+            Frame(_valid(name), _valid(file), line) for name, file, line in head["frames"]
+        ),
+        stack_starts=starts,
+        stack_frames=columns["stacks.frame"],
+        texts=tuple(map(_valid, head["texts"])),
     )
 
 

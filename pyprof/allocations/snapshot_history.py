@@ -66,14 +66,14 @@ def history(
     sign = np.isin(events.action, _ADDS).astype(np.int64) - np.isin(events.action, _TAKES)
     change: Int64Array = sign * events.bytes
     made = History(
-        f"cuda:{device}",
-        events.time_ns,
-        blocks,
-        int(snapshot.segments.bytes[snapshot.segments.device == device].sum()),
-        change,
-        _labels(snapshot, device, events, blocks, stack, event, described, sites),
-        _given_back_by(events, blocks, described),
-        bool((described.clues & stacks.Clue.HALF).any())
+        device=f"cuda:{device}",
+        time_ns=events.time_ns,
+        blocks=blocks,
+        reserved_end=int(snapshot.segments.bytes[snapshot.segments.device == device].sum()),
+        reserved_change=change,
+        labels=_labels(snapshot, device, events, blocks, stack, event, described, sites),
+        given_back_by=_given_back_by(events, blocks, described),
+        half_precision=bool((described.clues & stacks.Clue.HALF).any())
         or (capture is not None and trace_history.has_half_precision(capture)),
     )
     return Replayed(made, tuple(_notes(snapshot, own, made, replayed.lost)), stack)

@@ -141,14 +141,14 @@ def _history(
     reserved = events.reserved[rows]
     has_reserved = bool((reserved > 0).any())
     history = History(
-        name,
-        events.time_ns[rows],
-        blocks,
-        int(reserved[-1]) if has_reserved else None,
-        np.diff(reserved, prepend=reserved[0]) if has_reserved else None,
-        labels,
-        given_back,
-        half_precision,
+        device=name,
+        time_ns=events.time_ns[rows],
+        blocks=blocks,
+        reserved_end=int(reserved[-1]) if has_reserved else None,
+        reserved_change=np.diff(reserved, prepend=reserved[0]) if has_reserved else None,
+        labels=labels,
+        given_back_by=given_back,
+        half_precision=half_precision,
     )
     notes = _notes(history, events.allocated[rows], replayed.lost)
     inferred = (_INFERRED,) if made_up(events.address[rows]).any() else ()

@@ -141,7 +141,7 @@ class Asked:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What a capture, or several, answer."""
 
@@ -172,7 +172,14 @@ def summarise_rows(source: Source, asked: Asked) -> Answer:
         if asked.of_host and host is None:
             warnings = (*warnings, _NO_HOST)
         coverage, matched = cost_coverage(table, chosen), _group_count(data, host)
-        return Answer(data, coverage, counts(table), warnings, matched, host)
+        return Answer(
+            data=data,
+            coverage=coverage,
+            counts=counts(table),
+            warnings=warnings,
+            matched=matched,
+            host=host,
+        )
     values = {column.name: column.values(table) for column in asked.columns}
     if asked.sort and (name := asked.sort.rstrip("-")) in COLUMNS and name not in values:
         values[name] = COLUMNS[name].values(table)
@@ -181,7 +188,9 @@ def summarise_rows(source: Source, asked: Asked) -> Answer:
     data = pa.table(values)
     data = data if chosen is None else data.filter(pa.array(chosen))
     first, known = _first(data, asked), cost_coverage(table, chosen)
-    return Answer(first, known, counts(table), warnings, data.num_rows)
+    return Answer(
+        data=first, coverage=known, counts=counts(table), warnings=warnings, matched=data.num_rows
+    )
 
 
 _NO_HOST = f"what the host spent in ops is unknown: {UNKNOWN}"
@@ -204,7 +213,9 @@ def merge_answers(a: Answer, b: Answer, asked: Asked) -> Answer:
     if asked.by is not None:
         matched = _group_count(data, host)
     known, counted = merge_sums(a.coverage, b.coverage), merge_sums(a.counts, b.counts)
-    return Answer(data, known, counted, warnings, matched, host)
+    return Answer(
+        data=data, coverage=known, counts=counted, warnings=warnings, matched=matched, host=host
+    )
 
 
 def _group_count(groups: pa.Table, host: pa.Table | None) -> int:

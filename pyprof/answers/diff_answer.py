@@ -72,7 +72,7 @@ class Measure:
     """More than chance; null as `low`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """An op, or what else was matched, in both sides."""
 
@@ -142,7 +142,7 @@ class StepCounts:
 
 
 @answer("diff")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diff(Answer):
     """Captures A and B compared."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureContent:
     """What a capture holds."""
 
@@ -68,11 +68,11 @@ def of_machine(findings: Iterable[Finding]) -> Doctor:
 def of_capture(capture: Capture, name: str, pitfalls: Sequence[str]) -> Doctor:
     """Make the answer of a capture."""
     content = CaptureContent(
-        sanitize.redact_credentials(name),
-        capture.tool,
-        capture.version or None,
-        capture.activities.num_rows,
-        capture.calls.num_rows,
-        capture.ranges.num_rows,
+        name=sanitize.redact_credentials(name),
+        tool=capture.tool,
+        tool_version=capture.version or None,
+        activity_count=capture.activities.num_rows,
+        call_count=capture.calls.num_rows,
+        range_count=capture.ranges.num_rows,
     )
     return Doctor(content, tuple(pitfalls), ())

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LineTime:
     """A source line."""
 
@@ -36,7 +36,7 @@ class LineTime:
 
 
 @answer("lines")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lines(Answer):
     """Source lines with their GPU time."""
 

@@ -67,7 +67,7 @@ class ChosenRows:
     """Summed time of all these rows."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """Rows alike that an advice rests on."""
 
@@ -85,7 +85,7 @@ class Finding:
     """`idx` of the rows of `prof` among them that take most time, at most 10; none for ranges."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
     """Something that the user could change."""
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyprof.render.text.peaks_text import PeaksRow
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CardPeaks:
     """The peaks of one device."""
 

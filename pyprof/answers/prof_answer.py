@@ -24,7 +24,7 @@ class ColumnMeaning:
 
 
 @answer("prof")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prof(Answer):
     """Rows of kernels, copies and fills, or groups of them."""
 
@@ -69,7 +69,7 @@ SECTIONS = ("GPU activities", "CPU ops", "API calls")
 """Of nvprof's tables."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NvprofLine:
     """A line of nvprof's tables."""
 

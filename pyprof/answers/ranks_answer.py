@@ -41,7 +41,7 @@ class RankUse(RankTime):
     """Whether all ranks leave these at once; null as `clock`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LateCost:
     """The collectives of one sort, in one group, to which a rank came last."""
 
@@ -75,7 +75,7 @@ class TogetherCost:
     """What all others together waited for them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSpeed:
     """The collectives of one kind, algorithm and size in a process group."""
 
@@ -112,7 +112,7 @@ class GroupSpeed:
     """Transfer by the median of like groups; null where it is not slow, or there are none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LayerSpread:
     """A layer's own GPU time across ranks, without communication."""
 
@@ -147,7 +147,7 @@ class RankMemory:
 
 
 @answer("ranks")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ranks(Answer):
     """Who waits for whom, and which links are slow. docs/ranks.md explains the tables."""
 

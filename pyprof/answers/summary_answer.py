@@ -16,7 +16,7 @@ LEAST_COVERED = 0.8
 """Guessed steps with less of the GPU time are some part of the program, not its loop."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepTimes:
     """The steps of the loop."""
 
@@ -79,7 +79,7 @@ class StepTimes:
         return describe_origin(self.origin, self.covered_share or 0.0, guessed=self.guessed)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceUse:
     """What one GPU, as one process used it, spent its time on."""
 
@@ -135,7 +135,7 @@ class PartTime:
     than 20 % of the time, are unknown."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServingPhase:
     """The steps of one phase of a serving engine."""
 
@@ -153,7 +153,7 @@ class ServingPhase:
     """Share of the computed tokens that fill up graphs; null where steps do not state both."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PeakUse:
     """How near the model's work came to the peaks."""
 
@@ -182,7 +182,7 @@ class PeakUse:
     """Share of the compute time whose FLOPs are known."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpTime:
     """An op in one direction, called on one line."""
 
@@ -221,7 +221,7 @@ class OpTime:
     """What explains that it is far above the roofline; null: it is not."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LayerTime:
     """A module or another layer."""
 
@@ -239,7 +239,7 @@ class LayerTime:
     """Kernels, copies and fills inside."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LineTotal:
     """A source line: what it launched itself."""
 
@@ -257,7 +257,7 @@ class LineTotal:
     """Ops on the line, the most time first."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostOp:
     """What the host spent in an op."""
 
@@ -277,7 +277,7 @@ class HostOp:
     """From how many lines it was called."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredOp:
     """What counters measured of an op's kernels."""
 
@@ -313,7 +313,7 @@ class MeasuredOp:
     """The means by the column of prof, in its unit: percent, MHz."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DevicePower:
     """What a device drew over the time in which it was sampled."""
 
@@ -331,7 +331,7 @@ class DevicePower:
     """The time in which it was sampled."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """What counters measured, of all kernels that have them."""
 
@@ -365,7 +365,7 @@ class Measured:
     """The ops that take most time, as many as --top; without an op, by kernel."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPeak:
     """The peak of the device that peaks highest; `pyprof memory` tells more."""
 
@@ -400,7 +400,7 @@ def describe_origin(origin: str, covered_share: float, *, guessed: bool) -> str:
 
 
 @answer("summary")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary(Answer):
     """Where the GPU time goes, how busy the GPU is, and potential gains."""
 

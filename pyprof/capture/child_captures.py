@@ -70,7 +70,14 @@ class ChildCaptures:
         number, self._count = self._count, self._count + 1
         index = _index(process)
         run = process.run
-        return RecordedProcess(run, self._request, self._suffix, self._folder.name, number, index)
+        return RecordedProcess(
+            run=run,
+            request=self._request,
+            suffix=self._suffix,
+            folder=self._folder.name,
+            number=number,
+            index=index,
+        )
 
 
 @contextmanager
@@ -148,7 +155,7 @@ def _child_notes(written: list[Path], ended: int, late: int) -> Iterator[str]:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedProcess:
     """A process's work with a recorder around it; pickled unless forked."""
 

@@ -6,7 +6,7 @@ import ast
 import os
 import shlex
 import warnings
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -174,6 +174,7 @@ class Request:
     target: Target
     output: str
     """The file's name without the suffix of the tool."""
+    _: KW_ONLY
     whole: bool = False
     """Record everything; else the steps, or the range that the script starts, if any."""
     steps: StepsToRecord | None = None
@@ -202,7 +203,7 @@ class Request:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """The result of a run."""
 

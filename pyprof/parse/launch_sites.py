@@ -35,7 +35,7 @@ _NS_PER_MS = 1e6
 _GRAPH_LAUNCH = r"^(?:cuda|cu|hip)GraphLaunch"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sites:
     """Intervals on threads, those of API calls and the instants of captures; which is each row's.
 
@@ -79,7 +79,15 @@ def find(capture: Capture, activities: pa.Table, launch: Int64Array) -> Sites:
     if not len(nodes) and (replay == MISSING).all():  # nearly always
         via = np.where(launch == MISSING, np.int8(MISSING), np.int8(LAUNCH))
         instance = np.broadcast_to(0, len(launch))
-        return Sites(thread, start, end, launch, via, replay, instance)
+        return Sites(
+            thread=thread,
+            start=start,
+            end=end,
+            row=launch,
+            via=via,
+            replay=replay,
+            instance=instance,
+        )
     captured = [_numbers(nodes, name) for name in ("thread", "time", "time")]
     node = _on_known_threads(ints(activities.column("graph_node")), captured[0])
     in_graph = replay != MISSING

@@ -68,7 +68,7 @@ IMPOSSIBLE = (
 UNEXPLAINED = "unknown reason: its formula gives none"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
     """What every row costs. MISSING where it cannot be said, with the reason."""
 
@@ -91,7 +91,7 @@ class Costs:
     """Rows that cuDNN's benchmark ran to choose another."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rows:
     """The rows of a capture, what each works for, and what its name and kind tell."""
 

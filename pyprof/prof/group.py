@@ -318,4 +318,12 @@ def measure(name: str) -> Column:
     def values(table: Table) -> pa.Array:
         raise TypeError(f"{name} belongs to groups of rows, not to each of {table.records.rows}")
 
-    return Column(name, header, kind, 12, values, _MEANINGS[name], unit)
+    return Column(
+        name=name,
+        header=header,
+        kind=kind,
+        width=12,
+        held=values,
+        help=_MEANINGS[name],
+        unit=unit,
+    )

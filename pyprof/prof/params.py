@@ -188,4 +188,12 @@ def _known(values: Floats) -> pa.Array:
 def _measure(name: str) -> Column:
     header, kind, unit = _MEASURES[name]
     width, meaning = 12 if kind != TEXT else 0, _MEANINGS.get(name, "")
-    return Column(name, header, kind, width, COLUMNS["sil"].held, meaning, unit)
+    return Column(
+        name=name,
+        header=header,
+        kind=kind,
+        width=width,
+        held=COLUMNS["sil"].held,
+        help=meaning,
+        unit=unit,
+    )

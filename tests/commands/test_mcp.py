@@ -271,8 +271,19 @@ def test_nothing_is_written(tmp_path: Path) -> None:
 
 def test_answers_are_bounded() -> None:
     """Lists and texts are cut, and what is missing is said by the name of the list."""
-    line = LineTime("a.py:1", "a.py", 1, 1, 5, 5, 0.5, "x" * 3000)
-    given = Lines(None, "GPU", 10, 0, (line,) * 30, ())
+    line = LineTime(
+        line="a.py:1",
+        file="a.py",
+        number=1,
+        calls=1,
+        time_ns=5,
+        own_ns=5,
+        share=0.5,
+        source="x" * 3000,
+    )
+    given = Lines(
+        chosen=None, processor="GPU", total_ns=10, unknown_ns=0, lines=(line,) * 30, advice=()
+    )
     answer = bound(given, 20)
     assert len(answer["lines"]) == 20
     assert {len(each["source"]) for each in answer["lines"]} == {2000}

@@ -173,7 +173,7 @@ def test_a_comparison_of_a_tensor_with_itself_reads_it_once() -> None:
             )
             for op, count in ((outer, 1), (inner, 2))
         )
-        found = choose(KernelContext((), (one, both))).cost()
+        found = choose(KernelContext(markers=(), seqs=(one, both))).cost()
         assert (found.flops, found.bytes) == (40, 160 + 40)
-        alone = choose(KernelContext((), (both,))).cost()
+        alone = choose(KernelContext(markers=(), seqs=(both,))).cost()
         assert alone.bytes == 2 * 160 + 40

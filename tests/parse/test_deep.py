@@ -71,18 +71,18 @@ def _expected(texts: list[str], most: int) -> range_stacks.Path:
     says = "bprop" if any("(backward)" in text for text in texts) else ""
     trace = traces[-1] if traces else ()
     return range_stacks.Path(
-        layer[-most:],
-        trace[-most:],
-        tuple(of[Kind.MODULE])[-most:],
-        tuple(marker.statement(t) for t, _ in calls)[-most:],
-        tuple((c.mod, c.op) for c in map(marker.decode_op, inner) if c)[-most:],
-        tuple(map(marker.statement, seqs))[-most:],
-        bool(nodes),
-        bool(of[Kind.OPTIMIZER]) or any(c.op == "step" for _, c in calls if c),
-        says,
-        tuple(marker.statement(text) for text in inner if text in seqs)[-most:],
-        again,
-        (not {Kind.LAYER, Kind.USER} & {*inside}, trace == caller.trace)
+        layer=layer[-most:],
+        trace=trace[-most:],
+        modules=tuple(of[Kind.MODULE])[-most:],
+        markers=tuple(marker.statement(t) for t, _ in calls)[-most:],
+        ops=tuple((c.mod, c.op) for c in map(marker.decode_op, inner) if c)[-most:],
+        seqs=tuple(map(marker.statement, seqs))[-most:],
+        backward=bool(nodes),
+        optimizer=bool(of[Kind.OPTIMIZER]) or any(c.op == "step" for _, c in calls if c),
+        says=says,
+        naming=tuple(marker.statement(text) for text in inner if text in seqs)[-most:],
+        again=again,
+        of_caller=(not {Kind.LAYER, Kind.USER} & {*inside}, trace == caller.trace)
         if caller
         else (False, False),
     )

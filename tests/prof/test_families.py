@@ -23,7 +23,24 @@ def test_families_with_kernels_of_their_own_are_families_of_ops() -> None:
 def test_a_work_has_the_family_of_its_formula() -> None:
     """Forward and backward; none where no formula is known."""
     outer = Call("torch", "kron")
-    assert family(AttributedCall(outer, FPROP, None, 0)) == "pointwise"
-    assert family(AttributedCall(Call("torch", "linear"), BPROP, None, 0)) == "gemm"
-    assert family(AttributedCall(Call("mylib", "linear"), FPROP, None, 0)) == ""
-    assert family(AttributedCall(None, FPROP, None, 0, "no marker")) == ""
+    assert (
+        family(AttributedCall(call=outer, direction=FPROP, dtype=None, position=0)) == "pointwise"
+    )
+    assert (
+        family(
+            AttributedCall(call=Call("torch", "linear"), direction=BPROP, dtype=None, position=0)
+        )
+        == "gemm"
+    )
+    assert (
+        family(
+            AttributedCall(call=Call("mylib", "linear"), direction=FPROP, dtype=None, position=0)
+        )
+        == ""
+    )
+    assert (
+        family(
+            AttributedCall(call=None, direction=FPROP, dtype=None, position=0, reason="no marker")
+        )
+        == ""
+    )

@@ -25,7 +25,18 @@ REAL = {
 
 def point(intensity: float, flops_per_s: float, share: float = 0.1) -> Point:
     return Point(
-        "op", "fprop", "kernel", None, None, 1, None, intensity, flops_per_s, share, "", ""
+        op="op",
+        dir="fprop",
+        kernel="kernel",
+        bound=None,
+        line=None,
+        lines=1,
+        efficiency=None,
+        intensity=intensity,
+        flops_per_s=flops_per_s,
+        share=share,
+        time="",
+        rate="",
     )
 
 

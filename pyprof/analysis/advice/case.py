@@ -353,7 +353,14 @@ class Case:
         if not len(rows):
             return None
         weights = self.ns[rows] if weight is None else weight
-        return Advice(name, title, action, gain_ns, self.evidence(rows, weights, detail), rows)
+        return Advice(
+            rule=name,
+            title=title,
+            action=action,
+            gain_ns=gain_ns,
+            evidence=self.evidence(rows, weights, detail),
+            rows=rows,
+        )
 
     def evidence(
         self, rows: Int64Array, weight: NDArray[np.float64], detail: Iterable[str] | None = None
@@ -369,11 +376,15 @@ class Case:
         ids = _longest_rows(data.append_column("row", pa.array(rows + 1)), keys)
         entries = [
             Evidence(
-                row["what"], row["line"], row["ns_count"], int(row["ns_sum"]), row["detail"],
-                ids[tuple(row[key] for key in keys)],
+                what=row["what"],
+                line=row["line"],
+                count=row["ns_count"],
+                total_ns=int(row["ns_sum"]),
+                detail=row["detail"],
+                row_ids=ids[tuple(row[key] for key in keys)],
             )
             for row in grouped.to_pylist()
-        ]  # fmt: skip
+        ]
         return tuple(sorted(entries, key=lambda e: (-e.total_ns, e.what, e.line or "", e.detail)))
 
 

@@ -73,7 +73,14 @@ def _around(case: Case, cause: str, name: str, title: str, action: str) -> Advic
     over = (place < 0) | (calls.end[order[place]] < pauses.end)
     following = order[np.minimum(place + over, len(order) - 1)]
     evidence = _of_calls(case, following, pauses.end - pauses.start)
-    return Advice(name, title, action, pauses.total, evidence, np.zeros(0, np.int64))
+    return Advice(
+        rule=name,
+        title=title,
+        action=action,
+        gain_ns=pauses.total,
+        evidence=evidence,
+        rows=np.zeros(0, np.int64),
+    )
 
 
 def _of_process(case: Case, cause: str) -> Intervals:
@@ -98,12 +105,12 @@ def python_values(case: Case) -> Advice | None:
     if ns.sum() < _LEAST_SHARE * case.span_ns:
         return None
     return Advice(
-        "python_values",
-        "time passes in ops that compute nothing: tensors of Python values, views, .item()",
-        "make tensors of arrays (torch.from_numpy), not of lists; keep .item() out of loops",
-        int(ns.sum()),
-        _of_calls(case, chosen, ns),
-        np.zeros(0, np.int64),
+        rule="python_values",
+        title="time passes in ops that compute nothing: tensors of Python values, views, .item()",
+        action="make tensors of arrays (torch.from_numpy), not of lists; keep .item() out of loops",
+        gain_ns=int(ns.sum()),
+        evidence=_of_calls(case, chosen, ns),
+        rows=np.zeros(0, np.int64),
     )
 
 
@@ -120,6 +127,7 @@ def _of_calls(case: Case, chosen: Int64Array, ns: Int64Array) -> tuple[Evidence,
     grouped = data.group_by(["op", "line"], use_threads=False)
     sums = grouped.aggregate([("ns", "sum"), ("ns", "count")])
     evidence = (
-        Evidence(row["op"], row["line"], row["ns_count"], row["ns_sum"]) for row in sums.to_pylist()
+        Evidence(what=row["op"], line=row["line"], count=row["ns_count"], total_ns=row["ns_sum"])
+        for row in sums.to_pylist()
     )
     return tuple(sorted(evidence, key=lambda each: (-each.total_ns, each.what, each.line or "")))

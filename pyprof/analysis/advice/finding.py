@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 MOST_IDS = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """Rows alike that an advice rests on."""
 
@@ -28,7 +28,7 @@ class Evidence:
     """`idx` of the rows that stand for most time, `MOST_IDS` at most; none for ranges."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
     """Something that the user could change."""
 

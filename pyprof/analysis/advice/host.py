@@ -47,18 +47,24 @@ def data_loading(case: Case) -> Advice | None:
             longest = int(np.argmax(waited.length_within(gaps.start, gaps.end)))
             line = case.texts["line"][int(gaps.row[longest])].as_py()
             what = plain_layer(unnumbered(name))
-            evidence.append(Evidence(what, line, case.loadings(name, waited), waited.total))
+            evidence.append(
+                Evidence(
+                    what=what, line=line, count=case.loadings(name, waited), total_ns=waited.total
+                )
+            )
             most = max(most, waited.total)
     if not evidence:
         return None
     return Advice(
-        "data_loading",
-        "the GPU waits for the next batch" if case.devices else "the loop waits for the next batch",
-        "use more DataLoader workers, persistent_workers=True, a larger prefetch_factor;"
+        rule="data_loading",
+        title="the GPU waits for the next batch"
+        if case.devices
+        else "the loop waits for the next batch",
+        action="use more DataLoader workers, persistent_workers=True, a larger prefetch_factor;"
         f" decode and augment ahead of time{' or on the GPU' if case.devices else ''}",
-        most,
-        tuple(sorted(evidence, key=lambda entry: -entry.total_ns)),
-        np.zeros(0, np.int64),
+        gain_ns=most,
+        evidence=tuple(sorted(evidence, key=lambda entry: -entry.total_ns)),
+        rows=np.zeros(0, np.int64),
     )
 
 

@@ -98,7 +98,14 @@ class AdviceSums:
 
 
 def _finding(one: Evidence) -> Finding:
-    return Finding(one.what, one.line, one.detail, one.count, one.total_ns, one.row_ids)
+    return Finding(
+        what=one.what,
+        line=one.line,
+        detail=one.detail,
+        count=one.count,
+        time_ns=one.total_ns,
+        row_ids=one.row_ids,
+    )
 
 
 def _renumbered(entries: Iterable[Advice], before: int) -> Iterator[Advice]:

@@ -34,7 +34,7 @@ HELD = 0.8
 _NO_STEPS = "no comparable steps were found"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """One number of both captures, on the basis of the comparison; None where not known."""
 
@@ -61,7 +61,7 @@ class Metric:
         return None if self.delta is None or not self.a else self.delta / self.a
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One op of either capture. Times in ns and counts are on the basis of the comparison."""
 
@@ -89,7 +89,7 @@ class Change:
         return self.delta_ns / self.a_ns if self.a_ns else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """Both captures."""
 
@@ -150,15 +150,15 @@ def compare(a: Side, b: Side, same_below: float = SAME_BELOW) -> Comparison:
     renames = renamed_layers(keys, sides[0].calls, sides[1].calls)
     sides[0].rename(renames)
     return Comparison(
-        keys,
-        per_step,
-        why_totals,
-        (_held(a), _held(b)) if per_step else None,
-        _metrics(sides),
-        _changes(sides, same_below, {b_key: a_key for a_key, b_key in renames.items()}),
-        processor((*a.gpus, *b.gpus)),
-        (_named(a), _named(b)),
-        basis,
+        keys=keys,
+        per_step=per_step,
+        why_totals=why_totals,
+        held=(_held(a), _held(b)) if per_step else None,
+        metrics=_metrics(sides),
+        changes=_changes(sides, same_below, {b_key: a_key for a_key, b_key in renames.items()}),
+        processor=processor((*a.gpus, *b.gpus)),
+        gpus=(_named(a), _named(b)),
+        noise=basis,
     )
 
 
@@ -223,10 +223,16 @@ METRICS = tuple(_UNITS)
 def _metrics(sides: Sequence[Measured]) -> dict[str, Metric]:
     a, b = sides
     return {
-        name: Metric(name, unit, a.metric(name), b.metric(name), _alike(name, a.sums, b.sums),
-                     _interval(name, a, b))
+        name: Metric(
+            name=name,
+            unit=unit,
+            a=a.metric(name),
+            b=b.metric(name),
+            comparable=_alike(name, a.sums, b.sums),
+            interval=_interval(name, a, b),
+        )
         for name, unit in _UNITS.items()
-    }  # fmt: skip
+    }
 
 
 def _interval(name: str, a: Measured, b: Measured) -> Interval | None:
@@ -266,7 +272,16 @@ def _changes(
         interval = intervals[at] if intervals else None
         status = _status(mine, other, a_ns, b_ns, same_below, interval)
         changes.append(
-            Change(key, status, mine, other, a_ns, b_ns, interval, a_key=a_keys.get(key))
+            Change(
+                key=key,
+                status=status,
+                a=mine,
+                b=other,
+                a_ns=a_ns,
+                b_ns=b_ns,
+                interval=interval,
+                a_key=a_keys.get(key),
+            )
         )
     return sorted(changes, key=lambda change: (-abs(change.delta_ns), str(change.key)))
 

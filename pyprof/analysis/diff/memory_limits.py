@@ -41,7 +41,7 @@ class _Device:
 def metrics(pair: ComparedMemory) -> Mapping[str, Metric]:
     """Return what can be limited, of one device."""
     return {
-        name: Metric(name, "bytes", getattr(pair.a, field), getattr(pair.b, field))
+        name: Metric(name=name, unit="bytes", a=getattr(pair.a, field), b=getattr(pair.b, field))
         for name, field in _FIELDS.items()
     }
 

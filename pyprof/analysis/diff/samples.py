@@ -32,7 +32,7 @@ _NS = {"ns": "sum"}
 _OF_STEPS = {"rows": "sum", "flops": "sum", "bytes": "sum"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
     """Sums of time, in ns, by keys and by what samples are."""
 
@@ -59,12 +59,12 @@ class Samples:
         place = other.by_rank.column_names.index("rank")
         later = other.by_rank.set_column(place, "rank", number)
         return Samples(
-            by_step,
-            pa.concat_tables([self.by_rank, later]),
-            of_steps,
-            _added(self.traits, other.traits, _NS),
-            self.ranks + other.ranks,
-            min(self.resolution_ns, other.resolution_ns),
+            by_step=by_step,
+            by_rank=pa.concat_tables([self.by_rank, later]),
+            steps=of_steps,
+            traits=_added(self.traits, other.traits, _NS),
+            ranks=self.ranks + other.ranks,
+            resolution_ns=min(self.resolution_ns, other.resolution_ns),
         )
 
 
@@ -96,13 +96,13 @@ def samples(
     rank = np.broadcast_to(np.int64(0), len(pid)) if one else numbered(pid)[1]
     step_ns = np.where(inside, duration, 0) / (counted[1] - counted[0] if counted else 1)
     return Samples(
-        by_step,
-        texts_of(_sums(keys, code, {"rank": rank}, chosen | inside,
+        by_step=by_step,
+        by_rank=texts_of(_sums(keys, code, {"rank": rank}, chosen | inside,
                        ns=duration * chosen, step_ns=step_ns)),
-        _of_steps(table, loop_steps.of_row, inside),
-        _traits(table, keys, code, chosen, [columns[name] for name in TRAITS]),
-        int(rank.max(initial=-1)) + 1,
-        _resolution_ns(table, chosen),
+        steps=_of_steps(table, loop_steps.of_row, inside),
+        traits=_traits(table, keys, code, chosen, [columns[name] for name in TRAITS]),
+        ranks=int(rank.max(initial=-1)) + 1,
+        resolution_ns=_resolution_ns(table, chosen),
     )  # fmt: skip
 
 

@@ -101,7 +101,7 @@ def matched(table: Table, names: Sequence[str], rows: NDArray[np.bool_] | None) 
 _COSTS = ("flops", "bytes")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
     """Sums over some rows. Times in ns."""
 
@@ -128,11 +128,11 @@ class Sums:
         summed = np.ones(table.records.rows, bool) if rows is None else rows
         costs = {name: getattr(table.costs, name)[summed] for name in _COSTS}
         return Sums(
-            matched(table, keys, rows),
-            int(table.duration_ns[summed].sum()),
-            sum(device.busy_ns for device in devices) if devices else None,
-            sum(device.idle_ns for device in devices) if devices else None,
-            int(summed.sum()),
+            matched=matched(table, keys, rows),
+            time_ns=int(table.duration_ns[summed].sum()),
+            busy_ns=sum(device.busy_ns for device in devices) if devices else None,
+            idle_ns=sum(device.idle_ns for device in devices) if devices else None,
+            rows=int(summed.sum()),
             **{name: float(cost[cost > 0].sum(dtype=float)) for name, cost in costs.items()},
             known={name: int((cost >= 0).sum()) for name, cost in costs.items()},
             counters=counter_totals(table, None, rows, None),
@@ -141,19 +141,19 @@ class Sums:
     def plus(self, other: Sums) -> Sums:
         """Add the rows of another capture."""
         return Sums(
-            self.matched.plus(other.matched),
-            self.time_ns + other.time_ns,
-            sum_if_known([self.busy_ns, other.busy_ns]),
-            sum_if_known([self.idle_ns, other.idle_ns]),
-            self.rows + other.rows,
-            self.flops + other.flops,
-            self.bytes + other.bytes,
-            {name: self.known[name] + other.known[name] for name in _COSTS},
-            merge_sums(self.counters, other.counters),
+            matched=self.matched.plus(other.matched),
+            time_ns=self.time_ns + other.time_ns,
+            busy_ns=sum_if_known([self.busy_ns, other.busy_ns]),
+            idle_ns=sum_if_known([self.idle_ns, other.idle_ns]),
+            rows=self.rows + other.rows,
+            flops=self.flops + other.flops,
+            bytes=self.bytes + other.bytes,
+            known={name: self.known[name] + other.known[name] for name in _COSTS},
+            counters=merge_sums(self.counters, other.counters),
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """What is compared, in total and by steps."""
 
@@ -236,18 +236,18 @@ def merge_sides(a: Side, b: Side) -> Side:
     main = max((a, b), key=lambda side: side.steps.certainty)
     stepped = [a.samples, b.samples] if alike else [main.samples]
     return Side(
-        merge_unique(a.gpus, b.gpus),
-        a.keys,
-        steps.merge_steps(a.steps, b.steps),
-        a.chosen or b.chosen,
-        a.whole.plus(b.whole),
-        a.inside.plus(b.inside) if alike and a.inside and b.inside else main.inside,
-        _in_both(a.counted, b.counted) if alike else main.counted,
-        _sum(a.busy_step_ns, b.busy_step_ns) if alike else main.busy_step_ns,
-        _sum(a.idle_step_ns, b.idle_step_ns) if alike else main.idle_step_ns,
-        a.samples.plus(b.samples, stepped),
-        merge_unique(a.clocks, b.clocks),
-        merge_unique(a.warnings, b.warnings),
+        gpus=merge_unique(a.gpus, b.gpus),
+        keys=a.keys,
+        steps=steps.merge_steps(a.steps, b.steps),
+        chosen=a.chosen or b.chosen,
+        whole=a.whole.plus(b.whole),
+        inside=a.inside.plus(b.inside) if alike and a.inside and b.inside else main.inside,
+        counted=_in_both(a.counted, b.counted) if alike else main.counted,
+        busy_step_ns=_sum(a.busy_step_ns, b.busy_step_ns) if alike else main.busy_step_ns,
+        idle_step_ns=_sum(a.idle_step_ns, b.idle_step_ns) if alike else main.idle_step_ns,
+        samples=a.samples.plus(b.samples, stepped),
+        clocks=merge_unique(a.clocks, b.clocks),
+        warnings=merge_unique(a.warnings, b.warnings),
     )
 
 

@@ -26,7 +26,7 @@ _LEAST_SHARE = 0.01
 _MOST_LAYERS = 30
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PossibleChange:
     """Something that would lower the peak."""
 
@@ -44,7 +44,7 @@ class PossibleChange:
     """The peak then, at most; null likewise."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointedLayer:
     """What checkpointing a layer would give back, and cost."""
 
@@ -112,7 +112,12 @@ def _change(
     less = (history.level_of(chosen) * share).astype(np.int64)
     start = int(history.blocks.bytes[history.blocks.live(BEFORE) & chosen].sum() * share)
     peak = max(int((history.level - less).max(initial=0)), history.start - start)
-    return PossibleChange(change, peak, history.held(history.peak) - peak, assumes)
+    return PossibleChange(
+        change=change,
+        peak_bytes=peak,
+        saved_bytes=history.held(history.peak) - peak,
+        assumes=assumes,
+    )
 
 
 _KEPT_FLOAT32 = 0.25
@@ -164,7 +169,12 @@ def bfloat16(history: History) -> list[PossibleChange]:
 def _interval(history: History, change: str, low: int, high: int, assumes: str) -> PossibleChange:
     middle = (low + high) // 2
     return PossibleChange(
-        change, middle, history.held(history.peak) - middle, assumes, low, max(low, high)
+        change=change,
+        peak_bytes=middle,
+        saved_bytes=history.held(history.peak) - middle,
+        assumes=assumes,
+        low_bytes=low,
+        high_bytes=max(low, high),
     )
 
 
@@ -275,7 +285,13 @@ def _checkpoint(
     peak = max(int(level.max(initial=0)), history.start)
     flops, time_ns = _again(paths, work)
     return CheckpointedLayer(
-        name, len(paths), held, peak, history.held(history.peak) - peak, flops, time_ns
+        layer=name,
+        block_count=len(paths),
+        held_bytes=held,
+        peak_bytes=peak,
+        saved_bytes=history.held(history.peak) - peak,
+        recomputed_flops=flops,
+        recomputed_ns=time_ns,
     )
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.memory.peaks import DeviceMemory
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeldChange:
     """What something holds at the peak of each."""
 
@@ -51,7 +51,14 @@ class ComparedMemory:
 def _change(name: str | None, a: HeldMemory | None, b: HeldMemory | None) -> HeldChange:
     a_bytes, b_bytes = (each.bytes if each else 0 for each in (a, b))
     a_count, b_count = (each.block_count if each else 0 for each in (a, b))
-    return HeldChange(name, a_bytes, b_bytes, a_count, b_count, b_bytes - a_bytes)
+    return HeldChange(
+        name=name,
+        a_bytes=a_bytes,
+        b_bytes=b_bytes,
+        a_block_count=a_count,
+        b_block_count=b_count,
+        change_bytes=b_bytes - a_bytes,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ Window: TypeAlias = "tuple[int, int]"
 """The first and the last moment, ns."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutOfMemory:
     """A request that could not be met."""
 
@@ -108,7 +108,7 @@ class MemoryPoint:
     """By category, in the order of `categories`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeldAt:
     """What was held at a chosen moment. What its parts say of the peak is of this moment."""
 
@@ -130,7 +130,7 @@ class HeldAt:
     """By call stack, the largest first."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceMemory:
     """The memory of one device in one recording."""
 
@@ -266,14 +266,14 @@ def _held_at(device: RecordedDevice, since: Int64Array | None, at: Moment) -> He
     history = device.history
     state = _state(history, since, at)
     return HeldAt(
-        state,
-        _time(since, state),
-        history.held(state),
-        history.active_in(state),
-        history.reserved_in(state),
-        _grouped(history, since, state),
-        _largest(history, since, state),
-        _stacks(device, state),
+        event_id=state,
+        time_ns=_time(since, state),
+        bytes=history.held(state),
+        active_bytes=history.active_in(state),
+        reserved_bytes=history.reserved_in(state),
+        by=_grouped(history, since, state),
+        largest=_largest(history, since, state),
+        stacks=_stacks(device, state),
     )
 
 
@@ -407,12 +407,12 @@ def _groups(
     order = used[np.lexsort((-made[used], -held[used]))]
     return tuple(
         HeldMemory(
-            names[row] if row < len(names) else None,
-            int(held[row]),
-            int(counts[row]),
-            int(made[row]),
-            int(net[row]) if net is not None else None,
-            float(lasted[row]) if lasted is not None else None,
+            name=names[row] if row < len(names) else None,
+            bytes=int(held[row]),
+            block_count=int(counts[row]),
+            allocated_bytes=int(made[row]),
+            net_bytes=int(net[row]) if net is not None else None,
+            byte_ns=float(lasted[row]) if lasted is not None else None,
         )
         for row in order.tolist()
     )
@@ -482,15 +482,15 @@ def _oom(device: RecordedDevice, event: int, since: Int64Array | None) -> OutOfM
     space: FreeSpace | None = device.free_space(event)
     asked, free, line = device.request(event)
     return OutOfMemory(
-        event,
-        int(since[event]) if since is not None else None,
-        asked,
-        free,
-        history.held(event),
-        history.reserved_in(event),
-        space and space.bytes,
-        space and space.largest_bytes,
-        line,
+        event_id=event,
+        time_ns=int(since[event]) if since is not None else None,
+        asked_bytes=asked,
+        device_free_bytes=free,
+        allocated_bytes=history.held(event),
+        reserved_bytes=history.reserved_in(event),
+        free_bytes=space and space.bytes,
+        largest_free_bytes=space and space.largest_bytes,
+        line=line,
     )
 
 

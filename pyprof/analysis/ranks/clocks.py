@@ -7,7 +7,7 @@ taken away where that halves what is left.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,6 +44,7 @@ class Clock:
     """Equal for ranks of one capture: they have one clock."""
     against: int
     """The rank on whose clock it is put: the first of those joined by collectives."""
+    _: KW_ONLY
     offset_ns: int = 0
     """What its clock shows more, at `since_ns`."""
     drift: float = 0.0

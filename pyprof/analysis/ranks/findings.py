@@ -153,7 +153,7 @@ class RankTime:
     """How many steps."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Across:
     """What a report shows: tables of ranks, groups, steps and layers, none of collectives."""
 

@@ -32,7 +32,7 @@ _SLOWER = 1.25
 """From so many times the transfer time of like groups on, a group is slow."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
     """Collectives of one kind, algorithm and size in one process group, or in several alike."""
 
@@ -106,14 +106,14 @@ def _link(one: Waits, sort: Sort, chosen: IntArray) -> Link:
     has_transfer = moved >= 0
     size = one.bytes[chosen][has_transfer]
     return Link(
-        sort,
-        one.group.size,
-        (one.group,),
-        len(chosen),
-        int(one.wait_ns[:, chosen].sum()) / int(one.there[:, chosen].sum()),
-        float(np.median(moved[has_transfer])) if has_transfer.any() else None,
-        int(moved[has_transfer].sum()) if has_transfer.any() else None,
-        int(size.sum()) if has_transfer.any() and (size >= 0).all() else None,
+        sort=sort,
+        ranks=one.group.size,
+        groups=(one.group,),
+        calls=len(chosen),
+        wait_ns=int(one.wait_ns[:, chosen].sum()) / int(one.there[:, chosen].sum()),
+        transfer_ns=float(np.median(moved[has_transfer])) if has_transfer.any() else None,
+        total_ns=int(moved[has_transfer].sum()) if has_transfer.any() else None,
+        total_bytes=int(size.sum()) if has_transfer.any() and (size >= 0).all() else None,
     )
 
 
@@ -142,14 +142,14 @@ def _joined(same: Sequence[Link]) -> Link:
         [size and size * one.calls for size, one in zip(bytes_of_group, same, strict=True)]
     )
     return Link(
-        replace(first.sort, bytes=None if mean is None else mean // calls),
-        first.ranks,
-        tuple(group for one in same for group in one.groups),
-        calls,
-        sum(one.wait_ns * one.calls for one in same) / calls,
-        float(np.median(moved)) if moved else None,
-        sum(totals) if totals else None,
-        sum_if_known(sizes) if sizes else None,
+        sort=replace(first.sort, bytes=None if mean is None else mean // calls),
+        ranks=first.ranks,
+        groups=tuple(group for one in same for group in one.groups),
+        calls=calls,
+        wait_ns=sum(one.wait_ns * one.calls for one in same) / calls,
+        transfer_ns=float(np.median(moved)) if moved else None,
+        total_ns=sum(totals) if totals else None,
+        total_bytes=sum_if_known(sizes) if sizes else None,
     )
 
 

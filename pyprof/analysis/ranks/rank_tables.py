@@ -89,11 +89,11 @@ def of_rank(
     computing = union(device.compute for device in rank_timeline.devices)
     sorts, calls, bubble_ns = collectives(records, rank, rank_steps.of_row, computing)
     return RankTables(
-        _rank(rank, source, clock, records, rank_timeline, rank_steps, bubble_ns),
-        _steps(rank, records, rank_timeline, rank_steps),
-        _layers(rank, records),
-        sorts,
-        calls,
+        ranks=_rank(rank, source, clock, records, rank_timeline, rank_steps, bubble_ns),
+        steps=_steps(rank, records, rank_timeline, rank_steps),
+        layers=_layers(rank, records),
+        signatures=sorts,
+        collectives=calls,
         warnings=tuple((source, text) for text in records.warnings),
     )
 

@@ -91,7 +91,7 @@ COLLECTIVES = pa.schema(
 """One row per kernel of a collective, in GPU-start order: 28 bytes, for there are very many."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RankTables:
     """The tables of one rank or of many, and sentences about their captures."""
 
@@ -112,12 +112,12 @@ def table(columns: pa.Schema, rank: int, length: int, **values: object) -> pa.Ta
 def merge_facts(one: RankTables, other: RankTables) -> RankTables:
     """Put the facts of later ranks under those of earlier ones: associative, and exact."""
     return RankTables(
-        pa.concat_tables([one.ranks, other.ranks]),
-        pa.concat_tables([one.steps, other.steps]),
-        pa.concat_tables([one.layers, other.layers]),
-        pa.concat_tables([one.signatures, other.signatures]),
-        pa.concat_tables([one.collectives, other.collectives]),
-        (*one.warnings, *other.warnings),
+        ranks=pa.concat_tables([one.ranks, other.ranks]),
+        steps=pa.concat_tables([one.steps, other.steps]),
+        layers=pa.concat_tables([one.layers, other.layers]),
+        signatures=pa.concat_tables([one.signatures, other.signatures]),
+        collectives=pa.concat_tables([one.collectives, other.collectives]),
+        warnings=(*one.warnings, *other.warnings),
     )
 
 
@@ -125,7 +125,7 @@ _EVEN = (ALL_REDUCE, ONE_WAY, "reduce")
 """Every rank gives as many bytes; of others, ranks' pieces may differ."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Signatures:
     """What collectives are, one entry per sort of a rank; else MISSING."""
 
@@ -169,7 +169,7 @@ class Signatures:
         return np.array([*(name in names for name in self.kinds), False])[self.kind]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Collectives:
     """One entry per collective of a rank, ordered by rank and by start within each."""
 
@@ -195,13 +195,13 @@ class Collectives:
         signatures = Signatures.from_table(facts.signatures)
         even = np.where(signatures.kind_is(*_EVEN), signatures.bytes, MISSING)
         return cls(
-            rank,
-            _ints(table.column("start_ns")),
-            _ints(table.column("end_ns")),
-            _ints(table.column("step")),
-            _numbered_on(rank, _ints(table.column("signature")), signatures.rank),
-            signatures,
-            number_combinations(signatures.kind, signatures.algorithm, even),
+            rank=rank,
+            start_ns=_ints(table.column("start_ns")),
+            end_ns=_ints(table.column("end_ns")),
+            step=_ints(table.column("step")),
+            signature=_numbered_on(rank, _ints(table.column("signature")), signatures.rank),
+            signatures=signatures,
+            same=number_combinations(signatures.kind, signatures.algorithm, even),
         )
 
     def of_row(self, row: int) -> int:

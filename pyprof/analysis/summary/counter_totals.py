@@ -292,7 +292,14 @@ def measured(
         throttled=totals.throttled,
         contradictions=totals.contradictions,
         power=tuple(
-            DevicePower(one.rank, one.device, one.energy_j, one.mean_w, one.most_w, one.time_s)
+            DevicePower(
+                rank=one.rank,
+                device=one.device,
+                energy_j=one.energy_j,
+                mean_w=one.mean_w,
+                most_w=one.most_w,
+                sampled_s=one.time_s,
+            )
             for one in totals.power
         ),
         ops=tuple(map(_measured_op, totals.by_op())),

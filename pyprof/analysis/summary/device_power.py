@@ -39,7 +39,7 @@ _NOT_BUSY = 0x01
 _SELDOM = 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
     """The power of one device over the capture."""
 
@@ -129,16 +129,16 @@ def _power(series: _Series, device: int, rank: int | None) -> Power | None:
     _, heat = series.samples("temperature_c")
     _, clock = series.samples("clock_hz")
     return Power(
-        device,
-        rank,
-        energy_j,
-        float(lengths_s.sum()),
-        energy_j / float(lengths_s.sum()),
-        most_w,
-        float((busy >= _NEAR_MOST * most_w).mean()) if len(busy) else 0.0,
-        float(heat.max()) if len(heat) else None,
-        len(clock) > 0 and bool((clock == clock[0]).all()),
-        _held_by(series.samples("clock_reasons")[1].astype(np.int64)),
+        device=device,
+        rank=rank,
+        energy_j=energy_j,
+        time_s=float(lengths_s.sum()),
+        mean_w=energy_j / float(lengths_s.sum()),
+        most_w=most_w,
+        at_most=float((busy >= _NEAR_MOST * most_w).mean()) if len(busy) else 0.0,
+        hottest_c=float(heat.max()) if len(heat) else None,
+        fixed_clock=len(clock) > 0 and bool((clock == clock[0]).all()),
+        held_by=_held_by(series.samples("clock_reasons")[1].astype(np.int64)),
     )
 
 

@@ -92,7 +92,7 @@ def _added(layers: list[str]) -> list[list[str]]:
     return added if any(added) else []
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Node:
     """A node of the tree while it is built."""
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyprof.prof.table import Table
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Total:
     """One group of rows."""
 
@@ -218,12 +218,14 @@ def line_totals(ops: Sequence[OpTime]) -> tuple[LineTotal, ...]:
         ops_by_line.setdefault(op.line, []).append(op)
     totals = [
         LineTotal(
-            line,
-            sum(op.calls for op in on_line),
-            sum(op.time_ns for op in on_line),
-            None if on_line[0].step_ns is None else sum(op.step_ns or 0.0 for op in on_line),
-            sum(op.share for op in on_line),
-            tuple(dict.fromkeys(op.op or op.kernel for op in on_line)),
+            line=line,
+            calls=sum(op.calls for op in on_line),
+            time_ns=sum(op.time_ns for op in on_line),
+            step_ns=None
+            if on_line[0].step_ns is None
+            else sum(op.step_ns or 0.0 for op in on_line),
+            share=sum(op.share for op in on_line),
+            ops=tuple(dict.fromkeys(op.op or op.kernel for op in on_line)),
         )
         for line, on_line in ops_by_line.items()
     ]

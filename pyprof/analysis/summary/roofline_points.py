@@ -37,7 +37,7 @@ _SUMS = dict.fromkeys(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """One op by one kernel."""
 

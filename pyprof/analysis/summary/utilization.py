@@ -40,7 +40,7 @@ class StepShares:
     """Of a decode step; None for any other."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepWork:
     """What was computed, and in decode steps moved, in each step, on all GPUs together."""
 
@@ -76,7 +76,7 @@ class StepWork:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Utilization:
     """FLOPs and bytes of some work, and the time in which GPUs did it; sums, which add up."""
 

@@ -73,7 +73,7 @@ _KINDS = ("", "repetition", "Optimizer.step", "ranges", "pyprof.step")
 """What marks steps, by its first word: the surest last."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
     """What was found. Times in ns on the capture's clock."""
 
@@ -285,7 +285,13 @@ def drop_unlikely(steps: Steps) -> Steps:
 
 def _none(rows: int) -> Steps:
     nothing = np.zeros(0, np.int64)
-    return Steps("", nothing, nothing, nothing, np.full(rows, MISSING))
+    return Steps(
+        origin="",
+        start_ns=nothing,
+        end_ns=nothing,
+        duration_ns=nothing,
+        of_row=np.full(rows, MISSING),
+    )
 
 
 def _steps(records: Records, bounds: Bounds, launch_ns: Int64Array) -> Steps:
@@ -297,14 +303,14 @@ def _measured(records: Records, bounds: Bounds, of_row: Int64Array) -> Steps:
     duration = on_gpu(records, of_row, bounds.start, bounds.end)
     row_ns = records.numpy("end") - records.numpy("start")
     return Steps(
-        bounds.origin,
-        bounds.start,
-        bounds.end,
-        duration,
-        of_row,
-        bounds.texts,
-        int(row_ns[of_row != MISSING].sum()),
-        int(row_ns.sum()),
+        origin=bounds.origin,
+        start_ns=bounds.start,
+        end_ns=bounds.end,
+        duration_ns=duration,
+        of_row=of_row,
+        texts=bounds.texts,
+        inside_ns=int(row_ns[of_row != MISSING].sum()),
+        all_ns=int(row_ns.sum()),
     )
 
 

@@ -60,7 +60,7 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
     def replaced() -> None:
         done = finish(0)
         warning = "the script replaced itself by another program (os.exec), which is not captured"
-        conclude(Outcome(0, done.path, (*done.notes, warning), others=done.others))
+        conclude(Outcome(code=0, path=done.path, notes=(*done.notes, warning), others=done.others))
 
     parent = os.getpid()
     with children.recording():
@@ -92,9 +92,9 @@ def _outcome(
     if written is None and not others and not wrong:
         notes.append(request.nothing())
     return Outcome(
-        code or bool(wrong),
-        written and shown(written),
-        tuple(notes),
+        code=code or bool(wrong),
+        path=written and shown(written),
+        notes=tuple(notes),
         others=tuple(map(shown, others)),
         memory=request.memory,
     )

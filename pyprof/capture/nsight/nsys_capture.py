@@ -210,13 +210,15 @@ def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Req
     reports = [path for path in new if path.suffix in REPORTS]
     exports = {path for path in new if path.suffix == _EXPORT}
     if not exports and not reports:
-        return Outcome(code, None, (_no_report(new, request),))
+        return Outcome(code=code, path=None, notes=(_no_report(new, request),))
     for report in reports:
         if (export := report.with_suffix(_EXPORT)) not in exports:
             _export(nsys, report, export)
             if not export.exists():
                 again = f"{nsys} export --type sqlite {report}"
-                return Outcome(code, None, (f"{report} could not be exported; try: {again}",))
+                return Outcome(
+                    code=code, path=None, notes=(f"{report} could not be exported; try: {again}",)
+                )
             exports.add(export)
     database = Path(name + _EXPORT)
     windows = sorted(exports, key=_window)
@@ -224,14 +226,18 @@ def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Req
         _gather(windows, reports, database)
     except (sqlite3.Error, OSError) as error:
         window_names = ", ".join(map(str, windows))
-        return Outcome(code, None, (f"{database}: {error}; its windows are in {window_names}",))
+        return Outcome(
+            code=code, path=None, notes=(f"{database}: {error}; its windows are in {window_names}",)
+        )
     _sign(database)
     notes = [f"recorded {len(windows)} windows"] if len(windows) > 1 else []
     empty = not filled(database, _WORK)  # tables without rows are not exported
     no_work_notes = (
         [_no_work(request, launches(database))] if empty else [*_captured_before(database)]
     )
-    return Outcome(code, database, (*notes, *no_work_notes), empty, memory=request.memory)
+    return Outcome(
+        code=code, path=database, notes=(*notes, *no_work_notes), empty=empty, memory=request.memory
+    )
 
 
 def _captured_before(database: Path) -> Iterator[str]:

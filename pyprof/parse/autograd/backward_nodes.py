@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _NODE = re.compile(r"Backwards?\d*(?=(?:_copy)?$)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SeqRanges:
     """PyTorch's own ranges in sweep order (one entry per range of the sweep)."""
 

@@ -90,7 +90,7 @@ def _told(capture: Capture, activities: pa.Table) -> Mask:
     return np.asarray(has_op, bool)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Counts:
     """Kernels of graphs, by what became of them."""
 

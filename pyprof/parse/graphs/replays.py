@@ -38,7 +38,7 @@ class Subject:
     """Whether the order is that in which nodes were made."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Replays:
     """What graphs replayed, and how it compares with what was captured."""
 
@@ -77,14 +77,14 @@ def find(capture: Capture, activities: pa.Table, launch: Int64Array, replay: Int
     thread = np.append(ints(capture.calls.column("thread")), MISSING)[call]
     step, size = _steps(capture, thread, start)
     return Replays(
-        replay,
-        start,
-        step,
-        size,
-        tuple(_subjects(activities, np.where(replayed, replay, MISSING))),
-        replayed,
-        of_activities,
-        of_launches,
+        replay=replay,
+        start=start,
+        step=step,
+        batch_size=size,
+        subjects=tuple(_subjects(activities, np.where(replayed, replay, MISSING))),
+        replayed=replayed,
+        of_activities=of_activities,
+        of_launches=of_launches,
     )
 
 

@@ -132,7 +132,7 @@ def file_and_line(frame: str) -> tuple[str, int] | None:
 
 # A path is a parent path and one more template; paths are numbered, so that the million kernels
 # of a training run share some thousands of them.
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Path:
     """What the ranges around a kernel say, outermost first."""
 
@@ -344,18 +344,18 @@ class _Around:
         layer = layer or state.step
         same = (len(self._layers) == state.caller_layers, state.trace == state.caller_trace)
         return Path(
-            layer,
-            state.trace[-self._most :],
-            modules,
-            markers,
-            ops,
-            seqs,
-            state.backward,
-            state.optimizer,
-            state.says,
-            naming,
-            again,
-            same if state.backward else (False, False),
+            layer=layer,
+            trace=state.trace[-self._most :],
+            modules=modules,
+            markers=markers,
+            ops=ops,
+            seqs=seqs,
+            backward=state.backward,
+            optimizer=state.optimizer,
+            says=state.says,
+            naming=naming,
+            again=again,
+            of_caller=same if state.backward else (False, False),
         )
 
     def _enter_named(self, text: str, kind: Kind) -> None:

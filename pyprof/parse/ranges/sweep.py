@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyprof.schema import Capture
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
     """The ranges that mean something, nested, in sweep order, and what their texts say."""
 
@@ -122,7 +122,15 @@ def _with_paths(nest: Nest, read: texts.Texts, doubts: tuple[str, ...]) -> Sweep
     interned = paths.intern(nest.parent, nest.depth, range_names.codes(read), begins)
     backward = interned.backward(read)
     again = interned.again(read, backward)
-    return Sweep(nest, read, interned, backward, again, nest.order, doubts)
+    return Sweep(
+        nest=nest,
+        texts=read,
+        paths=interned,
+        backward=backward,
+        again=again,
+        row=nest.order,
+        doubts=doubts,
+    )
 
 
 def describe_paths(sweep: Sweep, ranges: Sequence[IntArray], max_names: int) -> DescribedSweep:

@@ -19,7 +19,7 @@ OWN = -1
 """The position that stands for "no enclosing call": each kernel is a call of its own."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttributedCall:
     """The op call that kernels work for, and how to cost it."""
 

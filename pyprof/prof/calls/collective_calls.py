@@ -58,7 +58,11 @@ def with_collectives(
     chosen = []
     for row in first.tolist():
         work, call = works[work_of[row]], calls[said.index[row]] if replaced[row] else None
-        chosen.append(work if call is None else AttributedCall(call, FPROP, None, OWN))
+        chosen.append(
+            work
+            if call is None
+            else AttributedCall(call=call, direction=FPROP, dtype=None, position=OWN)
+        )
     return number, chosen
 
 

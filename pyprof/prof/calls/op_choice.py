@@ -68,9 +68,15 @@ def choose(context: KernelContext) -> AttributedCall:
         for work in _candidates(context):
             if work.call is not None and work.call.op:
                 return AttributedCall(
-                    None, work.direction, None, work.position, f"unknown op {work.call.op}"
+                    call=None,
+                    direction=work.direction,
+                    dtype=None,
+                    position=work.position,
+                    reason=f"unknown op {work.call.op}",
                 )
-        return AttributedCall(None, FPROP, None, OWN, _unmarked(context))
+        return AttributedCall(
+            call=None, direction=FPROP, dtype=None, position=OWN, reason=_unmarked(context)
+        )
     if costed[-1].usable:
         return costed[-1].work
     return replace(costed[0].work, reason=costed[0].reason, output=None)
@@ -146,7 +152,7 @@ def _own_stopped(context: KernelContext) -> AttributedCall | None:
     place = (context.order or range(len(around)))[-1] if around else OWN
     if not context.on_cpu or place == OWN or not around[place].is_stopped:
         return None
-    return AttributedCall(None, FPROP, None, place, STOPPED)
+    return AttributedCall(call=None, direction=FPROP, dtype=None, position=place, reason=STOPPED)
 
 
 def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
@@ -169,7 +175,12 @@ def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
         output = context.result if place == order[-1] else None
         output = output or _told_around(call, around)
         yield AttributedCall(
-            call, FPROP, lacking, place, output=output, call_context=context.call_context
+            call=call,
+            direction=FPROP,
+            dtype=lacking,
+            position=place,
+            output=output,
+            call_context=context.call_context,
         )
     if context.backward:
         output = _node_sizes(statements[node]) if node is not None else None
@@ -177,10 +188,10 @@ def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
         for said in (*reversed(context.fwd_seqs), *reversed(context.fwd_markers)):
             lacking = _lacking(said.call, dtype)
             yield AttributedCall(
-                said.call,
-                BPROP,
-                lacking,
-                position,
+                call=said.call,
+                direction=BPROP,
+                dtype=lacking,
+                position=position,
                 output=output,
                 call_context=context.call_context,
             )

@@ -25,7 +25,7 @@ INT, FLOAT, TEXT, NUMBERS = "int", "float", "text", "numbers"
 """Kinds of values; NUMBERS are several in one text, with commas between them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
     """One column: what users type, what they see above it, and where its values come from."""
 
@@ -65,7 +65,16 @@ def column(
         if name in COLUMNS:
             raise ValueError(f"column {name!r} is there already")
         text = " ".join((values.__doc__ or "").split())
-        COLUMNS[name] = Column(name, header, kind, width, values, text, unit, exact)
+        COLUMNS[name] = Column(
+            name=name,
+            header=header,
+            kind=kind,
+            width=width,
+            held=values,
+            help=text,
+            unit=unit,
+            exact=exact,
+        )
         return values
 
     return register

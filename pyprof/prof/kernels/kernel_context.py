@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyprof.records.records import Records
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelContext:
     """What ranges state around a kernel, and around its forward call."""
 
@@ -69,10 +69,10 @@ def distinct_contexts(records: Records) -> tuple[IntArray, list[KernelContext]]:
     own, seqs, forward, forward_seqs, backward, on_cpu, in_range, replayed, result = parts
     contexts = [
         KernelContext(
-            _statements(own, row),
-            _statements(seqs, row),
-            _statements(forward, row),
-            _statements(forward_seqs, row),
+            markers=_statements(own, row),
+            seqs=_statements(seqs, row),
+            fwd_markers=_statements(forward, row),
+            fwd_seqs=_statements(forward_seqs, row),
             backward=bool(backward.index[row]),
             order=_inward(ids),
             on_cpu=bool(on_cpu.index[row]),

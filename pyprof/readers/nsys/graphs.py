@@ -36,7 +36,7 @@ _COPYING = r"^(?:cuda|cu)Graph(?:Instantiate|Clone|AddChildGraph|ExecUpdate)"
 _VIA = schema.VIAS.index("graph node")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Origins:
     """The nodes that were captured, and the captured node that each node was made from."""
 
@@ -81,7 +81,9 @@ def read(db: Database, runtime: pa.Table, strings: Strings) -> Origins:
     origin[_inside(copying, tid, start)[origin]] = MISSING
     used = np.unique(origin[origin != MISSING])
     row = np.where(origin == MISSING, MISSING, np.searchsorted(used, origin))
-    return Origins(tid[used], start[used], ids, keys, start, row)
+    return Origins(
+        global_tid=tid[used], time=start[used], _ids=ids, _keys=keys, _start=start, _origin=row
+    )
 
 
 def pids(global_ids: Int64Array) -> Int64Array:

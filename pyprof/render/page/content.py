@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyprof.inputs.source import Source
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
     """Sums over rows, and a drawing of some of them."""
 
@@ -62,12 +62,12 @@ def summarise_page(
     view = overview(source, chosen)
     facts = row_facts(source.table, view.rows)
     return Content(
-        sum_up(source, view),
-        chosen_facts(facts),
-        parts.summarise(Gathered(source, view, facts, snapshot)),
-        _tools(source),
-        _began_ns(source),
-        source.table.source.warnings,
+        summary=sum_up(source, view),
+        facts=chosen_facts(facts),
+        parts=parts.summarise(Gathered(source, view, facts, snapshot)),
+        tools=_tools(source),
+        began_ns=_began_ns(source),
+        warnings=source.table.source.warnings,
     )
 
 

@@ -40,7 +40,9 @@ def page_of(comparison: Comparison, gpus: Sequence[str], broken: Sequence[str] =
         **_waterfall(comparison),
         metric_header=("total", *diff_text.METRIC_HEADER[1:-1], "significance"),
         metrics=list(diff_text.metrics(comparison)),
-        changes=Sortable(columns, rows, max(len(comparison.changes) - _MOST, 0)),
+        changes=Sortable(
+            columns=columns, rows=rows, left_out=max(len(comparison.changes) - _MOST, 0)
+        ),
     )
 
 

@@ -24,7 +24,7 @@ _MOST_LEVELS = 16
 _MOST_BOXES = 3000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IcicleBox:
     """One node."""
 
@@ -109,7 +109,14 @@ def _boxes(
     depth = len(path)
     times = f"{duration(node.time_ns)} total, {duration(node.own_ns)} own, {node.rows:,} rows"
     yield IcicleBox(
-        name, ".".join(path) or name, depth, start_ns, node.time_ns, times, colour, path
+        name=name,
+        path=".".join(path) or name,
+        depth=depth,
+        start_ns=start_ns,
+        total_ns=node.time_ns,
+        times=times,
+        colour=colour,
+        names=path,
     )
     if depth >= _MOST_LEVELS:
         return

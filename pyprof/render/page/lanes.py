@@ -49,7 +49,7 @@ _MOST_MARKS = 2000
 Texts = tuple[str | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes:
     """What a lane draws, in the order of time. Times in ns from the capture's first."""
 
@@ -114,7 +114,7 @@ class Mark(NamedTuple):
     length: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lanes:
     """All devices, each capture on its own clock, from its first kernel on."""
 
@@ -200,15 +200,15 @@ def lanes(gathered: Gathered) -> Lanes | None:
         for device in devices
     )  # fmt: skip
     return Lanes(
-        drawn_devices,
-        texts.all(),
-        tuple(map(marks, shown[:_MOST_MARKS].tolist())),
-        len(shown[_MOST_MARKS:]),
-        None if typical is None else marks(typical),
-        None if slowest is None else marks(slowest),
-        length,
-        len(overview.timeline.devices) - len(devices) + overview.timeline.left_out,
-        left_out,
+        devices=drawn_devices,
+        texts=texts.all(),
+        marks=tuple(map(marks, shown[:_MOST_MARKS].tolist())),
+        marks_left_out=len(shown[_MOST_MARKS:]),
+        typical=None if typical is None else marks(typical),
+        slowest=None if slowest is None else marks(slowest),
+        length_ns=length,
+        devices_left_out=len(overview.timeline.devices) - len(devices) + overview.timeline.left_out,
+        streams_left_out=left_out,
     )
 
 
@@ -338,12 +338,12 @@ def _lane(
     return Lane(
         number or stream.device_label,
         Boxes(
-            start - first,
-            last - start,
-            np.add.reduceat(time, begins),
-            count,
-            texts.places(fact[longest]),
-            _parts(box, (count > 1).take(box), fact, time, texts),
+            start=start - first,
+            length=last - start,
+            summed=np.add.reduceat(time, begins),
+            rows=count,
+            texts=texts.places(fact[longest]),
+            parts=_parts(box, (count > 1).take(box), fact, time, texts),
         ),
     )
 

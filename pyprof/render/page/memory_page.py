@@ -70,7 +70,7 @@ class Clock:
         return self.start_ns - self.length_ns // 2, self.start_ns + self.length_ns
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
     """What is shown of a device."""
 
@@ -101,19 +101,22 @@ def picture(
 ) -> Picture:
     """Draw a device; beside a timeline, if the peak is in its time. `key` is what selects."""
     return Picture(
-        words.device_name(device),
-        tuple(map(without_folders, words.sentences(device))),
-        _course(device, clock),
-        _treemap(device, key),
-        flame_graph(device.stacks),
-        list(_categories(device)),
-        [
+        head=words.device_name(device),
+        sentences=tuple(map(without_folders, words.sentences(device))),
+        course=_course(device, clock),
+        treemap=_treemap(device, key),
+        flame=flame_graph(device.stacks),
+        categories=list(_categories(device)),
+        tables=[
             (by, table)
             for by in ("line", "layer")
             if (table := _table(by, device.by.get(by, ()), device.peak_bytes, key)) is not None
         ],
-        [(each.change, *words.change_cells(device, each), each.assumes) for each in device.changes],
-        [
+        changes=[
+            (each.change, *words.change_cells(device, each), each.assumes)
+            for each in device.changes
+        ],
+        checkpoints=[
             (
                 words.layer_name(each),
                 size(each.held_bytes),
@@ -334,7 +337,13 @@ def _table(by: str, groups: Sequence[HeldMemory], peak_bytes: int, key: Key) -> 
     names = [group.name for group in held[:_MOST_ROWS]]
     keys = [name and key(**{"stack" if by == "line" else by: name}) for name in names]
     left_out = len(held[_MOST_ROWS:])
-    return Sortable(columns, rows, left_out, keys=[each or None for each in keys], less="smaller")
+    return Sortable(
+        columns=columns,
+        rows=rows,
+        left_out=left_out,
+        keys=[each or None for each in keys],
+        less="smaller",
+    )
 
 
 def _name_cell(by: str, name: str | None) -> Cell:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,6 +42,7 @@ class Cell:
     """What it sorts by; None for a text, and for a number that is not known."""
     part: str | None = None
     """Length of a bar behind it, in %."""
+    _: KW_ONLY
     note: str = ""
     """Shown while the pointer rests on it."""
     sort: str = ""
@@ -75,7 +76,7 @@ def _numbers(title: str, name: str = "", unit: str = "") -> Heading:
     return Heading(title, is_text=False, name=name, unit=unit)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sortable:
     """A table."""
 
@@ -260,7 +261,13 @@ def ops(answer: Summary, selectable: Selectable) -> Sortable:
         for op in shown
     ]
     keys = [selectable.key(**_op_key(op)) for op in shown]
-    return Sortable(columns, rows, len(rest), sum(op.time_ns for op in rest), keys)
+    return Sortable(
+        columns=columns,
+        rows=rows,
+        left_out=len(rest),
+        left_out_ns=sum(op.time_ns for op in rest),
+        keys=keys,
+    )
 
 
 def _op_key(op: OpTime) -> dict[str, str | None]:
@@ -298,7 +305,13 @@ def kernels(sums: pa.Table, full: Mapping[str, str], selectable: Selectable) -> 
         for group in shown
     ]
     keys = [selectable.key(**dict(zip(KERNELS, group.key, strict=True))) for group in shown]
-    return Sortable(columns, rows, len(rest), sum(group.time_ns for group in rest), keys)
+    return Sortable(
+        columns=columns,
+        rows=rows,
+        left_out=len(rest),
+        left_out_ns=sum(group.time_ns for group in rest),
+        keys=keys,
+    )
 
 
 def full_names(table: Table) -> dict[str, str]:
@@ -351,7 +364,13 @@ def _line_table(
         for line in shown
     ]
     keys = [selectable.key(stack=line.line) for line in shown]
-    return Sortable(columns, rows, len(rest), sum(line.own_ns for line in rest), keys)
+    return Sortable(
+        columns=columns,
+        rows=rows,
+        left_out=len(rest),
+        left_out_ns=sum(line.own_ns for line in rest),
+        keys=keys,
+    )
 
 
 class Code:

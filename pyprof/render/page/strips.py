@@ -34,7 +34,7 @@ _SHADES = 10
 _SORTS = ("compute", "communication", "copy")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Strip:
     """Rows of bins; bins in which nothing ran are not there."""
 
@@ -115,9 +115,15 @@ class Strips:
             np.concatenate([row.bins[place] for row in rows]) for place in range(4)
         )
         return Strip(
-            labels, [row.length_ns for row in rows], row_of.tolist(), left, right, busy,
-            [_SORTS[place] for place in sort.astype(int).tolist()], len(steps) - len(chosen),
-        )  # fmt: skip
+            labels=labels,
+            length_ns=[row.length_ns for row in rows],
+            row=row_of.tolist(),
+            left_ns=left,
+            right_ns=right,
+            busy=busy,
+            sort=[_SORTS[place] for place in sort.astype(int).tolist()],
+            steps_left_out=len(steps) - len(chosen),
+        )
 
     def _names(self) -> Iterator[str]:
         """Name the devices; of some alike, as two processes of one rank are, count the others."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 DATASHEET, MEASURED = "datasheet", "measured"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PeaksRow:
     """The peaks of one device."""
 

@@ -48,13 +48,15 @@ def gathered(rows: Iterable[Collective]) -> tables.RankTables:
         "step": [row.step for row in listed],
     }
     return tables.RankTables(
-        schema.table(tables.RANKS, {"rank": [*known], "clock": [f"host {rank}" for rank in known]}),
-        schema.table(tables.STEPS, {}, 0),
-        schema.table(tables.LAYERS, {}, 0),
-        schema.table(
+        ranks=schema.table(
+            tables.RANKS, {"rank": [*known], "clock": [f"host {rank}" for rank in known]}
+        ),
+        steps=schema.table(tables.STEPS, {}, 0),
+        layers=schema.table(tables.LAYERS, {}, 0),
+        signatures=schema.table(
             tables.SIGNATURES,
             dict(zip(tables.SIGNATURES.names, map(list, whats), strict=bool(listed))),
             None if listed else 0,
         ),
-        schema.table(tables.COLLECTIVES, columns),
+        collectives=schema.table(tables.COLLECTIVES, columns),
     )

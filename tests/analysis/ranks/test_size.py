@@ -1,6 +1,7 @@
 """What is kept of many collectives: facts of some bytes each, and an outcome that has none."""
 
 import pickle
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -46,8 +47,6 @@ def test_the_order_of_captures_decides_nothing() -> None:
     turned = facts.collectives.take(
         [row for rank in reversed(range(_RANKS)) for row in range(50 * rank, 50 * rank + 50)]
     )
-    other = type(facts)(
-        facts.ranks, facts.steps, facts.layers, facts.signatures, turned, facts.warnings
-    )
+    other = replace(facts, collectives=turned)
     documents = [answers.document(ranks(across(each))) for each in (facts, other)]
     assert documents[0] == documents[1]

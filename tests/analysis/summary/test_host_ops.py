@@ -318,7 +318,13 @@ def test_columns_of_groups_are_chosen_and_sorted_by(net: Path) -> None:
 
 def test_the_host_s_table_is_100_columns_wide(net: Path) -> None:
     """With times of 1e15 ns and long names, too."""
-    host = HostOp("a_long_name" * 9, 10**9, 10**15, 10**15 + 1, "/a" * 90 + ".py:7")
+    host = HostOp(
+        op="a_long_name" * 9,
+        calls=10**9,
+        self_ns=10**15,
+        total_ns=10**15 + 1,
+        line="/a" * 90 + ".py:7",
+    )
     answer = replace(answered(load(str(net))), host_ops=(host,))
     lines = formatting.finish(host_table(answer, 5), coloured=False).decode()
     assert max(map(len, lines.splitlines())) <= 100

@@ -35,12 +35,37 @@ def test_steps_are_summed_up_serving_phases() -> None:
     """With the tokens that all of them tell, and the rate at which these were worked on."""
     of = _serving(TEXTS[0], TEXTS[0])
     assert serving_phases(find_steps(of.table.records, of.capture)) == (
-        ServingPhase("prefill", 2, 150 * US, 32, 32 / 150e-6, 0.0),
+        ServingPhase(
+            phase="prefill",
+            steps=2,
+            time_ns=150 * US,
+            tokens=32,
+            tokens_per_s=32 / 150e-6,
+            padding_share=0.0,
+        ),
     )
     of = _serving(*TEXTS[1:])
     found = find_steps(of.table.records, of.capture)
-    assert serving_phases(found) == (ServingPhase("decode", 3, 250 * US, None, None, None),)
-    assert serving_phases(found, (2, 3)) == (ServingPhase("decode", 1, 100 * US, 5, 50_000, None),)
+    assert serving_phases(found) == (
+        ServingPhase(
+            phase="decode",
+            steps=3,
+            time_ns=250 * US,
+            tokens=None,
+            tokens_per_s=None,
+            padding_share=None,
+        ),
+    )
+    assert serving_phases(found, (2, 3)) == (
+        ServingPhase(
+            phase="decode",
+            steps=1,
+            time_ns=100 * US,
+            tokens=5,
+            tokens_per_s=50_000,
+            padding_share=None,
+        ),
+    )
 
 
 def test_padding_of_graphs_is_the_tokens_that_nobody_asked_for() -> None:

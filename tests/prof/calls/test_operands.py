@@ -60,6 +60,6 @@ def test_a_row_in_a_means_backward(node: str, gradient: list[int], *, repeats: b
         statement(encode_seq(node, seq=3, sizes=[gradient], dtypes=["float32"])),
         statement(encode_seq("aten::div", sizes=[[8, 16, 7, 7], []], dtypes=["float32", "int64"])),
     )
-    found = choose(KernelContext((), seqs, backward=True)).cost()
+    found = choose(KernelContext(markers=(), seqs=seqs, backward=True)).cost()
     whole = 8 * 16 * 7 * 7
     assert found.bytes == 4 * (whole + (8 * 16 if repeats else whole))

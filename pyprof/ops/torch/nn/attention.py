@@ -21,7 +21,7 @@ from pyprof.ops.work import Args, Work, like, require, size
 _TOP_LEFT, _BOTTOM_RIGHT = 1, 2  # ATen's custom_mask_type: which corner the diagonal starts from
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Heads:
     """The lengths of one attention: batch, query heads, both sequences, both head sizes."""
 
@@ -81,7 +81,14 @@ def heads(q: Tensor, k: Tensor, v: Tensor, *, heads_at: int) -> Heads:
     count, key_heads = size(q, heads_at), size(k, heads_at)
     require(key_heads != 0 and not count % key_heads and size(q, -1) == size(k, -1))
     batch = q.numel // max(1, count * size(q, sequence_at) * size(q, -1))
-    return Heads(batch, count, size(q, sequence_at), size(k, sequence_at), size(q, -1), size(v, -1))
+    return Heads(
+        batch=batch,
+        heads=count,
+        queries=size(q, sequence_at),
+        keys=size(k, sequence_at),
+        width=size(q, -1),
+        value_width=size(v, -1),
+    )
 
 
 def packed(a: Args, q: Tensor, k: Tensor, v: Tensor, starts: Tensor) -> Heads:
@@ -91,7 +98,14 @@ def packed(a: Args, q: Tensor, k: Tensor, v: Tensor, starts: Tensor) -> Heads:
     total, total_key = (t.numel // max(1, size(t, -1) * size(t, -2)) for t in (q, k))
     if count * longest != total or count * longest_key != total_key:
         raise Unknown("lengths of packed sequences depend on the data")
-    return Heads(count, size(q, -2), longest, longest_key, size(q, -1), size(v, -1))
+    return Heads(
+        batch=count,
+        heads=size(q, -2),
+        queries=longest,
+        keys=longest_key,
+        width=size(q, -1),
+        value_width=size(v, -1),
+    )
 
 
 def band(a: Args, *, from_end: bool) -> Band:

@@ -46,7 +46,11 @@ def section(page: Page) -> Mapping[str, Any] | None:
     ]
     left_out_ns = sum(op.self_ns for op in rest)
     keys = [page.selectable.key(op=op.op) for op in host[:_MOST_ROWS]]
-    return {"host": Sortable(columns, rows, len(rest), left_out_ns, keys)}
+    return {
+        "host": Sortable(
+            columns=columns, rows=rows, left_out=len(rest), left_out_ns=left_out_ns, keys=keys
+        )
+    }
 
 
 def _mean(total_ns: int, calls: int) -> Cell:

@@ -27,7 +27,14 @@ def summarise(gathered: Gathered) -> LineSums:
 def section(page: Page) -> Mapping[str, Any] | None:
     """The lines that launched work themselves, and apart from them those that only call."""
     sums: LineSums = page.data
-    lines = Lines(None, sums.processor, sums.total_ns, sums.unknown_ns, line_times(sums), ())
+    lines = Lines(
+        chosen=None,
+        processor=sums.processor,
+        total_ns=sums.total_ns,
+        unknown_ns=sums.unknown_ns,
+        lines=line_times(sums),
+        advice=(),
+    )
     if not lines.lines:
         return None
     code = sections.Code(Sources(page.sources)) if page.sources is not None else None

@@ -36,7 +36,7 @@ def _table(measured: Measured) -> Sortable:
         [*map(text, row[: len(_TEXTS)]), *_cells(row[len(_TEXTS) :], header[len(_TEXTS) :], each)]
         for row, each in zip(rows, numbers, strict=True)
     ]
-    return Sortable(columns, cells, max(len(measured.ops) - _MOST_ROWS, 0))
+    return Sortable(columns=columns, rows=cells, left_out=max(len(measured.ops) - _MOST_ROWS, 0))
 
 
 def _cells(spelt: list[str], titles: list[str], numbers: dict[str, float | None]) -> list[Cell]:

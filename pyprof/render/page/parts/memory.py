@@ -133,4 +133,4 @@ def _peaks(peaks: Sequence[Peak]) -> Sortable:
         ]
         for each in peaks[:_MOST_ROWS]
     ]  # fmt: skip
-    return Sortable(columns, rows, len(peaks[_MOST_ROWS:]), less="smaller")
+    return Sortable(columns=columns, rows=rows, left_out=len(peaks[_MOST_ROWS:]), less="smaller")
