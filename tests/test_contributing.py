@@ -103,7 +103,7 @@ def test_a_section_of_the_page_is_one_file(copy: Path) -> None:
     _run(copy, "-m", "pyprof", "report", "net.sqlite", "-o", "net.html")
     page = (copy / "net.html").read_text(encoding="utf-8")
     sections = re.findall(r'<section id="(\w+)"', page)
-    assert sections[:3] == ["summary", "in_words", "advice"]
+    assert sections[sections.index("in_words") - 1] == "summary"
     assert '<a href="#in_words">In words</a>' in page
     assert "<p>relu took 200 ns.</p>" in page
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyprof.analysis.diff.memory_limits import metrics
-from pyprof.analysis.memory.memory_diff import HeldChange  # noqa: TC001 - the schema is made of it
+from pyprof.analysis.memory.memory_diff import HeldChange
 from pyprof.answers import answer
 from pyprof.answers.base import Answer
 

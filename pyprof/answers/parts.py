@@ -98,6 +98,11 @@ class Suggestion:
     gain_ns: int | None
     """At most so much time of one GPU could be gained; gains overlap. null where no bound is
     known."""
+    gain_step_ns: float | None
+    """The same in a mean step; null without steps, too, and for what happens once."""
+    gain_share: float | None
+    """The same as a share of the loop's time, or of the whole capture's without a loop, and for
+    what happens once; null where no bound is known."""
     evidence: tuple[Finding, ...]
     """What it rests on, the most time first."""
     once: bool

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pyprof.answers import answer, not_in_json
 from pyprof.answers.base import Answer
 from pyprof.answers.parts import ChosenRows, KnownCost, Suggestion
+from pyprof.answers.verdict_answer import Statement, StepUse
 
 NO_LAYER = "(outside all layers)"
 """The name in `layers` of the rows of no layer."""
@@ -219,6 +220,11 @@ class OpTime:
     """Why the cost of some rows is unknown, of most time; null: all are known."""
     above_peak: str | None
     """What explains that it is far above the roofline; null: it is not."""
+    range: str | None
+    """The user's innermost range around it, with N for numbers in its name; null if its op or line
+    is known, or there is no range."""
+    row_ids: tuple[int, ...]
+    """`idx` of the rows of `prof` that take most of its time, at most 3; empty for short ops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -404,6 +410,12 @@ def describe_origin(origin: str, covered_share: float, *, guessed: bool) -> str:
 class Summary(Answer):
     """Where the GPU time goes, how busy the GPU is, and potential gains."""
 
+    verdict: tuple[Statement, ...]
+    """What bounds the work and what to change first: at most four sentences, each with what proves
+    it; only what the capture proves."""
+    step: StepUse | None
+    """What a GPU does in a mean step, or without steps in the whole capture; null where the records
+    hold no times, launches blocked, or --where chose rows."""
     gpus: tuple[str | None, ...]
     """Names of the devices; null for one that the capture does not name, `cpu` without a GPU."""
     peaks: tuple[str, ...]

@@ -249,7 +249,12 @@ class _Result:
 
     def summary(self, by: str, top: int) -> Text:
         """What the summary says, as text."""
-        from pyprof.render.text import formatting, summary_text  # noqa: PLC0415 - it loads Arrow
+        from pyprof.render.text import (  # noqa: PLC0415 - it loads Arrow
+            first_screen,
+            formatting,
+            terminal_table,
+        )
 
-        sections = summary_text.summary(self.answer, by, top, None)
-        return Text(formatting.finish(sections, coloured=False).decode())
+        sections = first_screen.first_screen(self.answer, by, top, None, terminal_table.width())
+        shown = [*sections, *first_screen.about(self.answer)]
+        return Text(formatting.finish(shown, coloured=False).decode())

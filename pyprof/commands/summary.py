@@ -43,6 +43,12 @@ _BY = ("op", "layer", "line", "host")
               help="Only these steps, counted from 0: `3:`, `3:7`, `3`.")  # fmt: skip
 @where_option
 @peak_options
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Also show all gains with evidence, parts of the step, lines, host time.",
+)
 @cli.json_option
 @click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
               help="Output file; .json selects JSON. Default: stdout.")  # fmt: skip
@@ -50,7 +56,7 @@ _BY = ("op", "layer", "line", "host")
 def command(
     captures: Captures, by: str, top: int, depth: int | None, steps: str | None, target: str,
     conditions: Sequence[str],
-    *, as_json: bool,
+    *, verbose: bool, as_json: bool,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:  # fmt: skip
     """Show where the GPU time of FILE goes, how busy the GPU is, and potential gains.
@@ -74,7 +80,13 @@ def command(
     from pyprof.answers.summary_answer import first_rows  # noqa: PLC0415 - as above
     from pyprof.inputs import source  # noqa: PLC0415 - as above
     from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
-    from pyprof.render.text import formatting, memory_brief, summary_text  # noqa: PLC0415 - as above
+    from pyprof.render.text import (  # noqa: PLC0415 - as above
+        first_screen,
+        formatting,
+        memory_brief,
+        summary_text,
+        terminal_table,
+    )
 
     with captures.stages(source.STAGES) as begin:
         summarise = partial(overview.summarise, chosen=steps, asked=asked_rows)
@@ -85,7 +97,13 @@ def command(
     if as_json:
         answers.write(target, first_rows(answer, top, depth), answer.warnings)
         return
-    shown = chain(summary_text.summary(answer, by, top, depth), memory_brief.section(memory))
+    width = terminal_table.width()
+    shown = chain(
+        first_screen.first_screen(answer, by, top, depth, width, full=verbose),
+        memory_brief.section(memory),
+        first_screen.about(answer),
+        summary_text.details(answer, by, width) if verbose else (),
+    )
     with output_file.open_output(target) as out:
         out.write(formatting.finish(shown, coloured=formatting.colours(target)))
 

@@ -1,4 +1,4 @@
-"""What a notebook shows of a recorded block: a head, and tables of ops, lines and advice.
+"""What a notebook shows of a recorded block: verdict, advice, tables of ops and lines.
 
 One piece of HTML that stands by itself: no script, nothing to load, every text escaped.
 """
@@ -8,12 +8,14 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from pyprof import quantities
 from pyprof.render.text.formatting import duration, milliseconds, part_name, percent, short_line
 from pyprof.render.text.known_cost_text import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pyprof.answers.parts import Suggestion
     from pyprof.answers.summary_answer import Summary
 
 _TOP = 10
@@ -27,15 +29,21 @@ def message(name: str, text: str) -> str:
 
 def tables(name: str, answer: Summary, notes: Sequence[str] = ()) -> str:
     """Where the time of a block went."""
-    parts = [*_head(name, answer, notes), *_ops(answer), *_lines(answer), *_advice(answer)]
+    parts = [*_verdict(name, answer), *_advice(answer), *_ops(answer), *_lines(answer)]
+    parts += _about(answer, notes)
     return f"<div>{''.join(parts)}</div>"
 
 
-def _head(name: str, answer: Summary, notes: Sequence[str]) -> Iterator[str]:
+def _verdict(name: str, answer: Summary) -> Iterator[str]:
     known = answer.known_cost
     time = f"{duration(known.total_ns)} of {known.processor} time"
-    yield f"<p><b>{escape(name)}</b>: {escape(time)}; {escape(sentence(known))}</p>"
-    for text in (*notes, *answer.warnings):
+    yield f"<p><b>{escape(name)}</b>: {escape(time)}</p>"
+    for each in answer.verdict:
+        yield f"<p>{escape(each.text)}</p>"
+
+
+def _about(answer: Summary, notes: Sequence[str]) -> Iterator[str]:
+    for text in (sentence(answer.known_cost), *notes, *answer.warnings):
         yield f"<p>{escape(text)}</p>"
 
 
@@ -63,12 +71,20 @@ def _lines(answer: Summary) -> Iterator[str]:
 def _advice(answer: Summary) -> Iterator[str]:
     entries = answer.advice[:_SHOWN_ADVICE]
     items = (
-        f"<li>{escape(entry.title)}: {escape(entry.action)}"
-        f" (at most {milliseconds(entry.gain_ns)} ms)</li>"
+        f"<li>{escape(entry.title)}: {escape(entry.action)} ({escape(_gain(entry))})</li>"
         for entry in entries
     )
     if entries:
-        yield f"<p>Potential gains</p><ul>{''.join(items)}</ul>"
+        yield f"<p>What to do</p><ul>{''.join(items)}</ul>"
+
+
+def _gain(entry: Suggestion) -> str:
+    if entry.gain_ns is None:
+        return "gain unknown"
+    ns = entry.gain_ns if entry.gain_step_ns is None else entry.gain_step_ns
+    per_step = "" if entry.gain_step_ns is None else " a step"
+    share = "" if entry.gain_share is None else f", {quantities.percent(entry.gain_share)}"
+    return f"at most {duration(ns)}{per_step}{share}"
 
 
 def _more(count: int, what: str) -> str:

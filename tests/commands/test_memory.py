@@ -43,7 +43,7 @@ def test_maxima_apart_from_the_peak_are_told(tmp_path: Path) -> None:
     device._event("segment_free", 1, 1 << 20, [])
     shown = run("memory", built.write(tmp_path / "x.pickle", device)).stdout
     assert "Peak: 4 kB allocated 0 ns after the first event (event 0)" in shown
-    most = "7 kB 20.000 us after the first event (event 2)"
+    most = "7 kB 20.0 us after the first event (event 2)"
     assert f"Most in use, with what waits for other streams: {most}" in shown
     assert "Most reserved" not in shown  # the peak was before the segment went
     device.alloc(9000, built.user(3))

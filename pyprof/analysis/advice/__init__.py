@@ -46,10 +46,17 @@ class Review(NamedTuple):
     scope: Scope
 
 
-def summed(entries: Iterable[Advice], table: Table) -> AdviceSums:
-    """The advice without what belongs to the table alone."""
+def summed(entries: Iterable[Advice], table: Table, chosen_steps: int | None = None) -> AdviceSums:
+    """The advice without what belongs to the table alone.
+
+    `chosen_steps` is how many steps it is about, if these were chosen.
+    """
     return AdviceSums(
-        tuple(replace(entry, rows=entry.rows[:0]) for entry in entries), table.records.rows
+        tuple(
+            replace(entry, rows=entry.rows[:0], steps=chosen_steps or entry.steps)
+            for entry in entries
+        ),
+        table.records.rows,
     )
 
 
@@ -84,9 +91,12 @@ def review(
 def _advise(case: Case, steps: Steps | None) -> list[Advice]:
     loop = find_loop(case.table.records, steps) if steps is not None else None
     if loop is None:
-        return in_order(_apply(case, _LEAST_SHARE * case.span_ns))
+        return in_order(_apply(case, _LEAST_SHARE, _step_count(steps)))
     steady = case.narrowed(loop.rows, loop.time, once=False)
-    entries = _apply(steady, _LEAST_SHARE * steady.span_ns)
+    count = _step_count(steps)
+    entries = _apply(steady, _LEAST_SHARE, count)
+    if count is None:  # no loop to speak of: its time is no measure
+        entries = [replace(entry, of_ns=case.span_ns) for entry in entries]
     gain_by_rule = {entry.rule: entry.gain_ns or 0 for entry in entries}
     # a first step lacks what every step lacks, which is told already
     all_steps = with_first_steps(loop, steps) if steps is not None else loop
@@ -94,7 +104,7 @@ def _advise(case: Case, steps: Steps | None) -> list[Advice]:
         replace(entry, once=True, title=f"once, not in every step: {entry.title}")
         for part, of_loop in ((loop, False), (all_steps, True))
         for entry in _apply(
-            case.narrowed(~part.rows, part.outside, once=True), _LEAST_ONCE * case.span_ns
+            case.narrowed(~part.rows, part.outside, once=True), _LEAST_ONCE, of_ns=case.span_ns
         )
         if (entry.rule in gain_by_rule) == of_loop
         and (entry.gain_ns or 0) > gain_by_rule.get(entry.rule, 0)
@@ -102,6 +112,20 @@ def _advise(case: Case, steps: Steps | None) -> list[Advice]:
     return in_order([*entries, *once])
 
 
-def _apply(case: Case, least_ns: float) -> list[Advice]:
+def _step_count(steps: Steps | None) -> int | None:
+    """How many steps the loop has; None if they do not hold nearly all work."""
+    averaged = steps.averaged if steps is not None and steps.covers_most else None
+    return averaged and averaged[1] - averaged[0]
+
+
+def _apply(
+    case: Case, least_share: float, steps: int | None = None, *, of_ns: int | None = None
+) -> list[Advice]:
+    """Apply the rules; leave out what could win less than a share of `of_ns`, or of the span."""
+    of_ns = case.span_ns if of_ns is None else of_ns
     entries = (advice for rule in rules().values() if (advice := rule(case)) is not None)
-    return [entry for entry in entries if entry.gain_ns is None or entry.gain_ns > least_ns]
+    return [
+        replace(entry, of_ns=of_ns, steps=steps)
+        for entry in entries
+        if entry.gain_ns is None or entry.gain_ns > least_share * of_ns
+    ]

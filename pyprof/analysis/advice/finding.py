@@ -45,5 +45,9 @@ class Advice:
     """The most time first."""
     rows: NDArray[np.int64]
     """The rows of the table that it rests on, from 0; empty where it rests on ranges."""
+    of_ns: int = 0
+    """The time that the gain is a part of: the loop's, or that of the whole capture."""
+    steps: int | None = None
+    """How many steps that time has; None without steps, and for what happens once."""
     once: bool = False
     """The gain is in start-up, warm-up or after the loop: once a run, not in every step."""

@@ -90,11 +90,17 @@ class AdviceSums:
                 title=entry.title,
                 action=entry.action,
                 gain_ns=entry.gain_ns,
+                gain_step_ns=_over(entry.gain_ns, entry.steps),
+                gain_share=_over(entry.gain_ns, entry.of_ns),
                 evidence=tuple(map(_finding, entry.evidence)),
                 once=entry.once,
             )
             for entry in self.entries
         )
+
+
+def _over(gain_ns: int | None, whole: int | None) -> float | None:
+    return gain_ns / whole if gain_ns is not None and whole else None
 
 
 def _finding(one: Evidence) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.analysis.summary.longest_rows import LongestRows, longest_rows
 from pyprof.answers.summary_answer import LineTotal, OpTime
 from pyprof.arrays import MISSING
 from pyprof.gpu.roofline import NS_PER_S, per_second
@@ -89,8 +91,9 @@ def totals(op_sums: pa.Table) -> list[Total]:
 _FAR_ABOVE = 1.1
 """Share of the roofline; a little above 1, the clock or the peak may be what is off."""
 
-_KEYS = ("op", "dir", "line", "unnamed")
-"""What a group has in common; `unnamed` is the kernel of rows that no op names."""
+_KEYS = ("op", "dir", "line", "unnamed", "range")
+"""What a group has in common; `unnamed` is the kernel of rows that no op names, and `range` the
+user's range around them, if neither op nor line is known."""
 _LARGEST = ("kernel", "bound", "tc", "reason", "above")
 """Of these, a group gets what most of its time has."""
 
@@ -103,6 +106,8 @@ class OpSums:
     """By `_KEYS`: calls, rows, their time (`ns`), and what `_amounts` adds up."""
     times: pa.Table
     """Time by `_KEYS` and by each value of what `_LARGEST` names."""
+    longest: LongestRows
+    """By the values of `_KEYS`."""
 
 
 def op_sums(
@@ -118,7 +123,8 @@ def op_sums(
         name: DictionaryColumn(text.index[chosen], text.values) for name, text in _texts(table)
     }
     ns = table.duration_ns[chosen]
-    first, cell = combinations(*(texts[name].index for name in (*_KEYS[:-1], *_LARGEST)))
+    told = [name for name in (*_KEYS, *_LARGEST) if name != "unnamed"]  # the kernel tells it
+    first, cell = combinations(*(texts[name].index for name in told))
     cells = {name: text.take(first) for name, text in texts.items()}
     first, group_of_cell = combinations(*(cells[name].index for name in _KEYS))
     group, count = group_of_cell[cell], len(first)
@@ -132,7 +138,15 @@ def op_sums(
     keys = {name: cells[name].take(first).to_arrow(pa.string()) for name in _KEYS}
     values = {name: cells[name].to_arrow(pa.string()) for name in (*_KEYS, *_LARGEST)}
     cell_ns = exact_totals(cell, ns, len(group_of_cell))
-    sums = OpSums(pa.table({**keys, **amounts}), pa.table({**values, "ns": cell_ns}))
+    longest = longest_rows(
+        group,
+        ns,
+        [*zip(*(keys[name].to_pylist() for name in _KEYS), strict=True)],
+        amounts["ns"],
+        None if rows is None else np.flatnonzero(rows),
+        len(table.duration_ns),
+    )
+    sums = OpSums(pa.table({**keys, **amounts}), pa.table({**values, "ns": cell_ns}), longest)
     if per_step is None:
         return sums, None
     step_ns = np.bincount(group, per_step[chosen], count).astype(np.float64)
@@ -164,6 +178,8 @@ def op_times(sums: OpSums, steps: pa.Table | None) -> tuple[OpTime, ...]:
             tc=most["tc"],
             why=most["reason"],
             above_peak=_above_peak(row, most["above"]),
+            range=row["range"],
+            row_ids=sums.longest.of(key),
         )
         for key, row in zip(_key_rows(sums.amounts), sums.amounts.to_pylist(), strict=True)
         for most in [largest[key]]
@@ -177,7 +193,7 @@ def _key_rows(table: pa.Table) -> Iterator[tuple[str | None, ...]]:
 
 def _order(op: OpTime) -> tuple[Any, ...]:
     unnamed = op.kernel if op.op is None else ""
-    return (-op.time_ns, *(text or "" for text in (op.op, op.dir, op.line, unnamed)))
+    return (-op.time_ns, *(text or "" for text in (op.op, op.dir, op.line, unnamed, op.range)))
 
 
 def _over(part: float, total: float) -> float | None:
@@ -241,11 +257,34 @@ def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
     yield "op", op
     yield "kernel", name
     yield "unnamed", _where(op.index < 0, name)
+    line = encode(table.numbered("line"))
+    yield "range", _where((op.index < 0) & (line.index < 0), _innermost_range(table))
+    yield "line", line
     yield "tc", _where(kernel & classified, tc)
     yield "bound", _where(kernel, encode(table.numbered("bound")))
     yield "reason", _where(unknown, DictionaryColumn(costs.reason_of, costs.reason))
     yield "above", above_peak(table, _FAR_ABOVE)
-    yield from ((name, encode(table.numbered(name))) for name in ("dir", "line"))
+    yield "dir", encode(table.numbered("dir"))
+
+
+_MODULE = re.compile(r"\w+(\.\w+)*")
+_DIGITS = re.compile(r"\d+")
+
+
+def _innermost_range(table: Table) -> DictionaryColumn:
+    """The innermost layer of each row; numbers in it, but for those of a module's path, are N."""
+    layer = table.own_or_forward("layer")
+    places: dict[str, int] = {}
+    place_of = [
+        places.setdefault(_range_name(path[-1]), len(places)) if path else MISSING
+        for path in layer.values
+    ]
+    index = np.array([*place_of, MISSING], np.int32).take(layer.index)
+    return DictionaryColumn(index, [*places])
+
+
+def _range_name(text: str) -> str:
+    return text if _MODULE.fullmatch(text) else _DIGITS.sub("N", text)
 
 
 def _where(rows: Mask, texts: DictionaryColumn) -> DictionaryColumn:

@@ -16,7 +16,9 @@ from pyprof.analysis.summary.counter_totals import CounterTotals, counter_totals
 from pyprof.analysis.summary.layer_tree import layer_sums, layer_times
 from pyprof.analysis.summary.op_totals import OpSums, line_totals, op_sums, op_times
 from pyprof.analysis.summary.phases import of_rows, said, serving_phases, token_count
+from pyprof.analysis.summary.step_use import UseSums, step_use, use_sums
 from pyprof.analysis.summary.utilization import PhaseWork, Utilization, by_part, utilization
+from pyprof.analysis.summary.verdict import verdict
 from pyprof.analysis.time.steps import Steps, chosen_bounds, find_steps, merge_steps, without_rows
 from pyprof.analysis.time.timeline import BLOCKING, Timeline, timeline
 from pyprof.answers.parts import known_cost
@@ -229,6 +231,8 @@ class LoopSums:
     chosen: tuple[int, int] | None = merged_by(_outermost)
     """The chosen steps: the first, and the one after the last."""
     utilization: Utilization
+    use: UseSums | None
+    """What the GPUs did in them; None if unknown."""
     op_steps: pa.Table | None
     """As `op_sums` returns it. So is `layer_steps`, as `layer_sums` does; None without steps."""
     layer_steps: pa.Table | None
@@ -303,6 +307,7 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
         steps=without_rows(steps),
         chosen=picked,
         utilization=use,
+        use=use_sums(source, view.timeline, steps, picked),
         op_steps=op_steps,
         layer_steps=layer_steps,
     )
@@ -321,7 +326,7 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
         host=None if view.kept else host_ops.host_ops(source, _span_ns(steps, picked)),
         counters=counter_totals(table, source.capture, rows, in_step),
         kept=view.kept,
-        advice=advice.summed(review.advice, table),
+        advice=advice.summed(review.advice, table, picked and picked[1] - picked[0]),
         scope=review.scope,
         warnings=(*table.source.warnings, *table.doubts),
     )
@@ -332,12 +337,19 @@ _NOT_OF_ALL = Utilization(left_out="it is of all work; leave out --where")
 
 def summary(sums: SummarySums, memory: Sequence[DeviceMemory] = ()) -> Summary:
     """Make the answer, whole; of `memory` it has the first device."""
+    answer = _without_verdict(sums, memory)
+    return replace(answer, verdict=verdict(answer))
+
+
+def _without_verdict(sums: SummarySums, memory: Sequence[DeviceMemory]) -> Summary:
     loop, use = _surest(sums.loops)
     ops, devices, host = op_times(sums.ops, loop.op_steps), sums.devices, sums.host
     peaks = sorted(sums.peaks, key=lambda label: (-sums.peaks[label], label))
     families = sorted(sums.families.items(), key=lambda entry: (-entry[1], entry[0]))
     steps, total_ns = _step_times(loop, use), sums.coverage.total_ns
     return Summary(
+        verdict=(),
+        step=step_use(loop.use),
         gpus=sums.gpus,
         peaks=tuple(peaks[:MAX_PEAKS]),
         chosen=None if sums.kept is None else sums.kept.chosen,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyprof import output_file, sanitize
+from pyprof import output_file, quantities, sanitize
 from pyprof.process import stdio
 from pyprof.prof.step_rows import PARTS
 from pyprof.render.text.text_width import cells, cut_end, cut_middle, cut_start, filled
@@ -24,21 +24,17 @@ WIDTH = 100
 """Characters of a line that people read without scrolling."""
 _GAP, _ELLIPSIS = "  ", "..."
 
-_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
 _FOLDERS = re.compile(r"^.*[/\\]")
 
 
 def duration(ns: float | None) -> str:
-    """Spell a time with three digits after the point, in the largest unit that keeps it above 1."""
-    if ns is None:
-        return UNKNOWN
-    size, unit = next((entry for entry in _UNITS if abs(ns) >= entry[0]), (1, "ns"))
-    return f"{ns / size:,.3f} {unit}" if size > 1 else f"{number(ns)} ns"
+    """A time with three significant digits, in the largest unit that keeps it above 1."""
+    return UNKNOWN if ns is None else quantities.duration(ns)
 
 
 def milliseconds(ns: float | None) -> str:
-    """Spell a time in ms, so that a column of them compares."""
-    return UNKNOWN if ns is None else f"{ns / 1e6:,.3f}"
+    """A time in ms with three significant digits, so that a column of them compares."""
+    return UNKNOWN if ns is None else quantities.significant(ns / 1e6)
 
 
 def percent(share: float | None) -> str:
@@ -73,15 +69,17 @@ def cut_left(text: str, width: int) -> str:
     return cut_start(text, width, _ELLIPSIS)
 
 
-def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
-    """Break a sentence into lines of `WIDTH` at most.
+def wrapped(text: str, first: str = "", rest: str | None = None, width: int = WIDTH) -> list[str]:
+    """Break a sentence into lines of `width` at most.
 
     `first` stands before it, `rest` before what goes on below.
 
     Control characters, of a captured name, become blanks.
     """
     indent = " " * len(first) if rest is None else rest
-    lines = textwrap.wrap(sanitize.single_line(text), WIDTH - len(indent), break_on_hyphens=False)
+    lines = textwrap.wrap(
+        sanitize.single_line(text), max(width - len(indent), _LEAST_TEXT), break_on_hyphens=False
+    )
     return [f"{indent if place else first}{line}" for place, line in enumerate(lines or [""])]
 
 

@@ -18,12 +18,14 @@ _KEYS = ("category", "layer", "line", "op")
 
 
 def section(analysed: Sequence[DeviceMemory]) -> Iterator[str]:
-    """Yield the section of a summary: the highest peak and its parts. Nothing for no devices."""
+    """The section of a summary, with an empty line behind it: the highest peak and its parts.
+
+    Nothing for no devices.
+    """
     if not analysed:
         return
     device = analysed[0]
     rank = "" if device.rank is None else f" of rank {device.rank}"
-    yield ""
     yield formatting.heading("Memory")
     reserved = device.peak_reserved_bytes
     kept = "" if reserved is None else f" of {size(reserved)} reserved"
@@ -40,6 +42,7 @@ def section(analysed: Sequence[DeviceMemory]) -> Iterator[str]:
         where = leak.line or "an unknown line"
         yield f"Grows by {size(leak.bytes_per_step)} a step at {formatting.short_line(where)}"
     yield "pyprof memory shows more"
+    yield ""
 
 
 def _brief(key: str, name: str | None) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof.render.idle_causes import CPU_CAUSES, MEANINGS
-from pyprof.render.text import counters_text, formatting, known_cost_text
+from pyprof.render.text import formatting, known_cost_text
 from pyprof.render.text.formatting import (
-    UNKNOWN,
     duration,
     milliseconds,
     number,
@@ -30,37 +28,21 @@ _NAME_WIDTH = 40
 _LABEL = 10
 
 
-def summary(answer: Summary, by: str, top: int, depth: int | None) -> Iterator[str]:
-    """All sections, with an empty line between them; the table is by op, layer, line or host."""
-    yield from head(answer)
+def details(answer: Summary, by: str, width: int) -> Iterator[str]:
+    """What the first screen leaves out, with an empty line between sections."""
     if answer.chosen is not None and not answer.chosen.row_count:
         return
-    yield ""
-    if answer.devices is not None:
-        yield from times(answer.devices, answer.notes)
-        yield ""
     yield from phases(answer)
     yield ""
-    yield from serving(answer)
-    if by == "layer":
-        yield from layers(answer, depth)
-    elif by == "line":
-        yield from line_table(answer, top)
-    elif by == "host":
-        yield from host_table(answer, top)
-    else:
-        yield from ops(answer, top)
-    yield ""
-    yield from counters_text.section(answer, top)
     if by != "line" and any(line.line for line in answer.lines):
         yield from line_table(answer, _FEW, "Slowest lines")
         yield ""
     if by != "host" and answer.host_ops:
         yield from _host_rows(answer, _FEW, "--by host")
         yield ""
-    yield from advice(answer.advice)
+    yield from _trend(answer.steps)
     for sentence in scope_sentences(answer):
-        yield from formatting.wrapped(sentence)
+        yield from formatting.wrapped(sentence, width=width)
 
 
 def head(answer: Summary) -> Iterator[str]:
@@ -73,9 +55,7 @@ def head(answer: Summary) -> Iterator[str]:
     yield from _labelled("Modelled", known_cost_text.sentence(answer.known_cost))
     yield from _link_methods(answer.found_by_ns)
     yield from _labelled("Steps", _steps(answer.steps))
-    yield from _trend(answer.steps)
     yield from _recording_windows(answer.devices or ())
-    yield from chosen_rows(answer.chosen, answer.processor)
     if answer.chosen is None:
         yield from _utilization(answer.utilization)
 
@@ -337,15 +317,8 @@ def phases(answer: Summary) -> Iterator[str]:
     yield from _headed(formatting.table(rows, ("Part of the step", "ms", "%", "MFU(%)"), (0,)))
 
 
-def ops(answer: Summary, limit: int) -> Iterator[str]:
-    """Tabulate the ops that take most time."""
-    header = ("Op", "Direction", "Calls", _unit(answer), "%", "TFLOP/s", "GB/s", "Eff(%)",
-              "Bound", "TC", "Line")  # fmt: skip
-    rows = [_op(op) for op in answer.ops[:limit]]
-    wide = formatting.widths(rows, header)
-    gap = "  " if sum(wide) + 2 * (len(wide) - 1) <= formatting.WIDTH else " "
-    rows = _fitted(rows, wide, formatting.WIDTH - len(gap) * (len(wide) - 1))
-    yield from _headed(formatting.table(rows, header, (0, 1, 8, 9, 10), gap))
+def below_ops(answer: Summary, limit: int) -> Iterator[str]:
+    """What stands below a table of the first ops: what it leaves out, and what it is of."""
     if rest := answer.ops[limit:]:
         share = sum(op.share for op in rest)
         yield _more(answer, len(rest), share, f"--top {len(answer.ops)}")
@@ -373,22 +346,6 @@ def _more(answer: Summary, left_out: int, share: float, option: str) -> str:
     return f"... and {left_out} more, {time} ({option})"
 
 
-def _fitted(rows: Sequence[Sequence[str]], wide: Sequence[int], room: int) -> list[list[str]]:
-    """Cut ops, in the first column, and lines, in the last, as far as the table is too wide."""
-    op, line = 0, len(wide) - 1
-    left = room - sum(wide[1:-1])
-    for_line = max(min(wide[line], left // 2), left - wide[op])
-    for_op = left - min(for_line, wide[line])
-    cut = {
-        op: partial(formatting.cut, width=for_op),
-        line: partial(formatting.cut_left, width=for_line),
-    }
-    return [
-        [cut[place](cell) if place in cut else cell for place, cell in enumerate(row)]
-        for row in rows
-    ]
-
-
 def _unit(answer: Summary) -> str:
     return "ms/step" if answer.steps.averaged_count else "ms"
 
@@ -402,22 +359,6 @@ def _of_all(answer: Summary) -> Iterator[str]:
     gpus = len(answer.devices or ())
     if gpus > 1:
         yield f"Times are of all {gpus} GPUs together."
-
-
-def _op(op: OpTime) -> list[str]:
-    return [
-        formatting.cut(op.op or op.kernel, _NAME_WIDTH),
-        part_name(op.dir),
-        str(op.calls),
-        milliseconds(op.time_ns if op.step_ns is None else op.step_ns),
-        percent(op.share),
-        number(op.flops_per_s and op.flops_per_s / 1e12),
-        number(op.bytes_per_s and op.bytes_per_s / 1e9),
-        percent(op.efficiency),
-        op.bound or UNKNOWN,
-        op.tc or UNKNOWN,
-        formatting.short_line(op.line),
-    ]
 
 
 def layers(answer: Summary, depth: int | None) -> Iterator[str]:
@@ -475,22 +416,23 @@ def advice(entries: Sequence[Suggestion]) -> Iterator[str]:
         return
     yield formatting.heading("Potential gains (upper bounds; gains overlap and do not add up)")
     for entry in entries:
-        gain = milliseconds(entry.gain_ns) if entry.gain_ns is not None else "?"
-        yield from formatting.wrapped(entry.title, f"{gain:>10} ms  ")
+        gain = duration(entry.gain_ns) if entry.gain_ns is not None else "unknown"
+        yield from formatting.wrapped(entry.title, f"{gain:>10}  ")
         yield from formatting.wrapped(entry.action, _UNDER)
         for finding in entry.evidence[:_SHOWN]:
-            yield from formatting.wrapped(_finding(finding), f"{_UNDER}- ")
+            yield from formatting.wrapped(finding_text(finding), f"{_UNDER}- ")
 
 
 _SHOWN = 3
-_UNDER = " " * len("     1.000 ms  ")
+_UNDER = " " * len("   1.00 ms  ")
 
 
-def _finding(finding: Finding) -> str:
+def finding_text(finding: Finding) -> str:
+    """Rows alike, their line, time and number: `linear at net.py:3: 1.26 ms in 4`."""
     place = f" at {formatting.short_line(finding.line)}" if finding.line else ""
     detail = f" ({finding.detail})" if finding.detail else ""
     what = formatting.cut(finding.what, _NAME_WIDTH)
-    return f"{what}{place}: {milliseconds(finding.time_ns)} ms in {finding.count}{detail}"
+    return f"{what}{place}: {duration(finding.time_ns)} in {finding.count}{detail}"
 
 
 def host_table(answer: Summary, limit: int) -> Iterator[str]:

@@ -37,7 +37,7 @@ def test_whole_captures_are_compared_if_guessed_steps_hold_little(tmp_path: Path
     assert done.code == 3
     assert "totals of both captures (the guessed steps hold only" in done.stdout
     assert "op>10%: once" in done.stderr
-    assert "slower>5%: time changed by +10.000 ms" in done.stderr
+    assert "slower>5%: time changed by +10.0 ms" in done.stderr
 
 
 def test_whole_captures_are_compared_if_the_change_is_outside_of_guessed_steps(

@@ -328,12 +328,12 @@ def test_the_host_s_table_is_100_columns_wide(net: Path) -> None:
     answer = replace(answered(load(str(net))), host_ops=(host,))
     lines = formatting.finish(host_table(answer, 5), coloured=False).decode()
     assert max(map(len, lines.splitlines())) <= 100
-    assert lines.count("1,000,000,000.000") == 2
+    assert lines.count("1,000,000,000") == 2
 
 
 def test_a_summary_shows_the_host_beside_the_gpu(net: Path, tmp_path: Path) -> None:
     """The ops that take most of the host's time; all of them with --by host."""
-    assert "Host time by op  Calls  Self ms     %" in run("summary", net).stdout
+    assert "Host time by op  Calls  Self ms     %" in run("summary", "-v", net).stdout
     shown = run("summary", "--by", "host", "--top", "2", net).stdout
     assert "addmm                2    0.000  45.5     0.000     0.05       -  -" in shown
     assert "... and 1 more, 9.1 % of host time in ops (--top 3)" in shown

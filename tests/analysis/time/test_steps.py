@@ -15,7 +15,7 @@ from pyprof.marker import encode_layer
 from pyprof.parse import parse
 from pyprof.prof.table import Table
 from pyprof.records.records import Records
-from pyprof.render.text import summary_text
+from pyprof.render.text import first_screen, summary_text
 from tests.analysis.answered import answered
 from tests.analysis.captures import (  # fmt: skip
     ADD,
@@ -228,7 +228,7 @@ def test_guessed_steps_with_little_of_the_time_are_averaged_over_by_nothing() ->
     assert (answer.steps.count, answer.steps.averaged_count) == (6, None)
     assert answer.steps.covered_share == pytest.approx(120 / 1620)
     assert {op.step_ns for op in answer.ops} == {None}
-    text = "\n".join([*summary_text.head(answer), *summary_text.ops(answer, 15)])
+    text = "\n".join([*summary_text.head(answer), *first_screen.ops_and_lines(answer, 15, 100)])
     assert "guessed: may be layers of a step; 7.4 % of the time), so times are totals" in " ".join(
         text.split()
     )

@@ -13,8 +13,8 @@ from pyprof.render.text.text_width import cells
 
 @pytest.mark.parametrize(
     ("ns", "expected"),
-    [(None, "-"), (0, "0 ns"), (999, "999 ns"), (1500, "1.500 us"), (2_500_000, "2.500 ms"),
-     (3_000_000_000, "3.000 s"), (4_000_000_000_000, "4,000.000 s"), (0.25, "0.25 ns")],
+    [(None, "-"), (0, "0 ns"), (999, "999 ns"), (1500, "1.50 us"), (2_500_000, "2.50 ms"),
+     (3_000_000_000, "3.00 s"), (4_000_000_000_000, "4,000 s"), (0.25, "0.25 ns")],
 )  # fmt: skip
 def test_durations_take_the_largest_unit_that_fits(ns: float | None, expected: str) -> None:
     """Unknown is -, not 0."""

@@ -53,11 +53,11 @@ CASES = {
     "nothing": ([8, 8.01, 7.99, 8], {}, ["No rank, link or layer stands out."]),
     "outside layers": ([8, 8], {NO_LAYER: [10, 20]}, ["No rank, link or layer stands out."]),
     "alone": ([8], {}, ["Only one rank: nothing to compare"]),
-    "one": ([8, 8, 9, 8], {}, ["Rank 2 is the straggler", "9.000 ms, 1.000 ms more than"]),
-    "a pair": ([8, 9], {}, ["Rank 1 is the straggler", "1.000 ms more than the other's"]),
-    "a host": ([8, 8, 8, 9, 9], {}, ["Ranks 3 and 4 delay the others", "1.000 ms more than"]),
+    "one": ([8, 8, 9, 8], {}, ["Rank 2 is the straggler", "9.00 ms, 1.00 ms more than"]),
+    "a pair": ([8, 9], {}, ["Rank 1 is the straggler", "1.00 ms more than the other's"]),
+    "a host": ([8, 8, 8, 9, 9], {}, ["Ranks 3 and 4 delay the others", "1.00 ms more than"]),
     "a layer": ([8, 8], {"net.head": [10, 20], "net": [7, 7]},
-                ["Layer net.head is uneven: rank 1 spends 20.000 ms in it, 33.3 % more"]),
+                ["Layer net.head is uneven: rank 1 spends 20.0 ms in it, 33.3 % more"]),
 }  # fmt: skip
 
 

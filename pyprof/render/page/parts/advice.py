@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pyprof.render.page.parts import Page
 
-TITLE, ORDER = "Advice", 20
+TITLE, ORDER = "What to do", 6
 
 
 def section(page: Page) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from pyprof.render.page.parts import Page
 
-TITLE, ORDER = "Ops", 100
+TITLE, ORDER = "Ops", 7
 
 
 def section(page: Page) -> Mapping[str, Any]:

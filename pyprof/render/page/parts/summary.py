@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pyprof.render.page.parts import Page
 
-TITLE, ORDER = "Summary", 10
+TITLE, ORDER = "Time", 10
 
 
 def section(page: Page) -> Mapping[str, Any]:

@@ -38,7 +38,9 @@ window.pyprof.size = (bytes) => {
 };
 // A time as the rest of the page spells it: three digits after the point.
 window.pyprof.duration = (ns) => {
-  const [size, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "us"]].find(([least]) => Math.abs(ns) >= least) ?? [1, "ns"];
-  const digits = unit === "ns" ? 0 : 3;
+  const rounded = Math.abs(Number(ns.toPrecision(3)));
+  const [size, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "us"]].find(([least]) => rounded >= least) ?? [1, "ns"];
+  const shown = rounded / size;
+  const digits = unit === "ns" || shown >= 100 ? 0 : shown >= 10 ? 1 : 2;
   return `${(ns / size).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${unit}`;
 };

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from pyprof import ops
+from pyprof.answers.remedies import _ELSE, explained
 from pyprof.ops.libraries.experts.expert_layers import ELSEWHERE
 from pyprof.ops.model_config import REMEDY
 from pyprof.prof.calls.op_choice import UNSEEN
-from pyprof.render.remedies import _ELSE, explained
 from tests.programs import TOP
 
 

@@ -1,0 +1,107 @@
+"""What the GPUs of a capture did in the steps that are averaged over, or in all of their time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.analysis.time.intervals import union_of
+from pyprof.analysis.time.steps import bounds_on_gpu
+from pyprof.answers.verdict_answer import StepUse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyprof.analysis.time.intervals import Intervals
+    from pyprof.analysis.time.steps import Steps
+    from pyprof.analysis.time.timeline import DeviceTime, Timeline
+    from pyprof.inputs.source import Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseSums:
+    """Times of GPUs, ns: sums over the GPUs, and over the steps that are averaged over."""
+
+    gpus: int
+    steps: int
+    """Of each GPU, added up; 0 without steps."""
+    span_ns: int
+    busy_ns: int
+    compute_ns: int
+    exposed_communication_ns: int
+    exposed_copy_ns: int
+    idle_ns: Mapping[str, int]
+    """By cause."""
+
+
+def use_sums(
+    source: Source, timeline: Timeline | None, steps: Steps, chosen: tuple[int, int] | None
+) -> UseSums | None:
+    """Sum up what each GPU did in the averaged steps; without steps, in all of its time.
+
+    `timeline` is of the chosen steps alone, if some are `chosen`. None if nothing is known of idle
+    time: the records hold no times, launches blocked, or the profiler ran each kernel alone.
+    """
+    alone = source.capture is not None and source.capture.tool == "ncu"
+    if timeline is None or timeline.blocking or alone or not timeline.devices:
+        return None
+    averaged = chosen or steps.averaged
+    within = None
+    if averaged is not None and not chosen:
+        bounds = bounds_on_gpu(source.table.records, steps.of_row, len(steps))
+        if bounds is not None:
+            within = union_of(
+                bounds[averaged[0] : averaged[0] + 1], bounds[averaged[1] : averaged[1] + 1]
+            )
+    used = [one for device in timeline.devices if (one := _device(device, within)) is not None]
+    count = averaged[1] - averaged[0] if averaged else 0
+    return UseSums(
+        gpus=len(used),
+        steps=count * len(used),
+        span_ns=sum(one["span"] for one in used),
+        busy_ns=sum(one["busy"] for one in used),
+        compute_ns=sum(one["compute"] for one in used),
+        exposed_communication_ns=sum(one["communication"] for one in used),
+        exposed_copy_ns=sum(one["copy"] for one in used),
+        idle_ns={
+            cause: sum(_inside(device.idle[cause], within) for device in timeline.devices)
+            for cause in timeline.devices[0].idle
+        },
+    )
+
+
+def _device(device: DeviceTime, within: Intervals | None) -> Mapping[str, int] | None:
+    """The times of one GPU; None if it was not at work then."""
+    whole = union_of(np.array([device.start_ns]), np.array([device.end_ns])) - device.paused
+    sets = {
+        "span": whole,
+        "busy": device.busy,
+        "compute": device.compute,
+        "communication": device.communication - device.compute,
+        "copy": device.copy - device.compute - device.communication,
+    }
+    times = {name: _inside(each, within) for name, each in sets.items()}
+    return times if times["span"] else None
+
+
+def _inside(time: Intervals, within: Intervals | None) -> int:
+    return (time if within is None else time & within).total
+
+
+def step_use(sums: UseSums | None) -> StepUse | None:
+    """The means over steps and GPUs; None if nothing is known."""
+    if sums is None or not sums.gpus:
+        return None
+    count = sums.steps or sums.gpus
+    return StepUse(
+        step_count=sums.steps // sums.gpus or None,
+        gpu_count=sums.gpus,
+        span_ns=sums.span_ns / count,
+        busy_ns=sums.busy_ns / count,
+        compute_ns=sums.compute_ns / count,
+        exposed_communication_ns=sums.exposed_communication_ns / count,
+        exposed_copy_ns=sums.exposed_copy_ns / count,
+        idle_by_cause_ns={cause: ns / count for cause, ns in sums.idle_ns.items() if ns},
+    )

@@ -1,0 +1,339 @@
+"""The verdict: what bounds the work, where most time goes, what to change first, what is missing.
+
+Each sentence rests on evidence of the answer, and is left out without it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyprof.answers.parts import Finding
+from pyprof.answers.remedies import explained
+from pyprof.answers.verdict_answer import Statement
+from pyprof.prof.processor import CPU
+from pyprof.quantities import duration, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyprof.answers.parts import Suggestion
+    from pyprof.answers.summary_answer import OpTime, Summary
+    from pyprof.answers.verdict_answer import StepUse
+
+_IDLE = 0.25
+"""From this share of the step on, idle time is what bounds it."""
+_EXPOSED = 0.15
+"""The same of communication, or copies, that nothing overlaps."""
+_SECOND = 0.5
+"""A second cause of idle time is named from this part of the first on."""
+_LEAST_GAIN = 0.01
+_MUCH_UNKNOWN = 0.2
+"""Costs that are unknown for less of the time are no obstacle."""
+_KNOWN = 0.5
+"""What is known for less of the time says nothing of the whole."""
+_MAX_MISSING = 2
+_MAX_FINDINGS = 5
+
+_WHY_IDLE = {
+    "launch": "the host launches too slowly",
+    "sync": "the host waits for the GPU, which then has nothing queued",
+    "copy": "copies hold up the host",
+    "alloc": "the host allocates or frees memory",
+    "load": "launches take over 1 ms, as of kernels that are loaded or a profiler that writes",
+    "host": "the host does something other than launching",
+    "queue": "queued work begins late",
+    "graph": "between kernels of a CUDA graph's replay",
+    "unknown": "launches are not in the capture",
+    "loading": "the loop waits for data",
+    "ops": "ops compute nothing: tensors of Python values, views, .item()",
+    "dispatch": "Python, PyTorch's dispatch and the profiler take the time around ops",
+}
+_WAITS_FOR_DATA = "the next batch is not ready"
+_RULE_OF = {
+    "launch": ("launch_bound", "short_ops"),
+    "sync": ("synchronisation",),
+    "copy": ("pageable_copies", "exposed_copies"),
+    "alloc": ("allocation",),
+    "load": ("kernel_loading",),
+    "host": ("host_work", "python_work"),
+    "loading": ("data_loading",),
+    "ops": ("python_values",),
+    "dispatch": ("short_ops",),
+    "communication": ("communication",),
+    "copies": ("exposed_copies", "pageable_copies"),
+}
+"""The advice whose evidence proves each cause."""
+_BOUND_BY = {
+    "compute": "arithmetic bounds {share} of GPU time",
+    "memory": "memory traffic bounds {share} of GPU time",
+    "latency": "kernels too small to fill the GPU take {share} of GPU time",
+}
+
+
+def verdict(answer: Summary) -> tuple[Statement, ...]:
+    """At most four sentences on an answer without a verdict; empty if nothing ran."""
+    if not answer.known_cost.total_ns:
+        return ()
+    found = (_bound(answer), _top(answer), _gain(answer), _missing(answer))
+    return tuple(each for each in found if each is not None and each.evidence)
+
+
+# --- what bounds the work -------------------------------------------------------------------------
+
+
+def _bound(answer: Summary) -> Statement | None:
+    use = answer.step
+    if use is None or answer.chosen is not None or not use.span_ns:
+        return None
+    idle_ns = use.span_ns - use.busy_ns
+    exposed = {"communication": use.exposed_communication_ns, "copies": use.exposed_copy_ns}
+    largest = max(exposed, key=lambda name: exposed[name])
+    if idle_ns >= max(_IDLE * use.span_ns, exposed[largest]) and use.idle_by_cause_ns:
+        return _idle(answer, use, idle_ns)
+    if exposed[largest] >= _EXPOSED * use.span_ns:
+        return _exposed(answer, use, largest, exposed[largest])
+    return _busy(answer, use)
+
+
+def _of_step(use: StepUse) -> str:
+    if use.step_count is None:
+        return f"of {duration(use.span_ns)}"
+    return f"of a {duration(use.span_ns)} step"
+
+
+def _idle(answer: Summary, use: StepUse, idle_ns: float) -> Statement:
+    causes = _by_cause(answer, use)
+    first, *others = sorted(causes, key=lambda cause: (-causes[cause], cause))
+    named = [first, *(each for each in others[:1] if causes[each] >= _SECOND * causes[first])]
+    why = "; ".join(f"{_why(each)} ({duration(causes[each])})" for each in named)
+    share = idle_ns / use.span_ns
+    return Statement(
+        about="bound",
+        subject=first,
+        text=f"{answer.processor} idle {percent(share)} {_of_step(use)}: {why}.",
+        time_ns=idle_ns,
+        share=share,
+        evidence=_evidence_of(answer, first) or _device_findings(answer, use, first),
+    )
+
+
+def _why(cause: str) -> str:
+    return _WAITS_FOR_DATA if cause == "loading" else _WHY_IDLE[cause]
+
+
+def _by_cause(answer: Summary, use: StepUse) -> Mapping[str, float]:
+    """Idle time by cause; of a GPU, time in ranges of data loading is a cause of its own."""
+    causes = dict(use.idle_by_cause_ns)
+    loading = _advice(answer, "data_loading")
+    waited_ns = (loading and (loading.gain_step_ns or loading.gain_ns)) or 0.0
+    for cause in ("host", "launch") if answer.processor != CPU else ():
+        moved = min(waited_ns, causes.get(cause, 0.0))
+        if moved:
+            causes[cause] -= moved
+            causes["loading"] = causes.get("loading", 0.0) + moved
+            waited_ns -= moved
+    return {cause: ns for cause, ns in causes.items() if ns > 0}
+
+
+def _exposed(answer: Summary, use: StepUse, what: str, time_ns: float) -> Statement:
+    share = time_ns / use.span_ns
+    busy = percent(use.busy_ns / use.span_ns)
+    verb = "takes" if what == "communication" else "take"
+    return Statement(
+        about="bound",
+        subject=what,
+        text=(
+            f"{answer.processor} busy {busy} {_of_step(use)}, but {what} that nothing overlaps"
+            f" {verb} {percent(share)} of it ({duration(time_ns)})."
+        ),
+        time_ns=time_ns,
+        share=share,
+        evidence=_evidence_of(answer, what)
+        or _op_findings(
+            op for op in answer.ops if op.dir == ("comm" if what == "communication" else "copy")
+        ),
+    )
+
+
+_PART_OF = {"communication": "comm", "copies": "copy"}
+
+
+def _busy(answer: Summary, use: StepUse) -> Statement:
+    share = use.busy_ns / use.span_ns
+    detail, ops = _what_computes(answer)
+    return Statement(
+        about="bound",
+        subject="kernels",
+        text=f"{answer.processor} busy {percent(share)} {_of_step(use)}: {detail}.",
+        time_ns=use.busy_ns,
+        share=share,
+        evidence=_op_findings(ops),
+    )
+
+
+def _what_computes(answer: Summary) -> tuple[str, Sequence[OpTime]]:
+    """What bounds the kernels, as far as costs tell, else their kind; and the ops of that."""
+    by_bound: dict[str, float] = {}
+    for op in answer.ops:
+        if op.bound is not None:
+            by_bound[op.bound] = by_bound.get(op.bound, 0.0) + op.share
+    if sum(by_bound.values()) >= _KNOWN:
+        bound = max(by_bound, key=lambda name: by_bound[name])
+        ops = [op for op in answer.ops if op.bound == bound]
+        text = _BOUND_BY[bound].format(share=percent(by_bound[bound]))
+        return text.replace("GPU", answer.processor), ops
+    families = {name: ns for name, ns in answer.families_ns.items() if name not in _NO_FAMILY}
+    total_ns = answer.known_cost.total_ns
+    largest = max(families, key=lambda name: families[name], default=None)
+    if largest is not None and families[largest] >= _MUCH_UNKNOWN * total_ns:
+        share = percent(families[largest] / total_ns)
+        return f"{largest} takes {share} of {answer.processor} time", answer.ops
+    return "its kernels bound the work", answer.ops
+
+
+_NO_FAMILY = ("", "other", "unknown", "copy")
+
+
+# --- where most time goes -------------------------------------------------------------------------
+
+
+def _top(answer: Summary) -> Statement | None:
+    line = next((each for each in answer.lines if each.line), None)
+    first = answer.ops[0] if answer.ops else None
+    if line is not None and line.line and (first is None or line.share >= first.share):
+        ops = [op for op in answer.ops if op.line == line.line]
+        where, share, time_ns = f"line {_short(line.line)}", line.share, line.step_ns
+        time_ns = line.time_ns if time_ns is None else time_ns
+        named = ", ".join(dict.fromkeys(op.op or op.kernel for op in ops[:_MAX_NAMED]))
+        subject = line.line
+    elif first is not None:
+        ops = [first]
+        share, time_ns = first.share, first.time_ns if first.step_ns is None else first.step_ns
+        subject = first.op or first.kernel
+        where = f"{'op' if first.op else 'kernel'} {subject}"
+        at = f"at {_short(first.line)}" if first.line else ""
+        named = at or (f"in {first.range}" if first.range else "")
+    else:
+        return None
+    return Statement(
+        about="top",
+        subject=subject,
+        text=f"Top {where}: {percent(share)} of {answer.processor} time"
+        + (f" ({named})." if named else "."),
+        time_ns=time_ns,
+        share=share,
+        evidence=_op_findings(ops),
+    )
+
+
+_MAX_NAMED = 2
+
+
+def _short(line: str) -> str:
+    return line.replace("\\", "/").rpartition("/")[2]
+
+
+# --- what to change first -------------------------------------------------------------------------
+
+
+def _gain(answer: Summary) -> Statement | None:
+    first = _largest_gain(answer)
+    if first is None or first.gain_ns is None or first.gain_share is None:
+        return None
+    time_ns = first.gain_ns if first.gain_step_ns is None else first.gain_step_ns
+    per_step = " a step" if first.gain_step_ns is not None else ", once" if first.once else ""
+    size = f"up to {duration(time_ns)}{per_step} ({percent(first.gain_share)})"
+    return Statement(
+        about="gain",
+        subject=first.rule,
+        text=f"Largest gain, {size}: {first.action.rstrip(':')}.",
+        time_ns=time_ns,
+        share=first.gain_share,
+        evidence=first.evidence[:_MAX_FINDINGS],
+    )
+
+
+def _largest_gain(answer: Summary) -> Suggestion | None:
+    """The largest gain of the loop; without a loop to speak of, of all."""
+    gains = [each for each in answer.advice if _is_gain(each)]
+    in_loop = [each for each in gains if not each.once]
+    if in_loop and answer.steps.averaged_count is not None:
+        gains = in_loop
+    return max(gains, key=lambda each: (each.gain_ns or 0, not each.once), default=None)
+
+
+def _is_gain(entry: Suggestion) -> bool:
+    return (entry.gain_share or 0.0) >= _LEAST_GAIN
+
+
+# --- what a better answer needs -------------------------------------------------------------------
+
+
+def _missing(answer: Summary) -> Statement | None:
+    found = [*_obstacles(answer)][:_MAX_MISSING]
+    if not found:
+        return None
+    return Statement(
+        about="missing",
+        subject=found[0][0],
+        text=" ".join(text for _, text, _ in found),
+        time_ns=found[0][2].time_ns,
+        share=min(1.0, found[0][2].time_ns / answer.known_cost.total_ns),
+        evidence=tuple(finding for _, _, finding in found),
+    )
+
+
+def _obstacles(answer: Summary) -> Iterator[tuple[str, str, Finding]]:
+    """What stands in the way of a better answer: its subject, a sentence, and the rows."""
+    known, on = answer.known_cost, answer.processor
+    rows = sum(op.kernels for op in answer.ops)
+    if on != CPU and not answer.peaks:
+        text = "GPU not named: add --gpu NAME for efficiencies and more advice."
+        yield "gpu", text, _finding("rows without a known peak", rows, known.total_ns)
+    if known.unknown and known.unknown[0].time_ns >= _MUCH_UNKNOWN * known.total_ns:
+        most = known.unknown[0]
+        reason, remedy = explained(most.reason)
+        share = percent(most.time_ns / known.total_ns)
+        text = f"Costs unknown for {share} of {on} time ({reason}): {remedy}."
+        yield "costs", text, _finding(most.reason, most.rows, most.time_ns)
+    if answer.steps.averaged_count is None and answer.chosen is None:
+        text = "No steps found: pyprof.annotate('step') around each gives times per step."
+        yield "steps", text, _finding("rows in no step", rows, known.total_ns)
+
+
+# --- evidence -------------------------------------------------------------------------------------
+
+
+def _advice(answer: Summary, *rules: str) -> Suggestion | None:
+    return next((each for each in answer.advice if each.rule in rules and not each.once), None)
+
+
+def _evidence_of(answer: Summary, cause: str) -> tuple[Finding, ...]:
+    entry = _advice(answer, *_RULE_OF.get(cause, ()))
+    return entry.evidence[:_MAX_FINDINGS] if entry is not None else ()
+
+
+def _device_findings(answer: Summary, use: StepUse, cause: str) -> tuple[Finding, ...]:
+    """The idle time itself, where no advice names its rows."""
+    devices = [each for each in answer.devices or () if each.idle_by_cause_ns.get(cause)]
+    time_ns = sum(each.idle_by_cause_ns[cause] for each in devices)
+    del use
+    return (_finding(f"idle: {cause}", len(devices), time_ns),) if time_ns else ()
+
+
+def _op_findings(ops: Iterator[OpTime] | Sequence[OpTime]) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(
+            what=op.op or op.kernel,
+            line=op.line,
+            detail=op.range or "",
+            count=op.kernels,
+            time_ns=op.time_ns,
+            row_ids=op.row_ids,
+        )
+        for op in [*ops][:_MAX_FINDINGS]
+    )
+
+
+def _finding(what: str, count: int, time_ns: int) -> Finding:
+    return Finding(what=what, line=None, detail="", count=count, time_ns=time_ns, row_ids=())

@@ -1,0 +1,39 @@
+"""Times and shares as people read them: three significant digits, with a unit."""
+
+from __future__ import annotations
+
+_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
+_WHOLE = 100
+"""From here on three digits are before the point."""
+
+
+def significant(value: float) -> str:
+    """Three significant digits, and all digits before the point: `7.56`, `84.0`, `2,796`.
+
+    Below 1 three decimals, so that a column of such numbers compares: `0.012`.
+    """
+    size = abs(float(f"{value:.3g}"))  # 9.999 is 10.0
+    if size >= _WHOLE:
+        return f"{value:,.0f}"
+    decimals = 1 if size >= 10 else 2 if size >= 1 else 3  # noqa: PLR2004 - digits before the point
+    return f"{value:.{decimals}f}"
+
+
+def duration(ns: float) -> str:
+    """A time in the largest unit that keeps it above 1; whole ns."""
+    rounded = abs(float(f"{ns:.3g}"))
+    size, unit = next((entry for entry in _UNITS if rounded >= entry[0]), (1, "ns"))
+    return f"{significant(ns / size)} {unit}" if size > 1 else f"{_nanoseconds(ns)} ns"
+
+
+def _nanoseconds(ns: float) -> str:
+    return f"{ns:,.0f}" if abs(ns) >= _WHOLE else f"{ns:.3g}"
+
+
+def percent(share: float) -> str:
+    """A share of 1 in whole percent; one decimal below 10, and above 99.5 unless it is all."""
+    value = 100 * share
+    rounded = round(value, 1)
+    if rounded in (0, 100) or 10 <= value < 99.5:  # noqa: PLR2004 - as the docstring says
+        return f"{value:.0f} %"
+    return f"{value:.1f} %"

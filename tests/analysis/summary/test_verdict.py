@@ -1,0 +1,223 @@
+"""The verdict says what the capture proves, and nothing where that is refuted."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pyprof.analysis.summary.verdict import verdict
+from pyprof.answers.parts import ChosenRows, Finding, KnownCost, Suggestion, UnknownCost
+from pyprof.answers.summary_answer import OpTime, Summary
+from pyprof.answers.verdict_answer import Statement, StepUse
+from pyprof.inputs.source import load
+from tests.analysis.answered import answered
+from tests.analysis.captured import capture
+from tests.builders import Range, Work, nsys_db
+
+ROWS = (Finding(what="linear", line="net.py:3", detail="", count=4, time_ns=900, row_ids=(7, 9)),)
+LAUNCHES = Suggestion(
+    rule="launch_bound",
+    title="the GPU waits for the host",
+    action="use CUDA graphs",
+    gain_ns=5_000_000,
+    gain_step_ns=5_000_000.0,
+    gain_share=0.5,
+    evidence=ROWS,
+    once=False,
+)
+
+
+@pytest.fixture
+def answer(tmp_path: Path) -> Summary:
+    """That of a small capture with steps, to be changed by each test."""
+    return answered(load(str(capture(tmp_path / "net.sqlite", steps=4))))
+
+
+def use(*, busy: float, span: float = 10e6, communication: float = 0, copies: float = 0,
+        **idle: float) -> StepUse:  # fmt: skip
+    return StepUse(
+        step_count=4,
+        gpu_count=1,
+        span_ns=span,
+        busy_ns=busy,
+        compute_ns=busy - communication - copies,
+        exposed_communication_ns=communication,
+        exposed_copy_ns=copies,
+        idle_by_cause_ns=idle,
+    )
+
+
+def about(subject: str, answer: Summary) -> Statement | None:
+    return next((each for each in verdict(answer) if each.about == subject), None)
+
+
+def bound(answer: Summary) -> Statement:
+    found = about("bound", answer)
+    assert found is not None
+    return found
+
+
+def test_idle_time_is_told_with_its_cause_and_the_rows_that_came_late(answer: Summary) -> None:
+    found = bound(replace(answer, step=use(busy=2e6, launch=6e6, host=2e6), advice=(LAUNCHES,)))
+    assert found.text == "GPU idle 80 % of a 10.0 ms step: the host launches too slowly (6.00 ms)."
+    assert (found.subject, found.time_ns, found.share) == ("launch", 8e6, 0.8)
+    assert found.evidence == ROWS
+
+
+def test_a_second_cause_is_named_if_it_takes_half_as_long(answer: Summary) -> None:
+    found = bound(replace(answer, step=use(busy=2e6, launch=5e6, host=3e6), advice=(LAUNCHES,)))
+    assert found.text.endswith("(5.00 ms); the host does something other than launching (3.00 ms).")
+
+
+def test_little_idle_time_bounds_nothing(answer: Summary) -> None:
+    found = bound(replace(answer, step=use(busy=9e6, launch=1e6)))
+    assert found.subject == "kernels"
+    assert found.text.startswith("GPU busy 90 % of a 10.0 ms step: ")
+
+
+def test_time_in_ranges_of_data_loading_is_a_cause_of_its_own(answer: Summary) -> None:
+    loading = replace(LAUNCHES, rule="data_loading", gain_step_ns=4e6)
+    found = bound(replace(answer, step=use(busy=5e6, host=5e6), advice=(loading,)))
+    assert found.subject == "loading"
+    assert "the next batch is not ready (4.00 ms)" in found.text
+
+
+def test_a_gpu_that_had_work_meanwhile_did_not_wait_for_data(answer: Summary) -> None:
+    loading = replace(LAUNCHES, rule="data_loading", gain_step_ns=4e6)
+    found = bound(replace(answer, step=use(busy=9.5e6, host=0.5e6), advice=(loading,)))
+    assert found.subject == "kernels"
+
+
+@pytest.mark.parametrize("what", ["communication", "copies"])
+def test_what_nothing_overlaps_is_told(answer: Summary, what: str) -> None:
+    rule = {"communication": "communication", "copies": "exposed_copies"}[what]
+    advice = (replace(LAUNCHES, rule=rule),)
+    exposed = {what: 3e6}
+    found = bound(replace(answer, step=use(busy=9.8e6, launch=0.2e6, **exposed), advice=advice))
+    assert found.subject == what
+    assert "98 % of a 10.0 ms step, but" in found.text
+    assert "30 % of it (3.00 ms)" in found.text
+
+
+@pytest.mark.parametrize("what", ["communication", "copies"])
+def test_what_is_overlapped_bounds_nothing(answer: Summary, what: str) -> None:
+    exposed = {what: 0.3e6}
+    found = bound(replace(answer, step=use(busy=9.8e6, launch=0.2e6, **exposed)))
+    assert found.subject == "kernels"
+
+
+def test_kernels_are_bound_by_what_bounds_most_of_their_time(answer: Summary) -> None:
+    ops = (_op("mm", 0.7, "compute"), _op("relu", 0.3, "memory"))
+    found = bound(replace(answer, step=use(busy=10e6), ops=ops))
+    assert found.text == "GPU busy 100 % of a 10.0 ms step: arithmetic bounds 70 % of GPU time."
+    assert [each.what for each in found.evidence] == ["mm"]
+
+
+def test_unknown_bounds_are_not_guessed(answer: Summary) -> None:
+    ops = (_op("mm", 0.7, None), _op("relu", 0.3, "memory"))
+    found = bound(replace(answer, step=use(busy=10e6), ops=ops, families_ns={}))
+    assert found.text.endswith("its kernels bound the work.")
+
+
+def test_without_times_nothing_is_said_of_idle_time(answer: Summary) -> None:
+    assert about("bound", replace(answer, step=None)) is None
+
+
+def test_of_chosen_rows_nothing_is_said_of_idle_time(answer: Summary) -> None:
+    chosen = ChosenRows("tc=0", 1, 2, 1, 2)
+    assert about("bound", replace(answer, step=use(busy=1e6, host=9e6), chosen=chosen)) is None
+
+
+def test_launches_that_block_say_nothing_of_idle_time(tmp_path: Path) -> None:
+    """Each call lasts until its kernel has ended."""
+    work = [Work("k", (t + 10, t + 400), (t, t + 500)) for t in range(1000, 30_000, 1000)]
+    assert answered(load(str(nsys_db(tmp_path / "a.sqlite", work)))).step is None
+
+
+def test_a_step_is_what_lies_between_the_ends_of_steps_on_the_gpu(tmp_path: Path) -> None:
+    """The first step, which is slower, is no part of it."""
+    starts = [0, 40_000, 50_000, 60_000, 70_000]
+    work = [Work("k", (at + 6000, at + 8000), (at + 10, at + 20)) for at in starts]
+    work[0] = replace(work[0], at=(6000, 38_000))
+    ranges = [Range(f"step {n}", (at, at + 9000)) for n, at in enumerate(starts)]
+    found = answered(load(str(nsys_db(tmp_path / "a.sqlite", work, ranges)))).step
+    assert found is not None
+    assert (found.step_count, found.gpu_count) == (4, 1)
+    assert found.span_ns == pytest.approx(10_000)
+    assert found.busy_ns == pytest.approx(2_000)
+    assert sum(found.idle_by_cause_ns.values()) == pytest.approx(8_000)
+
+
+def test_the_top_line_is_named_with_its_rows(answer: Summary) -> None:
+    found = about("top", answer)
+    assert found is not None
+    assert found.subject == answer.lines[0].line
+    assert all(each.row_ids for each in found.evidence)
+
+
+def test_without_lines_the_top_op_is_named(answer: Summary) -> None:
+    found = about("top", replace(answer, lines=(), ops=(_op("mm", 0.7, None, line=None),)))
+    assert found is not None
+    assert found.text == "Top op mm: 70 % of GPU time."
+
+
+def test_without_ops_the_kernel_and_its_range_are_named(answer: Summary) -> None:
+    op = replace(_op("", 0.7, None, line=None), op=None, kernel="sgemm", range="attention")
+    found = about("top", replace(answer, lines=(), ops=(op,)))
+    assert found is not None
+    assert found.text == "Top kernel sgemm: 70 % of GPU time (in attention)."
+
+
+def test_the_largest_gain_of_the_loop_is_told_with_its_share(answer: Summary) -> None:
+    once = replace(LAUNCHES, rule="allocation", gain_ns=9_000_000, gain_step_ns=None, once=True)
+    found = about("gain", replace(answer, advice=(LAUNCHES, once)))
+    assert found is not None
+    assert found.text == "Largest gain, up to 5.00 ms a step (50 %): use CUDA graphs."
+    assert found.evidence == ROWS
+
+
+@pytest.mark.parametrize("share", [0.001, None])
+def test_a_gain_that_is_small_or_unknown_is_no_line_of_the_verdict(
+    answer: Summary, share: float | None
+) -> None:
+    assert about("gain", replace(answer, advice=(replace(LAUNCHES, gain_share=share),))) is None
+
+
+def test_advice_without_evidence_is_no_line_of_the_verdict(answer: Summary) -> None:
+    assert about("gain", replace(answer, advice=(replace(LAUNCHES, evidence=()),))) is None
+
+
+def test_a_gpu_without_a_name_is_asked_for(answer: Summary) -> None:
+    found = about("missing", replace(answer, peaks=()))
+    assert found is not None
+    assert found.subject == "gpu"
+    assert "--gpu NAME" in found.text
+
+
+def test_a_named_gpu_is_not_asked_for(answer: Summary) -> None:
+    known = KnownCost("GPU", 100, 1.0, 1.0, ())
+    assert answer.peaks
+    assert about("missing", replace(answer, known_cost=known)) is None
+
+
+def test_costs_unknown_for_much_time_are_told_with_the_remedy(answer: Summary) -> None:
+    unknown = (UnknownCost("shapes not recorded", 80, 3),)
+    found = about("missing", replace(answer, known_cost=KnownCost("GPU", 100, 0.2, 0.2, unknown)))
+    assert found is not None
+    assert found.text == (
+        "Costs unknown for 80 % of GPU time (shapes not recorded): capture with pyprof capture,"
+        " or with record_shapes=True."
+    )
+    assert (found.share, found.evidence[0].count) == (0.8, 3)
+
+
+def test_nothing_is_said_of_no_work(answer: Summary) -> None:
+    assert verdict(replace(answer, known_cost=KnownCost("GPU", 0, 0.0, None, ()))) == ()
+
+
+def _op(name: str, share: float, bound: str | None, line: str | None = "net.py:3") -> OpTime:
+    return OpTime(
+        op=name, dir="fprop", line=line, kernel=f"{name}_kernel", calls=1, kernels=1, time_ns=100,
+        step_ns=None, share=share, flops_per_s=None, bytes_per_s=None, efficiency=None,
+        bound=bound, tc=None, why=None, above_peak=None, range=None, row_ids=(1,),
+    )  # fmt: skip

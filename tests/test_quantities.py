@@ -1,0 +1,44 @@
+"""Times and shares have three significant digits."""
+
+import pytest
+
+from pyprof.quantities import duration, percent, significant
+
+
+@pytest.mark.parametrize(
+    ("ns", "expected"),
+    [
+        (0, "0 ns"),
+        (999.4, "999 ns"),
+        (999.6, "1.00 us"),
+        (7_560_000, "7.56 ms"),
+        (84_040_000, "84.0 ms"),
+        (999_999_999, "1.00 s"),
+        (-2_500, "-2.50 us"),
+        (4e12, "4,000 s"),
+    ],
+)
+def test_a_duration_is_in_the_largest_unit_that_keeps_it_above_one(
+    ns: float, expected: str
+) -> None:
+    assert duration(ns) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(2796.456, "2,796"), (99.96, "100"), (9.996, "10.0"), (1, "1.00"), (0.0123, "0.012"),
+     (0, "0.000")],
+)  # fmt: skip
+def test_a_number_has_three_significant_digits_and_all_before_the_point(
+    value: float, expected: str
+) -> None:
+    assert significant(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [(0.838, "84 %"), (0.0361, "3.6 %"), (0.998, "99.8 %"), (1, "100 %"), (0, "0 %"),
+     (0.9999, "100 %")],
+)  # fmt: skip
+def test_a_share_is_in_whole_percent_but_near_its_ends(share: float, expected: str) -> None:
+    assert percent(share) == expected
