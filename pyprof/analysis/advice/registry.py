@@ -99,8 +99,8 @@ class AdviceSums:
         )
 
 
-def _over(gain_ns: int | None, whole: int | None) -> float | None:
-    return gain_ns / whole if gain_ns is not None and whole else None
+def _over(gain_ns: int | None, total_ns: int | None) -> float | None:
+    return gain_ns / total_ns if gain_ns is not None and total_ns else None
 
 
 def _finding(one: Evidence) -> Finding:

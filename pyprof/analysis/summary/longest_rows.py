@@ -39,7 +39,7 @@ class LongestRows:
             rows[key] = _first((*rows.get(key, ()), *renumbered))
         return LongestRows(rows, self.row_count + other.row_count)
 
-    def of(self, key: Key) -> tuple[int, ...]:
+    def row_ids(self, key: Key) -> tuple[int, ...]:
         """The `idx` of a group's rows; empty for a short group."""
         return tuple(idx for _, idx in self.rows.get(key, ()))
 
@@ -61,11 +61,11 @@ def longest_rows(
     `group` and `ns` are of the chosen `rows` (None: all of the capture's `row_count`); a group is
     an index into `keys`, and takes `group_ns`.
     """
-    found = {}
+    rows_by_key = {}
     for number in np.argsort(-group_ns, kind="stable")[:_MAX_GROUPS].tolist():
         inside = np.flatnonzero(group == number)
         count = min(MAX_ROWS, len(inside))
         longest = inside[np.argpartition(-ns[inside], count - 1)[:count]]
         idx = (longest if rows is None else rows[longest]) + 1
-        found[keys[number]] = _first(zip(ns[longest].tolist(), idx.tolist(), strict=True))
-    return LongestRows(found, row_count)
+        rows_by_key[keys[number]] = _first(zip(ns[longest].tolist(), idx.tolist(), strict=True))
+    return LongestRows(rows_by_key, row_count)

@@ -123,8 +123,8 @@ def op_sums(
         name: DictionaryColumn(text.index[chosen], text.values) for name, text in _texts(table)
     }
     ns = table.duration_ns[chosen]
-    told = [name for name in (*_KEYS, *_LARGEST) if name != "unnamed"]  # the kernel tells it
-    first, cell = combinations(*(texts[name].index for name in told))
+    names = [name for name in (*_KEYS, *_LARGEST) if name != "unnamed"]  # the kernel tells it
+    first, cell = combinations(*(texts[name].index for name in names))
     cells = {name: text.take(first) for name, text in texts.items()}
     first, group_of_cell = combinations(*(cells[name].index for name in _KEYS))
     group, count = group_of_cell[cell], len(first)
@@ -179,7 +179,7 @@ def op_times(sums: OpSums, steps: pa.Table | None) -> tuple[OpTime, ...]:
             why=most["reason"],
             above_peak=_above_peak(row, most["above"]),
             range=row["range"],
-            row_ids=sums.longest.of(key),
+            row_ids=sums.longest.row_ids(key),
         )
         for key, row in zip(_key_rows(sums.amounts), sums.amounts.to_pylist(), strict=True)
         for most in [largest[key]]

@@ -74,9 +74,9 @@ def use_sums(
 
 def _device(device: DeviceTime, within: Intervals | None) -> Mapping[str, int] | None:
     """The times of one GPU; None if it was not at work then."""
-    whole = union_of(np.array([device.start_ns]), np.array([device.end_ns])) - device.paused
+    at_work = union_of(np.array([device.start_ns]), np.array([device.end_ns])) - device.paused
     sets = {
-        "span": whole,
+        "span": at_work,
         "busy": device.busy,
         "compute": device.compute,
         "communication": device.communication - device.compute,

@@ -74,11 +74,8 @@ def verdict(answer: Summary) -> tuple[Statement, ...]:
     """At most four sentences on an answer without a verdict; empty if nothing ran."""
     if not answer.known_cost.total_ns:
         return ()
-    found = (_bound(answer), _top(answer), _gain(answer), _missing(answer))
-    return tuple(each for each in found if each is not None and each.evidence)
-
-
-# --- what bounds the work -------------------------------------------------------------------------
+    statements = (_bound(answer), _top(answer), _gain(answer), _missing(answer))
+    return tuple(each for each in statements if each is not None and each.evidence)
 
 
 def _bound(answer: Summary) -> Statement | None:
@@ -194,9 +191,6 @@ def _what_computes(answer: Summary) -> tuple[str, Sequence[OpTime]]:
 _NO_FAMILY = ("", "other", "unknown", "copy")
 
 
-# --- where most time goes -------------------------------------------------------------------------
-
-
 def _top(answer: Summary) -> Statement | None:
     line = next((each for each in answer.lines if each.line), None)
     first = answer.ops[0] if answer.ops else None
@@ -233,9 +227,6 @@ def _short(line: str) -> str:
     return line.replace("\\", "/").rpartition("/")[2]
 
 
-# --- what to change first -------------------------------------------------------------------------
-
-
 def _gain(answer: Summary) -> Statement | None:
     first = _largest_gain(answer)
     if first is None or first.gain_ns is None or first.gain_share is None:
@@ -266,20 +257,17 @@ def _is_gain(entry: Suggestion) -> bool:
     return (entry.gain_share or 0.0) >= _LEAST_GAIN
 
 
-# --- what a better answer needs -------------------------------------------------------------------
-
-
 def _missing(answer: Summary) -> Statement | None:
-    found = [*_obstacles(answer)][:_MAX_MISSING]
-    if not found:
+    obstacles = [*_obstacles(answer)][:_MAX_MISSING]
+    if not obstacles:
         return None
     return Statement(
         about="missing",
-        subject=found[0][0],
-        text=" ".join(text for _, text, _ in found),
-        time_ns=found[0][2].time_ns,
-        share=min(1.0, found[0][2].time_ns / answer.known_cost.total_ns),
-        evidence=tuple(finding for _, _, finding in found),
+        subject=obstacles[0][0],
+        text=" ".join(text for _, text, _ in obstacles),
+        time_ns=obstacles[0][2].time_ns,
+        share=min(1.0, obstacles[0][2].time_ns / answer.known_cost.total_ns),
+        evidence=tuple(finding for _, _, finding in obstacles),
     )
 
 
@@ -297,11 +285,8 @@ def _obstacles(answer: Summary) -> Iterator[tuple[str, str, Finding]]:
         text = f"Costs unknown for {share} of {on} time ({reason}): {remedy}."
         yield "costs", text, _finding(most.reason, most.rows, most.time_ns)
     if answer.steps.averaged_count is None and answer.chosen is None:
-        text = "No steps found: pyprof.annotate('step') around each gives times per step."
+        text = "No steps obstacles: pyprof.annotate('step') around each gives times per step."
         yield "steps", text, _finding("rows in no step", rows, known.total_ns)
-
-
-# --- evidence -------------------------------------------------------------------------------------
 
 
 def _advice(answer: Summary, *rules: str) -> Suggestion | None:

@@ -59,9 +59,6 @@ def verdict(answer: Summary, width: int) -> Iterator[str]:
         yield ""
 
 
-# --- what to do -----------------------------------------------------------------------------------
-
-
 def what_to_do(answer: Summary, width: int, *, full: bool = False) -> Iterator[str]:
     """Gains, the largest first, with the place to look at; without `full` those worth a look."""
     shown = [entry for entry in answer.advice if full or _is_worth(entry)]
@@ -113,9 +110,6 @@ def _no_gain(answer: Summary, width: int) -> Iterator[str]:
     )  # fmt: skip
     yield from formatting.wrapped(text, rest="  ", width=min(width, _TEXT_WIDTH))
     yield ""
-
-
-# --- where ----------------------------------------------------------------------------------------
 
 
 def _where(answer: Summary, by: str, top: int, depth: int | None, width: int) -> Iterator[str]:
