@@ -285,7 +285,7 @@ def _obstacles(answer: Summary) -> Iterator[tuple[str, str, Finding]]:
         text = f"Costs unknown for {share} of {on} time ({reason}): {remedy}."
         yield "costs", text, _finding(most.reason, most.rows, most.time_ns)
     if answer.steps.averaged_count is None and answer.chosen is None:
-        text = "No steps obstacles: pyprof.annotate('step') around each gives times per step."
+        text = "No steps found: pyprof.annotate('step') around each gives times per step."
         yield "steps", text, _finding("rows in no step", rows, known.total_ns)
 
 
