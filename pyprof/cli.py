@@ -12,7 +12,7 @@ import click
 
 from pyprof import aliases, output_file, overwrite_guard
 from pyprof.cli_types import complete_files, suggestion
-from pyprof.errors import PyprofError, refused
+from pyprof.errors import NOTE, PyprofError, refused
 from pyprof.process import signals, stdio
 
 if TYPE_CHECKING:
@@ -210,9 +210,9 @@ def _texts(value: object) -> list[str]:
 
 
 def warn(texts: Sequence[str]) -> None:
-    """Print warnings on stderr."""
+    """Print warnings on stderr; a text that begins with `NOTE` is none."""
     for text in texts:
-        say(f"warning: {text}")
+        say(text if text.startswith(NOTE) else f"warning: {text}")
 
 
 def register_inputs(places: Iterable[str]) -> None:

@@ -3,6 +3,9 @@
 import errno
 import os
 
+NOTE = "note: "
+"""How a sentence begins that is worth knowing, but warns of nothing."""
+
 
 class PyprofError(Exception):
     """The input could not be used; the message says what it is and what to do next."""

@@ -321,3 +321,10 @@ def test_memory_that_arrow_lacks_is_no_damage(
     monkeypatch.setattr(nsys, "read", read)
     for command in READING:
         assert "not enough memory" in run(command, capture).stderr
+
+
+def test_a_note_is_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.warn(["note: 3 of 3 match", "the file is cut short"])
+    assert capsys.readouterr().err == (
+        "pyprof: note: 3 of 3 match\npyprof: warning: the file is cut short\n"
+    )

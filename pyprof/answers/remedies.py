@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+NO_REMEDY = "none: "
+"""How a remedy begins that is none."""
+
 _RULES = (
     (r"^no marker", "begin the capture earlier, or call pyprof.init() before the model is built"),
     (r"^only ranges", "call pyprof.init() in the script: the ranges around it name no op"),
@@ -15,8 +18,8 @@ _RULES = (
     (r"number of ranks", "capture with torch.profiler, which records each collective's group"),
     ((r"depends? on the data|in no argument|rank's experts|other ranks|all ranks have|an adapter"
       r"|each (?:expert has|row is|token sees)|model's attention sees"),
-     "none: only the run itself could tell"),
-    (r"too long to be recorded", "none: no marker holds a list of so many tensors"),
+     f"{NO_REMEDY}only the run itself could tell"),
+    (r"too long to be recorded", f"{NO_REMEDY}no marker holds a list of so many tensors"),
     (r"not modelled|no backward formula|contains none|do not fit|do not broadcast",
      "write a formula for it (docs/own-ops.md), or report it"),
     (r"not recorded|no tensor of known shape|is no|are no",

@@ -12,7 +12,7 @@ import numpy as np
 
 from pyprof.arrays import MISSING, Int64Array, IntArray, distinct_values
 from pyprof.cli_types import suggestion
-from pyprof.errors import PyprofError
+from pyprof.errors import NOTE, PyprofError
 from pyprof.gpu import ceilings
 from pyprof.gpu.kernel_roles import crosses_link
 from pyprof.gpu.peaks import Device, Peaks, card_names, cards_like, completed, peaks
@@ -184,7 +184,7 @@ class Table:
         """Sentences about what does not agree: sources of peaks, a model and what was recorded."""
         used = distinct_values(self.devices.index).tolist()
         peaks_used = [self.devices.values[place] for place in used]
-        peaks = (doubt for peak in peaks_used if peak for doubt in peak.doubts)
+        peaks = (f"{NOTE}{doubt}" for peak in peaks_used if peak for doubt in peak.doubts)
         return tuple(dict.fromkeys((*peaks, *self.contradictions)))
 
     @property

@@ -50,11 +50,9 @@ def use_sums(
     averaged = chosen or steps.averaged
     within = None
     if averaged is not None and not chosen:
-        bounds = bounds_on_gpu(source.table.records, steps.of_row, len(steps))
-        if bounds is not None:
-            within = union_of(
-                bounds[averaged[0] : averaged[0] + 1], bounds[averaged[1] : averaged[1] + 1]
-            )
+        within = _time_of(source, steps, averaged)
+        if steps.guessed and not _is_main(within, timeline):
+            averaged = within = None
     used = [one for device in timeline.devices if (one := _device(device, within)) is not None]
     count = averaged[1] - averaged[0] if averaged else 0
     return UseSums(
@@ -72,11 +70,34 @@ def use_sums(
     )
 
 
+def _time_of(source: Source, steps: Steps, averaged: tuple[int, int]) -> Intervals | None:
+    """The time of these steps on the GPU; None if no row is in any."""
+    bounds = bounds_on_gpu(source.table.records, steps.of_row, len(steps))
+    if bounds is None:
+        return None
+    first, last = (bounds[each : each + 1] for each in averaged)
+    return union_of(first, last)
+
+
+_MAIN = 0.5
+"""Guessed steps of a smaller part of the time are not what the program takes its time for."""
+
+
+def _is_main(within: Intervals | None, timeline: Timeline) -> bool:
+    span_ns = sum(device.span_ns for device in timeline.devices)
+    inside_ns = sum(_inside(_at_work(device), within) for device in timeline.devices)
+    return inside_ns >= _MAIN * span_ns
+
+
+def _at_work(device: DeviceTime) -> Intervals:
+    span = union_of(np.array([device.start_ns]), np.array([device.end_ns]))
+    return span - device.paused
+
+
 def _device(device: DeviceTime, within: Intervals | None) -> Mapping[str, int] | None:
     """The times of one GPU; None if it was not at work then."""
-    at_work = union_of(np.array([device.start_ns]), np.array([device.end_ns])) - device.paused
     sets = {
-        "span": at_work,
+        "span": _at_work(device),
         "busy": device.busy,
         "compute": device.compute,
         "communication": device.communication - device.compute,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyprof.answers.parts import Finding
-from pyprof.answers.remedies import explained
+from pyprof.answers.remedies import NO_REMEDY, explained
 from pyprof.answers.verdict_answer import Statement
 from pyprof.prof.processor import CPU
 from pyprof.quantities import duration, percent
@@ -248,7 +248,7 @@ def _largest_gain(answer: Summary) -> Suggestion | None:
     """The largest gain of the loop; without a loop to speak of, of all."""
     gains = [each for each in answer.advice if _is_gain(each)]
     in_loop = [each for each in gains if not each.once]
-    if in_loop and answer.steps.averaged_count is not None:
+    if in_loop and (answer.step is None or answer.step.step_count is not None):
         gains = in_loop
     return max(gains, key=lambda each: (each.gain_ns or 0, not each.once), default=None)
 
@@ -282,11 +282,13 @@ def _obstacles(answer: Summary) -> Iterator[tuple[str, str, Finding]]:
         most = known.unknown[0]
         reason, remedy = explained(most.reason)
         share = percent(most.time_ns / known.total_ns)
-        text = f"Costs unknown for {share} of {on} time ({reason}): {remedy}."
-        yield "costs", text, _finding(most.reason, most.rows, most.time_ns)
+        text = f"Costs unknown for {share} of {on} time ({reason}): {remedy.partition(':')[0]}."
+        if not remedy.startswith(NO_REMEDY):
+            yield "costs", text, _finding(most.reason, most.rows, most.time_ns)
     if answer.steps.averaged_count is None and answer.chosen is None:
-        text = "No steps found: pyprof.annotate('step') around each gives times per step."
-        yield "steps", text, _finding("rows in no step", rows, known.total_ns)
+        state = "Steps are only guessed" if answer.steps.count else "No steps found"
+        text = f"{state}: pyprof.annotate('step') around each gives times per step."
+        yield "steps", text, _finding("rows in no known step", rows, known.total_ns)
 
 
 def _advice(answer: Summary, *rules: str) -> Suggestion | None:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import MISSING, ints
+from pyprof.errors import NOTE
 from pyprof.marker import Kind, Statement
 from pyprof.parse import launch_sites
 from pyprof.parse import launches as correlate
@@ -399,18 +400,18 @@ class _Work:
         counts = self._counts
         if counts.named:
             yield (
-                f"{counts.named:,} {of_all} are matched by name and "
+                f"{NOTE}{counts.named:,} {of_all} are matched by name and "
                 f"order with the capture of their graphs{self._files(self._used)}"
             )
         if counts.ordered:
             yield (
-                f"{counts.ordered:,} {of_all} are matched by order "
+                f"{NOTE}{counts.ordered:,} {of_all} are matched by order "
                 f"alone with the capture of their graphs{self._files(self._used)}: the calls in "
                 "that trace do not name their kernels, but the ops fit"
             )
         if counts.twins:
             yield (
-                f"{counts.twins:,} {of_all} have the op of the same "
+                f"{NOTE}{counts.twins:,} {of_all} have the op of the same "
                 "kernels that ran outside graphs: inferred"
             )
         if counts.missing:

@@ -68,8 +68,8 @@ def what_to_do(answer: Summary, width: int, *, full: bool = False) -> Iterator[s
     if not shown:
         yield from _no_gain(answer, width)
         return
-    of_step = " a step" if any(entry.gain_step_ns is not None for entry in shown) else ""
-    yield formatting.heading(f"What to do: what it could gain{of_step} at most; gains overlap")
+    per_step = " per step" if any(entry.gain_step_ns is not None for entry in shown) else ""
+    yield formatting.heading(f"What to do (gain{per_step} at most; gains overlap)")
     gains = [_gain(entry) for entry in shown]
     size = max(cells(time) for time, _ in gains)
     wide = min(width, _TEXT_WIDTH)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.answers.summary_answer import NO_LAYER
 from pyprof.render.idle_causes import CPU_CAUSES, MEANINGS
 from pyprof.render.text import formatting, known_cost_text
 from pyprof.render.text.formatting import (
@@ -303,7 +304,10 @@ def _time_row(
 
 
 def phases(answer: Summary) -> Iterator[str]:
-    """Tabulate GPU time by part of the step."""
+    """Tabulate GPU time by part of the step, if any is known."""
+    if all(part.part in (None, "copy") for part in answer.parts):
+        yield "Parts of the step are unknown: no op is."
+        return
     total_ns = sum(part.time_ns for part in answer.parts) or 1
     rows = [
         (
@@ -362,7 +366,10 @@ def _of_all(answer: Summary) -> Iterator[str]:
 
 
 def layers(answer: Summary, depth: int | None) -> Iterator[str]:
-    """Draw the tree of modules with time inside each, and of its own."""
+    """Draw the tree of modules with time inside each, and of its own, if any is known."""
+    if all(each.path in ((), (NO_LAYER,)) for each in answer.layers):
+        yield "Layers are unknown: no module and no range of yours is around any work."
+        return
     unit, total_ns = _unit(answer), answer.layers[0].time_ns or 1
     rows = [
         [
@@ -477,6 +484,9 @@ def _host_rows(answer: Summary, limit: int, option: str) -> Iterator[str]:
 def line_table(answer: Summary, limit: int, title: str = "Line") -> Iterator[str]:
     """Tabulate GPU time by source line: by what each launched itself, the most time first."""
     lines = answer.lines
+    if not any(line.line for line in lines):
+        yield "Lines are unknown: no call stacks were recorded; pyprof.init() in the script does."
+        return
     total_ns = sum(line.time_ns for line in lines) or 1
     rows = [
         (

@@ -221,3 +221,19 @@ def _op(name: str, share: float, bound: str | None, line: str | None = "net.py:3
         step_ns=None, share=share, flops_per_s=None, bytes_per_s=None, efficiency=None,
         bound=bound, tc=None, why=None, above_peak=None, range=None, row_ids=(1,),
     )  # fmt: skip
+
+
+def test_guessed_steps_of_little_of_the_time_are_not_what_is_judged(tmp_path: Path) -> None:
+    """What repeats takes 0.1 ms behind a second in which the host did something else."""
+    work = [Work("first", (1000, 2000), (0, 100))]
+    for at in range(1_000_000_000, 1_000_100_000, 10_000):
+        work += [
+            Work(name, (at + by, at + by + 2000), (at + by - 2000, at + by - 1000))
+            for name, by in (("a", 2500), ("b", 6000))
+        ]
+    answer = answered(load(str(nsys_db(tmp_path / "a.sqlite", work))))
+    assert answer.steps.guessed
+    assert answer.steps.averaged_count
+    assert answer.step is not None
+    assert answer.step.step_count is None
+    assert bound(answer).text.startswith("GPU idle 100 % of 1.00 s: the host does something other")
