@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 LIMIT, MOST = 20, 500
 _MAX_TEXT = 2000
 """Maximum characters of a text; names of kernels, and stacks, can be longer."""
+_FIRST, _FINDINGS = 10, 3
+"""Entries of a summary's lists, and of evidence: what an agent reads first stays below 20 kB."""
 _NUMBERS = 64
 """Maximum length of lists of numbers, or `limit`."""
 
@@ -146,6 +148,8 @@ def _cut(value: Any, limit: int, name: str, left_out: dict[str, int]) -> Any:  #
     if isinstance(value, list):
         numbers = all(isinstance(each, (int, float)) for each in value)
         most = max(limit, _NUMBERS) if numbers else limit
+        if name.endswith(("evidence", "evidence.row_ids")):
+            most = _FINDINGS
         if len(value) > most:
             left_out[name] = left_out.get(name, 0) + len(value) - most
         return [_cut(each, limit, name, left_out) for each in value[:most]]
@@ -156,8 +160,10 @@ def _cut(value: Any, limit: int, name: str, left_out: dict[str, int]) -> Any:  #
 
 
 @tool
-def summary(captures: Paths, steps: str = "", depth: int = 2, limit: int = LIMIT) -> Answer:
-    """Where the GPU time goes, how busy the GPU is, why it idles, MFU, steps, potential gains.
+def summary(captures: Paths, steps: str = "", depth: int = 2, limit: int = _FIRST) -> Answer:
+    """What bounds the work and what to change first (`verdict`); where the GPU time goes, gains.
+
+    Also how busy the GPU is, why it idles, steps, MFU.
 
     captures: a file, folder or glob (several are the ranks of one run). steps: `3:` or `3:7`.
     depth: levels of modules in `layers`. limit: entries per list; `cut` says what is left out.

@@ -306,3 +306,16 @@ def test_an_old_sdk_is_said_to_be_old(monkeypatch: pytest.MonkeyPatch) -> None:
     done = run("mcp")
     assert (done.code, done.stdout) == (1, "")
     assert done.stderr.endswith("the MCP server needs mcp 2: pip install --upgrade mcp\n")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["nsys2024.2-a100-pyprof-markers/net.sqlite", "kineto-v100-resnet50-2021/trace.json.gz"],
+)
+def test_verdict_and_gains_of_a_real_capture_take_one_call_of_20_kb(
+    captures: Path, name: str
+) -> None:
+    answer = _call("summary", captures=str(captures / name))
+    assert len(json.dumps(answer)) < 20_000
+    assert answer["verdict"][0]["about"] == "bound"
+    assert answer["advice"][0]["gain_share"] > 0.1

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyprof.records.records import Records
     from pyprof.render.page.parts import Gathered
 
-_MOST_SINGLE = 5000
+_MOST_SINGLE = 30_000
 """Kernels of a capture that are boxes of their own."""
 _BINS = 400
 """Of the time of a capture: what begins in one joins, on its stream."""

@@ -249,18 +249,19 @@ _TENSOR_CORES = _texts("Tensor Cores", "tc")
 
 def ops(answer: Summary, selectable: Selectable) -> Sortable:
     """Tabulate the ops that take most time."""
-    columns = [_texts("op"), _texts("direction", "dir"), _texts("line"),
-               *_TIME, _numbers("calls"), _numbers("kernels"), *_RATES,
+    # a phone shows the first three
+    columns = [_texts("op"), *_TIME, _texts("direction", "dir"), _texts("line"),
+               _numbers("calls"), _numbers("kernels"), *_RATES,
                _numbers("efficiency", "eff", "%"), _texts("bound"),
                _TENSOR_CORES]  # fmt: skip
     shown, rest = answer.ops[:_MOST_ROWS], answer.ops[_MOST_ROWS:]
     rows = [
         [
             text(op.op or op.kernel),
-            text(part_name(op.dir), sort=_WORD),
-            text(short_line(op.line), sort=PATH),
             number(op.time_ns, duration(op.time_ns)),
             share(op.share),
+            text(part_name(op.dir), sort=_WORD),
+            text(short_line(op.line) if op.line or not op.range else f"in {op.range}", sort=PATH),
             number(op.calls, count(op.calls)),
             number(op.kernels, count(op.kernels)),
             _rate(op.flops_per_s, 1e12),
@@ -297,16 +298,16 @@ KERNELS = ("kernel", "op", "tc")
 
 def kernels(sums: pa.Table, full: Mapping[str, str], selectable: Selectable) -> Sortable:
     """Tabulate the kernels that take most time; the full name shows under the pointer."""
-    columns = [_texts("kernel"), _texts("op"), *_TIME, _numbers("calls"),
+    columns = [_texts("kernel"), *_TIME, _texts("op"), _numbers("calls"),
                _numbers("mean", "mean", "ns"), *_RATES, _TENSOR_CORES]  # fmt: skip
     groups = totals(sums)
     shown, rest = groups[:_MOST_ROWS], groups[_MOST_ROWS:]
     rows = [
         [
             text(group.key[0], note=full.get(group.key[0] or "", "")),
-            text(group.key[1]),
             number(group.time_ns, duration(group.time_ns)),
             share(group.share),
+            text(group.key[1]),
             number(group.calls, count(group.calls)),
             number(group.time_ns / group.calls, duration(group.time_ns / group.calls)),
             _rate(group.flops_per_s, 1e12),

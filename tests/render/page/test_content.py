@@ -252,7 +252,7 @@ def test_steps_come_as_near_the_peak_as_the_json_says(captures: Path) -> None:
     assert steps["hfu"] == steps["mfu"]
     assert steps["mbu"] == [None] * steps["count"]
     slowest = int(np.argmax(steps["duration_ns"]))
-    said = run("summary", "-q", trace).stdout
+    said = run("summary", "-qv", trace).stdout
     assert f"steps {slowest} (182 ms, MFU {100 * steps['mfu'][slowest]:.1f} %)" in said
 
 

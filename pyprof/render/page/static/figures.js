@@ -393,7 +393,11 @@
     lane(pen, view, row) {
       const { lane, top } = row;
       const { plot } = view;
-      let filled = -1; // px up to which single boxes too narrow to tell apart are drawn
+      let narrow = null; // single boxes of one pixel, drawn together, as high as they are busy
+      const flush = () => {
+        if (narrow) this.together(pen, narrow, top);
+        narrow = null;
+      };
       for (let place = Math.max(before(lane.start, view.low), 0); place < lane.start.length; place += 1) {
         const start = lane.start[place];
         if (start > view.high) break;
@@ -401,15 +405,23 @@
         const [left, right] = [view.at(start), view.at(start + length)];
         if (right < view.left) continue;
         if (lane.rows[place] > 1) {
+          flush();
           this.joined(pen, view, lane, place, left, Math.max(right - left, 0.6), top);
           continue;
         }
         const lit = selection.has(lane.fact[place]);
-        if (right - left < 0.3 && right < filled && !selection.active()) continue;
-        filled = left + 0.3;
+        const colour = plot.ofFact[lane.fact[place]] ?? OTHERS;
+        if (right - left < 1) {
+          if (narrow && left >= narrow.left + 1) flush();
+          narrow ??= { left, parts: new Map() };
+          const part = (lit ? "lit " : "dim ") + colour;
+          narrow.parts.set(part, (narrow.parts.get(part) ?? 0) + right - left);
+          continue;
+        }
+        flush();
         pen.globalAlpha = lit ? 1 : DIM;
-        pen.fillStyle = plot.ofFact[lane.fact[place]] ?? OTHERS;
-        const width = Math.max(right - left, 0.6);
+        pen.fillStyle = colour;
+        const width = right - left;
         pen.fillRect(left, top, width > 3 ? width - 0.5 : width, LANE);
         if (right - left > 24 && lit) {
           pen.globalAlpha = 1;
@@ -418,7 +430,18 @@
           pen.fillText(cut(pen, title(lane.fact[place]), to - from - 6), from + 3, top + LANE / 2);
         }
       }
+      flush();
       pen.globalAlpha = 1;
+    },
+    together(pen, { left, parts }, top) {
+      let y = top + LANE;
+      for (const [part, width] of [...parts].sort((a, b) => b[1] - a[1])) {
+        const height = Math.max(Math.min(width, 1) * LANE, 1); // a kernel alone is seen, too
+        y -= height;
+        pen.globalAlpha = part.startsWith("lit") ? 1 : DIM;
+        pen.fillStyle = part.slice(4);
+        pen.fillRect(left, Math.max(y, top), 1, height);
+      }
     },
     gaps(pen, view, row, item) {
       const { gaps } = row.device;

@@ -1,5 +1,5 @@
 "use strict";
-// What all figures share: a canvas as wide as the page, axes, zoom by the wheel and by buttons, a
+// What all figures share: a canvas as wide as the page, axes, zoom by Ctrl and the wheel and by buttons, a
 // tooltip, a click that selects. A kind of figure, in figures.js, gives:
 //   height(item, width), gutter(item, width)  in px
 //   domain(item)             [low, high] of x in its own units; y, too, where it zooms: {x, y}
@@ -11,12 +11,7 @@
   const FONT = "11px system-ui, 'Liberation Sans', sans-serif";
   const AXIS = 34;
   const PAPER = 690; // px: what fits on a sheet
-  const SCROLLING = 300; // ms: a wheel that began to scroll the page goes on doing so
   const sharing = {}; // plots, by the axis that they share
-  let scrolled = -SCROLLING;
-  document.addEventListener("wheel", (event) => {
-    if (!event.defaultPrevented) scrolled = event.timeStamp;
-  }, { passive: true });
   const tip = document.createElement("div");
   tip.className = "tip";
   tip.hidden = true;
@@ -170,8 +165,9 @@
       });
       if (this.kind.zooms !== false) {
         canvas.addEventListener("wheel", (event) => {
-          if (event.timeStamp - scrolled < SCROLLING) return; // the page moves below the pointer
-          if (this.zoom(2 ** (event.deltaY / 300), part(...place(event)))) event.preventDefault();
+          if (!event.ctrlKey && !event.metaKey) return; // the wheel alone scrolls the page
+          event.preventDefault();
+          this.zoom(2 ** (event.deltaY / 300), part(...place(event)));
         }, { passive: false });
       }
       let held = null;
