@@ -1,4 +1,4 @@
-"""Times and shares as people read them: three significant digits, with a unit."""
+"""Numbers as people read them: times, shares, rates and amounts with three significant digits."""
 
 from __future__ import annotations
 
@@ -37,3 +37,22 @@ def percent(share: float) -> str:
     if rounded in (0, 100) or 10 <= value < 99.5:  # noqa: PLR2004 - as the docstring says
         return f"{value:.0f} %"
     return f"{value:.1f} %"
+
+
+def number(value: float) -> str:
+    """A rate: three significant digits, and all digits before the point."""
+    return f"{value:,.0f}" if abs(value) >= _WHOLE else f"{value:.3g}"
+
+
+_SIZES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def amount(value: float, unit: str) -> str:
+    """FLOPs or bytes with a decimal prefix: `1.5 GB`."""
+    size, prefix = next((entry for entry in _SIZES if abs(value) >= entry[0]), (1, ""))
+    return f"{number(value / size)} {prefix}{unit}"
+
+
+def change(fraction: float) -> str:
+    """A relative change with its sign: `+3.2 %`."""
+    return f"{100 * fraction:+.1f} %"

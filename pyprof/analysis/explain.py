@@ -18,8 +18,7 @@ from pyprof.marker import Tensor
 from pyprof.prof import costs
 from pyprof.prof.calls.op_choice import candidates
 from pyprof.prof.columns.standard import COLUMNS
-from pyprof.render.text.formatting import UNKNOWN as NOTHING
-from pyprof.render.text.formatting import duration, number, percent
+from pyprof.quantities import duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
 _MOST_KERNELS = 20
 """Of one op call, that are listed."""
+NOTHING = "-"
 _TERA, _GIGA = 1e12, 1e9
 
 
@@ -102,7 +102,7 @@ MEASURED = "6. Compare with counters"
 def _recorded(row: _Row) -> Iterator[str]:
     yield f"{row.value('kind') or 'kernel'} {row.record('kLongName') or NOTHING}"
     where = f"device {_shown(row.value('device'))}, stream {_shown(row.value('stream'))}"
-    yield f"time: {duration(row.value('sil'))} on {where}"
+    yield f"time: {_time(row.value('sil'))} on {where}"
     yield from _texts("ranges around it, outermost first", _around(row))
     forward = [*(row.record("fwdSeqMarker") or ()), *(row.record("fwdMarker") or ())]
     yield from _texts("ranges around its forward op", forward)
@@ -158,7 +158,7 @@ def _shares(row: _Row) -> Iterator[str]:
         ("bytes", moved, call_cost.bytes),
     ):
         if total and share != MISSING:
-            yield f"{percent(share / total)} % of the call's {name}"
+            yield f"{100 * share / total:.1f} % of the call's {name}"
     if reason := shared.reason[shared.reason_of[row.place]]:
         yield f"because: {reason}"
 
@@ -254,9 +254,13 @@ def _argument(value: Value) -> str:
 def _part(row: _Row, place: int) -> str:
     grouping = row.grouping
     name = row.table.records.arrow("kShortName")[place].as_py() or NOTHING
-    time = duration(int(row.table.duration_ns[place]) if row.table.timed[place] else None)
+    time = _time(int(row.table.duration_ns[place]) if row.table.timed[place] else None)
     does = "does the arithmetic" if grouping.arithmetic[place] else "auxiliary"
     return f"{name}, {time}, {'an autotuning trial' if grouping.autotuning[place] else does}"
+
+
+def _time(ns: int | None) -> str:
+    return NOTHING if ns is None else duration(ns)
 
 
 def _figure(value: int | None) -> str:

@@ -11,7 +11,7 @@ from pyprof.answers.base import Answer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pyprof.render.text.peaks_text import PeaksRow
+    from pyprof.answers.peaks_rows import PeaksRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -308,8 +308,8 @@ def memory(recordings: Paths, trace: str = "", limit: int = LIMIT) -> Answer:
 def peaks(name: str = "", limit: int = LIMIT) -> Answer:
     """Peak FLOP/s and bandwidth that efficiency is relative to, by (part of) a GPU's name."""
     from pyprof.answers import peaks_answer as answers_of_peaks  # noqa: PLC0415 - as above
+    from pyprof.answers import peaks_rows as cards  # noqa: PLC0415 - as above
     from pyprof.gpu import ceilings  # noqa: PLC0415 - as above
-    from pyprof.render.text import peaks_text as cards  # noqa: PLC0415 - as above
 
     rows = cards.find(name or None, cards.measured_rows(ceilings.load().values()))
     return bound(answers_of_peaks.peaks(rows), _count(limit))

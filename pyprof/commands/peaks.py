@@ -12,7 +12,7 @@ from pyprof import cli, output_file
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.render.text.peaks_text import PeaksRow
+    from pyprof.answers.peaks_rows import PeaksRow
 
 
 @click.command("peaks", cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
@@ -89,8 +89,8 @@ def _check_device(name: str | None, device: str | None, *, measuring: bool) -> N
 
 def _measure(device: str | None) -> Sequence[PeaksRow]:
     """Measure this machine, and save the rates."""
+    from pyprof.answers.peaks_rows import measured_rows  # noqa: PLC0415 - as above
     from pyprof.gpu import ceilings, microbenchmark  # noqa: PLC0415 - only to do the work
-    from pyprof.render.text.peaks_text import measured_rows  # noqa: PLC0415 - as above
 
     measured = microbenchmark.measure(device or microbenchmark.pick())
     place = ceilings.save(measured)
@@ -100,7 +100,7 @@ def _measure(device: str | None) -> Sequence[PeaksRow]:
 
 def _list(name: str | None) -> Sequence[PeaksRow]:
     """Return the cards matching a name, with the rates measured here; all cards for None."""
+    from pyprof.answers import peaks_rows  # noqa: PLC0415 - as above
     from pyprof.gpu import ceilings  # noqa: PLC0415 - only to do the work
-    from pyprof.render.text import peaks_text  # noqa: PLC0415 - as above
 
-    return peaks_text.find(name, peaks_text.measured_rows(ceilings.load().values()))
+    return peaks_rows.find(name, peaks_rows.measured_rows(ceilings.load().values()))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from pyprof.analysis.diff.compare import GONE, METRICS, NEW, SAME_BELOW, SLOWER
-from pyprof.render.text.formatting import amount, change, duration, number
+from pyprof.quantities import amount, change, duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -246,4 +246,5 @@ _SPELLINGS: Mapping[str, Callable[[float], str]] = {
 def _spelt(metric: Metric) -> str:
     delta = metric.delta or 0.0
     spelt = _SPELLINGS.get(metric.unit, number)(delta)
-    return f"{'+' if delta > 0 else ''}{spelt} ({change(metric.relative)})"
+    relative = "-" if metric.relative is None else change(metric.relative)
+    return f"{'+' if delta > 0 else ''}{spelt} ({relative})"

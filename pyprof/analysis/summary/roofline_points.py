@@ -14,8 +14,8 @@ from pyprof.gpu.roofline import NS_PER_S
 from pyprof.prof.group import add_up_rows
 from pyprof.prof.kernels.counter_rates import dram_bytes
 from pyprof.prof.processor import GPU, processor
+from pyprof.quantities import duration, number
 from pyprof.records.merging import add_up, first, merge_unique, merged_by
-from pyprof.render.text.formatting import duration, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -183,7 +183,7 @@ def _point(row: dict[str, Any], total_ns: int, lines: Sequence[str | None]) -> P
         intensity=row["flops"] / row["bytes"],
         flops_per_s=flops_per_s,
         share=share,
-        time=f"{duration(row['ns'])}, {percent(share)} %",
+        time=f"{duration(row['ns'])}, {100 * share:.1f} %",
         rate=f"{number(flops_per_s / 1e12)} TFLOP/s, {number(bytes_per_s / 1e9)} GB/s",
         measured=row["dram_flops"] / row["dram"] if row["dram"] else None,
     )

@@ -107,11 +107,16 @@ def _idle(answer: Summary, use: StepUse, idle_ns: float) -> Statement:
     return Statement(
         about="bound",
         subject=first,
-        text=f"{answer.processor} idle {percent(share)} {_of_step(use)}: {why}.",
+        text=f"{_idle_words(answer)} {percent(share)} {_of_step(use)}: {why}.",
         time_ns=idle_ns,
         share=share,
         evidence=_evidence_of(answer, first) or _device_findings(answer, use, first),
     )
+
+
+def _idle_words(answer: Summary) -> str:
+    """Of a CPU nothing is known but its ops."""
+    return "No op runs for" if answer.processor == CPU else f"{answer.processor} idle"
 
 
 def _why(cause: str) -> str:

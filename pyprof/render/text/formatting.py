@@ -44,9 +44,7 @@ def percent(share: float | None) -> str:
 
 def number(value: float | None) -> str:
     """Spell a rate with three digits that matter."""
-    if value is None:
-        return UNKNOWN
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits
+    return UNKNOWN if value is None else quantities.number(value)
 
 
 def short_line(line: str | None) -> str:
@@ -211,9 +209,6 @@ def finish(lines: Iterable[str], *, coloured: bool) -> bytes:
     return (text if coloured else click.unstyle(text)).encode()
 
 
-_SIZES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-
-
 def count(value: float | None) -> str:
     """Spell a count with its thousands apart; one that is no whole number to three digits."""
     if value is None:
@@ -223,15 +218,12 @@ def count(value: float | None) -> str:
 
 def amount(value: float | None, unit: str) -> str:
     """Spell FLOPs or bytes with a decimal prefix: `1.5 GB`."""
-    if value is None:
-        return UNKNOWN
-    size, prefix = next((entry for entry in _SIZES if abs(value) >= entry[0]), (1, ""))
-    return f"{number(value / size)} {prefix}{unit}"
+    return UNKNOWN if value is None else quantities.amount(value, unit)
 
 
 def change(fraction: float | None) -> str:
     """Spell a relative change with its sign: `+3.2 %`."""
-    return UNKNOWN if fraction is None else f"{100 * fraction:+.1f} %"
+    return UNKNOWN if fraction is None else quantities.change(fraction)
 
 
 def part_name(direction: str | None) -> str:

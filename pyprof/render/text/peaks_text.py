@@ -4,89 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyprof import sanitize
-from pyprof.cli_types import suggestion
-from pyprof.errors import PyprofError
-from pyprof.gpu.peaks import GIGA, RATE_KEYS, TERA, card_names, find_card, list_peaks
+from pyprof.answers.peaks_rows import DATASHEET, MEASURED
+from pyprof.gpu.peaks import RATE_KEYS
 from pyprof.render.text.formatting import UNKNOWN, heading, number, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from pyprof.gpu.ceilings import Ceilings
-
-DATASHEET, MEASURED = "datasheet", "measured"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeaksRow:
-    """The peaks of one device."""
-
-    gpu: str
-    basis: str
-    """DATASHEET or MEASURED."""
-    rates: Mapping[str, float]
-    """TFLOP/s by the keys of the table of cards."""
-    gb_s: float
-    cc: str = ""
-    sms: int | None = None
-    sources: tuple[str, ...] = field(default=())
-    doubts: tuple[str, ...] = field(default=())
-
-
-def card_rows() -> list[PeaksRow]:
-    """Return the table of cards."""
-    return [
-        PeaksRow(
-            gpu=str(card["gpu"]),
-            basis=DATASHEET,
-            rates={key: float(str(card[key])) for key in RATE_KEYS if card[key] is not None},
-            gb_s=float(str(card["gb_s"])),
-            cc=str(card["cc"]),
-            sms=int(str(card["sms"])),
-            sources=_texts(card["sources"]),
-            doubts=_texts(card["doubts"]),
-        )
-        for card in list_peaks()
-    ]
-
-
-def measured_rows(ceilings: Iterable[Ceilings]) -> list[PeaksRow]:
-    """Return what was measured, in the units of the table."""
-    return [
-        PeaksRow(
-            gpu=ceiling.device,
-            basis=MEASURED,
-            rates={key: rate / TERA for key, rate in ceiling.flops.items()},
-            gb_s=ceiling.bandwidth / GIGA,
-        )
-        for ceiling in ceilings
-    ]
-
-
-def find(name: str | None, measured: Sequence[PeaksRow]) -> list[PeaksRow]:
-    """Return the rows of a device's name, or of a part of one; all rows for None.
-
-    Raises PyprofError where there is none.
-    """
-    rows = [*card_rows(), *measured]
-    if name is None:
-        return rows
-    card = find_card(name)
-    exact = [row for row in rows if row.gpu == name or (card and find_card(row.gpu) is card)]
-    words = name.lower().split()
-    matching = exact or [row for row in rows if all(word in row.gpu.lower() for word in words)]
-    if not matching:
-        hint = suggestion(name, [*card_names(), *(row.gpu for row in measured)]) or ":"
-        raise PyprofError(
-            f"no peaks known for {name!r}{hint} pyprof peaks lists all cards; for others, "
-            "use --peak-flops and --peak-bandwidth of pyprof prof"
-        )
-    return matching
-
+    from pyprof.answers.peaks_rows import PeaksRow
 
 _SHOWN = {
     # header: keys of rates, the first that the device has
@@ -157,7 +85,3 @@ def as_csv(rows: Sequence[PeaksRow], *, raw: bool = False) -> bytes:
         cells = (row.gpu, row.basis, row.cc, sms, *rates, row.gb_s, *texts)
         writer.writerow(cells if raw else map(sanitize.escape_formula, cells))
     return file.getvalue().encode()
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else ()

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.ranks.findings import head
 from pyprof.analysis.ranks.group_speeds import join_alike
 from pyprof.analysis.ranks.match import spans
 from pyprof.answers.summary_answer import NO_LAYER
@@ -20,6 +19,7 @@ from pyprof.render.text.formatting import (
     number,
     percent,
 )
+from pyprof.render.text.ranks_head import head
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
