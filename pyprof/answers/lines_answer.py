@@ -43,7 +43,7 @@ class Lines(Answer):
     chosen: ChosenRows | None
     """The rows that --where chose, which all figures are of; null without --where."""
     processor: str
-    """Whose time it is: GPU, or CPU in a capture without one."""
+    """Whose time it is: GPU, NPU or the like; CPU in a capture without one."""
     total_ns: int
     """Summed time of all rows; the lines' `own_ns` and `unknown_ns` add up to it."""
     unknown_ns: int

@@ -26,7 +26,7 @@ class KnownCost:
     """How much of the time has a known cost."""
 
     processor: str
-    """Whose time it is: GPU, or CPU in a capture without one."""
+    """Whose time it is: GPU, NPU or the like; CPU in a capture without one."""
     total_ns: int
     """Summed time of all rows; rows of several streams may overlap."""
     known_share: float

@@ -89,7 +89,7 @@ class DeviceUse:
     device: int | None
     """Number of the GPU; null where the capture has none."""
     processor: str
-    """GPU, or CPU in a capture without one."""
+    """GPU, NPU or the like; CPU in a capture without one."""
     span_ns: int
     """From the first start to the last end, without pauses of the profiler."""
     busy_ns: int
@@ -469,7 +469,7 @@ class Summary(Answer):
 
     @property
     def processor(self) -> str:
-        """Whose time it is: GPU, or CPU in a capture without one."""
+        """Whose time it is: GPU, NPU or the like; CPU in a capture without one."""
         return self.known_cost.processor
 
 

@@ -8,6 +8,7 @@ per window of the capture, have an empty stack while idle.
 from __future__ import annotations
 
 from collections import Counter
+from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -16,7 +17,7 @@ import orjson
 
 from pyprof.analysis.summary.stacks import NO_FILE, stacks
 from pyprof.analysis.time.timeline import in_order, streams
-from pyprof.prof.processor import CPU, GPU, processor_of
+from pyprof.prof.processor import processor_of, processor_of_both
 from pyprof.records.records import distinct
 from pyprof.version import __version__
 
@@ -57,7 +58,7 @@ def join(parts: Sequence[Part], file: BinaryIO) -> None:
     moved, named = [], set()
     for each in parts:
         content = orjson.loads(each.path.read_bytes())
-        named.add(content["name"])
+        named.add(content["name"].removesuffix(_TIME.format("")))
         frames = [orjson.dumps(frame) for frame in content["shared"]["frames"]]
         moved.append([numbers.setdefault(frame, len(numbers)) for frame in frames])
         first = _renumbered(content["profiles"][0], moved[-1])
@@ -65,7 +66,7 @@ def join(parts: Sequence[Part], file: BinaryIO) -> None:
             in_all[tuple(stack)] += weight
     longest = sorted(in_all.items(), key=lambda entry: -entry[1])
     weights = np.array([weight for _, weight in longest], np.int64)
-    on = CPU if named == {_TIME.format(CPU)} else GPU
+    on = reduce(processor_of_both, sorted(named))
     profile_of_all = _profile(_IN_ALL.format(on), [list(stack) for stack, _ in longest], weights)
     _write(
         on, [*map(orjson.Fragment, numbers)], chain([profile_of_all], _joined(parts, moved)), file

@@ -1,7 +1,8 @@
-"""What did the work: the GPU, or in a capture without one the CPU."""
+"""What did the work, in a word: the GPU, another accelerator, or the CPU."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pyprof import schema
@@ -14,10 +15,32 @@ if TYPE_CHECKING:
 
 GPU, CPU = "GPU", "CPU"
 
+_WORDS = (
+    (re.compile(r"\b(NPU|XPU|HPU|MTIA|TPU|MLU|GCU|IPU)\b"), None),
+    (re.compile(r"\bAscend"), "NPU"),
+    (re.compile(r"\bGaudi"), "HPU"),
+)
+"""Names of devices that are no GPUs, and the word of their users; None: the one that matches."""
+
+
+def word(device: str | None) -> str:
+    """Return what users call a device, given its name: `NPU`; GPU if nothing says otherwise."""
+    if device == schema.KINDS[schema.CPU]:
+        return CPU
+    for pattern, said in _WORDS:
+        if match := pattern.search(device or ""):
+            return said or match[1]
+    return GPU
+
 
 def processor(devices: Iterable[str | None]) -> str:
-    """Name what worked, given the names of the devices: CPU only where there is nothing else."""
-    return CPU if {*devices} == {schema.KINDS[schema.CPU]} else GPU
+    """Return the word for what worked, given the names of the devices; that of two kinds is GPU.
+
+    CPU only where there is nothing else.
+    """
+    words = {word(device) for device in devices}
+    words = words - {CPU} or words
+    return words.pop() if len(words) == 1 else GPU
 
 
 def processor_of(records: Records) -> str:
@@ -28,5 +51,7 @@ def processor_of(records: Records) -> str:
 
 
 def processor_of_both(a: str, b: str) -> str:
-    """Whose time that of two captures is."""
-    return CPU if a == b == CPU else GPU
+    """Return the word for the time of two captures."""
+    if CPU in (a, b):
+        return b if a == CPU else a
+    return a if a == b else GPU

@@ -43,7 +43,7 @@ _CPU_S = 20
 """For one input; the slowest takes a tenth of it."""
 _MORE_BYTES = 3 << 30
 """Of address space beside what is there when a child begins."""
-_BUILT, _OFTEN = 16, 0.95
+_BUILT, _OFTEN = 17, 0.95
 """The first seeds, which are the smallest, and how often one of them is taken."""
 _COMMANDS = 1
 """That each input goes through."""

@@ -19,6 +19,7 @@ from tests.builders import CAPTURES, LAYOUTS, Range, Work, nsys_db, nvprof_db, r
 from tests.capture_files.metrics import kineto_counters, nsys_metrics
 from tests.capture_files.ncu import FORMS, METRICS, Profiled
 from tests.commands import run
+from tests.readers import ascend_json
 
 
 @dataclass(frozen=True)
@@ -178,6 +179,9 @@ def _captures(folder: Path) -> list[Seed]:
         Seed("kineto, zipped", "gzip", gzip.compress(trace(on_gpu=True), mtime=0)),
         Seed("nvprof", "sqlite", nvprof_db(folder / "a.sql", _work(), _ranges()).read_bytes()),
     ]
+    steps = [ascend_json.call(step, queued=step % 2 > 0, arrow=step > 0) for step in range(_STEPS)]
+    path = ascend_json.write(folder / "a.json", [each for step in steps for each in step])
+    found.append(Seed("torch_npu", "json", path.read_bytes()))
     for version in (3, 4):
         path = rocpd_db(folder / "a.db", _work(), _ranges(), version=version)
         found.append(Seed(f"rocpd, schema {version}", "sqlite", path.read_bytes()))

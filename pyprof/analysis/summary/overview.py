@@ -34,7 +34,7 @@ from pyprof.arrays import distinct_values
 from pyprof.prof import step_rows
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.kernels import kernel_families
-from pyprof.prof.processor import CPU, GPU
+from pyprof.prof.processor import word
 from pyprof.records.merging import known_in_both, merge_sums, merge_unique, merged_by, same_or_none
 from pyprof.records.records import totals
 
@@ -192,7 +192,7 @@ def _device_sums(times: Timeline) -> DeviceSums:
         DeviceUse(
             rank=device.rank,
             device=device.device if device.device >= 0 else None,
-            processor=CPU if device.on_cpu else GPU,
+            processor=word(device.gpu),
             span_ns=device.span_ns,
             busy_ns=device.busy_ns,
             idle_ns=device.idle_ns,

@@ -13,6 +13,7 @@ from pyprof.analysis.time.intervals import EMPTY, complement, union_of
 from pyprof.analysis.time.windows import recorded
 from pyprof.arrays import MISSING, distinct_values
 from pyprof.parse.ranges.nesting import by_value
+from pyprof.prof.processor import GPU, word
 from pyprof.records.records import combinations
 
 if TYPE_CHECKING:
@@ -37,11 +38,14 @@ class Stream:
     cpu: bool
     """Its rows are ops timed on the CPU, by a capture without a GPU."""
     several_processes: bool
+    processor: str = GPU
+    """What users call the device."""
 
     @property
     def device_label(self) -> str:
         """Spell the device for people; the process only where there are several."""
-        name = "CPU ops" if self.cpu else "GPU" if self.device is None else f"GPU {self.device}"
+        name = "CPU ops" if self.cpu else self.processor
+        name += "" if self.cpu or self.device is None else f" {self.device}"
         named = self.several_processes and self.pid is not None
         return f"{name}, process {self.pid}" if named else name
 
@@ -62,12 +66,15 @@ def streams(records: Records) -> list[Stream]:
     several = len(distinct_values(keys[0])) > 1
     kind = records.dictionary("kind")
     cpu = [value == schema.KINDS[schema.CPU] for value in kind.values] + [False]
+    gpu = records.dictionary("gpu")
+    words = [word(name) for name in (*gpu.values, None)]
     listed = []
     for place in np.lexsort([key[first] for key in keys[::-1]]).tolist():
         rows = rows_of[place]
         identifiers = [int(key[rows[0]]) for key in keys]
         pid, device, stream = (None if value == MISSING else value for value in identifiers)
-        listed.append(Stream(pid, device, stream, rows, cpu[kind.index[rows[0]]], several))
+        on_cpu, called = cpu[kind.index[rows[0]]], words[gpu.index[rows[0]]]
+        listed.append(Stream(pid, device, stream, rows, on_cpu, several, called))
     return listed
 
 

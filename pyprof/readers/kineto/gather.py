@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.readers.kernel_launches import none_recorded
-from pyprof.readers.kineto import cpu, gpu
+from pyprof.readers.kineto import ascend, cpu, gpu
 from pyprof.readers.kineto.checkpointing import stopped
 from pyprof.readers.kineto.columns import (
     Threads,
@@ -27,6 +27,7 @@ from pyprof.readers.kineto.file.events import all_args
 from pyprof.readers.kineto.graphs import nodes
 from pyprof.readers.kineto.nest import FrameChains, Nested, nested, range_table
 from pyprof.readers.kineto.ranges import NOTES, OPS, PYTHON, Columns, Flows, Ranges, forward_threads
+from pyprof.readers.kineto.tracks import Tracks, kind_of, may_be_work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pyprof.readers.kineto.file.decoding import Groups
     from pyprof.readers.kineto.file.events import Event
     from pyprof.readers.kineto.file.stream import Trace
+    from pyprof.readers.kineto.tracks import Unknown
 
     Header = Mapping[str, Any]
 
@@ -64,8 +66,8 @@ def version(header: Header) -> str | None:
     return None
 
 
-def devices(header: Header, used: Sequence[int]) -> pa.Table:
-    """Return the GPUs that the trace describes.
+def devices(header: Header, used: Sequence[int], named: Mapping[int, str]) -> pa.Table:
+    """Return the GPUs that the trace describes; `named` are devices that only a label describes.
 
     On AMD, events number devices of the node and the description those of the process, which differ
     where only some devices are visible: if all described devices are alike, one that is used but
@@ -81,6 +83,9 @@ def devices(header: Header, used: Sequence[int]) -> pa.Table:
     elif len({tuple(str(item.get(key)) for key in _KIND) for item in described}) == 1:
         missing = [number for number in used if number not in ids]
         described, ids = [*described, *described[:1] * len(missing)], [*ids, *missing]
+    labelled = [number for number in used if number in named and number not in ids]
+    described = [*described, *({"name": named[number]} for number in labelled)]
+    ids = [*ids, *labelled]
     return schema.table(
         schema.DEVICES,
         {
@@ -99,12 +104,19 @@ _KIND = ("name", "numSms", "computeMajor", "computeMinor")
 
 
 def warnings(
-    trace: Trace, activities: pa.Table, calls: pa.Table, untimed: int, *, replayed: bool
+    trace: Trace,
+    activities: pa.Table,
+    calls: pa.Table,
+    untimed: int,
+    *,
+    unknown: Sequence[Unknown],
+    replayed: bool,
 ) -> Iterator[str]:
     """Yield warnings for the user.
 
-    `replayed`: the kernels are those of CUPTI's range profiler.
+    `unknown`: tracks that are left out; `replayed`: kernels are those of CUPTI's range profiler.
     """
+    yield from map(str, unknown)
     if trace.cut:
         yield (
             "the trace is truncated (a killed job?): only complete events are shown; "
@@ -123,11 +135,11 @@ def warnings(
     on_gpu = activities.num_rows and activities["kind"][0].as_py() != schema.CPU
     lost = None if on_gpu else none_recorded(calls, np.zeros(len(calls), np.int64))
     if not activities.num_rows:
-        yield lost or "this trace has no GPU work, and no ops with a duration"
+        yield lost or "this trace has no ops with a duration, and no work on a device's track"
     elif not on_gpu:
         if lost:
             yield lost
-        without = "" if lost else "no GPU work was captured: "
+        without = "" if lost or unknown else "no GPU work was captured: "
         yield f"{without}rows are CPU ops, timed on the CPU"
     else:
         yield from _orphans(activities, calls)
@@ -165,6 +177,10 @@ class Gathered:
         self._launch_sizes: list[pa.Table] = []
         self._launched: list[pa.Table] = []
         self._hosts: list[int] = []
+        self._tracks = Tracks()
+        self._arrows = ascend.Arrows()
+        self.unknown: list[Unknown] = []
+        """Tracks that are left out, once `finish` was called."""
         self._samples = Samples()
         self.empty = True
         self.untimed = 0
@@ -183,15 +199,35 @@ class Gathered:
             self.empty = False
         for phase, category in [*groups]:
             group = groups.pop((phase, category))
-            if phase == "X":
+            if phase == "X" and _is_known(str(category)):
                 self._add(str(category), timed(group))
+            elif phase == "X":
+                self._tracks.add(group if may_be_work(category) else ())
             elif category == "fwdbwd":
                 self._flows.add(_only_timed(timed(group)))
+            elif category == ascend.ARROW:
+                self._arrows.add(_only_timed(timed(group)))
             elif phase == "C":
                 self._samples.add(_only_timed(timed(group)))
             elif phase == "M":
+                self._tracks.describe(group)
                 hosts = map(host_of, _only_timed(timed(group)).events)
                 self._hosts += [host for host in hosts if host is not None]
+
+    def finish(self) -> None:
+        """Find the work among events of unknown categories, once all events have been added."""
+        hosts = {str(pid) for pid, _ in self._threads.ids}
+        work, self.unknown = self._tracks.work(hosts)
+        if not work:
+            return
+        self.empty = False
+        rows = gpu.rows([kind_of(event) for event in work], work)
+        if self._tracks.is_ascend:
+            calls = ascend.calls(self._tracks.of_process(ascend.CALLS), self._threads)
+            tails = self._arrows.tails(timed(work))
+            rows, calls = ascend.with_arrows(rows, tails, calls, self._threads)
+            self._calls.append(calls)
+        self._activities.append(rows)
 
     def _add(self, category: str, group: Timed) -> None:
         group, all_ = _only_timed(group), len(group.events)
@@ -209,8 +245,6 @@ class Gathered:
             self._launched.append(called.launched)
         elif category == "fwdbwd":
             self._flows.add(group)
-            return
-        else:
             return
         self.empty = False
 
@@ -232,7 +266,7 @@ class Gathered:
             calls=_shifted(calls, base),
             ranges=_shifted(table, base),
             threads=_threads(self._threads),
-            devices=devices(trace.header, used),
+            devices=devices(trace.header, used, self._tracks.names()),
             samples=self._samples.table(base),
             traced_ops=traced,
             warnings=(
@@ -242,6 +276,7 @@ class Gathered:
                     activities,
                     calls,
                     self.untimed,
+                    unknown=self.unknown,
                     replayed=bool(self._measured and not self._activities),
                 ),
             ),
@@ -300,6 +335,14 @@ class Gathered:
                 activities = gpu.with_launch_sizes(activities, pa.concat_tables(self._launch_sizes))
         pids = gpu.launching_process(activities, calls, self._threads, self._hosts)
         return set_column(activities, "pid", pids), calls, 0
+
+
+def _is_known(category: str) -> bool:
+    """Whether events of a category are known to be the host's: ops, ranges, frames or calls."""
+    return category in OPS or category in NOTES or category in _HOSTS or gpu.is_call(category)
+
+
+_HOSTS = (PYTHON, "fwdbwd")
 
 
 def _only_timed(group: Timed) -> Timed:

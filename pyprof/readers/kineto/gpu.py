@@ -82,9 +82,14 @@ def transfer_name(kind: int, name: str) -> str:
 
 
 def activities(kinds: Sequence[int], groups: Sequence[list[Event]]) -> pa.Table:
-    """Build the rows of events, in groups of one kind. `launching_process` fills in the process."""
-    work = timed([*chain.from_iterable(groups)])
+    """Build the rows of events, in groups of one kind."""
     kind = np.repeat(kinds, [*map(len, groups)])
+    return rows(kind, [*chain.from_iterable(groups)])
+
+
+def rows(kinds: Sequence[int] | Int64Array, listed: list[Event]) -> pa.Table:
+    """Build the rows of events of these kinds, in order; `launching_process` adds the process."""
+    work, kind = timed(listed), np.asarray(kinds, np.int64)
     events, text = work.events, joined(work.events)
     args, names = WORK.read(events, text), named(events)
     start = times(work.us)
@@ -260,7 +265,7 @@ LAUNCHED = pa.schema(list(schema.CAPTURED_LAUNCHES)[4:])
 
 def correlations(args: Sequence[WorkArgs | CallArgs]) -> pa.Array:
     """Return correlation ids; the profiler writes 0 for none."""
-    ids = ints([a.correlation for a in args])
+    ids = ints([a.connection if a.correlation is None else a.correlation for a in args])
     return pa.compute.if_else(pa.compute.equal(ids, 0), None, ids)
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 def read(path: Path) -> Capture:
     """Read a trace. Raises CaptureError if it has neither GPU work nor ops of torch.profiler."""
     gathered, trace = _gathered(path)
+    if gathered.empty and gathered.unknown:
+        raise CaptureError(f"{path}: {gathered.unknown[0]}; PyProf reads traces of torch.profiler")
     if gathered.empty:
         raise CaptureError(
             f"{path}: no GPU work and no ops of torch.profiler in this trace; "
@@ -39,6 +41,7 @@ def _gathered(path: Path) -> tuple[Gathered, Trace]:
     with _no_collection():
         for groups in trace.events():
             gathered.add(groups)
+        gathered.finish()
     return gathered, trace
 
 

@@ -138,11 +138,25 @@ def op(name: str, args: dict[str, Any], seq: int | str | None, op_id: int | str 
 
 
 def _dims(args: dict[str, Any]) -> object:
-    return args.get("Input Dims", args.get("Input dims"))
+    dims = args.get("Input Dims", args.get("Input dims"))
+    return _split_dims(dims) if isinstance(dims, str) else dims
+
+
+@lru_cache(maxsize=1 << 16)
+def _split_dims(text: str) -> list[list[int]] | None:
+    """Parse shapes as torch_npu writes them: `8,16;;16`; None if it is something else."""
+    if not _SPLIT_DIMS.fullmatch(text):
+        return None
+    return [[int(size) for size in shape.split(",") if size] for shape in text.split(";")]
+
+
+_SPLIT_DIMS = re.compile(r"(?:\d{1,18}(?:,\d{1,18})*|)(?:;(?:\d{1,18}(?:,\d{1,18})*|))*")
 
 
 def _dtypes(args: dict[str, Any]) -> list[Any] | None:
     types = args.get("Input type")
+    if isinstance(types, str):  # torch_npu's
+        types = types.split(";")
     if not isinstance(types, list):
         return None
     try:

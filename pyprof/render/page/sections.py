@@ -12,7 +12,7 @@ from pyprof.analysis.summary.op_totals import totals
 from pyprof.answers.parts import UnknownCost
 from pyprof.answers.remedies import explained
 from pyprof.inputs.user_source import read
-from pyprof.prof.processor import CPU
+from pyprof.prof.processor import CPU, word
 from pyprof.records.records import distinct
 from pyprof.render.idle_causes import MEANINGS
 from pyprof.render.text.formatting import UNKNOWN, count, duration, part_name, percent, short_line
@@ -488,7 +488,7 @@ _MOST_DEVICES = 64
 def use_name(device: DeviceUse) -> str:
     """Name a GPU of the answer, and the rank, or process, that used it."""
     owner = f"process {device.pid}" if device.rank is None else f"rank {device.rank}"
-    return f"{'CPU' if device.on_cpu else f'GPU {_number(device)}'}, {owner}"
+    return f"{'CPU' if device.on_cpu else f'{device.processor} {_number(device)}'}, {owner}"
 
 
 def _number(device: DeviceUse) -> int:
@@ -498,7 +498,7 @@ def _number(device: DeviceUse) -> int:
 def device_name(device: DeviceTime) -> str:
     """Name a GPU, and the rank, or process, that used it."""
     owner = f"process {device.pid}" if device.rank is None else f"rank {device.rank}"
-    return f"{'CPU' if device.on_cpu else f'GPU {device.device}'}, {owner}"
+    return f"{'CPU' if device.on_cpu else f'{word(device.gpu)} {device.device}'}, {owner}"
 
 
 def cause_of(idle: Mapping[str, int]) -> str:

@@ -49,7 +49,8 @@ def details(answer: Summary, by: str, width: int) -> Iterator[str]:
 def head(answer: Summary) -> Iterator[str]:
     """What was captured, which peaks are used, and which steps there are."""
     names = [name or "not named by the capture" for name in answer.gpus if name != "cpu"]
-    yield from _labelled("GPU", "; ".join(names) or "none: these are ops timed on the CPU")
+    label = answer.processor if names else "GPU"
+    yield from _labelled(label, "; ".join(names) or "none: these are ops timed on the CPU")
     unknown = ("unknown: name the device with --gpu",) if names else ()
     for place, peak in enumerate(answer.peaks or unknown):
         yield from _labelled("" if place else "Peaks", peak)
@@ -290,7 +291,7 @@ def _idle_for(cause: str) -> Callable[[DeviceUse], int]:
 def _device(device: DeviceUse) -> str:
     rank = "" if device.rank is None else f"rank {device.rank}, "
     number = "" if device.device is None else f" {device.device}"
-    return f"{rank}CPU" if device.on_cpu else f"{rank}GPU{number}"
+    return f"{rank}CPU" if device.on_cpu else f"{rank}{device.processor}{number}"
 
 
 def _time_row(

@@ -36,6 +36,22 @@ def test_an_op_keeps_types_strides_and_values() -> None:
     assert call == Call("aten", "mul", (Tensor((2, 3), "bfloat16", (3, 1)), 0.5))
 
 
+@pytest.mark.parametrize(
+    ("dims", "sizes"),
+    [
+        ("8,16;32,16;32", "[[8, 16], [32, 16], [32]]"),
+        ("8,16;;16", "[[8, 16], [], [16]]"),
+        ("", "[[]]"),
+        ("8,x;16", ""),
+        ("[8, 16]", ""),
+    ],
+)
+def test_shapes_may_be_one_text(dims: str, sizes: str) -> None:
+    """As torch_npu writes them; anything else is unknown."""
+    written = texts.op("aten::linear", {"Input Dims": dims}, 1, 2)
+    assert written.partition("sizes = ")[2] == sizes
+
+
 def test_a_collective_is_a_call_of_its_message() -> None:
     args = {"Collective name": "allreduce", "dtype": "BFloat16", "In msg nelems": 8}
     call = marker.decode_op(texts.op("record_param_comms", args, None, None))

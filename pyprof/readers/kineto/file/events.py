@@ -97,6 +97,7 @@ class WorkArgs(msgspec.Struct, gc=False):
     """Arguments of GPU work."""
 
     correlation: Any = None
+    connection: Any = field(name="connection_id", default=None)  # of torch_npu
     device: Any = None
     stream: Any = None
     regs: Any = field(name="registers per thread", default=None)
@@ -115,6 +116,7 @@ class CallArgs(msgspec.Struct, gc=False):
     """Arguments of a call of a GPU's runtime or driver."""
 
     correlation: Any = None
+    connection: Any = field(name="connection_id", default=None)
     kernel: Any = UNSET
     smem: Any = field(name="shared memory", default=UNSET)
     grid: Raw = NO_VALUE

@@ -1,0 +1,120 @@
+"""What ties NPU work to ops in traces of torch_npu: calls of CANN, and arrows from ops.
+
+A call and its work share a `connection_id`. Calls lie in a process of their own, but on threads
+whose numbers are the system's; with torch_npu's task queue they are made by another thread than the
+op's, and only the arrow `async_npu` leads from the op to its work.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from pyprof import schema
+from pyprof.arrays import MISSING, ints
+from pyprof.readers.kineto import gpu
+from pyprof.readers.kineto.columns import (
+    Timed,
+    concat,
+    nanoseconds,
+    set_column,
+    timed,
+    whole_number,
+)
+from pyprof.readers.kineto.file.events import all_args
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.readers.kineto.columns import Threads
+    from pyprof.readers.kineto.file.events import Event
+
+CALLS = "CANN"
+"""The name of the process with calls."""
+ARROW = "async_npu"
+"""The category of arrows from ops to their work."""
+_ARROW_CALL = "torch_to_npu"
+"""The name of the launch of which only the arrow is known, as torch_npu names it."""
+
+
+class _Place(NamedTuple):
+    """Where an arrow ends: the stream and the start of its work."""
+
+    tid: str
+    us: float
+
+
+class Arrows:
+    """The arrows from ops to work."""
+
+    def __init__(self) -> None:
+        self._tails: dict[object, Event] = {}
+        self._heads: dict[object, _Place] = {}
+
+    def add(self, ends: Timed) -> None:
+        """Gather the ends of arrows."""
+        for event, us in zip(ends.events, ends.us.tolist(), strict=True):
+            key = str(event.id)
+            if event.ph == "s":
+                self._tails[key] = event
+            else:
+                self._heads[key] = _Place(str(event.tid), us)
+
+    def tails(self, work: Timed) -> list[Event | None]:
+        """Return the end of the arrow to each piece of work; None without one."""
+        of_place = {place: self._tails.get(key) for key, place in self._heads.items()}
+        return [
+            of_place.get(_Place(str(event.tid), us))
+            for event, us in zip(work.events, work.us.tolist(), strict=True)
+        ]
+
+
+def calls(events: Sequence[Event], threads: Threads) -> pa.Table:
+    """Return the calls of CANN that launch work, on the threads of the process's ops."""
+    launching = [event for event in events if "connection_id" in all_args(event)]
+    owner: dict[int | None, int] = {tid: pid for pid, tid in threads.ids}
+    for event in launching:
+        event.pid = owner.get(whole_number(event.tid), event.pid)
+    group = timed(launching)
+    group = group.filter(np.isfinite(group.us))
+    return gpu.calls(group, threads).calls
+
+
+def with_arrows(
+    activities: pa.Table, tails: Sequence[Event | None], calls: pa.Table, threads: Threads
+) -> tuple[pa.Table, pa.Table]:
+    """Tie work to the op that its arrow comes from, unless a call of that thread launched it.
+
+    `activities` are in the order of `tails`. Returns the activities and all calls.
+    """
+    rows = np.flatnonzero([tail is not None for tail in tails])
+    starts = timed([tail for tail in tails if tail is not None])
+    timely = np.isfinite(starts.us)
+    rows, starts = rows[timely], starts.filter(timely)
+    thread = threads.rows(starts.events)
+    corr = ints(activities.column("corr")).copy()
+    apart = _callers(calls, corr[rows]) != thread
+    if not apart.any():
+        return activities, calls
+    rows, thread, start = rows[apart], thread[apart], nanoseconds(starts.us[apart])
+    first = 1 + max(int(corr.max(initial=0)), int(ints(calls.column("corr")).max(initial=0)))
+    own = first + np.arange(len(rows))
+    corr[rows] = own
+    columns = {"start": start, "end": start, "thread": thread.astype(np.int32), "corr": own}
+    named = schema.table(schema.CALLS, {**columns, "name": [_ARROW_CALL] * len(rows)})
+    linked = set_column(activities, "corr", pa.array(corr, mask=corr == MISSING))
+    return linked, concat(schema.CALLS, [calls, named])
+
+
+def _callers(calls: pa.Table, corr: np.ndarray) -> np.ndarray:
+    """Return the thread of the call with each correlation id; MISSING without one."""
+    known = ints(calls.column("corr"))
+    order = np.argsort(known, kind="stable")
+    place = np.minimum(np.searchsorted(known, corr, sorter=order), max(0, len(known) - 1))
+    if not len(known):
+        return np.full(len(corr), MISSING)
+    row = order[place]
+    is_known = (known[row] == corr) & (corr != MISSING)
+    return np.where(is_known, ints(calls.column("thread"))[row], MISSING)

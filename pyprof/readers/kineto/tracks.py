@@ -1,0 +1,168 @@
+"""Which tracks of a trace are a device's: their events are work, in whatever category.
+
+A backend chooses its categories itself, so that a list of them is never complete. A track is a
+device's by its label ("MTIA 0"), its process's name ("Ascend Hardware"), or because its events name
+a device and a stream.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyprof import schema
+from pyprof.readers.kineto.columns import microseconds, whole_number
+from pyprof.readers.kineto.file.events import all_args
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator
+
+    from pyprof.readers.kineto.file.events import Event
+
+ASCEND = "Ascend Hardware"
+"""The process of NPU work in traces of torch_npu, which describe it again in other tracks."""
+
+_NO_WORK = re.compile(
+    r".*annotation.*|.*_sync|overhead|cuda_event|Trace|external_correlation|.*profiler_range"
+    r"|gpu_op"  # of our own export, above the kernels
+)
+"""Categories of events that may lie on a device's track but are no work."""
+_HOST_LABEL, _HOST_NAMES = "CPU", ("CANN", "Python", "MindSpore")
+_DEVICE = re.compile(r"\b(GPU|NPU|XPU|HPU|MTIA|TPU|MLU|GCU|IPU|PrivateUse1)\b:?\s*(\d{1,4})?")
+_NO_STREAM = re.compile(r"Step Trace")
+"""Threads of a device's process that repeat the work of its streams."""
+_MOVES = ((re.compile(r"\W*memcpy", re.IGNORECASE), schema.MEMCPY),
+          (re.compile(r"\W*memset", re.IGNORECASE), schema.MEMSET))  # fmt: skip
+
+
+def may_be_work(category: object) -> bool:
+    """Whether events of a category count as work if they lie on a device's track."""
+    return _NO_WORK.fullmatch(str(category)) is None
+
+
+def kind_of(event: Event) -> int:
+    """Return the kind of a device's event, by its category and name."""
+    for pattern, kind in _MOVES:
+        if pattern.match(str(event.name)) or pattern.match(str(event.cat).removeprefix("gpu_")):
+            return kind
+    return schema.KERNEL
+
+
+class Unknown(NamedTuple):
+    """A track of which nothing says whose it is."""
+
+    name: str
+    events: int
+    ms: float
+
+    def __str__(self) -> str:
+        """Return the warning for the user."""
+        return (
+            f"the track {self.name!r} ({self.events:,} events, {self.ms:,.3f} ms) is that of no "
+            "device or process that PyProf knows: it is left out"
+        )
+
+
+class Tracks:
+    """The processes and threads that a trace describes, and its events of other categories."""
+
+    def __init__(self) -> None:
+        self._labels: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+        self._threads: dict[tuple[str, str], str] = {}
+        self._events: list[Event] = []
+
+    def describe(self, events: Iterable[Event]) -> None:
+        """Gather metadata events."""
+        for event in events:
+            if event.name not in ("process_labels", "process_name", "thread_name"):
+                continue
+            said, pid = all_args(event), str(event.pid)
+            if event.name == "process_labels":
+                self._labels[pid] = str(said.get("labels", ""))
+            elif event.name == "process_name":
+                self._names[pid] = str(said.get("name", ""))
+            else:
+                self._threads[pid, str(event.tid)] = str(said.get("name", ""))
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Gather events of a category that is not known."""
+        self._events.extend(events)
+
+    @property
+    def is_ascend(self) -> bool:
+        """Whether the trace is torch_npu's."""
+        return ASCEND in self._names.values()
+
+    def of_process(self, name: str) -> list[Event]:
+        """Return the gathered events of the processes of one name."""
+        pids = {pid for pid, each in self._names.items() if each == name}
+        return [event for event in self._events if str(event.pid) in pids]
+
+    def names(self) -> dict[int, str]:
+        """Return what devices are called that are no GPUs, by their numbers."""
+        numbers = self._numbers()
+        words = {pid: self._word(pid) for pid in numbers}
+        return {number: words[pid] for pid, number in numbers.items() if words[pid]}
+
+    def _word(self, pid: str) -> str:
+        if self._names.get(pid) == ASCEND:
+            return "Ascend NPU"
+        word = self._match(pid)
+        return word[1] if word is not None and word[1] != "GPU" else ""
+
+    def _match(self, pid: str) -> re.Match[str] | None:
+        return _DEVICE.search(self._labels.get(pid, "")) or _DEVICE.search(self._names.get(pid, ""))
+
+    def _numbers(self) -> dict[str, int]:
+        """Number the processes that are devices: as their labels do, else from 0."""
+        numbers: dict[str, int] = {}
+        for pid in {**self._labels, **self._names}:
+            if self._is_device(pid):
+                match = self._match(pid)
+                stated = match[2] if match is not None else None
+                numbers[pid] = len(numbers) if stated is None else int(stated)
+        return numbers
+
+    def _is_device(self, pid: str) -> bool:
+        if self.is_ascend:
+            return self._names.get(pid) == ASCEND
+        return self._labels.get(pid) != _HOST_LABEL and self._match(pid) is not None
+
+    def work(self, hosts: Container[str]) -> tuple[list[Event], list[Unknown]]:
+        """Split the gathered events: devices' work, and the tracks of which nothing is known.
+
+        Those of hosts, which are processes with ops or calls, are neither. The process of an event
+        becomes the number of its device.
+        """
+        numbers = self._numbers()
+        work: list[Event] = []
+        others: dict[str, list[Event]] = defaultdict(list)
+        for event in self._events:
+            pid = str(event.pid)
+            if pid in numbers:
+                if not _NO_STREAM.match(self._threads.get((pid, str(event.tid)), "")):
+                    event.pid = numbers[pid]
+                    work.append(event)
+            elif self.is_ascend or pid in hosts or self._is_host(pid):
+                continue
+            elif _names_stream(all_args(event)):
+                work.append(event)
+            else:
+                others[pid].append(event)
+        return work, [*self._unknown(others)]
+
+    def _is_host(self, pid: str) -> bool:
+        return self._labels.get(pid) == _HOST_LABEL or self._names.get(pid) in _HOST_NAMES
+
+    def _unknown(self, others: dict[str, list[Event]]) -> Iterator[Unknown]:
+        for pid, events in others.items():
+            lengths = [microseconds(event.dur) or 0.0 for event in events]
+            if total_us := sum(length for length in lengths if length > 0):
+                name = self._names.get(pid) or self._labels.get(pid) or pid
+                yield Unknown(name, len(events), total_us / 1000)
+
+
+def _names_stream(args: dict[str, Any]) -> bool:
+    return all(whole_number(args.get(key)) is not None for key in ("device", "stream"))

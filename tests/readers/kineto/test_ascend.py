@@ -1,0 +1,51 @@
+"""Traces of torch_npu: work of the hardware's track, its launches, and shapes written as text."""
+
+from pathlib import Path
+
+import pytest
+
+from pyprof import readers
+from pyprof.parse import parse
+from tests.readers.ascend_json import HARDWARE, OP_THREAD, STREAM, call, write, x
+from tests.readers.test_nsys import rows
+
+
+@pytest.mark.parametrize(
+    ("queued", "arrow"),
+    [(False, True), (False, False), (True, True)],
+    ids=["call and arrow", "call", "arrow past a queue"],
+)
+def test_work_of_the_hardware_comes_out_once_with_its_op(
+    queued: bool,  # noqa: FBT001 - a parameter of a test
+    arrow: bool,  # noqa: FBT001 - as above
+    tmp_path: Path,
+) -> None:
+    events = [each for step in range(3) for each in call(step, queued=queued, arrow=arrow)]
+    capture = readers.read(write(tmp_path / "trace_view.json", events))
+    assert capture.warnings == ()
+    assert rows(capture.devices, "device", "name") == [(0, "Ascend NPU")]
+    found = parse(capture).table().to_pylist()
+    assert [row["kLongName"] for row in found] == ["MatMulV2"] * 3
+    assert [row["kDuration"] for row in found] == [55_250] * 3
+    assert {(row["device"], row["stream"], row["tid"]) for row in found} == {(0, STREAM, OP_THREAD)}
+    assert [row["op"] for row in found] == [["linear"]] * 3
+    assert found[0]["sizes"] == [[8, 16], [32, 16], [32]]
+    assert found[0]["dtypes"] == ["float16"] * 3
+    assert found[0]["trace"] == ["/a/train.py:30", "/a/train.py:12"]
+
+
+def test_work_without_any_link_is_kept(tmp_path: Path) -> None:
+    events = [x(HARDWARE, STREAM, "MatMulV2", 400, 55.25), x(HARDWARE, 3, "EVENT_WAIT", 500, 2)]
+    capture = readers.read(write(tmp_path / "trace_view.json", events))
+    assert rows(capture.activities, "stream", "corr", "name") == [
+        (2, None, "MatMulV2"),
+        (3, None, "EVENT_WAIT"),
+    ]
+
+
+def test_threads_that_repeat_the_streams_work_are_left_out(tmp_path: Path) -> None:
+    step = {"ph": "M", "name": "thread_name", "pid": HARDWARE, "tid": 70_001,
+            "args": {"name": "Step Trace(Model ID:1)"}}  # fmt: skip
+    events = [step, x(HARDWARE, 70_001, "Iteration 1", 0, 999), x(HARDWARE, STREAM, "Add", 4, 5)]
+    capture = readers.read(write(tmp_path / "trace_view.json", events))
+    assert rows(capture.activities, "name") == [("Add",)]
