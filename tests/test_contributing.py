@@ -46,6 +46,7 @@ def test_each_kind_of_addition_has_a_recipe() -> None:
         "A column",
         "A report",
         "An advice rule",
+        "A fact of the summary",
         "A section of the page",
         "A capture format",
     ]
@@ -92,6 +93,25 @@ def test_an_advice_rule_is_one_file(copy: Path) -> None:
     advice = next(each for each in summary["advice"] if each["title"] == "data is copied")
     assert advice["action"] == "keep it on the GPU"
     assert [each["count"] for each in advice["evidence"]] == [1]
+
+
+def test_a_fact_of_the_summary_is_one_file(copy: Path) -> None:
+    """Text, JSON and page show it."""
+    facts = copy / "pyprof/analysis/summary/facts"
+    (facts / "recipe.py").write_text(_recipe("A fact of the summary"), encoding="utf-8")
+    capture(copy / "net.sqlite")
+    meaning = "Longest time of a kernel, copy or fill on the GPU."
+    assert f"Longest   300 ns: {meaning}\n" in _run(copy, "-m", "pyprof", "summary", "net.sqlite")
+    summary = json.loads(_run(copy, "-m", "pyprof", "summary", "--json", "net.sqlite"))
+    assert {
+        "name": "recipe",
+        "label": "Longest",
+        "value": 300,
+        "unit": "ns",
+        "meaning": meaning,
+    } in (summary["facts"])
+    _run(copy, "-m", "pyprof", "report", "net.sqlite", "-o", "net.html")
+    assert f"300 ns: {meaning}" in (copy / "net.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -397,6 +397,22 @@ class MemoryPeak:
     """By how much; null where nothing grows, or fewer than four steps are known."""
 
 
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A number about the capture."""
+
+    name: str
+    """That of the module of `pyprof/analysis/summary/facts/` which finds it."""
+    label: str
+    """What stands before it in text."""
+    value: float
+    """The number."""
+    unit: str
+    """ns, bytes, share (of 1) or count."""
+    meaning: str
+    """What the number is, in a sentence."""
+
+
 def describe_origin(origin: str, covered_share: float, *, guessed: bool) -> str:
     """What marks steps; of a guess, that it is one, and how much of the time it explains."""
     if not guessed:
@@ -456,6 +472,8 @@ class Summary(Answer):
     """Why that is null."""
     measured: Measured | None
     """What counters measured; null without counters."""
+    facts: tuple[Fact, ...]
+    """Further numbers, as far as they are known."""
     memory: MemoryPeak | None
     """The highest peak of memory; null where memory was not recorded."""
     advice: tuple[Suggestion, ...]

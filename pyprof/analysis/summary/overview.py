@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from pyprof import schema
 from pyprof.analysis import advice, filtered
 from pyprof.analysis.summary import host_ops
 from pyprof.analysis.summary.counter_totals import CounterTotals, counter_totals, measured
+from pyprof.analysis.summary.facts import fact_sums, facts
 from pyprof.analysis.summary.layer_tree import layer_sums, layer_times
 from pyprof.analysis.summary.op_totals import OpSums, line_totals, op_sums, op_times
 from pyprof.analysis.summary.phases import of_rows, said, serving_phases, token_count
@@ -276,6 +277,8 @@ class SummarySums:
     """As `host_ops` returns it; None if not all captures have ranges of ops."""
     counters: CounterTotals | None
     """None if nothing was measured."""
+    facts: Mapping[str, Any]
+    """As `fact_sums` returns them."""
     kept: Filtered | None
     """What `--where` left of the rows."""
     advice: AdviceSums
@@ -325,6 +328,7 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
         layers=layers,
         host=None if view.kept else host_ops.host_ops(source, _span_ns(steps, picked)),
         counters=counter_totals(table, source.capture, rows, in_step),
+        facts=fact_sums(source, rows),
         kept=view.kept,
         advice=advice.summed(review.advice, table, picked and picked[1] - picked[0]),
         scope=review.scope,
@@ -378,6 +382,7 @@ def _without_verdict(sums: SummarySums, memory: Sequence[DeviceMemory]) -> Summa
         measured=None
         if sums.counters is None
         else measured(sums.counters, total_ns, steps.averaged_count, sums.token_count),
+        facts=facts(sums.facts),
         memory=_memory(memory[0]) if memory else None,
         advice=sums.advice.suggestions,
         advice_looked_at=sums.scope.looked_at,

@@ -13,6 +13,7 @@ from pyprof.render.page import parts, sections
 from pyprof.render.page.cross_filter import Selectable, chosen_facts, row_facts
 from pyprof.render.page.parts import Gathered, Page
 from pyprof.render.text.formatting import duration
+from pyprof.render.text.summary_text import fact_value
 from pyprof.version import __version__
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def _about(answer: Summary, content: Content, origin: Origin) -> Sequence[tuple[
         "relative to": ", ".join(answer.peaks) or _no_peaks(answer),
         "steps": _steps(answer.steps),
         "recorded": _date(content.began_ns),
+        **{fact.label.lower(): f"{fact_value(fact)}: {fact.meaning}" for fact in answer.facts},
         "profiler": ", ".join(content.tools),
         "command": origin.command,
     }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyprof.answers.parts import ChosenRows, Finding, Suggestion
-    from pyprof.answers.summary_answer import DeviceUse, OpTime, PeakUse, StepTimes, Summary
+    from pyprof.answers.summary_answer import DeviceUse, Fact, OpTime, PeakUse, StepTimes, Summary
 
 _FEW = 5
 """Rows of the tables beside the one that was asked for."""
@@ -60,6 +60,18 @@ def head(answer: Summary) -> Iterator[str]:
     yield from _recording_windows(answer.devices or ())
     if answer.chosen is None:
         yield from _utilization(answer.utilization)
+    for fact in answer.facts:
+        yield from _labelled(fact.label, f"{fact_value(fact)}: {fact.meaning}")
+
+
+def fact_value(fact: Fact) -> str:
+    """The number of a fact with its unit."""
+    spellings: Mapping[str, Callable[[float], str]] = {
+        "ns": duration,
+        "bytes": lambda size: formatting.amount(size, "B"),
+        "share": lambda share: f"{percent(share)} %",
+    }
+    return spellings.get(fact.unit, formatting.count)(fact.value)
 
 
 def chosen_rows(chosen: ChosenRows | None, processor: str) -> Iterator[str]:
