@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LIMIT, MOST = 20, 500
 _MAX_TEXT = 2000
 """Maximum characters of a text; names of kernels, and stacks, can be longer."""
-_FIRST, _FINDINGS = 10, 3
+_FIRST, _FINDINGS = 12, 3
 """Entries of a summary's lists, and of evidence: what an agent reads first stays below 20 kB."""
 _NUMBERS = 64
 """Maximum length of lists of numbers, or `limit`."""
