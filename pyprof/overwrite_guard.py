@@ -178,12 +178,13 @@ _ID = slice(68, 72)
 def _holds_capture(path: Path) -> bool:
     """Whether a file is a profiler's, even if damaged or unreadable."""
     from pyprof import readers  # noqa: PLC0415 - takes time to load
+    from pyprof.readers.refusals import is_memory_snapshot  # noqa: PLC0415 - as above
 
     try:
         head = _head(path)
         if not head or head.startswith(_RECORDS) or _WRITER in head[:_FIRST]:
             return False
-        return readers.is_memory_snapshot(head) or readers.is_capture(path)
+        return is_memory_snapshot(head) or readers.is_capture(path)
     except (CaptureError, OSError):
         return True
 

@@ -24,7 +24,8 @@ from pyprof.allocations.stacks import is_python
 from pyprof.allocations.unpickle import ACTIONS
 from pyprof.arrays import MISSING
 from pyprof.errors import CaptureError
-from pyprof.readers import describe, kineto, nsys, read_head, sensible
+from pyprof.readers import kineto, nsys, read_head, sensible
+from pyprof.readers.refusals import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -140,7 +141,7 @@ def _read(path: Path, capture: Capture | None) -> Recorded:
         return sensible(path, _trace)
     if nsys.sniff(path, head):
         return sensible(path, _nsys)
-    raise CaptureError(f"{path}: no memory was recorded ({describe(head)}); {EXPECTED}")
+    raise CaptureError(f"{path}: no memory was recorded ({describe(path, head)}); {EXPECTED}")
 
 
 _RANK = re.compile(r"rank[_.-]?(\d{1,9})(?!\d)", re.IGNORECASE)

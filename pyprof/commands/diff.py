@@ -118,11 +118,10 @@ def are_snapshots(paths: Sequence[str]) -> bool:
     from pathlib import Path  # noqa: PLC0415 - only here
 
     from pyprof import readers  # noqa: PLC0415 - it loads Arrow
+    from pyprof.readers.refusals import is_memory_snapshot  # noqa: PLC0415 - as above
 
     files = [Path(path) for path in paths]
-    return all(
-        file.is_file() and readers.is_memory_snapshot(readers.read_head(file)) for file in files
-    )
+    return all(file.is_file() and is_memory_snapshot(readers.read_head(file)) for file in files)
 
 
 def _compare_memory(

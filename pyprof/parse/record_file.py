@@ -24,6 +24,7 @@ from pyprof.errors import RecordsError
 from pyprof.gpu.kernel_roles import communicates
 from pyprof.parse import parse_file
 from pyprof.process.threads import thread_pool
+from pyprof.readers import refusals
 from pyprof.readers.encodings import utf8
 from pyprof.records import parquet
 from pyprof.records.record_check import plausible_records
@@ -65,7 +66,7 @@ def load(source: str, *, raw: bool = True) -> Records:
         return parse_file(path, raw=raw)
     raise RecordsError(
         f"{path}: neither a capture nor output of pyprof parse "
-        f"({readers.describe(head)}); {readers.expected()}, "
+        f"({refusals.describe(path, head)}); {readers.expected()}, "
         "or output of pyprof parse"
     )
 

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from pyprof.errors import CaptureError, reason
+from pyprof.readers import refusals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -102,9 +103,8 @@ def _reader(path: Path) -> Reader:
     for reader in readers():
         if reader.sniff(path, head):
             return reader
-    raise CaptureError(
-        f"{path}: not a capture that pyprof can read ({describe(head)}); {expected()}"
-    )
+    what = refusals.describe(path, head)
+    raise CaptureError(f"{path}: not a capture that pyprof can read ({what}); {expected()}")
 
 
 def sensible(path: Path, function: Callable[[Path], T]) -> T:
@@ -160,37 +160,3 @@ def read_head(path: Path) -> bytes:
 
 STREAM = "is a pipe or a device; save it to a file and name that"
 """Why only regular files are read."""
-
-
-def is_memory_snapshot(head: bytes) -> bool:
-    """Whether a file is a pickle that torch.cuda.memory._dump_snapshot() wrote."""
-    keys = (b"device_traces", b"segments")
-    return head[:1] == b"\x80" and any(key in head for key in keys)
-
-
-_DICT_LINES = b'{"kShortName"', b"{'kShortName'"
-
-
-_OTHERS = {
-    (b"PAR1", *_DICT_LINES): "it is output of pyprof parse, which the other commands read",
-    (b"NVR\0",): "a report of Nsight Compute: ncu --import FILE --csv --page raw > ncu.csv",
-}
-
-
-def describe(head: bytes) -> str:
-    """Describe a file that is no capture."""
-    if not head.strip(b"\0"):
-        return "it begins with zeros, as after an interrupted export"
-    if head.startswith(b"SQLite format 3\0"):
-        return "an SQLite file without a profiler's tables"
-    if is_memory_snapshot(head):
-        return "a torch memory snapshot, which pyprof memory reads"
-    for begins, what in _OTHERS.items():
-        if head.startswith(begins):
-            return what
-    try:
-        head.decode()
-    except UnicodeDecodeError as error:
-        if error.start < len(head) - 4:  # not merely a character cut at the end of the head
-            return "an unknown binary file"
-    return "a text file"

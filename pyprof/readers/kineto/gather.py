@@ -214,6 +214,11 @@ class Gathered:
                 hosts = map(host_of, _only_timed(timed(group)).events)
                 self._hosts += [host for host in hosts if host is not None]
 
+    @property
+    def is_jax(self) -> bool:
+        """Whether the trace is of JAX or XLA, which has no ops of torch.profiler."""
+        return not self._calls and not len(self._ranges.columns().start) and self._tracks.is_jax
+
     def finish(self) -> None:
         """Find the work among events of unknown categories, once all events have been added."""
         hosts = {str(pid) for pid, _ in self._threads.ids}

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyprof.errors import CaptureError
+from pyprof.readers import refusals
 from pyprof.readers.kineto import gather
 from pyprof.readers.kineto.file.stream import Trace
 from pyprof.readers.kineto.gather import Gathered
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 def read(path: Path) -> Capture:
     """Read a trace. Raises CaptureError if it has neither GPU work nor ops of torch.profiler."""
     gathered, trace = _gathered(path)
+    if gathered.is_jax:
+        raise CaptureError(f"{path}: {refusals.JAX}")
     if gathered.empty and gathered.unknown:
         raise CaptureError(f"{path}: {gathered.unknown[0]}; PyProf reads traces of torch.profiler")
     if gathered.empty:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyprof import schema
+from pyprof.readers import refusals
 from pyprof.readers.kineto.columns import microseconds, whole_number
 from pyprof.readers.kineto.file.events import all_args
 
@@ -89,6 +90,11 @@ class Tracks:
     def add(self, events: Iterable[Event]) -> None:
         """Gather events of a category that is not known."""
         self._events.extend(events)
+
+    @property
+    def is_jax(self) -> bool:
+        """Whether the trace is of JAX or XLA, which looks like torch.profiler's."""
+        return refusals.is_jax(self._names.values())
 
     @property
     def is_ascend(self) -> bool:

@@ -1,0 +1,115 @@
+"""Files of other profilers are refused by name, with the command that makes something readable."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyprof.readers.refusals import describe
+from tests.builders import table, write_tables
+from tests.commands import run
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _message(number: int, content: bytes) -> bytes:
+    """Write a field of a protocol buffer, up to 16 KiB."""
+    length = len(content)
+    return bytes([number << 3 | 2, length & 0x7F | 0x80, length >> 7]) + content
+
+
+XPLANE = _message(1, b"\x08\x01\x12\x0d/device:GPU:0" + bytes(200)) * 2
+PERFETTO = _message(1, b"\x40\x80\x80\x01\x50\x01" + bytes(200)) * 2
+PROTON: list[dict[str, Any]] = [
+    {"children": [], "frame": {"name": "ROOT", "type": "function"}, "metrics": {"count": 0}},
+    {"CUDA": {}},
+]
+FILES = {
+    # what it is: (its name, its content, words of the message)
+    "rocprofv3's JSON": (
+        "x_results.json",
+        _json({"rocprofiler-sdk-tool": [{"metadata": {"pid": 1}}]}),
+        ["rocprofv3's JSON", "rocprofv3 --output-format rocpd"],
+    ),
+    "rocprofv3's CSV": (
+        "x_kernel_trace.csv",
+        b'"Kind","Agent_Id","Queue_Id","Kernel_Name"\n',
+        ["rocprofv3's CSV", "rocprofv3 --output-format rocpd"],
+    ),
+    "xplane": ("host.xplane.pb", XPLANE, ["XSpace", "XProf", "pyprof capture"]),
+    "xplane under another name": ("profile", XPLANE, ["XSpace"]),
+    "pftrace": ("x_results.pftrace", PERFETTO, ["Perfetto", "--output-format rocpd"]),
+    "ROCm Systems' Perfetto output": (
+        "perfetto-trace-1.proto",
+        PERFETTO,
+        ["Perfetto", "ROCPROFSYS_USE_ROCPD=ON"],
+    ),
+    "Proton": ("proton.hatchet", _json(PROTON), ["Proton", "proton-viewer"]),
+    "qdstrm": ("x.qdstrm", b"\x01\x02\xff\xfe" * 9, ["QdstrmImporter -i"]),
+    "Nsight Compute's report": ("x.ncu-rep", b"NVR\0\x01", ["ncu --import"]),
+    "records": ("x.parquet", b"PAR1\x15\xff", ["output of pyprof parse"]),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "words"), FILES.values(), ids=FILES)
+def test_a_file_of_another_tool_is_named_with_a_command(
+    name: str, content: bytes, words: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    done = run("parse", path)
+    assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    for word in words:
+        assert word in done.stderr
+
+
+DATABASES = {
+    "Ascend's": (["TASK", "STRING_IDS", "CANN_API"], ["Ascend", "torch_npu.profiler", "analyse("]),
+    "Ascend's, ops only": (["PYTORCH_API"], ["Ascend", "trace_view.json"]),
+    "rocmProfileData's": (["rocpd_api", "rocpd_op", "rocpd_string"], ["rocmProfileData"]),
+    "a browser's": (["moz_places"], ["without a profiler's tables"]),
+}
+
+
+@pytest.mark.parametrize(("tables", "words"), DATABASES.values(), ids=DATABASES)
+def test_a_database_of_another_tool_is_named(
+    tables: list[str], words: list[str], tmp_path: Path
+) -> None:
+    path = write_tables(tmp_path / "x.db", {name: table(("id",), (1,)) for name in tables})
+    done = run("summary", path)
+    assert (done.code, done.stderr.count("\n")) == (1, 1)
+    for word in words:
+        assert word in done.stderr
+
+
+def test_a_trace_of_jax_is_named(tmp_path: Path) -> None:
+    """It looks like torch.profiler's, and its tracks show the same work several times."""
+    path = tmp_path / "x.trace.json"
+    events = [
+        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "/device:GPU:0"}},
+        {"ph": "X", "name": "fusion.1", "pid": 1, "tid": 1, "ts": 1.0, "dur": 2.0},
+    ]
+    path.write_bytes(_json({"displayTimeUnit": "ns", "traceEvents": events}))
+    done = run("parse", path)
+    assert (done.code, done.stderr.count("\n")) == (1, 1)
+    assert "JAX or XLA" in done.stderr
+    assert "XProf" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"\0\0\0", "zeros"),
+        (b"hello", "a text file"),
+        ("é".encode() * 9, "a text file"),
+        (b"\x7fELF\xff\xfe" * 9, "an unknown binary file"),
+        (b"\x0a\x0b report", "a text file"),
+        (b"[1, 2]", "a text file"),
+        (b"Kind,of\n", "a text file"),
+    ],
+)
+def test_any_other_file_is_described_by_its_kind(content: bytes, what: str, tmp_path: Path) -> None:
+    assert what in describe(tmp_path / "x", content)
