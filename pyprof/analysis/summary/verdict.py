@@ -242,11 +242,15 @@ def _gain(answer: Summary) -> Statement | None:
     return Statement(
         about="gain",
         subject=first.rule,
-        text=f"Largest gain, {size}: {first.action.rstrip(':')}.",
+        text=f"Largest gain, {size}: {_first_clause(first.action)}.",
         time_ns=time_ns,
         share=first.gain_share,
         evidence=first.evidence[:_MAX_FINDINGS],
     )
+
+
+def _first_clause(action: str) -> str:
+    return action.partition(";")[0].rstrip(":")
 
 
 def _largest_gain(answer: Summary) -> Suggestion | None:
