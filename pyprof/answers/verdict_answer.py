@@ -48,3 +48,6 @@ class StepUse:
     """When copies ran and nothing else."""
     idle_by_cause_ns: Mapping[str, float]
     """When nothing ran, by cause."""
+    late_row_ids: Mapping[str, tuple[int, ...]]
+    """`idx` of the rows that began after the longest waits for a cause, at most 3; empty for causes
+    that are not the main one of any GPU."""

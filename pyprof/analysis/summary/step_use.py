@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.analysis.summary.longest_rows import MAX_ROWS, LongestRows
 from pyprof.analysis.time.intervals import union_of
 from pyprof.analysis.time.steps import bounds_on_gpu
 from pyprof.answers.verdict_answer import StepUse
@@ -34,6 +35,8 @@ class UseSums:
     exposed_copy_ns: int
     idle_ns: Mapping[str, int]
     """By cause."""
+    late: LongestRows
+    """The rows that began after the longest waits, by `(cause,)`, for the main cause of a GPU."""
 
 
 def use_sums(
@@ -67,6 +70,7 @@ def use_sums(
             cause: sum(_inside(device.idle[cause], within) for device in timeline.devices)
             for cause in timeline.devices[0].idle
         },
+        late=_late_rows(timeline, within, source.table.records.rows),
     )
 
 
@@ -107,6 +111,21 @@ def _device(device: DeviceTime, within: Intervals | None) -> Mapping[str, int] |
     return times if times["span"] else None
 
 
+def _late_rows(timeline: Timeline, within: Intervals | None, row_count: int) -> LongestRows:
+    """The rows that ended the longest gaps of each GPU's main cause of idle time."""
+    late = LongestRows({}, 0)
+    for device in timeline.devices:
+        idle = {cause: _inside(time, within) for cause, time in device.idle.items()}
+        cause = max(idle, key=lambda name: idle[name])
+        waited = device.idle[cause] if within is None else device.idle[cause] & within
+        ns = waited.length_within(device.gaps.start, device.gaps.end)
+        longest = np.argsort(-ns, kind="stable")[:MAX_ROWS]
+        longest = longest[ns[longest] > 0]
+        rows = zip(ns[longest].tolist(), (device.gaps.row[longest] + 1).tolist(), strict=True)
+        late = late.merged(LongestRows({(cause,): tuple(rows)}, 0))
+    return LongestRows(late.rows, row_count)
+
+
 def _inside(time: Intervals, within: Intervals | None) -> int:
     return (time if within is None else time & within).total
 
@@ -125,4 +144,7 @@ def step_use(sums: UseSums | None) -> StepUse | None:
         exposed_communication_ns=sums.exposed_communication_ns / count,
         exposed_copy_ns=sums.exposed_copy_ns / count,
         idle_by_cause_ns={cause: ns / count for cause, ns in sums.idle_ns.items() if ns},
+        late_row_ids={
+            cause: sums.late.row_ids((cause,)) for cause, ns in sums.idle_ns.items() if ns
+        },
     )

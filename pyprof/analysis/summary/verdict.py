@@ -5,6 +5,7 @@ Each sentence rests on evidence of the answer, and is left out without it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyprof.answers.parts import Finding
@@ -110,7 +111,7 @@ def _idle(answer: Summary, use: StepUse, idle_ns: float) -> Statement:
         text=f"{_idle_words(answer)} {percent(share)} {_of_step(use)}: {why}.",
         time_ns=idle_ns,
         share=share,
-        evidence=_evidence_of(answer, first) or _device_findings(answer, use, first),
+        evidence=_idle_evidence(answer, use, first),
     )
 
 
@@ -135,6 +136,15 @@ def _by_cause(answer: Summary, use: StepUse) -> Mapping[str, float]:
             causes["loading"] = causes.get("loading", 0.0) + moved
             waited_ns -= moved
     return {cause: ns for cause, ns in causes.items() if ns > 0}
+
+
+def _idle_evidence(answer: Summary, use: StepUse, cause: str) -> tuple[Finding, ...]:
+    """What the advice on a cause rests on, else the idle time; with rows that came late."""
+    evidence = _evidence_of(answer, cause) or _device_findings(answer, use, cause)
+    if evidence and not any(each.row_ids for each in evidence):  # ranges alone
+        late = use.late_row_ids.get("host" if cause == "loading" else cause, ())
+        return (replace(evidence[0], row_ids=late), *evidence[1:])
+    return evidence
 
 
 def _exposed(answer: Summary, use: StepUse, what: str, time_ns: float) -> Statement:
@@ -284,20 +294,22 @@ def _obstacles(answer: Summary) -> Iterator[tuple[str, str, Finding]]:
     """What stands in the way of a better answer: its subject, a sentence, and the rows."""
     known, on = answer.known_cost, answer.processor
     rows = sum(op.kernels for op in answer.ops)
+    first = answer.ops[0].row_ids if answer.ops else ()
     if on != CPU and not answer.peaks:
         text = "GPU not named: add --gpu NAME for efficiencies and more advice."
-        yield "gpu", text, _finding("rows without a known peak", rows, known.total_ns)
+        yield "gpu", text, _finding("rows without a known peak", rows, known.total_ns, first)
     if known.unknown and known.unknown[0].time_ns >= _MUCH_UNKNOWN * known.total_ns:
         most = known.unknown[0]
         reason, remedy = explained(most.reason)
         share = percent(most.time_ns / known.total_ns)
         text = f"Costs unknown for {share} of {on} time ({reason}): {remedy.partition(':')[0]}."
         if not remedy.startswith(NO_REMEDY):
-            yield "costs", text, _finding(most.reason, most.rows, most.time_ns)
+            ids = next((op.row_ids for op in answer.ops if op.why == most.reason), ())
+            yield "costs", text, _finding(most.reason, most.rows, most.time_ns, ids)
     if answer.steps.averaged_count is None and answer.chosen is None:
         state = "Steps are only guessed" if answer.steps.count else "No steps found"
         text = f"{state}: pyprof.annotate('step') around each gives times per step."
-        yield "steps", text, _finding("rows in no known step", rows, known.total_ns)
+        yield "steps", text, _finding("rows in no known step", rows, known.total_ns, first)
 
 
 def _advice(answer: Summary, *rules: str) -> Suggestion | None:
@@ -310,11 +322,11 @@ def _evidence_of(answer: Summary, cause: str) -> tuple[Finding, ...]:
 
 
 def _device_findings(answer: Summary, use: StepUse, cause: str) -> tuple[Finding, ...]:
-    """The idle time itself, where no advice names its rows."""
+    """The idle time itself, where no advice names its rows, with what began late."""
     devices = [each for each in answer.devices or () if each.idle_by_cause_ns.get(cause)]
     time_ns = sum(each.idle_by_cause_ns[cause] for each in devices)
-    del use
-    return (_finding(f"idle: {cause}", len(devices), time_ns),) if time_ns else ()
+    row_ids = use.late_row_ids.get(cause, ())
+    return (_finding(f"idle: {cause}", len(devices), time_ns, row_ids),) if time_ns else ()
 
 
 def _op_findings(ops: Iterator[OpTime] | Sequence[OpTime]) -> tuple[Finding, ...]:
@@ -331,5 +343,5 @@ def _op_findings(ops: Iterator[OpTime] | Sequence[OpTime]) -> tuple[Finding, ...
     )
 
 
-def _finding(what: str, count: int, time_ns: int) -> Finding:
-    return Finding(what=what, line=None, detail="", count=count, time_ns=time_ns, row_ids=())
+def _finding(what: str, count: int, time_ns: int, row_ids: tuple[int, ...]) -> Finding:
+    return Finding(what=what, line=None, detail="", count=count, time_ns=time_ns, row_ids=row_ids)

@@ -44,6 +44,7 @@ def use(*, busy: float, span: float = 10e6, communication: float = 0, copies: fl
         exposed_communication_ns=communication,
         exposed_copy_ns=copies,
         idle_by_cause_ns=idle,
+        late_row_ids=dict.fromkeys(idle, (5, 3)),
     )
 
 
@@ -64,6 +65,14 @@ def test_idle_time_is_told_with_its_cause_and_the_rows_that_came_late(answer: Su
     assert found.evidence == ROWS
 
 
+def test_without_advice_the_rows_that_came_late_prove_it(answer: Summary) -> None:
+    (device,) = answer.devices or ()
+    device = replace(device, idle_by_cause_ns={"queue": 80})
+    found = bound(replace(answer, step=use(busy=2e6, queue=8e6), advice=(), devices=(device,)))
+    assert found.text.endswith("queued work begins late (8.00 ms).")
+    assert [(each.what, each.row_ids) for each in found.evidence] == [("idle: queue", (5, 3))]
+
+
 def test_a_second_cause_is_named_if_it_takes_half_as_long(answer: Summary) -> None:
     found = bound(replace(answer, step=use(busy=2e6, launch=5e6, host=3e6), advice=(LAUNCHES,)))
     assert found.text.endswith("(5.00 ms); the host does something other than launching (3.00 ms).")
@@ -76,8 +85,10 @@ def test_little_idle_time_bounds_nothing(answer: Summary) -> None:
 
 
 def test_time_in_ranges_of_data_loading_is_a_cause_of_its_own(answer: Summary) -> None:
-    loading = replace(LAUNCHES, rule="data_loading", gain_step_ns=4e6)
+    ranges = (replace(ROWS[0], row_ids=()),)
+    loading = replace(LAUNCHES, rule="data_loading", gain_step_ns=4e6, evidence=ranges)
     found = bound(replace(answer, step=use(busy=5e6, host=5e6), advice=(loading,)))
+    assert found.evidence == (replace(ROWS[0], row_ids=(5, 3)),)
     assert found.subject == "loading"
     assert "the next batch is not ready (4.00 ms)" in found.text
 
@@ -146,6 +157,8 @@ def test_a_step_is_what_lies_between_the_ends_of_steps_on_the_gpu(tmp_path: Path
     assert found.span_ns == pytest.approx(10_000)
     assert found.busy_ns == pytest.approx(2_000)
     assert sum(found.idle_by_cause_ns.values()) == pytest.approx(8_000)
+    (late,) = filter(None, found.late_row_ids.values())
+    assert set(late) <= {2, 3, 4, 5}
 
 
 def test_the_top_line_is_named_with_its_rows(answer: Summary) -> None:
