@@ -6,7 +6,6 @@ Other profilers' files are recognised by their content; only formats without a s
 from __future__ import annotations
 
 import re
-import sqlite3
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -136,6 +135,8 @@ def is_memory_snapshot(head: bytes) -> bool:
 
 
 def _database(path: Path) -> str:
+    import sqlite3  # noqa: PLC0415 - other files need not load it
+
     tables: set[str] = set()
     with (
         suppress(sqlite3.Error),
