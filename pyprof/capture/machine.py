@@ -1,4 +1,4 @@
-"""What this machine has and lacks for captures: torch, GPUs, Nsight Systems.
+"""What this machine has and lacks for captures: torch, GPUs, Nsight Systems, rocprofv3.
 
 Starts no CUDA in this process.
 """
@@ -40,6 +40,23 @@ def find_nsys() -> str | None:
     places = [path for pattern in _PLACES for path in glob(pattern)]  # noqa: PTH207 - absolute patterns
     usable = [path for path in places if os.access(path, os.X_OK)]
     return max(usable, key=version_numbers, default=None)
+
+
+def find_rocprofv3() -> str | None:
+    """Return the rocprofv3 on PATH, else that of the newest ROCm in its usual place; else None."""
+    if on_path := shutil.which("rocprofv3"):
+        return on_path
+    places = [path for path in glob("/opt/rocm*/bin/rocprofv3") if os.access(path, os.X_OK)]  # noqa: PTH207 - an absolute pattern
+    return max(places, key=version_numbers, default=None)
+
+
+def has_amd_gpu() -> bool:
+    """Whether an AMD GPU is visible to a script started here."""
+    hidden = {"", "-1", "NoDevFiles"}
+    variables = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+    if any(os.environ.get(name) in hidden for name in variables):
+        return False
+    return Path("/dev/kfd").exists()
 
 
 def nsys_version(nsys: str) -> tuple[int, ...] | None:
@@ -113,8 +130,11 @@ def findings() -> Iterator[Finding]:
     yield Finding(State.GOOD, f"pyprof {__version__}, Python {version}")
     cuda = yield from _torch()
     gpus = find_gpus()
-    yield from _gpus(gpus, cuda)
-    yield from _nsys(gpus, cuda)
+    if not gpus and has_amd_gpu():
+        yield _rocprofv3()
+    else:
+        yield from _gpus(gpus, cuda)
+        yield from _nsys(gpus, cuda)
     yield from _counters()
 
 
@@ -183,6 +203,14 @@ def _nsys(gpus: tuple[str, ...], cuda: str | None) -> Iterator[Finding]:
             f"under nsys {release}, ranges of the nvtx package {nvtx} are lost (PyProf's are not)"
         )
         yield Finding(State.NOTE, text, "pip install nvtx==0.2.11, or a newer nsys")
+
+
+def _rocprofv3() -> Finding:
+    path = find_rocprofv3()
+    if path is None:
+        text = "an AMD GPU, but rocprofv3 is not installed: captures use torch.profiler"
+        return Finding(State.NOTE, text, "install rocprofiler-sdk of ROCm 7")
+    return Finding(State.GOOD, f"an AMD GPU, and rocprofv3 at {path}")
 
 
 def _importer_is_found(nsys: str) -> bool:

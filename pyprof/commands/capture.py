@@ -26,9 +26,10 @@ def script_options(function: Callable[..., None]) -> Callable[..., None]:
     options = (
         click.option(
             "--tool",
-            type=Choice(["auto", "nsys", "torch"]),
+            type=Choice(["auto", "nsys", "rocprofv3", "torch"]),
             default="auto",
-            help="auto: nsys if it is installed and there is an NVIDIA GPU, else torch.",
+            help="auto: nsys if it is installed and there is an NVIDIA GPU, rocprofv3 likewise for"
+            " an AMD GPU, else torch.",
         ),
         click.option(
             "-o",
@@ -87,10 +88,11 @@ def script_options(function: Callable[..., None]) -> Callable[..., None]:
 def command(context: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - those of click
     """Run SCRIPT with its ARGS under a profiler and keep what it recorded.
 
-    Writes NAME.sqlite (nsys) or NAME.pt.trace.json.gz (torch.profiler); in a job of several
-    ranks, each rank writes its own NAME.rankN file. Only the range that the script marks is
-    captured: between torch.cuda.profiler.start() and stop(), or inside pyprof.profile(). Without
-    one, and without --steps, the whole script is captured. Exits with the script's exit code.
+    Writes NAME.sqlite (nsys), NAME.db (rocprofv3) or NAME.pt.trace.json.gz (torch.profiler); in a
+    job of several ranks, each rank writes its own NAME.rankN file. Only the range that the script
+    marks is captured: between torch.cuda.profiler.start() and stop(), or inside pyprof.profile().
+    Without one, and without --steps, the whole script is captured. Exits with the script's exit
+    code.
 
     \b
     Examples:
@@ -149,6 +151,11 @@ def perform(
         from pyprof.capture.nsight import nsys_capture  # noqa: PLC0415 - only where it is used
 
         return nsys_capture.run(request, nsys_path)
+    rocprofv3_path = _rocprofv3(tool)
+    if rocprofv3_path is not None:
+        from pyprof.capture.rocm import rocprofv3_capture  # noqa: PLC0415 - as above
+
+        return rocprofv3_capture.run(request, rocprofv3_path)
     from pyprof.capture.kineto import torch_profiler  # noqa: PLC0415 - as above
 
     return torch_profiler.run(request, conclude)
@@ -158,7 +165,7 @@ def _nsys(tool: str) -> str | None:
     """Return the nsys to use; None for torch."""
     from pyprof.capture import machine  # noqa: PLC0415 - --help needs none of it
 
-    if tool == "torch" or (tool == "auto" and not machine.find_gpus()):
+    if tool in ("torch", "rocprofv3") or (tool == "auto" and not machine.find_gpus()):
         return None
     nsys_path = machine.find_nsys()
     if tool == "nsys" and not machine.find_gpus():
@@ -172,6 +179,23 @@ def _nsys(tool: str) -> str | None:
             "or use --tool torch"
         )
     return nsys_path
+
+
+def _rocprofv3(tool: str) -> str | None:
+    """Return the rocprofv3 to use; None for torch."""
+    from pyprof.capture import machine  # noqa: PLC0415 - --help needs none of it
+
+    if tool == "auto":
+        return machine.find_rocprofv3() if machine.has_amd_gpu() else None
+    if tool != "rocprofv3":
+        return None
+    path = machine.find_rocprofv3()
+    if path is None:
+        raise PyprofError(
+            "rocprofv3 is neither on PATH nor in /opt/rocm/bin; install rocprofiler-sdk of ROCm 7, "
+            "or use --tool torch"
+        )
+    return path
 
 
 def print_outcome(outcome: Outcome, *, kept: bool = True) -> None:

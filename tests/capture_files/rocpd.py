@@ -36,17 +36,19 @@ def rocpd_db(
     one_table: bool = False,
     counters: Mapping[str, Mapping[int, float]] | None = None,
     names: Mapping[int, str] = _RANGES,
+    place: int = 0,
 ) -> Path:
     """Write a database: each process is a recording, with ids of its own from 1.
 
     `one_table` puts the rows of all recordings into one set of tables; `counters` has values by
-    their name and the number of the work, from 1; `names` are the functions of ranges by style.
+    their name and the number of the work, from 1; `names` are the functions of ranges by style,
+    `place` is in the id of the first recording.
     """
     work, ranges = list(work), list(ranges)
     pids = sorted({each.pid for each in work} | {each.pid for each in ranges} or {1})
     tables: dict[str, Table] = {}
-    for place, pid in enumerate(pids):
-        recording = _Recording(pid, place, version, names)
+    for number, pid in enumerate(pids, place):
+        recording = _Recording(pid, number, version, names)
         recording.add(
             [each for each in work if each.pid == pid], [each for each in ranges if each.pid == pid]
         )

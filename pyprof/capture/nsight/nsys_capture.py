@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -17,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyprof import overwrite_guard
-from pyprof.capture import machine, script
+from pyprof.capture import machine, profiled_script, script
 from pyprof.capture.nsight import gpu_metrics
 from pyprof.capture.nsight.join_exports import join_nsys_windows
 from pyprof.capture.nsight.nsys_child import Files
@@ -85,7 +83,7 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
     if gpu and request.memory:
         options += ["--cuda-memory-usage=true"]
         inside += [f"--memory={overwrite_guard.snapshot_beside(Path(name + _EXPORT)).absolute()}"]
-    if _hangs_up():
+    if profiled_script.hangs_up():
         inside += ["--hangup"]
     if ranged and request.steps is None:
         inside += [f"--provisional={folder / _GAVE_WAY}"]
@@ -119,7 +117,7 @@ def run(request: Request, nsys: str) -> Outcome:
     with scratch.directory() as folder:
         line = command(nsys, request, name, folder, gpu=gpu)
         try:
-            code = _wait(line, Files.within(folder))
+            code = profiled_script.wait(line, Files.within(folder))
         except OSError as error:
             raise PyprofError(f"{nsys}: {error.strerror}") from error
         gave_way = (Path(folder) / _GAVE_WAY).exists()
@@ -129,52 +127,6 @@ def run(request: Request, nsys: str) -> Outcome:
         if outcome.path is None or not (note := set_aside(outcome.path, began_s)):
             return outcome
         return replace(outcome, notes=(*outcome.notes, note))
-
-
-def _wait(line: Sequence[str], files: Files) -> int:
-    """Wait for nsys, and return the script's exit code.
-
-    Signals are forwarded to the script alone: nsys then writes its report, which it does not always
-    do on a signal of its own. Ctrl-C on the terminal has already reached both.
-    """
-    process = subprocess.Popen(child_programs.bound(line, hangup=not _hangs_up()))  # noqa: S603 - the user's command
-    noted: list[int] = []
-
-    def forward(number: int, _frame: object) -> None:
-        again = number in noted
-        noted.append(number)
-        if again or number != signal.SIGINT or not _in_foreground():
-            _end_script(files, number)
-            if again and not files.pid.exists():
-                process.terminate()
-
-    with signals.handling_stop(forward):
-        code = process.wait()
-    if files.exit_code.exists():  # old versions of nsys return 0 whatever the script did
-        return int(files.exit_code.read_text() or code)
-    return 128 + noted[0] if noted else code if code >= 0 else 128 - code
-
-
-def _end_script(files: Files, number: int) -> None:
-    """End the script, or keep it from starting. Once it has ended, nsys is about to."""
-    files.stop.touch()
-    if files.pid.exists() and not files.exit_code.exists():
-        with suppress(ProcessLookupError, ValueError):  # it has ended, or will check `stop`
-            os.kill(int(files.pid.read_text()), number)
-
-
-def _in_foreground() -> bool:
-    """Whether Ctrl-C on the terminal reaches this process and the others of its job."""
-    try:
-        with Path("/dev/tty").open("rb") as terminal:
-            return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
-    except OSError:
-        return False
-
-
-def _hangs_up() -> bool:
-    """Whether closing the terminal ends this process; not under nohup."""
-    return hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
 
 
 def _written(name: str) -> dict[Path, int]:

@@ -1,4 +1,4 @@
-"""The user's script under nsys: `python -m pyprof.capture.nsight.nsys_child OPTIONS -- SCRIPT`.
+"""The user's script under nsys or rocprofv3: `python -m pyprof.capture.nsight.nsys_child`.
 
 Turns on the markers, runs the script, leaves its exit code in a file. Not for users.
 """
@@ -47,6 +47,7 @@ class Files(NamedTuple):
 @click.option("--no-init", is_flag=True)
 @click.option("--steps", type=StepsToRecord.parse)
 @click.option("--provisional", type=click.Path(path_type=Path))
+@click.option("--roctx", is_flag=True)
 @click.option("--memory", "snapshot", type=click.Path(path_type=Path))
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run_under_nsys(
@@ -55,6 +56,7 @@ def run_under_nsys(
     no_init: bool,  # noqa: FBT001 - click passes options by name
     steps: StepsToRecord | None,
     provisional: Path | None,
+    roctx: bool,  # noqa: FBT001 - as above
     snapshot: Path | None,
     command: Sequence[str],
 ) -> None:
@@ -81,6 +83,10 @@ def run_under_nsys(
             from pyprof.capture.kineto import memory_snapshot  # noqa: PLC0415 - it imports torch
 
             memory_snapshot.begin()
+        if roctx:
+            from pyprof.capture.rocm.roctx_regions import torch_regions  # noqa: PLC0415 - imports torch
+
+            stack.enter_context(torch_regions())
         if steps is not None:
             _capture_steps(steps, stack)
         if provisional is not None:

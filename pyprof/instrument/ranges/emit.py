@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _INJECTION = "NVTX_INJECTION64_PATH"
-_TOOL_VARIABLES = (_INJECTION, "NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH")
-_TOOL_LIBRARIES = ("ToolsInjection", "libcuinj", "TreeLauncher", "libnvperf")
-"""Parts of the names of libraries that nsys, nvprof and ncu preload."""
+_TOOL_VARIABLES = (
+    *(_INJECTION, "NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH"),
+    *("ROCP_TOOL_LIBRARIES", "ROCPROFILER_REGISTER_FORCE_LOAD"),
+)
+_TOOL_LIBRARIES = ("ToolsInjection", "libcuinj", "TreeLauncher", "libnvperf", "librocprof")
+"""Parts of the names of libraries that nsys, nvprof, ncu and rocprofv3 preload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +74,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def tool_listens() -> bool:
-    """Whether this process was started under a tool that records NVTX ranges.
+    """Whether this process was started under a tool that records NVTX or ROCTx ranges.
 
-    nsys, nvprof and ncu inject themselves through the environment, before the process starts: so
-    the answer never changes. Wrong if a tool attaches to a running process.
+    nsys, nvprof, ncu and rocprofv3 inject themselves through the environment, before the process
+    starts: so the answer never changes. Wrong if a tool attaches to a running process.
     """
     if any(os.environ.get(name) for name in _TOOL_VARIABLES):
         return True
@@ -83,7 +86,7 @@ def tool_listens() -> bool:
 
 
 def nvtx_sink() -> Sink:
-    """Return the sink for NVTX: torch's binding, else the tool's own library.
+    """Return the sink for NVTX: torch's binding, which on ROCm is ROCTx, else the tool's library.
 
     With neither, the `nvtx` package is used, which registers each distinct text for the life of the
     process.

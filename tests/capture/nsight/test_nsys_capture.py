@@ -14,8 +14,7 @@ from typing import TypeAlias
 import pytest
 from click.testing import CliRunner, Result
 
-from pyprof.capture import machine
-from pyprof.capture.nsight import nsys_capture as nsys
+from pyprof.capture import machine, profiled_script
 from pyprof.capture.nsight import nsys_child
 from pyprof.commands.capture import command as capture
 from pyprof.parse import parse_file
@@ -383,7 +382,7 @@ def test_a_signal_ends_the_script_and_keeps_what_was_recorded(
     run: Run, tmp_path: Path, name: str, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A signal to the command alone, as a job's manager sends it: the script gets it, nsys none."""
-    monkeypatch.setattr(nsys, "_in_foreground", lambda: False)
+    monkeypatch.setattr(profiled_script, "_in_foreground", lambda: False)
     text = ENDED.replace("int(sys.argv[-1])", str(os.getpid())).format(name)
     result = run("--tool", "nsys", text=text)
     assert result.exit_code == code
@@ -395,7 +394,7 @@ def test_a_script_that_is_not_wanted_any_more_does_not_begin(tmp_path: Path) -> 
     """A signal came while nsys was not yet so far."""
     files = nsys_child.Files.within(tmp_path)
     (tmp_path / "train.py").write_text("import sys; sys.exit(3)")
-    nsys._end_script(files, signal.SIGTERM)
+    profiled_script.end_script(files, signal.SIGTERM)
     line = ["--files", str(tmp_path), "--no-init", str(tmp_path / "train.py")]
     assert CliRunner().invoke(nsys_child.run_under_nsys, line).exit_code == 0
     assert not files.exit_code.exists()

@@ -20,6 +20,8 @@ from pyprof.instrument.ranges import emit
         ("NSYS_PROFILING_SESSION_ID", "7", True),
         ("CUDA_INJECTION64_PATH", "/tool.so", True),
         ("LD_PRELOAD", "/a.so:/usr/lib/libToolsInjectionProxy64.so", True),
+        ("LD_PRELOAD", "/opt/rocm/lib/librocprofiler-sdk.so.1", True),
+        ("ROCP_TOOL_LIBRARIES", "/opt/rocm/lib/librocprofiler-sdk-tool.so", True),
         ("LD_PRELOAD", "/usr/lib/libjemalloc.so", False),
         ("NVTX_INJECTION64_PATH", "", False),
     ],

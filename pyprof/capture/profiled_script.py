@@ -1,0 +1,63 @@
+"""A script that runs under a profiler of its own process: its exit code, and signals for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyprof.process import child_programs, signals
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.capture.nsight.nsys_child import Files
+
+
+def wait(line: Sequence[str], files: Files) -> int:
+    """Start a profiler, wait for it, and return the script's exit code.
+
+    Signals are forwarded to the script alone: the profiler then writes its report, which nsys does
+    not always do on a signal of its own. Ctrl-C on the terminal has already reached both.
+    """
+    process = subprocess.Popen(child_programs.bound(line, hangup=not hangs_up()))  # noqa: S603 - the user's command
+    noted: list[int] = []
+
+    def forward(number: int, _frame: object) -> None:
+        again = number in noted
+        noted.append(number)
+        if again or number != signal.SIGINT or not _in_foreground():
+            end_script(files, number)
+            if again and not files.pid.exists():
+                process.terminate()
+
+    with signals.handling_stop(forward):
+        code = process.wait()
+    if files.exit_code.exists():  # old versions of nsys return 0 whatever the script did
+        return int(files.exit_code.read_text() or code)
+    return 128 + noted[0] if noted else code if code >= 0 else 128 - code
+
+
+def end_script(files: Files, number: int) -> None:
+    """End the script, or keep it from starting. Once it has ended, nsys is about to."""
+    files.stop.touch()
+    if files.pid.exists() and not files.exit_code.exists():
+        with suppress(ProcessLookupError, ValueError):  # it has ended, or will check `stop`
+            os.kill(int(files.pid.read_text()), number)
+
+
+def _in_foreground() -> bool:
+    """Whether Ctrl-C on the terminal reaches this process and the others of its job."""
+    try:
+        with Path("/dev/tty").open("rb") as terminal:
+            return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    except OSError:
+        return False
+
+
+def hangs_up() -> bool:
+    """Whether closing the terminal ends this process; not under nohup."""
+    return hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN

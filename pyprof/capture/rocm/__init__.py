@@ -1,0 +1,1 @@
+"""Captures of AMD GPUs by rocprofv3."""

@@ -1,0 +1,173 @@
+"""A script captured by AMD's rocprofv3: its command line, and its outcome in plain words."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sqlite3
+import sys
+import tempfile
+import time
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyprof import overwrite_guard
+from pyprof.capture import machine, profiled_script, script
+from pyprof.capture.nsight.nsys_child import Files
+from pyprof.capture.request import Outcome, check_place, mentions_range, ranked, set_aside
+from pyprof.cli import say
+from pyprof.errors import PyprofError
+from pyprof.process import scratch, signals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyprof.capture.request import Request
+
+DATABASE = ".db"
+_TRACES = (
+    *("--kernel-trace", "--memory-copy-trace", "--hip-runtime-trace", "--marker-trace"),
+    "--rccl-trace",
+)
+_MEMORY = "--memory-allocation-trace"
+_REGIONS = "--selected-regions"
+_WORK = ("kernel_dispatch", "memory_copy")
+
+
+def command(rocprofv3: str, request: Request, results: Path, folder: Path) -> list[str]:
+    """Return the command line of rocprofv3, which writes to `results`.
+
+    The script's process reports in `folder`. It is recorded between the calls that start and stop a
+    range if it may make any.
+    """
+    ranged = not request.whole and (
+        request.steps is not None or mentions_range(script.source(request.target))
+    )
+    options = [*_TRACES, "--output-format", "rocpd", "--output-directory", str(results)]
+    inside = [f"--files={folder}"]
+    if request.memory:
+        options.append(_MEMORY)
+        snapshot = overwrite_guard.snapshot_beside(Path(ranked(request.output) + DATABASE))
+        inside.append(f"--memory={snapshot.absolute()}")
+    if ranged:
+        options.append(_REGIONS)
+        inside.append("--roctx")
+    if profiled_script.hangs_up():
+        inside.append("--hangup")
+    if not request.instrument:
+        inside.append("--no-init")
+    if request.steps is not None:
+        inside.append(f"--steps={request.steps}")
+    child = [sys.executable, "-m", "pyprof.capture.nsight.nsys_child", *inside, "--"]
+    return [rocprofv3, *options, "--", *child, *request.target.command()]
+
+
+def run(request: Request, rocprofv3: str) -> Outcome:
+    """Run the script under rocprofv3 and write the recordings of all its processes to NAME.db."""
+    database = Path(ranked(request.output) + DATABASE)
+    check_place(database)
+    snapshot = overwrite_guard.snapshot_beside(database)
+    if request.memory:
+        check_place(snapshot, lambda _: overwrite_guard.recorded(database))
+    if request.metrics:
+        say("rocprofv3 samples no metrics; --tool torch samples power, clocks and temperature")
+    began_s = time.time()
+    with scratch.directory() as folder, _folder_beside(database) as results:
+        line = command(rocprofv3, request, results, folder)
+        if _REGIONS in line and _REGIONS not in (machine.output(rocprofv3, "--help") or ""):
+            raise PyprofError(
+                f"{rocprofv3} is too old to record a range ({_REGIONS}); use --all, or ROCm 7"
+            )
+        try:
+            code = profiled_script.wait(line, Files.within(folder))
+        except OSError as error:
+            raise PyprofError(f"{rocprofv3}: {error.strerror}") from error
+        with signals.postponed():
+            # %hostname%/%pid%_results.db, or where the user's settings of rocprofv3 put it
+            outcome = _outcome(code, sorted(results.rglob(f"*{DATABASE}")), database, request)
+    if outcome.path is None or not (note := set_aside(outcome.path, began_s)):
+        return outcome
+    return replace(outcome, notes=(*outcome.notes, note))
+
+
+@contextmanager
+def _folder_beside(database: Path) -> Iterator[Path]:
+    """Yield a folder on the file system of the result, from which recordings are moved."""
+    place = database.absolute().parent
+    with tempfile.TemporaryDirectory(prefix=".pyprof-", dir=place) as name:
+        yield Path(name)
+
+
+def _outcome(code: int, files: Sequence[Path], database: Path, request: Request) -> Outcome:
+    recorded = [path for path in files if _rows(path) is not None]
+    if not recorded:
+        return Outcome(code=code, path=None, notes=(_nothing(request),))
+    first = max(recorded, key=lambda path: _rows(path) or 0)
+    others = [path for path in recorded if path != first]
+    try:
+        _join(others, first)
+        _sign(first)
+        shutil.move(first, database)
+    except (sqlite3.Error, OSError) as error:
+        return Outcome(code=code, path=None, notes=(f"{database}: {error}",))
+    notes = [f"recorded {len(recorded)} processes"] if others else []
+    empty = not _rows(database)
+    if empty:
+        notes.append(
+            "no GPU work was captured: nothing ran on the GPU while rocprofv3 recorded; "
+            f"{_cpu(request)}"
+        )
+    return Outcome(code=code, path=database, notes=tuple(notes), empty=empty, memory=request.memory)
+
+
+def _rows(database: Path) -> int | None:
+    """Count the rows of GPU work; None for a file that is no database of rocprofv3."""
+    try:
+        with closing(sqlite3.connect(database)) as base:
+            tables = _tables(base)
+            work = [name for name in tables if name.startswith(tuple(f"rocpd_{w}" for w in _WORK))]
+            counts = [base.execute(f'SELECT count(*) FROM "{name}"').fetchone() for name in work]  # noqa: S608
+    except sqlite3.Error:
+        return None
+    return sum(count for (count,) in counts) if work else None
+
+
+def _tables(base: sqlite3.Connection, schema: str = "main") -> dict[str, str]:
+    query = f"SELECT name, sql FROM {schema}.sqlite_master WHERE type = 'table'"  # noqa: S608 - ours
+    return {name: sql for name, sql in base.execute(query) if name.startswith("rocpd_")}
+
+
+def _join(others: Iterable[Path], database: Path) -> None:
+    """Copy the tables of other processes, whose names end in their own ids, into a database."""
+    with closing(sqlite3.connect(database)) as base, base:
+        there = _tables(base)
+        for place, path in enumerate(others):
+            base.execute(f"ATTACH ? AS other{place}", (str(path),))
+            for name, sql in _tables(base, f"other{place}").items():
+                if name not in there:
+                    base.execute(sql)
+                    base.execute(f'INSERT INTO main."{name}" SELECT * FROM other{place}."{name}"')  # noqa: S608
+            base.commit()
+            base.execute(f"DETACH other{place}")
+
+
+def _sign(database: Path) -> None:
+    """Record in a database that we wrote it."""
+    with closing(sqlite3.connect(database)) as base:
+        base.execute(f"PRAGMA application_id = {overwrite_guard.APPLICATION_ID}")
+
+
+def _nothing(request: Request) -> str:
+    if request.steps is not None:
+        return request.nothing()
+    return (
+        "rocprofv3 wrote no database: see its messages above, or the script used no GPU; "
+        f"{_cpu(request)}"
+    )
+
+
+def _cpu(request: Request) -> str:
+    command = shlex.join(request.target.command())
+    return f"to time ops on the CPU: python -m pyprof.capture --tool torch {command}"

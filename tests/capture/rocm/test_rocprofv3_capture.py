@@ -1,0 +1,164 @@
+"""Captures by rocprofv3: its command line, told by a stand-in, and what comes of its databases."""
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pyprof import overwrite_guard, readers
+from pyprof.capture import machine
+from pyprof.commands.capture import command as capture
+from tests.builders import Work, rocpd_db
+from tests.readers.test_nsys import rows
+
+Run: TypeAlias = "Callable[..., Result]"
+
+STAND_IN = """#!{python}
+import json, os, shutil, subprocess, sys
+args = sys.argv[1:]
+if args == ["--help"]:
+    print(os.environ.get("KNOWS", "--selected-regions"))
+    raise SystemExit
+with open(os.environ["SEEN"], "w") as file:
+    json.dump(args, file)
+folder = args[args.index("--output-directory") + 1]
+place = os.path.join(folder, "some-host")
+os.makedirs(place)
+code = subprocess.run(args[args.index("--") + 1 :], check=False).returncode
+for number, file in enumerate(sorted(os.listdir(os.environ["RESULTS"]))):
+    shutil.copy(os.path.join(os.environ["RESULTS"], file), f"{{place}}/{{100 + number}}_results.db")
+raise SystemExit(code and 1)
+"""
+
+RANGE = """
+import sys
+if len(sys.argv) > 99:
+    import torch.cuda.profiler
+    torch.cuda.profiler.start()
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    tool = tools / "rocprofv3"
+    tool.write_text(STAND_IN.format(python=sys.executable))
+    tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", os.getcwd())  # noqa: PTH109 - where pyprof is
+    monkeypatch.setenv("SEEN", str(tmp_path / "seen.json"))
+    monkeypatch.setenv("RESULTS", str(tmp_path / "results"))
+    (tmp_path / "results").mkdir()
+    script = tmp_path / "train.py"
+
+    def capture_it(*args: str, text: str = "pass", work: tuple[Work, ...] = (Work(),)) -> Result:
+        script.write_text(text)
+        for pid in {each.pid for each in work}:
+            own = [each for each in work if each.pid == pid]
+            rocpd_db(tmp_path / "results" / f"{pid}.db", own, place=pid)
+        options = ["-o", str(tmp_path / "net"), "--no-init", *args, str(script), "--lr", "-o", "--"]
+        return CliRunner().invoke(capture, options)
+
+    return capture_it
+
+
+def seen(folder: Path) -> list[str]:
+    with (folder / "seen.json").open() as file:
+        arguments: list[str] = json.load(file)
+    return arguments
+
+
+def test_it_traces_kernels_copies_calls_and_markers(run: Run, tmp_path: Path) -> None:
+    """The script follows with its own arguments; the database is moved to where it is wanted."""
+    result = run("--tool", "rocprofv3")
+    assert result.exit_code == 0, result.output
+    arguments = seen(tmp_path)
+    assert arguments[:7] == [
+        *("--kernel-trace", "--memory-copy-trace", "--hip-runtime-trace", "--marker-trace"),
+        *("--rccl-trace", "--output-format", "rocpd"),
+    ]
+    assert "--selected-regions" not in arguments
+    assert arguments[-4:] == [str(tmp_path / "train.py"), "--lr", "-o", "--"]
+    capture = readers.read(tmp_path / "net.db")
+    assert (capture.tool, capture.activities.num_rows) == ("rocpd", 1)
+    assert overwrite_guard.recorded(tmp_path / "net.db")
+    assert "net.db" in result.output
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".pyprof-")]
+
+
+def test_a_range_of_the_script_is_one_of_roctx(run: Run, tmp_path: Path) -> None:
+    assert run("--tool", "rocprofv3", text=RANGE).exit_code == 0
+    assert "--selected-regions" in seen(tmp_path)
+    assert "--roctx" in seen(tmp_path)
+    assert run("--tool", "rocprofv3", "--all", text=RANGE).exit_code == 0
+    assert "--selected-regions" not in seen(tmp_path)
+
+
+def test_steps_are_counted_in_the_script(run: Run, tmp_path: Path) -> None:
+    assert run("--tool", "rocprofv3", "--steps", "1,1,2").exit_code == 0
+    assert "--selected-regions" in seen(tmp_path)
+    assert any(argument.startswith("--steps=1,1,2") for argument in seen(tmp_path))
+
+
+def test_a_rocprofv3_without_regions_is_said_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KNOWS", "--kernel-trace")
+    result = run("--tool", "rocprofv3", text=RANGE)
+    assert result.exit_code == 1
+    assert "too old to record a range" in result.output
+
+
+@pytest.mark.parametrize("code", [0, 1, 7])
+def test_the_exit_code_is_the_scripts(code: int, run: Run) -> None:
+    """Whatever rocprofv3 itself returns."""
+    result = run("--tool", "rocprofv3", text=f"raise SystemExit({code})")
+    assert result.exit_code == code
+
+
+def test_databases_of_several_processes_become_one(run: Run, tmp_path: Path) -> None:
+    work = tuple(
+        Work(f"kernel of {pid}", at=(1000, 1100 + pid), pid=pid, tid=pid) for pid in (41, 42, 43)
+    )
+    result = run("--tool", "rocprofv3", work=work)
+    assert result.exit_code == 0
+    assert "recorded 3 processes" in result.output
+    capture = readers.read(tmp_path / "net.db")
+    assert rows(capture.activities, "pid", "end", "name") == [
+        (pid, 1100 + pid, f"kernel of {pid}") for pid in (41, 42, 43)
+    ]
+
+
+def test_a_run_without_gpu_work_says_what_to_do(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "results").rmdir()
+    (tmp_path / "results").mkdir()
+    result = run("--tool", "rocprofv3", work=())
+    assert result.exit_code == 1
+    assert "rocprofv3 wrote no database" in result.output
+    assert "--tool torch" in result.output
+    assert not (tmp_path / "net.db").exists()
+
+
+def test_auto_takes_rocprofv3_with_an_amd_gpu_alone(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "find_gpus", tuple)
+    monkeypatch.setattr(machine, "has_amd_gpu", lambda: True)
+    assert run("--tool", "auto").exit_code == 0
+    assert (tmp_path / "net.db").exists()
+
+
+def test_without_rocprofv3_the_message_says_where_it_comes_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "find_rocprofv3", lambda: None)
+    script = tmp_path / "train.py"
+    script.write_text("pass")
+    result = CliRunner().invoke(capture, ["--tool", "rocprofv3", str(script)])
+    assert result.exit_code == 1
+    assert "rocprofiler-sdk" in result.output
