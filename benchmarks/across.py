@@ -90,7 +90,7 @@ def main() -> None:
     del each
     print(f"merged    {time.process_time() - begun:6.2f} s  {peak_gb():.2f} GB")
     begun = time.process_time()
-    found = findings.across(merged)
+    found = findings.compare_ranks(merged)
     print(f"compared  {time.process_time() - begun:6.2f} s  {peak_gb():.2f} GB")
     sys.setrecursionlimit(10_000)
     print(f"outcome   {len(pickle.dumps(found)) / 1e6:,.1f} MB")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyprof.analysis.memory.peaks import DeviceMemory
-    from pyprof.analysis.ranks.findings import Across
+    from pyprof.analysis.ranks.findings import RankComparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ _ROWS: dict[str, type] = {
 }  # fmt: skip
 
 
-def ranks(job: Across, memory: Sequence[DeviceMemory] = ()) -> Ranks:
+def ranks(job: RankComparison, memory: Sequence[DeviceMemory] = ()) -> Ranks:
     """Make the answer of the tables that CSV has, too."""
     tables: dict[str, Any] = {
         name: tuple(

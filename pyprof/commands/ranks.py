@@ -14,7 +14,7 @@ from pyprof.commands.summary import memory_of
 from pyprof.options import Captures, reads_captures
 
 if TYPE_CHECKING:
-    from pyprof.analysis.ranks.findings import Across
+    from pyprof.analysis.ranks.findings import RankComparison
 
 _TOP = 16
 _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "parallelism", "layers",
@@ -79,7 +79,7 @@ def command(
         out.write(content)
 
 
-def compare_ranks(captures: Captures) -> Across:
+def compare_ranks(captures: Captures) -> RankComparison:
     """Compare the ranks of captures."""
     from pyprof.analysis.ranks import findings, rank_tables, tables  # noqa: PLC0415 - they load Arrow
     from pyprof.inputs.ranks import ranked_captures  # noqa: PLC0415 - as above
@@ -92,7 +92,7 @@ def compare_ranks(captures: Captures) -> Across:
         sanitize.redact_credentials(member.url) for member in chosen if member.url not in read
     ]
     job = executor.reduce_and_finish(
-        tables.merge_facts, measured, partial(findings.across, missing=missing)
+        tables.merge_facts, measured, partial(findings.compare_ranks, missing=missing)
     )
     captures.warn(job.warnings)
     return job

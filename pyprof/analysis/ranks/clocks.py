@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyprof.analysis.ranks.match import Grid
+    from pyprof.analysis.ranks.match import CollectiveMatrix
     from pyprof.analysis.ranks.tables import Collectives
     from pyprof.arrays import IntArray
 
@@ -78,13 +78,13 @@ class _Ends:
 
 
 def clocks(
-    columns: Collectives, grids: Sequence[Grid], numbers: Mapping[int, int]
+    columns: Collectives, matrices: Sequence[CollectiveMatrix], numbers: Mapping[int, int]
 ) -> Mapping[int, Clock]:
     """Align the ranks that share collectives, directly or through others, with the first of them.
 
     `numbers`: that of each rank's clock; equal ones need no aligning.
     """
-    ends = _ends(columns, grids, numbers)
+    ends = _ends(columns, matrices, numbers)
     ranks_of: dict[int, list[int]] = {}
     for rank, number in sorted(numbers.items()):
         ranks_of.setdefault(number, []).append(rank)
@@ -118,21 +118,21 @@ def _join(
 
 
 def _ends(
-    columns: Collectives, grids: Sequence[Grid], numbers: Mapping[int, int]
+    columns: Collectives, matrices: Sequence[CollectiveMatrix], numbers: Mapping[int, int]
 ) -> Sequence[_Ends]:
     """The ends of collectives that nobody leaves early; of all, if there are no such."""
     what = columns.signatures
     holding = what.kind_is(*SYNCHRONISING)
     for usable, sure in ((holding, True), (np.ones_like(holding), False)):
         ends_of_groups = []
-        for grid in grids:
-            present = (grid.rows != MISSING) & usable[columns.signature[grid.rows]]
+        for matrix in matrices:
+            present = (matrix.rows != MISSING) & usable[columns.signature[matrix.rows]]
             present &= present.sum(axis=0) > 1
             chosen = present.any(axis=0)
             if chosen.any():
-                ranks = grid.group.ranks.tolist()
+                ranks = matrix.group.ranks.tolist()
                 clock = [numbers[rank] for rank in ranks]
-                end = columns.end_ns[grid.rows[:, chosen]]
+                end = columns.end_ns[matrix.rows[:, chosen]]
                 ends_of_groups.append(_Ends(ranks, clock, present[:, chosen], end, sure))
         if ends_of_groups:
             return ends_of_groups

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 _MIXED = -2
 _SIZES = 64
-"""Of more sizes than these of one group, as of batches of any length, the rarer are one sort."""
+"""If a group has more sizes, as with batches of any length, the rarer ones share a key."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sort:
+class CollectiveKey:
     """What collectives have in common."""
 
     kind: str | None
@@ -50,11 +50,11 @@ class Sort:
 
     @property
     def like(self) -> tuple[object, ...]:
-        """What is equal for the same sort in another group."""
+        """What is equal for the same kind of collective in another group."""
         return self.kind, self.algorithm, self.mixed, None if self.mixed else self.bytes
 
 
-def by_sort(columns: Collectives, one: Waits) -> Iterator[tuple[Sort, IntArray]]:
+def group_by_key(columns: Collectives, one: Waits) -> Iterator[tuple[CollectiveKey, IntArray]]:
     """Return the kinds of a group's collectives, and the collectives of each."""
     what = columns.signatures
     kind, algorithm = what.kind[one.signature], what.algorithm[one.signature]
@@ -70,7 +70,7 @@ def by_sort(columns: Collectives, one: Waits) -> Iterator[tuple[Sort, IntArray]]
         first, moved = chosen[0], one.bytes[chosen]
         sizes_known = bool((moved != MISSING).all())
         yield (
-            Sort(
+            CollectiveKey(
                 _text(what.kinds, kind[first]),
                 _text(what.algorithms, algorithm[first]),
                 int(moved.sum()) // len(moved) if sizes_known else None,
@@ -125,7 +125,7 @@ def collectives(
 
 
 _KEYS = ("stream", "kind", "algorithm", "group", "members", "size", "bytes", "description")
-"""What collectives of one sort have in common; the other columns are sums over them."""
+"""What collectives of one kind have in common; the other columns are sums over them."""
 
 
 def _intervals(
@@ -133,12 +133,12 @@ def _intervals(
 ) -> list[Intervals]:
     """When the collectives of each kind ran."""
     start, end = (records.numpy(name)[rows] for name in ("start", "end"))
-    of_sort = dict(by_value(np.array(numbers, np.int64)))
-    return [union_of(start[of_sort[place]], end[of_sort[place]]) for place in range(count)]
+    rows_of_key = dict(by_value(np.array(numbers, np.int64)))
+    return [union_of(start[rows_of_key[place]], end[rows_of_key[place]]) for place in range(count)]
 
 
 def _received(records: Records, numbers: list[int], count: int) -> list[int | None]:
-    """Add up what each sort's calls received, in bytes; None if unknown of any."""
+    """Bytes that the calls of each kind received; None if unknown for any."""
     total: list[int | None] = [0] * count
     for number, fields in zip(numbers, _tool_fields(records), strict=True):
         elements, size = _whole_number(fields.get("out")), item_size(fields.get("dtype"))

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.ranks.stream_alignment import UNALIGNED, Placed, least, likely
+from pyprof.analysis.ranks.stream_alignment import (
+    UNALIGNED,
+    Alignment,
+    candidate_shifts,
+    min_overlap,
+)
 
 if TYPE_CHECKING:
     from pyprof.analysis.ranks.tables import Collectives
@@ -27,41 +32,49 @@ _FEW = 3
 """So many that fit are no chance."""
 
 
-def followed(columns: Collectives, reference: IntArray, rows: IntArray, placed: Placed) -> Placed:
+def realign(
+    columns: Collectives, reference: IntArray, rows: IntArray, placed: Alignment
+) -> Alignment:
     """Lay rows beside others of which some were lost; what was placed, where none seem to be.
 
     Rows that the other has lost are left out.
     """
     pair = _Pair(columns, reference, rows)
     at_once = [] if placed is UNALIGNED else [int(placed.at[0])]
-    if any(pair.good(*_sides(start)) == pair.common(*_sides(start)) for start in at_once):
+    if any(pair.matching_run(*_sides(start)) == pair.common(*_sides(start)) for start in at_once):
         return placed
-    others = sorted({0, *likely(columns, reference, rows)}, key=abs)
+    others = sorted({0, *candidate_shifts(columns, reference, rows)}, key=abs)
     for start in dict.fromkeys([*at_once, *others]):
-        at = _followed(pair, start, np.full(len(rows), _LEFT_OUT))
+        at = _realigned(pair, start, np.full(len(rows), _LEFT_OUT))
         if at is None:
             continue
         matched = at != _LEFT_OUT
-        if ((at[matched] >= 0) & (at[matched] < len(reference))).sum() >= least(reference, rows):
+        if ((at[matched] >= 0) & (at[matched] < len(reference))).sum() >= min_overlap(
+            reference, rows
+        ):
             spread = 0.0 if placed is UNALIGNED else placed.spread_ns
-            return Placed(rows[matched], at[matched], spread, int((~matched).sum()))
+            return Alignment(rows[matched], at[matched], spread, int((~matched).sum()))
     return placed
 
 
-def _followed(pair: _Pair, start: int, at: IntArray) -> IntArray | None:
+def _realigned(pair: _Pair, start: int, at: IntArray) -> IntArray | None:
     """Fill in beside which of the other's rows each row lies; None where that is uncertain."""
     one, other = _sides(start)
     at[:other] = np.arange(start, start + other)
     while True:
-        good = pair.good(one, other)
-        at[other : other + good] = np.arange(one, one + good)
-        if good == pair.common(one, other):
-            at[other + good :] = np.arange(one + good, one + len(at) - other)
+        matching_run = pair.matching_run(one, other)
+        at[other : other + matching_run] = np.arange(one, one + matching_run)
+        if matching_run == pair.common(one, other):
+            at[other + matching_run :] = np.arange(one + matching_run, one + len(at) - other)
             return at
-        skipped = pair.skipped(one + good, other + good) if good >= _FEW else None
-        if skipped is None:
+        find_skip = (
+            pair.find_skip(one + matching_run, other + matching_run)
+            if matching_run >= _FEW
+            else None
+        )
+        if find_skip is None:
             return None
-        one, other = one + good + skipped[0], other + good + skipped[1]
+        one, other = one + matching_run + find_skip[0], other + matching_run + find_skip[1]
 
 
 def _sides(start: int) -> tuple[int, int]:
@@ -84,7 +97,7 @@ class _Pair:
         """Count those that lie side by side from two places on."""
         return max(min(len(self._ends[0]) - one, len(self._ends[1]) - other), 0)
 
-    def good(self, one: int, other: int) -> int:
+    def matching_run(self, one: int, other: int) -> int:
         """Count those of them that seem to be the same, up to where most are not."""
         if not (count := self.common(one, other)):
             return 0
@@ -95,7 +108,7 @@ class _Pair:
         lasting = np.flatnonzero(wrong & (ahead >= np.minimum(_WRONG, left)))
         return int(lasting[0]) if len(lasting) else count
 
-    def skipped(self, one: int, other: int) -> tuple[int, int] | None:
+    def find_skip(self, one: int, other: int) -> tuple[int, int] | None:
         """Return how many to leave out of either, so that the rest fits as before; else None."""
         before, _ = self._apart(one - _FEW, other - _FEW, _FEW)
         for number in range(1, _FURTHEST + 1):

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.ranks import group_speeds as links
-from pyprof.analysis.ranks import stragglers
+from pyprof.analysis.ranks import group_speeds, stragglers
 from pyprof.analysis.ranks.clocks import clocks
 from pyprof.analysis.ranks.match import match
 from pyprof.analysis.ranks.parallelism import axes
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pyprof.analysis.ranks.clocks import Clock
-    from pyprof.analysis.ranks.group_speeds import Link, SlowLink
+    from pyprof.analysis.ranks.group_speeds import GroupSpeed, SlowGroup
     from pyprof.analysis.ranks.match import Group, UnmatchedCount
     from pyprof.analysis.ranks.parallelism import AxisUse
     from pyprof.analysis.ranks.stragglers import Late, LayerLoad, StepCost, StragglerCost, Together
@@ -63,7 +62,7 @@ class RankTime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Across:
+class RankComparison:
     """What a report shows: tables of ranks, groups, steps and layers, none of collectives."""
 
     ranks: tuple[RankTime, ...]
@@ -81,9 +80,9 @@ class Across:
     """The most expensive sets of ranks."""
     unclear_ns: int
     """Waiting for several ranks that came last together, in all."""
-    links: list[Link]
-    """Per group; `links.join_alike` puts like groups together."""
-    slow: list[SlowLink]
+    group_speeds: list[GroupSpeed]
+    """Per group; `group_speeds.join_alike` puts like groups together."""
+    slow: list[SlowGroup]
     layers: list[LayerLoad]
     axes: list[AxisUse]
     """What process groups are for."""
@@ -112,19 +111,19 @@ class Across:
         return max((one.steps for one in self.ranks), default=0)
 
 
-def across(rank_tables: RankTables, missing: Sequence[str] = ()) -> Across:
+def compare_ranks(rank_tables: RankTables, missing: Sequence[str] = ()) -> RankComparison:
     """Match, align and compare."""
     columns = Collectives.from_tables(rank_tables)
     matched = match(columns)
-    aligned = clocks(columns, matched.grids, _clock_numbers(rank_tables))
-    waits_of_groups = waits(columns, matched.grids, aligned)
+    aligned = clocks(columns, matched.matrices, _clock_numbers(rank_tables))
+    waits_of_groups = waits(columns, matched.matrices, aligned)
     ranks = _ranks(rank_tables)
-    per_group = links.links(columns, waits_of_groups)
+    per_group = group_speeds.measure_groups(columns, waits_of_groups)
     unclear_ns, together = stragglers.together(waits_of_groups)
-    return Across(
+    return RankComparison(
         ranks=ranks,
         origins=tuple(sorted(set(filter(None, rank_tables.ranks.column("origin").to_pylist())))),
-        groups=tuple(grid.group for grid in matched.grids),
+        groups=tuple(matrix.group for matrix in matched.matrices),
         unmatched=matched.unmatched,
         clocks=aligned,
         impossible=sum(int((~one.possible).sum()) for one in waits_of_groups),
@@ -135,10 +134,10 @@ def across(rank_tables: RankTables, missing: Sequence[str] = ()) -> Across:
         step_waits=stragglers.by_step(waits_of_groups),
         together=together,
         unclear_ns=unclear_ns,
-        links=per_group,
-        slow=links.slow_links(per_group),
+        group_speeds=per_group,
+        slow=group_speeds.slow_groups(per_group),
         layers=stragglers.layer_loads(rank_tables.layers),
-        axes=axes(columns, matched.grids),
+        axes=axes(columns, matched.matrices),
         missing=tuple(missing),
         absent=matched.absent,
         waiting_for_absent=matched.waiting_for_absent,

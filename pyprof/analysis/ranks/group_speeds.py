@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.ranks.collective_kinds import by_sort
+from pyprof.analysis.ranks.collective_kinds import group_by_key
 from pyprof.analysis.ranks.match import spans
 from pyprof.analysis.ranks.stragglers import of_others
 from pyprof.arrays import sum_if_known
@@ -21,7 +21,7 @@ from pyprof.ops.torch.collectives import bus_factor
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pyprof.analysis.ranks.collective_kinds import Sort
+    from pyprof.analysis.ranks.collective_kinds import CollectiveKey
     from pyprof.analysis.ranks.match import Group
     from pyprof.analysis.ranks.tables import Collectives
     from pyprof.analysis.ranks.waiting import Waits
@@ -33,49 +33,49 @@ _SLOWER = 1.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class GroupSpeed:
     """Collectives of one kind, algorithm and size in one process group, or in several alike."""
 
-    sort: Sort
+    key: CollectiveKey
     ranks: int | None
     """In the group; None if unknown."""
     groups: tuple[Group, ...]
     calls: int
     wait_ns: float
-    """Of a rank, the mean: it waits for the last to come."""
+    """The mean over ranks and calls: a rank waits for the last to come."""
     transfer_ns: float | None
-    """The median; None where every transfer is below the clocks' residual."""
+    """The median; None if every transfer is below the clocks' residual."""
     total_ns: int | None
     """Transfer in all."""
     total_bytes: int | None
-    """Algorithm bytes of a rank in all of that; None if unknown."""
+    """Algorithm bytes that a rank sends in all calls; None if unknown."""
 
     @property
     def like(self) -> tuple[object, ...]:
-        """What like links have in common."""
-        return *self.sort.like, len(self.groups[0].ranks)
+        """What similar groups have in common."""
+        return *self.key.like, len(self.groups[0].ranks)
 
     @property
     def algorithm_rate(self) -> float | None:
         """Algorithm bytes per s, of mixed sizes all by all; None where either is not known."""
-        if self.sort.mixed:
+        if self.key.mixed:
             return per_second(self.total_bytes, self.total_ns)
-        return per_second(self.sort.bytes, self.transfer_ns)
+        return per_second(self.key.bytes, self.transfer_ns)
 
     @property
     def bus_rate(self) -> float | None:
         """Bus bytes per s; None where bytes, kind, ranks or transfer are not known."""
-        rate, kind = self.algorithm_rate, self.sort.kind
+        rate, kind = self.algorithm_rate, self.key.kind
         if rate is None or kind is None or self.ranks is None:
             return None
         return rate * bus_factor(kind, self.ranks)
 
 
 @dataclass(frozen=True, slots=True)
-class SlowLink:
+class SlowGroup:
     """A group that takes longer than the median of others of as many ranks for the same."""
 
-    link: Link
+    speed: GroupSpeed
     usual_ns: float
     like: int
     """How many others there are."""
@@ -83,30 +83,30 @@ class SlowLink:
     @property
     def times(self) -> float:
         """How many times as long it takes."""
-        return (self.link.transfer_ns or 0.0) / self.usual_ns
+        return (self.speed.transfer_ns or 0.0) / self.usual_ns
 
     @property
     def lost_ns(self) -> float:
         """How much longer all of its collectives took."""
-        return ((self.link.transfer_ns or 0.0) - self.usual_ns) * self.link.calls
+        return ((self.speed.transfer_ns or 0.0) - self.usual_ns) * self.speed.calls
 
     @property
     def label(self) -> str:
         """Name the ranks, for people."""
-        return spans(self.link.groups[0].ranks.tolist())
+        return spans(self.speed.groups[0].ranks.tolist())
 
 
-def links(columns: Collectives, waits: Sequence[Waits]) -> list[Link]:
+def measure_groups(columns: Collectives, waits: Sequence[Waits]) -> list[GroupSpeed]:
     """Total the collectives of each group by kind, algorithm and bytes."""
-    return [_link(one, *same) for one in waits for same in by_sort(columns, one)]
+    return [_group_speed(one, *same) for one in waits for same in group_by_key(columns, one)]
 
 
-def _link(one: Waits, sort: Sort, chosen: IntArray) -> Link:
+def _group_speed(one: Waits, key: CollectiveKey, chosen: IntArray) -> GroupSpeed:
     moved = one.transfer_ns[chosen]
     has_transfer = moved >= 0
     size = one.bytes[chosen][has_transfer]
-    return Link(
-        sort=sort,
+    return GroupSpeed(
+        key=key,
         ranks=one.group.size,
         groups=(one.group,),
         calls=len(chosen),
@@ -117,32 +117,32 @@ def _link(one: Waits, sort: Sort, chosen: IntArray) -> Link:
     )
 
 
-def join_alike(links: Iterable[Link]) -> list[Link]:
+def join_alike(speeds: Iterable[GroupSpeed]) -> list[GroupSpeed]:
     """Put groups of as many ranks together, the one with most transfer and waiting first."""
-    links_by_likeness: dict[tuple[object, ...], list[Link]] = {}
-    for link in links:
-        links_by_likeness.setdefault(link.like, []).append(link)
-    joined = [_joined(same) for same in links_by_likeness.values()]
+    speeds_by_likeness: dict[tuple[object, ...], list[GroupSpeed]] = {}
+    for speed in speeds:
+        speeds_by_likeness.setdefault(speed.like, []).append(speed)
+    joined = [_joined(same) for same in speeds_by_likeness.values()]
     return sorted(joined, key=_by_cost)
 
 
-def _by_cost(one: Link) -> tuple[float, str, int, int]:
+def _by_cost(one: GroupSpeed) -> tuple[float, str, int, int]:
     spent = (one.total_ns or 0) + one.wait_ns * one.calls
-    return -spent, one.sort.kind or "", one.sort.bytes or 0, one.ranks or 0
+    return -spent, one.key.kind or "", one.key.bytes or 0, one.ranks or 0
 
 
-def _joined(same: Sequence[Link]) -> Link:
+def _joined(same: Sequence[GroupSpeed]) -> GroupSpeed:
     calls = sum(one.calls for one in same)
     moved = [one.transfer_ns for one in same if one.transfer_ns is not None]
     totals = [one.total_ns for one in same if one.total_ns is not None]
     sizes = [one.total_bytes for one in same if one.total_ns is not None]
-    bytes_of_group = [one.sort.bytes for one in same]
+    bytes_of_group = [one.key.bytes for one in same]
     first = same[0]
     mean = sum_if_known(
         [size and size * one.calls for size, one in zip(bytes_of_group, same, strict=True)]
     )
-    return Link(
-        sort=replace(first.sort, bytes=None if mean is None else mean // calls),
+    return GroupSpeed(
+        key=replace(first.key, bytes=None if mean is None else mean // calls),
         ranks=first.ranks,
         groups=tuple(group for one in same for group in one.groups),
         calls=calls,
@@ -153,19 +153,19 @@ def _joined(same: Sequence[Link]) -> Link:
     )
 
 
-def slow_links(links: Iterable[Link]) -> list[SlowLink]:
+def slow_groups(speeds: Iterable[GroupSpeed]) -> list[SlowGroup]:
     """Compare each group with others of as many ranks; the one that loses most time first."""
-    links_by_likeness: dict[tuple[object, ...], list[Link]] = {}
-    for link in links:
-        if link.transfer_ns is not None and link.sort.kind is not None and not link.sort.mixed:
-            links_by_likeness.setdefault(link.like, []).append(link)
+    speeds_by_likeness: dict[tuple[object, ...], list[GroupSpeed]] = {}
+    for speed in speeds:
+        if speed.transfer_ns is not None and speed.key.kind is not None and not speed.key.mixed:
+            speeds_by_likeness.setdefault(speed.like, []).append(speed)
     slow = []
-    for same in links_by_likeness.values():
+    for same in speeds_by_likeness.values():
         times = np.array([one.transfer_ns for one in same], float)
         if len(same) > 1:
             usual = of_others(times)
             slow += [
-                SlowLink(same[place], float(usual[place]), len(same) - 1)
+                SlowGroup(same[place], float(usual[place]), len(same) - 1)
                 for place in np.flatnonzero(times > _SLOWER * usual).tolist()
             ]
     return sorted(slow, key=lambda one: (-one.lost_ns, one.label))

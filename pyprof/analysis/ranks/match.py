@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.ranks.dropped_events import followed
-from pyprof.analysis.ranks.stream_alignment import UNALIGNED, Placed, by_leaving, first, place
+from pyprof.analysis.ranks.dropped_events import realign
+from pyprof.analysis.ranks.stream_alignment import (
+    UNALIGNED,
+    Alignment,
+    first,
+    group_by_end_times,
+    place,
+)
 from pyprof.arrays import MISSING
 from pyprof.ops.torch.collectives import SEND_RECV
 from pyprof.records.records import number_combinations
@@ -40,7 +46,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class CollectiveMatrix:
     """The collectives of a group side by side."""
 
     group: Group
@@ -66,7 +72,7 @@ class UnmatchedCount:
 class Matched:
     """All groups of two ranks and more, and what is in none."""
 
-    grids: tuple[Grid, ...]
+    matrices: tuple[CollectiveMatrix, ...]
     unmatched: tuple[UnmatchedCount, ...]
     absent: tuple[int, ...] = ()
     """Ranks without a capture that the others' groups or numbers tell of."""
@@ -91,11 +97,11 @@ def match(columns: Collectives) -> Matched:
             named.setdefault(int(lane[one]), []).append(rows)
         else:
             unnamed.append(rows)
-    bundles = by_leaving(columns, unnamed)
+    bundles = group_by_end_times(columns, unnamed)
     for group in named.values():
         ordered = _all_take_part(columns.signatures, columns.of_row(group[0][0]), len(group))
-        bundles += (_in_order if ordered else by_leaving)(columns, group)
-    grids = [_grid(columns, bundle) for bundle in bundles if len(bundle) > 1]
+        bundles += (_in_order if ordered else group_by_end_times)(columns, group)
+    matrices = [_collective_matrix(columns, bundle) for bundle in bundles if len(bundle) > 1]
     alone = [
         UnmatchedCount(columns.rank_of(one.rows), columns.name_of(one.rows), len(one.rows),
                   _why(columns, one.rows, named.get(int(lane[columns.of_row(one.rows[0])]), [])))
@@ -108,10 +114,10 @@ def match(columns: Collectives) -> Matched:
         for bundle in bundles for one in bundle if one.left_out
     ]  # fmt: skip
     return Matched(
-        tuple(sorted(grids, key=_largest_first)),
-        (*alone, *lost, *_edges(grids)),
+        tuple(sorted(matrices, key=_largest_first)),
+        (*alone, *lost, *_edges(matrices)),
         _absent(columns),
-        _waiting_for_absent(columns, grids, [one.rows for one, *peers in bundles if not peers]),
+        _waiting_for_absent(columns, matrices, [one.rows for one, *peers in bundles if not peers]),
     )
 
 
@@ -127,7 +133,7 @@ def _absent(columns: Collectives) -> tuple[int, ...]:
 
 
 def _waiting_for_absent(
-    columns: Collectives, grids: list[Grid], alone: list[IntArray]
+    columns: Collectives, matrices: list[CollectiveMatrix], alone: list[IntArray]
 ) -> tuple[int, ...]:
     """Return the ranks in a group of which others, or some, have no capture.
 
@@ -143,9 +149,9 @@ def _waiting_for_absent(
             or _absent_members(columns, columns.of_row(rows[0]))
         )
     }
-    for grid in grids:
-        if not grid.group.complete and len(grid.group.ranks) < captured:
-            ranks.update(grid.group.ranks.tolist())
+    for matrix in matrices:
+        if not matrix.group.complete and len(matrix.group.ranks) < captured:
+            ranks.update(matrix.group.ranks.tolist())
     return tuple(sorted(ranks))
 
 
@@ -195,9 +201,9 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 _MOST_RANKS = 1 << 20
 
 
-def _in_order(columns: Collectives, streams: list[IntArray]) -> Iterable[list[Placed]]:
+def _in_order(columns: Collectives, streams: list[IntArray]) -> Iterable[list[Alignment]]:
     """Put the streams of one group side by side; those that fit nowhere, beside each other."""
-    bundles: list[list[Placed]] = []
+    bundles: list[list[Alignment]] = []
     for rows in sorted(streams, key=len, reverse=True):  # who lacks none is the one to compare with
         fits = ((_beside(columns, bundle[0].rows, rows), bundle) for bundle in bundles[:_VARIANTS])
         placed, bundle = next((fit for fit in fits if fit[0] is not UNALIGNED), (UNALIGNED, []))
@@ -208,15 +214,15 @@ def _in_order(columns: Collectives, streams: list[IntArray]) -> Iterable[list[Pl
     return [sorted(bundle, key=lambda one: columns.rank_of(one.rows)) for bundle in bundles]
 
 
-def _beside(columns: Collectives, reference: IntArray, rows: IntArray) -> Placed:
-    return followed(columns, reference, rows, place(columns, reference, rows))
+def _beside(columns: Collectives, reference: IntArray, rows: IntArray) -> Alignment:
+    return realign(columns, reference, rows, place(columns, reference, rows))
 
 
 _VARIANTS = 8
 """In one group ranks do the same in the same order; so many exceptions are looked at."""
 
 
-def _grid(columns: Collectives, bundle: list[Placed]) -> Grid:
+def _collective_matrix(columns: Collectives, bundle: list[Alignment]) -> CollectiveMatrix:
     low = min(int(one.at[0]) for one in bundle)
     length = max(int(one.at[-1]) for one in bundle) + 1 - low
     rows = np.full((len(bundle), length), MISSING, np.int32)
@@ -227,11 +233,11 @@ def _grid(columns: Collectives, bundle: list[Placed]) -> Grid:
     lead = columns.of_row(lead_rows[0])
     named, group_size = bool(what.group[lead] >= 0), _size(what, lead)
     size = group_size if group_size > 0 else len(ranks) if named else None
-    return Grid(Group(columns.name_of(lead_rows), named, ranks, size), rows)
+    return CollectiveMatrix(Group(columns.name_of(lead_rows), named, ranks, size), rows)
 
 
-def _largest_first(grid: Grid) -> tuple[int, list[int], str]:
-    return -len(grid.group.ranks), grid.group.ranks.tolist(), grid.group.name
+def _largest_first(matrix: CollectiveMatrix) -> tuple[int, list[int], str]:
+    return -len(matrix.group.ranks), matrix.group.ranks.tolist(), matrix.group.name
 
 
 def _why(columns: Collectives, alone: IntArray, group: list[IntArray]) -> str:
@@ -248,14 +254,14 @@ def _why(columns: Collectives, alone: IntArray, group: list[IntArray]) -> str:
     return f"different collectives, or a different order, than on rank {lead}"
 
 
-def _edges(grids: list[Grid]) -> Iterable[UnmatchedCount]:
+def _edges(matrices: list[CollectiveMatrix]) -> Iterable[UnmatchedCount]:
     """Report collectives that the captures of some ranks begin too late or end too early for."""
-    for grid in grids:
-        seen = (grid.rows != MISSING).sum(axis=0)
-        for rank, row in zip(grid.group.ranks.tolist(), grid.rows, strict=True):
+    for matrix in matrices:
+        seen = (matrix.rows != MISSING).sum(axis=0)
+        for rank, row in zip(matrix.group.ranks.tolist(), matrix.rows, strict=True):
             if alone := int(((row != MISSING) & (seen == 1)).sum()):
                 why = "before the other captures begin, or after they end"
-                yield UnmatchedCount(rank, grid.group.name, alone, why)
+                yield UnmatchedCount(rank, matrix.group.name, alone, why)
 
 
 def spans(ranks: list[int]) -> str:

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pyprof import sanitize
-from pyprof.analysis.ranks.collective_kinds import Sort
+from pyprof.analysis.ranks.collective_kinds import CollectiveKey
 from pyprof.analysis.ranks.findings import RankTime
 from pyprof.analysis.ranks.match import UnmatchedCount
 from pyprof.analysis.ranks.parallelism import AxisUse
@@ -19,7 +19,7 @@ from pyprof.analysis.ranks.stragglers import LayerLoad, StepCost, StragglerCost
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from pyprof.analysis.ranks.findings import Across
+    from pyprof.analysis.ranks.findings import RankComparison
     from pyprof.analysis.ranks.match import Group
 
 Cell = Any
@@ -30,10 +30,10 @@ Columns = dict[str, "Callable[[Any], Cell]"]
 class OutputTable:
     """A table: what it has a row of, and what each column tells of one."""
 
-    items: Callable[[Across], Iterable[Any]]
+    items: Callable[[RankComparison], Iterable[Any]]
     columns: Columns
 
-    def rows(self, comparison: Across) -> Iterator[list[Cell]]:
+    def rows(self, comparison: RankComparison) -> Iterator[list[Cell]]:
         """Yield the cells of each row."""
         read = [*self.columns.values()]
         return ([cell(item) for cell in read] for item in self.items(comparison))
@@ -74,18 +74,16 @@ _RANKS = OutputTable(  # one row per GPU of a rank: its times, its clock
     }),
 )  # fmt: skip
 
-_LATE = (
-    OutputTable(  # one row per rank, process group and sort of collectives to which it came last
-        attrgetter("late"),
-        {
-            "rank": attrgetter("rank"),
-            "group": attrgetter("group.name"),
-            "members": lambda one: _members(one.group),
-            **_fields(Sort, "sort."),
-            "last": attrgetter("last"),
-            "cost_ns": attrgetter("cost_ns"),
-        },
-    )
+_LATE = OutputTable(  # one row per rank, process group and kind of collective to which it came last
+    attrgetter("late"),
+    {
+        "rank": attrgetter("rank"),
+        "group": attrgetter("group.name"),
+        "members": lambda one: _members(one.group),
+        **_fields(CollectiveKey, "key."),
+        "last": attrgetter("last"),
+        "cost_ns": attrgetter("cost_ns"),
+    },
 )
 
 _TOGETHER = (
@@ -100,12 +98,12 @@ _TOGETHER = (
 
 _GROUPS = OutputTable(  # one row per process group, kind, algorithm and size
     lambda job: [
-        (link, slow.get(id(link)))
-        for slow in [{id(one.link): one for one in job.slow}]
-        for link in job.links
+        (speed, slow.get(id(speed)))
+        for slow in [{id(one.speed): one for one in job.slow}]
+        for speed in job.group_speeds
     ],
     _of_first({
-        **_fields(Sort, "sort."),
+        **_fields(CollectiveKey, "key."),
         "ranks": attrgetter("ranks"),
         "calls": attrgetter("calls"),
         "wait_ns": attrgetter("wait_ns"),
@@ -113,9 +111,9 @@ _GROUPS = OutputTable(  # one row per process group, kind, algorithm and size
         "transfer_total_ns": attrgetter("total_ns"),
         "algorithm_bytes_per_s": attrgetter("algorithm_rate"),
         "bus_bytes_per_s": attrgetter("bus_rate"),
-        "group": lambda link: link.groups[0].name,
-        "named": lambda link: link.groups[0].named,
-        "members": lambda link: _members(link.groups[0]),
+        "group": lambda speed: speed.groups[0].name,
+        "named": lambda speed: speed.groups[0].named,
+        "members": lambda speed: _members(speed.groups[0]),
     })
     | _of_second({"times_like_groups": attrgetter("times")}),
 )  # fmt: skip
@@ -135,7 +133,7 @@ TABLES: Mapping[str, OutputTable] = {
 }
 
 
-def as_csv(job: Across, name: str, *, raw: bool = False) -> bytes:
+def as_csv(job: RankComparison, name: str, *, raw: bool = False) -> bytes:
     """Write one table, times in ns, unknown empty; without rows, the header alone.
 
     `raw`: texts that spreadsheets take for formulas stay as they are.

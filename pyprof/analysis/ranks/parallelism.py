@@ -27,7 +27,7 @@ from pyprof.ops.torch.collectives import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from pyprof.analysis.ranks.match import Grid, Group
+    from pyprof.analysis.ranks.match import CollectiveMatrix, Group
     from pyprof.analysis.ranks.tables import Collectives
     from pyprof.arrays import IntArray
 
@@ -95,17 +95,19 @@ def _of_words(text: str) -> str:
     return next((role for role, names in _WORDS if words & names), "")
 
 
-def axes(columns: Collectives, grids: Sequence[Grid]) -> list[AxisUse]:
+def axes(columns: Collectives, matrices: Sequence[CollectiveMatrix]) -> list[AxisUse]:
     """Total the groups of each role; the one with most exposed communication first."""
-    entries = [np.unique(columns.signature[grid.rows[grid.rows >= 0]]) for grid in grids]
-    roles = [_role(columns, grid.group, used) for grid, used in zip(grids, entries, strict=True)]
+    entries = [np.unique(columns.signature[matrix.rows[matrix.rows >= 0]]) for matrix in matrices]
+    roles = [
+        _role(columns, matrix.group, used) for matrix, used in zip(matrices, entries, strict=True)
+    ]
     if not any(role.name for role in roles) and all(_reduces(columns, used) for used in entries):
-        roles = _by_layout([grid.group for grid in grids]) or roles
+        roles = _by_layout([matrix.group for matrix in matrices]) or roles
     alike: dict[tuple[str, str, int], list[int]] = defaultdict(list)
-    for place, (role, grid) in enumerate(zip(roles, grids, strict=True)):
-        alike[role.name, role.evidence, len(grid.group.ranks)].append(place)
+    for place, (role, matrix) in enumerate(zip(roles, matrices, strict=True)):
+        alike[role.name, role.evidence, len(matrix.group.ranks)].append(place)
     role_axes = [
-        _axis(columns, *key, [grids[place] for place in places],
+        _axis(columns, *key, [matrices[place] for place in places],
               np.unique(np.concatenate([entries[place] for place in places])))
         for key, places in alike.items()
     ]  # fmt: skip
@@ -125,15 +127,15 @@ def _axis(
     role: str,
     evidence: str,
     size: int,
-    grids: Sequence[Grid],
+    matrices: Sequence[CollectiveMatrix],
     entries: IntArray,
 ) -> AxisUse:
     what = columns.signatures
     ranks = len(np.unique(what.rank[entries]))
-    calls = sum(int((grid.rows >= 0).sum()) for grid in grids)
+    calls = sum(int((matrix.rows >= 0).sum()) for matrix in matrices)
     busiest, imbalance = _imbalance(columns, entries) if role == EXPERT else (None, None)
     return AxisUse(
-        role, evidence, len(grids), size, round(calls / ranks),
+        role, evidence, len(matrices), size, round(calls / ranks),
         int(what.total_ns[entries].sum()) / ranks, int(what.exposed_ns[entries].sum()) / ranks,
         busiest, imbalance,
     )  # fmt: skip

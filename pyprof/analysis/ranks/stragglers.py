@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.ranks.collective_kinds import by_sort
+from pyprof.analysis.ranks.collective_kinds import group_by_key
 from pyprof.analysis.ranks.tables import dictionary
 from pyprof.arrays import MISSING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pyprof.analysis.ranks.collective_kinds import Sort
+    from pyprof.analysis.ranks.collective_kinds import CollectiveKey
     from pyprof.analysis.ranks.match import Group
     from pyprof.analysis.ranks.tables import Collectives
     from pyprof.analysis.ranks.waiting import Waits
@@ -82,11 +82,11 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """The collectives of one sort, in one group, to which a rank came last."""
+    """The collectives of one kind, in one group, to which a rank came last."""
 
     rank: int
     group: Group
-    sort: Sort
+    key: CollectiveKey
     last: int
     cost_ns: int
 
@@ -148,12 +148,12 @@ def _blamed(last: IntArray, costs: IntArray) -> Iterator[tuple[int, int, int]]:
 
 
 def by_collective(columns: Collectives, waits: Sequence[Waits]) -> list[Late]:
-    """Total what each rank cost at each sort of collective, most expensive first."""
+    """Total what each rank cost at each kind of collective, most expensive first."""
     totals = [
-        Late(rank, one.group, sort, count, cost)
+        Late(rank, one.group, key, count, cost)
         for one in waits
         for costs in [one.others_ns]
-        for sort, chosen in by_sort(columns, one)
+        for key, chosen in group_by_key(columns, one)
         for rank, count, cost in _blamed(one.last[chosen], costs[chosen])
     ]
     return sorted(totals, key=lambda late: (-late.cost_ns, late.rank))

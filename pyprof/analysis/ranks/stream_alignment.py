@@ -26,7 +26,7 @@ _FEW = 4
 """Fewer collectives fit somewhere by chance."""
 
 
-def by_leaving(columns: Collectives, streams: list[IntArray]) -> list[list[Placed]]:
+def group_by_end_times(columns: Collectives, streams: list[IntArray]) -> list[list[Alignment]]:
     """Bundle the streams of ranks whose collectives end after the same times as the first one's."""
     of_length: dict[int, list[IntArray]] = {}
     for rows in streams:
@@ -35,11 +35,11 @@ def by_leaving(columns: Collectives, streams: list[IntArray]) -> list[list[Place
     return _with_others(columns, bundles)
 
 
-def _of_as_many(columns: Collectives, streams: list[IntArray]) -> list[list[Placed]]:
+def _of_as_many(columns: Collectives, streams: list[IntArray]) -> list[list[Alignment]]:
     """Bundle streams with as many collectives: they begin with the same one, if they are alike."""
     few = np.linspace(0, len(streams[0]) - 1, _LOOKED_AT).astype(np.int64)
     looks = np.stack([columns.end_ns[rows[few]] for rows in streams])
-    bundles: list[list[Placed]] = []
+    bundles: list[list[Alignment]] = []
     firsts: list[int] = []
     for number, rows in enumerate(streams):
         fits = [
@@ -72,7 +72,7 @@ def _medians(ends: IntArray) -> IntArray:
     return np.partition(ends, middle, axis=1)[:, middle : middle + 1]
 
 
-def _with_others(columns: Collectives, bundles: list[list[Placed]]) -> list[list[Placed]]:
+def _with_others(columns: Collectives, bundles: list[list[Alignment]]) -> list[list[Alignment]]:
     """Add who is left alone to those nearest in number, of which its capture has fewer, or more."""
     length = np.array([len(bundle[0].rows) for bundle in bundles])
     alone = [place for place, bundle in enumerate(bundles) if len(bundle) == 1]
@@ -91,7 +91,7 @@ def _with_others(columns: Collectives, bundles: list[list[Placed]]) -> list[list
     return [bundle for bundle in ranks if bundle]
 
 
-def _near(columns: Collectives, bundle: list[Placed], rows: IntArray) -> Placed:
+def _near(columns: Collectives, bundle: list[Alignment], rows: IntArray) -> Alignment:
     """Place a rank's rows beside those of others."""
     if columns.rank_of(rows) in {columns.rank_of(one.rows) for one in bundle}:
         return UNALIGNED
@@ -113,7 +113,7 @@ _SURER = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class Alignment:
     """Rows of a rank beside those of the first."""
 
     rows: IntArray
@@ -125,32 +125,32 @@ class Placed:
     """Rows that the first rank's capture lacks among its own."""
 
 
-UNALIGNED: Final = Placed(np.zeros(0, np.int64), np.zeros(0, np.int64), np.inf)
+UNALIGNED: Final = Alignment(np.zeros(0, np.int64), np.zeros(0, np.int64), np.inf)
 
 
-def first(rows: IntArray) -> Placed:
+def first(rows: IntArray) -> Alignment:
     """Let others be placed beside these."""
-    return Placed(rows, np.arange(len(rows)), 0.0)
+    return Alignment(rows, np.arange(len(rows)), 0.0)
 
 
-def place(columns: Collectives, reference: IntArray, rows: IntArray) -> Placed:
-    """Find where rows fit: the same sorts side by side, left after the same times. Else UNALIGNED.
+def place(columns: Collectives, reference: IntArray, rows: IntArray) -> Alignment:
+    """Find the shift at which kinds are equal and end times agree; UNALIGNED if none fits.
 
     A clock's offset moves all ends alike, so that it does not matter.
     """
     even = fit(columns, reference, rows, 0)
     if len(reference) == len(rows) and even.spread_ns <= _CERTAIN_NS:
         return even
-    shifts = sorted(set(likely(columns, reference, rows)), key=abs)
+    shifts = sorted(set(candidate_shifts(columns, reference, rows)), key=abs)
     others = [fit(columns, reference, rows, shift) for shift in shifts if shift]
     best = min(others, key=lambda one: one.spread_ns, default=UNALIGNED)
     return best if best.spread_ns < _SURER * even.spread_ns else even
 
 
-def fit(columns: Collectives, reference: IntArray, rows: IntArray, shift: int = 0) -> Placed:
-    """Lay the rows at one place; UNALIGNED where sorts differ, or too few lie side by side."""
+def fit(columns: Collectives, reference: IntArray, rows: IntArray, shift: int = 0) -> Alignment:
+    """Align rows at one shift; UNALIGNED if kinds differ, or too few lie side by side."""
     low, high = max(shift, 0), min(len(reference), shift + len(rows))
-    if high - low < least(reference, rows):
+    if high - low < min_overlap(reference, rows):
         return UNALIGNED
     one, other = reference[low:high], rows[low - shift : high - shift]
     same = columns.same
@@ -158,15 +158,15 @@ def fit(columns: Collectives, reference: IntArray, rows: IntArray, shift: int = 
         return UNALIGNED
     apart = columns.end_ns[other[:_COMPARED]] - columns.end_ns[one[:_COMPARED]]
     at = np.arange(shift, shift + len(rows))
-    return Placed(rows, at, float(np.median(np.abs(apart - np.median(apart)))))
+    return Alignment(rows, at, float(np.median(np.abs(apart - np.median(apart)))))
 
 
-def least(reference: IntArray, rows: IntArray) -> int:
+def min_overlap(reference: IntArray, rows: IntArray) -> int:
     """Return the least overlap of two sequences."""
     return min((min(len(reference), len(rows)) + 1) // 2, _ENOUGH)
 
 
-def likely(columns: Collectives, reference: IntArray, rows: IntArray) -> Iterable[int]:
+def candidate_shifts(columns: Collectives, reference: IntArray, rows: IntArray) -> Iterable[int]:
     """Yield the shifts that are worth a closer look; all of them for few collectives.
 
     Of many, those where the first, the middle or the last few of one rank are left after the
@@ -174,15 +174,15 @@ def likely(columns: Collectives, reference: IntArray, rows: IntArray) -> Iterabl
     """
     if max(len(reference), len(rows)) <= _ENOUGH:
         return range(1 - len(rows), len(reference))
-    length = least(reference, rows)
+    length = min_overlap(reference, rows)
     return [
-        sign * (_likest(columns, one, other[first : first + length]) - first)
+        sign * (_most_similar(columns, one, other[first : first + length]) - first)
         for one, other, sign in ((reference, rows, 1), (rows, reference, -1))
         for first in (0, (len(other) - length) // 2, len(other) - length)
     ]
 
 
-def _likest(columns: Collectives, rows: IntArray, few: IntArray) -> int:
+def _most_similar(columns: Collectives, rows: IntArray, few: IntArray) -> int:
     """Where a few collectives of one rank fit best among those of another."""
     places = len(rows) - len(few) + 1
     after, wanted = np.diff(columns.end_ns[rows]), np.diff(columns.end_ns[few]).tolist()

@@ -77,7 +77,7 @@ SIGNATURES = pa.schema(
         "received_bytes": pa.int64(),  # by all calls; null: unknown of any
     }
 )
-"""One row per sort of collective of a rank; training repeats itself, so that they are few."""
+"""One row per kind of collective of a rank; training repeats itself, so they are few."""
 
 COLLECTIVES = pa.schema(
     {
@@ -127,7 +127,7 @@ _EVEN = (ALL_REDUCE, ONE_WAY, "reduce")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signatures:
-    """What collectives are, one entry per sort of a rank; else MISSING."""
+    """What collectives are, one entry per kind of a rank; MISSING if unknown."""
 
     rank: IntArray
     stream: IntArray

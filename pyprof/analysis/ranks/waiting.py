@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyprof.analysis.ranks.clocks import Clock
-    from pyprof.analysis.ranks.match import Grid, Group
+    from pyprof.analysis.ranks.match import CollectiveMatrix, Group
     from pyprof.analysis.ranks.tables import Collectives
     from pyprof.arrays import IntArray
 
@@ -63,29 +63,31 @@ class Waits:
 
 
 def waits(
-    columns: Collectives, grids: Sequence[Grid], clocks: Mapping[int, Clock]
+    columns: Collectives, matrices: Sequence[CollectiveMatrix], clocks: Mapping[int, Clock]
 ) -> tuple[Waits, ...]:
     """Take the collectives of every group apart; a group of which one rank is aligned has none."""
-    waits_of_groups = (_waits(columns, grid, clocks) for grid in grids)
+    waits_of_groups = (_waits(columns, matrix, clocks) for matrix in matrices)
     return tuple(one for one in waits_of_groups if one is not None)
 
 
-def _waits(columns: Collectives, grid: Grid, clocks: Mapping[int, Clock]) -> Waits | None:
-    aligned = _on_one_clock(grid.group, clocks)
-    there = grid.rows[aligned] != MISSING
+def _waits(
+    columns: Collectives, matrix: CollectiveMatrix, clocks: Mapping[int, Clock]
+) -> Waits | None:
+    aligned = _on_one_clock(matrix.group, clocks)
+    there = matrix.rows[aligned] != MISSING
     chosen = np.flatnonzero(there.sum(axis=0) > 1)
     if not len(chosen):
         return None
-    ranks, rows = grid.group.ranks[aligned], grid.rows[aligned][:, chosen]
+    ranks, rows = matrix.group.ranks[aligned], matrix.rows[aligned][:, chosen]
     clock = [clocks[rank] for rank in ranks.tolist()]
-    complete = grid.group.complete and len(ranks) == len(grid.group.ranks)
+    complete = matrix.group.complete and len(ranks) == len(matrix.group.ranks)
     width = max(_CELLS // len(ranks), 1)
     parts = [
         _part(columns, clock, ranks, rows[:, first : first + width], complete)
         for first in range(0, len(chosen), width)
     ]
     return Waits(
-        grid.group, ranks, *(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
+        matrix.group, ranks, *(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
     )
 
 

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyprof.analysis.ranks.clocks import Clock
-    from pyprof.analysis.ranks.findings import Across
+    from pyprof.analysis.ranks.findings import RankComparison
 
 _NO_STEPS = "none found; call pyprof.annotate('step') around each to see them"
 _SHOWN = 4
 _RANKS = 16
 
 
-def head(job: Across) -> Iterator[str]:
+def head(job: RankComparison) -> Iterator[str]:
     """Say which ranks there are, how steps were found, and how well clocks agree."""
     names = sorted({one.gpu or "GPU not named by the capture" for one in job.ranks})
     yield _labelled("Ranks", f"{len(job.rank_numbers)}; {'; '.join(names)}")
@@ -41,7 +41,7 @@ def _labelled(label: str, value: str) -> str:
     return f"{formatting.heading(label.ljust(9))} {value}"
 
 
-def _clocks(job: Across) -> Iterator[str]:
+def _clocks(job: RankComparison) -> Iterator[str]:
     aligned_clocks = list(job.clocks.values())
     if len(aligned_clocks) < 2:  # noqa: PLR2004 - nothing to align
         yield "cannot be aligned: no two ranks share collectives; waiting is unknown"
@@ -80,7 +80,7 @@ def _aligned(aligned_clocks: list[Clock], clocks: int) -> Iterator[str]:
         yield f"{drifting} drift, by up to {fastest * 1e6:.3g} us per second; removed"
 
 
-def _groups(job: Across) -> Iterator[str]:
+def _groups(job: RankComparison) -> Iterator[str]:
     groups = job.groups
     sizes: dict[int, int] = {}
     for group in groups:

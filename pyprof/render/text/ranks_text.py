@@ -24,9 +24,9 @@ from pyprof.render.text.ranks_head import head
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyprof.analysis.ranks.collective_kinds import Sort
-    from pyprof.analysis.ranks.findings import Across, RankTime
-    from pyprof.analysis.ranks.group_speeds import Link, SlowLink
+    from pyprof.analysis.ranks.collective_kinds import CollectiveKey
+    from pyprof.analysis.ranks.findings import RankComparison, RankTime
+    from pyprof.analysis.ranks.group_speeds import GroupSpeed, SlowGroup
     from pyprof.analysis.ranks.parallelism import AxisUse
     from pyprof.analysis.ranks.stragglers import StragglerCost
 
@@ -40,7 +40,7 @@ _NOTHING = "No rank, link or layer stands out."
 _ALONE = "Only one rank: nothing to compare; name the captures of the other ranks, too."
 
 
-def in_words(job: Across) -> Iterator[str]:
+def in_words(job: RankComparison) -> Iterator[str]:
     """Name the straggler and the slow links, most expensive first, and the uneven layer.
 
     Says so where there are none.
@@ -51,7 +51,7 @@ def in_words(job: Across) -> Iterator[str]:
     yield from lines or [_ALONE if len(job.rank_numbers) == 1 else _NOTHING]
 
 
-def stragglers(job: Across) -> list[StragglerCost]:
+def stragglers(job: RankComparison) -> list[StragglerCost]:
     """Choose the ranks whose own work takes longest; where steps are not known, who costs most.
 
     Others come late because they waited for one of these elsewhere: a rank's own time tells. Those
@@ -69,7 +69,7 @@ def stragglers(job: Across) -> list[StragglerCost]:
     return sorted(slow, key=lambda one: (-(one.excess_ns or 0), one.rank))
 
 
-def _stragglers(job: Across) -> Iterator[tuple[float, list[str]]]:
+def _stragglers(job: RankComparison) -> Iterator[tuple[float, list[str]]]:
     """Yield what the stragglers cost in all, and the text."""
     if not (slow := stragglers(job)):
         return
@@ -89,7 +89,7 @@ def _stragglers(job: Across) -> Iterator[tuple[float, list[str]]]:
     )
 
 
-def _waiting_for_absent(job: Across) -> Iterator[str]:
+def _waiting_for_absent(job: RankComparison) -> Iterator[str]:
     """Say who came last, but may have waited for a rank that has no capture."""
     unclear = {*job.waiting_for_absent}
     late = sorted(one.rank for one in job.stragglers if one.last and one.rank in unclear)
@@ -101,11 +101,11 @@ def _waiting_for_absent(job: Across) -> Iterator[str]:
         )
 
 
-def _peers(job: Across) -> int:
+def _peers(job: RankComparison) -> int:
     return max(len(job.rank_numbers) - 1, 1)
 
 
-def _evidence(job: Across, one: StragglerCost) -> Iterator[str]:
+def _evidence(job: RankComparison, one: StragglerCost) -> Iterator[str]:
     steps = job.step_count
     each = one.cost_ns / (steps or 1) / _peers(job)
     if one.of:
@@ -125,7 +125,7 @@ def _evidence(job: Across, one: StragglerCost) -> Iterator[str]:
             yield "others arrive as late or later, which hides most of it"
 
 
-def _several(job: Across, slow: list[StragglerCost]) -> str:
+def _several(job: RankComparison, slow: list[StragglerCost]) -> str:
     cost = sum(one.cost_ns for one in slow)
     ranks = spans(sorted(one.rank for one in slow))
     nobody_waits = any(one.of for one in slow) and not cost + job.unclear_ns
@@ -140,33 +140,33 @@ def _several(job: Across, slow: list[StragglerCost]) -> str:
     )
 
 
-def _slow(job: Across) -> Iterator[tuple[float, list[str]]]:
+def _slow(job: RankComparison) -> Iterator[tuple[float, list[str]]]:
     """Yield what the slow links cost in all, and the text."""
     for slow in job.slow[:_SHOWN]:
-        yield slow.lost_ns, [_link(slow)]
+        yield slow.lost_ns, [_group_speed(slow)]
     if (more := len(job.slow) - _SHOWN) > 0:
         yield 0, [f"{more} more groups are slower than similar groups (--csv --table groups)."]
 
 
-def _link(slow: SlowLink) -> str:
-    link = slow.link
-    rate = "" if link.bus_rate is None else f" (bus {number(link.bus_rate / 1e9)} GB/s)"
+def _group_speed(slow: SlowGroup) -> str:
+    speed = slow.speed
+    rate = "" if speed.bus_rate is None else f" (bus {number(speed.bus_rate / 1e9)} GB/s)"
     return (
-        f"The link between {slow.label} is slow: {spelled(link.sort)} transfers data for"
-        f" {duration(link.transfer_ns)}{rate}, {number(slow.times)} times the"
+        f"The link between {slow.label} is slow: {spelled(speed.key)} transfers data for"
+        f" {duration(speed.transfer_ns)}{rate}, {number(slow.times)} times the"
         f" {duration(slow.usual_ns)} of {slow.like} similar groups;"
-        f" {duration(slow.lost_ns)} in {count(link.calls)} calls."
+        f" {duration(slow.lost_ns)} in {count(speed.calls)} calls."
     )
 
 
-def spelled(sort: Sort) -> str:
+def spelled(key: CollectiveKey) -> str:
     """Spell a sort of collective for a sentence."""
-    about = "about " if sort.mixed else ""
-    size = "" if sort.bytes is None else f" of {about}{amount(sort.bytes, 'B')}"
-    return f"{sort.kind or 'collective'}{size}"
+    about = "about " if key.mixed else ""
+    size = "" if key.bytes is None else f" of {about}{amount(key.bytes, 'B')}"
+    return f"{key.kind or 'collective'}{size}"
 
 
-def _roles(comparison: Across) -> Iterator[str]:
+def _roles(comparison: RankComparison) -> Iterator[str]:
     """Name the stage with the largest bubble, and the rank whose experts get most."""
     staged = [one for one in comparison.ranks if one.bubble_ns is not None and one.span_ns]
     worst = max(staged, key=lambda one: (one.bubble_ns or 0) / one.span_ns, default=None)
@@ -179,7 +179,7 @@ def _roles(comparison: Across) -> Iterator[str]:
                    f" {axis.imbalance:.2f} times the mean of its ranks.")  # fmt: skip
 
 
-def _layer(job: Across) -> Iterator[str]:
+def _layer(job: RankComparison) -> Iterator[str]:
     layers = [one for one in job.layers if one.ranks > 1 and one.layer != NO_LAYER]
     uneven = [one for one in layers if (one.imbalance or 1) > _UNEVEN]
     for one in uneven[:1]:
@@ -193,7 +193,7 @@ _NEWS = 0.01
 """Stragglers are listed if they cost at least this share of the most expensive one."""
 
 
-def report_lines(job: Across, top: int) -> Iterator[str]:
+def report_lines(job: RankComparison, top: int) -> Iterator[str]:
     """Yield the sections, with an empty line between them; each lists `top` rows at most."""
     yield from head(job)
     for section in (ranks, straggler_lines, parallelism, collectives, layers):
@@ -208,7 +208,7 @@ def report_lines(job: Across, top: int) -> Iterator[str]:
         )
 
 
-def ranks(job: Across, top: int) -> Iterator[str]:
+def ranks(job: RankComparison, top: int) -> Iterator[str]:
     """Tabulate time per rank; of many, the first ones and the stragglers."""
     costly = {one.rank for one in stragglers(job)}
     shown = [
@@ -224,12 +224,12 @@ def ranks(job: Across, top: int) -> Iterator[str]:
         yield f"... and {rest} more (--top {len(job.ranks)})"
 
 
-def _staged(comparison: Across) -> bool:
+def _staged(comparison: RankComparison) -> bool:
     """Whether any rank is a stage of a pipeline."""
     return any(one.bubble_ns is not None for one in comparison.ranks)
 
 
-def _rank(job: Across, one: RankTime, waited: StragglerCost) -> list[str]:
+def _rank(job: RankComparison, one: RankTime, waited: StragglerCost) -> list[str]:
     clock = job.clocks.get(one.rank)
     bubble = [one.bubble_ns] if _staged(job) else []
     shares = [one.busy_ns, one.compute_ns, one.communication_ns, one.exposed_ns, *bubble,
@@ -247,7 +247,7 @@ def _rank(job: Across, one: RankTime, waited: StragglerCost) -> list[str]:
     ]
 
 
-def straggler_lines(job: Across, top: int) -> Iterator[str]:
+def straggler_lines(job: RankComparison, top: int) -> Iterator[str]:
     """Tabulate the ranks that others waited for."""
     costly = [one for one in job.stragglers if one.cost_ns]
     if not costly:
@@ -282,22 +282,22 @@ def straggler_lines(job: Across, top: int) -> Iterator[str]:
         )
 
 
-def _worst_steps(job: Across) -> dict[int, str]:
+def _worst_steps(job: RankComparison) -> dict[int, str]:
     most: dict[int, tuple[int, int]] = {}
     for one in job.step_waits:
         most[one.rank] = max(most.get(one.rank, (0, 0)), (one.cost_ns, -one.step))
     return {rank: f"{-step}: {milliseconds(ns)} ms" for rank, (ns, step) in most.items()}
 
 
-def _mostly_at(job: Across) -> dict[int, str]:
+def _mostly_at(job: RankComparison) -> dict[int, str]:
     """Name the sort of collective at which each rank cost most: the most expensive come first."""
     named: dict[int, str] = {}
     for one in job.late:
-        named.setdefault(one.rank, f"{spelled(one.sort)}, {len(one.group.ranks)} ranks")
+        named.setdefault(one.rank, f"{spelled(one.key)}, {len(one.group.ranks)} ranks")
     return named
 
 
-def parallelism(comparison: Across, top: int) -> Iterator[str]:
+def parallelism(comparison: RankComparison, top: int) -> Iterator[str]:
     """Tabulate what process groups are for, where anything tells of one."""
     if not any(axis.role for axis in comparison.axes):
         return
@@ -322,9 +322,9 @@ def _axis(axis: AxisUse) -> list[str]:
     ]
 
 
-def collectives(job: Across, top: int) -> Iterator[str]:
+def collectives(job: RankComparison, top: int) -> Iterator[str]:
     """Tabulate collectives by kind, algorithm, size and number of ranks."""
-    joined = join_alike(job.links)
+    joined = join_alike(job.group_speeds)
     if not joined:
         return
     header = ("Collective", "Algorithm", "Ranks", "Groups", "Calls", "Size", "Wait ms",
@@ -333,18 +333,18 @@ def collectives(job: Across, top: int) -> Iterator[str]:
     if len(joined) > top:
         yield f"... and {len(joined) - top} more (--top {len(joined)})"
     yield "Wait: mean time until the last rank arrives. Transfer: median time from then on."
-    if any(one.sort.mixed and one.sort.bytes for one in joined[:top]):
+    if any(one.key.mixed and one.key.bytes for one in joined[:top]):
         yield "~: mean of sizes that differ among ranks or calls."
 
 
-def _as_text_link(one: Link) -> list[str]:
+def _as_text_link(one: GroupSpeed) -> list[str]:
     return [
-        one.sort.kind or UNKNOWN,
-        one.sort.algorithm or UNKNOWN,
+        one.key.kind or UNKNOWN,
+        one.key.algorithm or UNKNOWN,
         str(len(one.groups[0].ranks)),
         str(len(one.groups)),
         count(one.calls),
-        f"{'~' if one.sort.mixed and one.sort.bytes else ''}{amount(one.sort.bytes, 'B')}",
+        f"{'~' if one.key.mixed and one.key.bytes else ''}{amount(one.key.bytes, 'B')}",
         milliseconds(one.wait_ns),
         milliseconds(one.transfer_ns),
         formatting.number(one.algorithm_rate and one.algorithm_rate / 1e9),
@@ -352,7 +352,7 @@ def _as_text_link(one: Link) -> list[str]:
     ]
 
 
-def layers(job: Across, top: int) -> Iterator[str]:
+def layers(job: RankComparison, top: int) -> Iterator[str]:
     """Tabulate the layers whose time differs most between ranks."""
     uneven = [one for one in job.layers if one.ranks > 1]
     if all(one.layer == NO_LAYER for one in uneven):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pyprof import marker
-from pyprof.analysis.ranks.findings import Across, across
+from pyprof.analysis.ranks.findings import RankComparison, compare_ranks
 from pyprof.analysis.ranks.output_tables import TABLES
 from pyprof.analysis.ranks.rank_tables import measure_ranks
 from pyprof.analysis.ranks.tables import merge_facts
@@ -29,22 +29,22 @@ V100 = CAPTURES / "kineto-v100-resnet-ddp" / "trace.json.gz"
 NCCL = "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
 
-def _across(*paths: Path) -> Across:
+def _compared(*paths: Path) -> RankComparison:
     executor = InProcess()
     handles = executor.map(
         measure_ranks, ranked_captures([str(path) for path in paths], executor), ""
     )
-    return across(executor.reduce(merge_facts, handles))
+    return compare_ranks(executor.reduce(merge_facts, handles))
 
 
 @pytest.fixture(scope="module")
-def h100() -> Across:
+def h100() -> RankComparison:
     if not H100.exists():
         pytest.skip("no real captures here")
-    return _across(H100)
+    return _compared(H100)
 
 
-def test_all_collectives_of_both_ranks_pair_up(h100: Across) -> None:
+def test_all_collectives_of_both_ranks_pair_up(h100: RankComparison) -> None:
     """33 of each, in order, as SQL counts them."""
     with closing(sqlite3.connect(H100)) as db:
         query = (
@@ -54,10 +54,10 @@ def test_all_collectives_of_both_ranks_pair_up(h100: Across) -> None:
         counted = dict(db.execute(query).fetchall())
     assert [one.of for one in h100.stragglers] == [counted[0], counted[1]] == [33, 33]
     assert not h100.unmatched
-    assert {link.sort.kind for link in h100.links} == {"all_to_all", "send_recv"}
+    assert {speed.key.kind for speed in h100.group_speeds} == {"all_to_all", "send_recv"}
 
 
-def test_steps_that_are_guessed_are_said_to_be(h100: Across) -> None:
+def test_steps_that_are_guessed_are_said_to_be(h100: RankComparison) -> None:
     assert h100.origins == ("repetition of 119 kernels (guessed: may be layers of a step)",)
 
 
@@ -71,12 +71,12 @@ def test_a_guess_that_explains_little_is_no_step(tmp_path: Path) -> None:
         ]
         work.append(Work("long", (5000, 5000 + long_ns), call=(4100, 4110)))
         path = nsys_db(tmp_path / f"net{long_ns}.rank0.sqlite", work)
-        found = _across(path)
+        found = _compared(path)
         said.append((found.step_count, found.origins))
     assert said == [(10, ("repetition of 4 kernels (guessed: may be layers of a step)",)), (0, ())]
 
 
-def test_the_times_of_a_rank_are_those_of_the_summary(h100: Across) -> None:
+def test_the_times_of_a_rank_are_those_of_the_summary(h100: RankComparison) -> None:
     """Busy time by SQL, a union of intervals."""
     for one in h100.ranks:
         with closing(sqlite3.connect(H100)) as db:
@@ -167,8 +167,11 @@ def _nsys(folder: Path, rank: int) -> Path:
 @pytest.mark.parametrize("write", [_trace, _nsys])
 def test_captures_tell_groups_and_sizes(write: Callable[[Path, int], Path], tmp_path: Path) -> None:
     """Bus bandwidth by hand: 2 MiB in 1 ms, times 2 (n - 1) / n of four, (n - 1) / n of two."""
-    found = _across(*(write(tmp_path, rank) for rank in range(4)))
-    told = {(link.sort.kind, *link.groups[0].ranks.tolist()): link.bus_rate for link in found.links}
+    found = _compared(*(write(tmp_path, rank) for rank in range(4)))
+    told = {
+        (speed.key.kind, *speed.groups[0].ranks.tolist()): speed.bus_rate
+        for speed in found.group_speeds
+    }
     size = 2 << 20
     assert told == {
         ("all_reduce", 0, 1, 2, 3): pytest.approx(size * 2 * 3 / 4 / 1e-3),

@@ -20,7 +20,7 @@ def _clocks(
 ) -> Mapping[int, Clock]:
     columns = collectives(rows)
     own = {rank: rank for rank in columns.rank.tolist()}
-    return clocks(columns, match(columns).grids, own if numbers is None else numbers)
+    return clocks(columns, match(columns).matrices, own if numbers is None else numbers)
 
 
 def _ends(count: int) -> list[int]:

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from pyprof.analysis.ranks.findings import across
+from pyprof.analysis.ranks.findings import compare_ranks
 from pyprof.analysis.ranks.match import match
 from pyprof.analysis.ranks.tables import Collectives
 from tests.analysis.ranks.literal import Collective, gathered
@@ -37,10 +37,10 @@ def test_what_a_tool_lost_makes_nobody_wait(
                 rows.append(Collective(rank, (left - 50_000, left), kind))
                 true.append(number)
     facts = gathered(rows)
-    (grid,) = match(Collectives.from_tables(facts)).grids
-    for column in grid.rows.T.tolist():
+    (matrix,) = match(Collectives.from_tables(facts)).matrices
+    for column in matrix.rows.T.tolist():
         assert len({true[row] for row in column if row >= 0}) == 1
-    found = across(facts)
+    found = compare_ranks(facts)
     assert sum(one.waited_ns for one in found.stragglers) < _RANKS * _COUNT * 100
     assert found.impossible == 0
     taken = sum(one.of for one in found.stragglers) + sum(one.count for one in found.unmatched)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.analysis.ranks.match import Grid, Group, match, spans
+from pyprof.analysis.ranks.match import CollectiveMatrix, Group, match, spans
 from tests.analysis.ranks.literal import Collective, collectives
 
 ENDS = (1_000_000, 1_900_000, 3_500_000, 4_100_000, 6_000_000, 6_700_000)
@@ -19,11 +19,11 @@ def _rank(rank: int, *, ends: tuple[int, ...] = ENDS, **same: object) -> list[Co
 
 
 def _groups(rows: Iterable[Collective]) -> list[Group]:
-    return [grid.group for grid in match(collectives(rows)).grids]
+    return [matrix.group for matrix in match(collectives(rows)).matrices]
 
 
-def _shape(grid: Grid) -> tuple[list[int], list[list[bool]]]:
-    return grid.group.ranks.tolist(), (grid.rows >= 0).tolist()
+def _shape(matrix: CollectiveMatrix) -> tuple[list[int], list[list[bool]]]:
+    return matrix.group.ranks.tolist(), (matrix.rows >= 0).tolist()
 
 
 def test_groups_of_one_name_and_the_same_ranks_belong_together() -> None:
@@ -33,7 +33,7 @@ def test_groups_of_one_name_and_the_same_ranks_belong_together() -> None:
         *_rank(2, members="[2, 3]"), *_rank(3, members="[2, 3]"),
         *_rank(0, group="1"), *_rank(2, group="1"),
     ]))  # fmt: skip
-    assert [(one.group.name, one.group.ranks.tolist()) for one in found.grids] == [
+    assert [(one.group.name, one.group.ranks.tolist()) for one in found.matrices] == [
         ("0", [0, 1]), ("1", [0, 2]), ("0", [2, 3]),
     ]  # fmt: skip
     assert not found.unmatched
@@ -42,17 +42,17 @@ def test_groups_of_one_name_and_the_same_ranks_belong_together() -> None:
 def test_every_collective_is_in_one_place() -> None:
     """Rows point at the table; the n-th of one rank stands beside the n-th of another."""
     columns = collectives([*_rank(0), *_rank(1)])
-    (grid,) = match(columns).grids
-    assert grid.rows.tolist() == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]
-    assert grid.group.complete
+    (matrix,) = match(columns).matrices
+    assert matrix.rows.tolist() == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]
+    assert matrix.group.complete
 
 
 def test_a_capture_that_begins_later_is_moved_along() -> None:
     """Told by the times between ends, whatever its clock shows."""
     late = tuple(end + 10**15 for end in ENDS[2:])
     found = match(collectives([*_rank(0), *_rank(1, ends=late)]))
-    (grid,) = found.grids
-    assert _shape(grid) == ([0, 1], [[True] * 6, [False] * 2 + [True] * 4])
+    (matrix,) = found.matrices
+    assert _shape(matrix) == ([0, 1], [[True] * 6, [False] * 2 + [True] * 4])
     (alone,) = found.unmatched
     assert (alone.rank, alone.count) == (0, 2)
 
@@ -60,15 +60,15 @@ def test_a_capture_that_begins_later_is_moved_along() -> None:
 def test_a_capture_that_begins_earlier_is_moved_along() -> None:
     """The first rank's order counts, but not where it begins."""
     found = match(collectives([*_rank(0, ends=ENDS[1:]), *_rank(1)]))
-    (grid,) = found.grids
-    assert _shape(grid) == ([0, 1], [[False] + [True] * 5, [True] * 6])
+    (matrix,) = found.matrices
+    assert _shape(matrix) == ([0, 1], [[False] + [True] * 5, [True] * 6])
 
 
 def test_another_order_is_no_match() -> None:
     """It is said which rank, and why."""
     found = match(collectives([*_rank(0), *_rank(1), *_rank(2, kind="all_gather")]))
-    (grid,) = found.grids
-    assert grid.group.ranks.tolist() == [0, 1]
+    (matrix,) = found.matrices
+    assert matrix.group.ranks.tolist() == [0, 1]
     (alone,) = found.unmatched
     assert (alone.rank, alone.count) == (2, 6)
     assert "than on rank 0" in alone.why
@@ -87,14 +87,14 @@ def test_streams_stand_for_groups_that_have_no_name() -> None:
             )
         )
     )
-    assert [one.group.ranks.tolist() for one in found.grids] == [[0, 3], [1, 2]]
-    assert all(one.group.size is None for one in found.grids)
+    assert [one.group.ranks.tolist() for one in found.matrices] == [[0, 3], [1, 2]]
+    assert all(one.group.size is None for one in found.matrices)
 
 
 def test_two_streams_of_a_rank_are_two_groups() -> None:
     rows = [*_rank(0, group=None), *_rank(0, group=None, stream=21)]
     found = match(collectives([*rows, *_rank(1, group=None)]))
-    assert [one.group.ranks.tolist() for one in found.grids] == [[0, 1]]
+    assert [one.group.ranks.tolist() for one in found.matrices] == [[0, 1]]
     assert [(one.rank, one.count) for one in found.unmatched] == [(0, 6)]
 
 
@@ -107,7 +107,7 @@ def test_a_group_that_is_not_whole_is_known_as_such() -> None:
 def test_a_group_of_one_rank_waits_for_nobody() -> None:
     """And is told from one whose other captures are missing."""
     found = match(collectives([*_rank(0, size=1), *_rank(0, size=2, group="1")]))
-    assert not found.grids
+    assert not found.matrices
     assert [one.why for one in found.unmatched] == [
         "a group of one rank", "no other rank in the set has this process group",
     ]  # fmt: skip
@@ -115,7 +115,7 @@ def test_a_group_of_one_rank_waits_for_nobody() -> None:
 
 def test_no_collectives_no_groups() -> None:
     """A set of ranks that never speak."""
-    assert match(collectives([])).grids == ()
+    assert match(collectives([])).matrices == ()
 
 
 def test_ranks_are_spelled_short() -> None:
@@ -147,12 +147,12 @@ def test_what_stands_side_by_side_is_one_collective(
             Collective(rank, (end, end + 9), group=group)
             for end in (ends[number] + offset + dice.randrange(3000) for number in kept)
         ]
-    for grid in match(collectives(rows)).grids:
-        for column in grid.rows.T.tolist():
+    for matrix in match(collectives(rows)).matrices:
+        for column in matrix.rows.T.tolist():
             assert len({true[row] for row in column if row >= 0}) == 1
     if group:
-        (grid,) = match(collectives(rows)).grids
-        assert grid.group.ranks.tolist() == [0, 1, 2]
+        (matrix,) = match(collectives(rows)).matrices
+        assert matrix.group.ranks.tolist() == [0, 1, 2]
 
 
 def test_sizes_that_differ_among_ranks_are_no_other_collectives() -> None:
@@ -163,7 +163,7 @@ def test_sizes_that_differ_among_ranks_are_no_other_collectives() -> None:
         for number, end in enumerate(ENDS)
     ]
     found = match(collectives(rows))
-    assert [grid.group.name for grid in found.grids] == ["all_to_all"]
+    assert [matrix.group.name for matrix in found.matrices] == ["all_to_all"]
     assert {one.group for one in found.unmatched} == {"all_reduce"}
 
 
@@ -185,9 +185,9 @@ def test_sends_among_several_are_no_collectives_of_all() -> None:
         *_exchanges(back, 2, size=3),
     ]
     found = match(collectives([*sent, *(one for rank in range(3) for one in _rank(rank, size=3))]))
-    (grid,) = found.grids
-    assert grid.group.ranks.tolist() == [0, 1, 2]
-    assert grid.rows.shape == (3, len(ENDS))
+    (matrix,) = found.matrices
+    assert matrix.group.ranks.tolist() == [0, 1, 2]
+    assert matrix.rows.shape == (3, len(ENDS))
     assert [one.why for one in found.unmatched] == [
         "no other rank leaves such collectives at such times"
     ] * 3

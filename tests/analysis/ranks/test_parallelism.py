@@ -62,7 +62,7 @@ def _crossing(groups: Mapping[str, tuple[int, ...]]) -> Any:  # noqa: ANN401 - a
         for rank in ranks
         for at in range(1000 * place, 1000 * place + 900, 300)
     )
-    return columns, match(columns).grids
+    return columns, match(columns).matrices
 
 
 def _collective(

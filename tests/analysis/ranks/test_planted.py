@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pyprof.analysis.ranks.findings import Across, across
+from pyprof.analysis.ranks.findings import RankComparison, compare_ranks
 from pyprof.analysis.ranks.rank_tables import measure_ranks
 from pyprof.analysis.ranks.stream_alignment import TOGETHER_NS
 from pyprof.analysis.ranks.tables import merge_facts
@@ -30,7 +30,7 @@ SLOW_PAIR = 20
 class Run:
     folder: Path
     truth: dict[str, Any]
-    found: Across
+    found: RankComparison
 
 
 def _generate(folder: Path, *options: str) -> dict[str, Any]:
@@ -40,10 +40,10 @@ def _generate(folder: Path, *options: str) -> dict[str, Any]:
     return truth
 
 
-def _measured(folder: Path) -> Across:
+def _measured(folder: Path) -> RankComparison:
     executor = InProcess()
     handles = executor.map(measure_ranks, ranked_captures([str(folder)], executor), "")
-    return across(executor.reduce(merge_facts, handles))
+    return compare_ranks(executor.reduce(merge_facts, handles))
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +69,9 @@ def test_the_straggler_is_found_and_what_it_costs(run: Run) -> None:
 def test_the_slow_link_is_found_and_how_slow_it_is(run: Run) -> None:
     """Of 16 pairs one takes three times as long; nothing else is called slow."""
     (slow,) = run.found.slow
-    assert slow.link.groups[0].ranks.tolist() == run.truth["slow_pair"]
+    assert slow.speed.groups[0].ranks.tolist() == run.truth["slow_pair"]
     assert slow.like == RANKS // 2 - 2  # itself, and the one whose file is cut short
-    assert slow.link.transfer_ns == pytest.approx(
+    assert slow.speed.transfer_ns == pytest.approx(
         run.truth["slow_transfer_ns"], abs=run.truth["leave_ns"]
     )
     assert slow.usual_ns == pytest.approx(run.truth["transfer_ns"], abs=run.truth["leave_ns"])
@@ -123,8 +123,8 @@ def test_of_two_culprits_the_dearer_stands_first(tmp_path: Path) -> None:
     """Many blocks: the slow pair costs more than the straggler, which it hides."""
     truth = _generate(tmp_path / "ranks", "--ranks", "16", "--slow-pair", "4", "--blocks", "8")
     found = _measured(tmp_path / "ranks")
-    link, straggler, *_ = ranks_text.in_words(found)
-    assert link.startswith("The link between ranks 4 and 5 is slow")
+    speed, straggler, *_ = ranks_text.in_words(found)
+    assert speed.startswith("The link between ranks 4 and 5 is slow")
     assert straggler.startswith(f"Rank {truth['straggler']} is the straggler")
     assert "hides most of it" in straggler
     late = [one.ranks for one in found.together] + [(one.rank,) for one in found.late]
@@ -144,10 +144,16 @@ def test_a_file_that_is_cut_short_is_named(run: Run) -> None:
     assert "The link between ranks 20 and 21 is slow" in done.stdout
 
 
-def _links(found: Across) -> list[tuple[object, ...]]:
+def _speeds(found: RankComparison) -> list[tuple[object, ...]]:
     return sorted(
-        (link.groups[0].ranks.tolist(), *astuple(link.sort), link.ranks, link.calls, link.bus_rate)
-        for link in found.links
+        (
+            speed.groups[0].ranks.tolist(),
+            *astuple(speed.key),
+            speed.ranks,
+            speed.calls,
+            speed.bus_rate,
+        )
+        for speed in found.group_speeds
     )
 
 
@@ -159,8 +165,8 @@ def test_markers_tell_groups_as_nccl_does(tmp_path: Path) -> None:
         _generate(tmp_path / told, "--ranks", "16", "--slow-pair", "4", "--told", told)
         found.append(_measured(tmp_path / told))
     one, other = found
-    assert _links(one) == _links(other)
-    assert all(link.bus_rate for link in other.links)
+    assert _speeds(one) == _speeds(other)
+    assert all(speed.bus_rate for speed in other.group_speeds)
     assert (one.stragglers, one.clocks) == (other.stragglers, other.clocks)
     assert {group.name for group in other.groups} == {*map(str, range(9))}
 
@@ -172,5 +178,7 @@ def test_without_names_of_groups_the_same_stands_out(tmp_path: Path) -> None:
     found = _measured(tmp_path / "ranks")
     (straggler,) = ranks_text.stragglers(found)
     assert straggler.rank == truth["straggler"]
-    assert found.slow[0].link.groups[0].ranks.tolist() == truth["slow_pair"]
-    assert all(link.bus_rate is None for link in found.links)  # of how many ranks is not told
+    assert found.slow[0].speed.groups[0].ranks.tolist() == truth["slow_pair"]
+    assert all(
+        speed.bus_rate is None for speed in found.group_speeds
+    )  # of how many ranks is not told

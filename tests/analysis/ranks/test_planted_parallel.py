@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from pyprof.analysis.ranks.findings import Across, across
+from pyprof.analysis.ranks.findings import RankComparison, compare_ranks
 from tests.analysis.ranks.literal import Collective, gathered
 
 _RANKS = range(8)
@@ -37,7 +37,7 @@ def _members(name: str, rank: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Run:
-    found: Across
+    found: RankComparison
     waited_ns: Mapping[int, int]
     of: Mapping[int, int]
 
@@ -83,7 +83,7 @@ def run(request: pytest.FixtureRequest) -> Run:
             for rank in there:
                 of[rank] += 1
                 waited[rank] += latest - start[rank]
-    return Run(across(gathered(rows)), waited, of)
+    return Run(compare_ranks(gathered(rows)), waited, of)
 
 
 def test_groups_of_one_size_are_kept_apart(run: Run) -> None:
@@ -110,16 +110,16 @@ def test_drifts_are_taken_away(run: Run) -> None:
 
 def test_transfers_and_bandwidths_are_those_of_what_was_sent(run: Run) -> None:
     """Of an all-to-all of other sizes on each rank, the mean."""
-    for link in run.found.links:
-        name, ranks = link.groups[0].name, len(link.groups[0].ranks)
+    for speed in run.found.group_speeds:
+        name, ranks = speed.groups[0].name, len(speed.groups[0].ranks)
         transfer = _TRANSFERS_NS[name]
-        assert link.transfer_ns == pytest.approx(transfer, abs=2 * _LEAVE_NS)
+        assert speed.transfer_ns == pytest.approx(transfer, abs=2 * _LEAVE_NS)
         mixed = name == "world"
         size = 4500 if mixed else 1 << 16
-        assert (link.sort.kind, link.sort.mixed) == (_KINDS[name], mixed)
+        assert (speed.key.kind, speed.key.mixed) == (_KINDS[name], mixed)
         factor = _FACTORS[_KINDS[name]](ranks)
-        assert link.bus_rate == pytest.approx(factor * size / transfer * 1e9, rel=0.06)
-        assert link.bus_rate == pytest.approx((link.algorithm_rate or 0) * factor)
+        assert speed.bus_rate == pytest.approx(factor * size / transfer * 1e9, rel=0.06)
+        assert speed.bus_rate == pytest.approx((speed.algorithm_rate or 0) * factor)
 
 
 def test_who_crashed_or_came_later_is_told(run: Run) -> None:

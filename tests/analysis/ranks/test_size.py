@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from pyprof import answers
-from pyprof.analysis.ranks.findings import across
+from pyprof.analysis.ranks.findings import compare_ranks
 from pyprof.analysis.ranks.tables import RankTables
 from pyprof.answers.ranks_answer import ranks
 from tests.analysis.ranks.literal import Collective, gathered
@@ -34,7 +34,7 @@ def _run(collectives: int, kind: str, *, batches: bool) -> RankTables:
 def test_the_outcome_does_not_grow_with_collectives(batches: bool) -> None:  # noqa: FBT001 - pytest's
     """Of so many that each table is full, and of four times as many."""
     few, many = (
-        len(pickle.dumps(across(_run(count, "all_reduce", batches=batches))))
+        len(pickle.dumps(compare_ranks(_run(count, "all_reduce", batches=batches))))
         for count in (500, 2000)
     )
     assert many < 1.1 * few
@@ -48,5 +48,5 @@ def test_the_order_of_captures_decides_nothing() -> None:
         [row for rank in reversed(range(_RANKS)) for row in range(50 * rank, 50 * rank + 50)]
     )
     other = replace(facts, collectives=turned)
-    documents = [answers.document(ranks(across(each))) for each in (facts, other)]
+    documents = [answers.document(ranks(compare_ranks(each))) for each in (facts, other)]
     assert documents[0] == documents[1]

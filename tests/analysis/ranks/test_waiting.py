@@ -36,7 +36,7 @@ def _waits(times: Sequence[tuple[list[int], list[int]]], residual: int) -> Waits
         for at in [_NOW_NS + number * _EVERY_NS]
         for rank in range(_RANKS)
     )
-    (found,) = waits(columns, match(columns).grids, _clocks(residual))
+    (found,) = waits(columns, match(columns).matrices, _clocks(residual))
     return found
 
 
@@ -90,7 +90,7 @@ def test_what_is_left_before_the_last_comes_tells_nothing() -> None:
         Collective(0, (0, 100)), Collective(1, (500, 600)),
         Collective(0, (1000, 1900)), Collective(1, (1700, 1900)),
     ])  # fmt: skip
-    (found,) = waits(columns, match(columns).grids, _clocks())
+    (found,) = waits(columns, match(columns).matrices, _clocks())
     assert found.possible.tolist() == [False, True]
     assert found.last.tolist() == [MISSING, 1]
     assert found.wait_ns.tolist() == [[0, 700], [0, 0]]
@@ -100,5 +100,5 @@ def test_what_is_left_before_the_last_comes_tells_nothing() -> None:
 def test_where_a_rank_is_missing_nothing_is_said_of_transfers() -> None:
     """It may have been the last; what the others waited for one another stays."""
     columns = collectives([Collective(0, (0, 900), size=3), Collective(1, (500, 900), size=3)])
-    (found,) = waits(columns, match(columns).grids, _clocks())
+    (found,) = waits(columns, match(columns).matrices, _clocks())
     assert (found.last.tolist(), found.transfer_ns.tolist()) == ([1], [MISSING])

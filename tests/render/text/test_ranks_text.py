@@ -8,7 +8,7 @@ import pytest
 
 from pyprof import schema
 from pyprof.analysis.ranks import tables as facts
-from pyprof.analysis.ranks.findings import across
+from pyprof.analysis.ranks.findings import compare_ranks
 from pyprof.answers.summary_answer import NO_LAYER
 from pyprof.render.text.ranks_text import in_words, report_lines
 from tests.analysis.ranks.literal import Collective, gathered
@@ -46,7 +46,7 @@ def _said(
     )
     ranks_, steps_, layers_ = made
     found = replace(gathered(rows), ranks=ranks_, steps=steps_, layers=layers_)
-    return "\n".join(in_words(across(found)))
+    return "\n".join(in_words(compare_ranks(found)))
 
 
 CASES = {
@@ -109,7 +109,7 @@ def _three_of_four(late_us: dict[int, int]) -> list[Collective]:
 
 def test_a_rank_without_capture_is_named_and_its_partner_not_blamed() -> None:
     """The partner waited for it in their pair, and so came late to what all do."""
-    found = across(gathered(_three_of_four({3: 300})))
+    found = compare_ranks(gathered(_three_of_four({3: 300})))
     assert (found.absent, found.waiting_for_absent) == ((2,), (3,))
     said = "\n".join([*report_lines(found, 16)])
     assert " rank 2: no capture" in said
@@ -120,7 +120,7 @@ def test_a_rank_without_capture_is_named_and_its_partner_not_blamed() -> None:
 
 def test_a_straggler_that_waits_for_no_missing_rank_is_named() -> None:
     """Though another capture is missing."""
-    said = "\n".join(in_words(across(gathered(_three_of_four({1: 300})))))
+    said = "\n".join(in_words(compare_ranks(gathered(_three_of_four({1: 300})))))
     assert "Rank 1 is the straggler" in said
     assert "may come last" not in said
 
@@ -128,5 +128,5 @@ def test_a_straggler_that_waits_for_no_missing_rank_is_named() -> None:
 def test_all_ranks_are_there() -> None:
     """Then nothing is missing; nor can one rank alone tell of others."""
     rows = _reduces({1: 300}, (0, 1), "0", "[0, 1]")
-    assert across(gathered(rows)).absent == ()
-    assert across(gathered(_reduces({}, (3,)))).absent == ()
+    assert compare_ranks(gathered(rows)).absent == ()
+    assert compare_ranks(gathered(_reduces({}, (3,)))).absent == ()
