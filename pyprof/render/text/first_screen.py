@@ -158,7 +158,7 @@ def _place(op: OpTime) -> str:
     return f"in {op.range}" if op.range else UNKNOWN
 
 
-_LEAST_TEXT = 20
+_LEAST_TEXT = 24
 """Characters that a text keeps, where it has as many."""
 
 
@@ -180,7 +180,8 @@ def ops_and_lines(answer: Summary, top: int, width: int) -> Iterator[str]:
     lines = formatting.table(rows, [each.title for each, _ in shown], left)
     yield formatting.heading(lines[0])
     yield from lines[1:]
-    yield from summary_text.below_ops(answer, top)
+    for note in summary_text.below_ops(answer, top):
+        yield from formatting.wrapped(note, width=width)
 
 
 _Shown = tuple[_Column, "list[str]"]

@@ -1,0 +1,65 @@
+"""What the GPUs did in a mean step is measured between the ends of steps on the GPU."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pyprof.analysis.summary.longest_rows import LongestRows
+from pyprof.analysis.summary.overview import summarise, summary
+from pyprof.analysis.summary.step_use import UseSums, step_use
+from pyprof.inputs.source import load
+from pyprof.records.merging import merge_sums
+from tests.analysis.answered import answered
+from tests.builders import Range, Work, nsys_db
+
+
+def _sums(**changed: object) -> UseSums:
+    sums = UseSums(
+        gpus=2, steps=8, span_ns=800, busy_ns=200, compute_ns=160, exposed_communication_ns=30,
+        exposed_copy_ns=10, idle_ns={"launch": 600, "sync": 0}, late=LongestRows({}, 5),
+    )  # fmt: skip
+    return replace(sums, **changed)  # type: ignore[arg-type]
+
+
+def test_means_are_over_steps_and_gpus() -> None:
+    use = step_use(_sums())
+    assert use is not None
+    assert (use.step_count, use.gpu_count, use.span_ns, use.busy_ns) == (4, 2, 100, 25)
+    assert use.idle_by_cause_ns == {"launch": 75}
+
+
+def test_without_steps_means_are_over_gpus() -> None:
+    use = step_use(_sums(steps=0))
+    assert use is not None
+    assert (use.step_count, use.span_ns) == (None, 400)
+
+
+@pytest.mark.parametrize("sums", [None, _sums(gpus=0)])
+def test_without_gpus_nothing_is_known(sums: UseSums | None) -> None:
+    assert step_use(sums) is None
+
+
+def test_chosen_steps_are_all_that_is_measured(tmp_path: Path) -> None:
+    starts = range(0, 50_000, 10_000)
+    work = [Work("k", (at + 6000, at + 8000), (at + 10, at + 20)) for at in starts]
+    ranges = [Range(f"step {n}", (at, at + 9000)) for n, at in enumerate(starts)]
+    net = load(str(nsys_db(tmp_path / "a.sqlite", work, ranges)))
+    use = answered(net, "2:4").step
+    assert use is not None
+    assert (use.step_count, use.span_ns, use.busy_ns) == (2, 10_000, 2_000)
+
+
+def test_two_ranks_have_the_mean_of_both(tmp_path: Path) -> None:
+    sums = []
+    for rank, took in enumerate((2000, 4000)):
+        work = [
+            Work("k", (at, at + took), (at - 500, at - 400)) for at in range(1000, 51_000, 10_000)
+        ]
+        ranges = [Range(f"step {n}", (n * 10_000, n * 10_000 + 9000)) for n in range(5)]
+        sums.append(summarise(load(str(nsys_db(tmp_path / f"{rank}.sqlite", work, ranges)))))
+    alone = [summary(each).step for each in sums]
+    both = summary(merge_sums(*sums)).step
+    assert both is not None
+    assert both.gpu_count == 2
+    assert both.busy_ns == sum(each.busy_ns for each in alone if each) / 2

@@ -1,0 +1,116 @@
+"""The first screen: one order, as wide as the terminal, nothing that is unknown throughout."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pyprof.answers.parts import ChosenRows, Finding, Suggestion
+from pyprof.answers.summary_answer import OpTime, Summary
+from pyprof.inputs.source import load
+from pyprof.render.text import formatting
+from pyprof.render.text.first_screen import about, first_screen, ops_and_lines, what_to_do
+from tests.analysis.answered import answered
+from tests.analysis.captured import capture
+
+
+@pytest.fixture
+def answer(tmp_path: Path) -> Summary:
+    return answered(load(str(capture(tmp_path / "net.sqlite", steps=4))))
+
+
+def _lines(lines: object) -> list[str]:
+    return formatting.finish(lines, coloured=False).decode().splitlines()  # type: ignore[arg-type]
+
+
+def _op(name: str, **known: object) -> OpTime:
+    unknown = dict.fromkeys(
+        ("flops_per_s", "bytes_per_s", "efficiency", "bound", "tc", "why", "above_peak", "range")
+    )
+    given = {
+        "op": name, "dir": "fprop", "line": None, "kernel": "k", "calls": 1, "kernels": 1,
+        "time_ns": 1_000_000, "step_ns": None, "share": 0.5, "row_ids": (), **unknown, **known,
+    }  # fmt: skip
+    return OpTime(**given)  # type: ignore[arg-type]
+
+
+def _gain(share: float | None, ns: int | None = 1_000_000, *, once: bool = False) -> Suggestion:
+    one = Finding(what="linear", line="net.py:3", detail="", count=4, time_ns=900, row_ids=())
+    evidence = (one, one)
+    return Suggestion(
+        rule="r", title=f"title of {share}", action="do it", gain_ns=ns, gain_step_ns=ns,
+        gain_share=share, evidence=evidence, once=once,
+    )  # fmt: skip
+
+
+def test_sections_are_in_one_order(answer: Summary) -> None:
+    shown = "\n".join(_lines([*first_screen(answer, "op", 15, None, 100), *about(answer)]))
+    marks = [answer.verdict[0].text[:20], "What to do", "Op  ", "Time (ms)", "GPU       "]
+    places = [shown.index(mark) for mark in marks]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 160])
+def test_the_table_of_ops_is_no_wider_than_the_terminal(answer: Summary, width: int) -> None:
+    ops = tuple(
+        _op("scaled_dot_product_attention_of_a_long_name" * 2, line=f"{'folder' * 20}.py:{n}",
+            flops_per_s=1e12, bytes_per_s=1e9, efficiency=0.5, bound="memory", tc="1")
+        for n in range(3)
+    )  # fmt: skip
+    lines = _lines(ops_and_lines(replace(answer, ops=ops), 15, width))
+    assert max(map(len, lines)) <= width
+    assert all("50.0" in line for line in lines[1:4])
+
+
+def test_on_160_columns_no_usual_name_is_cut(answer: Summary) -> None:
+    name = "multi_head_attention_forward_of_50_characters_____"
+    op = _op(name, line="modeling_language_model.py:1234", flops_per_s=1e12,
+             bytes_per_s=1e9, efficiency=0.5, bound="latency", tc="1")  # fmt: skip
+    lines = _lines(ops_and_lines(replace(answer, ops=(op,)), 15, 160))
+    assert name in lines[1]
+    assert "modeling_language_model.py:1234" in lines[1]
+
+
+def test_columns_of_which_nothing_is_known_are_left_out(answer: Summary) -> None:
+    header, *_ = _lines(ops_and_lines(replace(answer, ops=(_op("mm"),)), 15, 160))
+    assert header.split() == ["Op", "Direction", "Calls", "ms/step", "%"]
+
+
+def test_work_that_no_op_names_is_shown_in_the_user_s_range(answer: Summary) -> None:
+    op = replace(_op("", range="attention"), op=None, dir=None, kernel="sgemm")
+    row = _lines(ops_and_lines(replace(answer, ops=(op,)), 15, 100))[1]
+    assert row.split() == ["sgemm", "1", "1.00", "50.0", "in", "attention"]
+
+
+def test_gains_are_in_time_and_percent_of_a_step(answer: Summary) -> None:
+    lines = _lines(what_to_do(replace(answer, advice=(_gain(0.5),)), 100))
+    assert lines[0] == "What to do (gain per step at most; gains overlap)"
+    assert lines[1].split() == ["1.00", "ms", "50", "%", "title", "of", "0.5"]
+    assert lines[3].strip() == "- linear at net.py:3: 900 ns in 4; and 1 more"
+
+
+def test_small_gains_are_left_to_the_full_text(answer: Summary) -> None:
+    some = replace(answer, advice=(_gain(0.5), _gain(0.001), *[_gain(0.2)] * 6))
+    lines = _lines(what_to_do(some, 100))
+    assert sum("title of" in line for line in lines) == 5
+    assert "... and 3 more (-v)" in lines
+    full = _lines(what_to_do(some, 100, full=True))
+    assert sum("title of" in line for line in full) == 8
+
+
+def test_an_unknown_gain_is_called_so(answer: Summary) -> None:
+    lines = _lines(what_to_do(replace(answer, advice=(_gain(None, None),)), 100))
+    assert lines[1].split()[:2] == ["unknown", "-"]
+
+
+def test_without_gains_the_text_says_what_was_looked_at(answer: Summary) -> None:
+    nothing = replace(answer, advice=(), advice_looked_at=("idle time", "fusion"))
+    assert _lines(what_to_do(nothing, 100))[0] == (
+        "What to do: nothing stands out in idle time, fusion."
+    )
+
+
+def test_without_rows_only_the_choice_is_told(answer: Summary) -> None:
+    none = replace(answer, chosen=ChosenRows("op=none", 0, 9, 0, 900))
+    assert len(_lines(first_screen(none, "op", 15, None, 100))) == 1
+    assert _lines(about(none)) == []
