@@ -1,4 +1,7 @@
-"""File formats of other viewers: one module each, listed in FORMATS.
+"""File formats of other viewers: one module `as_NAME` each, found by its name.
+
+The first paragraph of its docstring is its line of help, `SUFFIXES` are those of its files, and
+`OPTIONS` names the options of the command that its `write` takes.
 
 A module is imported when used. Its `KIND` says what its files hold, and which protocol it has:
 "rows" (`RowsFormat`), "sums" over rows (`SumsFormat`), or "events" of GPU and host
@@ -7,7 +10,9 @@ A module is imported when used. Its `KIND` says what its files hold, and which p
 
 from __future__ import annotations
 
+import ast
 from importlib import import_module
+from importlib.resources import files
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -95,52 +100,23 @@ class Format(NamedTuple):
         )
 
 
-FORMATS = (
-    Format(
-        "as_collapsed",
-        (".collapsed", ".folded"),
-        "Collapsed stacks with their time in ns, for flame graphs: flamegraph.pl, inferno, "
-        "speedscope.",
-        ("folder",),
-    ),
-    Format(
-        "as_csv",
-        (".csv",),
-        "Every column of every row, under the names that `pyprof.load` gives them, as CSV.",
-        ("raw",),
-    ),
-    Format(
-        "as_json",
-        (".json",),
-        "Every column of every row as JSON: a list of objects, null for unknown values.",
-    ),
-    Format(
-        "as_markdown",
-        (".md",),
-        "Totals, the ops, kernels, layers and lines that took longest, and advice, as Markdown.",
-    ),
-    Format(
-        "as_parquet",
-        (".parquet", ".pq"),
-        "Every column of every row as Parquet; each column carries its meaning as metadata.",
-    ),
-    Format(
-        "as_pstats",
-        (".prof", ".pstats"),
-        "GPU time by Python stack, op and kernel, for pstats and snakeviz.",
-        ("folder",),
-    ),
-    Format(
-        "as_speedscope",
-        (".speedscope.json",),
-        "Stacks: totals, and over time per GPU stream, for https://www.speedscope.app.",
-    ),
-    Format(
-        "as_trace",
-        (".pt.trace.json", ".pt.trace.json.gz", ".perfetto", ".perfetto.gz", ".perfetto-trace"),
-        "Timeline for Perfetto, chrome://tracing and readers of torch.profiler's traces.",
-    ),
-)
+def _formats() -> Iterator[Format]:
+    """The modules `as_NAME`. They are read, not imported: that takes as long as the command."""
+    for file in sorted(files(__name__).iterdir(), key=lambda file: file.name):
+        if file.name.startswith("as_") and file.name.endswith(".py"):
+            head = ast.parse(file.read_text(encoding="utf-8"))
+            stated = {
+                target.id: ast.literal_eval(node.value)
+                for node in head.body
+                if isinstance(node, ast.Assign)
+                for target in node.targets
+                if isinstance(target, ast.Name) and target.id in ("SUFFIXES", "OPTIONS")
+            }
+            help_line = (ast.get_docstring(head) or "").partition("\n\n")[0].replace("\n", " ")
+            yield Format(file.name[:-3], stated["SUFFIXES"], help_line, stated.get("OPTIONS", ()))
+
+
+FORMATS = tuple(_formats())
 
 
 def find(name: str) -> Format | None:

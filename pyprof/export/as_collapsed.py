@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pyprof.inputs.source import Source
 
 KIND = "sums"
+SUFFIXES = (".collapsed", ".folded")
+OPTIONS = ("folder",)
 
 
 def sums(source: Source) -> StackSums:

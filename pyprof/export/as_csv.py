@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 KIND = "rows"
+SUFFIXES = (".csv",)
+OPTIONS = ("raw",)
 
 
 def write(tables: Iterator[pa.Table], file: BinaryIO, *, raw: bool = False) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 KIND = "rows"
+SUFFIXES = (".json",)
 
 _BATCH_ROWS = 1 << 14
 

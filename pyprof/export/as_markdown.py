@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyprof.inputs.source import Source
 
 KIND = "sums"
+SUFFIXES = (".md",)
 
 _TOP = 20
 _EVIDENCE = 3

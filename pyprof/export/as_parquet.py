@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 KIND = "rows"
+SUFFIXES = (".parquet", ".pq")
 
 _COMPRESSION = "zstd"
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pyprof.inputs.source import Source
 
 KIND = "sums"
+SUFFIXES = (".prof", ".pstats")
+OPTIONS = ("folder",)
 
 _NS = 1e-9
 _VERSION = 2

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 KIND = "events"
+SUFFIXES = (".speedscope.json",)
 
 _TIME, _IN_ALL = "{} time", "all {} work, idle time left out"
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"

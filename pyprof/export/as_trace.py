@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyprof.inputs.source import Source
 
 KIND = "events"
+SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz", ".perfetto", ".perfetto.gz", ".perfetto-trace")
 
 _BATCH_ROWS = 1 << 16
 
