@@ -17,7 +17,7 @@ from pyprof.analysis.summary.facts import fact_sums, facts
 from pyprof.analysis.summary.layer_tree import layer_sums, layer_times
 from pyprof.analysis.summary.op_totals import OpSums, line_totals, op_sums, op_times
 from pyprof.analysis.summary.phases import of_rows, said, serving_phases, token_count
-from pyprof.analysis.summary.step_use import UseSums, step_use, use_sums
+from pyprof.analysis.summary.step_use import UseSums, gains_of, step_use, use_sums
 from pyprof.analysis.summary.utilization import PhaseWork, Utilization, by_part, utilization
 from pyprof.analysis.summary.verdict import verdict
 from pyprof.analysis.time.steps import Steps, chosen_bounds, find_steps, merge_steps, without_rows
@@ -351,9 +351,10 @@ def _without_verdict(sums: SummarySums, memory: Sequence[DeviceMemory]) -> Summa
     peaks = sorted(sums.peaks, key=lambda label: (-sums.peaks[label], label))
     families = sorted(sums.families.items(), key=lambda entry: (-entry[1], entry[0]))
     steps, total_ns = _step_times(loop, use), sums.coverage.total_ns
+    use_of_step = step_use(loop.use)
     return Summary(
         verdict=(),
-        step=step_use(loop.use),
+        step=use_of_step,
         gpus=sums.gpus,
         peaks=tuple(peaks[:MAX_PEAKS]),
         chosen=None if sums.kept is None else sums.kept.chosen,
@@ -384,7 +385,7 @@ def _without_verdict(sums: SummarySums, memory: Sequence[DeviceMemory]) -> Summa
         else measured(sums.counters, total_ns, steps.averaged_count, sums.token_count),
         facts=facts(sums.facts),
         memory=_memory(memory[0]) if memory else None,
-        advice=sums.advice.suggestions,
+        advice=gains_of(use_of_step, sums.advice.suggestions),
         advice_looked_at=sums.scope.looked_at,
         advice_missing=sums.scope.unseen,
         warnings=sums.warnings,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,11 +13,12 @@ from pyprof.analysis.time.steps import bounds_on_gpu
 from pyprof.answers.verdict_answer import StepUse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.analysis.time.steps import Steps
     from pyprof.analysis.time.timeline import DeviceTime, Timeline
+    from pyprof.answers.parts import Suggestion
     from pyprof.inputs.source import Source
 
 
@@ -147,4 +148,18 @@ def step_use(sums: UseSums | None) -> StepUse | None:
         late_row_ids={
             cause: sums.late.row_ids((cause,)) for cause, ns in sums.idle_ns.items() if ns
         },
+    )
+
+
+def gains_of(use: StepUse | None, suggestions: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
+    """Suggestions with gains as shares of what is judged: of the whole capture, if no step is."""
+    if use is None or use.step_count is not None:
+        return tuple(suggestions)
+    return tuple(
+        replace(
+            each,
+            gain_step_ns=None,
+            gain_share=None if each.gain_ns is None else min(1.0, each.gain_ns / use.span_ns),
+        )
+        for each in suggestions
     )

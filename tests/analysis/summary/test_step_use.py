@@ -7,7 +7,8 @@ import pytest
 
 from pyprof.analysis.summary.longest_rows import LongestRows
 from pyprof.analysis.summary.overview import summarise, summary
-from pyprof.analysis.summary.step_use import UseSums, step_use
+from pyprof.analysis.summary.step_use import UseSums, gains_of, step_use
+from pyprof.answers.parts import Suggestion
 from pyprof.inputs.source import load
 from pyprof.records.merging import merge_sums
 from tests.analysis.answered import answered
@@ -63,3 +64,13 @@ def test_two_ranks_have_the_mean_of_both(tmp_path: Path) -> None:
     assert both is not None
     assert both.gpu_count == 2
     assert both.busy_ns == sum(each.busy_ns for each in alone if each) / 2
+
+
+def test_without_a_judged_step_gains_are_shares_of_the_whole() -> None:
+    gain = Suggestion(
+        rule="r", title="t", action="a", gain_ns=100, gain_step_ns=10.0, gain_share=0.9,
+        evidence=(), once=False,
+    )  # fmt: skip
+    (changed,) = gains_of(step_use(_sums(steps=0)), [gain])
+    assert (changed.gain_step_ns, changed.gain_share) == (None, 0.25)
+    assert gains_of(step_use(_sums()), [gain]) == (gain,)
