@@ -41,8 +41,8 @@ COUNTERS = (
 """Keys of a kernel's counters; each may be missing, or have a standard error, `..._err`.
 
 `source` is how they were measured: `ncu`, `joined` (ncu in another run), `repeated` (the same, for
-a similar kernel), `args` (in its event) or `samples`, whose values have standard errors. `flops`
-excludes Tensor Cores; `half_fmas` are the threads' FMAs of pairs of halves, which some GPUs count
+a similar kernel), `args` (in its event), `rocprofv3` or `samples`, whose values have standard
+errors. `flops` excludes Tensor Cores; `half_fmas` are the threads' FMAs of pairs of halves, which some GPUs count
 as Tensor Core instructions.
 """
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pyprof.gpu.peaks import MEGA, find_card
 from pyprof.gpu.tensorcore import SEVERAL_PIPES, USED
-from pyprof.prof.kernels.counters import ARGS, NCU, SAMPLES
+from pyprof.prof.kernels.counters import ARGS, NCU, ROCPROF, SAMPLES
 from pyprof.prof.shared_time import shared_ns
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ def seconds(table: Table) -> Floats:
 def in_this_run(table: Table, name: str) -> Mask:
     """Mask of the rows whose counter was measured in the timed run, not in one of ncu's."""
     measured = table.measured
-    return measured.from_sources(NCU, SAMPLES, ARGS) | np.isfinite(measured.values(f"{name}_err"))
+    return measured.from_sources(NCU, SAMPLES, ARGS, ROCPROF) | np.isfinite(
+        measured.values(f"{name}_err")
+    )
 
 
 def dram_bytes(table: Table) -> Floats:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyprof.arrays import Floats, Int64Array, Mask
     from pyprof.records.records import Records
 
-SAMPLES, NCU, ARGS = "samples", "ncu", "args"
+SAMPLES, NCU, ARGS, ROCPROF = "samples", "ncu", "args", "rocprofv3"
 """Sources whose clock is that of the capture: an isolated run joined to one is not."""
 
 _TEXT = "source"
@@ -112,8 +112,10 @@ def with_counters(via: DictionaryColumn, measured: Measured) -> DictionaryColumn
     return DictionaryColumn(place * len(words) + place_of_word, texts)
 
 
-_VIA = {NCU: "measured", "joined": "measured", "repeated": "measured", ARGS: "measured",
-        SAMPLES: "sampled"}  # fmt: skip
+_VIA = {
+    **dict.fromkeys((NCU, "joined", "repeated", ARGS, ROCPROF), "measured"),
+    SAMPLES: "sampled",
+}
 
 
 def _joined(*words: str | None) -> str | None:

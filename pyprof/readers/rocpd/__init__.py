@@ -15,7 +15,7 @@ from pyprof import schema
 from pyprof.arrays import MISSING, ints
 from pyprof.readers import cupti
 from pyprof.readers.order import in_order
-from pyprof.readers.rocpd import agents, host, work
+from pyprof.readers.rocpd import agents, counters, host, work
 from pyprof.readers.rocpd.recording import recordings, suffixes
 from pyprof.readers.sqlite.tables import MAGIC, Database
 
@@ -154,6 +154,9 @@ def _warnings(activities: pa.Table, joined: dict[str, pa.Table]) -> Iterator[str
             "the capture has no ROCTx ranges, so kernels cannot be tied to ops; call pyprof.init() "
             f"in the script and capture with {_COMMAND}"
         )
+    measured = activities.column("counters")
+    if measured.null_count < len(measured):
+        yield counters.SERIAL
     if activities.num_rows and not joined["calls"].num_rows:
         yield (
             "no launch is in the capture, for the calls of HIP were not recorded; capture with "

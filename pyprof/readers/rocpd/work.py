@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import MISSING, ints, numbered
+from pyprof.readers.rocpd import counters
 from pyprof.readers.rocpd.recording import Rows
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def kernels(
     """Read the kernel dispatches, each once, in the schema's columns."""
     rows = recording.spans("kernel_dispatch", "kernel_id", "group_segment_size", *_SIZES)
     name, registers = _symbols(recording, ints(rows.column("kernel_id")))
-    columns = {
+    columns: dict[str, object] = {
         **_base(rows, schema.KERNEL, host, pid),
         "device": _or_null(agents.devices(ints(rows.column("agent_id")))),
         "name": name,
@@ -48,6 +49,8 @@ def kernels(
         "smem": rows.column("group_segment_size"),
         **_blocks(rows),
     }
+    if (measured := counters.of_dispatches(recording, rows)) is not None:
+        columns["counters"] = measured
     return schema.table(schema.ACTIVITIES, columns)
 
 

@@ -138,7 +138,8 @@ class Database:
     ) -> pa.Table:
         """Read some columns of a table. A missing column or table is all null.
 
-        `columns` maps each name to `int`, `str` or `bytes`, which become int64, string and binary,
+        `columns` maps each name to `int`, `float`, `str` or `bytes`, as int64, float64, string and
+        binary,
         or to `Numbered`, which becomes the columns of `templates.NUMBERED`. `piece` is called with
         some rows at a time, in order, and returns those to keep.
         """
@@ -146,6 +147,8 @@ class Database:
         if not there:
             return piece(_shaped(None, columns))
         described = self._tables[table]
+        if float in there.values():
+            return _taken(self._converted(table, there), columns, piece)
         with suppress(NotPlainError):
             chunks = pages.batches(self._file, described.root, described.picks(there))
             batches = (pa.RecordBatch.from_arrays(arrays, [*there]) for arrays in chunks)
@@ -228,12 +231,14 @@ def _expression(name: str, kind: type) -> str:
         return _WHOLE.format(name=name)
     if kind is int:
         return f'CAST("{name}" AS INTEGER)'
+    if kind is float:
+        return f'CAST("{name}" AS REAL)'
     if kind is bytes:
         return f"CAST(coalesce(\"{name}\", x'') AS BLOB)"
     return f"CAST(coalesce(\"{name}\", '') AS TEXT)"
 
 
-_STRICT = frozenset({"start", "end", "timestamp", "correlationId"})
+_STRICT = frozenset({"start", "end", "timestamp", "correlationId", "value"})
 """Columns in which anything but a number must not become 0, as SQLite's CAST makes it."""
 _WHOLE = (
     """CASE typeof("{name}") WHEN 'integer' THEN "{name}" """
@@ -243,7 +248,13 @@ _WHOLE = (
     """CAST("{name}" AS INTEGER), NULL) END"""
 )
 
-_ARROW = {int: pa.int64(), str: pa.string(), bytes: pa.binary(), Numbered: pa.string()}
+_ARROW = {
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    bytes: pa.binary(),
+    Numbered: pa.string(),
+}
 
 
 def _taken(

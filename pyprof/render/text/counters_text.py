@@ -21,6 +21,7 @@ _SOURCES = {
     "joined": "by ncu in another run",
     "repeated": "by ncu of kernels alike",
     "args": "by CUPTI",
+    "rocprofv3": "by rocprofv3",
     "samples": "by sampling",
 }
 
