@@ -42,8 +42,8 @@ COUNTERS = (
 
 `source` is how they were measured: `ncu`, `joined` (ncu in another run), `repeated` (the same, for
 a similar kernel), `args` (in its event), `rocprofv3` or `samples`, whose values have standard
-errors. `flops` excludes Tensor Cores; `half_fmas` are the threads' FMAs of pairs of halves, which some GPUs count
-as Tensor Core instructions.
+errors. `flops` excludes Tensor Cores; `half_fmas` are the threads' FMAs of pairs of halves, which
+some GPUs count as Tensor Core instructions.
 """
 
 ACTIVITIES = pa.schema(

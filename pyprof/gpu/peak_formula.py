@@ -87,7 +87,10 @@ GEFORCE: Mapping[tuple[int, int], Generation] = MappingProxyType(
 """GeForce parts of generations that halve the rate for float32 sums."""
 
 
-_NOT_CUDA = re.compile(r"\b(?:amd|radeon|instinct|mi\d\w*)\b", re.IGNORECASE)
+_NOT_CUDA = re.compile(
+    r"\b(?:amd|radeon|instinct|mi\d\w*|intel|gaudi ?\d?|hl|ascend|npu|mtia|xpu|hpu)\b",
+    re.IGNORECASE,
+)
 _NO_TENSOR_CORES = re.compile(r"\bgtx\b", re.IGNORECASE)
 """GeForce GTX 16: Turing, but without Tensor Cores."""
 

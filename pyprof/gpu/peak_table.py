@@ -48,6 +48,12 @@ SOURCES: Mapping[str, str] = MappingProxyType(
         "S25": "AMD CDNA 4 whitepaper; svethardware.cz; 256 CUs at 2400 or 2200 MHz give the same",
         "S26": "glennklockwood.com/garden/processors/B300, of the HGX board",
         "S27": "NVIDIA's driver README: PG509-210 has the PCI id of the A100-SXM4-80GB",
+        "S28": "AMD's figures for the MI210 and MI250 as in anandtech.com/show/17326",
+        "S29": "Intel's technical overview of the Data Center GPU Max Series (ID 766085): 64 Xe"
+        " cores a stack at 1600 MHz; glennklockwood.com/garden/processors/pvc: 3276.8 GB/s",
+        "S30": "Intel on Gaudi 2 and 3 at Vision 2024, as in pcguia.pt: 432 and 1835 TFLOP/s",
+        "S31": "NVIDIA's comparison of laptop GPUs (SMs, highest boost clock, AI TOPS, memory), as"
+        " hmc-tech.com has the 4090 and 5090, neowin.net the AI TOPS of the 50s; else from memory",
         "S17": "NVIDIA DGX Station datasheet: 500 TFLOP/s for its four; nvidia-smi: 1530, 877 MHz",
     }
 )
@@ -64,6 +70,10 @@ DOUBTS: Mapping[str, str] = MappingProxyType(
         "U8": "B200, GB200: NVIDIA revised its figures between 2024 and the later datasheet",
         "U9": "B300: float64 and int8 cut by more than ten; 13 to 15 PFLOP/s of float4 are quoted,"
         " the other rates are by ratio",
+        "U11": "laptop GPUs: at the highest clock that a maker may allow; with a smaller power"
+        " limit down to a third less. AI TOPS imply a higher clock than the one listed",
+        "U12": "Max 1550: with ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE a device is both stacks, so twice"
+        " this",
         "U10": "H20: 44 TFLOP/s of float32 are quoted, more than 78 SMs give at 1980 MHz",
     }
 )
@@ -81,7 +91,7 @@ class Card:
     clock_mhz: int | None
     """Boost clock that the CUDA-core rates are quoted at; None if they are not by formula."""
     tensor_clock_mhz: int | None
-    """The clock behind the Tensor Core rates where NVIDIA quotes them at a lower one."""
+    """The clock behind the Tensor Core rates where NVIDIA quotes them at another one."""
     rates_tflops: Mapping[str, float]
     """TFLOP/s, for integers TOP/s."""
     bandwidth_gb_s: float
@@ -129,6 +139,22 @@ _MI355 = {
     **_rates(78.6, 78.6, 157.3, None, 2516.6, 5033.2, 5033.2, None, 10066.3),
     "float32 tensor": 157.3,
 }
+
+
+def _laptop(name: str, sms: int, clock_mhz: int, ai_tops: float, bandwidth_gb_s: float) -> Card:
+    """Return a GeForce for laptops, whose sheet has SMs, clock and AI TOPS.
+
+    AI TOPS are sparse, of int8 (RTX 40) or float4 (RTX 50), and with float16 sums.
+    """
+    ada, tera = name.startswith("RTX 40"), sms * clock_mhz / 1e6
+    half = ai_tops / (8 if ada else 16)
+    rates = _rates(4 * tera, None, 256 * tera, half / 2, half, 2 * half, 4 * half, 256 * tera,
+                   None if ada else 8 * half)  # fmt: skip
+    tensor_mhz = round(half * 1e6 / (512 * sms))  # that AI TOPS imply
+    return Card(f"{name} Laptop", (8, 9) if ada else (12, 0), sms, clock_mhz, tensor_mhz,
+                {**rates, **_geforce(half, 2 * half)}, bandwidth_gb_s, "S31",
+                (f"{name} Laptop GPU",), ("U5", "U11") if ada else ("U5", "U6", "U11"))  # fmt: skip
+
 
 CARDS: tuple[Card, ...] = (
     Card("P100 SXM2", (6, 0), 56, 1480, None, {"float64": 5.3, "float32": 10.6, "float16": 21.2},
@@ -198,6 +224,15 @@ CARDS: tuple[Card, ...] = (
     Card("RTX 5070 Ti", (12, 0), 70, 2452, None,
          {**_rates(0.69, None, 43.9, 43.9, 87.9, 175.8, 351.5, 43.9, 703),
           **_geforce(87.9, 175.8)}, 896, "S23 F", ("RTX 5070 Ti",), ("U5", "U6")),
+    _laptop("RTX 4090", 76, 2040, 686, 576),
+    _laptop("RTX 4080", 58, 2280, 542, 432),
+    _laptop("RTX 4070", 36, 2175, 321, 256),
+    _laptop("RTX 4060", 24, 2370, 233, 256),
+    _laptop("RTX 4050", 20, 2370, 194, 192),
+    _laptop("RTX 5090", 82, 2160, 1824, 896),
+    _laptop("RTX 5080", 60, 2287, 1334, 896),
+    _laptop("RTX 5070 Ti", 46, 2220, 992, 672),
+    _laptop("RTX 5070", 36, 2347, 798, 384),
     Card("RTX PRO 6000 Blackwell", (12, 0), 188, 2617, None,
          _rates(1.97, None, 126, 251.9, 503.8, 1007.6, 1007.6, 126, 2015), 1792, "S22 F",
          ("RTX PRO 6000 Blackwell Workstation Edition",), ("U6",)),
@@ -239,9 +274,23 @@ CARDS: tuple[Card, ...] = (
     Card("MI250X (one die)", None, 110, None, None,
          {**_rates(23.95, 47.85, 23.95, None, 191.5, None, 191.5), "float32 tensor": 47.85}, 1638.5,
          "S10 S15", ("MI250X", "MI250X MI250", "MI250X OAM")),
+    Card("MI210", None, 104, None, None,
+         {**_rates(22.6, 45.3, 22.6, None, 181, None, 181), "float32 tensor": 45.3}, 1638.4,
+         "S28", ("MI210",)),
+    Card("MI250 (one die)", None, 104, None, None,
+         {**_rates(22.6, 45.3, 22.6, None, 181, None, 181), "float32 tensor": 45.3}, 1638.4,
+         "S28", ("MI250", "MI250 OAM")),
     Card("MI300X", None, 304, None, None, _MI300, 5300, "S10 S15",
          ("MI300X", "MI300X OAM", "MI300X VF")),
     Card("MI325X", None, 304, None, None, _MI300, 6000, "S15 S16", ("MI325X", "MI325X OAM")),
     Card("MI350X", None, 256, None, None, _MI350, 8000, "S25", ("MI350X", "MI350X OAM")),
     Card("MI355X", None, 256, None, None, _MI355, 8000, "S25", ("MI355X", "MI355X OAM")),
+    # half of the card: torch shows each of its two stacks as a device
+    Card("Intel Max 1550 (one stack)", None, 64, None, None,
+         _rates(26.2, None, 26.2, 209.7, 419.4, None, 838.9, 52.4), 1638.4, "S29",
+         ("Intel(R) Data Center GPU Max 1550", "Data Center Max 1550", "Max 1550"), ("U12",)),
+    Card("Gaudi 2", None, 24, None, None, {"half tensor": 432, "float8 tensor": 865}, 2450, "S30",
+         ("HL 225", "Gaudi2", "Intel Gaudi2", "Intel Gaudi 2")),
+    Card("Gaudi 3", None, 64, None, None, {"half tensor": 1835, "float8 tensor": 1835}, 3700,
+         "S30", ("HL 325", "Gaudi3", "Intel Gaudi3", "Intel Gaudi 3")),
 )  # fmt: skip

@@ -47,7 +47,7 @@ def test_the_table_marks_and_tells_doubts() -> None:
         ("NVIDIA H100 80GB HBM3", ["H100 SXM"]),
         ("Tesla V100-SXM2-16GB", ["V100 SXM2"]),
         ("h1", ["H100 SXM", "H100 PCIe", "H100 NVL"]),
-        ("RTX 40", ["RTX 4090"]),
+        ("RTX 409", ["RTX 4090", "RTX 4090 Laptop"]),
     ],
 )
 def test_a_name_finds_its_card_and_a_part_all_that_have_it(name: str, cards: list[str]) -> None:

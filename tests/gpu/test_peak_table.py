@@ -36,3 +36,22 @@ def test_cdna4_by_compute_units_and_clock(cus: int, mhz: int, name: str) -> None
     for key, operations in per_clock.items():
         formula = cus * mhz * 1e6 * operations / 1e12
         assert card.rates_tflops[key] == pytest.approx(formula, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    ("name", "tflops"),
+    [
+        # as hmc-tech.com has them: float32, tf32, bfloat16 and float8 with float32 sums
+        ("NVIDIA GeForce RTX 5090 Laptop GPU", (45.34, 56.99, 113.99, 227.97)),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", (39.71, None, None, None)),
+    ],
+)
+def test_laptop_rates_are_those_of_published_tables(
+    name: str, tflops: tuple[float | None, ...]
+) -> None:
+    card = find_card(name)
+    assert card is not None
+    keys = ("float32", "tf32 tensor", "half tensor", "float8 tensor")
+    for key, value in zip(keys, tflops, strict=True):
+        if value is not None:
+            assert card.rates_tflops[key] == pytest.approx(value, rel=0.001)

@@ -63,7 +63,8 @@ NAMES = [
     ("P100 PCIe", "Tesla P100-PCIE-16GB"),
     # cards of their own: no row, and above all not a neighbour's
     (None, "NVIDIA GeForce RTX 4090 D"),
-    (None, "NVIDIA GeForce RTX 4090 Laptop GPU"),
+    ("RTX 4090 Laptop", "NVIDIA GeForce RTX 4090 Laptop GPU"),
+    (None, "NVIDIA GeForce RTX 3080 Laptop GPU"),
     (None, "NVIDIA GeForce RTX 3090 Ti"),
     (None, "NVIDIA RTX 5000 Ada Generation Laptop GPU"),
     (None, "Tesla V100-SXM3-32GB"),
@@ -75,7 +76,16 @@ NAMES = [
     (None, "NVIDIA RTX A2000 12GB"),
     (None, "NVIDIA GeForce RTX 3080"),
     (None, "NVIDIA TITAN RTX"),
-    (None, "NVIDIA GeForce RTX 5080 Laptop GPU"),
+    ("RTX 5080 Laptop", "NVIDIA GeForce RTX 5080 Laptop GPU"),
+    ("MI210", "AMD Instinct MI210"),
+    ("MI250 (one die)", "AMD Instinct MI250"),
+    ("MI250X (one die)", "AMD Instinct MI250X"),
+    ("Intel Max 1550 (one stack)", "Intel(R) Data Center GPU Max 1550"),
+    ("Gaudi 3", "Intel Gaudi 3"),
+    ("Gaudi 2", "HL-225"),
+    (None, "Intel(R) Data Center GPU Max 1100"),
+    (None, "Ascend 910B"),
+    (None, "MTIA"),
     (None, "NVIDIA GeForce RTX 5070"),
     (None, "NVIDIA H20-3e"),
     (None, "NVIDIA RTX PRO 5000 Blackwell"),
@@ -194,7 +204,7 @@ def test_mig_by_name_alone() -> None:
         Device("NVIDIA H20 MIG 1g.12gb", 8, 1980e6, None, (9, 0)),
         Device("NVIDIA GeForce RTX 5090 D", 170, 2407e6, None, (12, 0)),
         # ROCm's 9.0 is not CUDA's: this is no Hopper
-        Device("AMD Instinct MI210", 104, 1700e6, None, (9, 0)),
+        Device("AMD Instinct MI100", 120, 1502e6, None, (9, 0)),
     ],
 )
 def test_unknown_device_has_no_peak(device: Device) -> None:
