@@ -7,7 +7,7 @@ import pytest
 from pyprof.marker import encode_layer
 from pyprof.parse import parse_file
 from tests.builders import LAYOUTS, Range, Work, nsys_db
-from tests.parse.test_meaning import MM, around, parsed
+from tests.parse.test_record_columns import MM, around, parsed
 from tests.readers.kineto_json import event, kernel, launch, op, text
 
 MM_SEQ = "aten::mm, seq = 7, op_id = 3"

@@ -115,3 +115,23 @@ def test_a_users_file_may_look_like_a_part_of_a_cache() -> None:
     """A folder of two letters is nothing else."""
     frames = ("/home/me/ab/cab.py:3", "/home/me/al/cal4xpia.py:9")
     assert user_trace(frames) == frames
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        ("torch/nn/modules/conv.py:536", True),
+        ("torch/nn/utils/clip_grad.py:4", False),
+        ("/var/cache/torchinductor_me/ab/cabc.py:10", True),
+        ("transformers/models/vit/modeling_vit.py:170", False),
+        ("my/torch/model.py:3", False),
+    ],
+)
+def test_a_file_named_from_where_it_is_imported_is_torchs(frame: str, *, expected: bool) -> None:
+    """So is code that Inductor wrote."""
+    assert is_framework(frame) is expected
+
+
+def test_the_users_line_is_the_innermost_outside_of_frameworks() -> None:
+    frames = ("train.py:3", "transformers/vit.py:170", "<frozen abc>:1")
+    assert user_line(frames) == "transformers/vit.py:170"

@@ -1,0 +1,60 @@
+"""Limits of `pyprof diff --fail-if`: how they are written, and what is beyond them."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from pyprof.analysis.diff.compare import Metric
+from pyprof.analysis.diff.gate import Limit, OpSlowdown, Slowdown, parse
+
+_TIME_LIMIT = Limit("time>+3%", "time", above=True, value=0.03, relative=True)
+
+
+def _compared(a: float | None, b: float | None, *, comparable: bool = True) -> SimpleNamespace:
+    metric = Metric(name="time", unit="ns", a=a, b=b, comparable=comparable)
+    return SimpleNamespace(metrics={"time": metric})
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "relative"),
+    [("time>+3%", 0.03, True), ("step > 5ms", 5e6, False), ("kernels>0", 0.0, False)],
+)
+def test_a_limit_is_read_with_its_unit(text: str, value: float, *, relative: bool) -> None:
+    limit = parse(text)
+    assert isinstance(limit, Limit)
+    assert limit.value == pytest.approx(value)
+    assert (limit.relative, limit.above) == (relative, True)
+
+
+def test_noise_and_single_ops_have_limits_of_their_own() -> None:
+    assert isinstance(parse("slower>5%"), Slowdown)
+    assert isinstance(parse("op>10%"), OpSlowdown)
+    significant = parse("significant")
+    assert isinstance(significant, Slowdown)
+    assert significant.strict
+
+
+@pytest.mark.parametrize("text", ["time", "nothing>3%", "time>3", "kernels>3ms", "time>>3%"])
+def test_what_is_no_limit_is_refused_with_what_to_write(text: str) -> None:
+    with pytest.raises(ValueError, match=r"write|is a time"):
+        parse(text)
+
+
+@pytest.mark.parametrize(("b", "is_broken"), [(102.0, False), (104.0, True), (50.0, False)])
+def test_a_change_beyond_the_limit_breaks_it(b: float, *, is_broken: bool) -> None:
+    broken = _TIME_LIMIT.broken(_compared(100.0, b))
+    assert (broken is not None) is is_broken
+
+
+@pytest.mark.parametrize(
+    ("compared", "problem"),
+    [
+        (_compared(100.0, None), "unknown in one"),
+        (_compared(0.0, 5.0), "no percents"),
+        (_compared(100.0, 200.0, comparable=False), "different shares"),
+    ],
+)
+def test_what_cannot_be_checked_breaks_the_limit(compared: SimpleNamespace, problem: str) -> None:
+    broken = _TIME_LIMIT.broken(compared)
+    assert broken is not None
+    assert problem in broken

@@ -1,0 +1,44 @@
+"""Steps found by the repetition of kernels alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyprof.analysis.time.repetition import repetition
+from pyprof.parse.steps.loop_steps import launched
+from tests.analysis.captures import Work, capture, records
+
+if TYPE_CHECKING:
+    from pyprof.records.records import Records
+
+
+def _run(names: str, pause_after: str) -> Records:
+    """Return kernels of these one-letter names; the host pauses after each of `pause_after`."""
+    work, at = [], 0
+    for name in names:
+        work.append(Work((at + 5, at + 8), (at, at + 3), name))
+        at += 200 if name == pause_after else 10
+    return records(capture(work))
+
+
+@pytest.mark.parametrize("count", [4, 7])
+def test_a_period_that_repeats_is_the_step(count: int) -> None:
+    """Four kernels that always follow one another."""
+    found = repetition(run := _run("abcc" * count, "z"), launched(run))
+    assert found is not None
+    origin, start, end = found
+    assert origin == "repetition of 4 kernels"
+    assert (end > start).all()
+    assert len(start) >= count - 1
+
+
+def test_few_repetitions_prove_nothing() -> None:
+    run = _run("abcd" * 2, "d")
+    assert repetition(run, launched(run)) is None
+
+
+def test_kernels_without_a_period_are_no_steps() -> None:
+    run = _run("abcdefghijklmnop", "z")
+    assert repetition(run, launched(run)) is None
