@@ -36,6 +36,8 @@ class StepUse:
     """How many steps it is a mean of; null without steps."""
     gpu_count: int
     """How many GPUs, each as one process used it."""
+    waits_known: bool
+    """Whether calls that wait for the GPU are known; else their time counts as launch or host."""
     span_ns: float
     """The time of the step on the GPU, or from its first start to its last end, without pauses."""
     busy_ns: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from pyprof.analysis.summary.longest_rows import MAX_ROWS, LongestRows
 from pyprof.analysis.time.intervals import union_of
 from pyprof.analysis.time.steps import bounds_on_gpu
 from pyprof.answers.verdict_answer import StepUse
+from pyprof.records.merging import merged_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 class UseSums:
     """Times of GPUs, ns: sums over the GPUs, and over the steps that are averaged over."""
 
+    waits_known: bool = merged_by(operator.and_)
+    """Whether calls that wait for the GPU are known; else their time counts as launch or host."""
     gpus: int
     steps: int
     """Of each GPU, added up; 0 without steps."""
@@ -60,6 +64,7 @@ def use_sums(
     used = [one for device in timeline.devices if (one := _device(device, within)) is not None]
     count = averaged[1] - averaged[0] if averaged else 0
     return UseSums(
+        waits_known=timeline.api_known,
         gpus=len(used),
         steps=count * len(used),
         span_ns=sum(one["span"] for one in used),
@@ -139,6 +144,7 @@ def step_use(sums: UseSums | None) -> StepUse | None:
     return StepUse(
         step_count=sums.steps // sums.gpus or None,
         gpu_count=sums.gpus,
+        waits_known=sums.waits_known,
         span_ns=sums.span_ns / count,
         busy_ns=sums.busy_ns / count,
         compute_ns=sums.compute_ns / count,

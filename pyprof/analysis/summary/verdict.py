@@ -45,11 +45,10 @@ _WHY_IDLE = {
     "queue": "queued work begins late",
     "graph": "between kernels of a CUDA graph's replay",
     "unknown": "launches are not in the capture",
-    "loading": "the loop waits for data",
+    "loading": "the next batch is not ready",
     "ops": "ops compute nothing: tensors of Python values, views, .item()",
     "dispatch": "Python, PyTorch's dispatch and the profiler take the time around ops",
 }
-_WAITS_FOR_DATA = "the next batch is not ready"
 _RULE_OF = {
     "launch": ("launch_bound", "short_ops"),
     "sync": ("synchronisation",),
@@ -103,7 +102,9 @@ def _idle(answer: Summary, use: StepUse, idle_ns: float) -> Statement:
     causes = _by_cause(answer, use)
     first, *others = sorted(causes, key=lambda cause: (-causes[cause], cause))
     named = [first, *(each for each in others[:1] if causes[each] >= _SECOND * causes[first])]
-    why = "; ".join(f"{_why(each)} ({duration(causes[each])})" for each in named)
+    why = "; ".join(f"{_WHY_IDLE[each]} ({duration(causes[each])})" for each in named)
+    if not use.waits_known and {"launch", "host"} & {*named}:
+        why += "; this file lacks waits for the GPU, which count as such"
     share = idle_ns / use.span_ns
     return Statement(
         about="bound",
@@ -118,10 +119,6 @@ def _idle(answer: Summary, use: StepUse, idle_ns: float) -> Statement:
 def _idle_words(answer: Summary) -> str:
     """Of a CPU nothing is known but its ops."""
     return "No op runs for" if answer.processor == CPU else f"{answer.processor} idle"
-
-
-def _why(cause: str) -> str:
-    return _WAITS_FOR_DATA if cause == "loading" else _WHY_IDLE[cause]
 
 
 def _by_cause(answer: Summary, use: StepUse) -> Mapping[str, float]:

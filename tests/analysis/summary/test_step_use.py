@@ -17,6 +17,7 @@ from tests.builders import Range, Work, nsys_db
 
 def _sums(**changed: object) -> UseSums:
     sums = UseSums(
+        waits_known=True,
         gpus=2, steps=8, span_ns=800, busy_ns=200, compute_ns=160, exposed_communication_ns=30,
         exposed_copy_ns=10, idle_ns={"launch": 600, "sync": 0}, late=LongestRows({}, 5),
     )  # fmt: skip

@@ -38,6 +38,7 @@ def use(*, busy: float, span: float = 10e6, communication: float = 0, copies: fl
     return StepUse(
         step_count=4,
         gpu_count=1,
+        waits_known=True,
         span_ns=span,
         busy_ns=busy,
         compute_ns=busy - communication - copies,
@@ -63,6 +64,12 @@ def test_idle_time_is_told_with_its_cause_and_the_rows_that_came_late(answer: Su
     assert found.text == "GPU idle 80 % of a 10.0 ms step: the host launches too slowly (6.00 ms)."
     assert (found.subject, found.time_ns, found.share) == ("launch", 8e6, 0.8)
     assert found.evidence == ROWS
+
+
+def test_a_file_without_waits_for_the_gpu_says_so(answer: Summary) -> None:
+    unsure = replace(use(busy=2e6, launch=8e6), waits_known=False)
+    found = bound(replace(answer, step=unsure, advice=(LAUNCHES,)))
+    assert found.text.endswith("(8.00 ms); this file lacks waits for the GPU, which count as such.")
 
 
 def test_without_advice_the_rows_that_came_late_prove_it(answer: Summary) -> None:
