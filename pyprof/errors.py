@@ -7,6 +7,12 @@ NOTE = "note: "
 """How a sentence begins that is worth knowing, but warns of nothing."""
 
 
+def of_source(source: str, text: str) -> str:
+    """Name the source of a warning, or of a note, in front of it."""
+    is_note = text.startswith(NOTE)
+    return f"{NOTE * is_note}{source}: {text.removeprefix(NOTE)}"
+
+
 class PyprofError(Exception):
     """The input could not be used; the message says what it is and what to do next."""
 

@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from pyprof.errors import reason, refused
+from pyprof.errors import of_source, reason, refused
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.ENAMETOOLONG, errno.ELOOP])
@@ -29,3 +29,8 @@ def test_other_errors_are_not_about_a_file(error: OSError) -> None:
 def test_a_reason_is_one_short_line(error: Exception, text: str) -> None:
     """Without a message, it is the type of the error."""
     assert reason(error) == text
+
+
+def test_the_source_of_a_note_stands_behind_its_beginning() -> None:
+    assert of_source("B", "note: 3 of 3 match") == "note: B: 3 of 3 match"
+    assert of_source("B", "cut short") == "B: cut short"

@@ -10,6 +10,7 @@ import click
 
 from pyprof import cli, output_file, progress
 from pyprof.cli_types import suggestion
+from pyprof.errors import of_source
 from pyprof.options import Captures, model_option, override, reads_captures
 
 if TYPE_CHECKING:
@@ -180,7 +181,9 @@ def compare_captures(
 def side_warnings(sides: Sequence[Side]) -> list[str]:
     """Return the warnings of both sides' captures."""
     return [
-        f"{name}: {text}" for name, side in zip("AB", sides, strict=True) for text in side.warnings
+        of_source(name, text)
+        for name, side in zip("AB", sides, strict=True)
+        for text in side.warnings
     ]
 
 

@@ -13,6 +13,7 @@ from pyprof.analysis.ranks.match import match
 from pyprof.analysis.ranks.parallelism import axes
 from pyprof.analysis.ranks.tables import Collectives
 from pyprof.analysis.ranks.waiting import waits
+from pyprof.errors import of_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -150,7 +151,7 @@ def _warnings_once(warnings: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     sources: dict[str, dict[str, None]] = {}
     for source, warning in warnings:
         sources.setdefault(warning, {})[source] = None
-    return tuple(f"{_named([*of])}: {warning}" for warning, of in sources.items())
+    return tuple(of_source(_named([*of]), warning) for warning, of in sources.items())
 
 
 def _named(sources: Sequence[str]) -> str:
