@@ -13,12 +13,13 @@ import pyarrow.compute as pc
 from pyprof.analysis.filtered import OF_STEPS, text_of
 from pyprof.analysis.summary.host_ops import NOTHING, UNKNOWN, by_op, host_ops
 from pyprof.analysis.summary.phases import with_steps
-from pyprof.answers import Rows, prof_columns
+from pyprof.answers import Rows
 from pyprof.answers.parts import known_cost
 from pyprof.answers.prof_answer import ColumnMeaning, Prof
 from pyprof.cli_types import suggestion
 from pyprof.errors import PyprofError
 from pyprof.prof import group, params, where
+from pyprof.prof.columns import json_columns
 from pyprof.prof.columns.standard import COLUMNS, DEFAULT, Column
 from pyprof.prof.coverage import Coverage, UnknownRows, cost_coverage, is_kernel
 from pyprof.prof.group import Counts, counts
@@ -65,7 +66,7 @@ def _of_groups(by: str) -> list[str]:
 _USUAL_IN_JSON = "idx,dir,op,layer,line,kernel,sil,tc,flops,bytes,tflops,gbs,eff,bound,why"
 
 
-def json_columns(names: str | None) -> tuple[str, ...]:
+def columns_for_json(names: str | None) -> tuple[str, ...]:
     """Read the names of `-c`, `idx` first and `why` last."""
     return tuple(dict.fromkeys(("idx", *columns(names or _USUAL_IN_JSON), "why")))
 
@@ -342,10 +343,10 @@ def prof_answer(given: Answer, asked: Asked, with_memory: WithMemory | None = No
         row_count=given.counts.rows,
         rows_left_out=given.matched - min(given.matched, asked.top or given.matched),
         columns=tuple(
-            ColumnMeaning(prof_columns.key(column), column.name, column.unit, column.help)
+            ColumnMeaning(json_columns.key(column), column.name, column.unit, column.help)
             for column in shown_columns
         ),
-        rows=Rows(prof_columns.converted(shown_columns, tables)),
+        rows=Rows(json_columns.converted(shown_columns, tables)),
     )
 
 

@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Any, Literal, Union
 
 from pyprof import answers
-from pyprof.answers import prof_columns
+from pyprof.prof.columns import json_columns
 
 FILE = "schema.json"
 """The schema as it is shipped, beside this module; `make docs` writes it."""
@@ -139,8 +139,8 @@ def _row() -> dict[str, Any]:
         "type": "object",
         "description": "A row of prof, or a group of rows; null: unknown, `why` gives the reason.",
         "properties": {
-            key: {**prof_columns.form(column), "description": column.help}
-            for key, column in prof_columns.by_key().items()
+            key: {**json_columns.form(column), "description": column.help}
+            for key, column in json_columns.by_key().items()
         },
     }
 

@@ -252,8 +252,8 @@ class _Result:
         from pyprof.render.text import (  # noqa: PLC0415 - it loads Arrow
             first_screen,
             formatting,
-            terminal_table,
         )
+        from pyprof.render.text.layout import terminal_table  # noqa: PLC0415 - it loads Arrow
 
         sections = first_screen.first_screen(self.answer, by, top, None, terminal_table.width())
         shown = [*sections, *first_screen.about(self.answer)]

@@ -224,7 +224,7 @@ def prof(
 
     if by and by not in GROUPS:
         raise ValueError(f"cannot group by {by!r}; choose from {', '.join(GROUPS)}")
-    names = rows.columns(columns, by=by) if by else rows.json_columns(columns)
+    names = rows.columns(columns, by=by) if by else rows.columns_for_json(columns)
     sort = "total" if by and sort == "sil" else sort
     asked = rows.Asked(
         names,

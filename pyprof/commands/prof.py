@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyprof.prof.columns.column import Column
     from pyprof.prof.where import Condition
-    from pyprof.render.text.fixed_width import Render
+    from pyprof.render.text.layout.fixed_width import Render
 
 GROUPS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
          "step", "phase", "params", "family", "via", "tc", "bound")  # fmt: skip
@@ -181,8 +181,8 @@ def _names(target: str, how: Mapping[str, Any], *, as_json: bool) -> tuple[str, 
     from pyprof.analysis import rows as report  # noqa: PLC0415 - they load Arrow
 
     if as_json and not how["by"]:
-        return report.json_columns(how["names"])
-    from pyprof.render.text import terminal_table  # noqa: PLC0415 - as above
+        return report.columns_for_json(how["names"])
+    from pyprof.render.text.layout import terminal_table  # noqa: PLC0415 - as above
 
     usual = {"terminal": [*terminal_table.SCREEN], "full": [*terminal_table.FULL]}
     return report.columns(how["names"], usual.get(_form(target, how), ()), how["by"])
@@ -232,7 +232,7 @@ def _renderer(
     form: str, *, width: int | None, coloured: bool, say: Callable[[str], object]
 ) -> Render:
     """Return what writes a form; `say` is called with what it leaves out."""
-    from pyprof.render.text import fixed_width, terminal_table  # noqa: PLC0415 - they load Arrow
+    from pyprof.render.text.layout import fixed_width, terminal_table  # noqa: PLC0415 - they load Arrow
 
     if form == "terminal":
         return terminal_table.in_terminal(terminal_table.width(), say, coloured=coloured)

@@ -85,8 +85,8 @@ def command(
         formatting,
         memory_brief,
         summary_text,
-        terminal_table,
     )
+    from pyprof.render.text.layout import terminal_table  # noqa: PLC0415 - as above
 
     with captures.stages(source.STAGES) as begin:
         summarise = partial(overview.summarise, chosen=steps, asked=asked_rows)

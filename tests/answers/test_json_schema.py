@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from pyprof import answers
-from pyprof.answers import json_schema, prof_columns
+from pyprof.answers import json_schema
+from pyprof.prof.columns import json_columns
 from tests.answers.checked import validator
 from tests.programs import TOP
 
@@ -70,7 +71,7 @@ def test_every_field_is_described() -> None:
 
 def test_every_column_is_described() -> None:
     """Of rows and of groups; its unit follows its name once."""
-    for name, column in prof_columns.by_key().items():
+    for name, column in json_columns.by_key().items():
         assert column.help, f"{name} has no description"
         assert re.fullmatch(r"\w+", name), f"{name}: written as a unit, not as a name"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.answers import prof_columns
+from pyprof.prof.columns import json_columns
 from pyprof.prof.columns.standard import COLUMNS, NUMBERS
 from tests.analysis.captured import HOSTILE, capture
 from tests.answers.checked import ask, checked
@@ -43,7 +43,7 @@ def _number(text: str) -> object:
 
 def test_units_are_in_keys() -> None:
     """Of every column and every measure of groups; none is there twice."""
-    keys = prof_columns.by_key()
+    keys = json_columns.by_key()
     assert {"sil_ns", "gap_ns", "eff_percent", "smem_bytes", "flops", "bytes", "tflops", "gbs",
             "total_ns", "share_percent", "tflops_max"} <= {*keys}  # fmt: skip
     assert {*COLUMNS} <= {column.name for column in keys.values()}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyprof import quantities
 from pyprof.render.text import counters_text, formatting, summary_text
 from pyprof.render.text.formatting import UNKNOWN, milliseconds, number, part_name, percent
-from pyprof.render.text.text_width import cells
+from pyprof.render.text.layout.text_width import cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -13,7 +13,7 @@ import click
 from pyprof import output_file, quantities, sanitize
 from pyprof.process import stdio
 from pyprof.prof.step_rows import PARTS
-from pyprof.render.text.text_width import cells, cut_end, cut_middle, cut_start, filled
+from pyprof.render.text.layout.text_width import cells, cut_end, cut_middle, cut_start, filled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

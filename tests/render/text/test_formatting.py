@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof.render.text import formatting
-from pyprof.render.text.text_width import cells
+from pyprof.render.text.layout.text_width import cells
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.prof.columns.standard import FLOAT, INT, TEXT, Column
-from pyprof.render.text.fixed_width import UNKNOWN, header, scalable, spelt, without_folders
 from pyprof.render.text.formatting import WIDTH, heading
-from pyprof.render.text.numbers import scaled
-from pyprof.render.text.text_width import cells, cut_end, cut_middle, filled
+from pyprof.render.text.layout.fixed_width import UNKNOWN, header, scalable, spelt, without_folders
+from pyprof.render.text.layout.numbers import scaled
+from pyprof.render.text.layout.text_width import cells, cut_end, cut_middle, filled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pyprof.render.text.fixed_width import Render
+    from pyprof.render.text.layout.fixed_width import Render
 
 SCREEN = ("op", "line", "kernel", "sil", "tc", "flops", "eff", "bound", "why")
 """What answers which op is slow, where, and why."""

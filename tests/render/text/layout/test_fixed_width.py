@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyprof.errors import PyprofError
 from pyprof.prof import group
 from pyprof.prof.columns.standard import COLUMNS, FLOAT, INT, NUMBERS, Column
-from pyprof.render.text.fixed_width import in_width
+from pyprof.render.text.layout.fixed_width import in_width
 from tests.commands import run
 from tests.prof.shown_numbers import within_shown
 

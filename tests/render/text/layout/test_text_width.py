@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.render.text.text_width import cells, cut_end, cut_middle, cut_start, filled
+from pyprof.render.text.layout.text_width import cells, cut_end, cut_middle, cut_start, filled
 
 
 @pytest.mark.parametrize(

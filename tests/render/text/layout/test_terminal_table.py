@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from pyprof.__main__ import main
 from pyprof.prof import group, params
 from pyprof.prof.columns.standard import COLUMNS, Column
-from pyprof.render.text.terminal_table import SCREEN, in_full, in_terminal
-from pyprof.render.text.text_width import cells
+from pyprof.render.text.layout.terminal_table import SCREEN, in_full, in_terminal
+from pyprof.render.text.layout.text_width import cells
 from tests.analysis.captured import capture
 from tests.commands import run
 

@@ -16,8 +16,8 @@ from pyarrow import csv
 from pyprof import sanitize
 from pyprof.errors import PyprofError
 from pyprof.prof.columns.standard import FLOAT, INT, NUMBERS, Column
-from pyprof.render.text.numbers import rounded, rounded_width, scaled
-from pyprof.render.text.text_width import MARK
+from pyprof.render.text.layout.numbers import rounded, rounded_width, scaled
+from pyprof.render.text.layout.text_width import MARK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pyprof.render.text.numbers import rounded, rounded_width, scaled
+from pyprof.render.text.layout.numbers import rounded, rounded_width, scaled
 from tests.prof.shown_numbers import within_shown
 
 _INTS = st.integers(-(2**62), 2**62) | st.integers(-2000, 2000)

@@ -1,0 +1,1 @@
+"""Tables of rows: how wide columns are, and what is cut, scaled or left out."""
