@@ -27,6 +27,7 @@ EXCEPT = {
     "multiprocessing": {"pyprof/inputs/processes.py", "pyprof/capture/child_captures.py",
                         "pyprof/capture/nsight/marking.py"},
     "subprocess": {"pyprof/capture/machine.py", "pyprof/capture/nsight/nsys_capture.py",
+                   "pyprof/capture/profiled_script.py",  # a profiler with the user's script
                    "pyprof/readers/nsys_report.py",  # nvidia-smi and nsys
                    "pyprof/allocations/snapshot.py"},  # reads pickles in a process of its own
 }  # fmt: skip
