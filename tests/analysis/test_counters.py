@@ -395,8 +395,8 @@ def test_ranks_of_which_one_was_measured(tmp_path: Path) -> None:
         paths.append(_capture(tmp_path / f"net.rank{rank}.sqlite", more=more))
     for order in (paths, paths[::-1]):
         assert "50.0 % of GPU time by sampling" in run("summary", "-q", *order).stdout
-    both = summarise_side(load(str(paths[1])), ("op",)).whole.plus(
-        summarise_side(load(str(paths[0])), ("op",)).whole
+    both = merge_sums(
+        *(summarise_side(load(str(path)), ("op",)).whole for path in (paths[1], paths[0]))
     )
     assert both.counters is not None
     assert both.counters.known_share("clock", both.time_ns) == pytest.approx(0.5)

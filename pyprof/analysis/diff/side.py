@@ -5,6 +5,7 @@ A library may choose another kernel for the same work; op, shapes, dtypes and la
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,9 @@ from pyprof.analysis.summary.counter_totals import CounterTotals, counter_totals
 from pyprof.analysis.summary.overview import gpus
 from pyprof.analysis.time import steps
 from pyprof.analysis.time.timeline import timeline
-from pyprof.arrays import sum_if_known
 from pyprof.prof.group import distinct_calls, groups
-from pyprof.records.merging import add_up, merge_sums, merge_unique
+from pyprof.records import merging
+from pyprof.records.merging import add_up, merge_sums, merge_unique, merged_by
 from pyprof.records.records import totals
 
 if TYPE_CHECKING:
@@ -58,14 +59,8 @@ class MatchedRows:
 
     sums: pa.Table
     """The keys, then `calls`, `rows` and `ns`."""
-    known: frozenset[str]
+    known: frozenset[str] = merged_by(operator.or_)
     """The keys that a row has."""
-
-    def plus(self, other: MatchedRows) -> MatchedRows:
-        """Add the rows of another capture."""
-        sums = pa.concat_tables([self.sums, other.sums])
-        keys = [name for name in sums.column_names if name not in _SUMS]
-        return MatchedRows(add_up(sums, keys, _SUMS), self.known | other.known)
 
     def by(self, names: Sequence[str]) -> dict[Key, Sum]:
         """Return the sums by some of the keys.
@@ -107,9 +102,9 @@ class Sums:
 
     matched: MatchedRows
     time_ns: int
-    busy_ns: int | None
+    busy_ns: int | None = merged_by(merging.known_in_both)
     """Added up over GPUs; None where the records hold no times. So is `idle_ns`."""
-    idle_ns: int | None
+    idle_ns: int | None = merged_by(merging.known_in_both)
     rows: int
     flops: float
     """As far as they are known. So are `bytes`."""
@@ -136,20 +131,6 @@ class Sums:
             **{name: float(cost[cost > 0].sum(dtype=float)) for name, cost in costs.items()},
             known={name: int((cost >= 0).sum()) for name, cost in costs.items()},
             counters=counter_totals(table, None, rows, None),
-        )
-
-    def plus(self, other: Sums) -> Sums:
-        """Add the rows of another capture."""
-        return Sums(
-            matched=self.matched.plus(other.matched),
-            time_ns=self.time_ns + other.time_ns,
-            busy_ns=sum_if_known([self.busy_ns, other.busy_ns]),
-            idle_ns=sum_if_known([self.idle_ns, other.idle_ns]),
-            rows=self.rows + other.rows,
-            flops=self.flops + other.flops,
-            bytes=self.bytes + other.bytes,
-            known={name: self.known[name] + other.known[name] for name in _COSTS},
-            counters=merge_sums(self.counters, other.counters),
         )
 
 
@@ -240,8 +221,8 @@ def merge_sides(a: Side, b: Side) -> Side:
         keys=a.keys,
         steps=steps.merge_steps(a.steps, b.steps),
         chosen=a.chosen or b.chosen,
-        whole=a.whole.plus(b.whole),
-        inside=a.inside.plus(b.inside) if alike and a.inside and b.inside else main.inside,
+        whole=merge_sums(a.whole, b.whole),
+        inside=merge_sums(a.inside, b.inside) if alike and a.inside and b.inside else main.inside,
         counted=_in_both(a.counted, b.counted) if alike else main.counted,
         busy_step_ns=_sum(a.busy_step_ns, b.busy_step_ns) if alike else main.busy_step_ns,
         idle_step_ns=_sum(a.idle_step_ns, b.idle_step_ns) if alike else main.idle_step_ns,
