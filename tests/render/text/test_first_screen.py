@@ -9,7 +9,14 @@ from pyprof.answers.parts import ChosenRows, Finding, Suggestion
 from pyprof.answers.summary_answer import OpTime, Summary
 from pyprof.inputs.source import load
 from pyprof.render.text import formatting
-from pyprof.render.text.first_screen import about, first_screen, ops_and_lines, what_to_do
+from pyprof.render.text.first_screen import (
+    about,
+    evidence_text,
+    first_screen,
+    ops_and_lines,
+    verdict,
+    what_to_do,
+)
 from tests.analysis.answered import answered
 from tests.analysis.captured import capture
 
@@ -114,3 +121,11 @@ def test_without_rows_only_the_choice_is_told(answer: Summary) -> None:
     none = replace(answer, chosen=ChosenRows("op=none", 0, 9, 0, 900))
     assert len(_lines(first_screen(none, "op", 15, None, 100))) == 1
     assert _lines(about(none)) == []
+
+
+def test_in_full_the_verdict_has_the_rows_that_prove_it(answer: Summary) -> None:
+    full = _lines(verdict(answer, 100, full=True))
+    first = answer.verdict[0].evidence[0]
+    assert f"  - {evidence_text(first)}" in full
+    assert evidence_text(first).endswith(f"rows {', '.join(map(str, first.row_ids[:3]))}")
+    assert not any("rows" in line for line in _lines(verdict(answer, 100)))
