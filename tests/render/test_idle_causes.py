@@ -1,0 +1,13 @@
+"""Every cause of idle time has its meaning."""
+
+from pyprof.analysis.time import idle
+from pyprof.render.idle_causes import CAUSES, CPU_CAUSES, MEANINGS
+
+
+def test_each_cause_that_is_found_is_explained() -> None:
+    assert set(idle.CAUSES) <= set(CAUSES)
+
+
+def test_where_gpu_and_cpu_share_a_cause_that_of_the_gpu_is_meant() -> None:
+    assert set(MEANINGS) == {*CAUSES, *CPU_CAUSES}
+    assert all(MEANINGS[name] == text for name, text in CAUSES.items())
