@@ -1,0 +1,70 @@
+"""Whether a change leaves the losses as they were, by how well they repeat without it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.arrays import Floats
+
+_NOISE_FACTOR = 2.0
+"""Two or three runs show part of the noise only."""
+_TINY = 1e-30
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossComparison:
+    """Losses with a change beside those without it."""
+
+    count: int
+    """How many were compared."""
+    within_noise: bool | None
+    """None without losses, or where one run alone shows no noise."""
+    largest_relative_difference: float | None
+    """Of any loss; None without losses, or where one is not finite."""
+    last: tuple[float, float] | None
+    """The last loss with the change, and without it."""
+    first_not_finite: int | None
+    """The number, from 0, of the first loss that is nan or infinite with the change only."""
+    noise: float
+    """The largest relative difference between runs without the change; 0 if they repeat exactly."""
+
+
+def compare_losses(
+    baselines: Sequence[Sequence[float]], changed: Sequence[Sequence[float]]
+) -> LossComparison:
+    """Compare the losses of runs, each in the order of its backward passes."""
+    count = min(map(len, (*baselines, *changed)), default=0)
+    if not count or not baselines or not changed:
+        return LossComparison(
+            count=0, within_noise=None, largest_relative_difference=None, last=None,
+            first_not_finite=None, noise=0.0,
+        )  # fmt: skip
+    before = np.array([losses[:count] for losses in baselines], float)
+    after = np.array([losses[:count] for losses in changed], float)
+    noise = np.maximum.accumulate(_largest_difference(before, before[0]))
+    difference = np.min([_largest_difference(after, each) for each in before], axis=0)
+    broken = np.flatnonzero(~np.isfinite(after).all(axis=0) & np.isfinite(before).all(axis=0))
+    finite = bool(np.isfinite(difference).all())
+    within = bool((difference <= _NOISE_FACTOR * noise).all()) if finite else False
+    return LossComparison(
+        count=count,
+        within_noise=within if len(before) > 1 else None,
+        largest_relative_difference=float(difference.max()) if finite else None,
+        last=(float(after[0, -1]), float(before[0, -1])),
+        first_not_finite=int(broken[0]) if len(broken) else None,
+        noise=float(noise[-1]) if np.isfinite(noise[-1]) else float("inf"),
+    )
+
+
+def _largest_difference(runs: Floats, reference: Floats) -> Floats:
+    """Return the largest relative difference of each loss; equal values that are nan count as 0."""
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(runs - reference) / np.maximum(np.abs(reference), _TINY)
+    same = (runs == reference) | (np.isnan(runs) & np.isnan(reference))
+    return np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart)).max(axis=0)

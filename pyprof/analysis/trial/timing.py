@@ -1,0 +1,158 @@
+"""How much faster a change makes a script: a ratio of medians with an interval.
+
+Runs are samples. Each is the median of its steps, in logarithms; a change is compared with the
+baselines before and after it, so that slow drift cancels. What runs vary by is estimated from
+neighbouring runs of the same variant, and never taken to be less than what the steps of a run show
+(`diff.noise`); the interval is Student's t.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof import student_t
+from pyprof.analysis.diff import noise
+from pyprof.trial.experiment import BASELINE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyprof.arrays import Floats
+    from pyprof.trial.experiment import TrialRun, Variant
+    from pyprof.trial.run_files import RunResult
+
+BUSY_SPREAD = 0.05
+"""Runs of the same code that vary by more than this say that the machine is busy."""
+_WARM_UP = 3
+_LEAST_SPREAD = 0.002
+"""Of runs: nothing repeats more exactly."""
+_PRECISE = 0.05
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Time with a change by time without it."""
+
+    low: float
+    mid: float
+    high: float
+
+    @property
+    def half(self) -> float:
+        """Half the width of the interval, relative."""
+        return math.sqrt(self.high / self.low) - 1
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The times of a change."""
+
+    ratio: Ratio
+    spread: float
+    """Standard deviation of runs of the same variant, relative."""
+
+    @property
+    def undecided(self) -> bool:
+        """Whether more runs may tell more."""
+        return self.ratio.low <= 1 <= self.ratio.high and self.ratio.half > _PRECISE
+
+
+def steady_steps(result: RunResult) -> Floats:
+    """Return the lengths of a run's steps in ns, without warm-up and compilation."""
+    lengths = np.array(result.step_ns)
+    skipped = min(_WARM_UP, len(lengths) // 3)
+    quiet = ~np.array(result.compiling, bool)
+    steady = lengths[skipped:][quiet[skipped:]]
+    return steady if len(steady) else lengths[skipped:]
+
+
+def median_ns(result: RunResult, *, by_step: bool) -> float:
+    """Return the median step of a run, or its whole length."""
+    return float(np.median(steady_steps(result))) if by_step else float(result.wall_ns)
+
+
+def has_steps(runs: Sequence[TrialRun]) -> bool:
+    """Whether steps were seen in all runs."""
+    return all(len(run.result.step_ns) for run in runs if run.usable)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """The logarithm of a run's time, and the variance that its steps show."""
+
+    log: float
+    variance: float
+
+
+def _sample(run: TrialRun, *, by_step: bool) -> _Sample:
+    log = math.log(max(median_ns(run.result, by_step=by_step), 1.0))
+    return _Sample(log, _variance_of_median(steady_steps(run.result)) if by_step else 0.0)
+
+
+def _variance_of_median(lengths: Floats) -> float:
+    count = len(lengths)
+    if count < 2:  # noqa: PLR2004 - one step shows no spread
+        return 0.0
+    logs = np.log(np.maximum(lengths, 1.0))
+    index = np.arange(count)
+    found = noise.estimates(np.zeros(count, np.int64), index, logs, (1, count), 0.0)
+    return float(found.variance[0]) / count * math.pi / 2
+
+
+def _blocks(runs: Sequence[TrialRun], variant: Variant) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield the positions of runs with the change, and of the baselines before and after them."""
+    timed = [place for place, run in enumerate(runs) if run.mode == "time" and run.usable]
+    baselines = [place for place in timed if runs[place].variant == BASELINE]
+    for before, after in pairwise([*baselines, len(runs)]):
+        ours = [p for p in timed if before < p < after and runs[p].variant == variant]
+        if ours:
+            yield ours, [before] + ([after] if after < len(runs) else [])
+
+
+def timing(runs: Sequence[TrialRun], variant: Variant) -> Timing | None:
+    """Compare a change with the baselines around it; None if it was not measured."""
+    blocks = list(_blocks(runs, variant))
+    if not blocks:
+        return None
+    used = [run for run in runs if run.mode == "time" and run.variant in (BASELINE, variant)]
+    by_step = has_steps(used)
+    sample = {place: _sample(runs[place], by_step=by_step)
+              for ours, around in blocks for place in (*ours, *around)}  # fmt: skip
+    differences = [
+        float(np.mean([sample[p].log for p in ours]) - np.mean([sample[p].log for p in around]))
+        for ours, around in blocks
+    ]
+    mid = float(np.mean(differences))
+    squares, freedom = _pairs(runs, by_step=by_step, variant=variant)
+    squares += float(np.sum((np.array(differences) - mid) ** 2))
+    freedom += len(differences) - 1
+    inside = float(np.mean([each.variance for each in sample.values()]))
+    between = squares / freedom if freedom else 0.0
+    variance = max(between, inside, _LEAST_SPREAD**2)
+    ours_count = sum(len(ours) for ours, _ in blocks)
+    around_count = len({place for _, around in blocks for place in around})
+    error = math.sqrt(variance * (1 / ours_count + 1 / around_count))
+    half = float(student_t.quantile(noise.LEVEL, np.array(max(freedom, 1.0)))) * error
+    ratio = Ratio(*(math.exp(min(mid + part, 700.0)) for part in (-half, 0.0, half)))
+    return Timing(ratio, math.sqrt(variance))
+
+
+def _pairs(runs: Sequence[TrialRun], *, by_step: bool, variant: Variant) -> tuple[float, float]:
+    """Return the sum of squares of what neighbouring runs of one variant differ by, and how many.
+
+    Neighbours are baselines one after the other, and the two runs of a change between them.
+    """
+    squares, count = 0.0, 0.0
+    for wanted in dict.fromkeys((BASELINE, variant)):
+        timed = [run for run in runs if run.mode == "time" and run.usable and run.variant == wanted]
+        logs = [_sample(run, by_step=by_step).log for run in timed]
+        steps = pairwise(logs) if wanted == BASELINE else zip(logs[::2], logs[1::2], strict=False)
+        for a, b in steps:
+            squares += (a - b) ** 2 / 2
+            count += 1
+    return squares, count

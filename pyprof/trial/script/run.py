@@ -1,0 +1,180 @@
+"""A run as changes see it: hooks to patch the script's libraries, and ways to say what happened."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pyprof.trial.change import RefusedError, changes
+from pyprof.trial.run_files import RunRequest, RunResult
+from pyprof.trial.script.after_import import AfterImport
+from pyprof.trial.script.losses import Losses
+from pyprof.trial.script.outermost import OutermostCalls
+from pyprof.trial.script.steps import Steps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch.nn import Module
+
+    from pyprof.trial.change import Change, Chosen, WhyNoEffect
+    from pyprof.trial.script.outermost import Call
+
+_KIB = 1024
+
+
+class Observation:
+    """What is kept of the run while the script runs, and how it ends."""
+
+    def __init__(self, request: RunRequest) -> None:
+        self.request = request
+        self.result = RunResult()
+        self.imports = AfterImport()
+        self.calls = OutermostCalls()
+        self.steps = Steps(request.steps, self.finish)
+        self.losses = Losses(self._backward_started)
+        self._no_effect: dict[str, WhyNoEffect] = {}
+        self._concluded = False
+        self._start_ns = 0
+
+    def install(self) -> None:
+        """Apply the changes now, or as soon as the script has imported what they patch."""
+        sys.meta_path.insert(0, self.imports)
+        if self.request.seed:
+            random.seed(0)
+            self.imports.call("numpy.random", _seed_numpy)
+        self.imports.call("torch", self._torch_imported)
+        name = "pyprof.instrument.ranges.capture_range"
+        self.imports.call(name, self._count_marked_steps)
+        for chosen, entry in self._changes("start"):
+            self._apply(chosen, entry)
+        self._start_ns = time.perf_counter_ns()
+
+    def _torch_imported(self) -> None:
+        import torch  # noqa: PLC0415 - just imported
+        from torch.optim.optimizer import register_optimizer_step_post_hook  # noqa: PLC0415 - as above
+
+        if self.request.seed:
+            torch.manual_seed(0)
+        self.calls.install()
+        self.losses.install()
+        register_optimizer_step_post_hook(self.steps.optimizer_stepped)
+        for chosen, entry in self._changes("torch"):
+            self._apply(chosen, entry)
+        self.calls.after.append(self.steps.module_called)
+
+    def _count_marked_steps(self) -> None:
+        from pyprof.instrument.ranges.capture_range import range_hooks  # noqa: PLC0415 - just imported
+
+        range_hooks.on_step(self.steps.step_called)
+
+    def _backward_started(self) -> None:
+        self.steps.backward_called = True
+
+    def _changes(self, stage: str) -> list[tuple[Chosen, Change]]:
+        chosen = ((each, changes()[each.name]) for each in self.request.changes)
+        return [(each, entry) for each, entry in chosen if entry.stage == stage]
+
+    def _apply(self, chosen: Chosen, entry: Change) -> None:
+        try:
+            no_effect = entry.apply(Run(self, chosen))
+        except RefusedError as refused:
+            self.refuse(chosen, str(refused))
+        else:
+            if no_effect is not None:
+                self._no_effect[str(chosen)] = no_effect
+
+    def refuse(self, chosen: Chosen, why: str) -> NoReturn:
+        """End the run: the change cannot be applied."""
+        self.result.refused[str(chosen)] = why
+        self.finish()
+
+    def finish(self) -> NoReturn:
+        """End the process at once, as `os._exit` does, which is made to call `conclude`."""
+        os._exit(0)
+
+    def conclude(self, code: int) -> None:
+        """Write the result, once."""
+        if self._concluded:
+            return
+        self._concluded = True
+        found = self.result
+        found.code = code
+        found.wall_ns = time.perf_counter_ns() - self._start_ns
+        if "torch" in sys.modules:
+            self._read_torch(found)
+        for text, no_effect in self._no_effect.items():
+            why = no_effect()
+            if why is not None:
+                found.no_effect[text] = why
+        found.write(Path(self.request.result))
+
+    def _read_torch(self, found: RunResult) -> None:
+        torch: Any = sys.modules["torch"]
+        on_gpu = torch.cuda.is_initialized()
+        if on_gpu:
+            torch.cuda.synchronize()
+            found.wall_ns = time.perf_counter_ns() - self._start_ns
+        found.steps_of, found.step_ns, found.compiling = self.steps.lengths()
+        found.losses = self.losses.values()
+        if on_gpu:
+            found.device = torch.cuda.get_device_name()
+            found.peak_memory_bytes = torch.cuda.max_memory_allocated()
+        else:
+            found.device = f"CPU, {torch.get_num_threads()} threads"
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            found.peak_memory_bytes = peak * (1 if sys.platform == "darwin" else _KIB)
+
+
+def _seed_numpy() -> None:
+    sys.modules["numpy.random"].seed(0)
+
+
+class Run:
+    """The run of the script with one change, as that change sees it."""
+
+    def __init__(self, observation: Observation, chosen: Chosen) -> None:
+        self._observation = observation
+        self._chosen = chosen
+
+    @property
+    def value(self) -> str:
+        """The change's value; "" if it takes none."""
+        return self._chosen.value
+
+    @property
+    def checks_losses(self) -> bool:
+        """Whether losses are compared in this run, and times are not."""
+        return self._observation.request.mode == "losses"
+
+    def note(self, text: str) -> None:
+        """Say something beside the times; once."""
+        notes = self._observation.result.notes
+        if text not in notes:
+            notes.append(text)
+
+    def refuse(self, why: str) -> NoReturn:
+        """End the run, while the script runs: the change cannot be applied."""
+        self._observation.refuse(self._chosen, why)
+
+    def after_import(self, module: str, function: Callable[[], object]) -> None:
+        """Call a function when the script has imported a module."""
+        self._observation.imports.call(module, function)
+
+    def on_loop(self, act: Callable[[Module], object]) -> None:
+        """Call `act` once for each outermost module, when its loop has begun."""
+        self._observation.calls.on_loop(act)
+
+    @property
+    def calls(self) -> OutermostCalls:
+        """What is done before, around and after calls of outermost modules."""
+        return self._observation.calls
+
+    def before_calls(self, act: Callable[[Call], object]) -> None:
+        """Call `act` before each call of an outermost module."""
+        self._observation.calls.before.append(act)

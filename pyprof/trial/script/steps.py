@@ -1,0 +1,115 @@
+"""Steps of the script: when each ended, by light timers that never wait for the GPU."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyprof.trial.script.outermost import Call
+
+PYPROF_STEP = "pyprof.step()"
+_LEAST_SHARE = 1 / 8
+"""An optimizer that steps more rarely than this, relative to the others, does not end steps."""
+_LEAST_ENDS = 3
+
+
+class End(NamedTuple):
+    """The end of a step."""
+
+    ns: int
+    event: Any
+    """A CUDA event; None without CUDA."""
+    compiled: int
+    """How many frames torch.compile has compiled by then."""
+
+
+class Steps:
+    """Ends of steps as seen so far, by what ended them.
+
+    `pyprof.step()` takes precedence, then the optimizer that steps least often, as a GAN's
+    generator, then calls of the module that is called most often, as of inference.
+    """
+
+    def __init__(self, limit: int, reached: Callable[[], object]) -> None:
+        self._limit, self._reached = limit, reached
+        self._ends: dict[str, list[End]] = {}
+        self._numbers: dict[int, str] = {}
+        self._held: list[object] = []
+        self.backward_called = False
+
+    def step_called(self) -> None:
+        """Note a `pyprof.step()`."""
+        self._end(PYPROF_STEP)
+
+    def optimizer_stepped(self, optimizer: object, *_: object) -> None:
+        """Note an optimizer's step."""
+        self._end(self._name(optimizer, "optimizer"))
+
+    def module_called(self, call: Call, output: Any) -> Any:  # noqa: ANN401 - of the user's module
+        """Note the call of a module with parameters; returns its output."""
+        if next(call.module.parameters(), None) is not None:
+            self._end(self._name(call.module, "call"))
+        return output
+
+    def _name(self, thing: object, kind: str) -> str:
+        key = id(thing)
+        if key not in self._numbers:
+            self._numbers[key] = f"{kind} {len(self._numbers)} of {type(thing).__name__}"
+            self._held.append(thing)  # so that no other gets its id
+        return self._numbers[key]
+
+    def _end(self, name: str) -> None:
+        ends = self._ends.setdefault(name, [])
+        ends.append(End(time.perf_counter_ns(), _cuda_event(), compiled_frames()))
+        if self._limit and len(ends) >= self._limit and name == self.chosen():
+            self._reached()
+
+    def chosen(self) -> str:
+        """Return what ends steps; "" if nothing was seen to end them."""
+        if PYPROF_STEP in self._ends:
+            return PYPROF_STEP
+        optimizers = {k: len(v) for k, v in self._ends.items() if k.startswith("optimizer")}
+        if optimizers:
+            most = max(optimizers.values())
+            often = {k: count for k, count in optimizers.items() if count >= _LEAST_SHARE * most}
+            return min(often, key=lambda name: often[name])
+        if self.backward_called:
+            return ""
+        calls = {k: len(v) for k, v in self._ends.items()}
+        return max(calls, key=lambda name: calls[name], default="")
+
+    def lengths(self) -> tuple[str, list[float], list[bool]]:
+        """Return what ends steps, the length of each in ns, and whether something was compiled."""
+        name = self.chosen()
+        ends = self._ends.get(name, [])
+        if len(ends) < _LEAST_ENDS:
+            return "", [], []
+        pairs = list(zip(ends, ends[1:], strict=False))
+        lengths = [_length(a, b) for a, b in pairs]
+        return name, lengths, [b.compiled > a.compiled for a, b in pairs]
+
+
+def _length(a: End, b: End) -> float:
+    if a.event is None or b.event is None:
+        return float(b.ns - a.ns)
+    return float(a.event.elapsed_time(b.event) * 1e6)
+
+
+def _cuda_event() -> Any:  # noqa: ANN401 - torch.cuda.Event
+    cuda = sys.modules["torch"].cuda
+    if not cuda.is_initialized() or cuda.is_current_stream_capturing():
+        return None
+    event = cuda.Event(enable_timing=True)
+    event.record()
+    return event
+
+
+def compiled_frames() -> int:
+    """Return how many frames dynamo has compiled so far in this process."""
+    dynamo: Any = sys.modules.get("torch._dynamo.utils")
+    counters = getattr(dynamo, "counters", None)
+    return 0 if counters is None else int(counters["frames"]["total"])
