@@ -50,6 +50,8 @@ class Change:
     """Raises ValueError for a value that cannot be used."""
     advised_by: tuple[str, ...]
     """Rules of advice that propose it."""
+    other_random_numbers: bool
+    """Whether it draws other random numbers, so that losses need a run that does not."""
     code: str
     """The lines to write into one's own code; `{value}` stands for the value."""
 
@@ -87,6 +89,7 @@ def change(
     default: str | None = None,
     check: Callable[[str], object] = str,
     advised_by: Sequence[str] = (),
+    other_random_numbers: bool = False,
     stage: Stage = "torch",
 ) -> Callable[[_Apply], _Apply]:
     """Register a function that applies a change to the process of a run.
@@ -105,6 +108,7 @@ def change(
             default=default,
             check=check,
             advised_by=tuple(advised_by),
+            other_random_numbers=other_random_numbers,
             code=code,
         )
         return apply
@@ -145,4 +149,3 @@ def whole_number(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise ValueError("the value must be a whole number from 1 up")
     return int(text)
-

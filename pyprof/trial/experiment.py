@@ -111,6 +111,10 @@ class Trial:
             )
         return run
 
+    def is_usable(self, variant: Variant) -> bool:
+        """Whether the script ran with the changes, each time."""
+        return any(run.variant == variant for run in self.runs) and not self._dropped(variant)
+
     def _dropped(self, variant: Variant) -> bool:
         return any(run.variant == variant and not run.usable for run in self.runs)
 

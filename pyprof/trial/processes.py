@@ -8,7 +8,6 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyprof.process import child_programs, signals
@@ -16,6 +15,7 @@ from pyprof.trial.run_files import RunResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from pyprof.trial.run_files import RunRequest
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pyprof.trial.change import Chosen
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Mode: TypeAlias = Literal["time", "losses", "profile"]
 """time: as the script is; losses: compiled code draws the random numbers of eager code; profile:

@@ -67,4 +67,6 @@ def _largest_difference(runs: Floats, reference: Floats) -> Floats:
     with np.errstate(invalid="ignore"):
         apart = np.abs(runs - reference) / np.maximum(np.abs(reference), _TINY)
     same = (runs == reference) | (np.isnan(runs) & np.isnan(reference))
-    return np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart)).max(axis=0)
+    different = np.where(np.isnan(apart), np.inf, apart)
+    largest: Floats = np.where(same, 0.0, different).max(axis=0)
+    return largest

@@ -45,7 +45,7 @@ def patch(run: Run) -> WhyNoEffect | None:
     """Run FILE.py before the script; its before_loop(main) is called when the loop has begun."""
     try:
         names = runpy.run_path(run.value, run_name="pyprof_patch")
-    except Exception as error:  # noqa: BLE001 - of the user's file
+    except Exception as error:
         raise RefusedError(f"{run.value}: {type(error).__name__}: {error}") from error
     before_loop: Any = names.get(_BEFORE_LOOP)
     if before_loop is None:

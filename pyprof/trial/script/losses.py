@@ -38,7 +38,7 @@ class Losses:
             return scaled
 
         torch.autograd.backward = keep_losses
-        torch.amp.GradScaler.scale = keep_unscaled
+        torch.amp.GradScaler.scale = keep_unscaled  # type: ignore[method-assign,assignment]
 
     def _keep(self, tensor: Any) -> None:  # noqa: ANN401 - a tensor
         loss = getattr(tensor, _UNSCALED, tensor).detach()

@@ -59,7 +59,7 @@ class OutermostCalls:
             finally:
                 thread.inside = False
 
-        torch.nn.Module.__call__ = call_module  # type: ignore[method-assign,assignment]
+        torch.nn.Module.__call__ = call_module  # type: ignore[method-assign]
 
     def _perform(self, original: Callable[..., Any], call: Call) -> Any:  # noqa: ANN401 - as above
         for prepare in self.before:

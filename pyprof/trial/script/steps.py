@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -88,7 +89,7 @@ class Steps:
         ends = self._ends.get(name, [])
         if len(ends) < _LEAST_ENDS:
             return "", [], []
-        pairs = list(zip(ends, ends[1:], strict=False))
+        pairs = list(itertools.pairwise(ends))
         lengths = [_length(a, b) for a, b in pairs]
         return name, lengths, [b.compiled > a.compiled for a, b in pairs]
 

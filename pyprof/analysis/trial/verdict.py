@@ -1,0 +1,162 @@
+"""What came of each change of a trial: faster, slower, no difference, refused or failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from pyprof.analysis.trial.losses import LossComparison, compare_losses
+from pyprof.analysis.trial.timing import BUSY_SPREAD, Timing, has_steps, median_ns, timing
+from pyprof.trial.experiment import BASELINE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.trial.experiment import TrialRun, Variant
+    from pyprof.trial.run_files import RunResult
+
+Verdict: TypeAlias = Literal["faster", "slower", "no difference", "refused", "failed"]
+_LEAST_CHANGE = 0.01
+"""Less than this is of no use to anybody, and below what machines repeat."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What came of a change."""
+
+    variant: Variant
+    verdict: Verdict
+    why: str
+    """The reason of a refusal, a failure, or of no difference; "" for the others."""
+    timing: Timing | None
+    peak_memory_ratio: float | None
+    loss: LossComparison
+    notes: tuple[str, ...]
+    step_ns: float | None
+    """Median step with the change, or the whole run where there are no steps."""
+
+    @property
+    def helped(self) -> bool:
+        """Whether the script is faster with it, and its losses are numbers."""
+        return self.verdict == "faster"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """The script without a change."""
+
+    device: str
+    steps_of: str | None
+    """What ends a step; None where whole runs were timed."""
+    step_count: int
+    """Steps timed in each run, warm-up included; 0 where there are none."""
+    run_count: int
+    step_ns: float
+    """Median step, or the whole run."""
+    spread: float | None
+    """Standard deviation of runs, relative; None of one run."""
+    peak_memory_bytes: int | None
+    loss_count: int
+    loss_noise: float | None
+    """Largest relative difference of a loss between runs; None of one run or without losses."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether runs vary by so much that something else must use the machine."""
+        return self.spread is not None and self.spread > BUSY_SPREAD
+
+
+def _timed(runs: Sequence[TrialRun], variant: Variant) -> list[RunResult]:
+    return [r.result for r in runs if r.variant == variant and r.mode == "time" and r.usable]
+
+
+def _peak(results: Sequence[RunResult]) -> float | None:
+    peaks = [r.peak_memory_bytes for r in results if r.peak_memory_bytes is not None]
+    return float(np.median(peaks)) if peaks else None
+
+
+def baseline(runs: Sequence[TrialRun]) -> Baseline:
+    """Sum up the runs without a change, of which there is one at least."""
+    results = _timed(runs, BASELINE)
+    by_step = has_steps([run for run in runs if run.variant == BASELINE and run.mode == "time"])
+    times = np.array([median_ns(result, by_step=by_step) for result in results])
+    peak = _peak(results)
+    several = len(results) > 1
+    noise = compare_losses([r.losses for r in results], [r.losses for r in results[-1:]])
+    return Baseline(
+        device=results[0].device,
+        steps_of=results[0].steps_of if by_step else None,
+        step_count=len(results[0].step_ns) if by_step else 0,
+        run_count=len(results),
+        step_ns=float(np.median(times)),
+        spread=float(np.std(np.log(times), ddof=1)) if several else None,
+        peak_memory_bytes=None if peak is None else int(peak),
+        loss_count=noise.count,
+        loss_noise=noise.noise if several and noise.count else None,
+    )
+
+
+def judge(runs: Sequence[TrialRun], variant: Variant) -> Finding:
+    """Say what came of a change, by all runs of the trial."""
+    results = _timed(runs, variant)
+    baselines = _timed(runs, BASELINE)
+    checked = [r.result for r in runs if r.variant == variant and r.mode == "losses" and r.usable]
+    loss = compare_losses([r.losses for r in baselines], [r.losses for r in checked or results])
+    timed = timing(runs, variant)
+    verdict, why = _verdict(runs, variant, timed, loss)
+    peak, before = _peak(results), _peak(baselines)
+    by_step = has_steps([r for r in runs if r.mode == "time" and r.variant in (BASELINE, variant)])
+    times = [median_ns(result, by_step=by_step) for result in results]
+    all_results = [run.result for run in runs if run.variant == variant]
+    return Finding(
+        variant=variant,
+        verdict=verdict,
+        why=why,
+        timing=timed if verdict not in ("refused", "failed") else None,
+        peak_memory_ratio=peak / before if peak and before else None,
+        loss=loss,
+        notes=tuple(dict.fromkeys(note for result in all_results for note in result.notes)),
+        step_ns=float(np.median(times)) if times else None,
+    )
+
+
+def _verdict(
+    runs: Sequence[TrialRun], variant: Variant, timed: Timing | None, loss: LossComparison
+) -> tuple[Verdict, str]:
+    outcome = _prevented(runs, variant, loss)
+    if outcome is not None:
+        return outcome
+    if timed is None:
+        return "failed", "it was not measured"
+    ratio = timed.ratio
+    if ratio.low <= 1 <= ratio.high:
+        return "no difference", _why_no_difference(timed)
+    if abs(ratio.mid - 1) < _LEAST_CHANGE:
+        return "no difference", f"less than {100 * _LEAST_CHANGE:.0f} %"
+    return ("faster" if ratio.mid < 1 else "slower"), ""
+
+
+def _prevented(
+    runs: Sequence[TrialRun], variant: Variant, loss: LossComparison
+) -> tuple[Verdict, str] | None:
+    """Return why a change was refused or failed; None if it did neither."""
+    results = [run.result for run in runs if run.variant == variant and run.mode != "profile"]
+    refused = {k: why for r in results for k, why in {**r.no_effect, **r.refused}.items()}
+    if refused:
+        alone = len(variant) == 1
+        return "refused", "; ".join(why if alone else f"{k}: {why}" for k, why in refused.items())
+    failed = next((result.error for result in results if result.code), None)
+    if failed is not None:
+        return "failed", failed
+    if loss.first_not_finite is not None:
+        return "failed", f"the loss of backward pass {loss.first_not_finite + 1} is not finite"
+    return None
+
+
+def _why_no_difference(timed: Timing) -> str:
+    why = "no difference that this machine can show"
+    if timed.spread > BUSY_SPREAD:
+        return f"{why}: it is busy, runs of the same code vary by {100 * timed.spread:.0f} %"
+    return why

@@ -1,0 +1,131 @@
+"""`pyprof try`: apply changes to a script that stays as it is, and measure each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pyprof import cli, output_file
+from pyprof.commands.capture import SETTINGS
+from pyprof.process import signals
+
+if TYPE_CHECKING:
+    from pyprof.answers.try_answer import Try
+    from pyprof.trial.experiment import Trial, TrialRun
+
+_SLOWER = 3
+"""Exit code with --fail-if-slower, if a change is."""
+_STEPS, _ROUNDS = 50, 2
+
+
+@click.command("try", cls=cli.Command, context_settings=SETTINGS)
+@click.option("--change", "texts", multiple=True, metavar="NAME[=VALUE]",
+              help="A change to try; --list shows all. Repeatable. Default: those that the "
+              "script's own summary advises, then together those that helped.")  # fmt: skip
+@click.option("--list", "listing", is_flag=True, help="List the changes.")
+@click.option("--rounds", type=click.IntRange(1), default=_ROUNDS, show_default=True, metavar="N",
+              help="Run each change 2 N times, with a run without it before and after each "
+              "two; more if the machine is busy.")  # fmt: skip
+@click.option("--steps", type=click.IntRange(0), default=_STEPS, show_default=True, metavar="N",
+              help="End each run after N steps; 0: run the script to its end.")  # fmt: skip
+@click.option("--no-seed", is_flag=True, help="Do not set the seeds to 0 before the script.")
+@click.option("--fail-if-slower", is_flag=True, help="Exit with code 3 if a change is slower.")
+@cli.json_option
+@click.option("-o", "--output", "folder", metavar="DIR",
+              help="Folder of captures, times and try.json; default: the script's name with the "
+              "suffix .try.")  # fmt: skip
+@click.option("-m", "module", is_flag=True, help="Run SCRIPT as a module, like python -m.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
+@click.pass_context
+def command(
+    context: click.Context, /, command: tuple[str, ...], texts: tuple[str, ...],
+    rounds: int, steps: int, folder: str | None,
+    *, listing: bool, no_seed: bool, fail_if_slower: bool, as_json: bool, module: bool,
+) -> None:  # fmt: skip
+    """Run SCRIPT with its ARGS with and without changes, in turn, and say what came of each.
+
+    No file of yours is edited: a change patches torch in the process of a run. Each run is a fresh
+    process; steps are timed without a profiler, warm-up left out, and losses are compared. One more
+    run of each is profiled, and shows which kernels changed. Exits with 1 if the script fails
+    without a change.
+
+    \b
+    Examples:
+      pyprof try train.py --epochs 1
+      pyprof try --change bf16 --change compile --steps 30 train.py
+      pyprof try --change workers=4 --json -m project.train
+      pyprof try --change patch=experiment.py train.py
+    """
+    from pyprof.capture import script  # noqa: PLC0415 - --help needs none of it
+    from pyprof.commands._trial import perform_trial  # noqa: PLC0415 - as above
+    from pyprof.trial.change import parse  # noqa: PLC0415 - as above
+    from pyprof.trial.experiment import Trial  # noqa: PLC0415 - as above
+    from pyprof.trial.ranks import Ranks  # noqa: PLC0415 - as above
+
+    if listing:
+        _list()
+        return
+    if not command:
+        raise click.UsageError("Missing argument 'SCRIPT [ARGS]...'.")
+    chosen = tuple(dict.fromkeys(map(parse, texts)))
+    target = script.Target(command[0], tuple(command[1:]), module=module)
+    script.check(target)
+    trial = Trial(
+        target=target,
+        folder=_folder(folder, target.label()),
+        ranks=Ranks.here(),
+        steps=steps,
+        seed=not no_seed,
+        report=lambda run: _progress(trial, run),
+    )
+    trial.begin()
+    answer = perform_trial(trial, chosen, rounds)
+    if trial.ranks.first:
+        _write(answer, trial.folder, as_json=as_json)
+    if not answer.complete:
+        context.exit(signals.INTERRUPTED)
+    if fail_if_slower and any(each.verdict == "slower" for each in answer.changes):
+        context.exit(_SLOWER)
+
+
+def _folder(name: str | None, label: str) -> Path:
+    return Path(name if name is not None else f"{label}.try")
+
+
+def _list() -> None:
+    """Print all changes, with what they do."""
+    from pyprof.render.text import formatting  # noqa: PLC0415 - only here
+    from pyprof.trial.change import changes  # noqa: PLC0415 - as above
+
+    rows = [
+        (f"{name}={entry.takes}" if entry.takes else name, entry.help)
+        for name, entry in changes().items()
+    ]
+    lines = formatting.table(rows, ("change", "what it does"), (0, 1))
+    with output_file.open_output(output_file.STDOUT) as out:
+        out.write(formatting.finish(lines, coloured=False))
+
+
+def _progress(trial: Trial, run: TrialRun) -> None:
+    """Print a line about a run that has ended."""
+    from pyprof.render.text import try_text  # noqa: PLC0415 - only now needed
+
+    if trial.ranks.first:
+        cli.say(try_text.run_line(run))
+
+
+def _write(answer: Try, folder: Path, *, as_json: bool) -> None:
+    """Write try.json and the report."""
+    from pyprof import answers  # noqa: PLC0415 - it loads Arrow
+    from pyprof.render.text import formatting, try_text  # noqa: PLC0415 - as above
+
+    with signals.postponed():
+        answers.write(str(folder / "try.json"), answer)
+    if as_json:
+        answers.write(output_file.STDOUT, answer)
+        return
+    with output_file.open_output(output_file.STDOUT) as out:
+        coloured = formatting.colours(output_file.STDOUT)
+        out.write(formatting.finish(try_text.trial(answer), coloured=coloured))

@@ -1,0 +1,151 @@
+"""What came of the changes of a trial, as text: a table, losses, kernels, the lines to change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyprof.analysis.trial.timing import median_ns
+from pyprof.render.text.formatting import (
+    UNKNOWN,
+    duration,
+    fitted,
+    heading,
+    percent,
+    wrapped,
+)
+from pyprof.trial.experiment import label
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyprof.answers.try_answer import KernelChange, LossCheck, TrialBaseline, TriedChange, Try
+    from pyprof.trial.experiment import TrialRun
+
+HEADER = ("change", "verdict", "time", "95 % interval", "predicted", "memory", "losses")
+_TEXTS = (0, 1, 6)
+_KERNELS = 3
+_DIGITS = 5
+_ROUNDING = 1e-5
+
+
+def trial(answer: Try) -> Iterator[str]:
+    """Yield the lines of the report."""
+    yield from wrapped(_baseline(answer))
+    yield ""
+    if answer.changes:
+        yield from fitted([row(each, answer.baseline) for each in answer.changes], HEADER, _TEXTS)
+    if not answer.complete:
+        yield "interrupted: some runs are missing"
+    for each in answer.changes:
+        yield from _details(each, answer.baseline)
+    yield ""
+    yield f"captures, raw times and try.json: {answer.folder}"
+
+
+def _baseline(answer: Try) -> str:
+    base = answer.baseline
+    what = "a step takes" if base.unit == "step" else "the script takes"
+    counted = f"{base.run_count} runs"
+    if base.unit == "step":
+        counted += f" of {base.step_count} steps, by {base.steps_of}"
+    where = f"{answer.script} on {base.device}, without a change"
+    text = f"{where}: {what} {duration(base.time_ns)} ({counted})"
+    if base.busy:
+        text += f"; the machine is busy: runs vary by {percent(base.spread_share)} %"
+    return text
+
+
+def row(change: TriedChange, base: TrialBaseline) -> tuple[str, ...]:
+    """Return the cells of a change."""
+    ratio = change.time_ratio
+    return (
+        change.change,
+        change.verdict,
+        ratio_text(ratio.mid if ratio else None),
+        f"{ratio_text(ratio.low)} to {ratio_text(ratio.high)}" if ratio else UNKNOWN,
+        ratio_text(change.predicted_ratio),
+        ratio_text(change.peak_memory_ratio),
+        losses_cell(change, base),
+    )
+
+
+def ratio_text(value: float | None) -> str:
+    """Format a ratio: `0.82x`."""
+    return UNKNOWN if value is None else f"{value:.2f}x"
+
+
+def losses_cell(change: TriedChange, base: TrialBaseline) -> str:
+    """Return in a few words whether losses are as without the change."""
+    loss = change.loss
+    if not loss.count:
+        return UNKNOWN
+    if loss.largest_relative_difference is None:
+        return "not finite"
+    if loss.within_noise:
+        return "equal" if not base.loss_noise else "as without it"
+    if loss.within_noise is None:
+        return f"differ by {_relative(loss.largest_relative_difference)}"
+    rounding = loss.largest_relative_difference < _ROUNDING
+    return f"differ by {_relative(loss.largest_relative_difference)}{', as by rounding' * rounding}"
+
+
+def _relative(share: float) -> str:
+    return f"{100 * share:.2g} %"
+
+
+def _details(change: TriedChange, base: TrialBaseline) -> Iterator[str]:
+    yield ""
+    yield heading(change.change)
+    if change.why:
+        yield from wrapped(f"{change.verdict}: {change.why}", "  ")
+    sentence = losses_sentence(change.loss, base)
+    if sentence:
+        yield from wrapped(sentence, "  ")
+    for note in change.notes:
+        yield from wrapped(note, "  ")
+    if change.kernels:
+        yield from wrapped(f"kernels: {_kernels(change.kernels)}", "  ")
+    for line in change.code.splitlines():
+        yield f"    {line}"
+
+
+def losses_sentence(loss: LossCheck, base: TrialBaseline) -> str:
+    """Say what losses are with a change that alters them; "" for one that does not."""
+    if not loss.count or loss.within_noise or loss.last is None or loss.last_baseline is None:
+        return ""
+    repeats = "it repeats exactly"
+    if base.loss_noise is None:
+        repeats = "one run does not show how well it repeats"
+    elif base.loss_noise:
+        repeats = f"it repeats within {_relative(base.loss_noise)}"
+    return (
+        f"loss after {loss.count} backward passes {loss.last:.{_DIGITS}g} against "
+        f"{loss.last_baseline:.{_DIGITS}g}; without the change {repeats}"
+    )
+
+
+def _kernels(kernels: tuple[KernelChange, ...]) -> str:
+    shown = (
+        f"{each.op or 'unknown'} {duration(each.before_ns)} -> {duration(each.after_ns)}"
+        for each in kernels[:_KERNELS]
+    )
+    return ", ".join(shown)
+
+
+def run_line(run: TrialRun) -> str:
+    """Say in one line how a run went."""
+    result, name = run.result, label(run.variant)
+    if result.refused or result.no_effect:
+        why = "; ".join({**result.no_effect, **result.refused}.values())
+        return f"run {run.number}, {name}: refused: {why}"
+    if result.code:
+        return f"run {run.number}, {name}: failed: {result.error}"
+    if run.mode != "time":
+        return f"run {run.number}, {name}: {_PURPOSES[run.mode]}"
+    if not len(result.step_ns):
+        return f"run {run.number}, {name}: {duration(result.wall_ns)}"
+    median = duration(median_ns(result, by_step=True))
+    return f"run {run.number}, {name}: {len(result.step_ns)} steps of {median}"
+
+
+_PURPOSES = {"losses": "losses compared", "profile": "profiled"}

@@ -1,0 +1,75 @@
+"""The ratio of a change's times to those without it, and its interval."""
+
+import numpy as np
+import pytest
+
+from pyprof.analysis.trial.timing import steady_steps, timing
+from pyprof.trial.experiment import BASELINE
+from pyprof.trial.run_files import RunResult
+from tests.trial.built import CHANGE, in_turn, runs
+
+
+def _noisy(random: np.random.Generator, mid: float, spread: float, steps: int = 17) -> list[float]:
+    run = mid * np.exp(random.normal(0, spread))
+    return list(run * np.exp(random.normal(0, 0.02, steps)))
+
+
+def test_warm_up_and_compiling_steps_are_left_out() -> None:
+    result = RunResult(
+        step_ns=[90, 50, 40, 10, 80, 11, 12, 13, 14, 15],
+        compiling=[False] * 4 + [True] + [False] * 5,
+    )
+    assert steady_steps(result).tolist() == [10, 11, 12, 13, 14, 15]
+
+
+def test_steps_of_a_short_run_are_mostly_kept() -> None:
+    result = RunResult(step_ns=[90, 10, 11], compiling=[False] * 3)
+    assert steady_steps(result).tolist() == [10, 11]
+
+
+def test_a_change_that_halves_the_time_has_a_narrow_interval_around_a_half() -> None:
+    random = np.random.default_rng(0)
+    a = [_noisy(random, 10, 0.01) for _ in range(3)]
+    b = [_noisy(random, 5, 0.01) for _ in range(4)]
+    found = timing(in_turn(a, b), CHANGE)
+    assert found is not None
+    assert found.ratio.low < 0.5 < found.ratio.high
+    assert found.ratio.high - found.ratio.low < 0.1
+
+
+def test_slow_drift_cancels_between_the_baselines_around_a_change() -> None:
+    """Every run takes 10 % more than the one before; with and without the change alike."""
+    order = [BASELINE, CHANGE, CHANGE, BASELINE, CHANGE, CHANGE, BASELINE]
+    found = timing(runs(*((v, [1.1**k] * 9) for k, v in enumerate(order))), CHANGE)
+    assert found is not None
+    assert found.ratio.mid == pytest.approx(1)
+
+
+@pytest.mark.parametrize("spread", [0.01, 0.1])
+def test_of_changes_that_do_nothing_about_one_in_twenty_seems_to_do_something(
+    spread: float,
+) -> None:
+    """The interval holds 1 as often as its level says, for quiet and busy machines."""
+    random = np.random.default_rng(1)
+    missed = 0
+    for _ in range(300):
+        a = [_noisy(random, 10, spread) for _ in range(3)]
+        b = [_noisy(random, 10, spread) for _ in range(4)]
+        found = timing(in_turn(a, b), CHANGE)
+        assert found is not None
+        missed += not found.ratio.low <= 1 <= found.ratio.high
+    assert missed <= 0.07 * 300
+
+
+def test_whole_runs_are_compared_where_there_are_no_steps() -> None:
+    order = [BASELINE, CHANGE, CHANGE, BASELINE]
+    bare = runs(*((variant, []) for variant in order))
+    for run, wall_ns in zip(bare, [100, 50, 51, 101], strict=True):
+        run.result.wall_ns = wall_ns
+    found = timing(bare, CHANGE)
+    assert found is not None
+    assert found.ratio.mid == pytest.approx(0.5, rel=0.02)
+
+
+def test_a_change_without_runs_has_no_times() -> None:
+    assert timing(runs((BASELINE, [1, 1, 1])), CHANGE) is None

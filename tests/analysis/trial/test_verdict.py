@@ -1,0 +1,78 @@
+"""What is said of a change."""
+
+import math
+
+import pytest
+
+from pyprof.analysis.trial.verdict import baseline, judge
+from pyprof.trial.experiment import BASELINE
+from pyprof.trial.run_files import RunResult
+from tests.trial.built import CHANGE, in_turn, made, runs
+
+STEPS = [10.0, 10.1, 9.9, 10.0, 10.1, 9.9] * 3
+
+
+def _scaled(factor: float) -> list[float]:
+    return [factor * each for each in STEPS]
+
+
+@pytest.mark.parametrize(
+    ("factor", "verdict"),
+    [(0.5, "faster"), (1.5, "slower"), (1.0, "no difference"), (0.995, "no difference")],
+)
+def test_verdict_follows_from_the_times(factor: float, verdict: str) -> None:
+    found = judge(in_turn([STEPS] * 3, [_scaled(factor)] * 4), CHANGE)
+    assert found.verdict == verdict
+    assert bool(found.why) == (verdict == "no difference")
+
+
+def test_a_busy_machine_is_said() -> None:
+    busy = [_scaled(factor) for factor in (1, 3, 1.5)]
+    found = judge(in_turn(busy, [_scaled(factor) for factor in (2, 1, 3, 2)]), CHANGE)
+    assert found.verdict == "no difference"
+    assert "it is busy, runs of the same code vary by" in found.why
+    assert baseline(in_turn(busy, [STEPS] * 4)).busy
+
+
+def test_a_refusal_and_a_failure_have_no_times() -> None:
+    refused = [made(CHANGE, 2, RunResult(refused={"threads=1": "one already"}))]
+    failed = [made(CHANGE, 2, RunResult(code=1, error="RuntimeError: no"))]
+    for extra, verdict, why in (
+        (refused, "refused", "one already"),
+        (failed, "failed", "RuntimeError: no"),
+    ):
+        found = judge([*runs((BASELINE, STEPS)), *extra], CHANGE)
+        assert (found.verdict, found.why, found.timing) == (verdict, why, None)
+
+
+def test_a_faster_change_whose_loss_is_nan_has_failed() -> None:
+    tried = in_turn([STEPS] * 3, [_scaled(0.5)] * 4)
+    for run in tried:
+        run.result.losses = [1.0, math.nan if run.variant == CHANGE else 0.9]
+    found = judge(tried, CHANGE)
+    assert (found.verdict, found.helped) == ("failed", False)
+    assert found.why == "the loss of backward pass 2 is not finite"
+
+
+def test_losses_of_a_run_with_equal_random_numbers_take_precedence() -> None:
+    tried = in_turn([STEPS] * 3, [STEPS] * 4)
+    for run in tried:
+        run.result.losses = [1.0, 0.8 if run.variant == CHANGE else 0.9]
+    assert judge(tried, CHANGE).loss.within_noise is False
+    checked = RunResult(step_ns=[1e6] * 9, losses=[1.0, 0.9])
+    assert judge([*tried, made(CHANGE, 8, checked, "losses")], CHANGE).loss.within_noise
+
+
+def test_peak_memory_is_a_ratio_of_medians() -> None:
+    tried = in_turn([STEPS] * 3, [STEPS] * 4)
+    for run in tried:
+        run.result.peak_memory_bytes = 300 if run.variant == CHANGE else 200
+    assert judge(tried, CHANGE).peak_memory_ratio == 1.5
+
+
+def test_baseline_says_what_was_timed() -> None:
+    found = baseline(in_turn([STEPS] * 3, [STEPS] * 4))
+    assert (found.steps_of, found.step_count, found.run_count) == ("optimizer 1 of SGD", 18, 3)
+    assert found.step_ns == pytest.approx(10e6, rel=0.02)
+    assert found.spread == 0
+    assert not found.busy
