@@ -10,7 +10,6 @@ if __name__ == "__main__":  # first: the imports below take time
 
     signals.quietly_until_begun()
 
-import keyword
 import pkgutil
 from importlib import import_module
 from importlib.machinery import ModuleSpec
@@ -32,9 +31,7 @@ _FIRST_STEPS = ("run", "capture", "parse", "prof", "doctor")
 def names() -> list[str]:
     """Return the names of all commands: each module of `pyprof.commands` is one."""
     modules = (module.name for module in pkgutil.iter_modules(commands.__path__))
-    commands_found = {
-        name.rstrip("_").replace("_", "-") for name in modules if not name.startswith("_")
-    }
+    commands_found = {name.replace("_", "-") for name in modules if not name.startswith("_")}
     return [name for name in _FIRST_STEPS if name in commands_found] + sorted(
         commands_found - {*_FIRST_STEPS}
     )
@@ -91,8 +88,7 @@ class _Commands(cli.Group):
         del ctx
         if cmd_name not in names():
             return None
-        name = cmd_name.replace("-", "_") + "_" * keyword.iskeyword(cmd_name)
-        command = import_module(f"{commands.__name__}.{name}").command
+        command = import_module(f"{commands.__name__}.{cmd_name.replace('-', '_')}").command
         return command if isinstance(command, click.Command) else None
 
 

@@ -100,7 +100,7 @@ class TriedChange:
     why: str
     """Reason of a refusal, a failure or of no difference; empty for the others."""
     time_ratio: TimeRatio | None
-    """Null where it was refused or failed."""
+    """A ratio below 1 is faster; null where it was refused or failed."""
     predicted_ratio: float | None
     """By `pyprof whatif`, of the profiled run without the change; null where no rule exists."""
     time_ns: float | None

@@ -15,9 +15,10 @@ from tests.programs import TOP
 DEFINITIONS = json_schema.schema()["$defs"]
 
 _UNITS = re.compile(
-    r"(_|^)(ns|bytes|j|w|hz|flops|per_s|percent|tflops|gbs|flop_per_byte|share|count|calls|rows|id|ids|version)(_|$)"
+    r"(_|^)(ns|bytes|j|w|hz|flops|per_s|percent|tflops|gbs|flop_per_byte|share|ratio|difference|noise|count|calls|rows|id|ids|version)(_|$)"
 )
 _PLAIN = {
+    *("low", "mid", "high", "last_baseline"),
     *("rank", "device", "kernels", "windows", "steps", "tokens", "line", "number"),
     *(
         "first",
