@@ -136,20 +136,20 @@ class Try:
     """In the order of --change; what helped together comes last."""
 
 
-def trial_baseline(found: Baseline, capture: str | None) -> TrialBaseline:
+def trial_baseline(measured: Baseline, capture: str | None) -> TrialBaseline:
     """Make that part of the answer."""
     return TrialBaseline(
-        device=found.device,
-        unit="step" if found.steps_of else "run",
-        steps_of=found.steps_of,
-        step_count=found.step_count,
-        run_count=found.run_count,
-        time_ns=found.step_ns,
-        spread_share=found.spread,
-        busy=found.busy,
-        peak_memory_bytes=found.peak_memory_bytes,
-        loss_count=found.loss_count,
-        loss_noise=found.loss_noise,
+        device=measured.device,
+        unit="step" if measured.steps_of else "run",
+        steps_of=measured.steps_of,
+        step_count=measured.step_count,
+        run_count=measured.run_count,
+        time_ns=measured.step_ns,
+        spread_share=measured.spread,
+        busy=measured.busy,
+        peak_memory_bytes=measured.peak_memory_bytes,
+        loss_count=measured.loss_count,
+        loss_noise=measured.loss_noise,
         capture=capture,
     )
 

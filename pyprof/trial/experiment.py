@@ -165,7 +165,7 @@ class Trial:
         return max(0, min(_PROFILED_STEPS, seen - _PROFILE_WARM_UP - 1))
 
     def _paths(self, number: int) -> processes.RunPaths:
-        return processes.RunPaths.of(self.folder / "runs", self.ranks.stem(number))
+        return processes.RunPaths.named(self.folder / "runs", self.ranks.stem(number))
 
     def _limit_s(self) -> float | None:
         """Return how long a run may take; None for the first."""

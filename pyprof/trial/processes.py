@@ -33,7 +33,7 @@ class RunPaths:
     """What the script prints."""
 
     @classmethod
-    def of(cls, folder: Path, stem: str) -> RunPaths:
+    def named(cls, folder: Path, stem: str) -> RunPaths:
         """Name them in a folder."""
         suffixes = {"request": "request.json", "result": "result.json", "log": "log"}
         return cls(**{key: folder / f"{stem}.{suffix}" for key, suffix in suffixes.items()})

@@ -16,10 +16,10 @@ def proposals(rules: Iterable[str]) -> list[Chosen]:
     Changes that need a value of the user's are left out.
     """
     entries = changes().values()
-    found = (
+    matching = (
         Chosen(entry.name, entry.default or "")
         for rule in rules
         for entry in entries
         if rule in entry.advised_by and (entry.default is not None or not entry.takes)
     )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(matching))

@@ -100,8 +100,8 @@ def _variance_of_median(lengths: Floats) -> float:
         return 0.0
     logs = np.log(np.maximum(lengths, 1.0))
     index = np.arange(count)
-    found = noise.estimates(np.zeros(count, np.int64), index, logs, (1, count), 0.0)
-    return float(found.variance[0]) / count * math.pi / 2
+    estimated = noise.estimates(np.zeros(count, np.int64), index, logs, (1, count), 0.0)
+    return float(estimated.variance[0]) / count * math.pi / 2
 
 
 def _blocks(runs: Sequence[TrialRun], variant: Variant) -> Iterator[tuple[list[int], list[int]]]:

@@ -103,32 +103,32 @@ class Observation:
         if self._concluded:
             return
         self._concluded = True
-        found = self.result
-        found.code = code
-        found.wall_ns = time.perf_counter_ns() - self._start_ns
+        result = self.result
+        result.code = code
+        result.wall_ns = time.perf_counter_ns() - self._start_ns
         if "torch" in sys.modules:
-            self._read_torch(found)
+            self._read_torch(result)
         for text, no_effect in self._no_effect.items():
             why = no_effect()
             if why is not None:
-                found.no_effect[text] = why
-        found.write(Path(self.request.result))
+                result.no_effect[text] = why
+        result.write(Path(self.request.result))
 
-    def _read_torch(self, found: RunResult) -> None:
+    def _read_torch(self, result: RunResult) -> None:
         torch: Any = sys.modules["torch"]
         on_gpu = torch.cuda.is_initialized()
         if on_gpu:
             torch.cuda.synchronize()
-            found.wall_ns = time.perf_counter_ns() - self._start_ns
-        found.steps_of, found.step_ns, found.compiling = self.steps.lengths()
-        found.losses = self.losses.values()
+            result.wall_ns = time.perf_counter_ns() - self._start_ns
+        result.steps_of, result.step_ns, result.compiling = self.steps.lengths()
+        result.losses = self.losses.values()
         if on_gpu:
-            found.device = torch.cuda.get_device_name()
-            found.peak_memory_bytes = torch.cuda.max_memory_allocated()
+            result.device = torch.cuda.get_device_name()
+            result.peak_memory_bytes = torch.cuda.max_memory_allocated()
         else:
-            found.device = f"CPU, {torch.get_num_threads()} threads"
+            result.device = f"CPU, {torch.get_num_threads()} threads"
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            found.peak_memory_bytes = peak * (1 if sys.platform == "darwin" else _KIB)
+            result.peak_memory_bytes = peak * (1 if sys.platform == "darwin" else _KIB)
 
 
 def _seed_numpy() -> None:
