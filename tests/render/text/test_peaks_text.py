@@ -1,0 +1,33 @@
+"""Peaks of cards as a table, with their sources, and as CSV."""
+
+import csv
+import io
+
+from pyprof.answers.peaks_rows import card_rows, find
+from pyprof.render.text.peaks_text import as_csv, each, overview
+
+
+def test_the_overview_has_a_line_for_each_card() -> None:
+    rows = card_rows()
+    lines = [*overview(rows)]
+    for row in rows:
+        assert any(line.startswith(row.gpu) for line in lines), row.gpu
+
+
+def test_cards_whose_sources_disagree_are_marked_and_explained() -> None:
+    doubtful = [row for row in card_rows() if row.doubts]
+    text = "\n".join(overview(doubtful))
+    assert all(f"{row.gpu}*" in text and row.doubts[0] in text for row in doubtful)
+
+
+def test_a_single_card_shows_all_of_its_rates() -> None:
+    (row,) = find("H100 SXM", ())
+    text = "\n".join(each([row]))
+    assert all(key in text for key in row.rates)
+
+
+def test_csv_has_a_row_for_each_card() -> None:
+    rows = card_rows()
+    read = [*csv.DictReader(io.StringIO(as_csv(rows).decode()))]
+    assert len(read) == len(rows)
+    assert {tuple(row) for row in read} == {tuple(read[0])}
