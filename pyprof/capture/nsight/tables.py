@@ -70,12 +70,28 @@ _PRIVATE = {
     "TARGET_INFO_SESSION_START_TIME": "when it was recorded",
 }
 """Tables of nsys's export, and what they reveal."""
+_PRIVATE_ROCPD = {
+    "rocpd_info_process": "the environment, which may include tokens, and the command line",
+    "rocpd_info_node": "the machine's name and id",
+}
+"""Those of rocprofv3's database, before the id of a recording."""
 
 
 def private(path: Path) -> list[str]:
     """Return what a file reveals about its origin. Values are not read."""
-    private_tables = filled(path, _PRIVATE)
+    revealed = {table: _PRIVATE[table] for table in filled(path, _PRIVATE)}
+    for table in _with_prefix(path, _PRIVATE_ROCPD):
+        prefix = next(each for each in _PRIVATE_ROCPD if table.startswith(each))
+        revealed.setdefault(prefix, _PRIVATE_ROCPD[prefix])
     return [
-        f"before sharing the file: it contains {table}: {_PRIVATE[table]}"
-        for table in private_tables
+        f"before sharing the file: it contains {table}: {what}" for table, what in revealed.items()
     ]
+
+
+def _with_prefix(path: Path, prefixes: Iterable[str]) -> list[str]:
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:
+            names = [str(row[0]) for row in base.execute(_TABLES)]
+    except sqlite3.Error:
+        return []
+    return [name for name in names if name.startswith(tuple(prefixes))]

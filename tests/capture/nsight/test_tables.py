@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pyprof.capture.nsight import tables
-from tests.builders import Work, nsys_db
+from tests.builders import Work, nsys_db, rocpd_db
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 
@@ -21,3 +21,12 @@ def test_any_other_file_has_none(tmp_path: Path) -> None:
     for file in (tmp_path / "text", tmp_path / "absent"):
         assert (tables.filled(file, [KERNELS]), tables.launches(file)) == ([], 0)
         assert tables.private(file) == []
+
+
+def test_a_rocpd_file_reveals_its_machine(tmp_path: Path) -> None:
+    """Once, however many recordings it holds."""
+    path = rocpd_db(tmp_path / "net.db", [Work(pid=1), Work(pid=2)])
+    said = tables.private(path)
+    assert len(said) == 2
+    assert all("before sharing the file" in line for line in said)
+    assert any("rocpd_info_process: the environment" in line for line in said)
