@@ -1,0 +1,96 @@
+"""torch.compile of outermost modules, in place."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from pyprof.trial.change import RefusedError, WhyNoEffect, change
+from pyprof.trial.script.run import Run  # noqa: TC001 - a change's signature
+
+_MOST_TOLD = 3
+
+
+@change(
+    "compile",
+    code="model.compile()",
+    advised_by=("unfused_pointwise", "launch_bound", "short_ops"),
+    other_random_numbers=True,
+)
+def compile_modules(run: Run) -> WhyNoEffect:
+    """Compile outermost modules with torch.compile."""
+    import torch  # noqa: PLC0415 - the user's own
+
+    _check_compiler()
+    compiled: list[None] = []
+
+    def begin(module: Any) -> None:  # noqa: ANN401 - a module
+        if _is_compiled(module):
+            run.refuse("the script compiles already")
+        if run.checks_losses:
+            import torch._inductor.config as inductor  # noqa: PLC0415 - only where it is used
+
+            inductor.fallback_random = True
+        module.compile()
+        compiled.append(None)
+
+    run.on_loop(begin)
+
+    def why_no_effect() -> str | None:
+        if not compiled:
+            return "no module was called often enough"
+        for note in _notes():
+            run.note(note)
+        return None
+
+    del torch
+    return why_no_effect
+
+
+def _check_compiler() -> None:
+    import torch  # noqa: PLC0415 - the user's own
+
+    if torch.cuda.is_available():
+        from importlib.util import find_spec  # noqa: PLC0415 - only here
+
+        if find_spec("triton") is None:
+            raise RefusedError("Triton is not installed: pip install triton")
+        return
+    from torch._inductor.cpp_builder import get_cpp_compiler  # noqa: PLC0415 - as above
+
+    try:
+        get_cpp_compiler()
+    except Exception:  # noqa: BLE001 - torch's, of several types
+        raise RefusedError("there is no C++ compiler here; install g++") from None
+
+
+def _is_compiled(module: Any) -> bool:  # noqa: ANN401 - a module
+    return any(
+        getattr(each, "_compiled_call_impl", None) is not None
+        or type(each).__name__ == "OptimizedModule"
+        for each in module.modules()
+    )
+
+
+def _notes() -> list[str]:
+    """Return sentences about graph breaks, with their lines, and recompilations."""
+    utils: Any = sys.modules.get("torch._dynamo.utils")
+    if utils is None:
+        return []
+    notes = []
+    breaks = list(getattr(utils, "graph_break_reasons", ()))
+    if breaks:
+        places = dict.fromkeys(_place(each) for each in breaks)
+        shown = "; ".join(list(places)[:_MOST_TOLD])
+        notes.append(f"{len(breaks)} graph breaks: {shown}")
+    ids = (str(getattr(m, "compile_id", "")) for m in utils.get_compilation_metrics())
+    again = sum(1 for each in ids if each.partition("/")[2].partition("_")[0] not in ("", "0"))
+    if again:
+        notes.append(f"{again} recompilations")
+    return notes
+
+
+def _place(graph_break: Any) -> str:  # noqa: ANN401 - dynamo's
+    frames = [f for f in graph_break.user_stack if "/torch/" not in f.filename]
+    reason = str(graph_break.reason).partition("\n")[0]
+    return f"{frames[-1].filename}:{frames[-1].lineno} ({reason})" if frames else reason

@@ -1,0 +1,35 @@
+"""Float64 that nobody asked for."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tests.trial.built import run_child, training
+
+pytestmark = pytest.mark.slow
+
+
+NUMPY = (
+    "import numpy as np\nrandn = torch.randn\n"
+    "torch.randn = lambda *s: torch.from_numpy(np.ones(s)) + randn(*s){}"
+)
+
+
+def test_float64_of_numpy_becomes_float32(tmp_path: Path) -> None:
+    script = training(tmp_path / "a.py", setup=NUMPY.format(""))
+    assert run_child(script).code == 1  # float64 meets float32 weights
+    assert run_child(script, "float32").code == 0
+
+
+def test_float64_by_name_is_refused_with_its_line(tmp_path: Path) -> None:
+    script = training(tmp_path / "a.py", setup="torch.zeros(1).double()")
+    (why,) = run_child(script, "float32").refused.values()
+    assert why == f"the script asks for float64 by name at {script}:5; try float32=all"
+    assert run_child(script, "float32=all").no_effect == {}
+
+
+def test_a_script_in_float32_has_nothing_to_change(tmp_path: Path) -> None:
+    done = run_child(training(tmp_path / "a.py"), "float32")
+    assert done.no_effect == {"float32": "no float64 came from NumPy or a literal"}

@@ -1,0 +1,53 @@
+"""How DataLoaders load."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tests.trial.built import run_child, training
+
+pytestmark = pytest.mark.slow
+
+
+LOADER = """
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+class Numbers({base}):
+    def __len__(self): return 4
+    def __getitem__(self, i): return i
+    def __iter__(self): return iter(range(4))
+loader = DataLoader(Numbers(){more})
+print(sorted(int(x) for x in loader))
+assert loader.num_workers == {workers}
+"""
+
+
+def _script(path: Path, base: str = "Dataset", more: str = "", workers: int = 0) -> Path:
+    return training(path, setup=LOADER.format(base=base, more=more, workers=workers))
+
+
+def test_workers_load_each_item_once(tmp_path: Path) -> None:
+    done = run_child(_script(tmp_path / "a.py", workers=2), "workers=2")
+    assert (done.code, done.no_effect) == (0, {}), done.error
+
+
+def test_an_iterable_dataset_that_does_not_shard_is_refused(tmp_path: Path) -> None:
+    (why,) = run_child(_script(tmp_path / "a.py", "IterableDataset"), "workers=2").refused.values()
+    assert why.startswith("each worker would load all of Numbers")
+
+
+def test_a_loader_with_workers_keeps_them(tmp_path: Path) -> None:
+    script = _script(tmp_path / "a.py", more=", num_workers=1", workers=1)
+    why = "the script's DataLoaders have workers already"
+    assert run_child(script, "workers=2").no_effect == {"workers=2": why}
+
+
+def test_prefetching_needs_workers(tmp_path: Path) -> None:
+    why = "no DataLoader has workers; try workers first"
+    assert run_child(_script(tmp_path / "a.py"), "prefetch=3").no_effect == {"prefetch=3": why}
+
+
+def test_a_script_without_loaders_is_refused(tmp_path: Path) -> None:
+    done = run_child(training(tmp_path / "a.py"), "workers=2")
+    assert done.no_effect == {"workers=2": "no DataLoader was made"}

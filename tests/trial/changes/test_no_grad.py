@@ -1,0 +1,43 @@
+"""Modules whose outputs no backward pass uses."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tests.trial.built import run_child, training
+
+pytestmark = pytest.mark.slow
+
+
+TEACHER = """
+teacher = nn.Linear(8, 3)
+cross_entropy = nn.functional.cross_entropy
+tracked = []
+def loss_of(out, y):
+    told = teacher(x)
+    tracked.append(told.requires_grad)
+    {write}
+    return cross_entropy(out, y)
+nn.functional.cross_entropy = loss_of
+import atexit; atexit.register(lambda: print(tracked))
+"""
+
+
+def test_a_teacher_is_called_without_gradients(tmp_path: Path) -> None:
+    script = training(tmp_path / "a.py", setup=TEACHER.format(write=""))
+    done = run_child(script, "no-grad")
+    assert (done.code, done.no_effect) == (0, {}), done.error
+    assert done.losses == run_child(script).losses
+
+
+def test_outputs_written_into_are_refused(tmp_path: Path) -> None:
+    script = training(tmp_path / "a.py", setup=TEACHER.format(write="told += 1"))
+    why = "the script writes into the outputs in place"
+    assert run_child(script, "no-grad").refused == {"no-grad": why}
+
+
+def test_modules_that_are_trained_keep_gradients(tmp_path: Path) -> None:
+    done = run_child(training(tmp_path / "a.py"), "no-grad")
+    assert done.no_effect == {"no-grad": "a backward pass uses the outputs of every module"}
