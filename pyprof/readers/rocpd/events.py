@@ -14,11 +14,15 @@ from pyprof.readers.rocpd.messages import messages
 from pyprof.readers.rocpd.recording import Rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyprof.arrays import Int64Array, Mask
     from pyprof.readers.rocpd.recording import Recording
 
 _INNER = re.compile(r"hsa_")
 """Calls that other calls make: what they launch counts as launched by the outer one."""
+_API = re.compile(r"(?:__)?p?(?:hip|hsa|nccl|rccl|roc|KFD)")
+"""Names of calls and of ROCTx: with others, categories say what they are."""
 _DEEP = 64
 """Calls inside one another that are looked through."""
 _OF_RANGES = ("MARKER_CORE_API", "MARKER_CORE_RANGE_API", "rocm_marker_api")
@@ -32,9 +36,14 @@ class Events:
         """Read the events; `is_range` marks the regions whose texts are wanted."""
         self._recording = recording
         self.of_regions = ints(regions.column("event_id"))
-        rows, texts = _read(recording, self.of_regions[is_range])
+        names = recording.strings.names(ints(regions.column("name_id")), "").dictionary.to_pylist()
+        columns = ["id", "stack_id"]
+        columns += ["parent_stack_id"] if any(map(_INNER.match, names)) else []
+        self._has_others = not all(map(_API.match, names))
+        columns += ["category_id"] if self._has_others else []
+        rows, texts = _read(recording, self.of_regions[is_range], columns)
         self._index = Rows(ints(rows.column("id")))
-        self._category = ints(rows.column("category_id"))
+        self._category = ints(rows.column("category_id")) if self._has_others else None
         self._link = _links(recording, rows, self._index, regions)
         ids = ints(texts.column("id"))
         stated = messages(texts.column("extdata"))
@@ -54,17 +63,19 @@ class Events:
 
     def are_ranges(self) -> Mask:
         """Mark the regions in a category of ranges, whatever their names."""
+        if self._category is None:  # nearly always
+            return np.zeros(len(self.of_regions), bool)
         rows = self._index.rows(self.of_regions)
         used, place = numbered(np.append(self._category, MISSING)[rows])
         names = _categories(self._recording, used)
         return np.asarray(np.array([name in _OF_RANGES for name in names], bool)[place])
 
 
-def _read(recording: Recording, of_ranges: Int64Array) -> tuple[pa.Table, pa.Table]:
-    """Read the events, and the documents with the texts of some."""
-    columns: dict[str, type] = dict.fromkeys(
-        ("id", "category_id", "stack_id", "parent_stack_id"), int
-    )
+def _read(
+    recording: Recording, of_ranges: Int64Array, names: Sequence[str]
+) -> tuple[pa.Table, pa.Table]:
+    """Read some columns of the events, and the documents with the texts of some."""
+    columns: dict[str, type] = dict.fromkeys(names, int)
     if not len(of_ranges):
         nothing = pa.table({"id": pa.array([], pa.int64()), "extdata": pa.array([], pa.string())})
         return recording.read("event", columns), nothing
@@ -103,13 +114,14 @@ def _links(recording: Recording, events: pa.Table, index: Rows, regions: pa.Tabl
 
     Calls of HSA lie inside those of HIP, and one of them may be what a kernel refers to.
     """
-    stack, parent = (ints(events.column(name)) for name in ("stack_id", "parent_stack_id"))
+    stack = ints(events.column("stack_id"))
     stack = np.where(stack > 0, stack, MISSING)
     names = recording.strings.names(ints(regions.column("name_id")), "")
     inner_names = [bool(_INNER.match(name)) for name in names.dictionary.to_pylist()]
     inner = np.flatnonzero(np.array([*inner_names, False])[names.indices.to_numpy()])
     if not len(inner):
         return stack
+    parent = ints(events.column("parent_stack_id"))
     rows = index.rows(ints(regions.column("event_id"))[inner])
     rows = rows[(rows != MISSING)]
     above = Rows(stack[rows])

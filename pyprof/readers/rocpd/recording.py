@@ -154,6 +154,11 @@ class Rows:
     """The row of each id of a table."""
 
     def __init__(self, ids: Int64Array) -> None:
+        first = int(ids[0]) if len(ids) else MISSING
+        self._first: int | None = None
+        if first >= 0 and int(ids[-1]) == first + len(ids) - 1 and (np.diff(ids) == 1).all():
+            self._first, self._count = first, len(ids)  # nearly always: nothing to look up
+            return
         self._distinct, place = numbered(ids)
         self._row = np.full(len(self._distinct) + 1, MISSING)
         self._row[place] = np.arange(len(ids))  # of several rows with one id the last counts
@@ -163,6 +168,10 @@ class Rows:
 
     def rows(self, ids: Int64Array) -> Int64Array:
         """Return the row of each id; MISSING for an unknown one."""
+        if self._first is not None:
+            rows = ids - self._first
+            rows[(ids < self._first) | (rows >= self._count)] = MISSING
+            return rows
         if not len(self._distinct):
             return np.full(len(ids), MISSING)
         place = (
