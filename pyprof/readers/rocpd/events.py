@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.arrays import MISSING, ints, numbered
+from pyprof.marker import templates
 from pyprof.readers.rocpd.messages import messages
 from pyprof.readers.rocpd.recording import Rows
 
@@ -45,21 +46,30 @@ class Events:
         self._index = Rows(ints(rows.column("id")))
         self._category = ints(rows.column("category_id")) if self._has_others else None
         self._link = _links(recording, rows, self._index, regions)
-        ids = ints(texts.column("id"))
-        stated = messages(texts.column("extdata"))
-        if stated.null_count:
-            stated = _from_arguments(recording, ids, stated)
-        self._texts, self._text_of = stated, Rows(ids)
+        self._texts, self._text_of = texts, Rows(ints(texts.column("id")))
 
     def links(self, event_ids: Int64Array) -> pa.Array:
         """Return what each event has in common with its launch, the correlation id."""
         link = np.append(self._link, MISSING)[self._index.rows(event_ids)]
         return pa.array(link, mask=link == MISSING)
 
-    def texts(self, event_ids: Int64Array) -> pa.StringArray:
-        """Return the text of each range; null for an event without one."""
+    def texts(self, event_ids: Int64Array, otherwise: pa.DictionaryArray) -> pa.Table:
+        """Return the texts of ranges, in the columns of `templates.NAMES`.
+
+        Some versions keep them as arguments of the call; a range without either gets `otherwise`.
+        """
         place = self._text_of.rows(event_ids)
-        return self._texts.take(pa.array(place, mask=place == MISSING))
+        stated = self._texts.select([*templates.NAMES])
+        texts = stated.take(pa.array(place, mask=place == MISSING))
+        without = np.flatnonzero(texts.column("text").is_null())
+        if not len(without):  # nearly always
+            return texts
+        given = _arguments(self._recording, event_ids[without])
+        others = _numbered(pc.coalesce(given, otherwise.take(pa.array(without)).cast(pa.string())))
+        index = np.arange(len(event_ids))
+        index[without] = len(event_ids) + np.arange(len(without))
+        both = pa.concat_tables([texts, others]).unify_dictionaries().combine_chunks()
+        return both.take(pa.array(index))
 
     def are_ranges(self) -> Mask:
         """Mark the regions in a category of ranges, whatever their names."""
@@ -76,19 +86,29 @@ def _read(
 ) -> tuple[pa.Table, pa.Table]:
     """Read some columns of the events, and the documents with the texts of some."""
     columns: dict[str, type] = dict.fromkeys(names, int)
+    nothing = pa.table({"id": pa.array([], pa.int64())})
+    parts = [pa.table({**_columns(nothing), **_columns(_numbered(pa.array([], pa.string())))})]
     if not len(of_ranges):
-        nothing = pa.table({"id": pa.array([], pa.int64()), "extdata": pa.array([], pa.string())})
-        return recording.read("event", columns), nothing
+        return recording.read("event", columns), parts[0]
     wanted = Rows(of_ranges)
-    texts: list[pa.Table] = []
 
     def without_texts(rows: pa.Table) -> pa.Table:
         is_range = wanted.rows(ints(rows.column("id"))) != MISSING
-        texts.append(rows.select(["id", "extdata"]).filter(pa.array(is_range)))
+        said = rows.select(["id", "extdata"]).filter(pa.array(is_range))
+        split = _numbered(messages(said.column("extdata")))  # some at a time, as they are read
+        parts.append(pa.table({"id": said.column("id"), **_columns(split)}))
         return rows.drop_columns(["extdata"])
 
     rows = recording.read("event", {**columns, "extdata": str}, without_texts)
-    return rows, pa.concat_tables(texts)
+    return rows, pa.concat_tables(parts).unify_dictionaries().combine_chunks()
+
+
+def _numbered(texts: pa.StringArray) -> pa.Table:
+    return pa.table(dict(zip(templates.NAMES, templates.split(texts).flatten(), strict=True)))
+
+
+def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return dict(zip(table.column_names, table.columns, strict=True))
 
 
 def _categories(recording: Recording, ids: Int64Array) -> list[str]:
@@ -100,13 +120,13 @@ def _categories(recording: Recording, ids: Int64Array) -> list[str]:
     return [str(name) for name in recording.strings.names(ids, "").to_pylist()]
 
 
-def _from_arguments(recording: Recording, ids: Int64Array, texts: pa.Array) -> pa.Array:
-    """Fill in the texts that are arguments of the call, as some versions keep them."""
+def _arguments(recording: Recording, ids: Int64Array) -> pa.StringArray:
+    """Return the texts that are arguments of calls, by the ids of events; null without one."""
     rows = recording.read("arg", {"event_id": int, "name": str, "value": str})
     rows = rows.filter(pc.equal(rows.column("name"), "message"))
     given = rows.column("value").combine_chunks()
     place = Rows(ints(rows.column("event_id"))).rows(ids)
-    return pc.coalesce(texts, given.take(pa.array(place, mask=place == MISSING)))
+    return given.take(pa.array(place, mask=place == MISSING))
 
 
 def _links(recording: Recording, events: pa.Table, index: Rows, regions: pa.Table) -> Int64Array:

@@ -82,9 +82,8 @@ def _calls(calls: pa.Table, events: Events) -> pa.Table:
 
 
 def _ranges(ranges: pa.Table, is_free: Mask, events: Events) -> pa.Table:
-    texts = events.texts(ints(ranges.column("event")))
-    if texts.null_count:
-        texts = pc.coalesce(texts, ranges.column("name").combine_chunks().cast(pa.string()))
+    names = ranges.column("name").combine_chunks()
+    texts = events.texts(ints(ranges.column("event")), names)
     return schema.table(
         schema.RANGES,
         {
@@ -92,7 +91,7 @@ def _ranges(ranges: pa.Table, is_free: Mask, events: Events) -> pa.Table:
             "end": ranges.column("end"),
             "thread": ranges.column("thread"),
             "style": np.where(is_free, schema.FREE, schema.NESTED).astype(np.int8),
-            **dict(zip(templates.NAMES, templates.split(texts).flatten(), strict=True)),
+            **{name: texts.column(name) for name in templates.NAMES},
         },
     )
 
