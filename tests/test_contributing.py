@@ -47,6 +47,7 @@ def test_each_kind_of_addition_has_a_recipe() -> None:
         "A report",
         "An advice rule",
         "A fact of the summary",
+        "A change to try",
         "A section of the page",
         "A capture format",
     ]
@@ -112,6 +113,23 @@ def test_a_fact_of_the_summary_is_one_file(copy: Path) -> None:
     } in (summary["facts"])
     _run(copy, "-m", "pyprof", "report", "net.sqlite", "-o", "net.html")
     assert f"300 ns: {meaning}" in (copy / "net.html").read_text(encoding="utf-8")
+
+
+def test_a_change_to_try_is_one_file(copy: Path) -> None:
+    """The new change is listed, and has an effect in the process of a script."""
+    pytest.importorskip("torch")
+    changes = copy / "pyprof/trial/changes"
+    (changes / "recipe.py").write_text(_recipe("A change to try"), encoding="utf-8")
+    assert "Let a CPU take denormal" in _run(copy, "-m", "pyprof", "try", "--list")
+    (copy / "a.py").write_text("import torch\nprint(torch.tensor(1e-40) * 1 == 0)\n")
+    code = (
+        "from pathlib import Path; from pyprof.trial.change import parse\n"
+        "from pyprof.trial.run_files import RunRequest\n"
+        "RunRequest(name='a.py', args=(), module=False, changes=(parse('flush-denormal'),),\n"
+        "           steps=0, seed=True, mode='time', result='r.json').write(Path('q.json'))"
+    )
+    _run(copy, "-c", code)
+    assert _run(copy, "-m", "pyprof.trial.script.child", "q.json") == "tensor(True)\n"
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ for _ in range(12):
     model(torch.ones(2, 8)).sum().backward()
     optimizer.step()
 """
-RUNS_SCRIPTS = ("run", "capture")
+RUNS_SCRIPTS = ("run", "capture", "try")
 SERVES = ("mcp",)
 """Waits for a client; tests/commands/test_mcp.py is one."""
 NEEDS = {"png": "matplotlib", "svg": "matplotlib", "--measure": "torch"}

@@ -36,6 +36,8 @@ Paths: TypeAlias = str | list[str]
 Answer: TypeAlias = dict[str, Any]
 
 TOOLS: list[Callable[..., Answer]] = []
+RUNNING_TOOLS: list[Callable[..., Answer]] = []
+"""Tools that run a script; offered where the user allows it."""
 _ONE_AT_A_TIME = threading.Lock()
 """Captures are large: two at once might not fit into memory."""
 
@@ -45,7 +47,21 @@ class ToolUseError(Exception):
 
 
 def tool(function: Callable[..., Answer]) -> Callable[..., Answer]:
-    """Register a tool; its docstring is what an agent reads."""
+    """Register a tool that only reads; its docstring is what an agent reads."""
+    guarded = _guarded(function)
+    TOOLS.append(guarded)
+    return guarded
+
+
+def running_tool(function: Callable[..., Answer]) -> Callable[..., Answer]:
+    """Register a tool that runs a script."""
+    guarded = _guarded(function)
+    RUNNING_TOOLS.append(guarded)
+    return guarded
+
+
+def _guarded(function: Callable[..., Answer]) -> Callable[..., Answer]:
+    """Return the tool with errors that the caller can fix as ToolUseError, one call at a time."""
 
     @wraps(function)
     def guarded(**given: Any) -> Answer:  # noqa: ANN401 - the tool's own
@@ -61,7 +77,6 @@ def tool(function: Callable[..., Answer]) -> Callable[..., Answer]:
             except MemoryError:
                 raise ToolUseError("not enough memory for this capture") from None
 
-    TOOLS.append(guarded)
     return guarded
 
 
@@ -326,3 +341,45 @@ def ranks(captures: Paths, limit: int = LIMIT) -> Answer:
         job = compare_ranks(opened)
         memory = memory_of(opened.paths)
     return bound(answers_of_ranks.ranks(job, memory), _count(limit), job.warnings)
+
+
+@running_tool
+def try_changes(
+    script: str,
+    changes: list[str],
+    args: list[str] | None = None,
+    steps: int = 30,
+    rounds: int = 1,
+    limit: int = LIMIT,
+) -> Answer:
+    """Run a script with and without changes, in turn: time, memory and losses of each.
+
+    script: a Python file. changes: as `pyprof try --change`, such as bf16, compile, workers=4,
+    fused-optimizer, channels-last, env=NAME=VALUE. steps: end each run after so many. rounds: each
+    change runs twice per round. The script is never edited.
+    """
+    from pyprof.capture.script import Target, check  # noqa: PLC0415 - as above
+    from pyprof.commands._trial import perform_trial  # noqa: PLC0415 - as above
+    from pyprof.process import scratch  # noqa: PLC0415 - as above
+    from pyprof.trial.change import parse  # noqa: PLC0415 - as above
+    from pyprof.trial.experiment import Trial  # noqa: PLC0415 - as above
+    from pyprof.trial.ranks import Ranks  # noqa: PLC0415 - as above
+
+    if not changes:
+        raise ValueError("name the changes to try")
+    chosen = [parse(text) for text in changes]
+    for path in (script, *(each.value for each in chosen if each.name == "patch")):
+        _allowed(path)
+    target = Target(script, tuple(args or ()))
+    check(target)
+    with scratch.directory() as folder:
+        trial = Trial(
+            target=target,
+            folder=folder / "trial",
+            ranks=Ranks(0, 1, ""),
+            steps=max(steps, 0),
+            seed=True,
+            report=lambda _: None,
+        )
+        trial.begin()
+        return bound(perform_trial(trial, chosen, _count(rounds)), _count(limit))

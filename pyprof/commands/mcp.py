@@ -35,11 +35,14 @@ _INSTRUCTIONS = (
               type=click.Path(exists=True, file_okay=False),
               help="Read only what is in this folder. Repeatable. Default: any capture that the "
               "client names and you may read.")  # fmt: skip
-def command(roots: tuple[str, ...]) -> None:
+@click.option("--allow-run", is_flag=True,
+              help="Also offer try_changes, which runs scripts that the client names.")  # fmt: skip
+def command(roots: tuple[str, ...], *, allow_run: bool) -> None:
     """Serve summary, lines, prof, diff, doctor, peaks and ranks over the Model Context Protocol.
 
     Started by an MCP client, such as an agent or an editor, which talks to it on stdin and stdout.
-    It reads the captures that the client names, writes nothing, and opens no network connection.
+    It reads the captures that the client names, writes nothing, and opens no network connection;
+    with --allow-run the client may also run scripts, as you would.
     Answers are those of --json, bounded; docs/mcp.md shows how to register it.
 
     \b
@@ -48,13 +51,13 @@ def command(roots: tuple[str, ...]) -> None:
       pyprof mcp --root ~/captures --root ~/project
     """
     require("the MCP server", "mcp")
-    made = server(roots)
+    made = server(roots, allow_run=allow_run)
     if stdio.terminal(sys.stdin):
         cli.say("waiting for an MCP client on stdin; Ctrl-C ends")
     made.run("stdio")
 
 
-def server(roots: Sequence[str] = ()) -> MCPServer:
+def server(roots: Sequence[str] = (), *, allow_run: bool = False) -> MCPServer:
     """Create the server, for all files or those in `roots`. Raises PyprofError for an old SDK."""
     try:
         from mcp.server import MCPServer  # noqa: PLC0415 - extra
@@ -69,6 +72,11 @@ def server(roots: Sequence[str] = ()) -> MCPServer:
     )
     for tool in _mcp_tools.TOOLS:
         made.add_tool(_with_errors(tool, roots), annotations=hints)
+    runs = ToolAnnotations(
+        read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
+    )
+    for tool in _mcp_tools.RUNNING_TOOLS if allow_run else ():
+        made.add_tool(_with_errors(tool, roots), annotations=runs)
     return made
 
 
