@@ -1,0 +1,54 @@
+"""What a prediction is: kernel time after a change, as an interval, and why a change is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Int64Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Kernel time now and after a change, summed over all rows, ns."""
+
+    now: int
+    low: int
+    expected: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What a change would do to the time of kernels."""
+
+    change: str
+    """As on the command line: `--dtype tf32`."""
+    kernels_ns: Span
+    rows: Int64Array
+    """The rows of the table whose time changes, from 0."""
+    formula: str
+    assumption: str
+    validation: str
+    """On what the rule was tried, and how far off it was."""
+    code: str
+    """The change in the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A change that cannot be predicted for this capture."""
+
+    change: str
+    why: str
+
+
+def span(row_ns: NDArray[np.float64], gain_ns: float, least: float, most: float) -> Span:
+    """Return the interval of a gain whose real value was `least` to `most` times the predicted."""
+    now = float(row_ns.sum())
+    low, high = (max(now - gain_ns * factor, 0.0) for factor in (most, least))
+    return Span(now=round(now), low=round(low), expected=round(now - gain_ns), high=round(high))

@@ -1,0 +1,84 @@
+"""A chain of point-wise kernels as one moves its outer inputs and outputs once."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+from pyprof.analysis.advice.case import Case
+from pyprof.analysis.whatif import pointwise
+from pyprof.analysis.whatif.prediction import Prediction, Refusal
+from pyprof.marker import Tensor
+from tests.analysis.captures import ADD, US, Range, Work, capture, op, table
+
+_X = Tensor((1 << 22,), "float32")
+_BYTES = 2 * 4 << 22
+"""Read and written by an op of one input."""
+_LONG_US = 100
+
+
+def _chain(count: int, *, apart: bool = False) -> tuple[list[Work], list[Range]]:
+    """Return kernels of `relu` that follow one another, on a stream each if `apart`."""
+    work, ranges = [], []
+    for place in range(count):
+        begin = place * 200 * US
+        call = (begin, begin + 5 * US)
+        at = (begin + 10 * US, begin + (10 + _LONG_US) * US)
+        work.append(Work(at, call, ADD, stream=place if apart else 7))
+        ranges.append(op("relu", (begin - 100, begin + 6 * US), _X))
+    return work, ranges
+
+
+def _predicted(work: list[Work], ranges: list[Range]) -> Prediction | Refusal:
+    return pointwise.predict(Case(table(capture(work, (), ranges))))
+
+
+def test_a_chain_takes_what_moving_its_outer_tensors_once_takes() -> None:
+    """Three ops of one input: a third of the bytes, at 0.75 of an A100's bandwidth."""
+    work, ranges = _chain(3)
+    given = _predicted(work, ranges)
+    assert isinstance(given, Prediction)
+    case = Case(table(capture(work, (), ranges)))
+    peak = case.table.devices.values[0]
+    assert peak is not None
+    assert peak.bandwidth is not None
+    fused_ns = _BYTES / (0.75 * peak.bandwidth.value) * 1e9
+    assert given.kernels_ns.now == 3 * _LONG_US * US
+    assert abs(given.kernels_ns.expected - fused_ns) < 2
+    assert given.rows.tolist() == [0, 1, 2]
+
+
+def test_an_interval_holds_the_expected_time_and_never_more_than_now() -> None:
+    """Low, expected, high and now are in this order."""
+    given = _predicted(*_chain(4))
+    assert isinstance(given, Prediction)
+    span = given.kernels_ns
+    assert all(a < b for a, b in pairwise((span.low, span.expected, span.high, span.now)))
+
+
+def test_kernels_of_different_streams_are_no_chain() -> None:
+    """What runs side by side is not fused."""
+    assert isinstance(_predicted(*_chain(3, apart=True)), Refusal)
+
+
+def test_a_single_kernel_is_no_chain() -> None:
+    """One kernel is as fused as can be."""
+    assert isinstance(_predicted(*_chain(1)), Refusal)
+
+
+def test_a_product_ends_a_chain() -> None:
+    """Add, product, add: nothing to fuse."""
+    work, ranges = _chain(3)
+    work[1] = replace(work[1], name="ampere_sgemm_128x64_tn")
+    assert isinstance(_predicted(work, ranges), Refusal)
+
+
+def test_unknown_bytes_are_refused() -> None:
+    """Without ops, nothing says how much is moved."""
+    work, _ = _chain(3)
+    given = _predicted(work, [])
+    assert isinstance(given, Refusal)
+    assert "bytes" in given.why
+
+
+def test_no_kernels_at_all_are_refused() -> None:
+    """An empty capture has no chain."""
+    assert isinstance(_predicted([], []), Refusal)

@@ -1,0 +1,42 @@
+"""`pyprof whatif`: predictions in the terminal and as JSON."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pyprof.parse import parse
+from pyprof.records import dict_lines
+from tests.analysis.captures import training
+from tests.commands import run
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """Return dict lines of a few steps of training."""
+    path = tmp_path / "net.dict"
+    with path.open("wb") as file:
+        dict_lines.write(parse(training(2)), file)
+    return path
+
+
+def test_every_change_is_predicted_or_refused(net: Path) -> None:
+    """Without options, each rule speaks once."""
+    done = run("whatif", "--json", net)
+    assert done.code == 0
+    answer = json.loads(done.stdout)
+    said = [each["change"] for each in (*answer["changes"], *answer["refused"])]
+    assert sorted(said) == ["--dtype tf32", "--fuse pointwise"]
+
+
+def test_an_option_asks_for_one_change(net: Path) -> None:
+    """Others are not mentioned."""
+    done = run("whatif", "--dtype", "tf32", net)
+    assert (done.code, done.stderr) == (0, "")
+    assert "--dtype tf32" in done.stdout
+    assert "pointwise" not in done.stdout
+
+
+def test_an_unknown_type_is_misuse(net: Path) -> None:
+    """Exit code 2."""
+    assert run("whatif", "--dtype", "int3", net).code == 2
