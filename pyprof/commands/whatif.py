@@ -38,7 +38,7 @@ def command(
 
     \b
     Examples:
-      pyprof whatif trace.json.gz
+      pyprof whatif net.sqlite
       pyprof whatif --dtype tf32 net.sqlite
       pyprof whatif --fuse pointwise --json net.sqlite
     """
