@@ -77,4 +77,4 @@ def _kept_inside(moved: NDArray[np.float64], chain: Int64Array) -> NDArray[np.fl
     One writes and the next reads them; at most half of what either of the two moves.
     """
     kept = np.where(np.diff(chain) == 0, np.minimum(moved[1:], moved[:-1]), 0.0)
-    return np.r_[0.0, kept]
+    return np.asarray(np.r_[0.0, kept])
