@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 BUSY_SPREAD = 0.05
 """Runs of the same code that vary by more than this say that the machine is busy."""
 _WARM_UP = 3
+_GROUP = 4
 _LEAST_SPREAD = 0.002
 """Of runs: nothing repeats more exactly."""
 _PRECISE = 0.05
@@ -62,6 +63,19 @@ class Timing:
         return self.ratio.low <= 1 <= self.ratio.high and self.ratio.half > _PRECISE
 
 
+def grouped_steps(result: RunResult) -> Floats:
+    """Return the means of four steady steps in a row; the steps themselves where they are few.
+
+    Workers of a DataLoader deliver batches together: one long step, then short ones.
+    """
+    steady = steady_steps(result)
+    groups = len(steady) // _GROUP
+    if groups < _GROUP:
+        return steady
+    means: Floats = steady[: groups * _GROUP].reshape(groups, _GROUP).mean(axis=1)
+    return means
+
+
 def steady_steps(result: RunResult) -> Floats:
     """Return the lengths of a run's steps in ns, without warm-up and compilation."""
     lengths = np.array(result.step_ns)
@@ -73,7 +87,7 @@ def steady_steps(result: RunResult) -> Floats:
 
 def median_ns(result: RunResult, *, by_step: bool) -> float:
     """Return the median step of a run, or its whole length."""
-    return float(np.median(steady_steps(result))) if by_step else float(result.wall_ns)
+    return float(np.median(grouped_steps(result))) if by_step else float(result.wall_ns)
 
 
 def has_steps(runs: Sequence[TrialRun]) -> bool:
@@ -91,7 +105,7 @@ class _Sample:
 
 def _sample(run: TrialRun, *, by_step: bool) -> _Sample:
     log = math.log(max(median_ns(run.result, by_step=by_step), 1.0))
-    return _Sample(log, _variance_of_median(steady_steps(run.result)) if by_step else 0.0)
+    return _Sample(log, _variance_of_median(grouped_steps(run.result)) if by_step else 0.0)
 
 
 def _variance_of_median(lengths: Floats) -> float:

@@ -27,6 +27,14 @@ def test_steps_of_a_short_run_are_mostly_kept() -> None:
     assert steady_steps(result).tolist() == [10, 11]
 
 
+def test_batches_that_come_in_pairs_are_timed_by_their_mean() -> None:
+    """Two workers deliver two batches at once: a long step, then a short one."""
+    found = timing(in_turn([[10.0] * 35] * 3, [[10.0, 0.1] * 17] * 4), CHANGE)
+    assert found is not None
+    assert found.ratio.mid == pytest.approx(0.505, rel=0.01)
+    assert found.ratio.high < 0.6
+
+
 def test_a_change_that_halves_the_time_has_a_narrow_interval_around_a_half() -> None:
     random = np.random.default_rng(0)
     a = [_noisy(random, 10, 0.01) for _ in range(3)]
