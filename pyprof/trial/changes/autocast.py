@@ -10,7 +10,7 @@ from pyprof.trial.script.run import Run  # noqa: TC001 - a change's signature
 _CODE = "with torch.autocast(device, torch.{}):\n    loss = criterion(model(inputs), labels)"
 
 
-@change("bf16", code=_CODE.format("bfloat16"), advised_by=("half_precision", "double_precision"))
+@change("bf16", code=_CODE.format("bfloat16"), advised_by=("half_precision",))
 def bf16(run: Run) -> WhyNoEffect:
     """Compute products in bfloat16 (autocast)."""
     return _autocast(run, "bfloat16")
