@@ -13,6 +13,7 @@ if __name__ == "__main__":  # first: the imports below take time
 import pkgutil
 from importlib import import_module
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -24,6 +25,8 @@ from pyprof.version import __version__
 if TYPE_CHECKING:
     from importlib.abc import Loader
 
+_HEAD = 4096
+"""Bytes of a file that tell whether it is a memory snapshot."""
 _FIRST_STEPS = ("run", "capture", "parse", "prof", "doctor")
 """Listed first, in this order; the other commands follow by name."""
 
@@ -84,6 +87,21 @@ class _Commands(cli.Group):
                 [(name, each.get_short_help_str(limit=200)) for name, each in listed if each]
             )
 
+    def command_for_file(self, path: str) -> str | None:
+        """Return `summary`, or `memory` for a torch memory snapshot.
+
+        Raises UsageError for a Python script.
+        """
+        from pyprof.inputs.files import is_special  # noqa: PLC0415 - only for a file
+        from pyprof.readers.refusals import is_memory_snapshot  # noqa: PLC0415 - as above
+
+        if path.endswith(".py"):
+            raise click.UsageError(f"{path} is a script; to profile it: pyprof run {path}")
+        if Path(path).is_dir() or is_special(path):
+            return "summary"
+        with Path(path).open("rb") as file:
+            return "memory" if is_memory_snapshot(file.read(_HEAD)) else "summary"
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
         if cmd_name not in names():
@@ -102,7 +120,7 @@ def main() -> None:
       pyprof run train.py
     \b
     Or from a capture that you have, of nsys, nvprof or torch.profiler:
-      pyprof summary net.sqlite               where the time goes, and what to do about it
+      pyprof net.sqlite                       where the time goes, and what to do about it
       pyprof lines net.sqlite                 your slowest lines
       pyprof report net.sqlite                all of it as one HTML page
     \b

@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 
+ADVANCED = frozenset(
+    (
+        "--clock-mhz", "--peak-flops", "--peak-bandwidth", "--measured", "--model-config",
+        "--raw", "--workers", "--dask", "--graph-captures", "--counters", "--force",
+        "--no-init", "--graph-nodes", "--no-seed",
+    )
+)  # fmt: skip
+"""Options that few people need, in whatever command; help lists them last."""
+
+
 def say(text: str) -> None:
     """Print a message on stderr as `stdio.say` does, with inputs named as the user did."""
     stdio.say(overwrite_guard.current().restore_user_paths(text))
@@ -78,13 +88,19 @@ class Main(click.Command):
 class Group(Main, click.Group):
     """Commands by name; suggests one for a mistyped name."""
 
+    def command_for_file(self, path: str) -> str | None:
+        """Return the name of the command that a file without a command means, None if none."""
+        del path
+        return None
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that the first argument names."""
         if args[:1] and args[0][:1] != "-" and self.get_command(ctx, args[0]) is None:
-            if Path(args[0]).exists():
-                ctx.fail(f"{args[0]} is a file; name a command before it: pyprof summary FILE")
+            name = self.command_for_file(args[0]) if Path(args[0]).exists() else None
+            if name is not None:
+                return name, self.get_command(ctx, name), args
             hint = suggestion(args[0], self.list_commands(ctx))
             ctx.fail(f"No such command {args[0]!r}{hint or '.'}")
         return super().resolve_command(ctx, args)
@@ -105,6 +121,18 @@ class Command(Main):
         if any("-o" in param.opts for param in self.params):
             self.params.append(_force())
         complete_files(self.params)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List options; those that few people need have a heading of their own."""
+        shown: dict[str, list[tuple[str, str]]] = {"Options": [], "Advanced": []}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                shown["Options" if ADVANCED.isdisjoint(param.opts) else "Advanced"].append(record)
+        for heading, records in shown.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
         """Run the command."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 from pyprof import cli, overwrite_guard, progress
 from pyprof.cli_types import Number, Quantity
 from pyprof.errors import CaptureError
+from pyprof.process import stdio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -101,6 +103,10 @@ def reads_captures(
         @wraps(command)
         def opened(**given: Any) -> None:  # noqa: ANN401 - all options, the command's own, too
             named = [given.pop(name) for name in names]
+            if not named[0] and stdio.terminal(sys.stdin):
+                raise click.UsageError(
+                    "Missing argument 'FILE'; name a capture, or - for records on stdin"
+                )
             paths = tuple(named) if len(named) > 1 else named[0] or (overwrite_guard.STDIN,)
             workers, dask, quiet = (given.pop(name) for name in ("workers", "dask", "quiet"))
             if workers is not None and dask is not None:

@@ -1,9 +1,11 @@
 """What every command does alike: exit codes, help, both spellings, pipes, whole files."""
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from runpy import run_module
@@ -328,3 +330,75 @@ def test_a_note_is_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == (
         "pyprof: note: 3 of 3 match\npyprof: warning: the file is cut short\n"
     )
+
+
+def _record(tmp_path: Path, count: int) -> Path:
+    """Return a capture of at least `count` kernels."""
+    path = tmp_path / "net.sqlite"
+    generate(path, "--kernels", str(count))
+    return path
+
+
+def test_a_capture_without_a_command_is_summarised(tmp_path: Path) -> None:
+    """Options follow the file as they would follow the command's name."""
+    path = _record(tmp_path, 40)
+    done = run(path, "--json")
+    assert (done.code, done.stdout) == (0, run("summary", path, "--json").stdout)
+
+
+def test_a_memory_snapshot_without_a_command_goes_to_memory(tmp_path: Path) -> None:
+    (tmp_path / "snapshot").write_bytes(pickle.dumps({"segments": [], "device_traces": []}))
+    assert main.command_for_file(str(tmp_path / "snapshot")) == "memory"
+
+
+@pytest.mark.parametrize("name", ["summary", "prof", "lines"])
+def test_no_file_on_a_terminal_is_a_usage_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for records to be typed."""
+    monkeypatch.setattr("pyprof.options.stdio.terminal", lambda _: True)
+    done = run(name)
+    assert (done.code, done.stdout) == (2, "")
+    assert "name a capture" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "count", "is_noted"), [((), 30, True), (("--top", "40"), 40, False)]
+)
+def test_prof_on_a_terminal_shows_the_first_rows_and_says_so(
+    options: tuple[str, ...],
+    count: int,
+    *,
+    is_noted: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = _record(tmp_path, 200)
+    monkeypatch.setattr("pyprof.commands.prof.stdio.terminal", lambda _: True)
+    monkeypatch.setattr("pyprof.commands.prof._write", _count_rows)
+    done = run("prof", path, *options)
+    assert done.stdout == f"{count}\n"
+    assert ("top 30 of" in done.stderr) is is_noted
+
+
+def _count_rows(shown: tuple[object, Iterable[pa.Table]], *_: object) -> None:
+    click.echo(sum(table.num_rows for table in shown[1]))
+
+
+@pytest.mark.parametrize("name", names())
+def test_rare_options_are_listed_last(name: str) -> None:
+    """Every option is listed once, and no rare one before the heading."""
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+    text = CliRunner().invoke(main, [name, "--help"]).output
+    usual, _, advanced = text.partition("\nAdvanced:\n")
+    for param in command.get_params(click.Context(command)):
+        if isinstance(param, click.Option):
+            is_rare = not cli.ADVANCED.isdisjoint(param.opts)
+            (spelling, *_) = param.get_help_record(click.Context(command)) or ("",)
+            assert f"  {spelling}" in (advanced if is_rare else usual)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_the_script_of_each_shell(shell: str) -> None:
+    done = run("completion", shell)
+    assert (done.code, done.stderr) == (0, "")
+    assert f"_PYPROF_COMPLETE={shell}_complete" in done.stdout

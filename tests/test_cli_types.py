@@ -17,7 +17,7 @@ MISSPELT = {
     "a column's header": (["prof", "-c", "Sil(ns)", "-"], "did you mean 'sil'?"),
     "a command by another word": (["compare", "a", "b"], "did you mean 'diff'?"),
     "a column by another word": (["prof", "-c", "op,time", "-"], "did you mean 'sil'?"),
-    "a file without a command": ([__file__], "is a file; name a command before it: pyprof summary"),
+    "a script without a command": ([__file__], "is a script; to profile it: pyprof run"),
     "a column as an option": (["prof", "--op", "mm", "-"], "rows are chosen by --where op=VALUE"),
     "a word as an option": (["prof", "--name", "mm", "-"], "by --where kernel=VALUE"),
     "a key": (["prof", "--by", "lne", "-"], "did you mean 'line'?"),

@@ -196,3 +196,16 @@ def test_pages_of_the_site_load_nothing_from_elsewhere(site: Path) -> None:
     pages = [path for path in site.rglob("*.html") if path.parent.name != "gallery"]
     assert len(pages) > 40
     assert [path.name for path in pages if loads.search(path.read_text("utf-8"))] == []
+
+
+def test_packages_depend_on_the_distribution_by_its_name_on_the_index() -> None:
+    """`pyprof` is somebody else's package there."""
+    pages = [path.read_text("utf-8") for path in (*DOCS.glob("*.md"), TOP / "README.md")]
+    dependencies = [
+        name
+        for page in pages
+        for name in re.findall(r'^dependencies = \["([^"]+)"', page, re.MULTILINE)
+    ]
+    installed = [name for page in pages for name in re.findall(r"pip install (pyprof)\b", page)]
+    assert dependencies
+    assert {*dependencies, *installed} == {"torch-pyprof"}

@@ -12,6 +12,7 @@ import click
 
 from pyprof import cli, output_file, sanitize
 from pyprof.cli_types import Choice, Number
+from pyprof.errors import NOTE
 from pyprof.options import (
     Captures,
     override,
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 GROUPS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
          "step", "phase", "params", "family", "via", "tc", "bound")  # fmt: skip
+
+_SCREEN_ROWS = 30
+"""Rows that a terminal shows unless --top or --full asks for more."""
 
 
 class _ProfCommand(cli.Command):
@@ -102,8 +106,9 @@ def command(
 
     FILE is what `pyprof parse` wrote (dict lines or Parquet), a capture itself, or `-` for dict
     lines on stdin. Several files, a folder or a 'glob' are the ranks of one run; their rows are
-    listed rank by rank. A terminal shows a table of its own width: op, line, kernel, time and what
-    limits it. Otherwise, or with -c, fields are separated by blanks, unless --csv or -w is given.
+    listed rank by rank. A terminal shows the 30 longest rows in a table of its own width: op, line,
+    kernel, time and what limits it. Otherwise, or with -c, fields are separated by blanks, unless
+    --csv or -w is given.
 
     \b
     Examples:
@@ -135,6 +140,9 @@ def command(
     if how["explain"] is not None:
         _explain(captures.paths, target, how, as_json=as_json)
         return
+    shortened = _is_shortened(target, how, as_json=as_json)
+    if shortened:
+        how = {**how, "sort": how["sort"] or "sil", "top": _SCREEN_ROWS}
     asked = report.Asked(
         _names(target, how, as_json=as_json), how["by"], how["sort"], how["top"], asked_rows
     )
@@ -159,11 +167,21 @@ def command(
         answers.write(target, given, answer.warnings)
     else:
         _write(report.shown(answer, asked, with_memory), captures, target, how)
+    if shortened and answer.matched > _SCREEN_ROWS:
+        captures.warn(
+            [f"{NOTE}top {_SCREEN_ROWS} of {answer.matched:,} rows; --top N or --full shows more"]
+        )
     if not captures.quiet:
         none = bool(asked_rows) and not answer.matched
         sought = " and ".join(how["conditions"])
         cli.say(f"no row matches {sought}" if none else sentence(known_cost(answer.coverage)))
     report.demand(answer.coverage, least)
+
+
+def _is_shortened(target: str, how: Mapping[str, Any], *, as_json: bool) -> bool:
+    """Whether a terminal shows only the first rows, as nobody asked for a number of them."""
+    on_screen = not as_json and _form(target, how) == "terminal"
+    return on_screen and how["by"] is None and how["top"] is None
 
 
 def _check(how: Mapping[str, Any], *, as_json: bool) -> tuple[Condition, ...]:
