@@ -50,6 +50,13 @@ def test_the_changelog_begins_with_this_version() -> None:
     assert re.fullmatch(rf"{re.escape(__version__)} \((unreleased|\d{{4}}-\d\d-\d\d)\)", first)
 
 
+def test_the_changelog_of_an_unreleased_version_is_short() -> None:
+    """What is new of a version that nobody has is not told change by change."""
+    (_, *sections) = (TOP / "CHANGELOG.md").read_text("utf-8").split("\n## ")
+    unreleased = [text for text in sections if "(unreleased)" in text.partition("\n")[0]]
+    assert all(len(text.split()) <= 400 for text in unreleased)
+
+
 def _workflow(name: str) -> dict[str, Any]:
     yaml = pytest.importorskip("yaml")
     text = (TOP / ".github" / "workflows" / f"{name}.yml").read_text("utf-8")
