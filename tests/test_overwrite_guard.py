@@ -35,7 +35,7 @@ def _writes(name: str) -> bool:
 
 
 WRITING = [name for name in names() if _writes(name)]
-SCRIPTS = {"capture", "run"}
+SCRIPTS = {"capture", "run", "try"}
 """What runs a script; `-o` names its capture without the suffix."""
 READING = [name for name in WRITING if name not in SCRIPTS]
 
@@ -200,7 +200,7 @@ def test_redirections_are_known(line: str, net: Path, tmp_path: Path) -> None:
     assert (tmp_path / "net.dict").read_bytes() == before
 
 
-@pytest.mark.parametrize("name", sorted(SCRIPTS))
+@pytest.mark.parametrize("name", sorted(SCRIPTS - {"try"}))
 @pytest.mark.parametrize("suffix", [".pt.trace.json.gz", ".dict"])
 def test_a_capture_of_others_ends_a_capture_before_it_begins(
     name: str, suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -261,6 +261,10 @@ MAY_WRITE = {
     "pyprof/export/write.py": "parts, in a folder of ours",
     "pyprof/inputs/files.py": "a copy for a URL, in a folder of ours",
     "pyprof/process/stdio.py": "the device that takes all",
+    "pyprof/trial/experiment.py": "into the folder of a trial",
+    "pyprof/trial/processes.py": "a run's log, in the folder of a trial",
+    "pyprof/trial/ranks.py": "a port, in the folder of a trial",
+    "pyprof/trial/run_files.py": "a run's result, in the folder of a trial",
 }
 
 

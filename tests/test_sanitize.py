@@ -116,7 +116,8 @@ SHOWN = {
     "diff": ["diff", "FILE", "FILE"],
     "peaks": ["peaks"],
 }
-ELSEWHERE = {"parse", "capture", "run", "report", "export", "roofline", "mcp", "memory"}
+ELSEWHERE = {"parse", "capture", "run", "report", "export", "roofline", "mcp", "memory",
+             "try", "whatif", "completion"}  # fmt: skip
 """What gives no table, or what `summary` and `prof` show; of memory below."""
 
 

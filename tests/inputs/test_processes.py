@@ -107,6 +107,7 @@ _WITH_WORKERS = {
     "parse": ["parse", "{0}", "-o", "{1}/dataset/"],
     "prof": ["prof", "{0}"],
     "ranks": ["ranks", "{0}"],
+    "whatif": ["whatif", "{0}"],
     "report": ["report", "{0}", "-o", "{1}/page.html"],
     "roofline": ["roofline", "{0}", "-o", "{1}/roofline.html"],
     "summary": ["summary", "{0}"],

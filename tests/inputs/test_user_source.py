@@ -107,7 +107,11 @@ def _targets() -> list[tuple[str, str]]:
                 "ranks": [".txt", ".csv", ".json"], "summary": [".txt", ".json"],
                 "lines": [".txt", ".json"], "prof": [".txt", ".csv", ".json"],
                 "parse": [".dict", ".parquet"], "report": [".html"]}  # fmt: skip
-    written = [name for name in names() if name not in {"capture", "run", "peaks", "doctor", "mcp"}]
+    written = [
+        name
+        for name in names()
+        if name not in {"capture", "run", "try", "peaks", "doctor", "mcp", "completion"}
+    ]
     return [(name, suffix) for name in written for suffix in suffixes.get(name, [".txt"])]
 
 
