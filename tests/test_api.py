@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pyprof
+from pyprof import api
 from tests.allocations import built
 from tests.analysis.captured import capture
 from tests.commands import run
@@ -46,7 +47,7 @@ def test_summary_is_what_the_command_says(net: Path) -> None:
         (("--steps", "1:"), {"steps": "1:"}),
         (("--where", "dir=fprop"), {"where": "dir=fprop"}),
     ):
-        answer = pyprof.summary(net, **arguments)  # type: ignore[arg-type]
+        answer = api.summary(net, **arguments)  # type: ignore[arg-type]
         assert _without_warnings(answer) == _without_warnings(
             _said("summary", *command, *everything, net)
         )
@@ -55,20 +56,20 @@ def test_summary_is_what_the_command_says(net: Path) -> None:
 def test_diff_is_what_the_command_says(net: Path, tmp_path: Path) -> None:
     """And rows are matched by the keys that are named."""
     slower = capture(tmp_path / "slower.sqlite", steps=4, slower=3)
-    answer = pyprof.diff(net, slower)
+    answer = api.diff(net, slower)
     assert _without_warnings(answer) == _without_warnings(_said("diff", "--json", net, slower))
-    by_op = pyprof.diff(net, slower, by="op").tables["changes"]
+    by_op = api.diff(net, slower, by="op").tables["changes"]
     assert set(by_op.columns) >= {"key.op", "status", "a_ns", "b_ns"}
     with pytest.raises(ValueError, match="no key 'colour'"):
-        pyprof.diff(net, slower, by="colour")
+        api.diff(net, slower, by="colour")
 
 
 def test_memory_is_what_the_command_says(tmp_path: Path) -> None:
     """Of a snapshot; two snapshots are compared."""
     before = built.write(tmp_path / "before.pickle", built.training())
     after = built.write(tmp_path / "after.pickle", built.training(leak=1 << 20))
-    assert pyprof.memory(before).to_dict() == _said("memory", "--json", before)
-    assert pyprof.diff(before, after).to_dict() == _said("diff", "--json", before, after)
+    assert api.memory(before).to_dict() == _said("memory", "--json", before)
+    assert api.diff(before, after).to_dict() == _said("diff", "--json", before, after)
 
 
 def test_ranks_is_what_the_command_says(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_ranks_is_what_the_command_says(tmp_path: Path) -> None:
         capture(folder / f"net.rank{rank}.sqlite", steps=4)
     said = _said("ranks", "--json", folder)
     with warnings.catch_warnings(record=True) as warned:
-        answer = pyprof.ranks(folder)
+        answer = api.ranks(folder)
     assert [str(each.message) for each in warned] == said["warnings"]
     assert _without_warnings(answer) == _without_warnings(said)
 
@@ -87,7 +88,7 @@ def test_ranks_is_what_the_command_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", [None, 3, [None]])
 def test_what_is_no_path_is_said_so(path: Any) -> None:  # noqa: ANN401 - what must be refused
     """The function names itself, and what it takes."""
-    for function in (pyprof.load, pyprof.summary, pyprof.memory, pyprof.ranks):
+    for function in (pyprof.load, api.summary, api.memory, api.ranks):
         with pytest.raises(TypeError, match=rf"pyprof\.{function.__name__}\(\) takes the path"):
             function(path)
 
@@ -96,9 +97,9 @@ def test_what_cannot_be_read_is_a_pyprof_error(tmp_path: Path) -> None:
     """With the command's own sentence."""
     missing = tmp_path / "missing.sqlite"
     with pytest.raises(pyprof.PyprofError, match="no such file"):
-        pyprof.summary(missing)
+        api.summary(missing)
     with pytest.raises(pyprof.PyprofError, match="no such file"):
-        pyprof.diff(missing, missing)
+        api.diff(missing, missing)
 
 
 def test_dir_lists_the_public_names_and_help_documents_them() -> None:

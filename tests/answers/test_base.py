@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-import pyprof
+from pyprof import api
 from tests.allocations import built
 from tests.analysis.captured import HOSTILE, capture
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def test_tables_have_the_rows_of_the_dict(tmp_path: Path) -> None:
     """Whole numbers stay whole beside unknown ones; nested lists are tables by their path."""
-    answer = pyprof.summary(capture(tmp_path / "net.sqlite", steps=4))
+    answer = api.summary(capture(tmp_path / "net.sqlite", steps=4))
     content, tables = answer.to_dict(), answer.tables
     ops = tables["ops"]
     assert ops["time_ns"].tolist() == [op["time_ns"] for op in content["ops"]]
@@ -28,7 +28,7 @@ def test_tables_have_the_rows_of_the_dict(tmp_path: Path) -> None:
 
 def test_an_empty_table_has_its_columns(tmp_path: Path) -> None:
     """Of a capture without serving phases; lists of texts are no tables."""
-    tables = pyprof.summary(capture(tmp_path / "net.sqlite")).tables
+    tables = api.summary(capture(tmp_path / "net.sqlite")).tables
     assert len(tables["serving"]) == 0
     assert {"phase", "steps", "time_ns"} <= set(tables["serving"].columns)
     assert "warnings" not in tables
@@ -39,11 +39,11 @@ def test_a_notebook_shows_each_answer_with_its_texts_escaped(tmp_path: Path) -> 
     net = capture(tmp_path / "net.sqlite", steps=4)
     snapshot = built.write(tmp_path / "net.pickle", built.training())
     for answer in (
-        pyprof.summary(net),
-        pyprof.diff(net, net, by="kernel"),
-        pyprof.memory(snapshot),
+        api.summary(net),
+        api.diff(net, net, by="kernel"),
+        api.memory(snapshot),
     ):
         shown = answer._repr_html_()
         assert "<table" in shown
         assert HOSTILE not in shown
-    assert "<b>changes</b>" in pyprof.diff(net, net)._repr_html_()
+    assert "<b>changes</b>" in api.diff(net, net)._repr_html_()
