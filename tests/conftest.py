@@ -50,7 +50,7 @@ def real(paths: Iterable[Path]) -> list[ParameterSet]:
 
 
 def _is_large(path: Path) -> bool:
-    return path.suffix == ".gz" and path.stat().st_size > LARGE_BYTES
+    return path.suffix == ".gz" and path.exists() and path.stat().st_size > LARGE_BYTES
 
 
 def few(values: Iterable[str], *kept: str) -> list[ParameterSet]:
