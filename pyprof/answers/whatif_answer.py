@@ -66,15 +66,13 @@ class WhatIf(Answer):
 
 
 def merge_whatif(a: WhatIf, b: WhatIf) -> WhatIf:
-    """Add up the captures of one run, each change over those where it is predicted."""
-    changes = {each.change: each for each in a.changes}
-    for each in b.changes:
-        before = changes.get(each.change)
-        changes[each.change] = each if before is None else _sum_of(before, each)
-    refused = {each.change: each for each in (*a.refused, *b.refused)}
+    """Add up the captures of one run; a change that one of them refuses is refused."""
+    others = {each.change: each for each in b.changes}
+    summed = [_sum_of(each, others[each.change]) for each in a.changes if each.change in others]
+    refused = {each.change: each for each in (*b.refused, *a.refused)}
     return WhatIf(
-        changes=tuple(sorted(changes.values(), key=lambda each: each.kernels_ns.expected)),
-        refused=tuple(each for change, each in refused.items() if change not in changes),
+        changes=tuple(sorted(summed, key=lambda each: each.kernels_ns.expected)),
+        refused=tuple(refused[change] for change in sorted(refused)),
     )
 
 

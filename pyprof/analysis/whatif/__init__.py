@@ -13,6 +13,7 @@ from pyprof.answers.whatif_answer import (
     RefusedChange,
     WhatIf,
 )
+from pyprof.gpu.peaks import is_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,12 +27,18 @@ _RULES: Mapping[str, Callable[[Case], Prediction | Refusal]] = {
 }
 
 
+_OTHER_VENDOR = "the rules were tried on NVIDIA GPUs only"
+
+
 def predictions(
     table: Table, changes: Sequence[str] = ()
 ) -> tuple[tuple[Prediction, ...], tuple[Refusal, ...]]:
     """Return the predictions of some changes, all by default, the best first; and the refusals."""
     case = Case(table)
-    given = [rule(case) for name, rule in _RULES.items() if not changes or name in changes]
+    wanted = {name: rule for name, rule in _RULES.items() if not changes or name in changes}
+    if any(peaks is not None and not is_cuda(peaks.name) for peaks in table.devices.values):
+        return (), tuple(Refusal(name, _OTHER_VENDOR) for name in wanted)
+    given = [rule(case) for rule in wanted.values()]
     predicted = [each for each in given if isinstance(each, Prediction)]
     predicted.sort(key=lambda each: each.kernels_ns.expected)
     return tuple(predicted), tuple(each for each in given if isinstance(each, Refusal))

@@ -15,7 +15,7 @@ _BYTES = 2 * 4 << 22
 _LONG_US = 100
 
 
-def _chain(count: int, *, apart: bool = False) -> tuple[list[Work], list[Range]]:
+def chain(count: int, *, apart: bool = False) -> tuple[list[Work], list[Range]]:
     """Return kernels of `relu` that follow one another, on a stream each if `apart`."""
     work, ranges = [], []
     for place in range(count):
@@ -33,7 +33,7 @@ def _predicted(work: list[Work], ranges: list[Range]) -> Prediction | Refusal:
 
 def test_a_chain_takes_what_moving_its_outer_tensors_once_takes() -> None:
     """Three ops of one input: a third of the bytes, at 0.75 of an A100's bandwidth."""
-    work, ranges = _chain(3)
+    work, ranges = chain(3)
     given = _predicted(work, ranges)
     assert isinstance(given, Prediction)
     case = Case(table(capture(work, (), ranges)))
@@ -48,32 +48,32 @@ def test_a_chain_takes_what_moving_its_outer_tensors_once_takes() -> None:
 
 def test_an_interval_holds_the_expected_time_and_never_more_than_now() -> None:
     """Low, expected, high and now are in this order."""
-    given = _predicted(*_chain(4))
+    given = _predicted(*chain(4))
     assert isinstance(given, Prediction)
     span = given.kernels_ns
     assert all(a < b for a, b in pairwise((span.low, span.expected, span.high, span.now)))
 
 
-def test_kernels_of_different_streams_are_no_chain() -> None:
+def test_kernels_of_different_streams_are_nochain() -> None:
     """What runs side by side is not fused."""
-    assert isinstance(_predicted(*_chain(3, apart=True)), Refusal)
+    assert isinstance(_predicted(*chain(3, apart=True)), Refusal)
 
 
 def test_a_single_kernel_is_no_chain() -> None:
     """One kernel is as fused as can be."""
-    assert isinstance(_predicted(*_chain(1)), Refusal)
+    assert isinstance(_predicted(*chain(1)), Refusal)
 
 
 def test_a_product_ends_a_chain() -> None:
     """Add, product, add: nothing to fuse."""
-    work, ranges = _chain(3)
+    work, ranges = chain(3)
     work[1] = replace(work[1], name="ampere_sgemm_128x64_tn")
     assert isinstance(_predicted(work, ranges), Refusal)
 
 
 def test_unknown_bytes_are_refused() -> None:
     """Without ops, nothing says how much is moved."""
-    work, _ = _chain(3)
+    work, _ = chain(3)
     given = _predicted(work, [])
     assert isinstance(given, Refusal)
     assert "bytes" in given.why
