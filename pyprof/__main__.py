@@ -11,6 +11,7 @@ if __name__ == "__main__":  # first: the imports below take time
     signals.quietly_until_begun()
 
 import pkgutil
+import re
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _HEAD = 4096
 """Bytes of a file that tell whether it is a memory snapshot."""
+_PATH = re.compile(r"[./*\\]")
+"""Commands have none of these characters; suffixes, folders, globs and URLs do."""
 _FIRST_STEPS = ("run", "capture", "parse", "prof", "doctor")
 """Listed first, in this order; the other commands follow by name."""
 
@@ -60,11 +63,18 @@ def _loader() -> Loader:
 
     class CommandModule(InspectLoader):
         def get_source(self, fullname: str) -> str:
-            """Return source that runs the command under the name that the user typed."""
+            """Return source that runs the command under the name that the user typed.
+
+            Imported, it makes way for the function of that name, such as `pyprof.summary`.
+            """
             return (
                 "if __name__ == '__main__':\n"
                 "    from pyprof.__main__ import run\n"
                 f"    run({_command_name(fullname)!r}, 'python -m {fullname}')\n"
+                "else:\n"
+                "    import sys, pyprof\n"
+                f"    public = getattr(pyprof, {_command_name(fullname)!r}, None)\n"
+                "    sys.modules[__name__] = public or sys.modules[__name__]\n"
             )
 
     return CommandModule()
@@ -88,15 +98,18 @@ class _Commands(cli.Group):
             )
 
     def command_for_file(self, path: str) -> str | None:
-        """Return `summary`, or `memory` for a torch memory snapshot.
+        """Return `summary`, or `memory` for a torch memory snapshot; None for a word.
 
-        Raises UsageError for a Python script.
+        What looks like a path is one, also if no such file exists: `summary` then says so. Raises
+        UsageError for a Python script.
         """
         from pyprof.inputs.files import is_special  # noqa: PLC0415 - only for a file
         from pyprof.readers.refusals import is_memory_snapshot  # noqa: PLC0415 - as above
 
         if path.endswith(".py"):
             raise click.UsageError(f"{path} is a script; to profile it: pyprof run {path}")
+        if not Path(path).exists():
+            return "summary" if _PATH.search(path) else None
         if Path(path).is_dir() or is_special(path):
             return "summary"
         with Path(path).open("rb") as file:

@@ -89,7 +89,7 @@ class Group(Main, click.Group):
     """Commands by name; suggests one for a mistyped name."""
 
     def command_for_file(self, path: str) -> str | None:
-        """Return the name of the command that a file without a command means, None if none."""
+        """Return the command meant by a file's name in its place; None for other words."""
         del path
         return None
 
@@ -98,7 +98,7 @@ class Group(Main, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that the first argument names."""
         if args[:1] and args[0][:1] != "-" and self.get_command(ctx, args[0]) is None:
-            name = self.command_for_file(args[0]) if Path(args[0]).exists() else None
+            name = self.command_for_file(args[0])
             if name is not None:
                 return name, self.get_command(ctx, name), args
             hint = suggestion(args[0], self.list_commands(ctx))

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+import pyprof
 from pyprof import __version__, cli, commands, output_file
 from pyprof.__main__ import main, names
 from pyprof.readers import nsys
@@ -344,6 +345,21 @@ def test_a_capture_without_a_command_is_summarised(tmp_path: Path) -> None:
     path = _record(tmp_path, 40)
     done = run(path, "--json")
     assert (done.code, done.stdout) == (0, run("summary", path, "--json").stdout)
+
+
+def test_a_path_without_a_file_is_no_unknown_command(tmp_path: Path) -> None:
+    """It is said to be missing, as by the commands; only words are taken for commands."""
+    done = run(tmp_path / "net.sqlite")
+    assert (done.code, done.stdout) == (1, "")
+    assert "no such file" in done.stderr
+    assert "No such command 'summry'" in run("summry").stderr
+
+
+def test_importing_a_command_leaves_the_function_of_its_name() -> None:
+    """`pyprof.summary` is a function before and after; other commands are modules."""
+    assert import_module("pyprof.summary") is pyprof.summary
+    assert callable(pyprof.summary)
+    assert not callable(import_module("pyprof.lines"))
 
 
 def test_a_memory_snapshot_without_a_command_goes_to_memory(tmp_path: Path) -> None:

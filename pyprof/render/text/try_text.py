@@ -45,10 +45,11 @@ def trial(answer: Try) -> Iterator[str]:
 def _baseline(answer: Try) -> str:
     base = answer.baseline
     what = "a step takes" if base.unit == "step" else "the script takes"
-    counted = f"{base.run_count} runs"
+    counted = f"{base.run_count} run{'s' * (base.run_count != 1)}"
     if base.unit == "step":
         counted += f" of {base.step_count} steps, by {base.steps_of}"
-    where = f"{answer.script} on {base.device}, without a change"
+    device = f" on {base.device}" if base.device else ""  # unknown if the script loads no torch
+    where = f"{answer.script}{device}, without a change"
     text = f"{where}: {what} {duration(base.time_ns)} ({counted})"
     if base.busy:
         text += f"; the machine is busy: runs vary by {percent(base.spread_share)} %"
