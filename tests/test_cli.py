@@ -357,7 +357,8 @@ def test_a_path_without_a_file_is_no_unknown_command(tmp_path: Path) -> None:
 
 def test_importing_a_command_leaves_the_function_of_its_name() -> None:
     """`pyprof.summary` is a function before and after; other commands are modules."""
-    assert import_module("pyprof.summary") is pyprof.summary
+    imported: object = import_module("pyprof.summary")
+    assert imported is pyprof.summary
     assert callable(pyprof.summary)
     assert not callable(import_module("pyprof.lines"))
 

@@ -13,7 +13,7 @@ from pyprof.answers.whatif_answer import (
     RefusedChange,
     WhatIf,
 )
-from pyprof.gpu.peaks import is_cuda
+from pyprof.gpu.peak_formula import is_cuda
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
