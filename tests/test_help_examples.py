@@ -1,5 +1,6 @@
 """The examples in every command's help, and the commands of some documents, run as they stand."""
 
+import json
 import os
 import re
 import shlex
@@ -79,6 +80,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("prepared")
     (folder / "project").mkdir()
     (folder / "train.py").write_text(TRAIN)
+    (folder / "experiment.py").write_text("import torch\ntorch.set_num_threads(1)\n")
     net = capture(folder / "net.sqlite", steps=4)
     for name in ("snapshot", "before", "after", "net.memory"):
         built.write(folder / f"{name}.pickle", built.training(start_us=0))
@@ -138,14 +140,16 @@ def test_an_example_runs(folder: Path, line: str) -> None:
 
 
 SHOWN = [*IN_DOCS, *(line for name in ("", *RUNS_SCRIPTS) for line in examples(name))]
-RUNNING = list(dict.fromkeys(line for line in SHOWN if "train.py" in line))
+LONG = re.compile(r"pyprof try (?!.*patch=)")
+"""Tries that compile take a minute each; tests of trials have shorter ones."""
+RUNNING = list(dict.fromkeys(ln for ln in SHOWN if "train.py" in ln and not LONG.match(ln)))
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="no torch here")
 @pytest.mark.slow
 @pytest.mark.parametrize("line", RUNNING)
 def test_an_example_with_a_script_runs(folder: Path, line: str) -> None:
-    """It shows the summary or the kernels, or leaves a capture of each rank."""
+    """It shows the summary, the kernels or the changes, or leaves a capture of each rank."""
     program, *arguments = shlex.split(line)
     module = {"pyprof": "pyprof", "torchrun": "torch.distributed.run"}[program]
     (folder / "net.pt.trace.json.gz").unlink()  # what `capture -o net` writes
@@ -154,6 +158,10 @@ def test_an_example_with_a_script_runs(folder: Path, line: str) -> None:
     assert done.returncode == 0, done.stderr
     if arguments[0] == "run":
         assert "Linear" in done.stdout or "linear" in done.stdout
+    elif arguments[0] == "try":
+        answer = json.loads((folder / "train.try" / "try.json").read_text("utf-8"))
+        assert answer["baseline"]["run_count"] >= 1
+        assert all(each["change"] in done.stdout for each in answer["changes"])
     else:
         made = [path for path in folder.iterdir() if path not in before]
         ranks = 2 if program == "torchrun" else 1
