@@ -32,12 +32,29 @@ def ints(column: pa.ChunkedArray | pa.Array, absent: int = MISSING) -> Int64Arra
     return np.asarray(column.to_numpy()).astype(np.int64, copy=False)
 
 
-def lists(lengths: Int64Array, values: pa.Array, mask: NDArray[np.bool_] | None = None) -> pa.Array:
+def or_null(values: IntArray) -> pa.Array:
+    """Return a column with null for MISSING."""
+    return pa.array(values, mask=values == MISSING)
+
+
+def texts_by_index(index: IntArray, texts: Sequence[str | None]) -> pa.DictionaryArray:
+    """Return a dictionary column from the index of each row's text."""
+    return pa.DictionaryArray.from_arrays(
+        pa.array(index.astype(np.int32)), pa.array(texts, pa.string())
+    )
+
+
+def set_column(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Replace a column; its type stays that of the schema."""
+    place = table.schema.get_field_index(name)
+    field = table.schema.field(place)
+    return table.set_column(place, field, column.cast(field.type))
+
+
+def lists(lengths: Int64Array, values: pa.Array, mask: pa.Array | None = None) -> pa.Array:
     """Build a list column from the length of each list and the concatenated values."""
     offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
-    return pa.ListArray.from_arrays(
-        pa.array(offsets), values, mask=None if mask is None else pa.array(mask)
-    )
+    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=mask)
 
 
 def distinct_values(values: IntArray) -> Int64Array:
@@ -45,6 +62,15 @@ def distinct_values(values: IntArray) -> Int64Array:
     if len(values) and (low := values.min()) == values.max():
         return np.array([low], np.int64)
     return np.sort(np.asarray(pc.unique(pa.array(values))).astype(np.int64, copy=False))
+
+
+def first_index(values: Int64Array, wanted: Int64Array) -> Int64Array:
+    """Return the index in `values` of each wanted value; MISSING if it is not there."""
+    if not len(values):
+        return np.full(len(wanted), MISSING)
+    order = np.argsort(values, kind="stable")
+    place = order[np.minimum(np.searchsorted(values, wanted, sorter=order), len(values) - 1)]
+    return np.where(values[place] == wanted, place, MISSING)
 
 
 def numbered(values: Int64Array) -> tuple[Int64Array, Int64Array]:

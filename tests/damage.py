@@ -154,10 +154,12 @@ SPAN_DAMAGES = [
 """A format, and what happened to some rows of it."""
 
 
-def sql(path: Path, *statements: str) -> None:
+def sql(path: Path, *statements: str) -> Path:
+    """Change a database; return its path."""
     with closing(sqlite3.connect(path)) as db, db:
         for statement in statements:
             db.execute(statement)
+    return path
 
 
 def spans(path: Path, tool: str, name: str, rows: Sequence[int]) -> None:

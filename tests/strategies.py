@@ -48,7 +48,6 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.lists
 """Any text that can be written as UTF-8, with a liking for what breaks quoting."""
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
-SMALL = st.integers(-5, 5)
 SHAPE = st.lists(st.integers(0, 2**40), max_size=5).map(tuple)
 DTYPE = st.sampled_from(["float32", "float16", "bfloat16", "int64", "bool", "float8_e4m3fn"])
 

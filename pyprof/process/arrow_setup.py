@@ -1,6 +1,6 @@
 """Set up Arrow, NumPy and the C library in a process of our own, before either is loaded.
 
-Only what pays is here; shares are of processor time, on the captures of docs/performance.md:
+Only what pays is here; shares are of processor time, on the captures of docs/formats.md:
 
 * glibc maps each array of more than 32 MB anew, and unmaps it as it is freed. Clearing that memory
   again and again takes a quarter of the time of five million kernels. It also keeps memory for each

@@ -18,13 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema, string_concat
+from pyprof.arrays import lists
 from pyprof.marker import templates
 from pyprof.records.records import DictionaryColumn, Records, distinct, one_chunk
 from pyprof.string_concat import StringPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from concurrent.futures import Executor, Future
+    from concurrent.futures import Future
     from typing import TypeAlias
 
     from pyprof.arrays import IntArray
@@ -52,7 +53,14 @@ _ESCAPED = '["\\\\\x00-\x1f]'
 def write(records: Records, file: BinaryIO, progress: Callable[[int], None] | None = None) -> None:
     """Write all records; `progress` gets the number of rows after each batch."""
     with ThreadPoolExecutor(_WORKERS) as pool:
-        spellers = _spellers(records, pool)
+        there = [name for name in schema.RECORD.names if name in records.columns]
+        keys = [(", " if place else "{") + f'"{name}": ' for place, name in enumerate(there)]
+        columns = pool.map(lambda key, name: [*_column(key, records, name)], keys, there)
+        parts = [*chain.from_iterable(columns), string_concat.constant("}\n", records.rows)]
+        grouped = [
+            [*group] for _, group in groupby(parts, key=lambda part: isinstance(part, StringPart))
+        ]
+        spellers = [*chain.from_iterable(pool.map(_group, grouped))]
         pending: deque[tuple[int, Future[memoryview]]] = deque()
         start, rows = 0, _FIRST_ROWS
         while start < records.rows or pending:
@@ -74,18 +82,6 @@ def _lines(spellers: Sequence[Speller], start: int, rows: int) -> memoryview:
     """Put together the lines of some rows."""
     lines = string_concat.join_element_wise([spell(start, rows) for spell in spellers])
     return memoryview(lines.buffers()[2])[: string_concat.offsets(lines)[-1]]
-
-
-def _spellers(records: Records, pool: Executor) -> list[Speller]:
-    """Yield what formats the parts of a line, in order; columns of few values are combined."""
-    there = [name for name in schema.RECORD.names if name in records.columns]
-    keys = [(", " if place else "{") + f'"{name}": ' for place, name in enumerate(there)]
-    columns = pool.map(lambda key, name: [*_column(key, records, name)], keys, there)
-    parts = [*chain.from_iterable(columns), string_concat.constant("}\n", records.rows)]
-    grouped = [
-        [*group] for _, group in groupby(parts, key=lambda part: isinstance(part, StringPart))
-    ]
-    return [*chain.from_iterable(pool.map(_group, grouped))]
 
 
 def _group(parts: Sequence[Speller | StringPart]) -> Sequence[Speller]:
@@ -239,8 +235,7 @@ def _spell(values: pa.Array) -> pa.Array:
     if pa.types.is_list(values.type):
         flat = _spell(values.flatten())
         lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
-        offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
-        rows = pa.ListArray.from_arrays(pa.array(offsets), flat, mask=values.is_null())
+        rows = lists(lengths, flat, values.is_null())
         return pc.binary_join_element_wise("[", pc.binary_join(rows, ", "), "]", "")
     if pa.types.is_string(values.type):
         return _spell_texts(values)

@@ -40,7 +40,12 @@ def merge_sums(a: T, b: T) -> T:
         merged: T = a.merged(b)
         return merged
     if is_dataclass(a) and not isinstance(a, type):
-        parts = {each.name: _field(each.metadata, a, b, each.name) for each in fields(a)}
+        parts = {
+            each.name: each.metadata.get(_RULE, merge_sums)(
+                getattr(a, each.name), getattr(b, each.name)
+            )
+            for each in fields(a)
+        }
         return cast("T", type(a)(**parts))
     if hasattr(a, "_fields"):
         return type(a)(*map(merge_sums, a, b))  # type: ignore[call-overload]
@@ -48,10 +53,6 @@ def merge_sums(a: T, b: T) -> T:
     if rule is None or isinstance(a, bool):
         raise TypeError(f"no rule for merging {type(a).__name__}")
     return cast("T", rule(a, b))
-
-
-def _field(metadata: Mapping[str, Any], a: object, b: object, name: str) -> object:
-    return metadata.get(_RULE, merge_sums)(getattr(a, name), getattr(b, name))
 
 
 def _add(a: Any, b: Any) -> Any:  # noqa: ANN401 - numbers, tuples

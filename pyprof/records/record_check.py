@@ -34,7 +34,9 @@ def plausible_records(source: str, records: Records) -> Records:
     """
     # whether ncu measured each row in a run of its own, judged by the first row
     first = records.slice(0, 1).dictionary("counters").at(0) if records.rows else None
-    if (bool(first) and '"source":"ncu"' in str(first)) or _untimed(records):
+    times = (records.arrow(name) for name in ("start", "end", "kDuration"))
+    untimed = records.rows > 0 and all(column.null_count == records.rows for column in times)
+    if (bool(first) and '"source":"ncu"' in str(first)) or untimed:
         return records
     # let the columns that are looked at several times be in one piece
     pieces = {
@@ -57,12 +59,6 @@ def plausible_records(source: str, records: Records) -> Records:
         return records
     columns = _without_times(records, wrong, gone)
     return Records(records.rows, columns, records.devices, (*records.warnings, *warnings))
-
-
-def _untimed(records: Records) -> bool:
-    """Whether no row has any time, as if ncu measured none."""
-    times = (records.arrow(name) for name in ("start", "end", "kDuration"))
-    return records.rows > 0 and all(column.null_count == records.rows for column in times)
 
 
 _SEVERAL_TIMES = ("start", "end", "kDuration", "pid", "device", "stream", "rank", "corrId")
@@ -97,7 +93,7 @@ def _spans(records: Records) -> Spans:
         np.where(
             with_length, np.where(timed, end, np.minimum(duration, 2 * LONGEST_NS) + 1), UNKNOWN
         ),
-        _streams(records),
+        validate.streams([records.arrow(name) for name in _STREAM], records.rows),
         validate.ints_or_unknown(records.arrow("corrId")),
         timed & _of_kinds(records, validate.STREAMED),
     )
@@ -111,7 +107,9 @@ def _impossible(records: Records, plain: Spans) -> Mapping[str, Mask]:
     with np.errstate(over="ignore"):
         other = known & (end - start != duration)
     launched = _launched(records)
-    wrong = {**spans.impossible(plain, _bounds(launched), lambda rows: launched[rows])}
+    nothing = np.zeros(0, np.int64)
+    bounds = validate.LaunchTimes(launched[launched != UNKNOWN], nothing, nothing).bounds()
+    wrong = {**spans.impossible(plain, bounds, lambda rows: launched[rows])}
     beyond = _written_unknown(records, "start") | _written_unknown(records, "end")
     for why, rows in ((spans.TOO_LARGE, beyond), (_OTHER, other)):
         new = rows & ~validate.any_of(wrong, records.rows)
@@ -126,10 +124,6 @@ def _written_unknown(records: Records, name: str) -> Mask:
     written: Mask = np.asarray(times.is_valid(), bool)
     written &= validate.ints_or_unknown(times) == UNKNOWN
     return written
-
-
-def _streams(records: Records) -> Int64Array:
-    return validate.streams([records.arrow(name) for name in _STREAM], records.rows)
 
 
 def _of_kinds(records: Records, kinds: Sequence[int]) -> Mask:
@@ -147,11 +141,6 @@ def _launched(records: Records) -> Int64Array:
     launch_start = np.full(records.rows, UNKNOWN)
     launch_start[np.asarray(launch.is_valid())] = start
     return launch_start
-
-
-def _bounds(launched: Int64Array) -> tuple[int, int] | None:
-    nothing = np.zeros(0, np.int64)
-    return validate.LaunchTimes(launched[launched != UNKNOWN], nothing, nothing).bounds()
 
 
 def _without_times(records: Records, wrong: Mapping[str, Mask], gone: Mask) -> dict[str, object]:

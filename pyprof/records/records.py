@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.arrays import lists
 from pyprof.marker import templates as numbered
 
 if TYPE_CHECKING:
@@ -54,10 +55,7 @@ class DictionaryColumn:
 
     def numbered(self) -> pa.DictionaryArray:
         """Return texts as an Arrow dictionary array of distinct values."""
-        dictionary = pa.array(self.values, pa.string()).dictionary_encode()
-        return pa.DictionaryArray.from_arrays(
-            dictionary.indices.take(self.arrow_index()), dictionary.dictionary
-        )
+        return pa.array(self.values, pa.string()).dictionary_encode().take(self.arrow_index())
 
     def arrow_index(self, start: int = 0, length: int | None = None) -> pa.Array:
         """Return the index of all or some rows, with null for -1."""
@@ -204,10 +202,7 @@ def spelt(column: pa.Array) -> pa.Array:
 
 def _of_texts(column: pa.Array, function: Callable[[pa.Array], pa.Array]) -> pa.Array:
     lengths = pc.list_value_length(column).fill_null(0).to_numpy()
-    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
-    return pa.ListArray.from_arrays(
-        pa.array(offsets), function(column.flatten()), mask=column.is_null()
-    )
+    return lists(lengths, function(column.flatten()), column.is_null())
 
 
 def encode(column: pa.Array) -> DictionaryColumn:

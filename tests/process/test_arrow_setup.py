@@ -35,6 +35,7 @@ def test_the_memory_of_large_arrays_is_used_again() -> None:
     assert second + third < first / 10
 
 
+@pytest.mark.slow
 def test_tables_are_grouped_and_joined_in_the_calling_thread() -> None:
     """Arrow's threads may outlive the result; at exit they then end the process with SIGABRT.
 
