@@ -19,7 +19,7 @@ A capture that knows more than emit_nvtx writes it behind, in the same style:
 op that began and never ran.
 
 Any other text is the user's name for a part of the program (`attn(F)`, `Self-Attention`), for a
-step of a loop (`iteration 3`), or a library's for its own work (`library_ranges` lists those).
+step of a loop (`iteration 3`), or a library's for its own work (`kind` lists those).
 
 Texts come from files of unknown origin: decoding never raises and never evaluates. `numbered`,
 which needs Arrow, takes millions of texts apart.
@@ -41,8 +41,14 @@ from pyprof.marker.encode import (
     encode_seq,
     encode_trace,
 )
-from pyprof.marker.kind import NOT_OPS, classify, layer_name, plain_layer, without_sizes
-from pyprof.marker.library_ranges import is_library_domain
+from pyprof.marker.kind import (
+    NOT_OPS,
+    classify,
+    is_library_domain,
+    layer_name,
+    plain_layer,
+    without_sizes,
+)
 from pyprof.marker.model import (
     CLOSURE,
     DDP,
@@ -59,7 +65,6 @@ from pyprof.marker.model import (
     Value,
     is_backward,
     is_node_name,
-    node_name,
 )
 from pyprof.marker.serving_steps import ServingStep, serving_step
 from pyprof.marker.statement import Statement, statement, unnumbered
@@ -110,7 +115,6 @@ __all__ = [
     "is_library_domain",
     "is_node_name",
     "layer_name",
-    "node_name",
     "plain_layer",
     "range_name",
     "serving_step",

@@ -67,7 +67,21 @@ def _value(arg: Mapping[str, Any]) -> Value:
     if "shape" in arg:
         return _tensor(arg)
     if "items" in arg or "len" in arg:
-        return _items(arg)
+        listed = arg.get("items", ())
+        items = tuple(
+            _value(item) if isinstance(item, dict) else Opaque()
+            for item in (listed if isinstance(listed, (list, tuple)) else ())
+        )
+        length = arg.get("len", len(items))
+        if not isinstance(length, int) or length == len(items):
+            return items
+        numel, dtype = arg.get("numel"), arg.get("dtype")
+        return Summary(
+            length,
+            numel if isinstance(numel, int) else None,
+            dtype if isinstance(dtype, str) else None,
+            items,
+        )
     if "value" in arg:
         return _plain(arg["value"], kind)
     return Opaque(kind if isinstance(kind, str) else "")
@@ -90,24 +104,6 @@ def _tensor(arg: Mapping[str, Any]) -> Value:
 
 def _count(value: object) -> int | None:
     return value if type(value) is int and value >= 0 else None
-
-
-def _items(arg: Mapping[str, Any]) -> Value:
-    listed = arg.get("items", ())
-    items = tuple(
-        _value(item) if isinstance(item, dict) else Opaque()
-        for item in (listed if isinstance(listed, (list, tuple)) else ())
-    )
-    length = arg.get("len", len(items))
-    if not isinstance(length, int) or length == len(items):
-        return items
-    numel, dtype = arg.get("numel"), arg.get("dtype")
-    return Summary(
-        length,
-        numel if isinstance(numel, int) else None,
-        dtype if isinstance(dtype, str) else None,
-        items,
-    )
 
 
 def _plain(value: object, kind: object) -> Value:

@@ -1,13 +1,59 @@
-"""Classifies the texts of ranges by their form."""
+"""Classifies the texts of ranges by their form, and knows those of libraries.
+
+The names and NVTX domains of libraries are listed here alone: every other range is the user's.
+"""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
 
-from pyprof.marker.library_ranges import is_library_range
 from pyprof.marker.model import CLOSURE, NODE, STEP_OF, Kind
-from pyprof.marker.user_ranges import STEP_END, is_fsdp, is_named_module, is_step
+from pyprof.marker.user_ranges import STEP_END, is_named_module, is_step
+
+_DOMAINS = frozenset(
+    {
+        *("nccl", "nvshmem", "mpi", "ucx", "ucc", "openshmem"),
+        *("cccl", "thrust", "cub", "libcu++"),
+        *("cublas", "cublaslt", "cudnn", "cufft", "curand", "cusolver", "cusparse", "cutensor"),
+        *("nvfuser", "nvjpeg", "nvimagecodec", "dali", "libcudf", "libkvikio", "librmm", "rmm"),
+        *("openacc", "cuda", "nvrtc", "numba"),
+    }
+)
+"""NVTX domains, in lower case."""
+
+_NAMES = re.compile(
+    r"""
+    (?:nccl|ncclDev|nvshmemx?|ucp|ucc|MPI|PMPI)_?[A-Z_]\w*$    # calls of communication libraries
+    | (?:nccl|gloo|mpi|ucc|xccl)[ ]?:                          # torch.distributed's word for them
+    | (?:nvshmem|nvte|cutensor|magma)_?\w+$
+    | cu(?:blas|blasLt|dnn|fft|rand|solver|sparse|da)[A-Z_]\w*$
+    | (?:cub|thrust|at_cuda_detail|raft|rmm)::
+    | (?:aten|autograd|c10d|c10|prims|torch|inductor|functorch|profiler)::
+    | (?:GpuLower|KernelExecutor|ExprEvalExecutor|ExecutorRunFusion|FusionExecutor(?:Cache)?
+      |FusionKernelRuntime|FusionDefinition|ExpressionEvaluator|TransformReplay|PrecomputedValuess?
+      |IrContainer|Fusion|SyncMap|executor_utils|fusion_executor|\w+\.cpp)(?:::|[ ]\w+$)  # nvFuser
+    | (?:PyTorch[ ]Profiler|Iteration[ ]Start|Record[ ]Window|Activity[ ]Buffer)
+    | (?:Optimizer\.(?:step|zero_grad|profile_hook)\#|enumerate\(DataLoader\)\#|enumerate\(\w+\)\#)
+    | (?:DistributedDataParallel|FullyShardedDataParallel|DataParallel)\.forward$
+    | (?:<forward[ ]op>|<backward[ ]op>|_grad_sum_to_size)$    # TorchScript's
+    | (?:detach_?|resize_(?:as_)?|set_|_fw_primal|_make_dual|lift_fresh)$
+    | (?:TorchDynamo|Torch-Compiled|Pregraph[ ]bytecode|AOTDispatcher|CompiledFunction
+      |CompiledFxGraph|Inductor|CUDAGraph|cudagraph|CachingAutotuner|PyCodeCache|fx_codegen|_compile\.|compile_fx)
+    | \#\#[ ]Call[ ]CompiledFxGraph
+    | \[(?:pytorch|inductor|dynamo)\b
+    | .*\(dynamo_timed\)$
+    | .*\.<locals>\.\w+[ ]\(dynamo
+    | \w*_compile(?:_inner)?$
+    """,
+    re.VERBOSE,
+)
+
+
+def is_library_domain(domain: str) -> bool:
+    """Whether an NVTX domain is a library's."""
+    return domain.casefold() in _DOMAINS
+
 
 OWN_NAMES = r"record_param_comms|CompiledFunctionBackward|PythonDispatchMode|PythonSubclass"
 """Names of PyTorch's own ranges of no particular form, known even without a number."""
@@ -44,7 +90,7 @@ def classify(text: str) -> Kind:
 
 def _named(name: str) -> Kind:
     """Return the kind of a range that is only a name."""
-    if not name.strip() or name == STEP_END or is_library_range(name):
+    if not name.strip() or name == STEP_END or (_NAMES.match(name) is not None):
         return Kind.CONTEXT
     return Kind.STEP if is_step(name) else Kind.USER
 
@@ -58,7 +104,7 @@ def _is_torch_range(text: str) -> bool:
     autograd have a number, or a name of a certain form.
     """
     name = text.split(", ", 1)[0]
-    if is_fsdp(name):
+    if name.startswith("FSDP::"):  # ranges of FSDP look like ops of a namespace
         return False
     if ", seq = " in text or _TORCH_NAME.match(name) is not None:
         return True

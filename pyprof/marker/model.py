@@ -139,11 +139,6 @@ EVALUATE = "autograd::engine::evaluate_function: "
 """The engine's prefix to the name of the node that it evaluates."""
 
 
-def node_name(name: str) -> str:
-    """Return the name of the op or autograd node, without the engine's prefix."""
-    return name.removeprefix(EVALUATE)
-
-
 NODE = r"[A-Z]\w*Backward\d+(?:_copy)?"
 """PyTorch's names of generated nodes: only these are known by their name alone."""
 _IS_NODE = re.compile(NODE)

@@ -1,11 +1,17 @@
 """Parses the ranges of serving engines around one execution of the model.
 
-vLLM: `execute_8192_context_9(sq8155sk8430...)_generation_37(sq37sk34489...)`: tokens with padding,
-then requests in prefill and in decode with the sums of their tokens. SGLang:
-`step[EXTEND bs=15 toks=15360]`, or with sums `step[DECODE bs=64 g_sq=128 ...]`. ATOM:
-`prefill[bs=2 tok=14721 ctx=[7803, 6918]]`, `decode[bs=117/128 tok=117 d=117]`: of 128 requests
-that its graph was captured for. TensorRT-LLM:
-`[Executor] _forward_step 7: 1 ctx reqs, 300 ctx tokens, 32 gen reqs`.
+vLLM: `execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37sk34489...)`:
+tokens with padding, then requests in prefill and in decode, and of each phase the sums over its
+requests of the new tokens (sq), the tokens in the cache (sk), the squares of the former (sqsq) and
+the products of both (sqsk). Older versions state the numbers of tokens alone.
+
+SGLang: `step[EXTEND bs=15 toks=15360]`, or the same sums where it is asked to: `step[MIXED bs=5 c=2
+g=3 c_sq=6144 c_sk=7144 ... g_sq=3 ...]`, with the phase's requests in `bs` where there is one.
+
+ATOM: `prefill[bs=2 tok=14721 ctx=[7803, 6918]]`, `decode[bs=117/128 tok=117 d=117 sqsq=117
+sqsk=239616 sk=239616]`: of 128 requests that its graph was captured for.
+
+TensorRT-LLM: `[Executor] _forward_step 7: 1 ctx reqs, 300 ctx tokens, 32 gen reqs`.
 """
 
 from __future__ import annotations
@@ -118,3 +124,119 @@ _FORMS = (
     (_ATOM, _of_atom),
     (_TRTLLM, _of_trtllm),
 )
+
+
+_STATED_SUMS = r"\((?:sq(\d+)sk(\d+)sqsq(\d+)sqsk(\d+)|\d+)\)"
+_VLLM_SUMS = re.compile(
+    rf"execute_(?:\d+_)?context_(\d+){_STATED_SUMS}_generation_(\d+){_STATED_SUMS}$"
+)
+_SGLANG_SUMS = re.compile(r"step\[(EXTEND|DECODE|MIXED) (?=[^\]]*_sqsk=\d)([^\]]*)\]")
+_ATOM_SUMS = re.compile(r"(prefill|(?:eager_)?decode)\[(?=bs=\d.*\bsqsk=\d)(.*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Sums over the requests of one phase of a step."""
+
+    requests: int = 0
+    queries: int = 0
+    keys: int = 0
+    queries_squared: int = 0
+    products: int = 0
+    """Of queries and keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The requests of a step: those in prefill, and those in decode."""
+
+    prefill: Phase
+    decode: Phase
+
+    @property
+    def queries(self) -> int:
+        """Count the new tokens."""
+        return self.prefill.queries + self.decode.queries
+
+    @property
+    def keys(self) -> int:
+        """Count the tokens whose keys and values are read."""
+        return self.prefill.keys + self.decode.keys
+
+    @property
+    def twice_scores(self) -> int:
+        """Twice the number of scores of one head: for new tokens, those of the causal triangle.
+
+        A decoded token attends to all keys; counted as an area, as everywhere in `attention`.
+        """
+        causal = 2 * self.prefill.products - self.prefill.queries_squared
+        return causal + 2 * self.decode.products
+
+
+def states_requests(text: str) -> bool:
+    """Whether the name of a step states its requests, with or without their sums."""
+    return any(form.fullmatch(text) for form in (_VLLM_SUMS, _SGLANG_SUMS, _ATOM_SUMS))
+
+
+@lru_cache(maxsize=1 << 12)
+def read_requests(text: str) -> Batch | None:
+    """Parse the sums in the name of a step; None if it states none."""
+    if _TOO_LONG.search(text):
+        return None
+    if match := _VLLM_SUMS.fullmatch(text):
+        phases = [_vllm_phase(*match.groups()[at : at + 5]) for at in (0, 5)]
+        return Batch(*phases) if None not in phases else None  # type: ignore[arg-type]
+    if match := _SGLANG_SUMS.fullmatch(text):
+        return _sglang_batch(match[1], stated(match[2]))
+    if match := _ATOM_SUMS.fullmatch(text):
+        # A step that decodes next to a prefill only has sums of both phases, which are of no use
+        numbers = stated(match[2])
+        phase = _sums(numbers, "", numbers.get("bs"), numbers.get("tok"))
+        if phase is None or numbers.get("p"):
+            return None
+        return Batch(phase, Phase()) if match[1] == "prefill" else Batch(Phase(), phase)
+    return None
+
+
+def _vllm_phase(requests: str, *sums: str | None) -> Phase | None:
+    if None in sums:
+        return Phase() if int(requests) == 0 else None
+    return Phase(int(requests), *(int(number or 0) for number in sums))
+
+
+def _sglang_batch(mode: str, numbers: dict[str, int]) -> Batch | None:
+    """A step of one phase states its requests as `bs`, which may stand for its new tokens, too."""
+    requests = numbers.get("bs")
+    prefill: Phase | None = Phase()
+    decode: Phase | None = Phase()
+    if mode == "EXTEND":
+        prefill = _sums(numbers, "c_", requests, numbers.get("toks"))
+    elif mode == "DECODE":
+        decode = _sums(numbers, "g_", requests, requests)
+    else:
+        prefill = _sums(numbers, "c_", numbers.get("c"))
+        decode = _sums(numbers, "g_", numbers.get("g"))
+    return None if prefill is None or decode is None else Batch(prefill, decode)
+
+
+def _sums(
+    numbers: dict[str, int], prefix: str, requests: int | None, queries: int | None = None
+) -> Phase | None:
+    queries = numbers.get(f"{prefix}sq", queries)
+    sums = (requests, queries, *(numbers.get(f"{prefix}{name}") for name in ("sk", "sqsq", "sqsk")))
+    return None if None in sums else Phase(*sums)  # type: ignore[arg-type]
+
+
+_CAPTURE = re.compile(r"capture_(\d+)_(\w+)")
+_DIGITS = 18
+
+
+def captured(text: str) -> tuple[int, str] | None:
+    """Return batch size and mode from the range around the capture of a graph; else None."""
+    match = _CAPTURE.fullmatch(text.strip())
+    return (int(match[1]), match[2]) if match and len(match[1]) <= _DIGITS else None
+
+
+def chosen(size: int, captured: tuple[int, ...]) -> int | None:
+    """Return the size of the graph that runs a batch: the smallest that has room, or None."""
+    return min((other for other in captured if other >= size), default=None)

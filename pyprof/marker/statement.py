@@ -14,7 +14,6 @@ from pyprof.marker.model import (
     Call,
     Kind,
     is_backward,
-    node_name,
 )
 
 _OLD_NODE = re.compile(r"(?:Backward|_backward), seq = ")
@@ -92,7 +91,7 @@ class Statement:
     @cached_property
     def node(self) -> str:
         """The name of the op or autograd node, without the engine's prefix."""
-        return node_name(self.name)
+        return self.name.removeprefix(EVALUATE)
 
     @cached_property
     def has_seq(self) -> bool:

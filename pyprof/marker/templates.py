@@ -53,7 +53,20 @@ def split(texts: pa.Array) -> pa.StructArray:
     """Split texts into templates and numbers: `NUMBERED`, one for each; null stays null."""
     unknown = texts.is_null()
     encoded = texts.fill_null("").dictionary_encode()  # most texts repeat
-    parts = _split(encoded.dictionary)
+    bounds, data = _bytes(encoded.dictionary)
+    padded = np.append(data, np.uint8(0))
+    seq, seq_at = _number(encoded.dictionary, _SEQ, bounds, padded)
+    op_id, op_at = _number(encoded.dictionary, _OP_ID, bounds, padded)
+    # When texts are joined, the op_id is expected after the sequence number.
+    before = op_at.begin < seq_at.end
+    op_at = _Extent(*(np.where(before, seq_at.end, place) for place in op_at))
+    inputs, inputs_at = _inputs(encoded.dictionary, np.where(op_at.there, op_id, 0), bounds)
+    parts = _Split(
+        _without(bounds, data, (*seq_at, *op_at, *inputs_at)),
+        pa.array(seq, mask=~seq_at.there),
+        pa.array(op_id, mask=~op_at.there),
+        inputs,
+    )
     index = encoded.indices
     template = parts.template.dictionary_encode()
     return pa.StructArray.from_arrays(
@@ -82,23 +95,6 @@ class _Extent(NamedTuple):
     @property
     def there(self) -> NDArray[np.bool_]:
         return self.end > self.begin
-
-
-def _split(texts: pa.StringArray) -> _Split:
-    bounds, data = _bytes(texts)
-    padded = np.append(data, np.uint8(0))
-    seq, seq_at = _number(texts, _SEQ, bounds, padded)
-    op_id, op_at = _number(texts, _OP_ID, bounds, padded)
-    # When texts are joined, the op_id is expected after the sequence number.
-    before = op_at.begin < seq_at.end
-    op_at = _Extent(*(np.where(before, seq_at.end, place) for place in op_at))
-    inputs, inputs_at = _inputs(texts, np.where(op_at.there, op_id, 0), bounds)
-    return _Split(
-        _without(bounds, data, (*seq_at, *op_at, *inputs_at)),
-        pa.array(seq, mask=~seq_at.there),
-        pa.array(op_id, mask=~op_at.there),
-        inputs,
-    )
 
 
 def _bytes(texts: pa.Array) -> tuple[Int64Array, NDArray[np.uint8]]:

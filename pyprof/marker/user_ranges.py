@@ -72,11 +72,6 @@ def is_named_module(text: str) -> bool:
     return _MODULE.match(text) is not None
 
 
-def is_fsdp(text: str) -> bool:
-    """Whether it is one of FSDP's ranges, which look like ops of a namespace."""
-    return text.startswith("FSDP::")
-
-
 @lru_cache(maxsize=1 << 16)
 def range_name(text: str) -> str:
     """Return the part of the program that a user's range names."""
