@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyprof.arrays import texts_by_index
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -48,17 +50,13 @@ _COPY_NAMES = {
 def copy_names(kinds: NDArray[np.int64]) -> pa.DictionaryArray:
     """Name copies as nvprof printed them: `[CUDA memcpy HtoD]`."""
     used, inverse = np.unique(kinds, return_inverse=True)
-    names = pa.array(
-        [_COPY_NAMES.get(kind, "[CUDA memcpy]") for kind in used.tolist()], pa.string()
-    )
-    return pa.DictionaryArray.from_arrays(pa.array(inverse.astype(np.int32)), names)
+    names = [_COPY_NAMES.get(kind, "[CUDA memcpy]") for kind in used.tolist()]
+    return texts_by_index(inverse, names)
 
 
 def constant(text: str, rows: int) -> pa.DictionaryArray:
     """Repeat one text as a dictionary column."""
-    return pa.DictionaryArray.from_arrays(
-        pa.array(np.zeros(rows, np.int32)), pa.array([text], pa.string())
-    )
+    return texts_by_index(np.zeros(rows, np.int32), [text])
 
 
 def index_of(

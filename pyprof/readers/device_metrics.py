@@ -7,12 +7,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from pyprof import schema
+from pyprof.arrays import texts_by_index
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pyarrow as pa
 
     from pyprof.arrays import Floats, Int64Array
 
@@ -89,9 +91,6 @@ def samples(
     rows = rows[np.lexsort((time[rows], which[rows], device[rows]))]
     same = np.all([key[rows][1:] == key[rows][:-1] for key in (device, which, time)], axis=0)
     rows = rows[~np.append(same, [False])] if len(rows) else rows
-    names = pa.DictionaryArray.from_arrays(
-        pa.array(which[rows].astype(np.int32)), pa.array(metrics, pa.string())
-    )
-    columns = {"device": device[rows].astype(np.int32), "time": time[rows], "metric": names,
-               "value": value[rows]}  # fmt: skip
+    columns = {"device": device[rows].astype(np.int32), "time": time[rows],
+               "metric": texts_by_index(which[rows], metrics), "value": value[rows]}  # fmt: skip
     return schema.table(schema.SAMPLES, columns)

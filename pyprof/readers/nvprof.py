@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import ints
+from pyprof.arrays import first_index, ints, texts_by_index
 from pyprof.readers import cupti
 from pyprof.readers.cupti import call_name
 from pyprof.readers.sqlite import tables as _sqlite
@@ -54,6 +54,22 @@ def read(path: Path) -> schema.Capture:
     call_threads, range_threads = np.split(threads.reshape(-1).astype(np.int32), [len(call_ids)])
     calls = {**calls, "thread": call_threads}
     version = db.read("Version", {"version": int}).column("version")
+    columns = ("id", "name", "numMultiprocessors", "coreClockRate", "globalMemoryBandwidth")
+    more = ("globalMemorySize", "computeCapabilityMajor", "computeCapabilityMinor")
+    rows = db.read(_CUPTI + "DEVICE", dict.fromkeys((*columns, *more), int))
+    devices = schema.table(
+        schema.DEVICES,
+        {
+            "device": rows.column("id"),
+            "name": strings.names(ints(rows.column("name"), -1), "").cast(pa.string()),
+            "sm_count": rows.column("numMultiprocessors"),
+            "clock_hz": pc.multiply(rows.column("coreClockRate"), 1000),  # stored in kHz
+            "bandwidth": pc.multiply(rows.column("globalMemoryBandwidth"), 1000),  # in kB/s
+            "cc_major": rows.column("computeCapabilityMajor"),
+            "cc_minor": rows.column("computeCapabilityMinor"),
+            "memory_bytes": rows.column("globalMemorySize"),
+        },
+    )
     return schema.Capture(
         tool="nvprof",
         version=f"CUPTI {version[0]}" if len(version) else None,
@@ -61,7 +77,7 @@ def read(path: Path) -> schema.Capture:
         calls=schema.table(schema.CALLS, calls),
         ranges=schema.table(schema.RANGES, {**ranges, "thread": range_threads}),
         threads=schema.table(schema.THREADS, {"pid": keys[:, 0], "tid": keys[:, 1]}),
-        devices=_devices(db, strings),
+        devices=devices,
         warnings=() if len(range_ids) else (_NO_RANGES,),
     )
 
@@ -100,9 +116,7 @@ def _calls(db: Database) -> tuple[dict[str, Any], NDArray[np.int64]]:
         "start": start,
         "end": pc.coalesce(rows.column("end"), start),
         "corr": rows.column("correlationId"),
-        "name": pa.DictionaryArray.from_arrays(
-            pa.array(inverse.astype(np.int32)), pa.array(names, pa.string())
-        ),
+        "name": texts_by_index(inverse, names),
     }, ids
 
 
@@ -117,7 +131,7 @@ def _ranges(db: Database, strings: Strings) -> tuple[dict[str, object], NDArray[
     flags, ids = ints(rows.column("flags"), 0), ints(rows.column("id"), -1)
     times = rows.column("timestamp")
     starts, ends = (np.flatnonzero(flags & bit != 0) for bit in (_START, _END))
-    partner = _first_index(ids[ends], ids[starts])
+    partner = first_index(ids[ends], ids[starts])
     has_end = partner >= 0
     end_rows = pa.array(np.where(has_end, ends[partner] if len(ends) else 0, 0), mask=~has_end)
     texts = strings.texts.take(pa.array(strings.rows(ints(rows.column("name"), -1)[starts])))
@@ -128,15 +142,6 @@ def _ranges(db: Database, strings: Strings) -> tuple[dict[str, object], NDArray[
         **dict(zip(texts.column_names, texts.columns, strict=True)),
     }
     return ranges, _object_ids(rows.column("objectId").take(pa.array(starts)))
-
-
-def _first_index(values: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the index in `values` of each wanted value; -1 if it is missing."""
-    if not len(values):
-        return np.full(len(wanted), -1)
-    order = np.argsort(values, kind="stable")
-    place = np.minimum(np.searchsorted(values, wanted, sorter=order), len(values) - 1)
-    return np.where(values[order[place]] == wanted, order[place], -1)
 
 
 def _object_ids(blobs: pa.ChunkedArray) -> NDArray[np.int64]:
@@ -159,7 +164,7 @@ def _activities(
     rows = cupti.concat([part for part in parts if part.num_rows] or parts[:1])
     # Activities have no process: take that of the API call that launched each.
     pids = threads[:, 0][calls["thread"]]
-    call = _first_index(ints(calls["corr"], -1), ints(rows.column("corr"), -2))
+    call = first_index(ints(calls["corr"], -1), ints(rows.column("corr"), -2))
     has_call = call >= 0
     pid = np.where(has_call, pids[call] if len(pids) else 0, 0)
     if len(set(threads[:, 0])) == 1:
@@ -188,22 +193,3 @@ def _transfers(db: Database, table: str, kind: int, *more: str) -> pa.Table:
     )
     columns = {**cupti.base_columns(rows, kind), "bytes": rows.column("bytes"), "name": names}
     return schema.table(schema.ACTIVITIES, columns)
-
-
-def _devices(db: Database, strings: Strings) -> pa.Table:
-    columns = ("id", "name", "numMultiprocessors", "coreClockRate", "globalMemoryBandwidth")
-    more = ("globalMemorySize", "computeCapabilityMajor", "computeCapabilityMinor")
-    rows = db.read(_CUPTI + "DEVICE", dict.fromkeys((*columns, *more), int))
-    return schema.table(
-        schema.DEVICES,
-        {
-            "device": rows.column("id"),
-            "name": strings.names(ints(rows.column("name"), -1), "").cast(pa.string()),
-            "sm_count": rows.column("numMultiprocessors"),
-            "clock_hz": pc.multiply(rows.column("coreClockRate"), 1000),  # stored in kHz
-            "bandwidth": pc.multiply(rows.column("globalMemoryBandwidth"), 1000),  # in kB/s
-            "cc_major": rows.column("computeCapabilityMajor"),
-            "cc_minor": rows.column("computeCapabilityMinor"),
-            "memory_bytes": rows.column("globalMemorySize"),
-        },
-    )

@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import marker
+from pyprof.arrays import set_column
 from pyprof.readers import sidecars
 from pyprof.sanitize import message
 
@@ -151,11 +152,9 @@ def _described(ranges: pa.Table, origins: Mapping[str, Origin]) -> tuple[pa.Tabl
         new = [_with_origin(text, origins) for text in texts]
         count += sum(one != other for one, other in zip(texts, new, strict=True))
         encoded = pa.array(new, chunk.dictionary.type).dictionary_encode()
-        code = encoded.indices.take(chunk.indices)  # two texts may be equal now
-        chunks.append(pa.DictionaryArray.from_arrays(code, encoded.dictionary))
-    column = ranges.schema.get_field_index("text")
-    field = ranges.schema.field(column)
-    return ranges.set_column(column, field, pa.chunked_array(chunks, field.type)), count
+        chunks.append(encoded.take(chunk.indices))  # two texts may be equal now
+    kind = ranges.schema.field("text").type
+    return set_column(ranges, "text", pa.chunked_array(chunks, kind)), count
 
 
 def _with_origin(text: str | None, origins: Mapping[str, Origin]) -> str | None:

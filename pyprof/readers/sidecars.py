@@ -45,7 +45,7 @@ def read_with_captures(folder: Path) -> Iterator[Path]:
 
 
 def in_graph_captures(place: Path) -> Iterator[Path]:
-    """Return the files that may be read in a folder that --graph-captures names."""
+    """Return the files that may be read in a folder that --with names."""
     yield from _listed(place if place.is_dir() else place.parent)
     yield from _listed(place / settings.CAPTURE_TRACES)
 

@@ -1,4 +1,4 @@
-"""Validates a capture: drops duplicate rows, and times that are impossible.
+"""Validates a capture: sorts its work, drops duplicate rows and impossible times.
 
 Tools write neither; files that were truncated, merged, edited or exported wrongly have both.
 Nothing is guessed: of equal rows one is kept, and a row with an impossible time is kept without it.
@@ -15,18 +15,46 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import ints
+from pyprof.arrays import ints, set_column
 from pyprof.errors import CaptureError
 from pyprof.readers import spans as times
-from pyprof.readers.order import in_order
 from pyprof.readers.spans import LATEST_NS, LONGEST_NS, UNKNOWN, Spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from pyprof.arrays import Int64Array, Mask
     from pyprof.schema import Capture
+
+
+_KEYS = ("start", "end", "device", "stream", "corr")
+
+
+def in_order(activities: pa.Table) -> pa.Table:
+    """Sort activities by their start, those without one first; if in order they are not copied."""
+    start = _key(activities.column("start"))
+    # Tables of different kinds of work, each sorted, follow each other: merging runs is quick.
+    order = np.argsort(start, kind="stable") if (start[1:] < start[:-1]).any() else None
+    ordered = start if order is None else start[order]
+    same = ordered[1:] == ordered[:-1]
+    place = np.flatnonzero(np.append(same, [False]) | np.append([False], same))
+    rows = place if order is None else order[place]
+    index = pa.array(rows)
+    by = np.lexsort([_key(activities.column(name).take(index)) for name in reversed(_KEYS)])
+    if order is None:
+        if (by[1:] > by[:-1]).all():
+            return activities
+        order = np.arange(len(start))
+    order[place] = rows[by]
+    return activities.take(pa.array(order))
+
+
+def _key(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    return np.asarray(pc.fill_null(column, -1))
+
 
 ints_or_unknown = partial(ints, absent=UNKNOWN)
 """Integer columns as int64; a damaged file may contain -1, so null is UNKNOWN."""
@@ -67,7 +95,13 @@ def plausible(capture: Capture, path: Path) -> Capture:
     if not _merged(capture):
         activities, doubled = once(activities, _ACTIVITY)
     spans = _spans(activities)
-    launches, pid = launch_times(capture), ints_or_unknown(activities.column("pid"))
+    pid = ints_or_unknown(activities.column("pid"))
+    caller = ints_or_unknown(capture.calls.column("thread"))
+    launches = LaunchTimes(
+        start=ints_or_unknown(capture.calls.column("start")),
+        pid=ints_or_unknown(capture.threads.column("pid"))[caller],
+        corr=ints_or_unknown(capture.calls.column("corr")),
+    )
     wrong = times.impossible(
         spans, launches.bounds(), lambda rows: launches.of_rows(pid[rows], spans.launch[rows])
     )
@@ -227,15 +261,6 @@ class LaunchTimes:
         return launched
 
 
-def launch_times(capture: Capture) -> LaunchTimes:
-    """Return those of a capture."""
-    pid = ints_or_unknown(capture.threads.column("pid"))[
-        ints_or_unknown(capture.calls.column("thread"))
-    ]
-    start, corr = (ints_or_unknown(capture.calls.column(name)) for name in ("start", "corr"))
-    return LaunchTimes(start, pid, corr)
-
-
 def _spans(activities: pa.Table) -> Spans:
     start, end, corr, kind = (
         ints_or_unknown(activities.column(name)) for name in ("start", "end", "corr", "kind")
@@ -307,9 +332,8 @@ def without_times(table: pa.Table, wrong: Mapping[str, Mask]) -> pa.Table:
         return table
     both = without_start(wrong, table.num_rows), any_of(wrong, table.num_rows)
     for name, gone in zip(("start", "end"), both, strict=True):
-        place = table.schema.get_field_index(name)
         column = pc.if_else(pa.array(gone), pa.scalar(None, pa.int64()), table.column(name))
-        table = table.set_column(place, table.schema.field(place), column)
+        table = set_column(table, name, column)
     return in_order(table)
 
 
@@ -358,9 +382,8 @@ def _possible(table: pa.Table) -> tuple[pa.Table, int]:
     placed = (start != UNKNOWN) & (np.abs(start) < LATEST_NS)
     instant = np.where(placed, start, start[placed].min() if placed.any() else 0)
     for name in ("start", "end"):
-        place = table.schema.get_field_index(name)
         column = pc.if_else(pa.array(wrong), pa.array(instant), table.column(name))
-        table = table.set_column(place, table.schema.field(place), column)
+        table = set_column(table, name, column)
     return table, int(wrong.sum())
 
 

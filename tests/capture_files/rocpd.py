@@ -4,17 +4,8 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tests.capture_files.model import (
-    SECRETS,
-    Range,
-    Rows,
-    Strings,
-    Table,
-    Value,
-    Work,
-    number_work,
-    write_tables,
-)
+from tests.capture_files import model
+from tests.capture_files.model import Range, Work
 
 NODE = 1_966_562_287
 """The id of the machine, a hash."""
@@ -46,7 +37,7 @@ def rocpd_db(
     """
     work, ranges = list(work), list(ranges)
     pids = sorted({each.pid for each in work} | {each.pid for each in ranges} or {1})
-    tables: dict[str, Table] = {}
+    tables: dict[str, model.Table] = {}
     for number, pid in enumerate(pids, place):
         recording = _Recording(pid, number, version, names)
         recording.add(
@@ -57,22 +48,23 @@ def rocpd_db(
         for name, (columns, rows) in recording.tables().items():
             listed = tables.setdefault(f"rocpd_{name}{suffix}", (columns, []))[1]
             listed.extend({**row, "guid": recording.guid} for row in rows)
-    return write_tables(path, tables)
+    return model.write_tables(path, tables)
 
 
 class _Recording:
     def __init__(self, pid: int, place: int, version: int, names: Mapping[int, str]) -> None:
         self.pid, self.version, self.names = pid, version, names
         self.guid = f"0000{place:04x}-e175-7175-b886-1df113061c37"
-        self.strings, self.categories, self.symbols = Strings(), Strings(), Strings()
-        self.tracks, self.times = Strings(), Strings()
-        self.rows: dict[str, Rows] = {}
+        self.strings, self.categories, self.symbols, self.tracks, self.times = (
+            model.Strings() for _ in range(5)
+        )
+        self.rows: dict[str, model.Rows] = {}
         self.tids = {pid}
         self.devices = {0}
         self.event_of: dict[int, int] = {}
 
     def add(self, work: list[Work], ranges: list[Range]) -> None:
-        numbered = number_work(work)
+        numbered = model.number_work(work)
         for number, each in numbered:
             if each.call is not None:
                 name = _APIS[each.kind] if each.api.startswith("cuda") else each.api
@@ -96,10 +88,10 @@ class _Recording:
             for of, value in values.items():
                 self._row("pmc_event", event_id=self.event_of[of], pmc_id=number, value=value)
 
-    def tables(self) -> dict[str, Table]:
-        self._row("info_process", id=self.pid, nid=NODE, pid=self.pid, command=SECRETS[1],
-                  environment=json.dumps(SECRETS))  # fmt: skip
-        self._row("info_node", id=NODE, machine_id=SECRETS[3], hostname=SECRETS[0])
+    def tables(self) -> dict[str, model.Table]:
+        self._row("info_process", id=self.pid, nid=NODE, pid=self.pid, command=model.SECRETS[1],
+                  environment=json.dumps(model.SECRETS))  # fmt: skip
+        self._row("info_node", id=NODE, machine_id=model.SECRETS[3], hostname=model.SECRETS[0])
         for tid in sorted(self.tids):
             self._row("info_thread", id=tid, nid=NODE, pid=self.pid, tid=tid)
         self._row("info_agent", id=CPU_AGENT, type="CPU", type_index=0, name="a processor")
@@ -127,7 +119,7 @@ class _Recording:
     def _dispatch(self, number: int, work: Work) -> int:
         event = self._event("KERNEL_DISPATCH", number)
         self.devices.add(work.device)
-        sizes: dict[str, Value] = {}
+        sizes: dict[str, model.Value] = {}
         for axis, blocks, items in zip("xyz", work.grid, work.block, strict=True):
             sizes |= {f"workgroup_size_{axis}": items, f"grid_size_{axis}": blocks * items}
         name = work.name if work.kind == "kernel" else _FILL
@@ -174,8 +166,8 @@ class _Recording:
         table: str,
         at: tuple[int, int],
         tid: int,
-        place: Mapping[str, Value],
-        **columns: Value,
+        place: Mapping[str, model.Value],
+        **columns: model.Value,
     ) -> None:
         whole = {"nid": NODE, "pid": self.pid, "tid": tid, **place}
         if self.version > 3:
@@ -185,7 +177,7 @@ class _Recording:
         else:
             self._row(table, start=at[0], end=at[1], **whole, **columns)
 
-    def _row(self, table: str, **columns: Value) -> int:
+    def _row(self, table: str, **columns: model.Value) -> int:
         rows = self.rows.setdefault(table, [])
         rows.append({"id": len(rows) + 1, **columns})
         return len(rows)

@@ -18,8 +18,9 @@ NAMES = {
 
 
 def us(after: float) -> str:
-    """Write a time as torch_npu does."""
-    return f"{BASE_US + after:.3f}"
+    """Write a time as torch_npu does: more digits than a float has."""
+    ns = BASE_US * 1000 + round(after * 1000)
+    return f"{ns // 1000}.{ns % 1000:03d}"
 
 
 def x(pid: int, tid: int, name: str, at: float, dur: float, **args: object) -> Event:

@@ -4,8 +4,12 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from tests.readers.kineto_json import Event, event, op, text
+from pyprof import readers
+from pyprof.parse import parse
+from pyprof.records.records import Records
+from tests.readers.kineto_json import Event, event, kernel, launch, op, text
 
 
 @dataclass(frozen=True)
@@ -96,3 +100,59 @@ def write(
     path = folder / "replay.json"
     path.write_text(text(main))
     return path
+
+
+PLAIN = (Node("my::a", "first"), Node("my::b", "second"), Node("my::c", "first"))
+STEP = "step[DECODE bs=8]"
+
+
+def details(**sizes: int) -> list[dict[str, object]]:
+    """List files of captures, each of a batch size."""
+    return [
+        {"file": f"{name}.json", "batch_size": size, "mode": "FULL"} for name, size in sizes.items()
+    ]
+
+
+def records(path: Path, *, kernels_only: bool = False) -> Records:
+    return parse(readers.read(path), kernels_only=kernels_only)
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return records(path).table().to_pylist()  # type: ignore[no-any-return]
+
+
+def ops(path: Path) -> list[str | None]:
+    """Return the innermost op of each row."""
+    return [row["op"][-1] if row["op"] else None for row in rows(path)]
+
+
+def unattributed(path: Path, *said: str) -> None:
+    """Check that no kernel of PLAIN has an op, and that warnings say why."""
+    parsed = records(path)
+    entries = parsed.table().to_pylist()
+    assert [row["op"] for row in entries] == [[]] * len(PLAIN)
+    assert {row["via"] for row in entries} <= {None, "user range"}  # no op
+    warned = " ".join(parsed.warnings)
+    assert all(text in warned for text in said), warned
+
+
+LAYERS = [
+    Node(f"my::{name}_{layer}", name) for layer in range(6) for name in ("norm", "qkv", "mlp")
+] + [Node("my::head", "head"), Node("my::sample", "sample")]
+
+
+def eager(ops: Sequence[str], names: Sequence[str], at: float, corr: int) -> list[Event]:
+    events = []
+    for place, (name, run) in enumerate(zip(ops, names, strict=True)):
+        now = at + 20 * place
+        ran = kernel(corr + place, now + 8, 4, name=run)
+        ran["args"] |= {"block": [64, 1, 1]}
+        events += [op(name, now, 15, External_id=corr + place), launch(corr + place, now + 2), ran]
+    return events
+
+
+LONG = PLAIN * 3
+"""As many kernels as it takes to tell a sequence from another."""
+
+
+ABC = ["my::a", "my::b", "my::c"]

@@ -1,6 +1,16 @@
 """Readers are found by being in their package, and state what they read."""
 
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
 from pyprof import readers
+from pyprof.readers import nsys_report
+from tests.fuzz.seeds import seeds
+from tests.programs import TOP
+
+READERS = [each for each in readers.readers() if isinstance(each, ModuleType)]
 
 
 def test_every_reader_names_its_files() -> None:
@@ -18,8 +28,24 @@ def test_every_reader_names_its_files() -> None:
 
 
 def test_formats_of_tools_come_first() -> None:
-    assert readers.expected() == (
-        "expected an nsys export (.sqlite), an nsys report (.nsys-rep), an nvprof database, "
-        "a rocpd database of rocprofv3 (.db), a torch.profiler trace (.json, .json.gz) or the CSV "
-        "of Nsight Compute"
-    )
+    """Lower-case names are the tools' own."""
+    listed = readers.expected().removeprefix("expected ").replace(" or ", ", ")
+    names = [part.partition(" ")[2] for part in listed.split(", ") if " " in part]
+    assert names == sorted(names, key=str.swapcase)
+
+
+def test_every_reader_is_fuzzed(tmp_path: Path) -> None:
+    """A report is exported by a program that is not here."""
+    path, left = tmp_path / "capture", {*READERS} - {nsys_report}
+    for seed in seeds():
+        path.write_bytes(seed.data)
+        left -= {each for each in left if seed.is_built and each.sniff(path, seed.data[:4096])}
+    missing = sorted(each.__name__ for each in left)
+    assert not missing, "tests/fuzz/seeds.py builds no file for these readers: add one"
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda each: each.__name__)
+def test_every_reader_has_a_test_at_its_path(reader: ModuleType) -> None:
+    name = reader.__name__.rpartition(".")[2]
+    paths = [f"tests/readers/test_{name}.py", f"tests/readers/{name}"]
+    assert any((TOP / path).exists() for path in paths), f"write {paths[0]}"

@@ -2,7 +2,6 @@
 
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,8 +10,7 @@ import pytest
 from pyprof import readers, schema
 from pyprof.parse import parse_file
 from pyprof.readers import nsys
-from tests.builders import LAYOUTS, SECRETS, Layout, Range, Work, nsys_db, table, write_tables
-from tests.capture_files.model import Rows, Value
+from tests.builders import LAYOUTS, Layout, Range, Work, nsys_db, table, write_tables
 from tests.texts import spelt, texts
 
 WORK = (
@@ -65,91 +63,6 @@ def test_a_kernel_keeps_its_launch_configuration(tmp_path: Path) -> None:
     assert [row[f"grid_{axis}"] for axis in "xyz"] == [2, 3, 4]
     assert [row[f"block_{axis}"] for axis in "xyz"] == [32, 5, 1]
     assert (row["regs"], row["smem"], row["device"], row["stream"]) == (99, 5000, 3, 21)
-
-
-@pytest.mark.parametrize("name", ["2020.3", "2021.2", "2022.4", "2024.6"])
-def test_the_gpu_is_read_from_either_table(name: str, tmp_path: Path) -> None:
-    """TARGET_INFO_GPU and 2020's TARGET_INFO_CUDA_GPU say the same of a device."""
-    capture = readers.read(nsys_db(tmp_path / "a.sqlite", WORK, (), LAYOUTS[name]))
-    (device,) = capture.devices.to_pylist()
-    assert device == {
-        "device": 0,
-        "name": "NVIDIA A100-SXM4-80GB",
-        "sm_count": 108,
-        "clock_hz": 1_410_000_000,
-        "bandwidth": 2_039_000_000_000,
-        "cc_major": 8,
-        "cc_minor": 0,
-        "memory_bytes": 80 << 30,
-    }
-
-
-_RTX: dict[str, Value] = {"name": "NVIDIA GeForce RTX 4070 Laptop GPU", "smCount": 36}
-_LAPTOP: Rows = [
-    {"id": 0, "name": "Intel(R) Arc(TM) Graphics", "smCount": 0, "computeMajor": 0},
-    {"id": 1, **_RTX, "computeMajor": 8, "computeMinor": 9},
-    {"id": 2, "name": "Microsoft Basic Render Driver", "smCount": 0, "computeMajor": 0},
-]
-"""A laptop's GPUs; all have CUDA's number 0."""
-
-
-def _gpus_read(path: Path, gpus: Rows, *mapped: tuple[int, int]) -> schema.Capture:
-    columns = ("id", "name", "smCount", "cuDevice", "computeMajor", "computeMinor")
-    rows = [{"cuDevice": 0, "computeMinor": 0, **gpu} for gpu in gpus]
-    more: dict[str, Rows] = {
-        "TARGET_INFO_GPU": [{name: row[name] for name in columns} for row in rows]
-    }
-    if mapped:
-        more["TARGET_INFO_CUDA_DEVICE"] = [
-            {"gpuId": gpu, "cudaId": number, "pid": 100 + place}
-            for place, (gpu, number) in enumerate(mapped)
-        ]
-    layout = replace(LAYOUTS["2024.6"], gpus=None, more=more)
-    return readers.read(nsys_db(path / "a.sqlite", WORK, (), layout))
-
-
-@pytest.mark.parametrize("mapped", [[], [(1, 0)]], ids=["by capability", "by the table"])
-def test_of_a_laptops_gpus_the_one_that_runs_cuda_is_read(
-    tmp_path: Path, mapped: list[tuple[int, int]]
-) -> None:
-    """Display adapters have the number 0, too; one of them must not be taken for the GPU."""
-    (device,) = _gpus_read(tmp_path, _LAPTOP, *mapped).devices.to_pylist()
-    assert (device["device"], device["name"], device["cc_major"]) == (0, _RTX["name"], 8)
-
-
-def test_each_process_may_number_the_gpus_anew(tmp_path: Path) -> None:
-    """With CUDA_VISIBLE_DEVICES every rank has a device 0, known if all are of one kind."""
-    both: Rows = [
-        {"id": gpu, "cuDevice": gpu, "name": name, "smCount": 132, "computeMajor": 9}
-        for gpu, name in enumerate(["NVIDIA H100", "NVIDIA H100", "NVIDIA H200"])
-    ]
-    devices = _gpus_read(tmp_path, both, (0, 0), (1, 0)).devices.to_pylist()
-    assert {row["device"]: row["name"] for row in devices}[0] == "NVIDIA H100"
-    devices = _gpus_read(tmp_path, both, (1, 0), (2, 0)).devices.to_pylist()
-    assert {row["device"]: row["name"] for row in devices}[0] is None
-
-
-def test_without_a_gpu_table_the_device_is_unknown(tmp_path: Path) -> None:
-    """2026 exports may lack it: no device is made up."""
-    capture = readers.read(nsys_db(tmp_path / "a.sqlite", WORK, (), LAYOUTS["2026.2"]))
-    assert capture.devices.num_rows == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("2020.3", None),
-        ("2021.2", None),
-        ("2022.4", "2022.4.2.1"),
-        ("2024.6", "2024.6.2.225"),
-        ("2026.2", "2026.2.1.1"),
-    ],
-)
-def test_the_version_is_given_where_the_file_says_it(
-    name: str, expected: str | None, tmp_path: Path
-) -> None:
-    """EXPORT_META_DATA, META_DATA_EXPORT or neither."""
-    assert readers.read(nsys_db(tmp_path / "a.sqlite", WORK, (), LAYOUTS[name])).version == expected
 
 
 def test_marks_and_names_are_no_ranges(tmp_path: Path) -> None:
@@ -215,29 +128,10 @@ def test_pids_are_not_guessed_where_several_processes_could_be_meant(tmp_path: P
     assert readers.read(path).activities.column("pid").null_count == 2
 
 
-def test_graph_launches_are_warned_of_with_their_time(tmp_path: Path) -> None:
-    """A warning says how much GPU time they hide and how to see the kernels."""
-    (warning,) = readers.read(nsys_db(tmp_path / "a.sqlite", WORK, RANGES)).warnings
-    assert "1 CUDA graph launches contain 0.00 ms" in warning
-    assert "--cuda-graph-trace=node" in warning
-    long = [Work(kind="graph", at=(0, 2_500_000)), Work(at=(5, 1_000_005), stream=8), *WORK[:1]]
-    (warning,) = readers.read(nsys_db(tmp_path / "b.sqlite", long, RANGES)).warnings
-    assert "2.50 ms" in warning
-    assert "1.00 ms is outside" in warning
-
-
 def test_a_capture_without_ranges_is_a_warning_not_an_error(tmp_path: Path) -> None:
     """Kernels alone can be reported; the user learns why they have no ops."""
     (warning,) = readers.read(nsys_db(tmp_path / "a.sqlite", WORK[:1])).warnings
     assert "no NVTX ranges" in warning
-
-
-def test_what_nsys_said_of_losses_is_passed_on(tmp_path: Path) -> None:
-    """DIAGNOSTIC_EVENT's sentences about losses reach the user, others do not."""
-    said = ["Not all CUDA events might have been collected.", f"Process on {SECRETS[0]} started."]
-    layout = Layout(more={"DIAGNOSTIC_EVENT": [{"text": text} for text in said]})
-    warnings = readers.read(nsys_db(tmp_path / "a.sqlite", WORK[:1], RANGES, layout)).warnings
-    assert warnings == ("message from nsys: Not all CUDA events might have been collected.",)
 
 
 def test_a_capture_is_never_written_to(tmp_path: Path) -> None:
@@ -309,15 +203,3 @@ def test_a_file_that_changes_while_it_is_read(
     said = [text for text in readers.read(path).warnings if text not in quiet]
     assert len(said) == (change != "delete")
     assert all("changed while it was read" in text for text in said)
-
-
-def test_when_the_session_began_is_known(tmp_path: Path) -> None:
-    """The clock counts from then; of a file without it, or with an empty table, nothing is."""
-    path = nsys_db(tmp_path / "net.sqlite", WORK)
-    assert readers.read(path).began_ns is None
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER, utcTime TEXT)")
-    assert readers.read(path).began_ns is None
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1713889498851521398, '')")
-    assert readers.read(path).began_ns == 1713889498851521398

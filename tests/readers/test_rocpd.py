@@ -10,8 +10,8 @@ import pytest
 from pyprof import readers, schema
 from pyprof.parse import parse
 from tests.builders import CAPTURES, Range, Work, rocpd_db
-from tests.damage import OP, sql
 from tests.damage import ROCPD_SUFFIX as SUFFIX
+from tests.damage import sql
 from tests.readers.test_nsys import rows
 
 SHARED = CAPTURES / "rocpd-mi300x-bmm" / "results.db"
@@ -57,6 +57,22 @@ def test_read_returns_every_row_of_both_schemas(version: int, tmp_path: Path) ->
     ]
 
 
+@pytest.mark.skipif(not SHARED.is_file(), reason="the shared captures are not here")
+def test_launches_of_a_real_file_are_those_of_its_views() -> None:
+    """301 dispatches of an MI300X, joined by SQL on the views that rocprofv3 defines."""
+    query = (
+        "SELECT k.start, k.end, k.name, r.start, r.end, r.tid FROM kernels k"
+        " JOIN regions r ON r.stack_id = k.stack_id AND r.guid = k.guid ORDER BY k.start"
+    )
+    with closing(sqlite3.connect(f"file:{SHARED}?mode=ro&immutable=1", uri=True)) as db:
+        truth = db.execute(query).fetchall()
+    found = parse(readers.read(SHARED)).table().to_pylist()
+    assert len(truth) == 301
+    assert truth == [
+        (row["start"], row["end"], row["kLongName"], *row["launch"], row["tid"]) for row in found
+    ]
+
+
 def test_grids_count_blocks_and_registers_are_those_of_both_files(tmp_path: Path) -> None:
     """The file counts work items in a grid; MI300X has vector registers of two kinds."""
     path = rocpd_db(tmp_path / "net.db", [Work(grid=(4, 2, 1), block=(128, 1, 1), smem=20_480)])
@@ -74,97 +90,7 @@ def test_a_grid_that_is_no_multiple_of_its_blocks_has_one_more(tmp_path: Path) -
     assert (kernel["grid_x"], kernel["grid_y"]) == (2, None)
 
 
-@pytest.mark.parametrize("one_table", [False, True], ids=["suffixes", "guids"])
-def test_recordings_of_one_file_are_joined_by_their_own_ids(
-    one_table: bool,  # noqa: FBT001 - a parameter of a test
-    tmp_path: Path,
-) -> None:
-    """Each process counts its ids from 1: by id alone its kernels had the names of another's."""
-    work = [
-        Work("first", at=(1000, 1100), call=(10, 20), pid=41, tid=41, corr=1),
-        Work("second", at=(1000, 1200), call=(11, 21), pid=42, tid=43, corr=1, device=1),
-    ]
-    ranges = [
-        Range(OP, (5, 30), pid=41, tid=41),
-        Range("layer:second", (5, 30), pid=42, tid=43),
-    ]
-    path = rocpd_db(tmp_path / "net.db", work, ranges, one_table=one_table)
-    capture = readers.read(path)
-    assert rows(capture.activities, "pid", "device", "name") == [
-        (41, 0, "first"),
-        (42, 1, "second"),
-    ]
-    found = parse(capture).table().to_pylist()
-    assert [(row["tid"], row["launch"], row["op"], row["layer"]) for row in found] == [
-        (41, [10, 20], ["relu"], []),
-        (43, [11, 21], [], ["second"]),
-    ]
-    assert readers.identity(path).pids == (41, 42)
-
-
-def test_processes_of_one_number_are_told_apart(tmp_path: Path) -> None:
-    """In containers many have the same number."""
-    work = [Work(pid=pid, corr=1, call=(10, 20), at=(1000, 1000 + pid)) for pid in (23, 24)]
-    path = rocpd_db(tmp_path / "net.db", work)
-    sql(path, "UPDATE rocpd_info_process_00000001_e175_7175_b886_1df113061c37 SET pid = 23")
-    capture = readers.read(path)
-    assert rows(capture.activities, "pid") == [(10_000_023,), (23,)]
-    assert any("the same number (23)" in text for text in capture.warnings)
-
-
-def test_work_of_a_call_inside_another_counts_as_launched_by_the_outer_one(tmp_path: Path) -> None:
-    """With a trace of HSA, a kernel may refer to the inner call."""
-    work = [
-        Work("hsa", at=(900, 910), call=(12, 15), api="hsa_signal_store_screlease", corr=2),
-        Work("gemm", at=(1000, 1100), call=(10, 20), corr=1),
-    ]
-    path = rocpd_db(tmp_path / "net.db", work)
-    sql(path, f"UPDATE rocpd_event{SUFFIX} SET parent_stack_id = 1 WHERE stack_id = 2")  # noqa: S608
-    found = parse(readers.read(path)).table().to_pylist()
-    assert [row["launch"] for row in found] == [[10, 20], [10, 20]]
-
-
-@pytest.mark.parametrize("texts", [["aten::mm, seq = 1"], ['say "hi"', "a\\b\n", "plain", "é"]])
-def test_texts_of_ranges_are_what_their_events_hold_as_json(
-    texts: list[str], tmp_path: Path
-) -> None:
-    ranges = [Range(text, (place, 100 - place)) for place, text in enumerate(texts)]
-    capture = readers.read(rocpd_db(tmp_path / "net.db", WORK, ranges))
-    found = capture.ranges.to_pylist()
-    spelt = [row["text"] + ("" if row["seq"] is None else str(row["seq"])) for row in found]
-    assert spelt == texts
-
-
-def test_a_text_may_be_an_argument_or_the_name_of_the_region(tmp_path: Path) -> None:
-    """As in ROCm 6.4, and in files of ROCm Systems Profiler."""
-    names = {59: "roctxRangePushA", 60: "forward"}
-    ranges = [Range("pushed", (5, 30)), Range("ignored", (6, 20), style=60)]
-    path = rocpd_db(tmp_path / "net.db", WORK[:1], ranges, names=names)
-    event = f"(SELECT event_id FROM rocpd_region{SUFFIX} WHERE start = 5)"  # noqa: S608
-    sql(
-        path,
-        f"UPDATE rocpd_event{SUFFIX} SET extdata = '{{}}'",  # noqa: S608
-        f"CREATE TABLE rocpd_arg{SUFFIX} (event_id, position, name, value)",
-        f"INSERT INTO rocpd_arg{SUFFIX} VALUES ({event}, 0, 'message', 'from an argument')",  # noqa: S608
-    )
-    capture = readers.read(path)
-    assert rows(capture.ranges, "style", "text") == [
-        (schema.NESTED, "forward"),
-        (schema.NESTED, "from an argument"),
-    ]
-    assert rows(capture.calls, "name") == [("hipLaunchKernel",)]
-
-
-def test_the_gpu_is_described(tmp_path: Path) -> None:
-    devices = readers.read(rocpd_db(tmp_path / "net.db", WORK)).devices.to_pylist()
-    assert [device["device"] for device in devices] == [0, 1]
-    assert {device["name"] for device in devices} == {"AMD Instinct MI300X"}
-    assert {(device["sm_count"], device["clock_hz"]) for device in devices} == {
-        (304, 2_100_000_000)
-    }
-
-
-def _without(table: str) -> Callable[[Path], None]:
+def _without(table: str) -> Callable[[Path], Path]:
     return lambda path: sql(path, f"DROP TABLE {table}{SUFFIX}")
 
 
@@ -182,25 +108,9 @@ LOSSES = {
 
 @pytest.mark.parametrize("damage", LOSSES.values(), ids=LOSSES)
 def test_no_work_is_lost_with_the_tables_that_describe_it(
-    damage: Callable[[Path], None], tmp_path: Path
+    damage: Callable[[Path], Path], tmp_path: Path
 ) -> None:
     path = rocpd_db(tmp_path / "net.db", WORK, RANGES)
     damage(path)
     found = parse(readers.read(path)).table()
     assert found["start"].to_pylist() == [work.at[0] for work in WORK]
-
-
-@pytest.mark.skipif(not SHARED.is_file(), reason="the shared captures are not here")
-def test_launches_of_a_real_file_are_those_of_its_views() -> None:
-    """301 dispatches of an MI300X, joined by SQL on the views that rocprofv3 defines."""
-    query = (
-        "SELECT k.start, k.end, k.name, r.start, r.end, r.tid FROM kernels k"
-        " JOIN regions r ON r.stack_id = k.stack_id AND r.guid = k.guid ORDER BY k.start"
-    )
-    with closing(sqlite3.connect(f"file:{SHARED}?mode=ro&immutable=1", uri=True)) as db:
-        truth = db.execute(query).fetchall()
-    found = parse(readers.read(SHARED)).table().to_pylist()
-    assert len(truth) == 301
-    assert truth == [
-        (row["start"], row["end"], row["kLongName"], *row["launch"], row["tid"]) for row in found
-    ]

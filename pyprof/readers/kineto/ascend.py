@@ -10,16 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from pyprof import schema
-from pyprof.arrays import MISSING, ints
+from pyprof.arrays import MISSING, first_index, ints, or_null, set_column
 from pyprof.readers.kineto import gpu
 from pyprof.readers.kineto.columns import (
     Timed,
     concat,
-    nanoseconds,
-    set_column,
     timed,
     whole_number,
 )
@@ -27,6 +24,8 @@ from pyprof.readers.kineto.file.events import all_args
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pyarrow as pa
 
     from pyprof.readers.kineto.columns import Threads
     from pyprof.readers.kineto.file.events import Event
@@ -40,10 +39,10 @@ _ARROW_CALL = "torch_to_npu"
 
 
 class _Place(NamedTuple):
-    """Where an arrow ends: the stream and the start of its work."""
+    """Where an arrow ends: the stream and the start of its work, ns."""
 
     tid: str
-    us: float
+    start: int
 
 
 class Arrows:
@@ -55,19 +54,19 @@ class Arrows:
 
     def add(self, ends: Timed) -> None:
         """Gather the ends of arrows."""
-        for event, us in zip(ends.events, ends.us.tolist(), strict=True):
+        for event, start in zip(ends.events, ends.start.tolist(), strict=True):
             key = str(event.id)
             if event.ph == "s":
                 self._tails[key] = event
             else:
-                self._heads[key] = _Place(str(event.tid), us)
+                self._heads[key] = _Place(str(event.tid), start)
 
     def tails(self, work: Timed) -> list[Event | None]:
         """Return the end of the arrow to each piece of work; None without one."""
         of_place = {place: self._tails.get(key) for key, place in self._heads.items()}
         return [
-            of_place.get(_Place(str(event.tid), us))
-            for event, us in zip(work.events, work.us.tolist(), strict=True)
+            of_place.get(_Place(str(event.tid), start))
+            for event, start in zip(work.events, work.starts().to_pylist(), strict=True)
         ]
 
 
@@ -95,26 +94,19 @@ def with_arrows(
     rows, starts = rows[timely], starts.filter(timely)
     thread = threads.rows(starts.events)
     corr = ints(activities.column("corr")).copy()
-    apart = _callers(calls, corr[rows]) != thread
+    call = first_index(ints(calls.column("corr"), _NO_CALL), corr[rows])
+    apart = np.append(ints(calls.column("thread")), MISSING)[call] != thread
     if not apart.any():
         return activities, calls
-    rows, thread, start = rows[apart], thread[apart], nanoseconds(starts.us[apart])
+    rows, thread, start = rows[apart], thread[apart], starts.start[apart]
     first = 1 + max(int(corr.max(initial=0)), int(ints(calls.column("corr")).max(initial=0)))
     own = first + np.arange(len(rows))
     corr[rows] = own
     columns = {"start": start, "end": start, "thread": thread.astype(np.int32), "corr": own}
     named = schema.table(schema.CALLS, {**columns, "name": [_ARROW_CALL] * len(rows)})
-    linked = set_column(activities, "corr", pa.array(corr, mask=corr == MISSING))
+    linked = set_column(activities, "corr", or_null(corr))
     return linked, concat(schema.CALLS, [calls, named])
 
 
-def _callers(calls: pa.Table, corr: np.ndarray) -> np.ndarray:
-    """Return the thread of the call with each correlation id; MISSING without one."""
-    known = ints(calls.column("corr"))
-    order = np.argsort(known, kind="stable")
-    place = np.minimum(np.searchsorted(known, corr, sorter=order), max(0, len(known) - 1))
-    if not len(known):
-        return np.full(len(corr), MISSING)
-    row = order[place]
-    is_known = (known[row] == corr) & (corr != MISSING)
-    return np.where(is_known, ints(calls.column("thread"))[row], MISSING)
+_NO_CALL = -2
+"""The id of calls without one, which no work has."""

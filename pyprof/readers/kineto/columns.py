@@ -25,6 +25,7 @@ _INT64 = range(-(2**63), 2**63)
 
 _MOST_NS = 2**61
 """Times beyond 73 years are invalid; sums of a few smaller ones fit an int64."""
+_MOST_US = _MOST_NS / 1000
 
 
 def microseconds(value: object) -> float | None:
@@ -36,7 +37,7 @@ def microseconds(value: object) -> float | None:
             value = float(value)
         except ValueError:
             return None
-    return value if -_MOST_NS < value * 1000 < _MOST_NS else None  # type: ignore[operator, return-value]
+    return value if -_MOST_US < value < _MOST_US else None  # type: ignore[operator, return-value]
 
 
 class Timed(NamedTuple):
@@ -45,17 +46,26 @@ class Timed(NamedTuple):
     events: list[Event]
     us: Floats
     """As in the trace; nan if missing."""
+    exact: Int64Array | None = None
+    """The same, ns, where they are texts: floats of µs since 1970 are a quarter of one apart."""
 
     @property
     def start(self) -> Int64Array:
         """Start times, ns; only valid if all are known."""
-        return nanoseconds(self.us)
+        return nanoseconds(self.us) if self.exact is None else self.exact
+
+    def starts(self) -> pa.Array:
+        """Start times, ns; null if missing."""
+        if self.exact is None:
+            return times(self.us)
+        return pa.array(self.exact, mask=np.isnan(self.us))
 
     def filter(self, chosen: Mask) -> Timed:
         """Keep some of the events."""
         if chosen.all():
             return self
-        return Timed([*compress(self.events, chosen.tolist())], self.us[chosen])
+        exact = None if self.exact is None else self.exact[chosen]
+        return Timed([*compress(self.events, chosen.tolist())], self.us[chosen], exact)
 
 
 def timed(events: list[Event]) -> Timed:
@@ -63,23 +73,35 @@ def timed(events: list[Event]) -> Timed:
     values = [event.ts for event in events]
     if values and isinstance(values[0], Raw):
         values = all_loads(values)
-    if set(map(type, values)) - {int, float}:
+    exact, kinds = None, {*map(type, values)}
+    if kinds - {int, float}:
+        exact = _exact(values) if kinds == {str} else None  # torch_npu's
         values = [microseconds(value) for value in values]
     try:
         us = np.array(values, np.float64)
     except OverflowError:  # an integer too large for a float
         us = np.array([microseconds(value) for value in values], np.float64)
-    return Timed(events, np.where(np.abs(us) < _MOST_NS / 1000, us, np.nan))
+    return Timed(events, np.where(np.abs(us) < _MOST_NS / 1000, us, np.nan), exact)
+
+
+def _exact(microseconds: Sequence[str]) -> Int64Array | None:
+    """Return the ns of decimal texts; None if one is no such text, or has more digits."""
+    try:
+        decimals = pa.array(microseconds, pa.string()).cast(pa.decimal128(_DIGITS, 3))
+    except pa.ArrowInvalid:
+        return None
+    words = np.frombuffer(decimals.buffers()[1], np.int64)  # two a number, the lower one first
+    return words[::2].copy()
+
+
+_DIGITS = 38
+"""Of a 128-bit decimal, whose integer counts thousandths: ns."""
 
 
 def instant(value: object) -> int:
     """Return the ns that the trace's times are relative to; 0 if unknown."""
     ns = whole_number(value)
     return ns if ns is not None and -_MOST_NS < ns < _MOST_NS else 0
-
-
-MOST_US = 2**62 / 1000
-"""Larger times and lengths are invalid: as nanoseconds they hardly fit 64 bits."""
 
 
 def nanoseconds(microseconds: Sequence[float] | npt.NDArray[np.float64]) -> Int64Array:
@@ -95,15 +117,16 @@ def times(microseconds: Sequence[Any] | Floats) -> pa.Array:
         values = np.asarray(microseconds, dtype=np.float64)  # takes numbers, texts of them, None
     except (TypeError, ValueError, OverflowError):
         values = np.zeros((0, 0))
-    if values.ndim != 1:  # some are no numbers; or all are lists
+    odd = not isinstance(microseconds, np.ndarray) and bool in set(map(type, microseconds))
+    if odd or values.ndim != 1:  # some are no numbers, or true; or all are lists
         values = np.array([_number_or_nan(value) for value in microseconds], dtype=np.float64)
-    valid = np.abs(values) < MOST_US
+    valid = np.abs(values) < _MOST_US
     return pa.array(nanoseconds(np.where(valid, values, 0.0)), mask=~valid)
 
 
 def _number_or_nan(value: object) -> float:
     try:
-        return float(value) if isinstance(value, (int, float, str)) else float("nan")
+        return float(value) if type(value) in (int, float, str) else float("nan")  # type: ignore[arg-type]
     except (ValueError, OverflowError):
         return float("nan")
 
@@ -151,12 +174,6 @@ def whole_numbers(values: list[Any], absent: int) -> Int64Array:
     return integers(ints([*numbers]), absent)
 
 
-def set_column(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """Replace a column; its type stays that of the schema."""
-    place = table.schema.get_field_index(name)
-    return table.set_column(place, table.schema.field(place), column)
-
-
 def concat(kind: pa.Schema, parts: Iterable[pa.Table]) -> pa.Table:
     """Concatenate tables of a schema, with one dictionary for each column."""
     return pa.concat_tables([kind.empty_table(), *parts]).unify_dictionaries().combine_chunks()
@@ -169,10 +186,7 @@ class Interned:
         self._numbers: dict[Any, int] = {}
 
     def __getitem__(self, value: Hashable) -> int:
-        number = self._numbers.get(value)
-        if number is None:
-            number = self._numbers[value] = len(self._numbers)
-        return number
+        return self._numbers.setdefault(value, len(self._numbers))
 
     def __len__(self) -> int:
         return len(self._numbers)

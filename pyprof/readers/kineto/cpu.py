@@ -1,4 +1,16 @@
-"""Finds the CPU ops that do work: in a trace without GPU work they are its activities."""
+"""Finds the CPU ops that do work: in a trace without GPU work they are its activities.
+
+Ops on tensors without data do none: FakeTensorMode and the meta device run an op for the shape of
+its result alone, in the time that a Python function takes; torch.compile traces a model with such
+tensors. A trace tells neither the device nor the class of a tensor, so these ops are recognised by
+what is around and inside them.
+
+The last ops that gradient checkpointing recomputes may do none either. A backward node asks for a
+tensor that the forward pass did not keep, and the forward is run again inside of it. As soon as the
+last tensor that is needed has been handed over, PyTorch ends that by an exception: inside the op
+that handed it over, and when that is one of its inputs, before the op computed anything
+(torch.utils.checkpoint.set_checkpoint_early_stop).
+"""
 
 from __future__ import annotations
 
@@ -6,20 +18,22 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from pyprof import schema
+from pyprof.arrays import texts_by_index
 from pyprof.readers.kineto.nest import nearest, ops_named, within
 from pyprof.readers.kineto.op_texts import OP
-from pyprof.readers.kineto.tracing import tracing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
+
+    import pyarrow as pa
 
     from pyprof.arrays import Int64Array, Mask
     from pyprof.readers.kineto.columns import Threads
     from pyprof.readers.kineto.nest import Nested
     from pyprof.readers.kineto.ranges import Columns
+
 
 _VIEWS = (
     "_conj _fw_primal _indices _make_dual _neg_view _nested_view_from_buffer _reshape_alias "
@@ -171,8 +185,7 @@ def activities(
     working_ops = working(ranges, nested, names)
     rows = np.flatnonzero(working_ops.ops & (nested.end >= 0))
     corr = np.arange(1, len(rows) + 1)
-    number = pa.array(ranges.name[rows], pa.int32())
-    name = pa.DictionaryArray.from_arrays(number, pa.array(names, pa.string()))
+    name = texts_by_index(ranges.name[rows], names)
     process_and_thread = np.array(threads.ids or [(0, 0)], dtype=np.int64)[ranges.thread[rows]]
     times = {"start": ranges.start[rows], "end": nested.end[rows], "corr": corr, "name": name}
     table = schema.table(
@@ -187,3 +200,122 @@ def activities(
     )
     calls = schema.table(schema.CALLS, {**times, "thread": ranges.thread[rows].astype(np.int32)})
     return table, calls, int(working_ops.traced.sum())
+
+
+_DISPATCH = frozenset({"PythonDispatchMode", "PythonSubclass"})
+"""Ranges around the Python code by which a mode or a tensor subclass replaces an op."""
+_PRIMITIVES = "prims::"
+"""Ops called by reference implementations in Python, such as those of the meta device."""
+_NEW_EMPTY = (
+    "_adaptive_avg_pool2d_backward _adaptive_avg_pool3d _cdist_forward _embedding_bag "
+    "_embedding_bag_backward _embedding_bag_forward_only "
+    "_embedding_bag_per_sample_weights_backward "
+    "_fft_c2c _fft_c2r _fft_r2c _int_mm _linalg_det _linalg_eigh _linalg_slogdet _linalg_svd "
+    "_pdist_forward _unsafe_index _upsample_bilinear2d_aa _upsample_bilinear2d_aa_backward "
+    "_upsample_nearest_exact1d adaptive_max_pool2d adaptive_max_pool2d_backward "
+    "adaptive_max_pool3d adaptive_max_pool3d_backward addbmm addmm argmax argmin avg_pool3d "
+    "avg_pool3d_backward baddbmm bmm convolution convolution_backward dot embedding "
+    "embedding_dense_backward gather grid_sampler_3d index index_select kthvalue "
+    "linalg_cholesky_ex linalg_cross linalg_eig linalg_inv_ex linalg_ldl_factor_ex linalg_lu "
+    "linalg_lu_factor_ex linalg_solve_triangular linear_backward lu_unpack "
+    "masked_scatter_backward max max_pool3d_with_indices max_pool3d_with_indices_backward median "
+    "min mm mode mv nanmedian nansum reflection_pad1d reflection_pad1d_backward repeat "
+    "repeat_interleave replication_pad1d replication_pad1d_backward replication_pad2d "
+    "replication_pad2d_backward scatter scatter_add scatter_reduce take topk upsample_nearest1d "
+    "upsample_nearest2d upsample_nearest2d_backward"
+)
+_ALLOCATING = frozenset(f"aten::{name}" for name in _NEW_EMPTY.split())
+"""Ops that call new_empty on the meta device (torch/_meta_registrations.py), and on no other.
+
+Measured with torch 2.13's samples of all its ops, on the CPU and on the meta device.
+"""
+_UNFILLED = frozenset({"aten::zeros", "aten::ones", "aten::full"})
+"""Ops that on the meta device allocate and, having no data to fill, do nothing else."""
+
+
+class Tracing(NamedTuple):
+    """Masks of ops that do no work themselves; one entry per row."""
+
+    replaced: Mask
+    """Dispatch to Python, and ops replaced by it: ops inside may work."""
+    shapes: Mask
+    """Ops on tensors without data, and all inside of them."""
+
+
+def tracing(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask) -> Tracing:
+    """Find the ops that do no work; `real` are those whose names say that they may."""
+    mode = ops_named(ranges, [name in _DISPATCH for name in names])
+    replaced = _traced_around(mode, nested.op)
+    fake = mode.copy()  # FakeTensorMode makes a tensor without memory for each result
+    for inner in ("aten::empty_strided", "aten::detach"):
+        called = ops_named(ranges, [name == inner for name in names]) & ~replaced
+        fake &= _traced_around(called, nested.op)
+    shapes = nested.compiling | fake | _meta_ops(ranges, nested, names, real)
+    return Tracing(mode | replaced, shapes | within(shapes, nested.op))
+
+
+def _meta_ops(ranges: Columns, nested: Nested, names: Sequence[str], real: Mask) -> Mask:
+    """Find ops on the meta device, and the ATen ops around them."""
+
+    def around(inner: str) -> Mask:
+        return _traced_around(ops_named(ranges, [name == inner for name in names]), nested.op)
+
+    def named(chosen: Container[str]) -> Mask:
+        return ops_named(ranges, [name in chosen for name in names])
+
+    of_aten = ops_named(ranges, [name.startswith(("aten::", _PRIMITIVES)) for name in names])
+    meta = ops_named(ranges, [name.startswith(_PRIMITIVES) for name in names])
+    meta |= named(_ALLOCATING) & around("aten::new_empty")
+    meta |= named(_UNFILLED) & around("aten::empty")
+    # Only reference implementations call it, which only the meta device uses by itself.
+    meta |= around("aten::empty_permuted") & of_aten
+    meta &= ~_traced_around(real, nested.op)
+    rows = np.flatnonzero(meta)
+    while len(rows):  # as often as ops are deep
+        outer = nested.op[rows]
+        rows = np.unique(outer[outer >= 0])
+        rows = rows[of_aten[rows] & ~meta[rows]]
+        meta[rows] = True
+    return meta
+
+
+def _traced_around(rows: Mask, parent: Int64Array) -> Mask:
+    around = np.zeros(len(rows), dtype=bool)
+    outer = parent[rows]
+    around[outer[outer >= 0]] = True
+    return around
+
+
+_NODE = re.compile(r"\w+Backward\d+$")
+_HOOK = "aten::detach"
+"""The op called by the hook that keeps a tensor."""
+_RUN = KEEPS_RESULT | BOOKKEEPING
+"""Ops that ran before they handed over a result, or have nothing to run."""
+
+
+def stopped(ranges: Columns, nested: Nested, names: Sequence[str]) -> Int64Array:
+    """Find the ops that were left before they ran, and the ops around them in the node."""
+    op = nested.op
+    node = ops_named(ranges, [_NODE.match(name) is not None for name in names])
+    around = nearest(op, node)
+    # A node's own ops have no number: they have no backward pass.
+    again = (ranges.kind == OP) & ~node & (around >= 0) & (ranges.seq >= 0) & (ranges.forward == 0)
+    hook = ops_named(ranges, [name == _HOOK for name in names]) & (ranges.seq < 0)
+    caller = op[hook]
+    caller = caller[caller >= 0]
+    hooked = np.unique(around[caller[again[caller]]])
+    if not len(hooked):  # nearly always
+        return hooked
+    rows = np.flatnonzero(again & np.isin(around, hooked))
+    rows = rows[np.lexsort((ranges.order[rows], ranges.start[rows], around[rows]))]
+    last = rows[np.diff(around[rows], append=-1) != 0]  # of each node
+    plain = [name.removeprefix("aten::") for name in names]
+    runs = [not {name, name.removesuffix("_")}.isdisjoint(_RUN) for name in plain]
+    last = last[~ops_named(ranges, runs)[last]]
+    rows = np.setdiff1d(last, op[(op >= 0) & ~hook])
+    levels = [rows]
+    while len(rows):  # outward, up to the node
+        rows = np.unique(op[rows])
+        rows = rows[(rows >= 0) & ~node[rows]]
+        levels.append(rows)
+    return np.unique(np.concatenate(levels))

@@ -9,20 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.arrays import set_column
 from pyprof.readers.kernel_launches import none_recorded
 from pyprof.readers.kineto import ascend, cpu, gpu
-from pyprof.readers.kineto.checkpointing import stopped
 from pyprof.readers.kineto.columns import (
     Threads,
     Timed,
     concat,
     instant,
     ints,
-    set_column,
     timed,
     whole_number,
 )
 from pyprof.readers.kineto.counters import Samples
+from pyprof.readers.kineto.cpu import stopped
 from pyprof.readers.kineto.file.events import all_args
 from pyprof.readers.kineto.graphs import nodes
 from pyprof.readers.kineto.nest import FrameChains, Nested, nested, range_table
@@ -255,15 +255,12 @@ class Gathered:
 
     def capture(self, trace: Trace) -> schema.Capture:
         """Build the Capture once all events have been added."""
-        ranges = self._ranges.columns()
-        chains = FrameChains()
-        layout = nested(ranges, self._ranges.python(), chains)
+        ranges, layout, table = self._nested()
         activities, calls, traced = self._work(ranges, layout)
         on_gpu = bool(self._activities or self._measured)
-        base = instant(trace.header.get("baseTimeNanoseconds"))
+        base = _base_ns(trace)
         ranks = pa.repeat(pa.scalar(rank(trace.header), pa.int32()), activities.num_rows)
         used = pc.unique(activities["device"]).drop_null().to_pylist() if on_gpu else []
-        table = self._table(ranges, layout, chains)
         return schema.Capture(
             tool="kineto",
             version=version(trace.header),
@@ -289,39 +286,32 @@ class Gathered:
 
     def recording(self, trace: Trace) -> Recording:
         """Build the record of captured graphs once all events have been added."""
-        ranges = self._ranges.columns()
-        chains = FrameChains()
-        layout = nested(ranges, self._ranges.python(), chains)
-        base = instant(trace.header.get("baseTimeNanoseconds"))
+        *_, table = self._nested()
         return Recording(
             captured=self.captured(trace),
-            ranges=_shifted(self._table(ranges, layout, chains), base),
+            ranges=_shifted(table, _base_ns(trace)),
             threads=_threads(self._threads),
         )
 
     def captured(self, trace: Trace) -> nodes.Captured:
         """Return the graphs that were captured in the trace."""
-        graphs = self._captured()
-        launches = _shifted(
-            graphs.launches, instant(trace.header.get("baseTimeNanoseconds")), ("time",)
-        )
-        return graphs._replace(launches=launches)
-
-    def _captured(self) -> nodes.Captured:
-        calls = concat(schema.CALLS, self._calls)
         ran = [table["corr"].combine_chunks() for table in self._activities]
-        processes = np.array([pid for pid, _ in self._threads.ids], dtype=np.int64)
-        return nodes.captured(
-            calls,
+        graphs = nodes.captured(
+            concat(schema.CALLS, self._calls),
             lambda: concat(gpu.LAUNCHED, self._launched),
             pa.concat_arrays([pa.array([], pa.int64()), *ran]),
-            processes,
+            np.array([pid for pid, _ in self._threads.ids], dtype=np.int64),
         )
+        return graphs._replace(launches=_shifted(graphs.launches, _base_ns(trace), ("time",)))
 
-    def _table(self, ranges: Columns, layout: Nested, chains: FrameChains) -> pa.Table:
+    def _nested(self) -> tuple[Columns, Nested, pa.Table]:
+        """Return the ranges, how they are nested, and the table of both."""
+        ranges = self._ranges.columns()
+        chains = FrameChains()
+        layout = nested(ranges, self._ranges.python(), chains)
         forward = forward_threads(ranges, self._flows)
         left = stopped(ranges, layout, self._ranges.names)
-        return range_table(self._ranges, layout, chains, forward, left)
+        return ranges, layout, range_table(self._ranges, layout, chains, forward, left)
 
     def _work(self, ranges: Columns, layout: Nested) -> tuple[pa.Table, pa.Table, int]:
         """Return activities and calls; if no GPU worked, the CPU's, and how many ops it traced."""
@@ -352,6 +342,10 @@ _HOSTS = (PYTHON, "fwdbwd")
 
 def _only_timed(group: Timed) -> Timed:
     return group.filter(np.isfinite(group.us))
+
+
+def _base_ns(trace: Trace) -> int:
+    return instant(trace.header.get("baseTimeNanoseconds"))
 
 
 def _shifted(table: pa.Table, base_ns: int, columns: Sequence[str] = ("start", "end")) -> pa.Table:

@@ -14,9 +14,12 @@ import pyarrow.compute as pc
 from msgspec import UNSET
 
 from pyprof import schema
+from pyprof.arrays import first_index, or_null, set_column, texts_by_index
+from pyprof.arrays import ints as integers
 from pyprof.arrays import numbered as distinct
+from pyprof.readers.kernel_launches import named as named_calls
 from pyprof.readers.kineto import counters
-from pyprof.readers.kineto.columns import Threads, Timed, ints, set_column, timed, times
+from pyprof.readers.kineto.columns import Threads, Timed, ints, timed, times
 from pyprof.readers.kineto.file.events import (
     CALLS,
     NO_JSON,
@@ -92,7 +95,7 @@ def rows(kinds: Sequence[int] | Int64Array, listed: list[Event]) -> pa.Table:
     work, kind = timed(listed), np.asarray(kinds, np.int64)
     events, text = work.events, joined(work.events)
     args, names = WORK.read(events, text), named(events)
-    start = times(work.us)
+    start = work.starts()
     columns = {
         "kind": pa.array(kind.astype(np.int8)),
         "start": start,
@@ -139,8 +142,7 @@ def with_launches(kernels: pa.Table, calls: pa.Table) -> pa.Table:
 
     Each ran within its launch, as often as its counters took: it begins there.
     """
-    is_launch = pc.match_substring_regex(calls["name"].cast(pa.string()), _LAUNCHES)
-    launches = calls.filter(is_launch).sort_by("start")
+    launches = calls.filter(pa.array(named_calls(calls, _LAUNCHES))).sort_by("start")
     devices = pc.count_distinct(kernels["device"]).as_py()
     if launches.num_rows != kernels.num_rows or devices > 1:
         return kernels
@@ -162,8 +164,7 @@ def _work_names(kind: Int64Array, names: Names) -> pa.DictionaryArray:
         names.values[name] if kind == schema.KERNEL else transfer_name(kind, names.values[name])
         for kind, name in (divmod(pair, len(names.values)) for pair in pairs.tolist())
     ]
-    coded = pa.array(spelt, pa.string()).dictionary_encode()
-    return pa.DictionaryArray.from_arrays(coded.indices.take(pa.array(number)), coded.dictionary)
+    return pa.array(spelt, pa.string()).dictionary_encode().take(pa.array(number))
 
 
 def _original_names(kind: Int64Array, names: Names) -> pa.DictionaryArray:
@@ -226,9 +227,7 @@ def calls(called: Timed, threads: Threads) -> Called:
         "end": start + np.asarray(times([e.dur for e in called.events]).fill_null(0)),
         "thread": threads.rows(called.events),
         "corr": correlations(args),
-        "name": pa.DictionaryArray.from_arrays(
-            pa.array(names.number, pa.int32()), pa.array(names.values, pa.string())
-        ),
+        "name": texts_by_index(names.number, names.values),
     }
     in_threads = np.array([name in _IN_THREADS for name in names.values], bool)[names.number]
     table = schema.table(schema.CALLS, columns)
@@ -312,15 +311,8 @@ def _or_none(value: object) -> object:
 
 def with_launch_sizes(activities: pa.Table, sizes: pa.Table) -> pa.Table:
     """Fill in shared memory and bytes of copies and fills; convert each grid to blocks."""
-    sizes = sizes.filter(pa.compute.is_valid(sizes["corr"])).sort_by("corr")
-    if not sizes.num_rows:
-        return activities
-    corr = sizes["corr"].to_numpy()
-    wanted = activities["corr"].combine_chunks().fill_null(-1).to_numpy()
-    place = np.minimum(np.searchsorted(corr, wanted), len(corr) - 1)
-    hit = corr[place] == wanted
-    smem = sizes["smem"].combine_chunks().take(pa.array(place, mask=~hit))
-    size = sizes["bytes"].combine_chunks().take(pa.array(place, mask=~hit))
+    place = first_index(integers(sizes["corr"]), integers(activities["corr"], _NO_CALL))
+    smem, size = (sizes[name].combine_chunks().take(or_null(place)) for name in ("smem", "bytes"))
     moves = pa.compute.is_in(activities["kind"], pa.array(_MOVES, pa.int8())).combine_chunks()
     columns = {
         "smem": pa.compute.coalesce(activities["smem"].combine_chunks(), smem),
@@ -328,14 +320,13 @@ def with_launch_sizes(activities: pa.Table, sizes: pa.Table) -> pa.Table:
             activities["bytes"].combine_chunks(), pa.compute.if_else(moves, size, None)
         ),
     }
-    in_threads = pa.array(hit & sizes["in_threads"].to_numpy()[place])
+    in_threads = pa.array(np.append(sizes["in_threads"].to_numpy(), [False])[place])
     for axis in "xyz":
         grid, block = (activities[f"{name}_{axis}"].combine_chunks() for name in ("grid", "block"))
         countable = pa.compute.and_kleene(in_threads, pa.compute.greater(block, 0))
-        blocks = pa.compute.divide(grid, pa.compute.if_else(countable, block, 1))
-        columns[f"grid_{axis}"] = blocks.cast(pa.int32())
+        columns[f"grid_{axis}"] = pa.compute.divide(grid, pa.compute.if_else(countable, block, 1))
     for name, column in columns.items():
-        activities = activities.set_column(activities.schema.get_field_index(name), name, column)
+        activities = set_column(activities, name, column)
     return activities
 
 
@@ -354,16 +345,12 @@ def launching_process(
         return pa.array(np.full(activities.num_rows, processes[0]))
     callers = processes[calls["thread"].to_numpy()]
     values, counts = np.unique(callers if len(callers) else processes, return_counts=True)
-    corr = calls["corr"].combine_chunks().fill_null(-1).to_numpy()
-    order = np.argsort(corr, kind="stable")
-    wanted = activities["corr"].combine_chunks().fill_null(-2).to_numpy()
-    place = np.searchsorted(corr[order], wanted)
-    call = np.append(order, 0)[place]
-    pid = np.full(len(wanted), values[counts.argmax()])
-    if len(corr):
-        launched = corr[call] == wanted
-        pid[launched] = callers[call[launched]]
-    return pa.array(pid)
+    call = first_index(integers(calls["corr"]), integers(activities["corr"], _NO_CALL))
+    return pa.array(np.append(callers, values[counts.argmax()])[call])
+
+
+_NO_CALL = -2
+"""The id of work without one, which no call has."""
 
 
 _COLLECTIVE = {

@@ -17,7 +17,6 @@ from pyprof.readers.kineto.columns import (
     Interned,
     Threads,
     Timed,
-    nanoseconds,
     times,
     whole_numbers,
 )
@@ -39,16 +38,17 @@ class Flows:
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
         self._numbers: dict[object, int] = {}
-        self._ends: list[tuple[int, float, bool, int]] = []
-        """(number of the id, time, whether it is the head, row of threads)."""
+        self._ends: list[tuple[int, int, bool, int]] = []
+        """(number of the id, ns, whether it is the head, row of threads)."""
 
     def add(self, ends: Timed) -> None:
         """Gather the ends of arrows."""
         threads = self._threads.rows(ends.events).tolist()
-        for event, us, thread in zip(ends.events, ends.us.tolist(), threads, strict=True):
+        starts = ends.start.tolist()
+        for event, start, thread in zip(ends.events, starts, threads, strict=True):
             if type(event.id) in (int, str):
                 number = self._numbers.setdefault(event.id, len(self._numbers))
-                self._ends.append((number, us, event.ph != "s", thread))
+                self._ends.append((number, start, event.ph != "s", thread))
 
     def votes(self, ranges: Columns) -> Int64Array:
         """Return PyTorch's numbers and rows of threads, a column per arrow.
@@ -57,15 +57,10 @@ class Flows:
         id.
         """
         ends = sorted(self._ends)
-        both = [
-            (tail[3], head)
+        arrows = {
+            (head[3], head[1]): tail[3]
             for tail, head in pairwise(ends)
             if tail[0] == head[0] and (tail[2], head[2]) == (False, True)
-        ]
-        starts = nanoseconds([head[1] for _, head in both])
-        arrows = {
-            (head[3], start): tail
-            for (tail, head), start in zip(both, starts.tolist(), strict=True)
         }
         rows = np.flatnonzero(ranges.forward > 0)
         places = zip(ranges.thread[rows].tolist(), ranges.start[rows].tolist(), strict=True)

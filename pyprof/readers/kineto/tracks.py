@@ -125,16 +125,12 @@ class Tracks:
         """Number the processes that are devices: as their labels do, else from 0."""
         numbers: dict[str, int] = {}
         for pid in {**self._labels, **self._names}:
-            if self._is_device(pid):
-                match = self._match(pid)
+            match = self._match(pid)
+            is_device = match is not None and self._labels.get(pid) != _HOST_LABEL
+            if self._names.get(pid) == ASCEND if self.is_ascend else is_device:
                 stated = match[2] if match is not None else None
                 numbers[pid] = len(numbers) if stated is None else int(stated)
         return numbers
-
-    def _is_device(self, pid: str) -> bool:
-        if self.is_ascend:
-            return self._names.get(pid) == ASCEND
-        return self._labels.get(pid) != _HOST_LABEL and self._match(pid) is not None
 
     def work(self, hosts: Container[str]) -> tuple[list[Event], list[Unknown]]:
         """Split the gathered events: devices' work, and the tracks of which nothing is known.
@@ -151,16 +147,18 @@ class Tracks:
                 if not _NO_STREAM.match(self._threads.get((pid, str(event.tid)), "")):
                     event.pid = numbers[pid]
                     work.append(event)
-            elif self.is_ascend or pid in hosts or self._is_host(pid):
+            elif (
+                self.is_ascend
+                or pid in hosts
+                or self._labels.get(pid) == _HOST_LABEL
+                or self._names.get(pid) in _HOST_NAMES
+            ):
                 continue
             elif _names_stream(all_args(event)):
                 work.append(event)
             else:
                 others[pid].append(event)
         return work, [*self._unknown(others)]
-
-    def _is_host(self, pid: str) -> bool:
-        return self._labels.get(pid) == _HOST_LABEL or self._names.get(pid) in _HOST_NAMES
 
     def _unknown(self, others: dict[str, list[Event]]) -> Iterator[Unknown]:
         for pid, events in others.items():

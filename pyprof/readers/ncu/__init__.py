@@ -15,41 +15,44 @@ import pyarrow as pa
 
 from pyprof import schema
 from pyprof.readers.encodings import utf8
-from pyprof.readers.ncu import tables
-from pyprof.readers.ncu.tables import Numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pyprof.arrays import Int64Array
-    from pyprof.readers.ncu.tables import Kernel, Profile
+    from pyprof.readers.ncu.tables import Kernel, Numbers, Profile
 
 FORMAT = "the CSV of Nsight Compute"
 
 _HEAD_BYTES = 16 << 20
+_HEADER = re.compile(
+    rb'^(?=[^\r\n]{0,8192}"?Kernel Name"?)"?(?:ID|Process ID|Kernel Name)"?[,;\t]', re.MULTILINE
+)
+"""The line above the kernels, which names the columns."""
 _SIGNS = (b"==PROF==", b"==WARNING==", b"==ERROR==")
 
 
 def sniff(path: Path, head: bytes) -> bool:
     """Recognise the line of column names, which may follow many lines of the profiler."""
     head = utf8(head)
-    if tables.HEADER.search(head):
+    if _HEADER.search(head):
         return True
     if not any(sign in head for sign in _SIGNS):
         return False
     with path.open("rb") as file:
         start = utf8(file.read(_HEAD_BYTES))
-    return bool(tables.HEADER.search(start)) or b"ERR_NVGPUCTRPERM" in start
+    return bool(_HEADER.search(start)) or b"ERR_NVGPUCTRPERM" in start
 
 
 def read(path: Path) -> schema.Capture:
     """Read the kernels, one row each, with their metrics."""
-    from pyprof.readers.ncu.metrics import known_name, measured  # noqa: PLC0415 - loads Arrow
+    from pyprof.readers.ncu import tables  # noqa: PLC0415 - other captures need not load it
+    from pyprof.readers.ncu.metrics import known_name, measured  # noqa: PLC0415 - as above
 
     profile = tables.profile(path, known_name)
     kernels = profile.kernels
-    numbers = Numbers(kernels)
+    numbers = tables.Numbers(kernels)
     capability = [_two_numbers(kernel.described.get("CC", ""))[0] for kernel in kernels]
     values = [
         measured(kernel, numbers, major) for kernel, major in zip(kernels, capability, strict=True)

@@ -121,7 +121,11 @@ def measured(kernel: Kernel, numbers: Numbers, cc_major: int | None = None) -> d
         return numbers.read(kernel.metrics.get(name))
 
     values = {key: _first(names, read) for key, names in _PLAIN.items()}
-    duration_s = _seconds(read, values["clock_hz"])
+    clock_hz = values["clock_hz"]
+    seconds, cycles = _first(_SECONDS, read), _first(_CYCLES, read)
+    if seconds is None and cycles is not None and clock_hz:
+        seconds = cycles / clock_hz
+    duration_s = seconds if seconds is not None and 0 <= seconds < _LONGEST_S else None
     values["duration_ns"] = None if duration_s is None else duration_s * 1e9
     traffic, rate = read(_TRAFFIC), _first(_TRAFFIC_RATE, read)
     traffic = _total(_TRAFFIC_PARTS, read) if traffic is None else traffic
@@ -131,7 +135,10 @@ def measured(kernel: Kernel, numbers: Numbers, cc_major: int | None = None) -> d
     values["smem_bytes"] = next(
         (size for pair in _SHARED if (size := _total(pair, read)) is not None), None
     )
-    values["tensor_insts"] = _tensor_instructions(kernel, read, cc_major)
+    pipes = [_first(_TENSOR, read), _first(_TENSOR_MEMORY, read)]
+    parts = (sum(_values(kernel, pattern, read)) for pattern in _TENSOR_PARTS)
+    counted = sum(count for count in pipes if count is not None) or max(parts)
+    values["tensor_insts"] = counted or (0.0 if _is_complete(pipes, cc_major) else None)
     values["tensor_pct"] = _tensor_share(kernel, read, cc_major)
     values |= _arithmetic(kernel, read)
     return {key: value for key, value in values.items() if value is not None and value >= 0}
@@ -139,14 +146,6 @@ def measured(kernel: Kernel, numbers: Numbers, cc_major: int | None = None) -> d
 
 def _first(names: tuple[str, ...], read: Read) -> float | None:
     return next((value for name in names if (value := read(name)) is not None), None)
-
-
-def _seconds(read: Read, clock_hz: float | None) -> float | None:
-    """Return the duration, else cycles divided by the clock rate."""
-    seconds, cycles = _first(_SECONDS, read), _first(_CYCLES, read)
-    if seconds is None and cycles is not None and clock_hz:
-        seconds = cycles / clock_hz
-    return seconds if seconds is not None and 0 <= seconds < _LONGEST_S else None
 
 
 _LONGEST_S = 86400.0
@@ -157,14 +156,6 @@ def _total(names: tuple[str, ...], read: Read) -> float | None:
     values = [read(name) for name in names]
     measured_values = [value for value in values if value is not None]
     return sum(measured_values) if len(measured_values) == len(values) else None
-
-
-def _tensor_instructions(kernel: Kernel, read: Read, cc_major: int | None) -> float | None:
-    """Count Tensor Core instructions; 0 only if every Tensor Core pipe was collected, else None."""
-    pipes = [_first(_TENSOR, read), _first(_TENSOR_MEMORY, read)]
-    parts = (sum(_values(kernel, pattern, read)) for pattern in _TENSOR_PARTS)
-    counted = sum(count for count in pipes if count is not None) or max(parts)
-    return counted or (0.0 if _is_complete(pipes, cc_major) else None)
 
 
 def _tensor_share(kernel: Kernel, read: Read, cc_major: int | None) -> float | None:

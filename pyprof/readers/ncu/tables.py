@@ -29,16 +29,12 @@ _AVERAGE, _CALLS = "Average", "Invocations"
 
 PREAMBLE = b"=="
 """Prefix of the profiler's own lines."""
-HEADER = re.compile(
-    rb'^(?=[^\r\n]{0,8192}"?Kernel Name"?)"?(?:ID|Process ID|Kernel Name)"?[,;\t]', re.MULTILINE
-)
-"""The line above the kernels, which names the columns."""
 _HEADER_LINE = re.compile(r'^(?=.*"?Kernel Name"?)"?(?:ID|Process ID|Kernel Name)"?([,;\t])')
 """Its first separator is that of the table: spreadsheets in much of Europe write semicolons."""
 _NO_PERMISSION = "ERR_NVGPUCTRPERM"
 _REFUSED = (
     "ncu was not allowed to read the counters (ERR_NVGPUCTRPERM): run it as root or let "
-    "all users read them (docs/counters.md), and profile again"
+    "all users read them (docs/capture.md), and profile again"
 )
 _NO_KERNEL = "no kernel in this output of ncu; profile again with --csv --page raw"
 _MOST_BYTES = 2 << 30

@@ -18,10 +18,10 @@ from pyprof.arrays import distinct_values, ints
 from pyprof.marker import templates
 from pyprof.process.threads import thread_pool
 from pyprof.readers import cupti
-from pyprof.readers.nsys import graphs, info, metrics, payloads
-from pyprof.readers.order import in_order
+from pyprof.readers.nsys import graphs, info, payloads
 from pyprof.readers.sqlite import tables as _sqlite
 from pyprof.readers.sqlite.tables import MAGIC, Database, Numbered
+from pyprof.readers.validate import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -79,7 +79,7 @@ def read(path: Path) -> schema.Capture:
         work = [_kernels(db, strings, runtime, base), *_other_work(db, base)]
         activities = in_order(cupti.concat([part for part in work if part.num_rows] or work[:1]))
         version, devices = info.version(db), info.devices(db)
-        began_ns, samples = info.began_ns(db), metrics.read(db)
+        began_ns, samples = info.began_ns(db), info.metrics(db)
         events, domains = reading.result()
     callers, markers = (ints(table.column("globalTid"), 0) for table in (runtime, events))
     tids, (call_threads, range_threads, node_threads) = cupti.index_of(
@@ -180,20 +180,18 @@ def _read_events(db: Database) -> _Events:
     db.require(table, "start", "end", "globalTid")
     domains: list[pa.Table] = []
 
+    kinds_told = "eventType" in db.columns(table)
+
     def ranges(events: pa.Table) -> pa.Table:
+        if not kinds_told:
+            domains.append(events.slice(0, 0))
+            return events
         kind = events.column("eventType")
         domains.append(events.filter(pc.equal(kind, _DOMAIN)))
         is_range = pc.is_in(kind, value_set=_RANGES)
         return events if pc.all(is_range).as_py() else events.filter(is_range)
 
-    def no_domains(events: pa.Table) -> pa.Table:
-        domains.append(events.slice(0, 0))
-        return events
-
-    kinds_told = "eventType" in db.columns(table)
-    events = db.read(
-        table, {**columns, "text": Numbered}, piece=ranges if kinds_told else no_domains
-    )
+    events = db.read(table, {**columns, "text": Numbered}, piece=ranges)
     named = {"domainId", "globalTid", "text"} <= db.columns(table)
     return _Events(events, pa.concat_tables(domains if named else domains[:1]))
 
@@ -214,18 +212,6 @@ def _domains(events: pa.Table, strings: Strings) -> Mapping[tuple[int, int], str
     return {(pid, number): text or other for pid, number, text, other in named}
 
 
-def _domain_of(events: pa.Table, names: Mapping[tuple[int, int], str]) -> pa.DictionaryArray:
-    """Return the domain of each range; null for the default one, and for one without a name."""
-    pids = graphs.pids(ints(events.column("globalTid"), 0))
-    number = ints(events.column("domainId"), 0)
-    place = np.full(len(events), -1)
-    for row, (pid, domain) in enumerate(names):
-        place[(pids == pid) & (number == domain)] = row
-    distinct = pa.array([*names.values()], pa.string()).dictionary_encode()
-    index = distinct.indices.take(pa.array(place, mask=place < 0))
-    return pa.DictionaryArray.from_arrays(index.cast(pa.int32()), distinct.dictionary)
-
-
 def _ranges(
     events: pa.Table,
     threads: NDArray[np.int32],
@@ -233,6 +219,15 @@ def _ranges(
     domains: Mapping[tuple[int, int], str],
 ) -> pa.Table:
     free = np.isin(ints(events.column("eventType"), _PUSH_POP[0]), _START_END)
+    # Return the domain of each range; null for the default one, and for one without a name.
+    pids = graphs.pids(ints(events.column("globalTid"), 0))
+    number = ints(events.column("domainId"), 0)
+    place = np.full(len(events), -1)
+    for row, (pid, domain) in enumerate(domains):
+        place[(pids == pid) & (number == domain)] = row
+    distinct = pa.array([*domains.values()], pa.string()).dictionary_encode()
+    index = distinct.indices.take(pa.array(place, mask=place < 0))
+    domain = pa.DictionaryArray.from_arrays(index.cast(pa.int32()), distinct.dictionary)
     return schema.table(
         schema.RANGES,
         {
@@ -240,7 +235,7 @@ def _ranges(
             "end": _closed_ends(events),
             "thread": threads,
             "style": np.where(free, schema.FREE, schema.NESTED).astype(np.int8),
-            "domain": _domain_of(events, domains),
+            "domain": domain,
             **_texts(events, strings),
         },
     )

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import MISSING, ints, latest_before
+from pyprof.arrays import MISSING, first_index, ints, latest_before, or_null
 
 if TYPE_CHECKING:
     from pyprof.arrays import Int64Array, IntArray, Mask
@@ -57,7 +57,7 @@ class Origins:
         wanted = _keys(self._ids, pid, node)
         event = latest_before(self._keys, self._start, wanted, time)
         row = np.append(self._origin, MISSING)[np.where(wanted == MISSING, MISSING, event)]
-        return pa.array(row.astype(np.int32), mask=row == MISSING)
+        return or_null(row.astype(np.int32))
 
     def table(self, threads: IntArray) -> pa.Table:
         """Return the capture's table, with the row of `threads` of each node."""
@@ -115,10 +115,8 @@ def _named(rows: pa.Table, strings: Strings, pattern: str) -> Mask:
 
 def _keys(ids: Int64Array, pid: Int64Array, node: Int64Array) -> Int64Array:
     """Combine process and id of a node into one number; MISSING for an invalid id."""
-    if not len(ids):
-        return np.full(len(node), MISSING)
-    place = np.minimum(np.searchsorted(ids, node), len(ids) - 1)
-    return np.where((ids[place] == node) & (pid >= 0), pid * len(ids) + place, MISSING)
+    place = first_index(ids, node)
+    return np.where((place != MISSING) & (pid >= 0), pid * len(ids) + place, MISSING)
 
 
 def _origins(made: Mask, above: Int64Array) -> Int64Array:

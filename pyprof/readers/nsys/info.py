@@ -1,4 +1,4 @@
-"""What an nsys export states about itself: version, GPUs, and warnings for the user.
+"""What an nsys export states about itself and its GPUs: version, devices, metrics, warnings.
 
 Environment variables, host and user names are in these files too; they are never read.
 """
@@ -13,12 +13,16 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.arrays import ints
+from pyprof.readers.device_metrics import meaning, samples
 from pyprof.readers.spans import LONGEST_NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from pyprof.arrays import Int64Array
+    from pyprof.readers.device_metrics import Meaning
     from pyprof.readers.sqlite.tables import Database
+
 
 _META = ("META_DATA_EXPORT", "EXPORT_META_DATA")  # from 2024.2 on; 2022.1 to 2023.4
 _SESSION = "TARGET_INFO_SESSION_START_TIME"  # from 2022.1 on
@@ -138,10 +142,33 @@ def warnings(db: Database, activities: pa.Table, events: pa.Table) -> Iterator[s
             "the capture has no NVTX ranges, so kernels cannot be tied to ops; "
             "call pyprof.init() in the script and capture with nsys profile -t cuda,nvtx"
         )
+    if faults := _page_faults(db):
+        yield faults
     messages = db.read("DIAGNOSTIC_EVENT", {"text": str}).column("text").to_pylist()
     for text in dict.fromkeys(messages):
         if pc.match_substring_regex(text, _LOSS).as_py():
             yield f"message from nsys: {' '.join(text.split())}"
+
+
+_GPU_FAULTS, _CPU_FAULTS = "CUDA_UM_GPU_PAGE_FAULT_EVENTS", "CUDA_UM_CPU_PAGE_FAULT_EVENTS"
+"""Tables of page faults of unified memory. A row of the GPU's is several, of the CPU's one."""
+
+
+def _page_faults(db: Database) -> str | None:
+    """Return a warning of the page faults of unified memory; None if none was recorded."""
+    counts = ints(db.read(_GPU_FAULTS, {"numberOfPageFaults": int}).column(0), 1)
+    on_gpu = int(counts[(counts > 0) & (counts < _MOST_FAULTS)].sum())
+    on_cpu = db.read(_CPU_FAULTS, {"start": int}).num_rows
+    if not on_gpu + on_cpu:
+        return None
+    return (
+        f"unified memory: {on_gpu:,} page faults of GPUs and {on_cpu:,} of CPUs; kernels wait for "
+        "the pages, which are moved as copies, and their own times include that"
+    )
+
+
+_MOST_FAULTS = 1 << 32
+"""Of one row; more is damage."""
 
 
 def _graph_warning(activities: pa.Table, graphs: np.ndarray) -> str:
@@ -154,3 +181,63 @@ def _graph_warning(activities: pa.Table, graphs: np.ndarray) -> str:
         f"whose kernels are not in the capture ({shown_ms:,.2f} ms is outside them); to see them, "
         "capture again with nsys profile --cuda-graph-trace=node"
     )
+
+
+# --- sampled metrics ------------------------------------------------------------------------------
+_VALUES, _NAMES = "GPU_METRICS", "TARGET_INFO_GPU_METRICS"
+_GPU = 0xFF
+"""The bits of a type's id that are the GPU's number."""
+_NO_ID = -1
+
+
+def metrics(db: Database) -> pa.Table:
+    """Read the samples of known metrics (`--gpu-metrics-devices`); an empty table if none."""
+    if not {_VALUES, _NAMES} <= db.tables():
+        return schema.SAMPLES.empty_table()
+    meanings = _meanings(db)
+    ids = sorted({metric for _, metric in meanings})
+    if not ids:
+        return schema.SAMPLES.empty_table()
+    time = "timestamp" if "timestamp" in db.columns(_VALUES) else "rawTimestamp"
+    columns: dict[str, type] = {time: int, "typeId": int, "metricId": int, "value": int}
+    if not set(columns) <= db.columns(_VALUES):
+        return schema.SAMPLES.empty_table()
+    wanted = pa.array(ids, pa.int64())
+    rows = db.read(
+        _VALUES, columns, lambda rows: rows.filter(pc.is_in(rows.column("metricId"), wanted))
+    )
+    kind, metric = (ints(rows.column(name), _NO_ID) for name in ("typeId", "metricId"))
+    which = np.full(len(kind), -1)
+    for row, (of_kind, of_metric) in enumerate(meanings):
+        which[(kind == of_kind) & (metric == of_metric)] = row
+    stamp, value = (ints(rows.column(name), _NO_ID) for name in (time, "value"))
+    rows_used = np.flatnonzero((which >= 0) & (stamp >= 0))
+    device = _devices(db, kind[rows_used] & _GPU)
+    return samples(
+        device,
+        stamp[rows_used],
+        [*meanings.values()],
+        which[rows_used],
+        value[rows_used].astype(np.float64),
+    )
+
+
+def _meanings(db: Database) -> dict[tuple[int, int], Meaning]:
+    """Return the meaning of each metric, by type and id, which differ from chip to chip."""
+    rows = db.read(_NAMES, {"typeId": int, "metricId": int, "metricName": str})
+    named = zip(
+        ints(rows.column("typeId"), _NO_ID).tolist(),
+        ints(rows.column("metricId"), _NO_ID).tolist(),
+        rows.column("metricName").to_pylist(),
+        strict=True,
+    )
+    return {(kind, metric): entry for kind, metric, name in named if (entry := meaning(name or ""))}
+
+
+def _devices(db: Database, gpu: Int64Array) -> Int64Array:
+    """Return CUDA's numbers of GPUs, which kernels have, for nsys's own."""
+    device = gpu.copy()
+    for own, cuda in cuda_numbers(db).items():
+        if cuda >= 0:
+            device[gpu == own] = cuda
+    return device

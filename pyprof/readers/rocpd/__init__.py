@@ -10,22 +10,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import MISSING, ints
+from pyprof.arrays import MISSING, ints, numbered, or_null, set_column
 from pyprof.readers import cupti
-from pyprof.readers.order import in_order
-from pyprof.readers.rocpd import agents, counters, host, work
-from pyprof.readers.rocpd.recording import recordings, suffixes
+from pyprof.readers.rocpd import agents, counters, host
+from pyprof.readers.rocpd.recording import Processes, Rows, recordings, suffixes
 from pyprof.readers.sqlite.tables import MAGIC, Database
+from pyprof.readers.validate import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyprof.arrays import Int64Array
+    from pyprof.readers.rocpd.agents import Agents
     from pyprof.readers.rocpd.host import Host
     from pyprof.readers.rocpd.recording import Recording
+
 
 FORMAT = "a rocpd database of rocprofv3 (.db)"
 
@@ -40,13 +43,13 @@ def sniff(path: Path, head: bytes) -> bool:
 def read(path: Path) -> schema.Capture:
     """Read the kernels, copies, API calls and ranges of a rocpd file."""
     db = Database(path)
-    numbers = _Processes()
+    numbers = Processes()
     several, gpus, parts = [], [], []
     for number, recording in enumerate(recordings(db)):
         known = agents.Agents(recording)
         pid = numbers.by_id(number, recording)
         side = host.read(recording, pid)
-        parts += [part(recording, known, side, pid) for part in (work.kernels, work.copies)]
+        parts += [part(recording, known, side, pid) for part in (kernels, copies)]
         gpus.append(known)
         several.append(side)
     activities = in_order(cupti.concat([part for part in parts if part.num_rows] or parts[:1]))
@@ -64,7 +67,7 @@ def read(path: Path) -> schema.Capture:
 def identity(path: Path) -> schema.Identity:
     """Return the processes with GPU work, in the order of the devices that they use first."""
     first_device: dict[int, int] = {}
-    numbers = _Processes()
+    numbers = Processes()
     for number, recording in enumerate(recordings(Database(path))):
         known, pid = agents.Agents(recording), numbers.by_id(number, recording)
         for table, agent in (("kernel_dispatch", "agent_id"), ("memory_copy", "dst_agent_id")):
@@ -85,45 +88,6 @@ _LAST = 1 << 31
 """Greater than every device: for work whose device is not recorded."""
 
 
-class _Processes:
-    """Numbers of processes that are unique in the file: in containers many have the same one."""
-
-    def __init__(self) -> None:
-        self._taken: dict[int, tuple[int, int]] = {}
-        self._again: set[int] = set()
-
-    def by_id(self, number: int, recording: Recording) -> Callable[[Int64Array], Int64Array]:
-        """Return the function from ids of a recording's processes to their numbers."""
-        pids, rows = recording.pids
-        unique = [
-            self._unique((number, row), pid) if pid >= 0 else MISSING
-            for row, pid in enumerate(pids.tolist())
-        ]
-        known = np.array([*unique, MISSING])
-        return lambda ids: known[rows.rows(ids)]
-
-    def _unique(self, process: tuple[int, int], pid: int) -> int:
-        wanted = pid
-        while self._taken.setdefault(wanted, process) != process:
-            self._again.add(pid)
-            wanted += _APART
-        return wanted
-
-    def warnings(self) -> Iterator[str]:
-        """Name the numbers that several processes have."""
-        if self._again:
-            listed = ", ".join(map(str, sorted(self._again)[:_FEW]))
-            yield (
-                f"several processes have the same number ({listed}), as in containers: "
-                f"{_APART:,} is added to those of later recordings"
-            )
-
-
-_APART = 10_000_000
-"""Greater than every number of a process, which Linux limits to 22 bits."""
-_FEW = 5
-
-
 def _joined(several: list[Host]) -> dict[str, pa.Table]:
     """Concatenate the host's tables of all recordings; their threads are numbered on."""
     offset = 0
@@ -131,9 +95,8 @@ def _joined(several: list[Host]) -> dict[str, pa.Table]:
     for side in several:
         for name in ("calls", "ranges"):
             table: pa.Table = getattr(side, name)
-            place = table.schema.get_field_index("thread")
-            thread = pa.array(ints(table.column("thread")) + offset, pa.int32())
-            parts[name].append(table.set_column(place, table.schema.field(place), thread))
+            thread = pa.array(ints(table.column("thread")) + offset)
+            parts[name].append(set_column(table, "thread", thread))
         parts["threads"].append(side.threads)
         offset += side.threads.num_rows
     return {name: cupti.concat(tables) for name, tables in parts.items()}
@@ -165,3 +128,126 @@ def _warnings(activities: pa.Table, joined: dict[str, pa.Table]) -> Iterator[str
 
 
 _COMMAND = "rocprofv3 --kernel-trace --memory-copy-trace --hip-runtime-trace --marker-trace"
+
+
+_SIZES = tuple(f"{what}_size_{axis}" for what in ("workgroup", "grid") for axis in "xyz")
+_REGISTERS = ("arch_vgpr_count", "accum_vgpr_count")
+_LARGEST = (1 << 31) - 1
+_DIRECTIONS = {
+    "HOST_TO_DEVICE": "HtoD",
+    "DEVICE_TO_HOST": "DtoH",
+    "DEVICE_TO_DEVICE": "DtoD",
+    "HOST_TO_HOST": "HtoH",
+}
+
+
+def kernels(
+    recording: Recording,
+    known: Agents,
+    side: Host,
+    pid: Callable[[Int64Array], Int64Array],
+) -> pa.Table:
+    """Read the kernel dispatches, each once, in the schema's columns."""
+    rows = recording.spans("kernel_dispatch", "kernel_id", "group_segment_size", *_SIZES)
+    name, registers = _symbols(recording, ints(rows.column("kernel_id")))
+    columns: dict[str, object] = {
+        **_base(rows, schema.KERNEL, side, pid),
+        "device": or_null(known.devices(ints(rows.column("agent_id")))),
+        "name": name,
+        "regs": or_null(registers),
+        "smem": rows.column("group_segment_size"),
+        **_blocks(rows),
+    }
+    if (measured := counters.of_dispatches(recording, rows)) is not None:
+        columns["counters"] = measured
+    return schema.table(schema.ACTIVITIES, columns)
+
+
+def copies(
+    recording: Recording,
+    known: Agents,
+    side: Host,
+    pid: Callable[[Int64Array], Int64Array],
+) -> pa.Table:
+    """Read the memory copies, with their directions and bytes."""
+    rows = recording.spans("memory_copy", "size", "name_id", "dst_agent_id", "src_agent_id")
+    target, origin = (
+        known.devices(ints(rows.column(name))) for name in ("dst_agent_id", "src_agent_id")
+    )
+    original = recording.strings.names(ints(rows.column("name_id")), "")
+    columns = {
+        **_base(rows, schema.MEMCPY, side, pid),
+        "device": or_null(np.where(origin == MISSING, target, origin)),
+        "name": _copy_names(original, target, origin),
+        "original_name": original,
+        "bytes": rows.column("size"),
+    }
+    return schema.table(schema.ACTIVITIES, columns)
+
+
+def _base(
+    rows: pa.Table, kind: int, side: Host, pid: Callable[[Int64Array], Int64Array]
+) -> dict[str, object]:
+    streams, queues = rows.column("stream_id"), rows.column("queue_id")
+    stream_count, queue_count = (len(pc.unique(column)) for column in (streams, queues))
+    streams = queues if stream_count <= 1 < queue_count else streams
+    return {
+        "kind": np.full(rows.num_rows, kind, np.int8),
+        "start": rows.column("start"),
+        "end": rows.column("end"),
+        "pid": or_null(pid(ints(rows.column("pid")))),
+        "stream": streams,
+        "corr": side.events.links(ints(rows.column("event_id"))),
+    }
+
+
+def _symbols(recording: Recording, ids: Int64Array) -> tuple[pa.DictionaryArray, Int64Array]:
+    """Return the name of each kernel, and its registers per work item; MISSING if unknown."""
+    columns = {"id": int, "display_name": str, "kernel_name": str}
+    rows = recording.read("kernel_symbol", {**columns, **dict.fromkeys(_REGISTERS, int)})
+    names = [
+        row["display_name"] or (row["kernel_name"] or "").removesuffix(".kd") or "unknown kernel"
+        for row in rows.select([*columns]).to_pylist()
+    ]
+    place = Rows(ints(rows.column("id"))).rows(ids)
+    index = np.where(place == MISSING, len(names), place).astype(np.int32)
+    encoded = pa.array([*names, "unknown kernel"], pa.string()).dictionary_encode()
+    name = encoded.take(pa.array(index))
+    known = [ints(rows.column(each)) for each in _REGISTERS]
+    total = np.where(known[0] == MISSING, MISSING, known[0] + np.maximum(known[1], 0))
+    return name, np.append(total, MISSING)[place]
+
+
+def _blocks(rows: pa.Table) -> dict[str, pa.Array]:
+    """Return grids in blocks: the file counts work items."""
+    sizes: dict[str, pa.Array] = {}
+    for axis in "xyz":
+        items, group = (ints(rows.column(f"{what}_size_{axis}")) for what in ("grid", "workgroup"))
+        known = (items >= 0) & (group > 0) & (items <= _LARGEST) & (group <= _LARGEST)
+        blocks = -(-items // np.where(known, group, 1))
+        sizes[f"grid_{axis}"] = pa.array(blocks, mask=~known)
+        sizes[f"block_{axis}"] = pa.array(group, mask=~known)
+    return sizes
+
+
+def _copy_names(
+    original: pa.DictionaryArray, target: Int64Array, origin: Int64Array
+) -> pa.DictionaryArray:
+    """Name copies as for other tools, by the tool's name or, without one, by their ends."""
+    stated = [_direction(name) for name in original.dictionary.to_pylist()]
+    by_ends = np.where(origin == MISSING, 0, 2) + np.where(target == MISSING, 0, 1)
+    code = original.indices.to_numpy() * len(_BY_ENDS) + by_ends
+    distinct, place = numbered(code.astype(np.int64))
+    names = []
+    for each in distinct.tolist():
+        direction = stated[each // len(_BY_ENDS)] or _BY_ENDS[each % len(_BY_ENDS)]
+        names.append(f"[CUDA memcpy {direction}]")
+    return pa.array(names, pa.string()).dictionary_encode().take(pa.array(place))
+
+
+_BY_ENDS = ("HtoH", "HtoD", "DtoH", "DtoD")
+"""By whether a GPU is the origin (2), and whether one is the target (1)."""
+
+
+def _direction(name: str) -> str | None:
+    return next((ours for theirs, ours in _DIRECTIONS.items() if theirs in name), None)

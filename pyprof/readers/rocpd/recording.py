@@ -1,7 +1,8 @@
-"""One recording in a rocpd file: its tables, and its rows in columns that all schemas share.
+"""The recordings of a rocpd file: tables in columns that all schemas share; numbers of processes.
 
 The tables of a recording have its id as a suffix; a merged file has several suffixes, or rows with
-several `guid`. Ids are unique within a recording only, so each is read for itself.
+several `guid`. Ids are unique within a recording only, so each is read for itself. In containers
+many processes have the same number: `Processes` makes them unique in a file.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.arrays import MISSING, ints, numbered
+from pyprof.arrays import MISSING, ints, numbered, or_null
 from pyprof.readers.sqlite import tables as _sqlite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyprof.arrays import Int64Array
     from pyprof.readers.sqlite.tables import Database, Strings
+
 
 _WORK = re.compile(r"_?rocpd_(?:kernel_dispatch|memory_copy)((?:_[0-9a-f]+)*)")
 """Tables of GPU work; what follows is the suffix of their recording."""
@@ -95,17 +97,19 @@ class Recording:
 
         return self.db.read(self.table(name), {**columns, "guid": str}, own)
 
-    def spans(self, name: str, *columns: str) -> pa.Table:
+    def spans(self, name: str, *columns: str, texts: Sequence[str] = ()) -> pa.Table:
         """Read rows with their times and places, which schema 4 keeps in tables of their own.
 
-        Returns `start`, `end`, `event_id`, those of `_PLACES` and `columns`, all int64.
+        Returns `start`, `end`, `event_id`, those of `_PLACES` and `columns`, all int64, and
+        `texts`, which are strings.
         """
         there = self.columns(name)
         theirs = {ours: _TIMES[ours] if _TIMES[ours] in there else ours for ours in _TIMES}
         wanted = (*theirs.values(), "event_id", "track_id", *_PLACES, *_OLD_NAMES.values())
         self.db.require(self.table(name), *theirs.values(), *columns[:1])
-        rows = self.read(name, dict.fromkeys((*wanted, *columns), int))
-        taken = {column: rows.column(column) for column in ("event_id", *columns)}
+        kinds: dict[str, type] = dict.fromkeys((*wanted, *columns), int)
+        rows = self.read(name, {**kinds, **dict.fromkeys(texts, str)})
+        taken = {column: rows.column(column) for column in ("event_id", *columns, *texts)}
         taken |= {ours: self._time(rows.column(theirs[ours]), theirs[ours]) for ours in theirs}
         taken |= {place: self._place(rows, place) for place in _PLACES}
         return pa.table(taken)
@@ -114,7 +118,7 @@ class Recording:
         if name in _TIMES:
             return column
         values, rows = self._timestamps
-        return values.take(_or_null(rows.rows(ints(column))))
+        return values.take(or_null(rows.rows(ints(column))))
 
     def _place(self, rows: pa.Table, name: str) -> pa.ChunkedArray:
         if rows.column(name).null_count < rows.num_rows:
@@ -122,7 +126,7 @@ class Recording:
         if name in _OLD_NAMES and "track_id" not in rows.column_names:
             return rows.column(_OLD_NAMES[name])
         tracks, index = self._tracks
-        return tracks.column(name).take(_or_null(index.rows(ints(rows.column("track_id")))))
+        return tracks.column(name).take(or_null(index.rows(ints(rows.column("track_id")))))
 
     @cached_property
     def _timestamps(self) -> tuple[pa.ChunkedArray, Rows]:
@@ -182,5 +186,40 @@ class Rows:
         return np.where(self._distinct[place] == ids, self._row[place], MISSING)
 
 
-def _or_null(rows: Int64Array) -> pa.Array:
-    return pa.array(rows, mask=rows == MISSING)
+_APART = 10_000_000
+"""Greater than every number of a process, which Linux limits to 22 bits."""
+_FEW = 5
+
+
+class Processes:
+    """The processes of all recordings of a file, which are asked for in order."""
+
+    def __init__(self) -> None:
+        self._taken: dict[int, tuple[int, int]] = {}
+        self._again: set[int] = set()
+
+    def by_id(self, number: int, recording: Recording) -> Callable[[Int64Array], Int64Array]:
+        """Return the function from ids of a recording's processes to their numbers."""
+        pids, rows = recording.pids
+        unique = [
+            self._unique((number, row), pid) if pid >= 0 else MISSING
+            for row, pid in enumerate(pids.tolist())
+        ]
+        known = np.array([*unique, MISSING])
+        return lambda ids: known[rows.rows(ids)]
+
+    def _unique(self, process: tuple[int, int], pid: int) -> int:
+        wanted = pid
+        while self._taken.setdefault(wanted, process) != process:
+            self._again.add(pid)
+            wanted += _APART
+        return wanted
+
+    def warnings(self) -> Iterator[str]:
+        """Name the numbers that several processes have."""
+        if self._again:
+            listed = ", ".join(map(str, sorted(self._again)[:_FEW]))
+            yield (
+                f"several processes have the same number ({listed}), as in containers: "
+                f"{_APART:,} is added to those of later recordings"
+            )

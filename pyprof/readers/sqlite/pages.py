@@ -257,9 +257,6 @@ class _Rows:
             raise NotPlainError
         if not kind.any():
             return pa.nulls(len(at), pa.int64())
-        return self._integers(kind, at)
-
-    def _integers(self, kind: Int64Array, at: Int64Array) -> pa.Array:
         values = self._bytes.i64(at)
         values >>= _SHIFT[kind]  # keeps the sign
         short = (kind == _ZERO) | (kind == _ONE)

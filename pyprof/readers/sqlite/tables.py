@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.arrays import ints
+from pyprof.arrays import ints, texts_by_index
 from pyprof.errors import CaptureError, reason
 from pyprof.marker import templates
 from pyprof.process.threads import thread_pool
@@ -82,9 +82,6 @@ class Database:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = path.resolve()  # a log is next to the file itself, not to a link
-        self._tables = self._probe()
-
-    def _probe(self) -> dict[str, _Table]:
         # Only what is stored: a view, a virtual table or a generated column is a program, which may
         # never end.
         query = (
@@ -103,7 +100,7 @@ class Database:
                     table.columns[column.name] = column
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._broken(error) from None
-        return tables
+        self._tables = tables
 
     def tables(self) -> frozenset[str]:
         """Return the names of tables; tools omit those without rows."""
@@ -138,10 +135,9 @@ class Database:
     ) -> pa.Table:
         """Read some columns of a table. A missing column or table is all null.
 
-        `columns` maps each name to `int`, `float`, `str` or `bytes`, as int64, float64, string and
-        binary,
-        or to `Numbered`, which becomes the columns of `templates.NUMBERED`. `piece` is called with
-        some rows at a time, in order, and returns those to keep.
+        `columns` maps each name to `int`, `float`, `str` or `bytes`, which become int64, float64,
+        string and binary, or to `Numbered`, which becomes the columns of `templates.NUMBERED`.
+        `piece` is called with some rows at a time, in order, and returns those to keep.
         """
         there = {name: kind for name, kind in columns.items() if name in self.columns(table)}
         if not there:
@@ -183,9 +179,16 @@ class Database:
         return stored_bytes // _ROW_BYTES
 
     def _broken(self, error: Exception) -> CaptureError:
+        if "locked" in str(error):
+            return CaptureError(f"{self.path}: a program is writing to it; try again when it ends")
+        again = "export or capture it again"
+        if self.path.suffix == ".sqlite":
+            again = (
+                "export it again, e.g. nsys export --type sqlite --force-overwrite true "
+                "REPORT.nsys-rep"
+            )
         return CaptureError(
-            f"{self.path}: the SQLite file is damaged or truncated ({reason(error)}); export it "
-            f"again, e.g. nsys export --type sqlite --force-overwrite true REPORT.nsys-rep"
+            f"{self.path}: the SQLite file is damaged or truncated ({reason(error)}); {again}"
         )
 
 
@@ -367,7 +370,7 @@ class Strings:
         ).to_pylist()
         if len(used) and used[-1] == self.texts.num_rows - 1:
             names[-1] = missing
-        return pa.DictionaryArray.from_arrays(pa.array(place[row]), pa.array(names, pa.string()))
+        return texts_by_index(place[row], names)
 
 
 def read(db: Database, table: str, key: str, value: str) -> Strings:

@@ -6,7 +6,7 @@ import pytest
 
 from pyprof import readers
 from pyprof.parse import parse
-from tests.readers.ascend_json import HARDWARE, OP_THREAD, STREAM, call, write, x
+from tests.readers.ascend_json import BASE_US, HARDWARE, OP_THREAD, STREAM, call, write, x
 from tests.readers.test_nsys import rows
 
 
@@ -49,3 +49,20 @@ def test_threads_that_repeat_the_streams_work_are_left_out(tmp_path: Path) -> No
     events = [step, x(HARDWARE, 70_001, "Iteration 1", 0, 999), x(HARDWARE, STREAM, "Add", 4, 5)]
     capture = readers.read(write(tmp_path / "trace_view.json", events))
     assert rows(capture.activities, "name") == [("Add",)]
+
+
+def test_times_are_those_of_the_text_to_the_nanosecond(tmp_path: Path) -> None:
+    """As floats of microseconds since 1970 both would begin at the same time."""
+    events = [x(HARDWARE, STREAM, name, at, 0.013) for name, at in (("b", 0.018), ("a", 0.005))]
+    capture = readers.read(write(tmp_path / "trace_view.json", events))
+    base = BASE_US * 1000
+    assert rows(capture.activities, "start", "end", "name") == [
+        (base + 5, base + 18, "a"),
+        (base + 18, base + 31, "b"),
+    ]
+
+
+def test_times_with_more_digits_are_read_as_well_as_floats_can(tmp_path: Path) -> None:
+    event = {**x(HARDWARE, STREAM, "a", 0, 1.5), "ts": f"{BASE_US}.2500001"}
+    capture = readers.read(write(tmp_path / "trace_view.json", [event]))
+    assert rows(capture.activities, "start") == [(BASE_US * 1000 + 250,)]

@@ -1,11 +1,17 @@
 """Columns of whole numbers out of what a trace may say."""
 
+import json
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pyprof.readers.kineto.columns import ints, whole_number
+from pyprof import readers
+from pyprof.readers.kineto.columns import ints, microseconds, times, whole_number
+from tests.commands import run
+from tests.readers.kineto_json import Event, kernel, launch, op, read, text
 
 _JSON = st.one_of(
     st.none(),
@@ -31,6 +37,15 @@ def test_a_column_holds_what_each_value_stands_for(values: list[object], kind: p
     assert column.to_pylist() == fitting
 
 
+@given(st.lists(_JSON))
+@example([True, 4.5])
+def test_a_time_that_is_none_of_itself_is_none_in_a_column(values: list[object]) -> None:
+    """NumPy, told to make floats of them, would take true for 1."""
+    assert [time is None for time in times(values).to_pylist()] == [
+        microseconds(value) is None for value in values
+    ]
+
+
 @pytest.mark.parametrize("values", [[2.5], [2.5, 1], [7, 2.5, None]])
 def test_half_a_number_is_none(values: list[object]) -> None:
     """Arrow, told to make int64 of it, would cut it."""
@@ -43,3 +58,71 @@ def test_the_widest_numbers_are_kept() -> None:
     assert ints(widest).to_pylist() == widest
     assert ints([*widest, "1"]).to_pylist() == [*widest, 1]
     assert ints([*widest, 2**63]).to_pylist() == [*widest, None]
+
+
+ODD: list[object] = [None, [], [1], {}, {"a": 1}, 1.5, True, 10**30, -(10**30), "", "x", 2**64]
+"""What no trace holds in place of a number or a name."""
+
+
+@pytest.mark.parametrize("key", ["pid", "tid", "name", "ts", "dur", "args", "cat", "ph", "id"])
+def test_values_of_odd_types(key: str, tmp_path: Path) -> None:
+    """Events of each kind have one: the others are read, none of these is a traceback."""
+    flow: Event = {"ph": "s", "cat": "fwdbwd", "name": "fwdbwd", "id": 1, "pid": 7, "tid": 1,
+                   "ts": 1}  # fmt: skip
+    frame = op("train.py(3): main", 0, 90) | {"cat": "python_function"}
+    events = [kernel(1, 10), launch(1, 2), op("aten::mm", 1, 5), flow, frame]
+    odd = [{**event, key: value} for value in ODD for event in events]
+    (tmp_path / "trace.json").write_text(text([*odd, kernel(2, 20), launch(2, 12)]))
+    done = run("prof", "--csv", "-c", "kernel,sil", tmp_path / "trace.json")
+    assert done.code == 0
+    assert '"gemm","5000"' in done.stdout
+
+
+def test_an_hip_call_may_have_any_name(tmp_path: Path) -> None:
+    """AMD's calls are told by their names."""
+    call = launch(1, 2) | {"name": ["x"]}
+    call["args"]["shared memory"] = 5
+    assert read(tmp_path, [kernel(1, 10), call]).activities["smem"].to_pylist() == [2048]
+
+
+@pytest.mark.parametrize("value", ["5", "5.0", 5])
+def test_a_duration_may_be_a_text(value: object, tmp_path: Path) -> None:
+    """As Chrome's own viewer takes it; a range whose end is not known would enclose all others."""
+    events = [event for n in range(3) for event in
+              (op("aten::mm", 10 * n, 5) | {"dur": value}, launch(n + 1, 10 * n + 1),
+               kernel(n + 1, 100 + n) | {"dur": value})]  # fmt: skip
+    capture = read(tmp_path, events)
+    assert capture.ranges["end"].to_pylist() == [5_000, 15_000, 25_000]
+    spans = zip(*(capture.activities[name].to_pylist() for name in ("start", "end")), strict=True)
+    assert [end - start for start, end in spans] == [5_000] * 3
+
+
+@pytest.mark.parametrize("value", [None, "soon", [1], 1e300, "1e300", "inf", True])
+def test_an_event_without_a_time_is_told(value: object, tmp_path: Path) -> None:
+    """It cannot be placed, but is there; how many there are is said."""
+    capture = read(tmp_path, [kernel(1, 10), kernel(2, 20) | {"ts": value}])
+    assert capture.activities.num_rows == 2
+    assert capture.activities["start"].null_count == 1
+    said = readers.read(tmp_path / "trace.json").warnings
+    assert any("1 of 2" in text for text in said), said
+
+
+def test_lists_in_each_other_are_no_sizes(tmp_path: Path) -> None:
+    """However deep JSON goes, the op is there, without sizes."""
+    deep: object = []
+    for _ in range(900):
+        deep = [deep]
+    keys = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
+    event = op("aten::mm", 1, 5)
+    event["args"] = dict.fromkeys(keys, deep)
+    (tmp_path / "trace.json").write_text(text([event, launch(1, 2), kernel(1, 10)]))
+    done = run("prof", "--csv", "-c", "op", tmp_path / "trace.json")
+    assert (done.code, done.stdout.splitlines()[1:]) == (0, ['"mm"'])
+
+
+def test_a_collective_says_plain_things(tmp_path: Path) -> None:
+    """What stands for a number of elements and is none is left out."""
+    event = kernel(1, 10)
+    event["args"] |= {"Collective name": "allreduce", "In msg nelems": [[[1]]], "Group size": 2}
+    (said,) = read(tmp_path, [event]).activities["collective"].to_pylist()
+    assert json.loads(said) == {"name": "allreduce", "size": 2}

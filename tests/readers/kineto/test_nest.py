@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyprof import marker, schema
+from pyprof.arrays import MISSING
 from pyprof.readers.kineto import nest
 from pyprof.readers.kineto.columns import Threads, timed
 from pyprof.readers.kineto.file.events import from_values
 from pyprof.readers.kineto.nest import FrameChains, nested
 from pyprof.readers.kineto.op_texts import OP
 from pyprof.readers.kineto.ranges import Columns, Ranges
+from tests.known import known
 from tests.readers.kineto_json import event, kernel, op, read, texts
 from tests.texts import spelt
 
@@ -203,8 +205,7 @@ def test_all_at_once_is_as_one_by_one(listed: list[tuple[bool, int, int, int | N
     columns = Columns(start, end, thread, np.full(all_, OP), np.arange(all_), *[none] * 5)
     sweep = nest._Sweep(columns, end, count)
     sweep.run(order)
-    calls = nest._calls(order, thread, start, end, count)
-    assert calls is not None
+    calls = known(nest._calls(order, thread, start, end, count))
     assert calls.tolist() == sweep.calls
     parents = nest._parents(order[order < count], thread, start, end)
     crossing = [
@@ -216,3 +217,22 @@ def test_all_at_once_is_as_one_by_one(listed: list[tuple[bool, int, int, int | N
     if parents is not None:
         assert parents.tolist() == sweep.parents
         assert sweep.ends == end.tolist()
+
+
+@given(st.lists(st.tuples(st.integers(MISSING, 24), st.booleans()), min_size=1, max_size=25))
+def test_ops_around_ops(tree: list[tuple[int, bool]]) -> None:
+    """The nearest real op around, and whether any that works is, by jumps and one by one."""
+    parent = np.array([min(above, place - 1) for place, (above, _) in enumerate(tree)])
+    chosen = np.array([flag for _, flag in tree])
+
+    def around(place: int) -> list[int]:
+        found = []
+        while (place := int(parent[place])) != MISSING:
+            found.append(place)
+        return found
+
+    nearest = [next((p for p in around(n) if chosen[p]), MISSING) for n in range(len(tree))]
+    assert nest.nearest(parent, chosen).tolist() == nearest
+    assert nest.within(chosen, parent).tolist() == [
+        any(chosen[p] for p in around(n)) for n in range(len(tree))
+    ]

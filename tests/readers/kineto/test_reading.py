@@ -7,6 +7,7 @@ import pytest
 
 from pyprof import marker, schema
 from pyprof.errors import CaptureError
+from tests.known import known
 from tests.readers.kineto_json import event, kernel, launch, op, read, texts
 
 Dims = [[4, 8], [8, 2]]
@@ -81,8 +82,7 @@ def test_everything_of_an_op(tmp_path: Path) -> None:
     (written,) = texts(read(tmp_path, modern()))
     found = marker.decode_seq(written)
     assert found.seq == 5
-    assert found.call is not None
-    assert found.call.args == (
+    assert known(found.call).args == (
         marker.Tensor((4, 8), "float16", (8, 1)),
         marker.Tensor((8, 2), "float16", (2, 1)),
     )
@@ -196,79 +196,6 @@ def test_a_device_under_another_number(
     assert {device["device"]: device["name"] for device in devices} == expected
 
 
-def test_forward_thread_by_arrow(tmp_path: Path) -> None:
-    """PyTorch's number of the forward thread is the thread that the arrow comes from."""
-    arrow = {"cat": "fwdbwd", "name": "fwdbwd", "id": 1, "pid": 7}
-    events = [
-        op("aten::mm", 1, 5, tid=21, Sequence_number=9, Fwd_thread_id=0),
-        op("aten::mm", 1, 5, tid=22, Sequence_number=9, Fwd_thread_id=0),
-        op("MmBackward0", 20, 5, tid=23, Sequence_number=9, Fwd_thread_id=4),
-        arrow | {"ph": "s", "ts": 1, "tid": 22},
-        arrow | {"ph": "f", "ts": 20, "tid": 23},
-        kernel(1, 5),
-    ]
-    rows = read(tmp_path, events).ranges.to_pylist()
-    assert [row["forward_thread"] for row in rows] == [None, None, 1]
-
-
-def test_arrows_of_two_windows_with_one_id(tmp_path: Path) -> None:
-    """Arrows count from 1 in each window; an arrow, also a torn one, leads to no other window."""
-    arrow = {"cat": "fwdbwd", "name": "fwdbwd", "id": 1, "pid": 7}
-    events = [kernel(1, 5)]
-    for begin, forward, number in ((0, 22, 4), (100, 21, 5)):
-        events += [
-            op("aten::mm", begin + 1, 5, tid=21, Sequence_number=begin, Fwd_thread_id=0),
-            op("aten::mm", begin + 1, 5, tid=22, Sequence_number=begin, Fwd_thread_id=0),
-            op("MmBackward0", begin + 20, 5, tid=23, Sequence_number=begin, Fwd_thread_id=number),
-            arrow | {"ph": "f", "ts": begin + 20, "tid": 23},
-            arrow | {"ph": "s", "ts": begin + 1, "tid": forward},
-        ]
-    events += [
-        op("aten::mm", 201, 5, tid=21, Sequence_number=200, Fwd_thread_id=0),
-        op("MmBackward0", 220, 5, tid=23, Sequence_number=200, Fwd_thread_id=6),
-        arrow | {"ph": "f", "ts": 220, "tid": 23},
-    ]
-    rows = read(tmp_path, events).ranges.to_pylist()
-    told = {
-        row["start"]: row["forward_thread"] for row in rows if row["forward_thread"] is not None
-    }
-    assert told == {20_000: 1, 120_000: 0, 220_000: 0}
-
-
-def test_forward_thread_by_number(tmp_path: Path) -> None:
-    """Without arrows it is the thread that shares most sequence numbers."""
-    events = [
-        op("aten::mm", 1, 2, tid=21, Sequence_number=9, Fwd_thread_id=0),
-        op("aten::mm", 4, 2, tid=22, Sequence_number=9, Fwd_thread_id=0),
-        op("aten::mm", 7, 2, tid=22, Sequence_number=10, Fwd_thread_id=0),
-        op("MmBackward0", 20, 5, tid=23, Sequence_number=9, Fwd_thread_id=4),
-        op("MmBackward0", 30, 5, tid=23, Sequence_number=10, Fwd_thread_id=4),
-        kernel(1, 5),
-    ]
-    rows = read(tmp_path, events).ranges.to_pylist()
-    assert [row["forward_thread"] for row in rows] == [None, None, None, 1, 1]
-
-
-def test_own_markers_verbatim(tmp_path: Path) -> None:
-    """PyProf's markers that travelled as annotations come back as they were written."""
-    written = marker.encode_op(marker.Call("torch", "cat", ('say "ü"\n',)))
-    name = marker.encode_annotation(written)
-    assert name != written
-    capture = read(tmp_path, [event("user_annotation", name, 1, 9), kernel(1, 5)])
-    assert texts(capture) == [written]
-
-
-def test_own_markers_as_ops(tmp_path: Path) -> None:
-    """PyProf's markers are no ops where the trace calls them ops, whatever is in them."""
-    names = [
-        "layer:a::b",
-        marker.encode_trace(["a.py:1"]),
-        "{'mod': 'a::b', 'op': 'c', 'args': []}",
-    ]
-    events = [op(name, ts, 9 - 2 * ts, External_id=ts) for ts, name in enumerate(names)]
-    assert texts(read(tmp_path, [*events, kernel(1, 50)])) == names
-
-
 def test_triton_kernel(tmp_path: Path) -> None:
     """A kernel of Inductor's is a call with its arguments and the file of its source."""
     given = op(
@@ -304,8 +231,7 @@ def test_collective(tmp_path: Path) -> None:
         dtype="Float",
     )
     (written,) = texts(read(tmp_path, [given, kernel(1, 5)]))
-    found = marker.decode_op(written)
-    assert found is not None
+    found = known(marker.decode_op(written))
     assert (found.mod, found.op) == ("c10d", "allreduce")
     assert found.args == (marker.Tensor((100,), "float32"),)
     assert found.kwargs == {"out_numel": 100, "group_size": 4}
@@ -323,12 +249,6 @@ def test_functions_of_torchscript_are_no_ops(tmp_path: Path) -> None:
     """They have the category and the shapes of ops, but no number: ops are inside."""
     events = [op("my_attention", 1, 9, External_id=3, Input_Dims=[[], [4, 8]]), kernel(1, 5)]
     assert texts(read(tmp_path, events)) == ["my_attention"]
-
-
-def test_annotations_of_2021_are_no_ops(tmp_path: Path) -> None:
-    """Until torch 1.12 annotations had the category of ops; they stay as they are."""
-    events = [event("Operator", "ProfilerStep#5", 1, 9, External_id=1), kernel(1, 5)]
-    assert texts(read(tmp_path, events)) == ["ProfilerStep#5"]
 
 
 @pytest.mark.parametrize(

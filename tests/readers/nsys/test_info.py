@@ -1,12 +1,20 @@
 """What an nsys export says of itself."""
 
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
-from pyprof import readers
+import pytest
+
+from pyprof import readers, schema
 from pyprof.readers.nsys import info
 from pyprof.readers.sqlite.tables import Database
-from tests.builders import Work, nsys_db
+from tests.builders import LAYOUTS, Range, Work, nsys_db
+from tests.capture_files.metrics import nsys_metrics
+from tests.capture_files.model import Rows, Value
 from tests.damage import sql
+from tests.parse.counters import planted
 
 
 def _database(path: Path, *statements: str) -> Path:
@@ -38,3 +46,175 @@ def test_messages_of_lost_events_are_passed_on(tmp_path: Path) -> None:
     said = [text for text in readers.read(path).warnings if "nsys" in text]
     assert "message from nsys: 12 events were dropped" in said
     assert not any("all is well" in text for text in said)
+
+
+def test_page_faults_of_unified_memory_are_counted(tmp_path: Path) -> None:
+    """A row of the GPU's table stands for several; without any nothing is said."""
+    path = _database(
+        tmp_path / "net.sqlite",
+        "CREATE TABLE CUDA_UM_GPU_PAGE_FAULT_EVENTS (start INTEGER, numberOfPageFaults INTEGER)",
+        "INSERT INTO CUDA_UM_GPU_PAGE_FAULT_EVENTS VALUES (1, 1200), (2, 34), (3, -7)",
+        "CREATE TABLE CUDA_UM_CPU_PAGE_FAULT_EVENTS (start INTEGER, address INTEGER)",
+        "INSERT INTO CUDA_UM_CPU_PAGE_FAULT_EVENTS VALUES (1, 4096), (2, 4096)",
+    )
+    said = " ".join(readers.read(path).warnings)
+    assert "1,234 page faults of GPUs and 2 of CPUs" in said
+    bare = readers.read(_database(tmp_path / "bare.sqlite"))
+    assert not any("page faults" in text for text in bare.warnings)
+
+
+@pytest.mark.parametrize("name", ["2020.3", "2021.2", "2022.4", "2024.6"])
+def test_the_gpu_is_read_from_either_table(name: str, tmp_path: Path) -> None:
+    """TARGET_INFO_GPU and 2020's TARGET_INFO_CUDA_GPU say the same of a device."""
+    capture = readers.read(nsys_db(tmp_path / "a.sqlite", [Work()], (), LAYOUTS[name]))
+    (device,) = capture.devices.to_pylist()
+    assert device == {
+        "device": 0,
+        "name": "NVIDIA A100-SXM4-80GB",
+        "sm_count": 108,
+        "clock_hz": 1_410_000_000,
+        "bandwidth": 2_039_000_000_000,
+        "cc_major": 8,
+        "cc_minor": 0,
+        "memory_bytes": 80 << 30,
+    }
+
+
+_RTX: dict[str, Value] = {"name": "NVIDIA GeForce RTX 4070 Laptop GPU", "smCount": 36}
+_LAPTOP: Rows = [
+    {"id": 0, "name": "Intel(R) Arc(TM) Graphics", "smCount": 0, "computeMajor": 0},
+    {"id": 1, **_RTX, "computeMajor": 8, "computeMinor": 9},
+    {"id": 2, "name": "Microsoft Basic Render Driver", "smCount": 0, "computeMajor": 0},
+]
+"""A laptop's GPUs; all have CUDA's number 0."""
+
+
+def _gpus_read(path: Path, gpus: Rows, *mapped: tuple[int, int]) -> schema.Capture:
+    columns = ("id", "name", "smCount", "cuDevice", "computeMajor", "computeMinor")
+    rows = [{"cuDevice": 0, "computeMinor": 0, **gpu} for gpu in gpus]
+    more: dict[str, Rows] = {
+        "TARGET_INFO_GPU": [{name: row[name] for name in columns} for row in rows]
+    }
+    if mapped:
+        more["TARGET_INFO_CUDA_DEVICE"] = [
+            {"gpuId": gpu, "cudaId": number, "pid": 100 + place}
+            for place, (gpu, number) in enumerate(mapped)
+        ]
+    layout = replace(LAYOUTS["2024.6"], gpus=None, more=more)
+    return readers.read(nsys_db(path / "a.sqlite", [Work()], (), layout))
+
+
+@pytest.mark.parametrize("mapped", [[], [(1, 0)]], ids=["by capability", "by the table"])
+def test_of_a_laptops_gpus_the_one_that_runs_cuda_is_read(
+    tmp_path: Path, mapped: list[tuple[int, int]]
+) -> None:
+    """Display adapters have the number 0, too; one of them must not be taken for the GPU."""
+    (device,) = _gpus_read(tmp_path, _LAPTOP, *mapped).devices.to_pylist()
+    assert (device["device"], device["name"], device["cc_major"]) == (0, _RTX["name"], 8)
+
+
+def test_each_process_may_number_the_gpus_anew(tmp_path: Path) -> None:
+    """With CUDA_VISIBLE_DEVICES every rank has a device 0, known if all are of one kind."""
+    both: Rows = [
+        {"id": gpu, "cuDevice": gpu, "name": name, "smCount": 132, "computeMajor": 9}
+        for gpu, name in enumerate(["NVIDIA H100", "NVIDIA H100", "NVIDIA H200"])
+    ]
+    devices = _gpus_read(tmp_path, both, (0, 0), (1, 0)).devices.to_pylist()
+    assert {row["device"]: row["name"] for row in devices}[0] == "NVIDIA H100"
+    devices = _gpus_read(tmp_path, both, (1, 0), (2, 0)).devices.to_pylist()
+    assert {row["device"]: row["name"] for row in devices}[0] is None
+
+
+def test_without_a_gpu_table_the_device_is_unknown(tmp_path: Path) -> None:
+    """2026 exports may lack it: no device is made up."""
+    capture = readers.read(nsys_db(tmp_path / "a.sqlite", [Work()], (), LAYOUTS["2026.2"]))
+    assert capture.devices.num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("2020.3", None),
+        ("2021.2", None),
+        ("2022.4", "2022.4.2.1"),
+        ("2024.6", "2024.6.2.225"),
+        ("2026.2", "2026.2.1.1"),
+    ],
+)
+def test_the_version_is_given_where_the_file_says_it(
+    name: str, expected: str | None, tmp_path: Path
+) -> None:
+    """EXPORT_META_DATA, META_DATA_EXPORT or neither."""
+    assert (
+        readers.read(nsys_db(tmp_path / "a.sqlite", [Work()], (), LAYOUTS[name])).version
+        == expected
+    )
+
+
+def test_graph_launches_are_warned_of_with_their_time(tmp_path: Path) -> None:
+    """A warning says how much GPU time they hide and how to see the kernels."""
+    ranges = [Range("step", (5, 100))]
+    graph = Work(kind="graph", at=(1600, 1900), call=(90, 95))
+    (warning,) = readers.read(nsys_db(tmp_path / "a.sqlite", [Work(), graph], ranges)).warnings
+    assert "1 CUDA graph launches contain 0.00 ms" in warning
+    assert "--cuda-graph-trace=node" in warning
+    long = [Work(kind="graph", at=(0, 2_500_000)), Work(at=(5, 1_000_005), stream=8), Work()]
+    (warning,) = readers.read(nsys_db(tmp_path / "b.sqlite", long, ranges)).warnings
+    assert "2.50 ms" in warning
+    assert "1.00 ms is outside" in warning
+
+
+def test_when_the_session_began_is_known(tmp_path: Path) -> None:
+    """The clock counts from then; of a file without it, or with an empty table, nothing is."""
+    path = nsys_db(tmp_path / "net.sqlite", [Work()])
+    assert readers.read(path).began_ns is None
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER, utcTime TEXT)")
+    assert readers.read(path).began_ns is None
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1713889498851521398, '')")
+    assert readers.read(path).began_ns == 1713889498851521398
+
+
+def test_metrics_are_known_by_type_and_id(tmp_path: Path) -> None:
+    """Another GPU may have other metrics under the same ids."""
+    work = planted.work_of(steps=300)
+    tables = nsys_metrics(planted.metrics(work))
+    other = nsys_metrics({"other": ([100_000, 200_000], [99.0, 99.0])}, gpu=1)
+    both = {name: tables[name] + other[name] for name in tables}
+    planted.check(
+        planted.rows(planted.capture(tmp_path / "net.sqlite", work, both), planted.COLUMNS)
+    )
+
+
+def test_metrics_of_a_gpu_by_its_number_in_cuda(tmp_path: Path) -> None:
+    """Nsys counts GPUs of the machine, kernels those that the process sees."""
+    work = [replace(piece, device=2) for piece in planted.work_of(steps=300)]
+    gpu: dict[str, Value] = {
+        "id": 3,
+        "cuDevice": 2,
+        "name": "NVIDIA A100-SXM4-80GB",
+        "memoryBandwidth": int(planted.PEAK),
+        "smCount": 108,
+        "clockRate": 1410,
+        "computeMajor": 8,
+        "computeMinor": 0,
+    }
+    tables: dict[str, Rows] = {
+        **nsys_metrics(planted.metrics(work), gpu=3),
+        "TARGET_INFO_GPU": [gpu],
+    }
+    layout = replace(LAYOUTS["2024.6"], gpus=None, more=tables)
+    planted.check(planted.rows(nsys_db(tmp_path / "net.sqlite", work, (), layout), planted.COLUMNS))
+
+
+def test_two_metrics_that_mean_the_same(tmp_path: Path) -> None:
+    """Each instant counts once."""
+    work = planted.work_of(steps=300)
+    times, _ = planted.metrics(work)["tensor_pct"]
+    tables = nsys_metrics({"clock_mhz": (times, [1095.0] * len(times))})
+    again = nsys_metrics({"clock_mhz": (times, [1410.0] * len(times))}, first_id=9)
+    both = {name: tables[name] + again[name] for name in tables}
+    rows = planted.rows(planted.capture(tmp_path / "net.sqlite", work, both), "clock")
+    assert len({row["Clock(MHz)"] for row in rows}) == 1
+    assert rows[0]["Clock(MHz)"] in ("1095", "1410")

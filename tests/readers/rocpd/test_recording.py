@@ -1,11 +1,16 @@
 """Rows by ids, whatever the ids; tables by name, whatever the schema."""
 
+from pathlib import Path
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof.arrays import MISSING
-from pyprof.readers.rocpd.recording import Rows, suffixes
+from pyprof.readers.rocpd.recording import Processes, Rows, recordings, suffixes
+from pyprof.readers.sqlite.tables import Database
+from tests.builders import Work, rocpd_db
+from tests.damage import sql
 
 IDS = st.integers(-(2**63), 2**63 - 1)
 
@@ -25,3 +30,16 @@ def test_suffixes_are_those_of_tables_of_work() -> None:
         "_00a1_b2",
     ]
     assert suffixes(frozenset({"rocpd_op", "rocpd_api", "rocpd_string"})) == []
+
+
+def test_a_number_that_is_taken_becomes_another(tmp_path: Path) -> None:
+    """An id that no process has stays unknown."""
+    path = rocpd_db(tmp_path / "net.db", [Work(pid=23), Work(pid=24)])
+    sql(path, "UPDATE rocpd_info_process_00000001_e175_7175_b886_1df113061c37 SET pid = 23")
+    processes = Processes()
+    numbers = [
+        processes.by_id(number, recording)(np.array([23, 24, 99])).tolist()
+        for number, recording in enumerate(recordings(Database(path)))
+    ]
+    assert numbers == [[23, MISSING, MISSING], [MISSING, 10_000_023, MISSING]]
+    assert ["(23)" in text for text in processes.warnings()] == [True]

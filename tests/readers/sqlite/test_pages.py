@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pyprof.readers.sqlite import pages
 from pyprof.readers.sqlite.pages import NotPlainError, Pick, batches
+from tests.damage import sql
 
 _TYPES = {"number": pa.int64(), "text": pa.string(), "blob": pa.binary()}
 _INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.integers(-300, 300)
@@ -35,13 +36,6 @@ def _made(path: Path, rows: Sequence[tuple[object, ...]], *before: str) -> Path:
             db.execute(insert, row)
             db.execute("INSERT INTO other VALUES (zeroblob(300))")
         db.execute("COMMIT")
-    return path
-
-
-def _changed(path: Path, *statements: str) -> Path:
-    with closing(sqlite3.connect(path)) as db, db:
-        for statement in statements:
-            db.execute(statement)
     return path
 
 
@@ -96,11 +90,11 @@ def rows() -> list[tuple[object, ...]]:
     ],
     ids=" ".join,
 )
-def test_a_file_that_was_changed(
+def test_a_file_that_wassql(
     tmp_path: Path, rows: list[tuple[object, ...]], statements: list[str]
 ) -> None:
     """Pages with gaps, rows out of their order in a page, and pages that are used no more."""
-    path = _changed(_made(tmp_path / "t.sqlite", rows), *statements)
+    path = sql(_made(tmp_path / "t.sqlite", rows), *statements)
     assert _taken(path) == _asked(path)
 
 
@@ -140,10 +134,10 @@ def test_a_value_that_is_not_plain(
     tmp_path: Path, rows: list[tuple[object, ...]], statement: str
 ) -> None:
     """A value of another type, a default that no row holds, and an id of nine bytes."""
-    path = _changed(_made(tmp_path / "t.sqlite", rows), statement)
+    path = sql(_made(tmp_path / "t.sqlite", rows), statement)
     if "ALTER" in statement:
-        _changed(path, "ALTER TABLE t RENAME COLUMN number TO old")
-        _changed(path, "ALTER TABLE t RENAME COLUMN more TO number")
+        sql(path, "ALTER TABLE t RENAME COLUMN number TO old")
+        sql(path, "ALTER TABLE t RENAME COLUMN more TO number")
     with pytest.raises(NotPlainError):
         _taken(path)
 
@@ -167,7 +161,7 @@ def test_texts_of_another_encoding(tmp_path: Path, encoding: str) -> None:
 
 def test_a_table_without_row_ids(tmp_path: Path) -> None:
     path = tmp_path / "t.sqlite"
-    _changed(path, "CREATE TABLE t (id PRIMARY KEY, number, text, blob) WITHOUT ROWID")
+    sql(path, "CREATE TABLE t (id PRIMARY KEY, number, text, blob) WITHOUT ROWID")
     with pytest.raises(NotPlainError):
         _taken(path)
 

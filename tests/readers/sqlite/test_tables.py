@@ -4,12 +4,21 @@ import shutil
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from pyprof import readers
+from pyprof.capture.under_profiler.database import filled
+from pyprof.errors import CaptureError
+from pyprof.readers import nsys
 from pyprof.readers.sqlite import pages, tables
+from tests.builders import Range, Work, nsys_db, write_tables
+from tests.commands import refused, run
+from tests.damage import sql
+from tests.texts import texts
 
 _PLAIN = [(1, "a"), (2, "b"), (3, "c"), (None, None), (-(2**63), "")]
 
@@ -61,9 +70,6 @@ def test_each_piece_is_given_once_and_in_order(
     assert rows.column("start").to_pylist() == [1, 3]
 
 
-# --- a log beside the file ----------------------------------------------------------------------
-
-
 def _with_log(folder: Path, rows: int) -> Path:
     with closing(sqlite3.connect(folder / "writing.sqlite", isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = wal")
@@ -100,9 +106,6 @@ def test_a_log_larger_than_its_file_is_applied_and_nothing_is_left_beside_it(
     assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
 
 
-# --- row ids --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("key", "kind", "expected"),
     [
@@ -122,3 +125,112 @@ def test_a_primary_key_is_read_as_sqlite_reads_it(
         db.executemany("INSERT INTO t VALUES (?, 'x')", [(None,), (None,)])
         db.commit()
     assert tables.Database(path).read("t", {"id": kind}).column("id").to_pylist() == expected
+
+
+WORK = [Work(call=(1, 2)), Work("other", at=(1200, 1300), call=(3, 4))]
+KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+
+
+def test_a_view_is_no_table(tmp_path: Path) -> None:
+    """A view is a program, that may give rows without end."""
+    path = nsys_db(tmp_path / "net.sqlite", WORK, [Range("x", (1, 2))])
+    rename = f"ALTER TABLE {KERNELS} RENAME TO rows"
+    sql(path, rename, f"CREATE VIEW {KERNELS} AS SELECT * FROM rows")  # noqa: S608
+    assert "none was recorded" in refused("parse", path)
+    assert nsys.identity(path).pids == ()
+
+
+def test_a_view_of_strings_makes_no_capture(tmp_path: Path) -> None:
+    """What tells whose file it is has to be a table, too."""
+    path = nsys_db(tmp_path / "net.sqlite", WORK)
+    sql(path, "ALTER TABLE StringIds RENAME TO s", "CREATE VIEW StringIds AS SELECT * FROM s")
+    assert "without a profiler's tables" in run("parse", path).stderr
+
+
+@pytest.mark.parametrize(
+    "create",
+    [
+        "CREATE VIRTUAL TABLE NVTX_EVENTS USING fts5(start, end, eventType, globalTid, text)",
+        "CREATE TABLE NVTX_EVENTS (start, end, eventType, globalTid, text AS ('layer:never'))",
+    ],
+)
+def test_what_is_computed_is_not_read(create: str, tmp_path: Path) -> None:
+    """Neither a virtual table nor a generated column is stored."""
+    path = nsys_db(tmp_path / "net.sqlite", WORK)
+    insert = "INSERT INTO NVTX_EVENTS (start, end, eventType, globalTid) VALUES (0, 99, 59, 1)"
+    capture = readers.read(sql(path, create, insert))
+    assert capture.activities.num_rows == 2
+    assert "layer:never" not in texts(capture.ranges)
+
+
+def test_a_view_is_not_asked_whether_it_is_empty(tmp_path: Path) -> None:
+    path = write_tables(tmp_path / "a.sqlite", {"T": (("x",), [{"x": 1}])})
+    sql(path, "CREATE VIEW V AS SELECT * FROM T")
+    assert filled(path, ["T", "V", "U"]) == ["T"]
+
+
+def _with_a_page_twice(path: Path, table: str) -> None:
+    """Let the first two places of the root of a table name the same page."""
+    with closing(sqlite3.connect(path)) as db:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+        (root,) = db.execute(query, (table,)).fetchone()
+        (page_bytes,) = db.execute("PRAGMA page_size").fetchone()
+    content = bytearray(path.read_bytes())
+    page = memoryview(content)[(root - 1) * page_bytes : root * page_bytes]
+    assert page[0] == 5, "the table has one page alone"
+    first, second = (int.from_bytes(page[at : at + 2], "big") for at in (12, 14))
+    page[second : second + 4] = page[first : first + 4]
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("ask", [readers.read, readers.identity])
+def test_more_rows_than_the_file_has_room_for(
+    ask: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages that are part of each other are damage; here every row is said to take a page."""
+    path = nsys_db(tmp_path / "net.sqlite", WORK * 5000)
+    _with_a_page_twice(path, KERNELS)
+    monkeypatch.setattr(tables, "_ROW_BYTES", 4096)
+    with pytest.raises(CaptureError, match="damaged or truncated"):
+        ask(path)  # type: ignore[operator]
+
+
+def test_a_file_that_is_being_written_is_no_damaged_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite waits for some seconds before it says so."""
+    path = nsys_db(tmp_path / "net.sqlite", WORK)
+    impatient = partial(sqlite3.connect, timeout=0)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("BEGIN EXCLUSIVE")
+        monkeypatch.setattr(sqlite3, "connect", impatient)
+        with pytest.raises(CaptureError, match="a program is writing to it; try again"):
+            readers.read(path)
+
+
+def test_ids_of_strings_may_be_of_any_size(tmp_path: Path) -> None:
+    """No table as long as the largest id is made, and none is too large to be looked up."""
+    path = nsys_db(tmp_path / "net.sqlite", WORK)
+    far = 1 << 40
+    sql(
+        path,
+        f"UPDATE StringIds SET id = id + {far}",  # noqa: S608
+        f"UPDATE {KERNELS} SET demangledName = demangledName + {far}",  # noqa: S608
+    )
+    names = readers.read(path).activities.column("name").to_pylist()
+    assert names == ["gemm", "other"]
+
+
+def test_of_strings_with_one_id_the_last_counts(tmp_path: Path) -> None:
+    """As ever; gaps between ids, and ids that are none, change nothing."""
+    tables = {
+        "StringIds": (("id", "value"), [{"id": i, "value": v} for i, v in
+                      ((7, "x"), (None, "y"), (-3, "z"), (90, "gemm"), (7, "other"))]),
+        KERNELS: (("start", "end", "demangledName", "correlationId"), [
+            {"start": n, "end": n + 1, "demangledName": i, "correlationId": n}
+            for n, i in enumerate((7, 90, 8, -3))
+        ]),
+    }  # fmt: skip
+    path = write_tables(tmp_path / "net.sqlite", tables)  # type: ignore[arg-type]
+    names = readers.read(path).activities.column("name").to_pylist()
+    assert names == ["other", "gemm", "unknown kernel", "unknown kernel"]

@@ -18,12 +18,11 @@ import pyarrow as pa
 from msgspec import UNSET, Raw, field
 from msgspec.structs import astuple
 
-from pyprof.readers.kineto.file.repair import repaired
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pyprof.arrays import Int64Array
+
 
 NO_JSON = b"~"
 """Stands for missing JSON; it is not valid JSON itself."""
@@ -268,3 +267,36 @@ def numbered(raws: list[Raw]) -> tuple[Int64Array, list[bytes]]:
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(raws))]
     pieces = pa.Array.from_buffers(pa.large_binary(), len(raws), buffers).dictionary_encode()
     return pieces.indices.to_numpy().astype(np.int64), pieces.dictionary.to_pylist()
+
+
+_NOT_A_NUMBER = re.compile(
+    r"(?<=[:,\[])\s*-?(?:nan|inf|infinity|\d[\d.]*e\+?\d{3,})(?=\s*[,\]}\n])", re.IGNORECASE
+)
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # both halves of a character
+    r"|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})"
+    r'|["\\/bfnrt]|u[0-9a-fA-F]{4}|(?P<none>))'
+)
+_NAME_LINE = re.compile(r'^([ \t]*"name": ")(.*)(",[ \t\r]*)$', re.MULTILINE)
+_BARE_QUOTE = re.compile(r'(?<!\\)"')
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+
+
+def repaired(piece: bytes) -> bytes:
+    """Undo the known errors of Kineto's writer.
+
+    It writes nan and inf, which JSON lacks, paths with single backslashes, names with unescaped
+    quotes, invalid UTF-8, and half a surrogate pair where it truncated a name. 1e999 is infinite,
+    too.
+    """
+    text = piece.decode("utf-8", "replace")
+    text = _NOT_A_NUMBER.sub(" null", text)
+    text = _ESCAPE.sub(_valid_escape, text)
+    text = _NAME_LINE.sub(lambda m: m[1] + _BARE_QUOTE.sub(r'\\"', m[2]) + m[3], text)
+    return _CONTROL.sub(" ", text).encode()
+
+
+def _valid_escape(match: re.Match[str]) -> str:
+    if match["half"]:
+        return r"\ufffd"
+    return match[0] if match["none"] is None else r"\\"

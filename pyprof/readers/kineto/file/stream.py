@@ -20,7 +20,7 @@ from pyprof.readers.encodings import utf8_blocks
 from pyprof.readers.kineto.file import events as decoding
 from pyprof.readers.kineto.file.decoding import EventDecoder
 from pyprof.readers.kineto.file.decoding import groups as grouped
-from pyprof.readers.kineto.file.repair import repaired
+from pyprof.readers.kineto.file.events import repaired
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -136,7 +136,7 @@ class Trace:
                 yield unzipped
                 rest = unzip.unused_data if unzip.eof else unzip.unconsumed_tail
                 if unzip.eof and rest:
-                    if rest.startswith(b"\0"):  # padding behind the last member
+                    if not rest.startswith(b"\x1f"):  # no member: ignored, as gzip(1) does
                         return
                     unzip = zlib.decompressobj(wbits=31)
         self.cut = self.cut or not unzip.eof

@@ -16,7 +16,7 @@ import orjson
 import pyarrow as pa
 
 from pyprof import marker, schema
-from pyprof.arrays import MISSING, ints
+from pyprof.arrays import MISSING, ints, or_null
 from pyprof.errors import CaptureError
 from pyprof.marker import templates
 from pyprof.readers import sidecars as names
@@ -233,7 +233,7 @@ def rows(
         {"thread": np.full(len(known), thread, np.int32), "time": times + 1,
          "via": np.full(len(known), _VIA, np.int8)},
     )  # fmt: skip
-    return _ranges(known, times, thread), graph_nodes, pa.array(node, mask=node == MISSING)
+    return _ranges(known, times, thread), graph_nodes, or_null(node)
 
 
 def _ranges(known: list[Annotation], times: np.ndarray[Any, Any], thread: int) -> pa.Table:

@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
+from pyprof.arrays import set_column
 from pyprof.errors import CaptureError
-from pyprof.marker import graph_sizes, serving_step
+from pyprof.marker import serving_step, serving_steps
 from pyprof.readers import settings
-from pyprof.readers.kineto.columns import concat, set_column, whole_number
+from pyprof.readers.kineto.columns import concat, whole_number
 from pyprof.readers.kineto.file.stream import Trace
 from pyprof.readers.kineto.graphs import annotations as graph_annotations
 from pyprof.readers.sidecars import is_annotations
@@ -134,7 +135,7 @@ def _look(place: Path, capture_files: CaptureFiles) -> None:
         capture_files.files.append(file)
         capture_files.batch_sizes |= {file.batch_size} - {None}  # type: ignore[arg-type]
     else:
-        raise CaptureError(f"{place}: no such file or folder; check --graph-captures")
+        raise CaptureError(f"{place}: no such file or folder; check the names of graph captures")
 
 
 def _look_into(folder: Path, capture_files: CaptureFiles) -> None:
@@ -207,7 +208,7 @@ def _needed(capture_files: CaptureFiles, ranges: pa.Table) -> list[File]:
     if not sizes or any(file.batch_size is None for file in capture_files.files):
         return capture_files.files
     known = tuple(capture_files.batch_sizes)
-    needed = {graph_sizes.chosen(size, known) for size in sizes}
+    needed = {serving_steps.chosen(size, known) for size in sizes}
     return [file for file in capture_files.files if file.batch_size in needed]
 
 
@@ -259,7 +260,7 @@ def _described(file: File, ranges: pa.Table) -> File:
         return file
     texts = ranges["text"].combine_chunks().dictionary.to_pylist()
     sizes_and_modes = {
-        size_and_mode for text in texts if (size_and_mode := graph_sizes.captured(text))
+        size_and_mode for text in texts if (size_and_mode := serving_steps.captured(text))
     }
     if len(sizes_and_modes) != 1:
         return file
@@ -360,7 +361,5 @@ class _Built:
 def _moved(table: pa.Table, columns: Sequence[str], by: int) -> pa.Table:
     """Add an offset to indices into a table."""
     for name in columns if by else ():
-        place = table.schema.get_field_index(name)
-        kind = table.schema.field(place)
-        table = table.set_column(place, kind, pc.add(table[name], by).cast(kind.type))
+        table = set_column(table, name, pc.add(table[name], by))
     return table

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import MISSING
 from pyprof.arrays import ints as integers
+from pyprof.readers.kernel_launches import named
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +74,7 @@ def captured(
 
 def _spans(calls: pa.Table) -> tuple[list[_Span], bool]:
     """Return the captures in the order in which they began, and whether all began and ended."""
-    begin, end = _matching(calls, _BEGIN), _matching(calls, _END)
+    begin, end = named(calls, _BEGIN), named(calls, _END)
     rows = np.flatnonzero(begin | end)
     start, ends, thread = (integers(calls[name])[rows] for name in ("start", "end", "thread"))
     opened: dict[int, int] = {}
@@ -90,21 +91,13 @@ def _spans(calls: pa.Table) -> tuple[list[_Span], bool]:
     return sorted(spans), complete and not opened
 
 
-def _matching(calls: pa.Table, pattern: str) -> Mask:
-    names = calls["name"].combine_chunks()
-    if not len(names):
-        return np.zeros(0, bool)
-    answers = pc.match_substring_regex(names.dictionary, pattern).take(names.indices)
-    return np.asarray(pc.fill_null(answers, fill_value=False).to_numpy(zero_copy_only=False), bool)
-
-
 def _nodes(
     calls: pa.Table, spans: list[_Span], ran: pa.Array, process: Int64Array
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Return the rows of calls that made nodes, and each one's graph and kind."""
     kind = np.full(len(calls), MISSING)
     for number, pattern in reversed(_NODES):
-        kind[_matching(calls, pattern)] = number
+        kind[named(calls, pattern)] = number
     corr = calls["corr"]
     gone = pc.is_in(corr, value_set=ran.drop_null()).combine_chunks()
     kind[np.asarray(gone.to_numpy(zero_copy_only=False), bool)] = MISSING

@@ -8,6 +8,8 @@ import pytest
 
 from pyprof.readers.kineto.columns import timed
 from pyprof.readers.kineto.file import events
+from pyprof.readers.kineto.file.events import repaired
+from tests.known import known
 
 _LONG = 1712195495519689.25
 
@@ -34,8 +36,7 @@ _LONG = 1712195495519689.25
 def test_times_with_many_digits_are_those_that_the_json_says(ts: Any) -> None:  # noqa: ANN401
     """Read all at once or one by one, whatever stands beside them, an event without one, too."""
     listed: list[dict[str, Any]] = [{"ph": "X", "ts": _LONG}, {"ph": "X", "ts": ts}, {"ph": "M"}]
-    decoded = events.decode(json.dumps(listed).encode())
-    assert decoded is not None
+    decoded = known(events.decode(json.dumps(listed).encode()))
     assert {*map(type, decoded)} == {events.LongTimed}
     expected = timed(events.from_values(listed)).us
     assert np.array_equal(timed(decoded).us, expected, equal_nan=True)
@@ -44,13 +45,32 @@ def test_times_with_many_digits_are_those_that_the_json_says(ts: Any) -> None:  
 
 def test_a_time_that_no_float_can_be_is_none() -> None:
     """It takes nothing else with it."""
-    decoded = events.decode(b'[{"ts": 1712195495519689.25}, {"ts": 1e999}, {"ts": 5}]')
-    assert decoded is not None
+    decoded = known(events.decode(b'[{"ts": 1712195495519689.25}, {"ts": 1e999}, {"ts": 5}]'))
     assert np.array_equal(timed(decoded).us, [_LONG, np.nan, 5], equal_nan=True)
 
 
 def test_other_times_are_read_with_their_events() -> None:
     """Numbers of few digits are quick to read."""
-    decoded = events.decode(b'[{"ph": "X", "ts": 4909914216204.635}]')
-    assert decoded is not None
+    decoded = known(events.decode(b'[{"ph": "X", "ts": 4909914216204.635}]'))
     assert [(type(event), event.ts) for event in decoded] == [(events.Event, 4909914216204.635)]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (b'{"a": nan, "b": -inf}', {"a": None, "b": None}),
+        (b'{"a": 1e999}', {"a": None}),
+        (b'{"a": "C:' + bytes([92]) + b'users"}', {"a": "C:" + chr(92) + "users"}),
+        (b'{\n"name": "say "hi"",\n"a": 1}', {"name": 'say "hi"', "a": 1}),
+        (b'{"a": "\\ud83d"}', {"a": "\ufffd"}),
+        (b'{"a": "x\xff"}', {"a": "x\ufffd"}),
+        (b'{"a": "fine", "b": [1, 2]}', {"a": "fine", "b": [1, 2]}),
+    ],
+)
+def test_known_errors_are_undone_and_valid_json_stays(written: bytes, meant: object) -> None:
+    assert json.loads(repaired(written)) == meant
+
+
+def test_repair_looks_at_each_line_once() -> None:
+    """Lines that are empty are no beginning of a name's."""
+    assert repaired(b"\n" * 300_000) == b"\n" * 300_000

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof import readers, schema
+from pyprof.errors import CaptureError
 from pyprof.readers import kineto
 from pyprof.readers.kineto.file import stream
-from pyprof.readers.kineto.file.repair import repaired
+from pyprof.readers.kineto.file.events import repaired
 from tests.readers.kineto_json import kernel, read_text, text
 
 EVENTS = [kernel(corr, corr * 10.5, name=f'void f<"{corr}">(int)') for corr in range(1, 400)]
@@ -77,6 +78,16 @@ def test_cut_short_and_packed(tmp_path: Path) -> None:
     capture = kineto.read(path)
     assert 1 < len(corrs(capture)) < 399
     assert any("the trace is truncated" in w for w in capture.warnings)
+
+
+@pytest.mark.parametrize("behind", [b"garbage", bytes(512)])
+def test_what_follows_the_last_gzip_member_is_ignored(tmp_path: Path, behind: bytes) -> None:
+    """The trace itself is whole."""
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(gzip.compress(text(EVENTS).encode()) + behind)
+    capture = kineto.read(path)
+    assert corrs(capture) == list(range(1, 400))
+    assert not any("truncated" in w for w in capture.warnings)
 
 
 @pytest.mark.parametrize(
@@ -223,3 +234,40 @@ def test_a_trace_that_grows_while_it_is_read(
     assert found.activities.num_rows == len(EVENTS)
     assert not left
     assert sum("changed while it was read" in said for said in found.warnings) == 1
+
+
+def test_a_gzip_bomb_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What unzips to hundreds of times its size is no trace."""
+    monkeypatch.setattr(stream, "_ANY_BYTES", 1 << 16)
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(gzip.compress(b'{"traceEvents": [' + b" " * (1 << 20)))
+    with pytest.raises(CaptureError, match="more than 250 times"):
+        readers.read(path)
+
+
+def test_what_holds_no_events_for_long_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An event of millions of bytes is none; those before it are kept."""
+    monkeypatch.setattr(stream, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(stream, "_EVENT_BYTES", 1 << 16)
+    events = [kernel(1, 10), kernel(2, 20)]
+    written = text(events)[:-2] + ',{"ph": "X", "name": "' + "a" * (1 << 18)
+    capture = read_text(tmp_path, written)
+    assert capture.activities.num_rows == 2
+    assert "the trace is truncated" in capture.warnings[0]
+
+
+def test_whitespace_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither is much of it kept, nor does an event before it get lost."""
+    monkeypatch.setattr(stream, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(stream, "_EVENT_BYTES", 1 << 16)
+    written = text([kernel(1, 10), kernel(2, 20)])[:-2] + "," + " " * (1 << 18)
+    assert read_text(tmp_path, written).activities.num_rows == 2
+
+
+def test_no_trace_is_too_small(tmp_path: Path) -> None:
+    """A small file may unzip to much, as a short one of equal events does."""
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(gzip.compress(text([kernel(1, 10)] * 5000).encode()))
+    assert kineto.read(path).activities.num_rows == 5000

@@ -1,0 +1,38 @@
+"""Nodes of graphs that a trace captured: launches between begin and end of a capture."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.readers import kineto_graphs
+from tests.readers.kineto_graphs import PLAIN, STEP, Node, Replay, captured, replayed, write
+from tests.readers.kineto_json import kernel, launch
+
+MIXED = (Node("aten::mm", "ampere_sgemm_128x64_tn"), Node("aten::relu", "vectorized_elementwise"))
+
+
+def test_graphs_are_numbered_as_they_were_captured(tmp_path: Path) -> None:
+    """Graphs captured in the trace itself: the n-th number is the n-th capture."""
+    other = (Node("aten::bmm", "sgemm"), Node("aten::tanh", "elementwise_kernel"))
+    main = captured([MIXED, other], named=False)
+    main += replayed([("", [Replay(MIXED), Replay(other)])], amd=False, graph=5)
+    assert kineto_graphs.ops(write(tmp_path, main, {})) == ["mm", "relu", "bmm", "tanh"]
+
+
+@pytest.mark.parametrize("lost", ["BeginCapture", "EndCapture"])
+def test_a_trace_that_lacks_the_bounds_of_a_capture(tmp_path: Path, lost: str) -> None:
+    """The graphs of identical layers would be taken for one another: it is not used."""
+    events = captured([PLAIN, PLAIN])
+    events.remove(next(entry for entry in events if entry["name"].endswith(lost)))
+    path = write(tmp_path, replayed([(STEP, [Replay(PLAIN)])]), {"one.json": events})
+    kineto_graphs.unattributed(path, "one.json", "outside this trace")
+
+
+def test_what_really_ran_was_not_captured(tmp_path: Path) -> None:
+    """A launch between begin and end of a capture whose kernel the trace holds made no node."""
+    events = captured([PLAIN])
+    inside = events[2]["ts"] + 2
+    events.append(launch(900, inside, name="hipLaunchKernel"))
+    events.append(kernel(900, inside + 50, name="first"))
+    path = write(tmp_path, replayed([(STEP, [Replay(PLAIN)])]), {"one.json": events})
+    assert kineto_graphs.ops(path) == ["a", "b", "c"]
