@@ -13,13 +13,11 @@ from pyprof.arrays import MISSING, ints
 from pyprof.marker import Kind
 from pyprof.parse import launch_sites, launches, link_checks, record_columns, result_sizes
 from pyprof.parse.autograd import forward_backward, sequence
-from pyprof.parse.counters import samples
-from pyprof.parse.graphs import attribution
-from pyprof.parse.ranges import launch_layers, texts, user_ranges
+from pyprof.parse.ranges import launch_layers, texts
 from pyprof.parse.ranges.sweep import describe_paths, sweep_ranges
-from pyprof.parse.steps import profiler_windows, serving_steps
+from pyprof.parse.steps import profiler_windows
 from pyprof.parse.steps.loop_steps import columns as step_columns
-from pyprof.readers.order import in_order
+from pyprof.readers.validate import in_order
 from pyprof.records.records import Records
 
 if TYPE_CHECKING:
@@ -55,7 +53,10 @@ def assemble(capture: Capture, *, kernels_only: bool = False, raw: bool = True) 
     columns |= _steps(work, columns)
     columns |= record_columns.build(activities, described, around, numbered)
     columns |= result_sizes.column(sweep, leaf)
-    columns |= samples.counters(capture, columns)
+    if capture.samples.num_rows:
+        from pyprof.parse.counters import samples  # noqa: PLC0415 - most captures have none
+
+        columns |= samples.counters(capture, columns)
     warnings = (*capture.warnings, *work.doubts, *_too_deep(sweep, leaf, free, max_names))
     return Records(len(activities), columns, capture.devices, warnings)
 
@@ -86,7 +87,11 @@ class _Work(NamedTuple):
 
 
 def _trace_causes(capture: Capture, *, kernels_only: bool = False) -> _Work:
-    capture, inferred = attribution.attributed(capture, sweep_ranges)
+    inferred: tuple[str, ...] = ()
+    if launch_sites.any_graph(capture):
+        from pyprof.parse.graphs import attribution  # noqa: PLC0415 - most captures have no graphs
+
+        capture, inferred = attribution.attributed(capture, sweep_ranges)
     activities = _ordered(capture.activities, kernels_only=kernels_only)
     windows = profiler_windows.recording_windows(capture)
     launch, of_launches = link_checks.launches(capture, activities, windows)
@@ -139,7 +144,7 @@ def _user_ranges(work: _Work, partner: Partners) -> Int64Array:
     """Find the range whose layers count for each activity that lies in no op's."""
     around = np.full(len(work.launch), MISSING)
     if work.ranges_fit:
-        around = user_ranges.around(work.capture, work.sweep, work.launch, work.site)
+        around = launch_layers.around(work.capture, work.sweep, work.launch, work.site)
     return np.where(partner.outer == MISSING, around, partner.outer)
 
 
@@ -149,7 +154,7 @@ def _steps(work: _Work, columns: Mapping[str, Column]) -> dict[str, Column]:
     if work.windows:
         of_row = profiler_windows.of_rows(work.capture, work.activities, work.launch, work.windows)
         built["window"] = pa.array(of_row)
-    serving = serving_steps.of_rows(work.capture, work.activities, work.launch)
+    serving = profiler_windows.serving_step_of_rows(work.capture, work.activities, work.launch)
     if serving is not None:
         built["servingStep"] = serving
     return built | step_columns(Records(len(work.activities), {**columns, **built}), work.capture)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyprof import schema
 from pyprof.arrays import MISSING, ints
 from pyprof.parse.ranges.nesting import innermost
+from pyprof.readers.kernel_launches import named
 from pyprof.records.records import number_combinations
 
 if TYPE_CHECKING:
@@ -131,6 +132,12 @@ def replays(capture: Capture, activities: pa.Table, launch: Int64Array) -> Int64
     return _replays(activities, launch, in_graph | launching[launch])
 
 
+def any_graph(capture: Capture) -> bool:
+    """Whether a graph was launched: in most captures none was."""
+    node = capture.activities.column("node_id")
+    return node.null_count < len(node) or bool(launches_graph(capture.calls).any())
+
+
 def replayed(activities: pa.Table, replay: Int64Array) -> Mask:
     """Mask of activities that are work of a graph's node; a row for a whole graph is not.
 
@@ -152,7 +159,7 @@ def doubts(activities: pa.Table, site: Sites) -> Iterator[str]:
             f"{len(rows):,} of {int(of_nodes.sum()):,} kernels and copies that CUDA graphs "
             f"replayed ({unseen_ms:,.2f} ms) have no op: the capture of their graphs was not "
             "recorded; start profiling before graphs are captured (nsys: with "
-            "--cuda-graph-trace=node), or give traces of it (torch.profiler: --graph-captures)"
+            "--cuda-graph-trace=node), or give traces of it (torch.profiler: --with)"
         )
 
 
@@ -163,12 +170,7 @@ def _on_known_threads(node: Int64Array, thread: Int64Array) -> Int64Array:
 
 def launches_graph(calls: pa.Table) -> Mask:
     """Mask of calls that launch a graph; the last entry stands for no call."""
-    if not calls.num_rows:
-        return np.zeros(1, bool)
-    names = calls.column("name").combine_chunks()
-    graph = pc.match_substring_regex(names.dictionary, _GRAPH_LAUNCH).fill_null(False)  # noqa: FBT003
-    by_name = np.append(graph.to_numpy(zero_copy_only=False), [False])
-    return np.append(by_name[ints(names.indices)], [False])
+    return np.append(named(calls, _GRAPH_LAUNCH), [False])
 
 
 def _replays(activities: pa.Table, launch: Int64Array, in_graph: Mask) -> Int64Array:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import MISSING, ints
+from pyprof.arrays import MISSING, ints, set_column
 from pyprof.parse import launches as correlate
 from pyprof.parse.ranges.nesting import bounds_of, by_start
 from pyprof.parse.steps.profiler_windows import processes
@@ -199,9 +199,7 @@ def _explained_by_shift(
 def _repairs(
     capture: Capture, activities: pa.Table, windows: RecordingWindows, by: int, paired: int
 ) -> bool:
-    place = activities.schema.get_field_index("corr")
-    moved = pc.add(activities.column("corr"), by)
-    others = activities.set_column(place, activities.schema.field(place), moved)
+    others = set_column(activities, "corr", pc.add(activities.column("corr"), by))
     lead = _lead(capture, others, correlate.launches(capture, others, windows))
     return len(lead) >= paired - 1 and (lead > _EARLY_NS).sum() <= _REPAIRED * len(lead)
 
@@ -235,15 +233,6 @@ def _lost(capture: Capture, activities: pa.Table, launch: Int64Array) -> Iterato
             "they have no op; capture CUDA's API, too (nsys profile -t cuda,nvtx), or export again"
         )
         return
-    count = _behind_others(activities, kernel, without)
-    if count >= max(_FEW, _LOST * kernel.sum()):
-        yield (
-            f"{count:,} of {int(kernel.sum()):,} kernels have no API call, although calls were "
-            "recorded at that time: records were lost, and these kernels have no op; capture again"
-        )
-
-
-def _behind_others(activities: pa.Table, kernel: Mask, without: Mask) -> int:
     rows = np.flatnonzero(kernel)  # in order of start
     keys = np.stack([ints(activities.column(name))[rows] for name in ("pid", "device", "stream")])
     streams, stream = np.unique(keys, axis=1, return_inverse=True)
@@ -251,7 +240,12 @@ def _behind_others(activities: pa.Table, kernel: Mask, without: Mask) -> int:
     called = np.flatnonzero(~without[rows])
     np.minimum.at(first, stream.reshape(-1)[called], called)
     behind = np.arange(len(rows)) > first[stream.reshape(-1)]
-    return int((behind & without[rows]).sum())
+    count = int((behind & without[rows]).sum())
+    if count >= max(_FEW, _LOST * kernel.sum()):
+        yield (
+            f"{count:,} of {int(kernel.sum()):,} kernels have no API call, although calls were "
+            "recorded at that time: records were lost, and these kernels have no op; capture again"
+        )
 
 
 def _kernels_lost(capture: Capture, activities: pa.Table, launch: Int64Array) -> Iterator[str]:

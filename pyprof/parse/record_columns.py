@@ -55,10 +55,22 @@ class Around(NamedTuple):
 
 def of_work(capture: Capture, activities: pa.Table, launch: Int64Array) -> dict[str, Column]:
     """Build the columns that tell of the work itself and of the calls that launched it."""
+    device = ints(activities.column("device"))
+    table = capture.devices.select(["device", "name"]).to_pylist()
+    names = {row["device"]: row["name"] for row in table if row["name"]}
+    used, inverse = numbered(device)
+    gpu_names = [names.get(int(number)) for number in used]
+    index = np.array([place if name else MISSING for place, name in enumerate(gpu_names)], np.int64)
+    cpu = ints(activities.column("kind")) == schema.CPU
+    gpu = np.where(cpu, len(gpu_names), index[inverse]) if len(index) else index
+    devices = {
+        "device": activities.column("device"),
+        "gpu": DictionaryColumn(gpu, [*(name or "" for name in gpu_names), "cpu"]),
+    }
     return {
         **_names(activities),
         **_work(activities),
-        **_devices(capture, activities),
+        **devices,
         **_counters(activities),
         **_launches(capture, launch),
     }
@@ -76,10 +88,11 @@ def build(
     place = np.where(direction.index == _COMM, partner, place)
     layered = _layered(described, _own(described, path, place, 0), place, user_range)
     layers = recomputation.full_layers(described)
+    again = np.array([entry.again for entry in described]).take(path)
     built = {
         "reprMarkers": DictionaryColumn(path, [list(entry.modules) for entry in described]),
         "marker": DictionaryColumn(path, _texts(entry.markers for entry in described)),
-        "recomputed": _recomputed(described, path),
+        "recomputed": pa.array(np.ones(len(path), np.int8), mask=~again),
         "trace": DictionaryColumn(
             _own(described, path, place, 1), [list(each.trace) for each in described]
         ),
@@ -164,21 +177,6 @@ def _triple(activities: pa.Table, name: str) -> DictionaryColumn:
     )
 
 
-def _devices(capture: Capture, activities: pa.Table) -> dict[str, Column]:
-    device = ints(activities.column("device"))
-    table = capture.devices.select(["device", "name"]).to_pylist()
-    names = {row["device"]: row["name"] for row in table if row["name"]}
-    used, inverse = numbered(device)
-    gpu_names = [names.get(int(number)) for number in used]
-    index = np.array([place if name else MISSING for place, name in enumerate(gpu_names)], np.int64)
-    cpu = ints(activities.column("kind")) == schema.CPU
-    gpu = np.where(cpu, len(gpu_names), index[inverse]) if len(index) else index
-    return {
-        "device": activities.column("device"),
-        "gpu": DictionaryColumn(gpu, [*(name or "" for name in gpu_names), "cpu"]),
-    }
-
-
 def _collective(
     activities: pa.Table,
     described: Sequence[Path],
@@ -210,7 +208,7 @@ def _launches(capture: Capture, launch: Int64Array) -> dict[str, Column]:
     tid[launched] = ints(capture.threads.column("tid"))[thread]
     both = pa.array(np.stack(bounds, axis=1).reshape(-1))
     return {
-        "launch": lists(np.where(launched, 2, 0), both, ~launched),
+        "launch": lists(np.where(launched, 2, 0), both, pa.array(~launched)),
         "tid": pa.array(tid, mask=~launched),
     }
 
@@ -226,11 +224,6 @@ def _own(described: Sequence[Path], path: IntArray, place: IntArray, which: int)
     left_out = same.take(path) & some.take(place)
     nowhere = np.int32(len(described) - 1)
     return np.where(left_out, nowhere, path) if left_out.any() else path
-
-
-def _recomputed(described: Sequence[Path], path: IntArray) -> pa.Array:
-    again = np.array([entry.again for entry in described]).take(path)
-    return pa.array(np.ones(len(path), np.int8), mask=~again)
 
 
 def _layered(

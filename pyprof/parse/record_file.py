@@ -71,6 +71,14 @@ def load(source: str, *, raw: bool = True) -> Records:
     )
 
 
+def is_records(source: str) -> bool:
+    """Whether a file, or stdin (`-`), holds records rather than a capture, by how it begins."""
+    if source == STDIN:
+        return True
+    head = readers.read_head(Path(source))
+    return head.startswith(parquet.MAGIC) or _looks_like_records(utf8(head))
+
+
 def _warned_if_changed(path: Path, before: tuple[int, ...], records: Records) -> Records:
     """Warn where the file changed while it was read."""
     return replace(records, warnings=(*records.warnings, *readers.changed(path, before)))

@@ -1,9 +1,14 @@
-"""Records as the lines of a file of dict lines."""
+"""Captures parsed to the lines of a file of dict lines."""
 
 import io
+import json
+from pathlib import Path
+from typing import Any
 
+from pyprof.parse import parse_file
 from pyprof.records import dict_lines
 from pyprof.records.records import Records
+from tests.builders import Range, Work, nsys_db
 
 
 def record_lines(records: Records) -> list[str]:
@@ -11,3 +16,20 @@ def record_lines(records: Records) -> list[str]:
     file = io.BytesIO()
     dict_lines.write(records, file)
     return file.getvalue().decode().split("\n")[:-1]
+
+
+def parsed(
+    folder: Path, ranges: list[Range], *work: Work, kernels_only: bool = False
+) -> list[dict[str, Any]]:
+    """Parse a capture of this work, by default one kernel launched from 100 to 110."""
+    work = work or (Work("kernel", call=(100, 110)),)
+    records = parse_file(nsys_db(folder / "a.sqlite", work, ranges), kernels_only=kernels_only)
+    return [json.loads(line) for line in record_lines(records)]
+
+
+def around(*texts: str, tid: int = 11, pid: int = 1, at: int = 100) -> list[Range]:
+    """Put ranges around the launch at some time, the first outermost."""
+    return [
+        Range(text, (at - len(texts) + n, at + 10 + len(texts) - n), tid=tid, pid=pid)
+        for n, text in enumerate(texts)
+    ]

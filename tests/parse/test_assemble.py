@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from pyprof import readers, schema
-from pyprof.parse import parse, parse_file
-from tests.builders import CAPTURES
+from pyprof.parse import assemble, parse, parse_file
+from tests.builders import CAPTURES, Range, Work, nsys_db
 from tests.parse.record_lines import record_lines
 from tests.texts import texts
 
@@ -220,3 +220,17 @@ def test_ranks_in_one_file_keep_their_launches_apart() -> None:
     launched = [row for row in rows if row["launch"]]
     assert all(row["launch"][0] <= row["start"] for row in launched)
     assert 0 < len(launched) < len(rows)  # kernels at the window's edge have none
+
+
+def test_only_the_innermost_are_kept_of_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The op is there, and a warning says what is not."""
+    monkeypatch.setattr(assemble, "_MAX_NAMES", 5)
+    monkeypatch.setattr(assemble, "_MIN_NAMES", 2)
+    texts = ["layer:a", "layer:b", "layer:c", "aten::mm, seq = 4"]
+    ranges = [Range(text, (n, 100 - n)) for n, text in enumerate(texts)]
+    found = parse_file(nsys_db(tmp_path / "net.sqlite", [Work(call=(50, 51))] * 2, ranges))
+    assert found.arrow("layer").to_pylist() == [["b", "c"]] * 2
+    assert found.arrow("op").to_pylist() == [["mm"]] * 2
+    assert "2 rows are nested in more than 2 ranges" in found.warnings[-1]

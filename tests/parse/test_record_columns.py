@@ -1,18 +1,18 @@
 """What the ranges around a launch make of its record."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pyprof.marker import Call, Opaque, Tensor, encode_layer, encode_module, encode_op, encode_trace
-from pyprof.parse import parse_file
 from tests.builders import Range, Work, nsys_db
-from tests.parse.record_lines import record_lines
+from tests.commands import run
+from tests.parse.record_lines import around, parsed
 
 MM = encode_op(Call("torch", "mm", (Tensor((4, 6), "float16"), Tensor((6, 2), "float16"))))
 LINEAR = encode_op(Call("torch.nn.functional", "linear", (Tensor((4, 6), "float16"),)))
+
+
 LEAK = "{'mod': 'torch', 'op': '__getattr__', 'args': [{'name': '', 'type': 'str', 'value': 'a'}]}"
 TRACE = encode_trace(
     [
@@ -22,23 +22,6 @@ TRACE = encode_trace(
         "/venv/lib/python3.12/site-packages/torch/nn/functional.py:2",
     ]
 )
-
-
-def parsed(
-    folder: Path, ranges: list[Range], *work: Work, kernels_only: bool = False
-) -> list[dict[str, Any]]:
-    """Parse a capture of this work, by default one kernel launched from 100 to 110."""
-    work = work or (Work("kernel", call=(100, 110)),)
-    records = parse_file(nsys_db(folder / "a.sqlite", work, ranges), kernels_only=kernels_only)
-    return [json.loads(line) for line in record_lines(records)]
-
-
-def around(*texts: str, tid: int = 11, pid: int = 1, at: int = 100) -> list[Range]:
-    """Put ranges around the launch at some time, the first outermost."""
-    return [
-        Range(text, (at - len(texts) + n, at + 10 + len(texts) - n), tid=tid, pid=pid)
-        for n, text in enumerate(texts)
-    ]
 
 
 def test_every_kind_of_text_goes_where_it_belongs(tmp_path: Path) -> None:
@@ -248,45 +231,19 @@ def test_an_op_cut_off_by_the_end_of_the_capture_counts(tmp_path: Path) -> None:
     assert line["op"] == ["mm"]
 
 
-def test_start_end_ranges_are_no_ops_and_cross_threads(tmp_path: Path) -> None:
-    """EventType 60 nests in nothing: an op text there is context, a layer is one."""
-    ranges = [
-        Range(encode_layer("request"), (50, 500), style=60, end_tid=12),
-        Range(LINEAR, (60, 105), style=60, end_tid=12),  # ends within the launch
-        *around(MM),
-    ]
-    (line,) = parsed(tmp_path, ranges)
-    assert (line["op"], line["layer"]) == (["mm"], ["request"])
-
-
-def test_old_and_new_texts_of_emit_nvtx_are_read(tmp_path: Path) -> None:
-    """Sequence number, op_id, sizes, input_op_ids; the engine's range around the node."""
-    new = "aten::addmm, seq = 4, op_id = 17, sizes = [[10], [4, 72], [72, 10], [], []], input_op_ids = [(3,0)]"  # noqa: E501
-    (line,) = parsed(tmp_path, around(new))
-    assert (line["seqId"], line["altSeqId"], line["subSeqId"]) == ([4], [], 0)
-    assert (line["mod"], line["op"]) == (["aten"], ["addmm"])
-    assert line["sizes"] == [[10], [4, 72], [72, 10]]
-    (line,) = parsed(tmp_path, around("addmm, seq = 4"))
-    assert (line["op"], line["seqId"]) == (["addmm, seq = 4"], [4]) or line["op"] == ["addmm"]
+@pytest.mark.parametrize("size", [2**63, -(2**63) - 1, 10**40])
+def test_sizes_beyond_an_int64_are_none(size: int, tmp_path: Path) -> None:
+    """They fit no column, and no tensor has them; the op is there without."""
     texts = (
-        "autograd::engine::evaluate_function: AddmmBackward0, op_id = 35",
-        "AddmmBackward0, seq = 4, op_id = 36, sizes = [[4, 10]]",
-        "aten::mm, op_id = 37, sizes = [[4, 10], [10, 72]]",
+        f"aten::mm, seq = 4, op_id = 7, sizes = [[{size}, 6], [6, 2]]",
+        (
+            f"{{'mod': 'torch', 'op': 'mm', 'args': [{{'name': '', 'type': 'tensor', "
+            f"'shape': ({size}, 6), 'dtype': 'float16', 'stride': ({size}, 1)}}]}}"
+        ),
     )
-    (line,) = parsed(tmp_path, around(*texts))
-    assert (line["dir"], line["seqId"], line["op"][-1]) == ("bprop", [4], "mm")
-    assert line["seqMarker"] == list(texts)
-
-
-def test_kernels_of_one_call_share_its_number(tmp_path: Path) -> None:
-    """OpId tells two calls apart and ties the kernels of one together; subSeqId counts them."""
-    ranges = [Range("aten::mm, seq = 1", (90, 150)), Range("aten::mm, seq = 2", (190, 250))]
-    work = [
-        Work("a", at=(1000, 1001), call=(100, 105)),
-        Work("b", at=(1010, 1011), call=(110, 115)),
-        Work("c", at=(1020, 1021), call=(200, 205)),
-    ]
-    lines = parsed(tmp_path, ranges, *work)
-    ids = [line["opId"] for line in lines]
-    assert ids[0] == ids[1] != ids[2]
-    assert [line["subSeqId"] for line in lines] == [0, 1, 0]
+    for text in texts:
+        path = nsys_db(tmp_path / "net.sqlite", [Work(call=(5, 6))], [Range(text, (1, 9))])
+        done = run("parse", path)
+        assert done.code == 0
+        assert '"op": ["mm"]' in done.stdout
+        assert run("prof", path).code == 0

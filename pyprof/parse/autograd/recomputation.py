@@ -56,7 +56,14 @@ def begins(nest: Nest, read: Texts) -> NDArray[np.int8] | None:
     inside = np.flatnonzero((node | engine) & _at(node, around))
     goes_back = _those(around.take(inside), len(node))
     own_work = _those(owner[~with_number], len(node))
-    op, owner = _from_first_to_last(op, owner, with_number)
+    # Choose the numbered ops of each node, and those between them: the model may use no_grad.
+    first, last = np.full(int(owner.max()) + 1, len(op)), np.full(int(owner.max()) + 1, MISSING)
+    place = np.flatnonzero(with_number)
+    np.minimum.at(first, owner[place], place)
+    np.maximum.at(last, owner[place], place)
+    every = np.arange(len(op))
+    chosen = (every >= first[owner]) & (every <= last[owner])
+    op, owner = op[chosen], owner[chosen]
     of_node = (own_work | goes_back).take(owner)
     op, owner = op[of_node], owner[of_node]
     if not len(op):
@@ -76,19 +83,6 @@ def _those(ranges: IntArray, count: int) -> Mask:
     mask = np.zeros(count, bool)
     mask[ranges] = True
     return mask
-
-
-def _from_first_to_last(
-    op: Int64Array, owner: IntArray, with_number: Mask
-) -> tuple[Int64Array, IntArray]:
-    """Choose the numbered ops of each node, and those between them: the model may use no_grad."""
-    first, last = np.full(int(owner.max()) + 1, len(op)), np.full(int(owner.max()) + 1, MISSING)
-    place = np.flatnonzero(with_number)
-    np.minimum.at(first, owner[place], place)
-    np.maximum.at(last, owner[place], place)
-    every = np.arange(len(op))
-    chosen = (every >= first[owner]) & (every <= last[owner])
-    return op[chosen], owner[chosen]
 
 
 def _spread_to_markers(

@@ -53,9 +53,18 @@ def number(
     if old.any():
         seqs, calls = _pruned(sweep, seqs, old), None
     numbers = _distinct_numbers(sweep, seqs, old)
+    op_id = launches.last(ops)
+    is_node = texts.matches(sweep.texts, Kind.SEQ, attrgetter("is_node"))
+    for other in (launches.last(seqs, is_node), launches.first(chain)):
+        op_id = np.where(op_id == MISSING, other, op_id)
+    op_ids = pa.array(op_id + instance * len(is_node), mask=op_id == MISSING)
+    calls = calls or _together(ops, seqs)
+    call_ids = calls.member
+    if instance.any():  # what was captured once runs anew
+        call_ids = call_ids + (instance * len(sweep.row))[calls.owner]
     columns: dict[str, Column] = {
-        "opId": _op_ids(sweep, chain, ops, seqs, instance),
-        "callIds": _call_ids(calls or _together(ops, seqs), len(sweep.row), instance),
+        "opId": op_ids,
+        "callIds": calls.lists(pa.array(call_ids)),
         "seqTemplate": encode(seqs.lists(_templates(sweep.texts, seqs))),
     }
     if raw:
@@ -72,11 +81,26 @@ def count(
     """
     mods, names = _ops(sweep, path, numbered)
     backward = np.array([entry.backward for entry in sweep.described])[path]
+    # Count as the original did: the current number, the others, the place within the op.
+    current, sub = np.full(len(names.index), MISSING), np.zeros(len(names.index), np.int64)
+    counted = np.flatnonzero(numbered.numbers.offset[1:] > numbered.numbers.offset[:-1])
+    for _, place in by_value(flow[counted]):
+        rows = counted[place]
+        current[rows], sub[rows] = backward_nodes.count_in_order(
+            numbered.numbers, rows, names.index[rows], backward[rows]
+        )
+    is_current = numbered.numbers.member == current.take(numbered.numbers.owner)
+    chosen, others = numbered.numbers.filter(is_current), numbered.numbers.filter(~is_current)
+    numbers = {
+        "seqId": chosen.lists(pa.array(chosen.member)),
+        "altSeqId": others.lists(pa.array(others.member)),
+        "subSeqId": pa.array(sub),
+    }
     return {
         "mod": mods,
         "op": names,
         **numbered.columns,
-        **_numbers(numbered.numbers, names.index, backward, flow),
+        **numbers,
     }
 
 
@@ -156,26 +180,6 @@ def _ops_by_row(
     return np.array(rows, np.int64), named_ops
 
 
-def _numbers(
-    numbers: Chains, op: IntArray, backward: NDArray[np.bool_], flow: IntArray
-) -> dict[str, Column]:
-    """Count as the original did: the current number, the others, the place within the op."""
-    current, sub = np.full(len(op), MISSING), np.zeros(len(op), np.int64)
-    counted = np.flatnonzero(numbers.offset[1:] > numbers.offset[:-1])
-    for _, place in by_value(flow[counted]):
-        rows = counted[place]
-        current[rows], sub[rows] = backward_nodes.count_in_order(
-            numbers, rows, op[rows], backward[rows]
-        )
-    is_current = numbers.member == current.take(numbers.owner)
-    chosen, others = numbers.filter(is_current), numbers.filter(~is_current)
-    return {
-        "seqId": chosen.lists(pa.array(chosen.member)),
-        "altSeqId": others.lists(pa.array(others.member)),
-        "subSeqId": pa.array(sub),
-    }
-
-
 def _distinct_numbers(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Chains:
     """The distinct sequence numbers of each row, ascending."""
     seqs = seqs.filter(sweep.texts.seq.take(seqs.member) >= 0)
@@ -191,25 +195,6 @@ def _distinct_numbers(sweep: Sweep, seqs: Chains, old: NDArray[np.bool_]) -> Cha
     keep = begins
     keep[1:] |= numbers.member[1:] != numbers.member[:-1]
     return numbers.filter(keep)
-
-
-def _op_ids(
-    sweep: Sweep, chain: Chains, ops: Chains, seqs: Chains, instance: Int64Array
-) -> pa.Array:
-    """Number the op call that each row belongs to; what was captured once, anew as it runs."""
-    op_id = launches.last(ops)
-    is_node = texts.matches(sweep.texts, Kind.SEQ, attrgetter("is_node"))
-    for other in (launches.last(seqs, is_node), launches.first(chain)):
-        op_id = np.where(op_id == MISSING, other, op_id)
-    return pa.array(op_id + instance * len(is_node), mask=op_id == MISSING)
-
-
-def _call_ids(calls: Chains, ranges: int, instance: Int64Array) -> pa.Array:
-    """Number the op calls of each row's texts; what was captured once, anew as it runs."""
-    ids = calls.member
-    if instance.any():
-        ids = ids + (instance * ranges)[calls.owner]
-    return calls.lists(pa.array(ids))
 
 
 def _together(ops: Chains, seqs: Chains) -> Chains:

@@ -38,9 +38,7 @@ _MOST_ERROR = 0.1
 
 
 def counters(capture: Capture, columns: Mapping[str, Column]) -> dict[str, Column]:
-    """The `counters` column with sampled metrics added; {} without any."""
-    if not capture.samples.num_rows:
-        return {}
+    """The `counters` column with the sampled metrics, of which there are some, added."""
     device, start, end = (_times(columns[name]) for name in ("device", "start", "end"))
     kind, count = _kinds(columns)
     of_kinds: list[dict[str, float]] = [{} for _ in range(count)]

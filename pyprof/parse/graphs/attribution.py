@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,18 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.arrays import MISSING, ints
+from pyprof.arrays import MISSING, ints, or_null, set_column
 from pyprof.errors import NOTE
 from pyprof.marker import Kind, Statement
 from pyprof.parse import launch_sites
 from pyprof.parse import launches as correlate
 from pyprof.parse.graphs import choice, matching
 from pyprof.parse.graphs import replays as replaying
-from pyprof.parse.graphs.fitting import fits
 from pyprof.parse.ranges import range_stacks
 from pyprof.parse.ranges.nesting import innermost
 from pyprof.parse.steps.profiler_windows import recording_windows
-from pyprof.readers.order import in_order
+from pyprof.readers.validate import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -47,10 +46,8 @@ def attributed(
     """Add graph nodes to replayed work that has none; also return what to tell the user.
 
     The ranges of recordings are then among the capture's own. `nested` nests the ranges of a
-    capture; it is asked only where some graph was replayed of which nodes are missing.
+    capture; it is asked only where nodes are missing.
     """
-    if not _replays_any(capture):
-        return capture, ()
     capture = _joined(capture)
     activities = in_order(capture.activities)
     launch = correlate.launches(capture, activities, recording_windows(capture))
@@ -63,12 +60,6 @@ def attributed(
         work.from_recordings(capture.graph_captures)
     work.from_twins()
     return work.capture(), tuple(work.sentences())
-
-
-def _replays_any(capture: Capture) -> bool:
-    """Whether any graph was launched: most captures have none."""
-    node = capture.activities.column("node_id")
-    return node.null_count < len(node) or bool(launch_sites.launches_graph(capture.calls).any())
 
 
 def _joined(capture: Capture) -> Capture:
@@ -144,7 +135,16 @@ class _Work:
         named_or_no_kernel = known | (self._kind_of_launch != schema.KERNEL)
         named = [bool(named_or_no_kernel[part].all()) for part in rows]
         subjects = self._replays.subjects
-        made = choice.choose(self._replays, captures, _Compared(self, rows, named))
+        compared = choice.Compared(
+            alike=cache(
+                lambda graph, which: self._alike(rows[graph], subjects[which], named=named[graph])
+            ),
+            launches=rows,
+            sizes=[len(subject.rows) for subject in subjects],
+            named=named,
+            chains=lambda: self._launch_chain,
+        )
+        made = choice.choose(self._replays, captures, compared)
         recording = ints(captures.graphs.column("recording"))
         for which, number in made.graph.items():
             if self._tie(subjects[which], number, rows[number], captures, named=named[number]):
@@ -152,17 +152,12 @@ class _Work:
         left = made.ambiguous - made.graph.keys()
         self._ambiguous = sum(len(subjects[which].rows) for which in left)
 
-    def alike(self, launches: Int64Array, subject: int, *, named: bool) -> float:
+    def _alike(self, launches: Int64Array, subject: Subject, *, named: bool) -> float:
         """Return the share of a graph's launches and a replay's kernels that is alike."""
-        chosen = self._replays.subjects[subject]
         if named:
-            return matching.share(*self._both(launches, chosen.rows))
-        place = self._by_order(launches, chosen)
+            return matching.share(*self._both(launches, subject.rows))
+        place = self._by_order(launches, subject)
         return len(place) / len(launches) if (place != MISSING).any() else 0.0
-
-    def kernels(self, subject: int) -> int:
-        """Return the number of kernels of a subject."""
-        return len(self._replays.subjects[subject].rows)
 
     def _both(
         self, launches: Int64Array, rows: Int64Array
@@ -178,7 +173,9 @@ class _Work:
 
         def fit(launch: tuple[int, int], kernel: tuple[int, int]) -> bool:
             (kind, op), (ran_as, name) = launch, kernel
-            return kind == ran_as and fits(self._op_texts[op] if op >= 0 else None, names[name])
+            return kind == ran_as and matching.fits(
+                self._op_texts[op] if op >= 0 else None, names[name]
+            )
 
         return matching.unnamed(
             _pairs(self._kind_of_launch[launches], self._launch_ops[launches]),
@@ -337,7 +334,7 @@ class _Work:
         return innermost(self._sweep.nest, thread, time, time)
 
     @cached_property
-    def launch_chain(self) -> Int64Array:
+    def _launch_chain(self) -> Int64Array:
         """The enclosing ranges of each launch of the recordings."""
         return np.append(self._chain_of_range, MISSING)[self._launch_leaf]
 
@@ -375,7 +372,7 @@ class _Work:
         )
         node = self._before.copy()
         node[rows] = len(self._capture.graph_nodes) + number.reshape(-1)
-        activities = _with(self._activities, "graph_node", pa.array(node, mask=node == MISSING))
+        activities = set_column(self._activities, "graph_node", or_null(node))
         return replace(
             self._capture,
             activities=self._sized(activities),
@@ -387,11 +384,11 @@ class _Work:
         if not (self._place != MISSING).any():
             return activities
         table = self._captures.launches
-        index = pa.array(self._place, mask=self._place == MISSING)
+        index = or_null(self._place)
         for name in ("smem", *(f"{part}_{axis}" for part in ("grid", "block") for axis in "xyz")):
             captured = table.column(name).combine_chunks().take(index)
             column = pc.coalesce(activities.column(name).combine_chunks(), captured)
-            activities = _with(activities, name, column)
+            activities = set_column(activities, name, column)
         return activities
 
     def sentences(self) -> Iterator[str]:
@@ -469,48 +466,7 @@ def _pairs(one: Int64Array, other: Int64Array) -> list[tuple[int, int]]:
     return [*zip(one.tolist(), other.tolist(), strict=True)]
 
 
-class _Compared:
-    """How the graphs of recordings compare with what was replayed, each pair looked at once."""
-
-    def __init__(self, work: _Work, rows: Sequence[Int64Array], named: Sequence[bool]) -> None:
-        self._work, self._rows, self._named = work, rows, named
-        self._known: dict[tuple[int, int], float] = {}
-
-    def alike(self, graph: int, subject: int) -> float:
-        """Similarity of two sequences: 0 to 1."""
-        pair = graph, subject
-        if pair not in self._known:
-            rows = self._rows[graph]
-            self._known[pair] = self._work.alike(rows, subject, named=self._named[graph])
-        return self._known[pair]
-
-    def near(self, graph: int, subject: int, *, least: float) -> bool:
-        """Whether one can be the other, of which rows were lost."""
-        fewer, more = sorted((len(self._rows[graph]), self._work.kernels(subject)))
-        if not least * more <= fewer < more:
-            return False
-        return round(self.alike(graph, subject) * more) == fewer
-
-    def named(self, graph: int) -> bool:
-        """Whether the launches of a graph name their kernels."""
-        return self._named[graph]
-
-    def same_ops(self, graphs: Sequence[int]) -> bool:
-        """Compare the ops, and their arguments, of all with those of the first."""
-        first, *others = graphs
-        ops = self._work.launch_chain
-        return all(
-            np.array_equal(ops[self._rows[first]], ops[self._rows[other]]) for other in set(others)
-        )
-
-
 def _op_name(said: Statement) -> str:
     if said.kind == Kind.OP and said.call is not None:
         return said.call.op
     return said.name if said.kind == Kind.SEQ else said.text
-
-
-def _with(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
-    place = table.schema.get_field_index(name)
-    kind = table.schema.field(place)
-    return table.set_column(place, kind, column.cast(kind.type))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyprof.arrays import MISSING, ints
-from pyprof.marker import graph_sizes
+from pyprof.marker import serving_steps
 from pyprof.parse.graphs.matching import LEAST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from pyprof.arrays import Int64Array
     from pyprof.parse.graphs.replays import Replays
     from pyprof.schema import GraphCaptures
 
@@ -38,11 +39,7 @@ class Choice:
     """Subjects that several captured graphs are alike, whose ops differ."""
 
 
-def choose(
-    replays: Replays,
-    captures: GraphCaptures,
-    compared: Compared,
-) -> Choice:
+def choose(replays: Replays, captures: GraphCaptures, compared: Compared) -> Choice:
     """Choose the captured graph of each subject.
 
     In a step of as many launches as a recording has graphs the n-th launch is of the n-th graph; so
@@ -56,32 +53,40 @@ def choose(
     return chooser.choice
 
 
-class Compared(Protocol):
-    """How captured graphs and subjects compare."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """How captured graphs and subjects, by their numbers, compare."""
 
-    def alike(self, graph: int, subject: int) -> float:
-        """Similarity of two graphs: 0 to 1."""
+    alike: Callable[[int, int], float]
+    """Similarity of a graph and a subject: 0 to 1."""
+    launches: Sequence[Int64Array]
+    """Rows of each graph's launches."""
+    sizes: Sequence[int]
+    """Number of each subject's kernels."""
+    named: Sequence[bool]
+    """Whether the launches of each graph name their kernels."""
+    chains: Callable[[], Int64Array]
+    """Returns the number of the ops and layers around each launch."""
 
     def near(self, graph: int, subject: int, *, least: float) -> bool:
         """Whether one can be the other, of which rows were lost.
 
         `least` is the share of the other that has to be left.
         """
-
-    def named(self, graph: int) -> bool:
-        """Whether the launches of a graph name their kernels."""
+        fewer, more = sorted((len(self.launches[graph]), self.sizes[subject]))
+        if not least * more <= fewer < more:
+            return False
+        return round(self.alike(graph, subject) * more) == fewer
 
     def same_ops(self, graphs: Sequence[int]) -> bool:
-        """Whether two graphs have the same ops at the same positions."""
+        """Whether all graphs have the ops, and their arguments, of the first."""
+        first, *others = [self.launches[graph] for graph in dict.fromkeys(graphs)]
+        chains = self.chains()
+        return all(np.array_equal(chains[first], chains[other]) for other in others)
 
 
 class _Chooser:
-    def __init__(
-        self,
-        replays: Replays,
-        captures: GraphCaptures,
-        compared: Compared,
-    ) -> None:
+    def __init__(self, replays: Replays, captures: GraphCaptures, compared: Compared) -> None:
         self._replays = replays
         self._sizes = captures.batch_sizes
         self._compared = compared
@@ -150,7 +155,7 @@ class _Chooser:
     def _of_size(self, size: int | None) -> list[_Recording]:
         if size is None:
             return self._recordings
-        wanted = graph_sizes.chosen(size, self._sizes)
+        wanted = serving_steps.chosen(size, self._sizes)
         return [r for r in self._recordings if r.batch_size in {None, wanted}]
 
     def _whole_step(self, group: list[int], recordings: list[_Recording]) -> None:
@@ -173,7 +178,10 @@ class _Chooser:
                 recording.graphs
                 for recording in allowed
                 if 1 < len(recording.graphs) <= len(group) - place
-                and (len(allowed) == 1 or all(map(self._compared.named, recording.graphs)))
+                and (
+                    len(allowed) == 1
+                    or all(self._compared.named[graph] for graph in recording.graphs)
+                )
                 and self._all_alike(recording.graphs, group[place:])
                 and self._pinned(recording.graphs, group[place:])
             ]
@@ -222,7 +230,7 @@ class _Chooser:
         if subject not in self.choice.graph:
             candidates = [graph for recording in allowed for graph in recording.graphs]
             if len(candidates) > 1:  # where launches name no kernels, any may have as many
-                candidates = [*filter(self._compared.named, candidates)]
+                candidates = [g for g in candidates if self._compared.named[g]]
             exact = [g for g in candidates if self._compared.alike(g, subject) == 1]
             least = 0 if lost else _NEAR
             near = [g for g in candidates if self._compared.near(g, subject, least=least)]

@@ -8,17 +8,21 @@ the rest is aligned with the other side.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pyprof.arrays import MISSING
+from pyprof.gpu.kernel_roles import role
+from pyprof.gpu.role_rules import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from pyprof.arrays import Int64Array
+
 
 LEAST = 0.75
 """The share of both sides that has to be alike where some of it was lost; less is another graph."""
@@ -72,7 +76,17 @@ def places(launches: Kernels, kernels: Kernels) -> Int64Array:
             launch_of_kernel = np.full(len(ours), MISSING)
             order = np.argsort(ours, kind="stable")
             launch_of_kernel[order] = np.argsort(theirs, kind="stable")
-            return _in_order(launch_of_kernel, kernels.stream)
+            # Leave out what stands on its stream in another order than it was captured in. A stream
+            # keeps the order of launches: of two that are the other way round one is not what its
+            # name says.
+            in_order = launch_of_kernel.copy()
+            for number in np.unique(kernels.stream).tolist():
+                rows = np.flatnonzero((kernels.stream == number) & (launch_of_kernel != MISSING))
+                at = launch_of_kernel[rows]
+                before = np.maximum.accumulate(np.concatenate([[MISSING], at]))[:-1]
+                behind = np.minimum.accumulate(np.concatenate([[_FAR], at[::-1]]))[:-1][::-1]
+                in_order[rows[(before > at) | (behind < at)]] = MISSING
+            return in_order
     fewer, more = sorted((len(launches), len(kernels)))
     if LEAST * more <= fewer < more:
         for theirs, ours in zip(launches.levels, kernels.levels, strict=True):
@@ -149,22 +163,6 @@ def _equal(one: Int64Array, other: Int64Array) -> bool:
     return bool((np.sort(one) == np.sort(other)).all())
 
 
-def _in_order(place: Int64Array, stream: Int64Array) -> Int64Array:
-    """Leave out what stands on its stream in another order than it was captured in.
-
-    A stream keeps the order of launches: of two that are the other way round one is not what its
-    name says.
-    """
-    in_order = place.copy()
-    for number in np.unique(stream).tolist():
-        rows = np.flatnonzero((stream == number) & (place != MISSING))
-        at = place[rows]
-        before = np.maximum.accumulate(np.concatenate([[MISSING], at]))[:-1]
-        behind = np.minimum.accumulate(np.concatenate([[_FAR], at[::-1]]))[:-1][::-1]
-        in_order[rows[(before > at) | (behind < at)]] = MISSING
-    return in_order
-
-
 _FAR = np.iinfo(np.int64).max
 
 
@@ -217,3 +215,37 @@ def _rarest_first(wanted: Int64Array, within: Int64Array) -> list[int]:
     ordered = np.sort(within)
     often = np.searchsorted(ordered, keys, "right") - np.searchsorted(ordered, keys, "left")
     return [int(place) for place in np.argsort(often[inverse], kind="stable")]
+
+
+_DOMINANT = frozenset({Role.GEMM, Role.CONV, Role.ATTENTION, Role.RNN, Role.COMM})
+"""Work that only an op of its kind does."""
+
+_PRODUCT = r"mm|matmul|linear|gemm|conv|einsum|dot|mv|bilinear|tensordot|lstm|gru|rnn|inner|outer"
+_OPS = (
+    (r"attention|attn|sdpa|flash|mha|fmha", _DOMINANT - {Role.COMM}),
+    (_PRODUCT, {Role.GEMM, Role.CONV, Role.RNN}),
+    (r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|send|recv|c10d", {Role.COMM}),
+)
+_PLAIN = re.compile(r"^aten::|^[a-z_0-9]+$")
+"""Ops of PyTorch, of which the name tells the work. A library's may do anything."""
+
+_LIGHT = re.compile(
+    r"^(?:aten::)?_?(?:add|sub|mul|div|neg|exp|log|sqrt|rsqrt|relu|gelu|silu|sigmoid|tanh|clamp|where|"
+    r"copy|clone|to|_to_copy|contiguous|fill|zero|zeros|ones|full|cat|stack|masked_fill)_?$"
+)
+_OTHER_WORK = frozenset({Role.NORM, Role.SOFTMAX, Role.LOSS, Role.POOL, Role.OPTIMIZER})
+
+
+def fits(op: str | None, kernel: str) -> bool:
+    """Whether an op can have launched a kernel; True unless something speaks against it."""
+    kind = role(kernel)
+    if op is None:
+        return kind not in _DOMINANT
+    name = op.split(", ", 1)[0]
+    if kind in _DOMINANT:
+        if not _PLAIN.search(name):
+            return True
+        return any(kind in kinds and re.search(words, name, re.IGNORECASE) for words, kinds in _OPS)
+    if re.search(rf"^(?:aten::)?_?(?:{_PRODUCT}|addmm|baddbmm|bmm)$", name):
+        return kind not in _OTHER_WORK
+    return not (_LIGHT.search(name) and kind in _OTHER_WORK)

@@ -1,24 +1,33 @@
-"""The layers around each launch: nested ranges, and start/end ranges, which nest in nothing."""
+"""The layers that the user's ranges around a launch give its row.
+
+They are nested ranges, and start/end ranges, which nest in nothing; also the range around a
+backward pass, which PyTorch runs on a thread of its own, or around the launch of a graph.
+"""
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof import schema
-from pyprof.arrays import MISSING
-from pyprof.parse.ranges import range_names
-from pyprof.parse.ranges.nesting import bounds_of
-from pyprof.records.records import DictionaryColumn
+from pyprof import marker, schema
+from pyprof.arrays import MISSING, distinct_values, ints
+from pyprof.marker import Kind
+from pyprof.parse import launches
+from pyprof.parse.ranges import texts
+from pyprof.parse.ranges.nesting import bounds_of, innermost, nest
+from pyprof.parse.ranges.texts import LAYERS, NAMED, name, says
+from pyprof.records.records import DictionaryColumn, distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.arrays import IntArray
+    from pyprof.arrays import Int64Array, IntArray, Mask
     from pyprof.parse.launch_sites import Sites
+    from pyprof.parse.ranges.sweep import Sweep
     from pyprof.schema import Capture
 
 
@@ -38,7 +47,7 @@ def free(capture: Capture, site: Sites, most: int) -> dict[int, list[str]]:
     ranges = capture.ranges.filter(pc.equal(capture.ranges.column("style"), schema.FREE))
     if not len(ranges):
         return {}
-    ranges = ranges.filter(pa.array(range_names.named(ranges))).sort_by("start")
+    ranges = ranges.filter(pa.array(texts.named(ranges))).sort_by("start")
     rows = np.flatnonzero(site.row != MISSING) if len(ranges) else np.zeros(0, np.int64)
     thread, start, end = (part[site.row[rows]] for part in (site.thread, site.start, site.end))
     order = np.lexsort((start, thread))
@@ -53,7 +62,7 @@ def free(capture: Capture, site: Sites, most: int) -> dict[int, list[str]]:
         inside = low + np.flatnonzero((end[low:high] <= until) & (room[low:high] > 0))
         room[inside] -= 1
         for row in rows[inside].tolist():
-            layers.setdefault(row, []).append(range_names.name(entry["text"]))
+            layers.setdefault(row, []).append(texts.name(entry["text"]))
     return {row: names[::-1] for row, names in layers.items()}
 
 
@@ -67,3 +76,96 @@ def _combine(nested: DictionaryColumn, free: dict[int, list[str]]) -> Dictionary
             values.append(list(combined))
         index[row] = places[combined]
     return DictionaryColumn(index, values)
+
+
+def around(capture: Capture, sweep: Sweep, launch: Int64Array, site: Sites) -> Int64Array:
+    """Find the range whose layers count where those of the ops at the site are empty, else MISSING.
+
+    For what a graph replays, that around the launch of the graph, if nothing tells where it was
+    captured: a graph may be launched anywhere. Else that around a backward pass.
+    """
+    range_of_row = _around_backward(capture, sweep, launch, site)
+    rows = np.flatnonzero((site.row == MISSING) & (launch != MISSING))
+    if len(rows):
+        at_launch = innermost(sweep.nest, *_launches(site, launch[rows]))
+        range_of_row[rows] = np.where(at_launch == MISSING, range_of_row[rows], at_launch)
+    return range_of_row
+
+
+def _launches(site: Sites, rows: Int64Array) -> tuple[IntArray, Int64Array, Int64Array]:
+    """Thread, start and end of each API call: the first of all launch sites."""
+    return site.thread[rows], site.start[rows], site.end[rows]
+
+
+def _around_backward(capture: Capture, sweep: Sweep, launch: Int64Array, site: Sites) -> Int64Array:
+    """Find the user's range around the backward pass in which a row was launched; MISSING for none.
+
+    PyTorch runs that on a thread of its own while the caller waits. If its ranges show that a
+    thread is autograd's, a launch there is in whatever range the caller waits in. Of another thread
+    that has no named ranges, a launch is in the range of another one that says so. Only one thread
+    of a process may have such ranges, else it is unclear which of them is meant.
+    """
+    range_of_row = _around_said(capture, sweep, launch, site)
+    rows = np.flatnonzero(launch != MISSING)
+    thread, start, end = _launches(site, launch[rows])
+    for engine, caller in _callers(capture, sweep).items():
+        of_engine = thread == engine
+        bounds = start[of_engine], end[of_engine]
+        waiting = np.full(int(of_engine.sum()), caller)
+        range_of_row[rows[of_engine]] = innermost(sweep.nest, waiting, *bounds)
+    return range_of_row
+
+
+def _callers(capture: Capture, sweep: Sweep) -> dict[int, int]:
+    """Find autograd's own threads, and which thread each works for.
+
+    On such a thread all of PyTorch's own ranges lie in the engine's. The caller is the thread of
+    the forward pass, if the tool tells it; else the only one of the process that has named ranges.
+    """
+    thread, parent = sweep.nest.thread, sweep.nest.parent
+    kind = texts.kinds(sweep.texts)
+    engine = texts.matches(sweep.texts, Kind.SEQ, attrgetter("is_engine"))
+    if not engine.any():
+        return {}
+    outermost = (kind == Kind.SEQ) & (launches.nearest(parent, kind == Kind.SEQ) == MISSING)
+    others = distinct_values(thread[outermost & ~engine])
+    engines = np.setdiff1d(distinct_values(thread[outermost & engine]), others)
+    forward = ints(capture.ranges.column("forward_thread"))[sweep.row]
+    pid = ints(capture.threads.column("pid"))
+    named = np.setdiff1d(distinct_values(thread[np.isin(kind, [*NAMED])]), engines)
+    callers = {}
+    for each in engines.tolist():
+        ahead = distinct_values(forward[(thread == each) & (forward != MISSING)])
+        possible = ahead if len(ahead) else named[pid[named] == pid[each]]
+        if len(possible) == 1 and possible[0] != each:
+            callers[each] = int(possible[0])
+    return callers
+
+
+def _around_said(capture: Capture, sweep: Sweep, launch: Int64Array, site: Sites) -> Int64Array:
+    """Find the range that says `backward` around each row of a thread without named ranges."""
+    range_of_row = np.full(len(launch), MISSING)
+    backward = np.flatnonzero(np.any([_backward(sweep, kind) for kind in LAYERS], axis=0))
+    rows = np.flatnonzero(launch != MISSING)
+    if not len(backward) or not len(rows):
+        return range_of_row
+    pid = np.append(ints(capture.threads.column("pid")), MISSING)
+    thread, start, end = _launches(site, launch[rows])
+    caller = sweep.nest.thread[backward]
+    # the processes that have several threads
+    first, number = distinct(pid[caller])
+    alone = ~np.isin(pid[caller], np.unique(pid[caller][caller != caller[first[number]]]))
+    backward, caller = backward[alone], caller[alone]
+    kind = texts.kinds(sweep.texts)
+    other = ~np.isin(thread, sweep.nest.thread[np.isin(kind, [*NAMED])])
+    bounds = pid[caller], sweep.nest.start[backward], sweep.nest.end[backward]
+    ranges = nest(*bounds, lambda: backward)
+    inside = innermost(ranges, pid[thread[other]], start[other], end[other])
+    range_of_row[rows[other]] = np.append(backward[ranges.order], MISSING)[inside]
+    return range_of_row
+
+
+def _backward(sweep: Sweep, kind: Kind) -> Mask:
+    return texts.matches(
+        sweep.texts, kind, lambda said: says(name(said.text, kind), kind) == marker.BACKWARD
+    )

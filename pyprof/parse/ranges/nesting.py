@@ -57,7 +57,9 @@ def nest(
     thread = thread[order]  # here and below one by one, to let go of each as it came: they are many
     start = start[order]
     end = end[order]
-    if not _enclosing_first(thread, start, end):
+    later = (thread[1:] != thread[:-1]) | (start[1:] > start[:-1])
+    ordered = bool((later | ((start[1:] == start[:-1]) & (end[1:] < end[:-1]))).all())
+    if not ordered:
         again = np.lexsort((tiebreak()[order], -end, start, thread))
         order = order[again]
         thread = thread[again]
@@ -85,12 +87,6 @@ def _by_value(column: IntArray) -> Int64Array:
 
 _SMALL_BYTES = 2
 """Numbers of so many bytes are sorted at once, without comparing them."""
-
-
-def _enclosing_first(thread: Int64Array, start: Int64Array, end: Int64Array) -> bool:
-    """Whether ranges are sorted by thread and bounds, without duplicates."""
-    later = (thread[1:] != thread[:-1]) | (start[1:] > start[:-1])
-    return bool((later | ((start[1:] == start[:-1]) & (end[1:] < end[:-1]))).all())
 
 
 def _parents(thread: IntArray, end: Int64Array) -> IntArray:

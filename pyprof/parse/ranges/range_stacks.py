@@ -19,7 +19,7 @@ from pyprof import marker
 from pyprof.arrays import MISSING, Int64Array, IntArray, numbered
 from pyprof.marker import Kind, Tensor
 from pyprof.parse.autograd.recomputation import ELSEWHERE, HERE
-from pyprof.parse.ranges import range_names
+from pyprof.parse.ranges import texts as range_texts
 from pyprof.parse.ranges.nesting import by_value
 from pyprof.records.records import DictionaryColumn
 
@@ -312,8 +312,14 @@ class _Around:
         if again != (self._state.again is not None):
             outside = (len(self._ops), len(self._seqs)) if again else None
             self._state = self._state._replace(again=outside)
-        if kind in range_names.NAMED:
-            self._enter_named(said.text, kind)
+        if kind in range_texts.NAMED:
+            name = range_texts.name(said.text, kind)
+            if kind == Kind.STEP:
+                self._state = self._state._replace(step=(name,) if name else ())
+            else:
+                self._layers.append(name)
+            says = range_texts.says(name, kind) or self._state.says
+            self._state = self._state._replace(says=says)
         elif kind == Kind.TRACE:
             self._state = self._state._replace(trace=_user_trace(said.frames))
         elif kind == Kind.MODULE:
@@ -357,16 +363,6 @@ class _Around:
             again=again,
             of_caller=same if state.backward else (False, False),
         )
-
-    def _enter_named(self, text: str, kind: Kind) -> None:
-        """Go into what has a name: a layer, or a step, whose name stands where no layer's does."""
-        name = range_names.name(text, kind)
-        if kind == Kind.STEP:
-            self._state = self._state._replace(step=(name,) if name else ())
-        else:
-            self._layers.append(name)
-        says = range_names.says(name, kind) or self._state.says
-        self._state = self._state._replace(says=says)
 
     def _enter_op(self, said: Statement) -> None:
         call = said.call
@@ -434,7 +430,8 @@ def ops(named: Sequence[tuple[str, str]], seqs: Sequence[Statement]) -> list[tup
     seqs = [said for said in seqs if not _HOLDERS.search(said.name)] or seqs
     old_nodes = [said for said in seqs if said.is_old_node]
     if old_nodes:
-        return [("na", _without_backward(said.name)) for said in old_nodes]
+        names = [_DECORATION.sub("", said.name.split(", ", 1)[0]) for said in old_nodes]
+        return [("na", name.split("Backward")[0]) for name in names]
     nodes = [said for said in seqs if not said.is_engine] or seqs
     return [mod_and_op(said.node) for said in nodes]
 
@@ -442,10 +439,6 @@ def ops(named: Sequence[tuple[str, str]], seqs: Sequence[Statement]) -> list[tup
 def forward_ops(path: Path) -> list[tuple[str, str]]:
     """Name the ops of a forward path as `ops` does; none for a whole graph that was compiled."""
     return [named_op for named_op in ops(path.ops, path.naming) if not _HOLDERS.match(named_op[1])]
-
-
-def _without_backward(name: str) -> str:
-    return _DECORATION.sub("", name.split(", ", 1)[0]).split("Backward")[0]
 
 
 def mod_and_op(name: str) -> tuple[str, str]:

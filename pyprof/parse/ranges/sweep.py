@@ -13,7 +13,7 @@ from pyprof.arrays import MISSING, ints, referenced_rows
 from pyprof.marker import Kind
 from pyprof.parse import link_checks, recorded_collectives
 from pyprof.parse.autograd import recomputation
-from pyprof.parse.ranges import nesting, range_names, texts
+from pyprof.parse.ranges import nesting, texts
 from pyprof.parse.ranges import range_stacks as paths
 
 if TYPE_CHECKING:
@@ -68,12 +68,15 @@ def sweep_ranges(capture: Capture) -> Sweep:
     ranges = capture.ranges
     read = texts.read_texts(ranges)
     kind = texts.kinds(read)
-    if (of_library := range_names.of_library(ranges)).any():
+    if (of_library := texts.of_library(ranges)).any():
         kind[of_library] = Kind.CONTEXT
     thread = np.asarray(pc.fill_null(ranges.column("thread"), MISSING))
     start, end = (ints(ranges.column(name)) for name in ("start", "end"))
     if (still_open := end == MISSING).any():
-        end = np.where(still_open, _last_ns(capture), end)
+        frames = (capture.activities, capture.calls, capture.ranges)
+        ends = [pc.max(frame.column("end")).as_py() for frame in frames]
+        last_ns = max((each for each in ends if each is not None), default=0)
+        end = np.where(still_open, last_ns, end)
     nested = np.asarray(pc.fill_null(ranges.column("style"), MISSING)) == schema.NESTED
     leaked = nesting.leaked(thread, start, kind, still_open)
     endless = nesting.too_many(thread, kind, still_open & nested & ~leaked)
@@ -92,12 +95,6 @@ def sweep_ranges(capture: Capture) -> Sweep:
 
 
 _NEVER = np.iinfo(np.int64).max
-
-
-def _last_ns(capture: Capture) -> int:
-    frames = (capture.activities, capture.calls, capture.ranges)
-    ends = [pc.max(frame.column("end")).as_py() for frame in frames]
-    return max((end for end in ends if end is not None), default=0)
 
 
 _TIEBREAK = np.zeros(len(Kind), np.int64)
@@ -119,7 +116,7 @@ def _tiebreaks(read: texts.Texts, kind: NDArray[np.int8], row: IntArray) -> Int6
 
 def _with_paths(nest: Nest, read: texts.Texts, doubts: tuple[str, ...]) -> Sweep:
     begins = recomputation.begins(nest, read)
-    interned = paths.intern(nest.parent, nest.depth, range_names.codes(read), begins)
+    interned = paths.intern(nest.parent, nest.depth, texts.codes(read), begins)
     backward = interned.backward(read)
     again = interned.again(read, backward)
     return Sweep(

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.arrays import MISSING, numbered
+from pyprof.arrays import MISSING, numbered, or_null
 from pyprof.marker import (
     STEP_END,
     STEP_OF,
@@ -29,7 +29,7 @@ from pyprof.marker import (
 )
 from pyprof.parse.launches import launch_bounds
 from pyprof.parse.ranges.texts import answers, where
-from pyprof.parse.steps import optimizer_steps
+from pyprof.parse.steps import step_bounds
 from pyprof.parse.steps.step_bounds import Bounds, placed
 from pyprof.records.records import DictionaryColumn, Records
 
@@ -189,7 +189,7 @@ def marked(
         if (bounds := find(capture)) is None:
             continue
         if find is optimizer_ranges:
-            bounds = optimizer_steps.whole_steps(bounds, records, launch_ns)
+            bounds = step_bounds.whole_steps(bounds, records, launch_ns)
         of_row, start = placed(bounds, launch_ns, window)
         count = int(of_row.max(initial=MISSING)) + 1
         if count:
@@ -225,7 +225,7 @@ def needed(records: Records) -> Records:
 def processes(records: Records) -> Int64Array:
     """Process of each row; the busiest process if unknown."""
     pid = records.numpy("pid")
-    is_known = pid >= 0
+    is_known = pid != MISSING
     if is_known.all():
         return pid
     known_pids = pid[is_known]
@@ -270,7 +270,7 @@ def columns(records: Records, capture: Capture) -> dict[str, Column]:
     if not texts:
         return {}
     return {
-        "step": pa.array(step, mask=step == MISSING),
+        "step": or_null(step),
         "stepRange": DictionaryColumn(text, [*texts]),
     }
 

@@ -1,7 +1,7 @@
-"""The windows of a capture: what was recorded each time until the profiler was paused.
+"""The recording window and the serving framework's step that each activity belongs to.
 
-A pause is recognised by the calls around it, cudaProfilerStop and a later cudaProfilerStart. A
-process counts its windows from 0.
+A window is what was recorded until the profiler was paused, which shows in the calls around a
+pause, cudaProfilerStop and a later cudaProfilerStart. A process counts its windows from 0.
 """
 
 from __future__ import annotations
@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyprof.arrays import MISSING, ints
+from pyprof.marker.serving_steps import states_requests
+from pyprof.parse.ranges.texts import answers
+from pyprof.readers.kernel_launches import named
+from pyprof.records.records import DictionaryColumn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
+    import pyarrow as pa
 
-    from pyprof.arrays import Int64Array
+    from pyprof.arrays import Int64Array, Mask
     from pyprof.schema import Capture
+
 
 _START, _STOP = "^cu(?:da)?ProfilerStart", "^cu(?:da)?ProfilerStop"
 
@@ -60,7 +64,7 @@ def recording_windows(capture: Capture) -> RecordingWindows:
 
     A pause in which some call was recorded is none: the tool recorded on, whatever the calls said.
     """
-    started, stopped = (_named(capture.calls, pattern) for pattern in (_START, _STOP))
+    started, stopped = (named(capture.calls, pattern) for pattern in (_START, _STOP))
     if not started.any() or not stopped.any():
         return RecordingWindows({})
     pid = processes(capture)
@@ -78,16 +82,6 @@ def recording_windows(capture: Capture) -> RecordingWindows:
     return RecordingWindows(begun)
 
 
-def _named(calls: pa.Table, pattern: str) -> NDArray[np.bool_]:
-    if not calls.num_rows:
-        return np.zeros(0, bool)
-    names = calls.column("name").combine_chunks()
-    matches = pc.match_substring_regex(names.dictionary, pattern).to_numpy(zero_copy_only=False)
-    return np.asarray(
-        np.append(matches, [False])[names.indices.fill_null(MISSING).to_numpy()], bool
-    )
-
-
 def of_rows(
     capture: Capture, activities: pa.Table, launch: Int64Array, windows: RecordingWindows
 ) -> Int64Array:
@@ -98,3 +92,38 @@ def of_rows(
     called = np.append(ints(capture.calls.column("start")), MISSING)[launch]
     time = np.where(launch != MISSING, called, ints(activities.column("end")))
     return windows.at(ints(activities.column("pid")), time)
+
+
+def serving_step_of_rows(
+    capture: Capture, activities: pa.Table, launch: Int64Array
+) -> DictionaryColumn | None:
+    """Text of each row's step, null for none; None if the capture has no such range.
+
+    It is the step that its process had begun last when the row was launched, and had not ended.
+    """
+    text = capture.ranges.column("text").combine_chunks()
+    names = text.dictionary.to_pylist()
+    states = np.array([*answers([name or "" for name in names], states_requests), False])
+    code = text.indices.fill_null(MISSING).to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(states[code])
+    if not len(rows) or not len(activities):
+        return None
+    pid = ints(capture.threads.column("pid"))[ints(capture.ranges.column("thread"))[rows]]
+    start, end = (ints(capture.ranges.column(name))[rows] for name in ("start", "end"))
+    begun = np.append(ints(capture.calls.column("start")), MISSING)[launch]
+    process = ints(activities.column("pid"))
+    step_of = np.full(len(process), MISSING)
+    for one in np.unique(pid).tolist():
+        ours, theirs = np.flatnonzero(pid == one), (process == one) & (launch != MISSING)
+        ours = ours[np.argsort(start[ours], kind="stable")]
+        step_of[theirs] = _within(begun[theirs], start[ours], end[ours], code[rows[ours]])
+    used, place = np.unique(step_of, return_inverse=True)
+    index = place - int(used[0] == MISSING)
+    return DictionaryColumn(index, [names[at] for at in used.tolist() if at != MISSING])
+
+
+def _within(time: Int64Array, start: Int64Array, end: Int64Array, code: Int64Array) -> Int64Array:
+    """Code of the last range that began before each instant and contains it; else MISSING."""
+    last = np.searchsorted(start, time, side="right") - 1
+    holds: Mask = (last >= 0) & ((end[last] == MISSING) | (time <= end[last]))
+    return np.where(holds, code[last], MISSING)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
 from tests.builders import Range, Work
-from tests.parse.test_record_columns import around, parsed
+from tests.parse.record_lines import around, parsed
 
 FWD, BWD = 11, 99
 

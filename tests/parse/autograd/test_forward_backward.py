@@ -9,7 +9,7 @@ import pytest
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
 from pyprof.parse import parse_file
 from tests.builders import Range, Work
-from tests.parse.test_record_columns import around, parsed
+from tests.parse.record_lines import around, parsed
 from tests.readers.kineto_json import kernel, launch, op, text
 
 EVALUATE = "autograd::engine::evaluate_function: "

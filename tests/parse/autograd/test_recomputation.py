@@ -9,7 +9,7 @@ import pytest
 from pyprof.marker import encode_layer
 from pyprof.parse import parse_file
 from tests.builders import Range, Work, nsys_db
-from tests.parse.test_record_columns import parsed
+from tests.parse.record_lines import parsed
 
 EVALUATE = "autograd::engine::evaluate_function: "
 CONV = "aten::conv2d, seq = {seq}, op_id = 5, sizes = [[2, 3, 8, 8], [4, 3, 3, 3]]"

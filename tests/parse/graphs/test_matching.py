@@ -6,10 +6,12 @@ from pathlib import Path
 from random import Random
 from typing import TypeVar
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyprof.parse import parse_file
+from pyprof.parse.graphs.matching import fits
 from pyprof.prof.table import Table
 from pyprof.records.records import Records
 from tests.builders import LAYOUTS, Layout, nsys_db
@@ -102,3 +104,28 @@ def test_no_op_is_wrong_where_copies_are_not_told(tmp_path: Path, random: Random
     records = parsed(tmp_path, made, replace(LAYOUTS["2024.6"], originals=False))
     replayed = {start: size for start, size in sizes(records).items() if start in made.replay}
     assert set(replayed.values()) == {None}
+
+
+GEMM = "ampere_sgemm_128x64_tn"
+NCCL = "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevComm*)"
+SOFTMAX = "void (anonymous namespace)::softmax_warp_forward<float, float, float, 8>(float*)"
+
+
+@pytest.mark.parametrize(
+    ("op", "kernel", "expected"),
+    [
+        ("aten::mm", GEMM, True),
+        ("aten::add", GEMM, False),
+        ("vllm::unified_attention", GEMM, True),  # a library's op may do anything
+        ("c10d::allreduce_", NCCL, True),
+        ("aten::mm", NCCL, False),
+        ("aten::relu", SOFTMAX, False),
+        ("aten::mm, seq = 3", SOFTMAX, False),
+        (None, GEMM, False),
+        (None, SOFTMAX, True),
+    ],
+)
+def test_an_op_fits_unless_the_kernel_does_other_work(
+    op: str | None, kernel: str, *, expected: bool
+) -> None:
+    assert fits(op, kernel) is expected

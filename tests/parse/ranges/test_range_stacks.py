@@ -1,8 +1,16 @@
-"""Frames of a stack: the framework's are left out by where they are installed."""
+"""Paths of ranges in words; frames of a stack, of which the framework's are left out."""
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pyprof import marker
+from pyprof.arrays import MISSING
+from pyprof.marker import Call, Kind
+from pyprof.parse.ranges import range_stacks
 from pyprof.parse.ranges.range_stacks import file_and_line, is_framework, user_line, user_trace
+from pyprof.parse.ranges.texts import Texts
 
 SITE = "/opt/conda/lib/python3.12/site-packages/"
 FRAMEWORK = [
@@ -135,3 +143,110 @@ def test_a_file_named_from_where_it_is_imported_is_torchs(frame: str, *, expecte
 def test_the_users_line_is_the_innermost_outside_of_frameworks() -> None:
     frames = ("train.py:3", "transformers/vit.py:170", "<frozen abc>:1")
     assert user_line(frames) == "transformers/vit.py:170"
+
+
+TEXTS = (
+    "layer:a",
+    "layer:b",
+    marker.encode_trace(["a.py:1"]),
+    marker.encode_trace(["a.py:1", "b.py:2"]),
+    marker.encode_module("LSTM", "10, 20"),
+    marker.encode_op(Call("torch", "mm")),
+    marker.encode_op(Call("torch.optim", "step")),
+    "aten::mm, seq = 1",
+    "MmBackward0, seq = 1",
+    "torch.utils.checkpoint.CheckpointFunctionBackward, seq = 3",
+    "Optimizer.step#SGD.step",
+    "attention",
+    "mlp (backward)",
+    "iteration 3",
+)
+
+
+@st.composite
+def _trees(draw: st.DrawFn) -> list[tuple[int, int]]:
+    """Draw paths as (parent, template), parents first."""
+    count = draw(st.integers(1, 25))
+    return [
+        (draw(st.integers(MISSING, place - 1)), draw(st.integers(0, len(TEXTS) - 1)))
+        for place in range(count)
+    ]
+
+
+def _expected(texts: list[str], most: int) -> range_stacks.Path:
+    """Say what texts, outermost first, say: each looked at on its own."""
+    kinds = [marker.classify(text) for text in texts]
+    of = {kind: [t for t, k in zip(texts, kinds, strict=True) if k == kind] for kind in Kind}
+    calls = [(t, marker.decode_op(t)) for t in of[Kind.OP]]
+    seqs = [t for t in of[Kind.SEQ] if "Checkpoint" not in t]
+    nodes = [place for place, text in enumerate(texts) if "Mm" in text or "Checkpoint" in text]
+    traces = [marker.decode_trace(t) for t in of[Kind.TRACE]]
+    caller = _expected(texts[: nodes[0]], 1000) if nodes else None
+    inside = kinds[nodes[0] :] if nodes else []
+    named = tuple(
+        marker.layer_name(t) if k == Kind.LAYER else marker.range_name(t)
+        for t, k in zip(texts, kinds, strict=True)
+        if k in (Kind.LAYER, Kind.USER)
+    )
+    layer = named or ("iteration",) * bool(of[Kind.STEP])
+    begin = _begin_again(texts, kinds)
+    inner = texts if begin is None else texts[begin + 1 :]
+    again = begin is not None and any(t in seqs or t in dict(calls) for t in inner)
+    inner = inner if again else texts
+    says = "bprop" if any("(backward)" in text for text in texts) else ""
+    trace = traces[-1] if traces else ()
+    return range_stacks.Path(
+        layer=layer[-most:],
+        trace=trace[-most:],
+        modules=tuple(of[Kind.MODULE])[-most:],
+        markers=tuple(marker.statement(t) for t, _ in calls)[-most:],
+        ops=tuple((c.mod, c.op) for c in map(marker.decode_op, inner) if c)[-most:],
+        seqs=tuple(map(marker.statement, seqs))[-most:],
+        backward=bool(nodes),
+        optimizer=bool(of[Kind.OPTIMIZER]) or any(c.op == "step" for _, c in calls if c),
+        says=says,
+        naming=tuple(marker.statement(text) for text in inner if text in seqs)[-most:],
+        again=again,
+        of_caller=(not {Kind.LAYER, Kind.USER} & {*inside}, trace == caller.trace)
+        if caller
+        else (False, False),
+    )
+
+
+def _begin_again(texts: list[str], kinds: list[Kind]) -> int | None:
+    """Find the innermost checkpoint, or module within a node, in which no other node is."""
+    begin, backward = None, False
+    for n, (text, kind) in enumerate(zip(texts, kinds, strict=True)):
+        if "MmBackward0" in text:
+            begin, backward = None, True
+        elif "CheckpointFunction" in text:
+            begin, backward = n, True
+        elif kind == Kind.LAYER and backward and begin is None:
+            begin = n
+    return begin
+
+
+@given(_trees(), st.integers(1, 4), st.randoms(use_true_random=False))
+def test_some_paths_are_put_into_words(tree: list[tuple[int, int]], most: int, rng: object) -> None:
+    """Each as the texts on the way to it say, cut to its innermost ones."""
+    found = range_stacks.Paths(
+        np.arange(len(tree)),
+        np.array([parent for parent, _ in tree]),
+        np.array([template for _, template in tree]),
+        np.zeros(len(tree), np.int8),
+    )
+    kinds = np.array([marker.classify(text) for text in TEXTS], np.int8)
+    texts = Texts(
+        np.zeros(0, np.int32), np.zeros(0, np.int64), [*map(marker.statement, TEXTS)], kinds
+    )
+    expected = []
+    wanted = sorted(rng.sample(range(len(tree)), rng.randint(0, len(tree))))  # type: ignore[attr-defined]
+    for place in wanted:
+        around, at = [], place
+        while at != MISSING:
+            around.append(TEXTS[tree[at][1]])
+            at = tree[at][0]
+        expected.append(_expected(around[::-1], most))
+    assert found.describe(texts, np.array(wanted, np.int64), most) == expected
+    backward = found.backward(texts)
+    assert [entry.backward for entry in expected] == backward[wanted].tolist()

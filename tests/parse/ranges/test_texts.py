@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof import marker
-from pyprof.marker.batch import states_requests
+from pyprof.marker import Kind, encode_layer
+from pyprof.marker.serving_steps import states_requests
+from pyprof.parse.ranges import texts
 from pyprof.parse.ranges.texts import answers
 from pyprof.parse.steps.loop_steps import loop_of
 from tests.strategies import TEXT
@@ -67,3 +69,22 @@ def test_a_question_is_asked_once_for_all_numbers() -> None:
 
     assert answers(["step 1", "b", "step 20", "step", "b"], question) == [1, 2, 1, 3, 2]
     assert asked == ["step 1", "b", "step"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "expected"),
+    [
+        (encode_layer("net.conv1"), Kind.LAYER, "net.conv1"),
+        ("forward", Kind.USER, "forward"),
+        ("step 17", Kind.STEP, "step"),
+    ],
+)
+def test_a_range_names_its_layer_or_loop(text: str, kind: Kind, expected: str) -> None:
+    assert texts.name(text, kind) == expected
+
+
+def test_only_a_layer_named_as_a_part_of_the_step_implies_a_direction() -> None:
+    """A module of a bidirectional RNN may have `backward` in its name."""
+    assert texts.says("rnn.backward_cell", Kind.LAYER) == ""
+    assert texts.says("backward", Kind.LAYER) == texts.says("backward", Kind.USER)
+    assert texts.says("backward", Kind.LAYER)

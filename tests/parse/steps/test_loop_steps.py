@@ -6,39 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pyprof.analysis.time.steps import find_steps
-from pyprof.arrays import MISSING
 from pyprof.inputs.source import load
 from pyprof.parse import parse, record_file
-from pyprof.parse.steps.step_bounds import Bounds, placed
 from pyprof.records import dict_lines
 from pyprof.schema import Capture
 from tests.analysis.captures import US, Api, Range, Work, capture, training
 from tests.commands import run
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 20), st.integers(1, 9)), max_size=8),
-    st.lists(st.integers(-3, 35), max_size=8),
-)
-def test_a_row_is_in_the_step_that_began_last_unless_that_is_over(
-    steps: list[tuple[int, int]], launches: list[int]
-) -> None:
-    """Looked at one by one; before all steps, and after the last, it is in none."""
-    steps.sort()
-    start = np.array([begin for begin, _ in steps], np.int64)
-    bounds = Bounds("", start, start + np.array([length for _, length in steps], np.int64))
-    expected = []
-    for launch in launches:
-        begun = [place for place, (begin, _) in enumerate(steps) if begin <= launch]
-        over = not begun or launch >= sum(steps[begun[-1]])
-        expected.append(MISSING if over else begun[-1])
-    found, _ = placed(bounds, np.array(launches, np.int64), np.zeros(len(launches), np.int64))
-    assert found.tolist() == expected
-
 
 TEXTS = (
     "execute_16_context_1(sq16sk16sqsq256sqsk256)_generation_0(sq0sk0sqsq0sqsk0)",

@@ -4,12 +4,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pyprof.parse import parse_file
+from pyprof import readers
+from pyprof.parse import parse, parse_file
+from pyprof.parse.steps.profiler_windows import serving_step_of_rows
 from pyprof.records.records import Records
 from tests.analysis.captures import Api, Bounds, Work, capture, records
+from tests.builders import Range, nsys_db
+from tests.builders import Work as Launched
 from tests.readers.kineto_json import event, kernel, launch, op, text
+from tests.readers.kineto_json import read as read_events
 
 STOP, START = "cudaProfilerStop_v4000", "cudaProfilerStart"
 TWO_PAUSES = [
@@ -151,3 +159,58 @@ def test_work_that_ran_on_keeps_its_launch(tmp_path: Path) -> None:
     events = [launch(1, 5), kernel(1, 950, 10), *pause(500, 900), launch(2, 960), kernel(2, 970)]
     table = read(tmp_path, events).table().to_pylist()
     assert [(row["launch"][0], row["window"]) for row in table] == [(5000, 0), (960_000, 1)]
+
+
+STEP = "execute_{0}_context_0(sq0sk0sqsq0sqsk0)_generation_{0}(sq{0}sk9sqsq{0}sqsk9)"
+
+
+def _steps(folder: Path, ranges: list[tuple[int, int]], launches: list[int]) -> list[str | None]:
+    """Parse a trace of steps (start, duration), numbered from 1, and launches at some times."""
+    events = [
+        event("user_annotation", STEP.format(number), start, dur)
+        for number, (start, dur) in enumerate(ranges, 1)
+    ]
+    for corr, ts in enumerate(launches, 1):
+        events += [launch(corr, ts), kernel(corr, 10_000 + 10 * corr)]
+    found: list[str | None] = parse(read_events(folder, events)).arrow("servingStep").to_pylist()
+    return found
+
+
+@given(
+    lengths=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=5),
+    launches=st.lists(st.integers(0, 99), min_size=1, max_size=6, unique=True).map(sorted),
+)
+def test_steps_are_found_as_one_looks_for_them(
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[tuple[int, int]], launches: list[int]
+) -> None:
+    """Brute force over steps that follow each other after pauses."""
+    ranges, at = [], 0
+    for pause, dur in lengths:
+        ranges.append((at + pause, dur))
+        at += pause + dur
+    folder = tmp_path_factory.mktemp("steps")
+    expected = [
+        next((STEP.format(n) for n, (ts, dur) in reversed([*enumerate(ranges, 1)])
+              if ts <= when <= ts + dur), None)
+        for when in launches
+    ]  # fmt: skip
+    assert _steps(folder, ranges, launches) == expected
+
+
+def test_steps_of_another_process_are_not_meant(tmp_path: Path) -> None:
+    """In a capture of two, each has its own."""
+    step = Range(STEP.format(1), (0, 100), pid=1)
+    work = [
+        Launched("mine", (1000, 1010), (10, 20), pid=1),
+        Launched("other", (1100, 1110), (30, 40), pid=2),
+    ]
+    path = nsys_db(tmp_path / "net.sqlite", work, [step])
+    records = parse(readers.read(path))
+    assert records.arrow("servingStep").to_pylist() == [STEP.format(1), None]
+
+
+def test_steps_without_work_have_no_rows(tmp_path: Path) -> None:
+    """As of a killed job, whose trace ends before the first kernel."""
+    step = event("user_annotation", STEP.format(1), 0, 10)
+    capture = read_events(tmp_path, [step])
+    assert serving_step_of_rows(capture, capture.activities, np.zeros(0, np.int64)) is None

@@ -1,14 +1,41 @@
-"""The user's own ranges: layers of a capture that nobody else's words describe."""
+"""Layers of start/end ranges, which cross threads."""
 
 from pathlib import Path
 
 import pytest
 
-from pyprof.marker import encode_layer
-from pyprof.parse import parse_file
+from pyprof.marker import Call, Tensor, encode_layer, encode_op
+from pyprof.parse import assemble, parse_file
 from tests.builders import LAYOUTS, Range, Work, nsys_db
-from tests.parse.test_record_columns import MM, around, parsed
+from tests.parse.record_lines import around, parsed
 from tests.readers.kineto_json import event, kernel, launch, op, text
+
+MM = encode_op(Call("torch", "mm", (Tensor((4, 6), "float16"), Tensor((6, 2), "float16"))))
+LINEAR = encode_op(Call("torch.nn.functional", "linear", (Tensor((4, 6), "float16"),)))
+
+
+def test_start_end_ranges_are_no_ops_and_cross_threads(tmp_path: Path) -> None:
+    """EventType 60 nests in nothing: an op text there is context, a layer is one."""
+    ranges = [
+        Range(encode_layer("request"), (50, 500), style=60, end_tid=12),
+        Range(LINEAR, (60, 105), style=60, end_tid=12),  # ends within the launch
+        *around(MM),
+    ]
+    (line,) = parsed(tmp_path, ranges)
+    assert (line["op"], line["layer"]) == (["mm"], ["request"])
+
+
+def test_only_the_last_are_kept_of_too_many_that_need_not_nest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of start/end layers, too."""
+    monkeypatch.setattr(assemble, "_MAX_NAMES", 2)
+    monkeypatch.setattr(assemble, "_MIN_NAMES", 2)
+    ranges = [Range(f"layer:l{n}", (n, 100 + n), style=60, end_tid=11) for n in range(4)]
+    found = parse_file(nsys_db(tmp_path / "net.sqlite", [Work(call=(50, 51))], ranges))
+    assert found.arrow("layer").to_pylist() == [["l2", "l3"]]
+    assert "1 rows are nested in more than 2 ranges" in found.warnings[-1]
+
 
 MM_SEQ = "aten::mm, seq = 7, op_id = 3"
 ENGINE = "autograd::engine::evaluate_function: MmBackward0, op_id = 9"

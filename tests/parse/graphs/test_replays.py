@@ -1,0 +1,74 @@
+"""Replays of a trace: names and sizes of their kernels and copies."""
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyprof.arrays import Int64Array
+from pyprof.parse.graphs import replays
+from tests.readers import kineto_graphs
+from tests.readers.kineto_graphs import PLAIN, Node, Replay, captured, replayed, write
+from tests.readers.kineto_json import event
+
+
+def test_names_are_alike_mangled_or_not(tmp_path: Path) -> None:
+    """A replay may have mangled names of which the capture has the plain ones."""
+    plain, mangled = "sgl::act<float>(float*)", "_ZN3sgl3actIfEEvPf"
+    nodes = (Node("my::x", plain), Node("my::y", "other"))
+    ran = (Node("my::x", mangled), Node("my::y", "other"))
+    path = write(tmp_path, replayed([("", [Replay(ran)])]), {"one.json": captured([nodes])})
+    assert kineto_graphs.ops(path) == ["x", "y"]
+
+
+def test_grids_tell_equal_names_apart(tmp_path: Path) -> None:
+    """On several streams kernels of one name and other grids start in any order."""
+    nodes = [Node("aten::mm", "gemm", 7, (1, 1, 1)), Node("aten::addmm", "gemm", 8, (2, 1, 1))]
+    events = replayed([("", [Replay(nodes, [1, 0])])], amd=False)
+    path = write(tmp_path, events, {"one.json": captured([nodes])})
+    assert kineto_graphs.ops(path) == ["addmm", "mm"]
+
+
+def test_other_grids_are_no_twin(tmp_path: Path) -> None:
+    """Kernels of one name work on other shapes with another grid."""
+    wider = [Node(n.op, n.kernel, grid=(9, 1, 1)) for n in kineto_graphs.LONG]
+    main = kineto_graphs.eager(
+        kineto_graphs.ABC * 3, [node.kernel for node in kineto_graphs.LONG], 100, 1
+    )
+    main += replayed([("", [Replay(wider)])], amd=False)
+    assert kineto_graphs.ops(write(tmp_path, main, {}))[-9:] == [None] * 9
+
+
+def test_what_holds_for_all_replays_is_found_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long capture has thousands of replays: nothing goes through all kernels for each."""
+    looked_up = Counter[int]()
+    kinds = replays.kinds
+
+    def counted(table: pa.Table) -> Int64Array:
+        looked_up[count] += 1
+        return kinds(table)
+
+    monkeypatch.setattr(replays, "kinds", counted)
+    for count in (2, 9):
+        main = kineto_graphs.eager(
+            kineto_graphs.ABC * 3, [node.kernel for node in kineto_graphs.LONG], 100, 1
+        )
+        main += replayed([("", [Replay(kineto_graphs.LONG)] * count)], amd=False)
+        assert kineto_graphs.ops(write(tmp_path, main, {})) == ["a", "b", "c"] * 3 * (1 + count)
+    assert 0 < looked_up[9] == looked_up[2]
+
+
+def test_copies_only_matter_as_nodes(tmp_path: Path) -> None:
+    """Kernels alone are asked for: the copies of the graph still hold their places."""
+    copy = event("gpu_memcpy", "Memcpy DtoD (Device -> Device)", 1_001_900, 2, pid=0, tid=7,
+                 device=0, stream=7, correlation=100_001, bytes=64)  # fmt: skip
+    events = captured([PLAIN])
+    events.insert(-1, event("cuda_runtime", "hipMemcpyAsync", events[-1]["ts"] - 1, 0.5,
+                            correlation=500))  # fmt: skip
+    path = write(tmp_path, [*replayed([("", [Replay(PLAIN)])]), copy], {"one.json": events})
+    rows = kineto_graphs.records(path, kernels_only=True).table().to_pylist()
+    assert [row["op"] for row in rows] == [["a"], ["b"], ["c"]]
+    assert len(kineto_graphs.rows(path)) == len(PLAIN) + 1
