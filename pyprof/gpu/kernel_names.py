@@ -64,7 +64,11 @@ def by_name(function: F) -> F:
 def split(name: str) -> Name:
     """Split `name`, demangled or mangled, cut short or whole. Never fails: the path may be all."""
     if name.startswith("_Z"):
-        return _split_mangled(name)
+        parts, at = _identifiers(name, 3 if name.startswith("_ZN") else 2)
+        if "::".join(parts) in WRAPPERS and (match := _NESTED.search(name, at)):
+            inner, end = _identifiers(name, match.end())
+            return Name("::".join([*parts[: match[0] != "N"], *inner]), name[end:])
+        return Name("::".join(parts) or name, name[at:])
     if generated := _CUTE_DSL.match(name):
         return Name(generated[1] or generated[2], name[generated.end() :])
     text = _ANONYMOUS.sub("", name)
@@ -142,15 +146,6 @@ def _arguments(rest: str) -> Iterator[str]:
         if depth == 1 and character == ">":
             return
     yield rest[begin:].strip()
-
-
-def _split_mangled(name: str) -> Name:
-    """Read the length-prefixed identifiers of an Itanium name: `_ZN2at6native3fooI...`."""
-    parts, at = _identifiers(name, 3 if name.startswith("_ZN") else 2)
-    if "::".join(parts) in WRAPPERS and (match := _NESTED.search(name, at)):
-        inner, end = _identifiers(name, match.end())
-        return Name("::".join([*parts[: match[0] != "N"], *inner]), name[end:])
-    return Name("::".join(parts) or name, name[at:])
 
 
 _NESTED = re.compile(r"NS_(?=\d)|N(?=\d)")

@@ -21,7 +21,7 @@ from pyprof.gpu.role_rules import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 HELPERS = frozenset(
     {Role.LAYOUT, Role.SETUP, Role.SPLITK, Role.FILL, Role.COPY, Role.MEMSET, Role.MEMCPY}
@@ -163,22 +163,3 @@ def rank(kind: Role, family: str) -> int | None:
         if kind in kinds:
             return place
     return len(ranks) if arithmetic(kind) else None
-
-
-def does_arithmetic(kind: Role, family: str) -> bool:
-    """Whether a kernel of this role can do the arithmetic of an op of this family at all."""
-    return rank(kind, family) is not None
-
-
-def arithmetic_roles(kinds: Iterable[Role], family: str) -> frozenset[Role]:
-    """Of the roles of an op call's kernels, choose those that did the op's arithmetic.
-
-    The best-ranked ones; if all only help (an `add` that ran as a copy), all of them, so that
-    the op's cost is given to somebody. Empty only for no kernels.
-    """
-    present = frozenset(kinds)
-    ranked = {kind: place for kind in present if (place := rank(kind, family)) is not None}
-    if not ranked:
-        return present
-    best = min(ranked.values())
-    return frozenset(kind for kind, place in ranked.items() if place == best)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-REMEDY = "give --model-config"
+REMEDY = "give --with config.json"
 """What to do if a cost is unknown for want of such a size."""
 
-LAYER_TYPES = "give --model-config a config.json with layer_types"
+LAYER_TYPES = "give --with a config.json with layer_types"
 """What to do if the model has a window and it is unknown in which layers."""
 
-CONTRADICTS = "--model-config contradicts the capture"
+CONTRADICTS = "config.json contradicts the capture"
 """How the reason of a cost begins if a recorded shape cannot be that model's."""
 
 _SPELLINGS = {

@@ -1,7 +1,12 @@
-"""Which formula belongs to which op: filled by the `@op` of every module in this folder.
+"""The registered ops: which formula belongs to which op, and the families that group ops.
 
-No list of the modules anywhere: the folder is scanned at the first look-up, and after it the
-entry points of the group `pyprof.ops`, so that a package can bring formulas for its own ops.
+Filled by the `@op` of every module in this folder. No list of the modules anywhere: the folder is
+scanned at the first look-up, and after it the entry points of the group `pyprof.ops`, so that a
+package can bring formulas for its own ops.
+
+By families a report groups ops and kernels are classified. A formula states its own where it is
+registered, or its module states one for all of them by `FAMILY = "..."`. Which kernels of a call do
+a family's arithmetic, `pyprof.gpu.kernel_roles` knows.
 """
 
 from __future__ import annotations
@@ -13,17 +18,63 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from pyprof import cli
 from pyprof.ops.examples import Example
-from pyprof.ops.families import OTHER, checked
 from pyprof.ops.work import EMPTY_CONTEXT, Args, CallContext, Work
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from importlib.metadata import EntryPoint
 
     from pyprof.marker import Call
+
+
+OTHER = "other"
+
+FAMILIES: Mapping[str, str] = MappingProxyType(
+    {
+        "gemm": "matrix products",
+        "conv": "convolutions",
+        "attention": "attention",
+        "moe": "mixtures of experts",
+        "rnn": "recurrent layers",
+        "ssm": "state spaces",
+        "norm": "normalization",
+        "softmax": "softmax",
+        "loss": "losses",
+        "pointwise": "element-wise ops, activations",
+        "quantization": "to and from narrow numbers",
+        "reduction": "sums, means, extremes",
+        "scan": "running sums and products",
+        "pool": "pooling",
+        "resample": "interpolation, sampling of grids, padding",
+        "embedding": "embeddings and bags of them",
+        "index": "gathering, scattering, sorting",
+        "distance": "distances between vectors",
+        "fft": "Fourier transforms",
+        "linalg": "factorisations, solvers, spectra",
+        "random": "random numbers, dropout",
+        "optimizer": "optimizers, ops on lists of tensors",
+        "comm": "communication",
+        "copy": "copies, casts, joining",
+        "fill": "fills",
+        "view": "views, and the gradients of their parts",
+        "fused": "ops that a compiler fused",
+        OTHER: "unknown: every kernel that computes may do the arithmetic",
+    }
+)
+"""Every family, and what is in it."""
+
+
+def checked(family: str) -> str:
+    """Return the family. Raises ValueError for an unknown one."""
+    if family not in FAMILIES:
+        raise ValueError(f"no family {family!r} of ops; families are {', '.join(FAMILIES)}")
+    return family
+
 
 Formula: TypeAlias = Callable[[Args], Work]
 F = TypeVar("F", bound=Formula)

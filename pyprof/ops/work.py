@@ -14,7 +14,7 @@ from pyprof.ops.signature import MISSING, Unknown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pyprof.marker.batch import Batch
+    from pyprof.marker.serving_steps import Batch
     from pyprof.ops.model_config import ModelConfig
 
 

@@ -10,13 +10,13 @@ from pyprof.gpu.kernel_roles import (
     FAMILY_RANKS,
     HELPERS,
     arithmetic,
-    arithmetic_roles,
+    communicates,
     crosses_link,
-    does_arithmetic,
     rank,
     role,
 )
 from pyprof.gpu.role_rules import Role
+from tests.analysis.captures import ADD
 from tests.gpu.captured_names import CAPTURES, captured_names
 
 NAMES = [
@@ -172,42 +172,34 @@ def test_captured_names_are_known() -> None:
     assert unknown == {"build_GPU2", "probe_GPU2", "saxpy", "nvfuser_none_f0_c0_r0_g0"}
 
 
-def test_convolution_between_transposes() -> None:
-    """Of a convolution's kernels the transposes, offsets and split-K sums get none of its FLOPs."""
-    call = [Role.LAYOUT, Role.SETUP, Role.CONV, Role.SPLITK, Role.REDUCE, Role.MEMSET]
-    assert arithmetic_roles(call, "conv") == {Role.CONV}
-
-
-def test_winograd_by_gemm() -> None:
-    """A convolution that ran as transforms around an sgemm did its arithmetic in the sgemm."""
-    assert arithmetic_roles([Role.LAYOUT, Role.GEMM], "conv") == {Role.GEMM}
-
-
-def test_gemm_replaced_by_multiply_and_sum() -> None:
-    """A bmm without a GEMM kernel is computed by whatever computes."""
-    assert arithmetic_roles([Role.ELEMENTWISE, Role.COPY], "gemm") == {Role.ELEMENTWISE}
-
-
-def test_helpers_alone() -> None:
-    """An op whose kernels all only help still gives its cost to them: it must not vanish."""
-    assert arithmetic_roles([Role.COPY, Role.MEMSET], "pointwise") == {Role.COPY, Role.MEMSET}
+@pytest.mark.parametrize(
+    ("family", "kind", "place"),
+    [
+        ("conv", Role.CONV, 0),
+        ("conv", Role.GEMM, 0),  # a convolution that ran as transforms around an sgemm
+        ("conv", Role.REDUCE, 1),
+        ("conv", Role.LAYOUT, None),
+        ("conv", Role.SPLITK, None),
+        ("gemm", Role.ELEMENTWISE, 2),  # a bmm that was computed by a product and a sum
+        ("gemm", Role.COPY, None),
+        ("moe", Role.LAYOUT, 1),  # rows of experts in another order
+        ("moe", Role.INDEX, 2),
+    ],
+)
+def test_rank_in_family(family: str, kind: Role, place: int | None) -> None:
+    """Transposes, offsets and split-K sums get none of a convolution's FLOPs."""
+    assert rank(kind, family) == place
 
 
 def test_copy_is_the_op() -> None:
-    assert does_arithmetic(Role.COPY, "copy")
-    assert not does_arithmetic(Role.COPY, "gemm")
-    assert arithmetic_roles([Role.COPY, Role.FILL], "copy") == {Role.COPY}
-
-
-def test_experts_rows_in_another_order() -> None:
-    assert arithmetic_roles([Role.INDEX, Role.LAYOUT], "moe") == {Role.LAYOUT}
-    assert arithmetic_roles([Role.GEMM, Role.LAYOUT], "moe") == {Role.GEMM}
+    assert rank(Role.COPY, "copy") == 0
+    assert rank(Role.COPY, "gemm") is None
 
 
 def test_unknown_family_takes_every_computing_kernel() -> None:
     """Without a family, everything but helpers shares the cost."""
-    call = [Role.GEMM, Role.ELEMENTWISE, Role.COPY]
-    assert arithmetic_roles(call, "") == {Role.GEMM, Role.ELEMENTWISE}
+    assert rank(Role.GEMM, "") == rank(Role.ELEMENTWISE, "") == 0
+    assert rank(Role.COPY, "") is None
 
 
 @pytest.mark.parametrize("family", [*FAMILY_RANKS, "", "no such family"])
@@ -236,3 +228,53 @@ def test_any_text(name: str) -> None:
 def test_what_crosses_a_link_is_not_measured_against_dram(name: str, crosses: bool) -> None:  # noqa: FBT001
     """A migration of unified memory is a copy over PCIe or NVLink."""
     assert crosses_link(name) == crosses
+
+
+MULTIMEM = (
+    "void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>"
+    "(c10::BFloat16*, unsigned long, unsigned int**, unsigned long, unsigned long)"
+)
+COMBINE = "void deep_ep::intranode::combine<__nv_bfloat16, (int)8, (int)768, (int)4096>(T1 *)"
+FUSED = (
+    "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport"
+    "<(flashinfer::trtllm_allreduce_fusion::AllReduceFusionPattern)1, __nv_bfloat16, 2, true, true>"
+    "(flashinfer::trtllm_allreduce_fusion::AllReduceFusionParams<__nv_bfloat16>)"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (MULTIMEM, True),
+        (COMBINE, True),
+        (FUSED, True),
+        ("void deep_ep::internode_ll::dispatch<true, 3, 7168>(void*)", True),
+        ("void deep_ep::internode::notify_dispatch<false, 16>(int const*)", True),
+        ("void deep_ep::layout::get_dispatch_layout<256, 32, 8>(long const*)", False),
+        ("hybrid_ep::device_sync_kernel(hybrid_ep::params)", True),
+        ("void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*)", True),
+        ("two_shot_all_reduce_kernel_inplace", True),
+        ("twoshotAllreduceKernel", True),
+        ("void nvshmemi_transfer_rma_p2p<1>(void*)", True),
+        ("mscclKernel_Sum_half_Simple_false(ncclDevComm*)", True),
+        ("void quickreduce::allreduce_prototype_twoshot<int>(int)", True),
+        ("kuserbuffers_pushsend(int*)", True),
+        ("mori::moe::EpDispatchIntraNodeKernel", True),
+        ("c10d::allreduce_", True),
+        ("_c10d_functional::wait_tensor", True),
+        ("symm_mem::multimem_all_reduce_", True),
+        ("gloo:all_reduce", True),
+        ("record_param_comms", True),
+        ("fsdp::all_gather_copy_in", False),
+        ("void c10d::checkForNaN<float>(float*, unsigned long)", False),
+        ("triton_poi_fused_all_gather_into_tensor_cat_wait_tensor_0", False),
+        ("void softmax<BlockAllReduce<float>>(float*)", False),
+        ("void layer_norm::warpAllReduce<float>(float*)", False),
+        ("void flux::gemm_reduce_scatter<cutlass::half_t>(int)", False),
+        ("aten::scatter_reduce", False),
+        (ADD, False),
+    ],
+)
+def test_names_that_communicate(name: str, expected: bool) -> None:  # noqa: FBT001 - a parameter
+    """Real names of each library; what only prepares, copies or is called like it does not."""
+    assert communicates(name) == expected

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.gpu.ceilings import Ceilings
 from pyprof.gpu.peaks import Device, completed, find_card, peaks
+from pyprof.gpu.peaks.ceilings import Ceilings
+from tests.known import known
 
 NAMES = [
     ("H100 SXM", "NVIDIA H100 80GB HBM3"),
@@ -126,14 +127,11 @@ def test_formula_for_unlisted_cards(
     name: str, sms: int, mhz: int, gb_s: float, cc: tuple[int, int], dtype: str, tflops: float
 ) -> None:
     """A card without a row gets what its SMs and clock give, and says so."""
-    found = peaks(Device(name, sms, mhz * 1e6, gb_s * 1e9, cc))
-    assert found is not None
-    rate = found.flops(dtype, tensor_core=False)
-    assert rate is not None
+    found = known(peaks(Device(name, sms, mhz * 1e6, gb_s * 1e9, cc)))
+    rate = known(found.flops(dtype, tensor_core=False))
     assert rate.value / 1e12 == pytest.approx(tflops, rel=0.01)
     assert rate.label == f"{name} fp32 CUDA cores, {sms} SMs at {mhz} MHz, formula"
-    assert found.bandwidth is not None
-    assert found.bandwidth.value == gb_s * 1e9
+    assert known(found.bandwidth).value == gb_s * 1e9
 
 
 H100 = Device("NVIDIA H100 80GB HBM3", 132, 1980e6, 3352.3e9, (9, 0))
@@ -155,31 +153,24 @@ H100 = Device("NVIDIA H100 80GB HBM3", 132, 1980e6, 3352.3e9, (9, 0))
 )
 def test_known_card(dtype: str, tensor_core: bool, tflops: float, unit: str) -> None:  # noqa: FBT001 - a parameter
     """A known, whole card gets the datasheet's figure for the type and the unit that ran."""
-    found = peaks(H100)
-    assert found is not None
-    rate = found.flops(dtype, tensor_core)
-    assert rate is not None
+    found = known(peaks(H100))
+    rate = known(found.flops(dtype, tensor_core))
     assert rate.value == pytest.approx(tflops * 1e12)
     assert rate.label == f"H100 SXM {unit}, datasheet"
 
 
 def test_bandwidth_is_the_drivers() -> None:
     """The driver's bandwidth comes first; without it the datasheet's, and each says so."""
-    found = peaks(H100)
-    assert found is not None
-    assert found.bandwidth is not None
-    assert found.bandwidth.value == 3352.3e9
-    bare = peaks(Device("NVIDIA H100 80GB HBM3"))
-    assert bare is not None
+    found = known(peaks(H100))
+    assert known(found.bandwidth).value == 3352.3e9
+    bare = known(peaks(Device("NVIDIA H100 80GB HBM3")))
     assert bare.bandwidth == (3350e9, "H100 SXM memory, datasheet")
 
 
 def test_mig_slice_by_formula() -> None:
     """A slice keeps the card's name but not its SMs: the formula counts those there are."""
-    found = peaks(Device("NVIDIA H100 80GB HBM3", 16, 1980e6, 3352.3e9, (9, 0)))
-    assert found is not None
-    rate = found.flops("bfloat16", tensor_core=True)
-    assert rate is not None
+    found = known(peaks(Device("NVIDIA H100 80GB HBM3", 16, 1980e6, 3352.3e9, (9, 0))))
+    rate = known(found.flops("bfloat16", tensor_core=True))
     # 16 SMs * 4096 FLOP * 1830 MHz, the clock of NVIDIA's Tensor Core figures
     assert rate.value == pytest.approx(16 * 4096 * 1830e6)
     assert "16 SMs" in rate.label
@@ -220,10 +211,8 @@ def test_compute_capability_of_amd_is_not_cudas() -> None:
 
 def test_pre_ampere_has_no_bfloat16() -> None:
     """A type that the Tensor Cores do not take has no Tensor Core peak."""
-    found = peaks(Device("Tesla V100-SXM2-16GB", 80, 1530e6, 900e9, (7, 0)))
-    assert found is not None
-    half = found.flops("float16", tensor_core=True)
-    assert half is not None
+    found = known(peaks(Device("Tesla V100-SXM2-16GB", 80, 1530e6, 900e9, (7, 0))))
+    half = known(found.flops("float16", tensor_core=True))
     assert half.value == 125e12
     assert found.flops("bfloat16", tensor_core=True) is None
     assert found.flops("tf32", tensor_core=True) is None
@@ -233,17 +222,13 @@ def test_pre_ampere_has_no_bfloat16() -> None:
 
 def test_geforce_accumulate_type() -> None:
     """GeForce parts double their peak for float16 sums; others have no such figure."""
-    found = peaks(Device("NVIDIA GeForce RTX 4090", 128, 2520e6, 1008e9, (8, 9)))
-    assert found is not None
-    usual = found.flops("float16", tensor_core=True)
-    doubled = found.flops("float16", tensor_core=True, accumulate="float16")
-    assert usual is not None
-    assert doubled is not None
+    found = known(peaks(Device("NVIDIA GeForce RTX 4090", 128, 2520e6, 1008e9, (8, 9))))
+    usual = known(found.flops("float16", tensor_core=True))
+    doubled = known(found.flops("float16", tensor_core=True, accumulate="float16"))
     assert doubled.value == 2 * usual.value
     assert doubled.label == "RTX 4090 fp16 dense tensor with fp16 sum, datasheet"
     assert any("GeForce" in doubt for doubt in found.doubts)
-    h100 = peaks(H100)
-    assert h100 is not None
+    h100 = known(peaks(H100))
     assert h100.flops("float16", tensor_core=True, accumulate="float16") == h100.flops(
         "float16", tensor_core=True
     )
@@ -263,8 +248,7 @@ def test_geforce_accumulate_type() -> None:
 )
 def test_float16_on_cuda_cores(name: str, tflops: float | None) -> None:
     """An hgemm has its own peak, none where it is not known; float32 sums have float32's."""
-    found = peaks(Device(name))
-    assert found is not None
+    found = known(peaks(Device(name)))
     rate = found.flops("float16", tensor_core=False, accumulate="float16")
     assert (rate and rate.value) == (tflops and pytest.approx(tflops * 1e12))
     assert rate is None or "fp16 CUDA cores" in rate.label
@@ -275,18 +259,15 @@ def test_float16_on_cuda_cores(name: str, tflops: float | None) -> None:
 
 def test_clock_override() -> None:
     """A given clock replaces the boost clock, for Tensor Cores as well."""
-    found = peaks(H100, clock_mhz=1000)
-    assert found is not None
-    rate = found.flops("bfloat16", tensor_core=True)
-    assert rate is not None
+    found = known(peaks(H100, clock_mhz=1000))
+    rate = known(found.flops("bfloat16", tensor_core=True))
     assert rate.value == pytest.approx(132 * 4096 * 1000e6)
     assert "1000 MHz" in rate.label
 
 
 def test_given_peaks() -> None:
     """Peaks that the user gives stand for every type, on a device that nobody knows too."""
-    found = peaks(Device("mystery"), peak_flops=5e12, peak_bandwidth=1e11)
-    assert found is not None
+    found = known(peaks(Device("mystery"), peak_flops=5e12, peak_bandwidth=1e11))
     assert found.flops(None, tensor_core=False) == (5e12, "given")
     assert found.bandwidth == (1e11, "given")
 
@@ -294,52 +275,43 @@ def test_given_peaks() -> None:
 def test_measured_ceilings() -> None:
     """What was measured on the device replaces the table, type by type, and says so."""
     ceilings = Ceilings(H100.name or "", {"bfloat16 tensor": 7e14, "float32": 5e13}, 3e12)
-    found = peaks(H100, measured=ceilings)
-    assert found is not None
+    found = known(peaks(H100, measured=ceilings))
     assert found.flops("bfloat16", tensor_core=True) == (
         7e14,
         "H100 SXM bf16 dense tensor, measured",
     )
-    half = found.flops("float16", tensor_core=True)
-    assert half is not None
+    half = known(found.flops("float16", tensor_core=True))
     assert half.label.endswith("datasheet")
     assert found.bandwidth == (3e12, "NVIDIA H100 80GB HBM3 memory, measured")
 
 
 def test_measured_cpu() -> None:
     assert peaks(Device("cpu")) is None
-    found = peaks(Device("cpu"), measured=Ceilings("cpu", {"float32": 1e11}, 1e10))
-    assert found is not None
+    found = known(peaks(Device("cpu"), measured=Ceilings("cpu", {"float32": 1e11}, 1e10)))
     assert found.flops("float32", tensor_core=False) == (1e11, "cpu fp32 matmul, measured")
 
 
 def test_amd_card() -> None:
     """AMD's matrix cores take float32 as float32, at a rate of their own."""
-    found = peaks(Device("AMD Instinct MI250X/MI250", 110))
-    assert found is not None
-    half = found.flops("bfloat16", tensor_core=True)
-    single = found.flops("float32", tensor_core=True)
-    assert half is not None
-    assert single is not None
+    found = known(peaks(Device("AMD Instinct MI250X/MI250", 110)))
+    half = known(found.flops("bfloat16", tensor_core=True))
+    single = known(found.flops("float32", tensor_core=True))
     assert (half.value, single.value) == (191.5e12, 47.85e12)
     assert single.label == "MI250X (one die) fp32 dense matrix, datasheet"
-    vector = found.flops("float32", tensor_core=False)
-    assert vector is not None
+    vector = known(found.flops("float32", tensor_core=False))
     assert vector.label == "MI250X (one die) fp32 vector units, datasheet"
 
 
 def test_unnamed_device() -> None:
     """Without a name GeForce cannot be told: only rates that both kinds share are given."""
-    found = peaks(Device(None, 128, 2520e6, None, (8, 9)))
-    assert found is not None
+    found = known(peaks(Device(None, 128, 2520e6, None, (8, 9))))
     assert found.flops("float16", tensor_core=True) is None
     assert found.flops("float32", tensor_core=False) is not None
 
 
 def test_gtx_has_no_tensor_cores() -> None:
     """The GTX 16 series is Turing without Tensor Cores."""
-    found = peaks(Device("NVIDIA GeForce GTX 1660 Ti", 24, 1770e6, 288e9, (7, 5)))
-    assert found is not None
+    found = known(peaks(Device("NVIDIA GeForce GTX 1660 Ti", 24, 1770e6, 288e9, (7, 5))))
     assert found.flops("float16", tensor_core=True) is None
     assert found.flops("float32", tensor_core=False) is not None
 
@@ -392,8 +364,7 @@ def test_what_a_name_tells_of_a_device(
 )
 def test_narrow_types_and_parts_for_export(name: str, dtype: str, tflops: float | None) -> None:
     """float4 where the hardware has it; what is held below its SMs is not by them."""
-    found = peaks(Device(name))
-    assert found is not None
+    found = known(peaks(Device(name)))
     rate = found.flops(dtype, tensor_core=True)
     assert (rate and rate.value) == (tflops and pytest.approx(tflops * 1e12))
     if rate and dtype == "float4_e2m1fn":

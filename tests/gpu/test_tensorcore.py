@@ -1,13 +1,14 @@
 """Tests of the Tensor Core verdict: one row per real name, traps, what dtype and device settle."""
 
 import re
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof.gpu.kernel_names import split
-from pyprof.gpu.tensorcore import TensorCore, tensor_core
+from pyprof.gpu.tensorcore import RULES, Rule, TensorCore, tensor_core
 from tests.gpu.captured_names import CAPTURES, captured_names
 from tests.gpu.tensorcore_names import NAMES, TORCH
 
@@ -76,3 +77,16 @@ def test_any_text(name: str, cc: tuple[int, int] | None) -> None:
     assert isinstance(verdict, TensorCore)
     assert verdict.value in {"1", "0", "?", "-"}
     assert re.match(r"[\w-]+: \S", verdict.rule)
+
+
+def test_rule_names_are_unique() -> None:
+    """A rule's name is what users filter by: it names one line of the table."""
+    counts = Counter(rule.name for rule in RULES)
+    assert {name: n for name, n in counts.items() if n > 1} == {}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.name for rule in RULES])
+def test_every_rule_decides_a_real_name(rule: Rule) -> None:
+    """A rule that no real name needs is dead: each is the reason of at least one row."""
+    reasons = {tensor_core(name).rule.split(":")[0] for _, _, name in NAMES}
+    assert rule.name in reasons

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,9 @@ from pyprof import ops
 from pyprof.marker import Call
 from pyprof.ops import Args, OpModel, Work
 from pyprof.ops.examples import f32
+from tests.known import known
 from tests.ops.contract import broken_clauses
+from tests.programs import TOP
 
 
 def _bare(a: Args) -> Work:
@@ -36,18 +37,16 @@ BREAKS: dict[str, Callable[[OpModel], OpModel]] = {
 @pytest.mark.parametrize("clause", BREAKS)
 def test_a_broken_clause_is_named(clause: str) -> None:
     """The first words of a clause say which one it is."""
-    model = ops.find(MM, ops.FPROP)
-    assert model is not None
+    model = known(ops.find(MM, ops.FPROP))
     assert any(clause in broken for broken in broken_clauses(BREAKS[clause](model)))
 
 
 def test_every_module_of_formulas_has_a_test_at_its_path() -> None:
-    """Mend: write the file that is named, as its neighbours are, with `contract_of`."""
     modules = {m.formula.__module__ for m in ops.models()}
     missing = []
     for module in sorted(name for name in modules if name.startswith("pyprof.ops.")):
-        *folders, name = module.split(".")[2:]
-        path = Path(__file__).parent.joinpath(*folders, f"test_{name}.py")
-        if not path.exists() or f'contract_of("{module[11:]}")' not in path.read_text("utf-8"):
-            missing.append(str(path))
-    assert missing == []
+        path = "/".join(["tests", *module.split(".")[1:-1], f"test_{module.rpartition('.')[2]}.py"])
+        line = f'test_formulas_keep_the_contract = contract_of("{module[11:]}")'
+        if not (TOP / path).exists() or line not in (TOP / path).read_text("utf-8"):
+            missing.append(f"write {path}: from tests.ops.contract import contract_of; {line}")
+    assert not missing, "\n".join(missing)

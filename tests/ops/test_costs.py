@@ -3,8 +3,9 @@
 import pytest
 
 from pyprof import marker, ops
-from pyprof.marker import Call, Opaque, Summary, Tensor, Value
+from pyprof.marker import Call, Opaque, Tensor, Value
 from pyprof.ops.examples import b8, bf16, c64, f16, f32, i32, i64
+from tests.known import known
 
 X = f32(35, 20, 200)
 W = f32(600, 200)
@@ -86,49 +87,6 @@ def test_embedding_takes_its_arguments_in_either_order() -> None:
     assert found.bytes == 8 * 700 + 2 * 4 * 140000
 
 
-def test_lists_flattened_by_old_markers() -> None:
-    """cat([a, b], dim) was written as two tensors; now as one tuple of them."""
-    found = _same(
-        Call("torch", "cat", (X, X), {"dim": 1}),
-        Call("torch", "cat", ((X, X), 1)),
-        Call("aten", "cat", ((X, X), 1)),
-        Call("torch", "cat", (Summary(2, 280000, "float32", (X,)), 1)),
-    )
-    assert found.bytes == 2 * 2 * 4 * 140000
-
-
-def test_arguments_that_old_markers_left_out() -> None:
-    """softmax(x, dim, dtype) lost its dtype; a size may be one tuple or several numbers."""
-    _same(
-        Call("torch.nn.functional", "softmax", (X,), {"dim": -1}),
-        Call("Tensor", "softmax", (X, -1)),
-        Call("torch", "softmax", (X, -1)),
-        Call("aten", "_softmax", (X, -1, False)),
-    )
-    _same(Call("torch", "zeros", (2, 3)), Call("torch", "zeros", ((2, 3),)))
-    _same(Call("Tensor", "sum", (X, 1)), Call("Tensor", "sum", (X,), {"dim": (1,)}))
-
-
-def test_numbers_one_after_the_other_are_an_argument_each() -> None:
-    """Stride 2 and padding 1 are not strides of 2 and 1; a size alone may be written so."""
-    _same(
-        Call("torch.nn.functional", "conv2d", (IMAGE, FILTERS, None, 2, 1)),
-        Call("torch.nn.functional", "conv2d", (IMAGE, FILTERS, None, (2, 2), (1, 1))),
-        Call("torch.nn.functional", "conv2d", (IMAGE, FILTERS), {"stride": 2, "padding": 1}),
-    )
-    _same(
-        Call("torch.nn.functional", "max_pool2d", (IMAGE, 3, 2, 1, 1), {"ceil_mode": False}),
-        Call("torch.nn.functional", "max_pool2d", (IMAGE, (3, 3), (2, 2), (1, 1), (1, 1))),
-        Call("aten", "max_pool2d", (IMAGE, (3, 3), (2, 2), (1, 1), (1, 1), False)),
-    )
-    row = f32(20, 1)
-    _same(
-        Call("Tensor", "expand", (row, 35, 20, 200)),
-        Call("Tensor", "expand", (row, (35, 20, 200))),
-        direction="bprop",
-    )
-
-
 def test_attention_in_its_layouts() -> None:
     """The op and the kernel's entry point inside it, whose heads come third, cost the same."""
     q, turned = bf16(4, 12, 197, 64), bf16(4, 197, 12, 64)
@@ -148,8 +106,7 @@ def test_attention_in_its_layouts() -> None:
 def test_sizes_alone_give_flops_and_no_bytes() -> None:
     """emit_nvtx writes no dtypes: FLOPs are known, bytes are not, until the caller says."""
     text = "aten::addmm, seq = 4, op_id = 17, sizes = [[10], [4, 72], [72, 10], [], []]"
-    call = marker.decode_seq(text).call
-    assert call is not None
+    call = known(marker.decode_seq(text).call)
     found = ops.cost(call)
     assert (found.flops, found.bytes, found.reason) == (2 * 4 * 72 * 10, None, "unknown dtype")
     assert ops.cost(call, dtype="float16").bytes == 2 * (10 + 4 * 72 + 72 * 10 + 40)

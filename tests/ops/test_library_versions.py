@@ -11,6 +11,7 @@ import pytest
 from pyprof import ops
 from pyprof.marker import Call, Tensor, Value
 from pyprof.ops.examples import bf16, f8, f32, i8, i32, i64, u8
+from tests.known import known
 
 B, S, H, D = 2, 8, 4, 16
 DENSE = bf16(B, S, H, D)
@@ -72,8 +73,7 @@ def test_xformers_flash_backward_in_each_version(args: tuple[Value, ...]) -> Non
         "flash_attn", "_flash_attn_varlen_backward", (*GRADS, *GIVEN, *LENGTHS, True, -1, -1)
     )
     found, expected = ops.cost(Call("xformers_flash", "flash_bwd", args)), ops.cost(plain)
-    assert expected.flops is not None
-    assert (found.flops, found.bytes) == (expected.flops, expected.bytes)
+    assert (found.flops, found.bytes) == (known(expected.flops), expected.bytes)
 
 
 @pytest.mark.parametrize(

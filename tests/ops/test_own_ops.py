@@ -1,4 +1,4 @@
-"""docs/own-ops.md works as written: a package brings a formula by its entry point."""
+"""docs/instrument.md works as written: a package brings a formula by its entry point."""
 
 import os
 import re
@@ -11,7 +11,7 @@ import pytest
 from tests.builders import Range, Work, nsys_db
 from tests.programs import TOP
 
-PAGE = (TOP / "docs" / "own-ops.md").read_text(encoding="utf-8")
+PAGE = (TOP / "docs" / "instrument.md").read_text(encoding="utf-8")
 CALL = (
     "{'mod': 'mylib', 'op': 'rotate', 'args': ["
     "{'name': '', 'type': 'tensor', 'shape': (2, 3), 'dtype': 'float16'}, "
@@ -21,7 +21,7 @@ CALL = (
 
 def _block(section: str, language: str = "python") -> str:
     found = re.search(
-        rf"^## {section}\n.*?^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE
+        rf"^### {section}\n.*?^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE
     )
     assert found is not None
     return found[1]

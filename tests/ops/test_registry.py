@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -10,18 +9,10 @@ from pyprof import ops
 from pyprof.marker import Call
 from pyprof.ops import Args, Work, registry
 from pyprof.ops.examples import b8, bf16, f8, f32
-from pyprof.ops.families import FAMILIES, OTHER
+from pyprof.ops.registry import FAMILIES, OTHER
+from tests.known import known
 
 X = f32(4, 6)
-
-
-@pytest.fixture
-def scratch() -> Iterator[None]:
-    ops.models()
-    before = dict(registry._MODELS)
-    yield
-    registry._MODELS.clear()
-    registry._MODELS.update(before)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +62,8 @@ def test_a_view_is_known_to_move_nothing_and_yet_is_no_op_that_counts() -> None:
     """A view costs zero, not unknown; `known` leaves the op around it in charge."""
     call = Call("Tensor", "view", (X, 24))
     found = ops.cost(call)
-    model = ops.find(call)
+    model = known(ops.find(call))
     assert (found.flops, found.bytes, found.reason) == (0, 0, "")
-    assert model is not None
     assert not model.work
     assert not ops.known(call)
 
@@ -116,58 +106,8 @@ def test_a_backward_pass_is_told_by_the_forward_call(scratch: None) -> None:  # 
     example = Call("mylib", "twice", (X,))
     ops.op("mylib::twice", signature="Tensor input", example=example)(twice)
     ops.op("mylib::twice", direction=ops.BPROP)(twice)
-    model = ops.find(example, ops.BPROP)
-    assert model is not None
+    model = known(ops.find(example, ops.BPROP))
     assert (model.signatures, model.example) == (("Tensor input",), example)
-
-
-def _nothing(a: Args) -> Work:
-    return Work(a.tensor("input").numel)
-
-
-def test_every_formula_of_the_package_states_its_family() -> None:
-    """None is left to `other`, backward formulas and compilers' templates included."""
-    own = [m for m in ops.models() if m.formula.__module__.startswith("pyprof.ops.")]
-    assert {m.family for m in own} <= set(FAMILIES)
-    assert [m.names for m in own if m.family == OTHER] == []
-    called = {
-        ("torch", "chain_matmul"): "gemm",
-        ("torch", "kron"): "pointwise",
-        ("", "triton_tem_fused_mm_0"): "gemm",
-        ("", "triton_tem_fused_flex_attention_0"): "attention",
-        ("", "triton_tem_fused_convolution_1"): "conv",
-        ("", "triton_poi_fused_add_0"): "fused",
-        ("torch", "embedding"): "embedding",
-    }
-    found = {key: ops.find(Call(*key)) for key in called}
-    assert {key: model.family for key, model in found.items() if model} == called
-
-
-def test_a_family_is_stated_by_the_formula_its_module_or_the_forward_op(
-    scratch: None,  # noqa: ARG001 - it restores
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """In this order; where nobody states one, as in older packages, it is `other`."""
-
-    def family(name: str, direction: str = ops.FPROP) -> str:
-        model = ops.find(Call("mylib", name), direction)
-        assert model is not None
-        return model.family
-
-    ops.op("mylib::mix", signature="Tensor input")(_nothing)
-    ops.op("mylib::fold", signature="Tensor input", family="gemm")(_nothing)
-    ops.op("mylib::fold", direction=ops.BPROP)(_nothing)
-    assert (family("mix"), family("fold"), family("fold", ops.BPROP)) == ("other", "gemm", "gemm")
-    monkeypatch.setattr(sys.modules[__name__], "FAMILY", "moe", raising=False)
-    ops.op("mylib::route", signature="Tensor input")(_nothing)
-    ops.op("mylib::sort", signature="Tensor input", family="index")(_nothing)
-    assert (family("route"), family("sort")) == ("moe", "index")
-
-
-def test_a_family_that_there_is_not_raises(scratch: None) -> None:  # noqa: ARG001 - it restores
-    """A misspelt one would make every kernel of the call do its arithmetic, without a word."""
-    with pytest.raises(ValueError, match=r"no family 'gem' of ops; families are gemm, conv, "):
-        ops.op("mylib::mix", signature="Tensor input", family="gem")(_nothing)
 
 
 def test_a_failing_formula_is_a_reason(scratch: None) -> None:  # noqa: ARG001 - it restores
@@ -254,3 +194,51 @@ def test_names_that_are_numbered_anew_in_each_process_are_known() -> None:
     """SGLang's profiler puts a counter behind the names of what it wraps."""
     for number in ("", "_100", "_7"):
         assert ops.find(Call("sglang_profiler", f"attention_paged_attention_ragged{number}"))
+
+
+def _nothing(a: Args) -> Work:
+    return Work(a.tensor("input").numel)
+
+
+def test_every_formula_of_the_package_states_its_family() -> None:
+    """None is left to `other`, backward formulas and compilers' templates included."""
+    own = [m for m in ops.models() if m.formula.__module__.startswith("pyprof.ops.")]
+    assert {m.family for m in own} <= set(FAMILIES)
+    assert [m.names for m in own if m.family == OTHER] == []
+    called = {
+        ("torch", "chain_matmul"): "gemm",
+        ("torch", "kron"): "pointwise",
+        ("", "triton_tem_fused_mm_0"): "gemm",
+        ("", "triton_tem_fused_flex_attention_0"): "attention",
+        ("", "triton_tem_fused_convolution_1"): "conv",
+        ("", "triton_poi_fused_add_0"): "fused",
+        ("torch", "embedding"): "embedding",
+    }
+    found = {key: ops.find(Call(*key)) for key in called}
+    assert {key: model.family for key, model in found.items() if model} == called
+
+
+def test_a_family_is_stated_by_the_formula_its_module_or_the_forward_op(
+    scratch: None,  # noqa: ARG001 - it restores
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In this order; where nobody states one, as in older packages, it is `other`."""
+
+    def family(name: str, direction: str = ops.FPROP) -> str:
+        model = known(ops.find(Call("mylib", name), direction))
+        return model.family
+
+    ops.op("mylib::mix", signature="Tensor input")(_nothing)
+    ops.op("mylib::fold", signature="Tensor input", family="gemm")(_nothing)
+    ops.op("mylib::fold", direction=ops.BPROP)(_nothing)
+    assert (family("mix"), family("fold"), family("fold", ops.BPROP)) == ("other", "gemm", "gemm")
+    monkeypatch.setattr(sys.modules[__name__], "FAMILY", "moe", raising=False)
+    ops.op("mylib::route", signature="Tensor input")(_nothing)
+    ops.op("mylib::sort", signature="Tensor input", family="index")(_nothing)
+    assert (family("route"), family("sort")) == ("moe", "index")
+
+
+def test_a_family_that_there_is_not_raises(scratch: None) -> None:  # noqa: ARG001 - it restores
+    """A misspelt one would make every kernel of the call do its arithmetic, without a word."""
+    with pytest.raises(ValueError, match=r"no family 'gem' of ops; families are gemm, conv, "):
+        ops.op("mylib::mix", signature="Tensor input", family="gem")(_nothing)

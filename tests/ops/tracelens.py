@@ -7,6 +7,7 @@ from pathlib import Path
 from pyprof import marker
 from pyprof.marker import Call
 from pyprof.ops import dtypes
+from tests.known import known
 
 FOLDER = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures"
 TABLE = "tracelens_unified_perf_summary.csv"
@@ -28,9 +29,7 @@ def _call(row: dict[str, str]) -> Call:
         strides=_lists(strides),
         inputs=list(ast.literal_eval(row["Concrete Inputs"])),
     )
-    call = marker.decode_seq(text).call
-    assert call is not None
-    return call
+    return known(marker.decode_seq(text).call)
 
 
 def _types(given: object) -> object:

@@ -10,7 +10,7 @@ say so.
 from __future__ import annotations
 
 from pyprof.marker import Tensor
-from pyprof.marker.batch import Batch, Phase
+from pyprof.marker.serving_steps import Batch, Phase
 from pyprof.ops.model_config import LAYER_TYPES
 from pyprof.ops.signature import Unknown
 from pyprof.ops.torch.nn.attention import Band

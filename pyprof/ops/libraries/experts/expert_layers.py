@@ -110,7 +110,7 @@ def moe_forward(a: Args) -> Work:
     if x.dtype:
         params["type"] = x.dtype
     padded = f" (recorded {x.shape[-1]}: padded)" if x.shape[-1] != hidden else ""
-    via = f"widths of --model-config: hidden {hidden}{padded}, inside an expert {inner}"
+    via = f"widths of config.json: hidden {hidden}{padded}, inside an expert {inner}"
     if ranks > 1:
         via += f", 1/{ranks} of it on this rank, as of the heads"
     why = f"how weights of {kind or 'unknown dtype'} are stored is unknown"
@@ -124,7 +124,7 @@ def _sizes(model: ModelConfig) -> tuple[int, int, int, int]:
     names = ("hidden_size", "moe_intermediate_size", "num_experts", "num_experts_per_tok")
     missing = [name for name, value in zip(names, dimensions, strict=True) if value is None]
     if missing:
-        raise Unknown(f"--model-config does not state {', '.join(missing)}")
+        raise Unknown(f"config.json does not state {', '.join(missing)}")
     hidden, inner, experts, chosen = (value or 0 for value in dimensions)
     return hidden, inner, experts, chosen
 

@@ -30,7 +30,8 @@ def _lists(a: Args, name: str) -> list[tuple[Tensor, ...]]:
     lists = [
         a.replaced(one=value).tensors("one")
         for value in a.listed(name)
-        if isinstance(value, Summary) or _is_tensors(value)
+        if isinstance(value, Summary)
+        or (isinstance(value, tuple) and bool(value) and isinstance(value[0], Tensor))
     ]
     if not lists:
         raise Unknown("tensor lists not recorded")
@@ -38,10 +39,6 @@ def _lists(a: Args, name: str) -> list[tuple[Tensor, ...]]:
 
 
 _SCALED = ("_foreach_add", "_foreach_sub")
-
-
-def _is_tensors(value: Value) -> bool:
-    return isinstance(value, tuple) and bool(value) and isinstance(value[0], Tensor)
 
 
 # 30 elements: x + alpha * y 2 * 30; 30 and 30 read, 30 written of 4 bytes
@@ -281,17 +278,13 @@ def apex_multi_tensor(a: Args) -> Work:
     operands = a.listed("operands")
     tensors = _flat(operands)[1:]  # the flag first
     fewest, read, written, each = _MULTI[a.op]
-    count = max(fewest, _count_lists(operands))
+    listed = (value for value in operands if isinstance(value, tuple))
+    lists = next((len(v) for v in listed if all(isinstance(item, tuple) for item in v)), 0)
+    count = max(fewest, lists)
     require(tensors and not len(tensors) % count)
     length = len(tensors) // count
     reads, out = tensors[: read * length], tensors[written * length :]
     return Work(each * elements(tensors[:length]), reads, out)
-
-
-def _count_lists(operands: tuple[Value, ...]) -> int:
-    """Count the lists of a call; 0 if they were written one after the other."""
-    listed = (value for value in operands if isinstance(value, tuple))
-    return next((len(v) for v in listed if all(isinstance(item, tuple) for item in v)), 0)
 
 
 def _flat(values: tuple[Value, ...]) -> tuple[Tensor, ...]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pyprof import ops
 from pyprof.marker import Call, Tensor
-from pyprof.marker.batch import Batch, Phase
+from pyprof.marker.serving_steps import Batch, Phase
 from pyprof.ops.examples import bf16, i32
 from pyprof.ops.model_config import REMEDY, ModelConfig
 from pyprof.ops.work import CallContext

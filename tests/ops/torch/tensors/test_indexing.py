@@ -4,15 +4,16 @@ from typing import Any
 
 import pytest
 
-torch: Any = pytest.importorskip("torch")
-
 from pyprof import marker, ops
 from pyprof.instrument.ops.payload import op_head, op_text
+from pyprof.marker import Call, Tensor
+from pyprof.ops.examples import i64
+from tests.known import known
 from tests.ops.contract import contract_of
 from tests.ops.test_bytes import written_bytes
 
+torch: Any = pytest.importorskip("torch")
 test_formulas_keep_the_contract = contract_of("torch.tensors.indexing")
-
 ROWS = torch.tensor([[0, 1, 2]])
 COLUMNS = torch.tensor([1])
 PICKING: list[Any] = [
@@ -34,9 +35,7 @@ PICKING: list[Any] = [
 
 
 def _call(name: str, *args: object) -> marker.Call:
-    call = marker.decode_op(op_text(op_head("Tensor", name), args, {}))
-    assert call is not None
-    return call
+    return known(marker.decode_op(op_text(op_head("Tensor", name), args, {})))
 
 
 @pytest.mark.parametrize("where", PICKING, ids=str)
@@ -69,3 +68,10 @@ def test_what_the_data_decide_or_nobody_recorded_is_unknown(where: object) -> No
     found = ops.cost(_call("__getitem__", torch.zeros(5, 4), where))
     assert found.bytes is None
     assert found.reason
+
+
+def test_a_repeated_table_is_read_once() -> None:
+    """What is picked from one whose rows are one in memory is at most that one."""
+    table = Tensor((5, 5), "float32", (0, 1))
+    places = i64(5, 2)
+    assert ops.cost(Call("torch", "gather", (table, 1, places))).bytes == 10 * 8 + 4 * (5 + 10)

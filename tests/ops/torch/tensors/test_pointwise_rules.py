@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from pyprof import marker, ops
+from pyprof import ops
 from pyprof.marker import Call, Opaque, Tensor, Value
-from pyprof.ops.examples import c64, f32, f64, i32, i64
+from pyprof.ops.examples import c64, f32, f64, i32
 from pyprof.ops.torch.tensors.pointwise_rules import T
 
 _X = f32(5, 8)
@@ -81,46 +81,6 @@ def test_complex_numbers_are_two() -> None:
     assert ops.cost(Call("torch", "dist", (_Z, _Z))).bytes == 2 * 40 * 8 + 4  # a distance is real
 
 
-def test_a_repeated_table_is_read_once() -> None:
-    """What is picked from one whose rows are one in memory is at most that one."""
-    table = Tensor((5, 5), "float32", (0, 1))
-    places = i64(5, 2)
-    assert ops.cost(Call("torch", "gather", (table, 1, places))).bytes == 10 * 8 + 4 * (5 + 10)
-
-
-def test_random_numbers_cost_the_same_by_every_name() -> None:
-    """A normal number is two functions; what it is scaled with and shifted by, one each."""
-    empty: tuple[Value, ...] = (Opaque(),)
-    for call in (
-        Call("torch", "randn", (5, 8)),
-        Call("torch", "randn", ((5, 8),)),
-        Call("torch", "randn_like", (_X,)),
-        Call("Tensor", "normal_", (_X,)),
-        Call("Tensor", "normal_", (_X, 0, 1)),
-        Call("torch.nn.init", "normal_", (_X,)),
-        Call("aten", "normal_", (_X, 0.0, 1.0, *empty)),
-        Call("aten", "randn", ((5, 8), *empty * 4)),
-        Call("torch", "normal", (0.0, 1.0, (5, 8))),
-        Call("aten", "normal", (0.0, 1.0, (5, 8), *empty * 4, False)),
-    ):
-        assert _each(call) == 2 * T, call
-        assert ops.cost(call).bytes == 160, call
-    assert _each(Call("torch.nn.init", "normal_", (_X,), {"std": 0.02})) == 2 * T + 1
-    assert _each(Call("Tensor", "normal_", (_X, 3, 2))) == 2 * T + 2
-    by_tensors = ops.cost(Call("torch", "normal", (_X, _X)))
-    assert (by_tensors.flops, by_tensors.bytes) == (40 * (2 * T + 2), 3 * 160)
-    scaled = ops.cost(Call("torch", "normal", (_X, 2.0)))
-    assert (scaled.flops, scaled.bytes) == (40 * (2 * T + 2), 2 * 160)
-    spread = ops.cost(Call("torch", "normal", (0.0, _X)))
-    assert (spread.flops, spread.bytes) == (40 * (2 * T + 1), 2 * 160)
-    assert _each(Call("torch", "randn", ((5, 8),), {"dtype": "complex64"})) == 4 * T
-    assert _each(Call("aten", "normal_", (_Z, 0.0, 1.0, *empty))) == 4 * T
-    assert _each(Call("Tensor", "uniform_", (_X,))) == _each(Call("torch", "rand", (5, 8))) == 0
-    assert _each(Call("Tensor", "uniform_", (_X, 0, 2))) == 1
-    assert _each(Call("Tensor", "uniform_", (_X, 1, 2))) == 1
-    assert _each(Call("Tensor", "uniform_", (_X, -1, 1))) == 2
-
-
 @pytest.mark.parametrize("number", ["int64", "float64", "bool"])
 @pytest.mark.parametrize("op", ["add", "mul", "sub", "div", "eq", "maximum"])
 def test_a_number_that_torch_wraps_moves_nothing(op: str, number: str) -> None:
@@ -159,21 +119,3 @@ def test_operations_by_torchs_own_kernels() -> None:
         x.pow(0)
     names = {event.name for event in made.events()}
     assert {"aten::copy_", "aten::fill_"} <= names
-
-
-def test_a_comparison_of_a_tensor_with_itself_reads_it_once() -> None:
-    """As `isnan` and `isfinite` call it; marker texts with and without types."""
-    from pyprof.prof.calls.op_choice import choose  # noqa: PLC0415 - the pairs of texts
-    from pyprof.prof.kernels.kernel_context import KernelContext  # noqa: PLC0415 - the pairs of texts
-
-    for outer, inner in (("isnan", "ne"), ("isfinite", "eq")):
-        one, both = (
-            marker.statement(
-                marker.encode_seq(f"aten::{op}", sizes=[[5, 8]] * count, dtypes=["float32"] * count)
-            )
-            for op, count in ((outer, 1), (inner, 2))
-        )
-        found = choose(KernelContext(markers=(), seqs=(one, both))).cost()
-        assert (found.flops, found.bytes) == (40, 160 + 40)
-        alone = choose(KernelContext(markers=(), seqs=(both,))).cost()
-        assert alone.bytes == 2 * 160 + 40

@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from pyprof.gpu.peak_formula import generation, quoted_at_tensor_clock
-from pyprof.gpu.peak_table import CARDS, Card
+from pyprof.gpu.peaks.card_table import CARDS, Card
+from pyprof.gpu.peaks.formula import generation, quoted_at_tensor_clock
+from tests.known import known
 
 LOOSER = {
     ("T4", "float64"): 0.03,  # 0.254, printed as 0.25
@@ -33,8 +34,7 @@ def test_formula_agrees_with_the_datasheet(card: Card, key: str) -> None:
     """SMs x clock x operations a clock give the datasheet's figure within 2 %."""
     assert card.cc is not None
     assert card.clock_mhz is not None
-    per_clock = generation(card.cc, _geforce(card))
-    assert per_clock is not None
+    per_clock = known(generation(card.cc, _geforce(card)))
     tensor_mhz = card.tensor_clock_mhz or card.clock_mhz
     mhz = tensor_mhz if quoted_at_tensor_clock(key) else card.clock_mhz
     formula = per_clock.rates[key] * card.sm_count * mhz * 1e6 / 1e12
@@ -47,8 +47,7 @@ def test_no_figure_is_sparse(card: Card) -> None:
     if card.cc is None or card.clock_mhz is None:
         assert card.cc is None or card.name in {"GB200", "B300", "H20"}
         return
-    per_clock = generation(card.cc, _geforce(card))
-    assert per_clock is not None
+    per_clock = known(generation(card.cc, _geforce(card)))
     for key in card.rates_tflops.keys() & per_clock.rates.keys():
         mhz = max(card.clock_mhz, card.tensor_clock_mhz or 0 if "tensor" in key else 0)
         formula = per_clock.rates[key] * card.sm_count * mhz * 1e6 / 1e12

@@ -2,7 +2,7 @@
 
 For cards that the table does not list, slices (MIG) and laptop parts. An FMA counts two. Source:
 CUDA C++ Programming Guide, arithmetic throughput by compute capability, and NVIDIA's architecture
-whitepapers; checked against the datasheets of `peak_table` (rows marked F agree within 2 %).
+whitepapers; checked against the datasheets of `card_table` (rows marked F agree within 2 %).
 
 float16 on CUDA cores, as half2: 4 times the float32 rate in 8.0, twice in 6.0, 7.x and 9.0, the
 same from 8.6 on in the others, a 64th in 6.1; not known of 10.x.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Generation(NamedTuple):
-    """FLOP per clock and SM, dense, with the keys of `peak_table`."""
+    """FLOP per clock and SM, dense, with the keys of `card_table`."""
 
     rates: Mapping[str, float]
     doubts: tuple[str, ...] = ()

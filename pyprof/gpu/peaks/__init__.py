@@ -12,13 +12,13 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyprof.gpu.peak_formula import generation, is_cuda, quoted_at_tensor_clock
-from pyprof.gpu.peak_table import CARDS, DOUBTS, SOURCES, Card
+from pyprof.gpu.peaks.card_table import CARDS, DOUBTS, Card
+from pyprof.gpu.peaks.formula import generation, is_cuda, quoted_at_tensor_clock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyprof.gpu.ceilings import Ceilings
+    from pyprof.gpu.peaks.ceilings import Ceilings
 
 TERA, GIGA, MEGA = 1e12, 1e9, 1e6
 
@@ -84,7 +84,7 @@ class Peaks:
 
     name: str
     rates: Mapping[str, Rate]
-    """FLOP/s by the keys of `peak_table`; each labelled with its basis alone."""
+    """FLOP/s by the keys of `card_table`; each labelled with its basis alone."""
     bandwidth: Rate | None
     doubts: tuple[str, ...] = field(default=())
     """Sentences about figures that sources disagree on."""
@@ -266,21 +266,15 @@ def _bandwidth(device: Device, card: Card | None) -> Rate | None:
     return Rate(card.bandwidth_gb_s * GIGA, f"{card.name} memory, datasheet")
 
 
-def list_peaks() -> list[dict[str, object]]:
-    """Return the table of cards as plain rows, for `pyprof peaks`: rates in TFLOP/s, GB/s."""
-    return [
-        {
-            "gpu": card.name,
-            "cc": "" if card.cc is None else f"{card.cc[0]}.{card.cc[1]}",
-            "sms": card.sm_count,
-            **{key: card.rates_tflops.get(key) for key in RATE_KEYS},
-            "gb_s": card.bandwidth_gb_s,
-            "sources": [SOURCES[key] for key in card.sources.split() if key in SOURCES],
-            "doubts": [DOUBTS[key] for key in card.doubts],
-        }
-        for card in CARDS
-    ]
+def by_type(rates: Mapping[str, float]) -> dict[str, float]:
+    """Name each type: `half tensor` is the rate of float16 and of bfloat16."""
+    named = {}
+    for key, rate in rates.items():
+        of_both = key.startswith("half")
+        for dtype in ("float16", "bfloat16") if of_both and "sum" not in key else ("float16",):
+            named[key.replace("half", dtype)] = rate
+    return named
 
 
-RATE_KEYS = tuple(dict.fromkeys(key for card in CARDS for key in card.rates_tflops))
+RATE_KEYS = tuple(dict.fromkeys(key for card in CARDS for key in by_type(card.rates_tflops)))
 """Every kind of rate in the table, in its order."""

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +26,11 @@ class Ceilings:
     device: str
     """The device's name as captures have it; `cpu` for the processor."""
     flops: Mapping[str, float]
-    """FLOP/s by the keys of `peak_table`."""
+    """FLOP/s by the keys of `card_table`."""
     bandwidth: float
     """bytes/s of a copy, read and written."""
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """Of the datasheet's roofline, by family and type of kernels: `bmm float32`."""
 
 
 def default_path() -> Path:
@@ -80,7 +82,8 @@ def load(path: Path | None = None) -> dict[str, Ceilings]:
 
 def _ceilings(row: dict[str, Any]) -> Ceilings:
     flops = {str(key): float(rate) for key, rate in row["flops"].items()}
-    return Ceilings(str(row["device"]), flops, float(row["bandwidth"]))
+    shares = {str(key): float(share) for key, share in row.get("shares", {}).items()}
+    return Ceilings(str(row["device"]), flops, float(row["bandwidth"]), shares)
 
 
 def _unusable(path: Path) -> PyprofError:

@@ -10,8 +10,8 @@ import time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyprof.errors import PyprofError
-from pyprof.gpu.ceilings import Ceilings
 from pyprof.gpu.kernel_dtypes import tensor_core_takes
+from pyprof.gpu.peaks.ceilings import Ceilings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,17 +40,17 @@ def measure(
 
     Raises PyprofError without torch or without the device, and if its memory is full.
     """
-    torch = _torch()
+    torch = load_torch()
     on_gpu = device.startswith("cuda")
     if on_gpu and not torch.cuda.is_available():
         raise PyprofError(
-            "torch sees no CUDA device: use --device cpu, or install a CUDA build of torch"
+            "torch sees no CUDA device: use --measure cpu, or install a CUDA build of torch"
         )
     if on_gpu and (torch.device(device).index or 0) >= torch.cuda.device_count():
         count = torch.cuda.device_count()
         raise PyprofError(f"no device {device}: torch sees {count} CUDA devices")
     name, cc, is_amd = _identity(torch, device)
-    clock = _gpu_clock(torch, device) if on_gpu else _cpu_clock
+    clock = gpu_clock(torch, device) if on_gpu else _cpu_clock
     length = side or (GPU_SIDE if on_gpu else CPU_SIDE)
     flops = {}
     size = copy_bytes or (GPU_COPY_BYTES if on_gpu else CPU_COPY_BYTES)
@@ -72,10 +72,11 @@ def pick() -> str:
 
     Raises PyprofError without torch.
     """
-    return "cuda" if _torch().cuda.is_available() else "cpu"
+    return "cuda" if load_torch().cuda.is_available() else "cpu"
 
 
-def _torch() -> Any:  # noqa: ANN401 - a module that may be absent
+def load_torch() -> Any:  # noqa: ANN401 - a module that may be absent
+    """Return torch; raises PyprofError without it."""
     try:
         import torch  # noqa: PLC0415 - reading and reporting never load it
     except ImportError as error:
@@ -94,7 +95,7 @@ def _identity(torch: Any, device: str) -> tuple[str, tuple[int, int] | None, boo
 
 
 def _key(kind: str, cc: tuple[int, int] | None, *, is_amd: bool = False) -> str:
-    """Return the key of `peak_table` for a figure: by the units that torch's matmul runs on.
+    """Return the key of `card_table` for a figure: by the units that torch's matmul runs on.
 
     AMD's matrix cores take every type, NVIDIA's Tensor Cores what the compute capability says.
     """
@@ -109,7 +110,7 @@ def _cpu_clock(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def _gpu_clock(torch: Any, device: str) -> Clock:  # noqa: ANN401
+def gpu_clock(torch: Any, device: str) -> Clock:  # noqa: ANN401
     """Time by events on the stream: the host's launch is not the device's work."""
 
     def clock(work: Callable[[], object]) -> float:
@@ -124,7 +125,7 @@ def _gpu_clock(torch: Any, device: str) -> Clock:  # noqa: ANN401
     return clock
 
 
-def _best_s(work: Callable[[], object], clock: Clock, budget_s: float) -> float:
+def best_s(work: Callable[[], object], clock: Clock, budget_s: float) -> float:
     """Return the shortest of the runs that fit the budget, after one that warms up."""
     clock(work)
     best = clock(work)
@@ -149,7 +150,7 @@ def _matmul(
     try:
         a = torch.randn(side, side, device=device).to(dtype)
         out = torch.empty_like(a)
-        seconds = _best_s(lambda: torch.mm(a, a, out=out), clock, budget_s)
+        seconds = best_s(lambda: torch.mm(a, a, out=out), clock, budget_s)
     except torch.cuda.OutOfMemoryError:  # a RuntimeError too, but no refusal of the type
         raise
     except (RuntimeError, TypeError):
@@ -169,4 +170,4 @@ def _copy(
     """Return bytes/s of a copy within the device's memory: each byte read and written."""
     source = torch.zeros(size, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
-    return 2 * size / _best_s(lambda: target.copy_(source), clock, budget_s)
+    return 2 * size / best_s(lambda: target.copy_(source), clock, budget_s)

@@ -2,9 +2,10 @@
 
 import pytest
 
-from pyprof.gpu.peak_formula import FULL, GEFORCE
-from pyprof.gpu.peak_table import CARDS, DOUBTS, SOURCES, Card
 from pyprof.gpu.peaks import find_card
+from pyprof.gpu.peaks.card_table import CARDS, DOUBTS, SOURCES, Card
+from pyprof.gpu.peaks.formula import FULL, GEFORCE
+from tests.known import known
 
 
 @pytest.mark.parametrize("card", CARDS, ids=[card.name for card in CARDS])
@@ -29,8 +30,7 @@ def test_every_doubt_and_source_is_used() -> None:
 @pytest.mark.parametrize(("cus", "mhz", "name"), [(256, 2400, "MI355X"), (256, 2200, "MI350X")])
 def test_cdna4_by_compute_units_and_clock(cus: int, mhz: int, name: str) -> None:
     """AMD's figures are its CUs x clock x operations a clock: 256 of float32, 8192 of float8."""
-    card = find_card(name)
-    assert card is not None
+    card = known(find_card(name))
     per_clock = {"float64": 128, "float32": 256, "half tensor": 4096, "float8 tensor": 8192,
                  "float4 tensor": 16384}  # fmt: skip
     for key, operations in per_clock.items():
@@ -49,8 +49,7 @@ def test_cdna4_by_compute_units_and_clock(cus: int, mhz: int, name: str) -> None
 def test_laptop_rates_are_those_of_published_tables(
     name: str, tflops: tuple[float | None, ...]
 ) -> None:
-    card = find_card(name)
-    assert card is not None
+    card = known(find_card(name))
     keys = ("float32", "tf32 tensor", "half tensor", "float8 tensor")
     for key, value in zip(keys, tflops, strict=True):
         if value is not None:

@@ -3,7 +3,7 @@
 import pytest
 
 from pyprof.errors import PyprofError
-from pyprof.gpu.microbenchmark import _key, measure
+from pyprof.gpu.peaks.microbenchmark import _key, measure
 
 torch = pytest.importorskip("torch")
 

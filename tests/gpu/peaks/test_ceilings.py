@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pyprof.errors import PyprofError
-from pyprof.gpu.ceilings import Ceilings, default_path, load, save
+from pyprof.gpu.peaks.ceilings import Ceilings, default_path, load, save
 
 CPU = Ceilings("cpu", {"float32": 1e11}, 1e10)
 GPU = Ceilings("NVIDIA H200", {"bfloat16 tensor": 7e14}, 4e12)
