@@ -15,8 +15,8 @@ from pyprof.gpu.role_rules import Role
 from pyprof.ops.model_config import LAYER_TYPES
 from pyprof.prof.apportion import apportion, parts
 from pyprof.prof.calls import op_calls
-from pyprof.prof.calls.call_context import with_settings
-from pyprof.prof.calls.collective_calls import with_collectives
+from pyprof.prof.calls.attributed_call import MOVES, PRODUCTS, family
+from pyprof.prof.calls.call_context import with_collectives, with_outputs, with_settings
 from pyprof.prof.calls.op_calls import (
     SPARSE,
     FillCosts,
@@ -25,8 +25,6 @@ from pyprof.prof.calls.op_calls import (
     propagate_unknown,
 )
 from pyprof.prof.calls.op_choice import choose, own_flops
-from pyprof.prof.calls.result_shapes import with_outputs
-from pyprof.prof.families import MOVES, PRODUCTS, family
 from pyprof.prof.kernels.autotuning import autotuning_trials
 from pyprof.prof.kernels.kernel_context import distinct_contexts
 from pyprof.prof.kernels.name_hints import by_name
@@ -171,6 +169,9 @@ def choose_op_calls(records: Records, model: ModelConfig | None = None) -> Rows:
     work_of, works = with_collectives(records, work_of, works)
     name = records.dictionary("kLongName")
     alone = [_number(own_flops(context)) if context.on_cpu else MISSING for context in contexts]
+    kind = records.dictionary("kind")
+    values = [*kind.values, schema.KINDS[schema.KERNEL]]  # the original's files hold kernels only
+    kinds = DictionaryColumn(np.where(kind.index < 0, len(kind.values), kind.index), values)
     return Rows(
         records=records,
         contexts=contexts,
@@ -180,7 +181,7 @@ def choose_op_calls(records: Records, model: ModelConfig | None = None) -> Rows:
         family=[family(work) for work in works],
         name=name,
         role=[role(text) for text in name.values],
-        kind=_kinds(records),
+        kind=kinds,
         own_by_context=alone,
     )
 
@@ -423,12 +424,6 @@ def _memory(rows: Rows, flops: Int64Array, moved: Int64Array, reason_of: IntArra
     graph = ~rows.kernel & ~memory
     flops[graph] = moved[graph] = MISSING
     reason_of[graph] = _FIRST_REASONS.index(_GRAPH)
-
-
-def _kinds(records: Records) -> DictionaryColumn:
-    kind = records.dictionary("kind")
-    values = [*kind.values, schema.KINDS[schema.KERNEL]]  # the original's files hold kernels only
-    return DictionaryColumn(np.where(kind.index < 0, len(kind.values), kind.index), values)
 
 
 def _ranks(rows: Rows) -> IntArray:

@@ -1,4 +1,4 @@
-"""Rows grouped by a column: count, time, share and work; several captures count as one."""
+"""Rows grouped by columns: count, time, share and work; several captures count as one."""
 
 from __future__ import annotations
 
@@ -125,15 +125,23 @@ _PER_PROCESS = {"tokens_min": "min", "tokens_max": "max", "wall_ns": "max"}
 """The same of steps: their tokens on each process, and their time on the slowest."""
 
 
-def group(table: Table, key: str, chosen: Mask | None = None) -> pa.Table:
-    """Group rows by a column: `key`, then counts, sums and extremes, in no order.
+def keys(by: str) -> list[str]:
+    """Name the columns of groups that hold what rows are grouped by: `key`, then further ones."""
+    return ["key", *by.split(",")[1:]]
 
-    Rows where the column is empty are one group. Unknown times and costs add nothing; a group of
-    which none is known has none.
+
+def group(table: Table, by: str, chosen: Mask | None = None) -> pa.Table:
+    """Group rows by one column or several (`op,line`): `keys(by)`, then counts, sums and extremes.
+
+    They come in no order. Rows where a column is empty are one group. Unknown times and costs add
+    nothing; a group of which none is known has none.
     """
     rows = pa.table(
         {
-            "key": COLUMNS[key].values(table),
+            **{
+                key: COLUMNS[name].values(table)
+                for key, name in zip(keys(by), by.split(","), strict=True)
+            },
             "row": np.ones(table.records.rows, np.int64),
             "duration": table.records.arrow("kDuration"),
             "flops": COLUMNS["flops"].values(table),
@@ -143,11 +151,11 @@ def group(table: Table, key: str, chosen: Mask | None = None) -> pa.Table:
     )
     rows = rows if chosen is None else rows.filter(pa.array(chosen))
     measures = [("duration", name) for name in ("count", "sum", "min", "max")]
-    sums = rows.group_by("key", use_threads=False).aggregate(
+    sums = rows.group_by(keys(by), use_threads=False).aggregate(
         [("row", "sum"), *measures, *((name, "sum") for name in ("flops", "bytes", *_OF_COUNTERS))]
     )
-    sums = sums.select(["key", *_SUMS])
-    return _with_tokens(sums, key, table.steps) if key in BY_STEPS else sums
+    sums = sums.select([*keys(by), *_SUMS])
+    return _with_tokens(sums, by, table.steps) if by in BY_STEPS else sums
 
 
 def _with_tokens(groups: pa.Table, key: str, steps: StepRows | None) -> pa.Table:
@@ -163,9 +171,10 @@ def _with_tokens(groups: pa.Table, key: str, steps: StepRows | None) -> pa.Table
 def merge_groups(a: pa.Table, b: pa.Table) -> pa.Table:
     """Make the groups of two sets of rows those of both."""
     both = pa.concat_tables([a, b])
-    return add_up(
-        both, ["key"], {name: (_SUMS | _PER_PROCESS)[name] for name in both.column_names[1:]}
-    )
+    summed = {
+        name: how for name, how in (_SUMS | _PER_PROCESS).items() if name in both.column_names
+    }
+    return add_up(both, [name for name in both.column_names if name not in summed], summed)
 
 
 def add_up_rows(
@@ -226,7 +235,7 @@ def distinct_calls(group: IntArray, call: IntArray, count: int) -> Int64Array:
 
 def measured(
     groups: pa.Table,
-    key: str,
+    by: str,
     host: pa.Table | None = None,
     named: Collection[str] = (),
 ) -> tuple[list[Column], pa.Table]:
@@ -243,17 +252,21 @@ def measured(
     timed = pc.if_else(pc.equal(count, 0), None, count).cast(pa.float64())
     mean = pc.divide(total, timed)
     shown = groups.append_column("share", share).append_column("duration_mean", mean)
-    shown = _with_rates(shown) if key in BY_STEPS else shown
+    shown = _with_rates(shown) if by in BY_STEPS else shown
     specs = {
         name: spec
-        for name, spec in {**MEASURES, **(PER_STEP if key in BY_STEPS else {})}.items()
+        for name, spec in {**MEASURES, **(PER_STEP if by in BY_STEPS else {})}.items()
         if name not in _IF_KNOWN
         or name in named
         or shown.column(spec[-1]).null_count < shown.num_rows
     }
-    columns = [COLUMNS[key], *map(measure, specs)]
-    sources = {key: "key", **{name: spec[-1] for name, spec in specs.items()}}
-    order = [("duration_sum", "descending"), ("key", "ascending")]
+    names = by.split(",")
+    columns = [*(COLUMNS[name] for name in names), *map(measure, specs)]
+    sources = {
+        **dict(zip(names, keys(by), strict=True)),
+        **{name: spec[-1] for name, spec in specs.items()},
+    }
+    order = [("duration_sum", "descending"), *((key, "ascending") for key in keys(by))]
     if host is not None:
         columns += map(measure, HOST)
         sources |= {name: name for name in HOST}

@@ -13,9 +13,8 @@ import numpy as np
 from pyprof.arrays import MISSING, Int64Array, IntArray, distinct_values
 from pyprof.cli_types import suggestion
 from pyprof.errors import NOTE, PyprofError
-from pyprof.gpu import ceilings
 from pyprof.gpu.kernel_roles import crosses_link
-from pyprof.gpu.peaks import Device, Peaks, card_names, cards_like, completed, peaks
+from pyprof.gpu.peaks import Device, Peaks, card_names, cards_like, ceilings, completed, peaks
 from pyprof.gpu.roofline import LIMITS, NS_PER_S, Rates, Roofline, rates, roofline
 from pyprof.gpu.tensorcore import NOT_APPLICABLE, USED, TensorCore, tensor_core
 from pyprof.gpu.tensorcore import UNKNOWN as MAYBE
@@ -26,7 +25,7 @@ from pyprof.prof.calls.forward_calls import with_forward
 from pyprof.prof.calls.op_calls import outermost
 from pyprof.prof.columns.standard import COLUMNS
 from pyprof.prof.costs import Costs, share_costs, without_impossible
-from pyprof.prof.kernels.counters import Measured, measured_of
+from pyprof.prof.kernels.counters import Measured
 from pyprof.prof.kernels.launch_occupancy import Occupancy, occupancy_of
 from pyprof.records.records import DictionaryColumn, Records, combinations
 
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from pyprof.gpu.ceilings import Ceilings
     from pyprof.gpu.peaks import Rate
+    from pyprof.gpu.peaks.ceilings import Ceilings
     from pyprof.ops.model_config import ModelConfig
     from pyprof.prof.calls.attributed_call import AttributedCall
     from pyprof.prof.step_rows import StepRows
@@ -269,6 +268,13 @@ class Table:
     def roofline(self) -> Roofline:
         """Shares of the roofline, and what limits, per row."""
         number, classified = self.classified
+        grid = self.records.dictionary("grid")
+        blocks = np.array([*(math.prod(value) if value else 0 for value in grid.values), 0]).take(
+            grid.index
+        )
+        gpu = self.records.dictionary("gpu")
+        sms = [self.device_of(name).sm_count or 0 for name in (*gpu.values, None)]
+        fewer_blocks = (blocks > 0) & (blocks < np.array(sms).take(gpu.index))
         return roofline(
             _float(self.costs.flops),
             _float(self.costs.bytes),
@@ -278,13 +284,13 @@ class Table:
             open_unit=np.array([entry.tc.value == MAYBE for entry in classified], bool).take(
                 number
             ),
-            idle=_fewer_blocks_than_sms(self),
+            idle=fewer_blocks,
         )
 
     @cached_property
     def measured(self) -> Measured:
         """What counters measured of each row."""
-        return measured_of(self.records)
+        return Measured(self.records.dictionary("counters"))
 
     @cached_property
     def occupancy(self) -> Occupancy:
@@ -342,7 +348,9 @@ def classify_kernel(
     name: str, work: AttributedCall, device: Device, peak: Peaks | None
 ) -> KernelClass:
     """Judge a kernel: Tensor Core use, the type it computes in, its peaks."""
-    dtype = _op_dtype(work)
+    dtypes = [tensor.dtype for tensor in tensors(work.call) if tensor.dtype] if work.call else []
+    floats = [each for each in dtypes if each.startswith(("float", "bfloat", "complex"))]
+    dtype = next(iter(floats or dtypes), work.dtype)
     verdict = _NO_GPU if device.name == CPU else tensor_core(name, cc=device.cuda_cc, dtype=dtype)
     computed = verdict.dtype or dtype
     on_tensor_cores = verdict.value == USED
@@ -350,22 +358,6 @@ def classify_kernel(
     over_link = crosses_link(name)
     memory = peak.bandwidth if peak and not over_link else None
     return KernelClass(verdict, computed, rate, memory, over_link)
-
-
-def _op_dtype(work: AttributedCall) -> str | None:
-    dtypes = [tensor.dtype for tensor in tensors(work.call) if tensor.dtype] if work.call else []
-    floats = [dtype for dtype in dtypes if dtype.startswith(("float", "bfloat", "complex"))]
-    return next(iter(floats or dtypes), work.dtype)
-
-
-def _fewer_blocks_than_sms(table: Table) -> NDArray[np.bool_]:
-    grid = table.records.dictionary("grid")
-    blocks = np.array([*(math.prod(value) if value else 0 for value in grid.values), 0]).take(
-        grid.index
-    )
-    gpu = table.records.dictionary("gpu")
-    sms = [table.device_of(name).sm_count or 0 for name in (*gpu.values, None)]
-    return (blocks > 0) & (blocks < np.array(sms).take(gpu.index))
 
 
 def _float(column: NDArray[np.int64]) -> NDArray[np.float64]:

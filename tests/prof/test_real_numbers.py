@@ -69,6 +69,7 @@ def test_a_loss_of_a_later_torch_too(resnet50: pd.DataFrame) -> None:
     assert sorted(set(nll.bytes)) == [4 + 8 * 32, 4 * 32 * 1000]
 
 
+@pytest.mark.slow
 def test_a_convolutions_output_is_told_by_its_backward_node(
     captures: Path, resnet50: pd.DataFrame
 ) -> None:

@@ -38,6 +38,7 @@ def test_a_decode_step_of_sglang(captures: Path) -> None:
     assert set(paged.flops) == {537_149_440}  # as TraceLens says
 
 
+@pytest.mark.slow
 def test_a_mixed_step_of_vllm(captures: Path, tmp_path: Path) -> None:
     """Its experts are four fifths of the time: the model's configuration tells what they cost."""
     trace = captures / "kineto-mi300x-vllm-piecewise-graph" / "replay.pt.trace.json.gz"
@@ -68,6 +69,7 @@ def test_tokens_of_a_mixed_step_of_vllm(captures: Path) -> None:
     assert "8,192    52,356" in run("summary", "-q", trace).stdout
 
 
+@pytest.mark.slow
 def test_the_page_says_how_ops_were_found(captures: Path, tmp_path: Path) -> None:
     """As the summary does, with the same shares."""
     trace = captures / "kineto-mi300x-sglang-decode-graph" / "replay.pt.trace.json.gz"

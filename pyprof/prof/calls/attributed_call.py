@@ -1,4 +1,4 @@
-"""The op call that kernels work for, and what it costs."""
+"""The op call that kernels work for, with its family and its cost."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyprof import ops
+from pyprof.ops import registry
 from pyprof.ops.registry import BPROP
 from pyprof.ops.work import EMPTY_CONTEXT, CallContext
 from pyprof.parse.ranges.range_stacks import tensors
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pyprof.marker import Call
     from pyprof.ops import Cost
     from pyprof.prof.kernels.name_hints import NameHints
+
 
 OWN = -1
 """The position that stands for "no enclosing call": each kernel is a call of its own."""
@@ -77,3 +79,16 @@ class AttributedCall:
             output=self.output,
             context=call_context,
         )
+
+
+PRODUCTS = frozenset({"gemm", "conv"})
+"""Families whose arithmetic is one matrix product or convolution."""
+
+MOVES = frozenset({"copy", "fill", "index", "embedding", "resample"})
+"""Families whose kernels may move elements without a look at what they are."""
+
+
+def family(work: AttributedCall) -> str:
+    """Name the family of the op that kernels work for; "" where no op is known."""
+    model = registry.find(work.call, work.direction) if work.call else None
+    return model.family if model is not None else ""

@@ -1,27 +1,40 @@
-"""What is known of op calls besides their arguments: the model, and the requests of a serving step.
+"""What is known of op calls besides their recorded arguments.
 
-A step's requests differ from those of the next; only calls whose cost depends on them are kept
-apart.
+That is the model, and the requests of a serving step: only calls whose cost depends on them are
+kept apart. It is the shape of a forward op's result, by its backward node: emit_nvtx and older
+traces leave out strides and paddings, without which nobody knows how large a convolution's result
+was, but the gradient that comes into its backward node is as large. And it is the sizes of
+collectives, which torch.profiler writes on a kernel of NCCL, where the op around it has no shapes.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyprof.marker import Kind, Tensor, batch
-from pyprof.ops import registry
+from pyprof.arrays import numbered
+from pyprof.marker import Call, Kind, Tensor, serving_steps
+from pyprof.ops import dtypes, registry
+from pyprof.ops.registry import FPROP
+from pyprof.ops.torch import collectives
 from pyprof.ops.work import CallContext
+from pyprof.parse.recorded_collectives import json_fields
 from pyprof.prof.calls import op_calls
-from pyprof.records.records import combinations
+from pyprof.prof.calls.attributed_call import OWN, AttributedCall
+from pyprof.prof.calls.op_choice import node_output
+from pyprof.prof.kernels.name_hints import agreed_value
+from pyprof.records.records import combinations, number_combinations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from pyprof.arrays import Int64Array, IntArray
-    from pyprof.marker import Call, Statement
+    from pyprof.marker import Statement
     from pyprof.ops.model_config import ModelConfig
     from pyprof.prof.kernels.kernel_context import KernelContext
     from pyprof.records.records import Records
@@ -42,7 +55,7 @@ def with_settings(
     of_row = np.where(depends[number], step.index + 1, 0)
     layer = _layers(records, number, of_row, contexts, model)
     first, row_number = combinations(number, of_row, layer)
-    batches = [None, *map(batch.read, step.values)]
+    batches = [None, *map(serving_steps.read_requests, step.values)]
     parts = (part[first].tolist() for part in (number, of_row, layer))
     return row_number, [
         replace(
@@ -128,3 +141,111 @@ def _by_step(said: Statement) -> Call | None:
     call = None if said.kind == Kind.OP else said.call
     model = registry.find(call) if call is not None else None
     return call if model is not None and model.by_step else None
+
+
+def with_outputs(
+    records: Records,
+    number: IntArray,
+    contexts: Sequence[KernelContext],
+    works: Sequence[AttributedCall],
+) -> tuple[IntArray, list[AttributedCall]]:
+    """Add the result's shape to works whose cost lacks nothing else.
+
+    `number` is the context of each row, `works` what each context's kernels work for; given
+    back are the number of each row's work, and the works. A backward node belongs to the forward
+    rows of its process that have its sequence number, if those are of one thread.
+    """
+    places: dict[tuple[int, ...] | None, int] = {None: 0}
+    shape_index = [places.setdefault(node_output(each), len(places)) for each in contexts]
+    shapes = list(places)
+    lacks = np.array([_lacks(work) for work in works], bool)[number]
+    if len(shapes) == 1 or not lacks.any():
+        return number, list(works)
+    sequence, alone = _sequences(records)
+    shape_of_row = np.array(shape_index, np.int64)[number]
+    shape = agreed_value(sequence, np.where(alone, shape_of_row, 0))
+    thread = numbered(records.numpy("tid"))[1] + 1
+    one_thread = agreed_value(sequence, np.where(alone & lacks, thread, 0)) > 0
+    chosen = np.where(lacks & alone & one_thread, shape, 0)
+    pairs, work_of = numbered(number.astype(np.int64) * len(shapes) + chosen)
+    work_and_shape = [divmod(pair, len(shapes)) for pair in pairs.tolist()]
+    return work_of, [_with_output(works[work], shapes[place]) for work, place in work_and_shape]
+
+
+def _lacks(work: AttributedCall) -> bool:
+    """Whether a forward call's cost is unknown because an argument was not recorded."""
+    return (
+        work.direction == FPROP
+        and work.output is None
+        and work.has_shapes
+        and work.reason.endswith("not recorded")
+    )
+
+
+def _sequences(records: Records) -> tuple[IntArray, NDArray[np.bool_]]:
+    """Number rows by process and sequence number, and tell which have just one of these."""
+    column = records.arrow("seqId")
+    alone = np.diff(column.offsets.to_numpy()) == 1
+    sequence = np.full(records.rows, -1)
+    sequence[alone] = column.values.to_numpy()[column.offsets.to_numpy()[:-1][alone]]
+    return number_combinations(records.numpy("pid"), sequence), alone
+
+
+def _with_output(work: AttributedCall, shape: tuple[int, ...] | None) -> AttributedCall:
+    if shape is None:
+        return work
+    with_shape = replace(work, output=shape, reason="")
+    return with_shape if with_shape.cost().flops is not None else work
+
+
+_ONE, _BOTH = ("in",), ("out", "in")
+_OPS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        collectives.ALL_REDUCE: ("AllReduce", _ONE),
+        collectives.ONE_WAY: ("Broadcast", _ONE),
+        collectives.SEND_RECV: ("send", _ONE),
+        "reduce": ("Reduce", _ONE),
+        collectives.ALL_GATHER: ("AllGather", _BOTH),
+        collectives.REDUCE_SCATTER: ("ReduceScatter", _BOTH),
+        collectives.ALL_TO_ALL: ("AllToAll", _BOTH),
+        collectives.GATHER: ("gather", _BOTH),
+        "scatter": ("scatter", _BOTH),
+    }
+)
+"""By kind: an op whose formula costs it, and which amounts are its arguments."""
+
+
+def with_collectives(
+    records: Records, work_of: IntArray, works: Sequence[AttributedCall]
+) -> tuple[IntArray, list[AttributedCall]]:
+    """Return each row's work and the works, with unknown costs filled from recorded sizes."""
+    said = records.dictionary("collective")
+    if not said.values:
+        return work_of, list(works)
+    unknown = np.array(
+        [work.call is None or work.cost().bytes is None for work in works], bool
+    ).take(work_of)
+    calls = [_collective_call(json_fields(text)) for text in said.values]
+    replaced = np.array([*(call is not None for call in calls), False]).take(said.index) & unknown
+    first, number = combinations(np.where(replaced, said.index, -1), work_of)
+    chosen = []
+    for row in first.tolist():
+        work, call = works[work_of[row]], calls[said.index[row]] if replaced[row] else None
+        chosen.append(
+            work
+            if call is None
+            else AttributedCall(call=call, direction=FPROP, dtype=None, position=OWN)
+        )
+    return number, chosen
+
+
+def _collective_call(said: Mapping[str, Any]) -> Call | None:
+    """Make a call of what is said; None where it tells no amount, or no type."""
+    op, amounts = _OPS.get(collectives.kind(str(said.get("name", ""))) or "", ("", ()))
+    counts = [said.get(name) for name in amounts]
+    dtype = dtypes.canonical(said.get("dtype"))
+    if not op or dtype is None or not all(type(count) is int and count >= 0 for count in counts):
+        return None
+    size = {"size": said["size"]} if type(said.get("size")) is int else {}
+    tensors = tuple(Tensor((int(count or 0),), dtype) for count in counts)
+    return Call("nccl", op, tensors, collective=size)

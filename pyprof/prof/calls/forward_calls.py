@@ -28,16 +28,6 @@ def with_forward(records: Records) -> Records:
     """
     if "start" in records.columns or "seqId" not in records.columns:
         return records  # written by this version of parse, which knows better
-    partner = np.array(_partners(records), np.int64)
-    columns: dict[str, Column] = dict(records.columns)
-    for ours, theirs in _FILLED.items():
-        source = records.dictionary(theirs)
-        index = np.where(partner >= 0, source.index[partner], -1)
-        columns[ours] = DictionaryColumn(index, source.values)
-    return Records(records.rows, columns, records.devices, records.warnings)
-
-
-def _partners(records: Records) -> list[int]:
     rows = zip(
         *(records.arrow(name).to_pylist() for name in ("dir", "marker", "seqId", "altSeqId")),
         strict=True,
@@ -52,4 +42,10 @@ def _partners(records: Records) -> list[int]:
         partners.append(-1)
         if marker and direction == "fprop":
             latest.update(dict.fromkeys(numbers, row))
-    return partners
+    partner = np.array(partners, np.int64)
+    columns: dict[str, Column] = dict(records.columns)
+    for ours, theirs in _FILLED.items():
+        source = records.dictionary(theirs)
+        index = np.where(partner >= 0, source.index[partner], -1)
+        columns[ours] = DictionaryColumn(index, source.values)
+    return Records(records.rows, columns, records.devices, records.warnings)

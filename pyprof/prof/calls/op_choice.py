@@ -6,31 +6,31 @@ for the backward of its forward call.
 
 On the CPU it is the outermost such call: what is a kernel on the GPU is there an op inside of ops,
 so that a call and the ops that it is made of would both be charged.
+
+A layer of functorch (`torch.func`) calls the op that it is asked for once more, with the same
+arguments, and then others with what they stand for: the sizes of a batch, a value and its
+derivative. Where it hands on what lies on its stack, profilers tell the arguments of the calls
+around it, too, before the call's own.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from itertools import islice, takewhile
+from functools import partial
+from itertools import islice, pairwise, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyprof import ops
 from pyprof.marker import Kind, Tensor
 from pyprof.ops.registry import BPROP, FPROP
 from pyprof.parse.ranges.range_stacks import tensors
-from pyprof.prof.calls import functorch
 from pyprof.prof.calls.attributed_call import OWN, AttributedCall
-from pyprof.prof.calls.operands import (
-    as_unary,
-    sparse_operands,
-    with_expanded_strides,
-    with_sparse_layout,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from pyprof.marker import Call, Statement
+    from pyprof.marker import Call, Statement, Value
     from pyprof.prof.kernels.kernel_context import KernelContext
 
 
@@ -108,7 +108,7 @@ def _gpu_candidates(context: KernelContext) -> Iterator[AttributedCall]:
     """The enclosing calls, deepest first; in a backward pass, then those of the forward op."""
     candidates = [*_candidates(context)]
     own = [work.call for work in candidates if work.direction == FPROP]
-    if (functorch_call := functorch.innermost(own)) is not None and functorch_call[0] == 0:
+    if (functorch_call := innermost(own)) is not None and functorch_call[0] == 0:
         yield replace(candidates.pop(0), call=functorch_call[1])
     yield from candidates
 
@@ -139,7 +139,7 @@ def _outermost(
     stand for several ops. What it calls shows all.
     """
     ran = [*takewhile(lambda work: not around[work.position].is_stopped, calls)]
-    functorch_call = functorch.innermost([work.call for work in ran])
+    functorch_call = innermost([work.call for work in ran])
     if functorch_call is not None:
         place, call = functorch_call
         ran = [*ran[:place], replace(ran[place], call=call)]
@@ -162,7 +162,8 @@ def _candidates(context: KernelContext) -> Iterator[AttributedCall]:
     order = context.order or tuple(range(len(statements)))
     node = _node(statements, order)
     inward = [None, *(statements[place] for place in order)]
-    sparse_tensors = sparse_operands(said.call for said in context.markers)
+    operands = (each for said in context.markers if said.call for each in tensors(said.call))
+    sparse_tensors = {tensor.shape: tensor for tensor in operands if tensor.nnz is not None}
     for around, place in zip(reversed(inward[:-1]), reversed(order), strict=True):
         if place == node:
             break  # what is around a backward node is not what it computes
@@ -239,3 +240,94 @@ def _dtype(context: KernelContext) -> str | None:
             if dtypes:
                 return dtypes.pop() if len(dtypes) == 1 else None
     return None
+
+
+def innermost(calls: Sequence[Call | None]) -> tuple[int, Call] | None:
+    """Find the deepest call that a layer made, the deepest first: its place, and what it is.
+
+    None where no layer shows.
+    """
+    for place, (inner, outer) in enumerate(pairwise(calls)):
+        if inner is None or outer is None:
+            continue
+        times = len(inner.args) // max(len(outer.args), 1)
+        if _same_op(inner, outer) and times > 0 and inner.args == outer.args * times:
+            return place, _alone(inner, [call for call in calls[place:] if call is not None])
+    return None
+
+
+def _alone(call: Call, calls: Sequence[Call]) -> Call:
+    """The call without the arguments that belong to the calls around it."""
+    around = [outer.args for outer in takewhile(partial(_same_op, call), calls)]
+    count = min(len(under) for under in around if _repeats(call.args, under))
+    return replace(call, args=call.args[-count:])
+
+
+def _repeats(args: tuple[Value, ...], under: tuple[Value, ...]) -> bool:
+    return bool(under) and not len(args) % len(under) and args[: len(under)] == under
+
+
+def _same_op(one: Call, other: Call) -> bool:
+    return (one.mod, one.op) == (other.mod, other.op)
+
+
+_REPEATS = re.compile(r"MeanBackward\d*")
+"""Nodes whose division reads what they expanded (torch/csrc/autograd/FunctionsManual.cpp)."""
+_WITH_ITSELF = {"ne": "isnan", "eq": "isfinite"}
+"""Comparisons, and the ops that call them with their one tensor as both operands."""
+
+
+def as_unary(call: Call, around: Call | None) -> Call:
+    """Return the call with one operand if the enclosing op passed it the same tensor twice."""
+    same = around is not None and _WITH_ITSELF.get(call.op) == around.op
+    twice = len(call.args) > 1 and call.args[0] == call.args[1]
+    return replace(call, args=call.args[:1]) if same and twice else call
+
+
+def with_expanded_strides(call: Call, node: Statement) -> Call:
+    """Return a call of a backward node with the strides of the gradient that the node expands."""
+    incoming = node.call.args if node.call is not None else ()
+    if call.op != "div" or not _REPEATS.fullmatch(node.name) or len(incoming) != 1:
+        return call
+    gradient, first = incoming[0], call.args[0] if call.args else None
+    if not isinstance(gradient, Tensor) or not isinstance(first, Tensor) or first.stride:
+        return call
+    stride = _strides(gradient.shape, first.shape)
+    if stride is None:
+        return call
+    return replace(call, args=(replace(first, stride=stride), *call.args[1:]))
+
+
+def _strides(small: tuple[int, ...], large: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Strides that expand one shape to another, 0 along repeated dimensions; None if impossible.
+
+    Dimensions of the small one that a mean took away stand nowhere in it: the others are matched
+    from the last on.
+    """
+    left = [size for size in small if size != 1]
+    stride, step = [], 1
+    for size in reversed(large):
+        repeats = not left or left[-1] != size
+        stride.append(0 if repeats else step)
+        if not repeats:
+            step *= left.pop()
+    return None if left else tuple(reversed(stride))
+
+
+def with_sparse_layout(
+    call: Call | None, sparse_by_shape: Mapping[tuple[int, ...], Tensor]
+) -> Call | None:
+    """Replace arguments of unknown layout by the sparse tensor of the same shape.
+
+    PyTorch's own ranges tell no layout, and so seem to multiply dense matrices.
+    """
+    if call is None or not sparse_by_shape:
+        return call
+    return replace(call, args=tuple(_with_layout(value, sparse_by_shape) for value in call.args))
+
+
+def _with_layout(value: Value, sparse_by_shape: Mapping[tuple[int, ...], Tensor]) -> Value:
+    if not isinstance(value, Tensor) or value.nnz is not None:
+        return value
+    may_be_sparse = value.sparse or (value.dtype is None and value.stride is None)
+    return sparse_by_shape.get(value.shape, value) if may_be_sparse else value

@@ -6,9 +6,9 @@ Names and meanings are at hand without Arrow, which takes longer to load than a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
-
-from pyprof.lazy import lazy_module
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +16,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyprof.prof.table import Table
-else:
+
+
+class _LazyModule(ModuleType):
+    """Stands for a module, and looks attributes up there."""
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a module attribute can be anything
+        return getattr(import_module(self.__name__), name)
+
+
+def lazy_module(name: str) -> ModuleType:
+    """Return a module that is imported on first use; type checkers need its import."""
+    return _LazyModule(name)
+
+
+if not TYPE_CHECKING:
     pa = lazy_module("pyarrow")
 
 Values: TypeAlias = "Callable[[Table], pa.Array]"

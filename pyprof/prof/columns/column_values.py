@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyprof.arrays import MISSING
 from pyprof.parse.ranges import range_stacks
-from pyprof.prof.families import family
+from pyprof.prof.calls.attributed_call import family
 from pyprof.prof.kernels.counters import rounded, with_counters
 from pyprof.prof.op_names import op_name
 from pyprof.records.records import DictionaryColumn, combinations
@@ -18,7 +17,7 @@ from pyprof.records.records import DictionaryColumn, combinations
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyprof.arrays import Floats, Int64Array, IntArray
+    from pyprof.arrays import Floats, IntArray
     from pyprof.prof.costs import Costs
     from pyprof.prof.table import Table
     from pyprof.records.records import Records
@@ -32,11 +31,6 @@ def row_numbers(records: Records) -> pa.Array:
 def integers(values: IntArray) -> pa.Array:
     """IntArray, none of which is null."""
     return pa.array(values.astype(np.int64, copy=False))
-
-
-def null_if_unknown(values: Int64Array) -> pa.Array:
-    """Numbers, null for MISSING."""
-    return pa.array(values, mask=values == MISSING)
 
 
 def floats(values: Floats) -> pa.Array:

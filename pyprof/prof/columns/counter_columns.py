@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyprof.lazy import lazy_module
-from pyprof.prof.columns.column import FLOAT, INT, TEXT, column
+from pyprof.prof.columns.column import FLOAT, INT, TEXT, column, lazy_module
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.gpu.eligible import FAMILIES, eligible
-from pyprof.prof.families import family
+from pyprof.prof.calls.attributed_call import family
 from pyprof.records.records import DictionaryColumn, combinations
 
 if TYPE_CHECKING:

@@ -9,21 +9,32 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from pyprof.lazy import lazy_module
-from pyprof.prof.columns.column import COLUMNS, FLOAT, INT, NUMBERS, TEXT, Column, column
+from pyprof.prof.columns.column import (
+    COLUMNS,
+    FLOAT,
+    INT,
+    NUMBERS,
+    TEXT,
+    Column,
+    column,
+    lazy_module,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pyprof import arrays
+    from pyprof.prof import step_rows
     from pyprof.prof.columns import column_values as values
-    from pyprof.prof.columns import explained_columns, step_columns
+    from pyprof.prof.columns import explained_columns
     from pyprof.prof.kernels import kernel_families
     from pyprof.prof.table import Table
 else:
+    arrays = lazy_module("pyprof.arrays")
     values = lazy_module("pyprof.prof.columns.column_values")
     explained_columns = lazy_module("pyprof.prof.columns.explained_columns")
     kernel_families = lazy_module("pyprof.prof.kernels.kernel_families")
-    step_columns = lazy_module("pyprof.prof.columns.step_columns")
+    step_rows = lazy_module("pyprof.prof.step_rows")
 
 __all__ = ["COLUMNS", "DEFAULT", "FLOAT", "INT", "NUMBERS", "TEXT", "Column"]
 
@@ -141,13 +152,13 @@ def _block(table: Table) -> pa.Array:
 @column("flops", "FLOPs", INT, 12, "FLOP")
 def _flops(table: Table) -> pa.Array:
     """Its share of its op call's FLOPs; a fused multiply-add counts 2."""
-    return values.null_if_unknown(table.costs.flops)
+    return arrays.or_null(table.costs.flops)
 
 
 @column("bytes", "Bytes", INT, 12, "byte")
 def _bytes(table: Table) -> pa.Array:
     """Its share of its op call's least DRAM traffic: each input and output once."""
-    return values.null_if_unknown(table.costs.bytes)
+    return arrays.or_null(table.costs.bytes)
 
 
 @column("start", "Start(ns)", INT, 12, "ns", exact=True)
@@ -195,13 +206,13 @@ def _window(table: Table) -> pa.Array:
 @column("step", "Step", INT, 5)
 def _step(table: Table) -> pa.Array:
     """Step in which it was launched, from 0; empty if no step is marked around it."""
-    return step_columns.numbers(table)
+    return step_rows.numbers(table)
 
 
 @column("phase", "Phase", TEXT, 8)
 def _phase(table: Table) -> pa.Array:
     """Prefill, decode or mixed; in training forward, backward, optimizer, communication or copy."""
-    return step_columns.phases(table).numbered()
+    return step_rows.phases(table).numbered()
 
 
 @column("family", "Family", TEXT, 12)

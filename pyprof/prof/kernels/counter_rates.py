@@ -9,13 +9,14 @@ import numpy as np
 
 from pyprof.gpu.peaks import MEGA, find_card
 from pyprof.gpu.tensorcore import SEVERAL_PIPES, USED
+from pyprof.parse.ranges.nesting import by_value
 from pyprof.prof.kernels.counters import ARGS, NCU, ROCPROF, SAMPLES
-from pyprof.prof.shared_time import shared_ns
 
 if TYPE_CHECKING:
-    from pyprof.arrays import Floats, Mask
+    from pyprof.arrays import Floats, Int64Array, Mask
     from pyprof.gpu.peaks import Device
     from pyprof.prof.table import Table
+
 
 NS_PER_S = 1e9
 
@@ -118,3 +119,27 @@ def tensor_core_disagreements(table: Table) -> Mask:
 
 
 _SAID = {USED: 1.0, "0": 0.0, "-": 0.0}
+
+
+def shared_ns(table: Table) -> Floats:
+    """Each row's part of its device's time, ns; its whole duration if no starts are known."""
+    time = table.duration_ns.astype(np.float64)
+    if "start" not in table.records.columns:
+        return time
+    start, end, device = (table.records.numpy(name) for name in ("start", "end", "device"))
+    timed = np.flatnonzero(table.timed & (start >= 0) & (end > start))
+    for _, places in by_value(device[timed]):
+        rows = timed[places]
+        time[rows] = split_evenly(start[rows], end[rows])
+    return time
+
+
+def split_evenly(start: Int64Array, end: Int64Array) -> Floats:
+    """Divide each instant evenly among the intervals that hold it."""
+    times = np.concatenate([start, end])
+    order = np.argsort(times, kind="stable")
+    running = np.cumsum(np.where(order < len(start), 1, -1))[:-1]
+    parts = np.where(running > 0, np.diff(times[order]) / np.maximum(running, 1), 0.0)
+    passed = np.empty(len(times))
+    passed[order] = np.append([0.0], np.cumsum(parts))
+    return passed[len(start) :] - passed[: len(start)]

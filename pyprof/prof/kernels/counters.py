@@ -1,4 +1,4 @@
-"""What hardware counters measured of each row, as the source or `--counters` tells it."""
+"""What hardware counters measured of each row, as the source or `--with` tells it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyprof.arrays import Floats, Int64Array, Mask
-    from pyprof.records.records import Records
 
 SAMPLES, NCU, ARGS, ROCPROF = "samples", "ncu", "args", "rocprofv3"
 """Sources whose clock is that of the capture: an isolated run joined to one is not."""
@@ -78,11 +77,6 @@ class Measured:
 
 _SURE_PCT = 1.0
 """From this activity of Tensor Cores on, halves alone do not explain it."""
-
-
-def measured_of(records: Records) -> Measured:
-    """The counters of some records."""
-    return Measured(records.dictionary("counters"))
 
 
 def _number(value: object) -> float:

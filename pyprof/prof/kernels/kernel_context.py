@@ -74,7 +74,8 @@ def distinct_contexts(records: Records) -> tuple[IntArray, list[KernelContext]]:
             fwd_markers=_statements(forward, row),
             fwd_seqs=_statements(forward_seqs, row),
             backward=bool(backward.index[row]),
-            order=_inward(ids),
+            # Ids ascend inward; files without them list texts outermost first.
+            order=tuple(np.argsort(ids, kind="stable").tolist()) if ids else (),
             on_cpu=bool(on_cpu.index[row]),
             in_range=bool(in_range.index[row]),
             replayed=bool(replayed.index[row]),
@@ -112,11 +113,6 @@ def _statements(part: DictionaryColumn, row: int) -> tuple[Statement, ...]:
 def _sizes(part: DictionaryColumn, row: int) -> tuple[int, ...] | None:
     place = part.index[row]
     return tuple(part.values[place]) if place >= 0 else None
-
-
-def _inward(ids: Sequence[int] | None) -> tuple[int, ...]:
-    # Ids ascend inward; files without them list texts outermost first.
-    return tuple(np.argsort(ids, kind="stable").tolist()) if ids else ()
 
 
 def _is(records: Records, name: str, wanted: str) -> DictionaryColumn:

@@ -10,8 +10,8 @@ import numpy as np
 from pyprof.gpu.kernel_names import by_name, split
 from pyprof.gpu.kernel_roles import role
 from pyprof.gpu.role_rules import Role
-from pyprof.ops.families import OTHER
-from pyprof.prof.families import family
+from pyprof.ops.registry import OTHER
+from pyprof.prof.calls.attributed_call import family
 from pyprof.records.records import DictionaryColumn, combinations
 
 if TYPE_CHECKING:

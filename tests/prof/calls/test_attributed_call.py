@@ -1,9 +1,12 @@
 """The op call that kernels work for: what is known of it, and its cost."""
 
 from pyprof import ops
+from pyprof.gpu.eligible import FAMILIES as MATRIX_FAMILIES
+from pyprof.gpu.kernel_roles import FAMILY_RANKS
 from pyprof.marker import Call, Tensor
-from pyprof.ops.registry import BPROP, FPROP
-from pyprof.prof.calls.attributed_call import OWN, AttributedCall
+from pyprof.ops.registry import BPROP, FAMILIES, FPROP
+from pyprof.prof.calls.attributed_call import OWN, PRODUCTS, AttributedCall, family
+from pyprof.prof.calls.op_calls import SPARSE
 
 MM = Call("torch", "mm", (Tensor((4, 8), "float32"), Tensor((8, 2), "float32")))
 
@@ -28,3 +31,40 @@ def test_a_dtype_stands_for_those_that_the_text_lacks() -> None:
     known = AttributedCall(call=bare, direction=FPROP, dtype="float16", position=0)
     assert (unknown.lacks_dtype, unknown.gradient, unknown.cost().bytes) == (True, True, None)
     assert known.cost().bytes == 2 * (4 * 8 + 8 * 2 + 4 * 2)
+
+
+_ALIKE = {*("scan", "resample", "distance", "fft", "linalg", "view", "fused", "other")}
+"""Families whose kernels' names do not tell which of them does the arithmetic."""
+
+
+def test_families_with_kernels_of_their_own_are_families_of_ops() -> None:
+    """No name is misspelt wherever a family is asked for, and none was forgotten."""
+    assert set(FAMILY_RANKS) | _ALIKE == set(FAMILIES)
+    assert set(FAMILY_RANKS).isdisjoint(_ALIKE)
+    assert FAMILIES.keys() >= PRODUCTS | SPARSE | MATRIX_FAMILIES
+
+
+def test_a_work_has_the_family_of_its_formula() -> None:
+    """Forward and backward; none where no formula is known."""
+    outer = Call("torch", "kron")
+    assert (
+        family(AttributedCall(call=outer, direction=FPROP, dtype=None, position=0)) == "pointwise"
+    )
+    assert (
+        family(
+            AttributedCall(call=Call("torch", "linear"), direction=BPROP, dtype=None, position=0)
+        )
+        == "gemm"
+    )
+    assert (
+        family(
+            AttributedCall(call=Call("mylib", "linear"), direction=FPROP, dtype=None, position=0)
+        )
+        == ""
+    )
+    assert (
+        family(
+            AttributedCall(call=None, direction=FPROP, dtype=None, position=0, reason="no marker")
+        )
+        == ""
+    )

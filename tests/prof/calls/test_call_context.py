@@ -1,16 +1,26 @@
 """What a report knows of an op besides its arguments: the model, and the requests of its step."""
 
+from __future__ import annotations
+
 import csv
 import io
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+import pyprof
 from pyprof import parse
+from pyprof.marker import encode_seq
 from pyprof.parse import record_file
+from tests.builders import Range, Work, nsys_db
 from tests.commands import run
 from tests.readers.kineto_json import Event, event, kernel, launch, op, text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 MOE = "_matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x128x1"
 STEP = "execute_4_context_1(sq{0}sk{0}sqsq{1}sqsk{1})_generation_0(sq0sk0sqsq0sqsk0)"
@@ -97,36 +107,34 @@ def test_a_model_supplies_what_no_trace_holds(trace: Path, tmp_path: Path) -> No
     moe = [row for row in _rows(trace) if "matmul" in row["Kernel"]]
     assert {row["FLOPs"] for row in moe} == {""}
     assert {row["Why"] for row in moe} == {
-        "widths of the experts' weights not recorded: give --model-config"
+        "widths of the experts' weights not recorded: give --with config.json"
     }
-    rows = _rows("--model-config", _config(tmp_path), trace)
+    rows = _rows("--with", _config(tmp_path), trace)
     moe = [row for row in rows if "matmul" in row["Kernel"]]
     flops = 2 * 4 * 2 * 3 * 96 * 64
     assert [int(row["FLOPs"]) for row in moe] == [flops * 2 // 3, flops // 3]
     weights = 8 * 3 * 96 * 64 * 17 // 32
     assert sum(int(row["Bytes"]) for row in moe) == weights + 2 * (2 * 4 * 96 + 4 * 8)
-    assert {row["Why"] for row in moe} == {
-        "widths of --model-config: hidden 96, inside an expert 64"
-    }
+    assert {row["Why"] for row in moe} == {"widths of config.json: hidden 96, inside an expert 64"}
 
 
 def test_a_rank_with_half_of_the_heads_has_half_of_the_experts(trace: Path, tmp_path: Path) -> None:
     """Four of eight heads: each layer is divided in two; `why` says so."""
     heads = {"num_attention_heads": 2 * HEADS, "head_dim": WIDTH}
-    rows = _rows("--model-config", _config(tmp_path, **heads), trace)
+    rows = _rows("--with", _config(tmp_path, **heads), trace)
     moe = [row for row in rows if "matmul" in row["Kernel"]]
     assert sum(int(row["FLOPs"]) for row in moe) == 2 * 4 * 2 * 3 * 96 * 64 // 2
     assert moe[0]["Why"].endswith("1/2 of it on this rank, as of the heads")
     odd = _config(tmp_path, num_attention_heads=6, head_dim=WIDTH)
-    same = [row for row in _rows("--model-config", odd, trace) if "matmul" in row["Kernel"]]
+    same = [row for row in _rows("--with", odd, trace) if "matmul" in row["Kernel"]]
     assert sum(int(row["FLOPs"]) for row in same) == 2 * 4 * 2 * 3 * 96 * 64
 
 
 def test_another_model_is_warned_of(trace: Path, tmp_path: Path) -> None:
     """Once, and its cost stays unknown, with the same words."""
     config = _config(tmp_path, hidden_size=4096)
-    done = run("prof", "--csv", "--raw", "-c", "flops,why", "--model-config", config, trace)
-    words = "--model-config contradicts the capture: hidden_size 4096, recorded activations of 96"
+    done = run("prof", "--csv", "--raw", "-c", "flops,why", "--with", config, trace)
+    words = "config.json contradicts the capture: hidden_size 4096, recorded activations of 96"
     assert (done.code, done.stderr.count(words)) == (
         0,
         2,
@@ -141,8 +149,8 @@ def test_every_report_takes_a_model(command: str, trace: Path, tmp_path: Path) -
     _config(tmp_path)
     names = {"prof": "a.csv", "summary": "a.txt", "report": "a.html", "roofline": "a.svg"}
     target = tmp_path / names.get(command, "a.csv")
-    peaks = ("--peak-flops", "1P", "--peak-bandwidth", "4T")
-    done = run(command, "-q", "--model-config", tmp_path, *peaks, "-o", target, trace)
+    peaks = ("--gpu", "flops=1P,bandwidth=4T")
+    done = run(command, "-q", "--with", tmp_path, *peaks, "-o", target, trace)
     assert (done.code, done.stderr, target.exists()) == (0, "", True)
 
 
@@ -152,25 +160,24 @@ def test_comparisons_and_lines_take_a_model_too(tmp_path: Path) -> None:
     experts.write_text(text(_experts(2, 40)))
     compared = ("diff", "-q", "--fail-if", "flops>0%")
     assert run(*compared, experts, experts).code == 1
-    assert run(*compared, "--model-config", config, experts, experts).code == 0
+    assert run(*compared, "--with", config, experts, experts).code == 0
     for command in (("lines", experts), ("diff", experts, experts)):
-        assert run(*command, "-q", "--model-config", config).code == 0
-        done = run(*command, "--model-config", tmp_path / "none.json")
-        assert (done.code, "give a model's config.json" in done.stderr) == (1, True)
+        assert run(*command, "-q", "--with", config).code == 0
+        done = run(*command, "--with", tmp_path / "none.json")
+        assert (done.code, "no such file; check the path" in done.stderr) == (1, True)
 
 
 @pytest.mark.parametrize(
     ("written", "why"),
     [
-        (None, "No such file or directory; give a model's config.json"),
+        (None, "no such file; check the path"),
         ("{", "is not a model configuration: it is not JSON"),
-        ("[1]", "is not a model configuration: it is not a JSON object"),
-        ("\xff\x00", "is not a model configuration: it is not JSON"),
+        ("[1]", "(a text file); --with takes traces of the capture of CUDA graphs, counters"),
         (
             '{"hidden_size": "wide"}',
             "is not a model configuration: hidden_size is not a size: 'wide'",
         ),
-        ("[" * 100_000, "is not a model configuration: it is nested too deeply"),
+        ('{"a":' + "[" * 100_000, "is not a model configuration: it is nested too deeply"),
         ("{}", "is not a model configuration: it has no size of a model, such as hidden_size"),
     ],
 )
@@ -181,7 +188,7 @@ def test_a_bad_configuration_ends_in_one_line(
     config, target = tmp_path / "model.json", tmp_path / "net.csv"
     if written is not None:
         config.write_text(written, "latin-1")
-    done = run("prof", "--model-config", config, "-o", target, trace)
+    done = run("prof", "--with", config, "-o", target, trace)
     assert (done.code, done.stdout, target.exists()) == (1, "", False)
     assert done.stderr.startswith(f"pyprof: {config}")
     assert (why in done.stderr, done.stderr.count("\n")) == (True, 1)
@@ -210,10 +217,10 @@ def test_the_nth_attention_of_a_step_is_that_of_the_nth_layer(
     path = tmp_path / "trace.json"
     path.write_text(text(events))
     config = _config(tmp_path, layer_types=TYPES, **WINDOWED)
-    rows = _rows(path, "--model-config", config)
+    rows = _rows(path, "--with", config)
     assert [row["FLOPs"] != "" for row in rows] == known
     config = _config(tmp_path, **WINDOWED)
-    reasons = [row["Why"] for row in _rows(path, "--model-config", config)]
+    reasons = [row["Why"] for row in _rows(path, "--with", config)]
     assert all("window of 3 keys not stated" in reason for reason in reasons)
 
 
@@ -236,3 +243,95 @@ def test_a_row_above_the_peak_refutes_that_all_keys_are_seen(tmp_path: Path) -> 
     assert int(slow["FLOPs"]) == 2 * 2 * heads * tokens**2 // 2 * width
     assert (fast["FLOPs"], fast["Bytes"]) == ("", "")
     assert "above the device's peak" in fast["Why"]
+
+
+X, W, OUT = [2, 4, 8, 8], [6, 4, 3, 3], [2, 6, 4, 4]
+CONV = "sm80_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize128x128x16"
+
+
+def _forward_flops(folder: Path, *nodes: tuple[int, list[int]]) -> object:
+    """Load a convolution of unknown stride and nodes of a sequence number and a gradient's size."""
+    forward = encode_seq("aten::cudnn_convolution", seq=5, op_id=1, sizes=[X, W, [], [], []])
+    ranges, work = [Range(forward, (0, 100))], [Work(CONV, (1000, 1100), (10, 20))]
+    for at, (seq, size) in enumerate(nodes, 1):
+        text = encode_seq("ConvolutionBackward0", seq=seq, op_id=2, sizes=[size])
+        ranges.append(Range(text, (200 * at, 200 * at + 100)))
+        work.append(Work(CONV, (1000 + 200 * at, 1100 + 200 * at), (200 * at + 10, 200 * at + 20)))
+    rows = pyprof.load(nsys_db(folder / "net.sqlite", work, ranges))
+    assert rows.dir.tolist() == ["fprop", *["bprop"] * len(nodes)]
+    return None if rows.flops.isna()[0] else int(rows.flops[0])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "flops"),
+    [
+        ([(5, OUT)], 2 * (6 * 4 * 3 * 3) * 2 * 4 * 4),
+        ([(5, OUT), (6, [2, 6, 8, 8])], 2 * (6 * 4 * 3 * 3) * 2 * 4 * 4),
+        ([], None),
+        ([(6, OUT)], None),  # another op's
+        ([(5, OUT), (5, [2, 6, 8, 8])], None),  # two say different things
+        ([(5, [2, 6, 16])], None),  # no image
+        ([(5, [3, 6, 4, 4])], None),  # another batch
+    ],
+)
+def test_a_convolution_of_unknown_stride(
+    tmp_path: Path, nodes: list[tuple[int, list[int]]], flops: int | None
+) -> None:
+    """2 operations for each filter element and position, where one node of it tells positions."""
+    assert _forward_flops(tmp_path, *nodes) == flops
+
+
+SAID = {"Process Group Name": "1", "Group size": 4}
+
+
+def _collective_rows(
+    folder: Path, name: str, given: int, got: int, dtype: str = "BFloat16"
+) -> pd.DataFrame:
+    """Load two kernels of a collective that moves so many elements."""
+    said = {**SAID, "Collective name": name, "In msg nelems": given, "Out msg nelems": got}
+    events = [op("c10d::allreduce_", 10, 9, External_id=1)]
+    for corr in (1, 2):
+        found = kernel(corr, 100 * corr, name=f"ncclDevKernel_{name}_Sum_bf16_RING_LL(void)")
+        found["args"] |= {**said, "dtype": dtype}
+        events += [launch(corr, 10 + 2 * corr), found]
+    path = folder / "trace.json"
+    path.write_text(text(events))
+    rows: pd.DataFrame = pyprof.load(path)
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "got", "moved"),
+    [
+        ("allreduce", 100, 100, 400),
+        ("_allgather_base", 100, 400, 1000),
+        ("_reduce_scatter_base", 400, 100, 1000),
+        ("broadcast", 100, 100, 200),
+        ("all_to_allv", 100, 100, 400),
+    ],
+)
+def test_what_is_said_stands_for_shapes(
+    name: str, given: int, got: int, moved: int, tmp_path: Path
+) -> None:
+    """Each kernel for itself: what it gives is read, what it gets is written, of 2 bytes."""
+    rows = _collective_rows(tmp_path, name, given, got)
+    assert rows.bytes.tolist() == [moved, moved]
+    assert rows.flops.tolist() == [0, 0]
+    assert all("bus_bytes" in text for text in rows.params)
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("wait", "BFloat16"), ("allreduce", "Odd")])
+def test_what_says_no_amount_stays_unknown(name: str, dtype: str, tmp_path: Path) -> None:
+    """A name alone is no size, and a type that nobody knows is no width."""
+    assert _collective_rows(tmp_path, name, 100, 100, dtype).bytes.isna().all()
+
+
+@pytest.mark.parametrize("written", ["5", "[]", "{", '"allreduce"', "[" * 9999])
+def test_what_is_damaged_tells_nothing(written: str, tmp_path: Path) -> None:
+    """The row stays, with an unknown cost."""
+    path = tmp_path / "trace.json"
+    path.write_text(text([launch(1, 10), kernel(1, 100, name="ncclDevKernel_AllReduce_Sum")]))
+    assert run("parse", path, "-o", tmp_path / "net.dict").code == 0
+    row = json.loads((tmp_path / "net.dict").read_text()) | {"collective": written}
+    (tmp_path / "net.dict").write_text(json.dumps(row))
+    assert pyprof.load(tmp_path / "net.dict")["bytes"].isna().tolist() == [True]

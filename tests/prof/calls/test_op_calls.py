@@ -1,14 +1,21 @@
-"""Which rows of the original's files, which tell no op calls, belong to one."""
+"""Rows of one op call, also of files that tell none; products inside products, charged once."""
 
+import gzip
 import json
+from collections import Counter
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import pyprof
-from pyprof.prof.calls.op_calls import _period
+from pyprof.arrays import MISSING
+from pyprof.marker import encode_seq
+from pyprof.prof.calls.op_calls import _period, exclusive_totals, nested_products, unknown_inside
+from tests.builders import Range, Work, nsys_db
 
 SHAPE = {"type": "tensor", "shape": (35, 20), "dtype": "float32"}
 APPLY, FIRST, SECOND = "kernelPointwiseApply3", "kernelReduceAllPass1", "kernelReduceAllPass2"
@@ -134,3 +141,125 @@ def test_json_lines_without_ids_are_the_same(tmp_path: Path) -> None:
     (tmp_path / "net.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = pyprof.load(tmp_path / "net.jsonl")
     assert found.opid.nunique() == 2
+
+
+OUTER, INNER = 7, 9  # ids of calls; ids ascend inward
+
+
+def test_the_outer_call_is_charged_less() -> None:
+    """Two gradients in one call of 20, one of which has a call of its own of 8: the other is 12."""
+    # row 0: inside both calls, works for the inner; row 1: in the outer alone
+    offsets, members = np.array([0, 2, 3]), np.array([OUTER, INNER, OUTER])
+    chosen, call = np.array([INNER, OUTER]), np.array([1, 0])
+    pairs = nested_products(offsets, members, chosen, call, np.array([True, True]))
+    assert pairs.tolist() == [[1, 0]]
+    assert exclusive_totals(np.array([8, 20]), call, pairs).tolist() == [8, 12]
+    assert exclusive_totals(np.array([8, MISSING]), call, pairs).tolist() == [8, MISSING]
+    assert exclusive_totals(np.array([30, 20]), call, pairs).tolist() == [30, 0]
+
+
+def test_less_an_unknown_part_is_unknown() -> None:
+    """What the inner call of three costs is not known: neither is the rest of the outermost."""
+    call, pairs = np.array([1, 0, 2, 0]), np.array([[1, 0], [2, 0]])
+    total = np.array([MISSING, 20, 8, 20])
+    assert exclusive_totals(total, call, pairs).tolist() == [MISSING, MISSING, 8, MISSING]
+    assert unknown_inside(total, call, pairs).tolist() == [-1, 1, -1, 1]
+
+
+def test_what_is_no_product_stays_out() -> None:
+    """A copy inside a convolution costs what it costs, and so does the convolution."""
+    offsets, members = np.array([0, 2, 3]), np.array([OUTER, INNER, OUTER])
+    chosen, call = np.array([INNER, OUTER]), np.array([1, 0])
+    assert not len(nested_products(offsets, members, chosen, call, np.array([False, True])))
+
+
+def test_an_outer_call_that_nothing_is_charged_to_is_no_matter() -> None:
+    """Calls around a product that no kernel works for have no cost to be lessened."""
+    pairs = nested_products(
+        np.array([0, 2]),
+        np.array([OUTER, INNER]),
+        np.array([INNER]),
+        np.array([0]),
+        np.array([True]),
+    )
+    assert not len(pairs)
+
+
+FILTER = [1024, 512, 1, 1]
+IMAGE = [32, 512, 14, 14]
+GRADIENT = [32, 1024, 7, 7]  # of stride 2, which such a capture does not tell
+DGRAD, WGRAD = "void cudnn::detail::dgrad_engine<float>", "volta_scudnn_128x64_wgrad_nn_v1"
+
+
+def _old_node(folder: Path, around: str) -> pd.DataFrame:
+    """Load a backward node as torch 1.8 ran it: two calls in one, none with its result's shape."""
+    inner = [
+        encode_seq(
+            f"aten::cudnn_convolution_backward_{name}",
+            op_id=2,
+            sizes=[[], GRADIENT, shape, [], []],
+            dtypes=["", "float32", "float32", "", ""],
+        )
+        for name, shape in (("input", FILTER), ("weight", IMAGE))
+    ]
+    ranges = [Range(around, (0, 90)), Range(inner[0], (10, 30)), Range(inner[1], (40, 60))]
+    work = [
+        Work(DGRAD, (100, 200), (15, 20)),
+        Work(WGRAD, (200, 500), (45, 50)),
+        Work("my_convolution_kernel", (500, 600), (70, 75)),
+    ]
+    rows: pd.DataFrame = pyprof.load(nsys_db(folder / "net.sqlite", work, ranges))
+    return rows
+
+
+def _backward(sizes: list[list[int]]) -> str:
+    return encode_seq(
+        "aten::cudnn_convolution_backward",
+        op_id=1,
+        sizes=[*sizes, [], []],
+        dtypes=[*["float32"] * len(sizes), "", ""],
+    )
+
+
+def test_the_call_around_a_gradient_tells_its_shape(tmp_path: Path) -> None:
+    """2 * 1024 * 512 * 32 * 7 * 7 each; go 1605632 + w 524288 + dx 3211264 elements, and x, dw."""
+    rows = _old_node(tmp_path, _backward([IMAGE, GRADIENT, FILTER]))
+    assert rows.flops.tolist() == [2 * 1024 * 512 * 32 * 7 * 7] * 2 + [0]
+    assert rows.bytes.tolist() == [4 * (1605632 + 524288 + 3211264)] * 2 + [0]
+
+
+def test_an_unknown_part_leaves_the_rest_unknown_with_a_reason(tmp_path: Path) -> None:
+    """A transposed convolution calls the same op, whose result is then not the call's input."""
+    transposed = encode_seq(
+        "aten::cudnn_convolution_transpose",
+        op_id=1,
+        sizes=[GRADIENT, FILTER, [], [], [], [], []],
+        dtypes=["float32", "float32", "", "", "", "", ""],
+        inputs=["", "", "[0, 0]", "[0, 0]", "[1, 1]", "[1, 1]", "1"],
+    )
+    rows = _old_node(tmp_path, transposed)
+    assert rows.flops.tolist() == [2 * 1024 * 512 * 32 * 7 * 7, 0, 0]
+    assert rows.bytes.isna().all()
+    reason = "self_size not recorded"
+    assert rows.why.tolist() == [reason, *[f"inside it: {reason}"] * 2]
+
+
+@pytest.mark.slow
+def test_each_gradient_of_a_real_capture_moves_its_own_bytes(captures: Path) -> None:
+    """Counted from the shapes in the trace's own nodes: each gradient moves x, go and w once."""
+    path = captures / "kineto-v100-resnet50-2021" / "trace.json.gz"
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    node = "aten::cudnn_convolution_backward"
+    sizes, wanted = (0, 0), Counter[tuple[int, int]]()
+    # all run on one thread: a gradient's node is the last that began before it
+    for event in sorted((e for e in events if e["name"].startswith(node)), key=lambda e: e["ts"]):
+        if event["name"] == node:
+            x, go, w = event["args"]["Input Dims"][:3]
+            sizes = 2 * prod(w) * go[0] * prod(go[2:]), 4 * (prod(x) + prod(go) + prod(w))
+        else:
+            wanted[sizes] += 1
+    rows = pyprof.load(path)
+    rows = rows[(rows.op == "conv2d") & (rows.dir == "bprop") & (rows.kind == "kernel")]
+    found = rows.groupby("opid")[["flops", "bytes"]].sum(min_count=1)
+    assert len(found) == 630
+    assert Counter(found.itertuples(index=False, name=None)) == wanted

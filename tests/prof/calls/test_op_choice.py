@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import pyprof
+from pyprof import marker
+from pyprof.marker import Call, Tensor, encode_seq
+from pyprof.prof.calls.op_choice import innermost
+from tests.builders import Range, Work, nsys_db
 from tests.readers.kineto_calls import Called, call, events
 from tests.readers.kineto_json import text
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 N = 64 * 48
 X = [64, 48]
@@ -122,9 +128,6 @@ def test_a_call_is_one_whatever_types_are_inside(tmp_path: Path) -> None:
     assert rows.flops.sum() == 24 * N
 
 
-# --- layers of functorch ------------------------------------------------------------------------
-
-
 def test_a_batch_that_vmap_hides(tmp_path: Path) -> None:
     """The op is called with one element's sizes, and at last with those of all."""
     hidden, shown = [128], [64, 128]
@@ -151,9 +154,6 @@ def test_arguments_said_twice(tmp_path: Path) -> None:
     assert _load(tmp_path, layers).flops.tolist() == [20 * N, 20 * N, N]
 
 
-# --- backward -----------------------------------------------------------------------------------
-
-
 def _node(name: str, seq: int, *inside: Called) -> Called:
     node = call(name, [X], *inside, seq=seq, forward=1)
     return call(f"autograd::engine::evaluate_function: {name}", [], node, seq=seq, forward=1)
@@ -175,9 +175,6 @@ def test_one_node_of_several_is_not_the_whole_calls_backward(tmp_path: Path) -> 
     rows = _load(tmp_path, forward, *nodes)
     assert rows[rows.dir == "bprop"].flops.isna().all()
     assert rows[rows.dir == "bprop"].why.str.contains("my_kernel|a_layer").all()
-
-
-# --- checkpointing ------------------------------------------------------------------------------
 
 
 def _kept(*sizes: list[int]) -> list[Called]:
@@ -227,3 +224,134 @@ def test_a_gradient_of_a_gradient_is_no_checkpoint(tmp_path: Path) -> None:
     """A node that can be gone back over calls numbered ops, and hands nothing over."""
     rows = _load(tmp_path, _again(call("sin", [X], seq=20), call("mul", [X, X], seq=21)))
     assert rows.flops.tolist() == [20 * N, N, N]
+
+
+def test_a_comparison_of_a_tensor_with_itself_reads_it_once() -> None:
+    """As `isnan` and `isfinite` call it; marker texts with and without types."""
+    from pyprof.prof.calls.op_choice import choose  # noqa: PLC0415 - the pairs of texts
+    from pyprof.prof.kernels.kernel_context import KernelContext  # noqa: PLC0415 - the pairs of texts
+
+    for outer, inner in (("isnan", "ne"), ("isfinite", "eq")):
+        one, both = (
+            marker.statement(
+                marker.encode_seq(f"aten::{op}", sizes=[[5, 8]] * count, dtypes=["float32"] * count)
+            )
+            for op, count in ((outer, 1), (inner, 2))
+        )
+        found = choose(KernelContext(markers=(), seqs=(one, both))).cost()
+        assert (found.flops, found.bytes) == (40, 160 + 40)
+        alone = choose(KernelContext(markers=(), seqs=(both,))).cost()
+        assert alone.bytes == 2 * 160 + 40
+
+
+HIDDEN, SHOWN = Tensor((32,), "float32"), Tensor((10, 32), "float32")
+
+
+def _softmax(*args: object) -> Call:
+    return Call("aten", "_log_softmax", args)  # type: ignore[arg-type]
+
+
+def test_no_layer() -> None:
+    """Calls in one another are none; nor is an op that calls its own form with a result."""
+    assert innermost([]) is None
+    assert innermost([Call("aten", "mm", (SHOWN,)), None, Call("aten", "mm", (SHOWN,))]) is None
+    assert innermost([_softmax(SHOWN, 1, None), _softmax(HIDDEN, 0, None)]) is None
+    kth = [Call("aten", "kthvalue", (SHOWN, 2, 1, SHOWN, SHOWN)[:n]) for n in (5, 3)]
+    assert innermost(kth) is None
+
+
+def test_a_call_with_the_same_arguments() -> None:
+    """The deepest such call counts, whatever it calls in its turn."""
+    calls = [Call("aten", "copy_", (SHOWN,)), *[_softmax(SHOWN, 1, None)] * 2]
+    assert innermost(calls) == (1, _softmax(SHOWN, 1, None))
+
+
+def test_arguments_repeated_and_arguments_of_what_is_around() -> None:
+    """Only the last as many as the call takes are its own."""
+    twice = [_softmax(SHOWN, 1, None, SHOWN, 1, None), _softmax(SHOWN, 1, None)]
+    assert innermost(twice) == (0, _softmax(SHOWN, 1, None))
+    stacked = _softmax(HIDDEN, 0, None, SHOWN, 1, None)
+    around = [_softmax(HIDDEN, 0, None, HIDDEN, 0, None), _softmax(HIDDEN, 0, None)]
+    assert innermost([stacked, stacked, *around]) == (0, _softmax(SHOWN, 1, None))
+
+
+def test_another_form_of_the_op_is_not_cut_short() -> None:
+    """A sum over a dimension takes more arguments than the sum of all that was asked for."""
+    whole = Call("aten", "sum", (Tensor((48,), "float32"), None))
+    over = Call("aten", "sum", (Tensor((64, 48), "float32"), (1,), None, None))
+    assert innermost([over, over, whole, whole]) == (0, over)
+
+
+def test_a_kernel_on_the_gpu(tmp_path: Path) -> None:
+    """Its call is charged with the sizes of the batch, not with those of a sample before them."""
+
+    def ranged(*sizes: list[int]) -> str:
+        given = [part for size in sizes for part in (size, [], [])]
+        inputs = [text for size in sizes for text in ("", str(len(size) - 1), "False")]
+        kinds = ["float32" if size else "" for size in given]
+        return encode_seq("aten::_log_softmax", op_id=1, sizes=given, dtypes=kinds, inputs=inputs)
+
+    texts = [*[ranged([32])] * 2, ranged([32], [32]), *[ranged([32], [10, 32])] * 2]
+    ranges = [Range(text, (at, 100 - at)) for at, text in enumerate(texts)]
+    work = [Work("softmax_kernel", (200, 300), (50, 55))]
+    rows = pyprof.load(nsys_db(tmp_path / "net.sqlite", work, ranges))
+    assert rows.flops.tolist() == [24 * 320]
+
+
+torch: Any = pytest.importorskip("torch")
+
+from pyprof import ops
+from pyprof.marker import Tensor, statement
+from pyprof.prof.calls.op_choice import choose, with_expanded_strides
+from pyprof.prof.kernels.kernel_context import KernelContext
+from tests.ops.torch_calls import Recorder
+
+
+def _division(shape: tuple[int, ...], *how: Any) -> tuple[marker.Call, Tensor]:  # noqa: ANN401 - as mean
+    """Give the division of a mean's backward pass, and the mean's gradient."""
+    mean = torch.zeros(shape, requires_grad=True).mean(*how)
+    with Recorder() as recorder:
+        mean.backward(torch.ones_like(mean))
+    call = next(call for _, call, *_ in recorder.made if call.op == "div")
+    return call, Tensor(tuple(mean.shape), "float32")
+
+
+@pytest.mark.parametrize(
+    ("shape", "how"),
+    [
+        ((2, 3, 7, 7), ((-1, -2), True)),
+        ((2, 3, 7, 7), ((2, 3),)),
+        ((2, 3, 7, 7), ((0,),)),
+        ((2, 3, 7), ((1,),)),
+        ((5, 4), ()),
+        ((1, 4), ((0,), True)),
+    ],
+)
+def test_what_a_mean_repeats_is_read_once(shape: tuple[int, ...], how: tuple[Any, ...]) -> None:
+    """As many bytes without the strides as with them."""
+    call, gradient = _division(shape, *how)
+    first = call.args[0]
+    assert isinstance(first, Tensor)
+    bare = replace(call, args=(replace(first, stride=None), *call.args[1:]))
+    sizes, dtypes = [[*gradient.shape]], [gradient.dtype]
+    node = statement(encode_seq("MeanBackward1", sizes=sizes, dtypes=dtypes))
+    assert ops.cost(with_expanded_strides(bare, node)).bytes == ops.cost(call).bytes
+
+
+@pytest.mark.parametrize(
+    ("node", "gradient", "repeats"),
+    [
+        ("MeanBackward1", [8, 16, 1, 1], True),
+        ("DivBackward0", [8, 16, 1, 1], False),  # what is divided may be computed
+        ("MeanBackward1", [8, 5, 1, 1], False),  # not its gradient
+    ],
+)
+def test_a_row_in_a_means_backward(node: str, gradient: list[int], *, repeats: bool) -> None:
+    """The op call that its kernels work for reads the small gradient, and no other call does."""
+    seqs = (
+        statement(encode_seq(node, seq=3, sizes=[gradient], dtypes=["float32"])),
+        statement(encode_seq("aten::div", sizes=[[8, 16, 7, 7], []], dtypes=["float32", "int64"])),
+    )
+    found = choose(KernelContext(markers=(), seqs=seqs, backward=True)).cost()
+    whole = 8 * 16 * 7 * 7
+    assert found.bytes == 4 * (whole + (8 * 16 if repeats else whole))

@@ -1,9 +1,13 @@
 """How a column is registered."""
 
+import sys
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
 from pyprof.prof.columns import column as columns
+from pyprof.prof.columns.column import lazy_module
 from pyprof.prof.table import Table
 
 
@@ -29,3 +33,20 @@ def test_a_name_is_registered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     register(lambda _: pa.array([1]))
     with pytest.raises(ValueError, match="mine"):
         register(lambda _: pa.array([2]))
+
+
+def test_it_loads_when_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Naming it runs nothing; what is set on the module later is seen, too."""
+    (tmp_path / "heavy_module.py").write_text("value = 1\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = lazy_module("heavy_module")
+    assert "heavy_module" not in sys.modules
+    assert module.value == 1
+    monkeypatch.setattr("heavy_module.value", 2)
+    assert module.value == 2
+    monkeypatch.delitem(sys.modules, "heavy_module")
+
+
+def test_what_the_module_lacks_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="nothing_such"):
+        lazy_module("json").nothing_such  # noqa: B018 - the access is the point

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import pyprof
-from pyprof.gpu.ceilings import Ceilings, save
+from pyprof.gpu.peaks.ceilings import Ceilings, save
 from pyprof.marker import Call, Tensor, encode_op
 from pyprof.prof.table import Override
 from tests.builders import Range, Work, nsys_db
-from tests.commands import run
+from tests.commands import refused, run
 
 
 def _mm(side: int, dtype: str, n: int | None = None) -> str:
@@ -146,7 +146,7 @@ def test_peaks_are_given_as_people_write_them(tmp_path: Path) -> None:
     """1e15 FLOP/s is 1000T and 1 PFLOP/s; the column says that the peak was given."""
     path = _capture(tmp_path, ("ampere_fp16_s16816gemm_fp16_nn", _mm(4096, "float16"), 10**6))
     spellings = "1e15", "1000T", "1P", "1 PFLOP/s", "1000tflops"
-    found = {_eff(path, "--peak-flops", text) for text in spellings}
+    found = {_eff(path, "--gpu", f"flops={text}") for text in spellings}
     assert [eff for eff, _ in found] == [pytest.approx(13.7438953472)]
     assert all("given" in peak for _, peak in found)
 
@@ -156,7 +156,7 @@ def test_bandwidth_is_given_and_wins_over_the_card(tmp_path: Path) -> None:
     text = encode_op(Call("torch", "mul", (Tensor((1 << 20,), "float32"),) * 2))
     path = _capture(tmp_path, ("mul_kernel", text, 100_000))
     for spelling in ("1T", "1e12", "1TB/s", "1000GB/s", "1.0TBps"):
-        assert _eff(path, "--peak-bandwidth", spelling, "--gpu", "Tesla T4") == (
+        assert _eff(path, "--gpu", f"Tesla T4,bandwidth={spelling}") == (
             pytest.approx(12.582912), "given",
         )  # fmt: skip
 
@@ -164,18 +164,18 @@ def test_bandwidth_is_given_and_wins_over_the_card(tmp_path: Path) -> None:
 def test_a_clock_asks_for_the_formula(tmp_path: Path) -> None:
     """At half the clock the peak is half, and the column says where it comes from."""
     path = _capture(tmp_path, ("ampere_fp16_s16816gemm_fp16_nn", _mm(4096, "float16"), 10**6))
-    gpu = "--gpu", "NVIDIA A100-SXM4-40GB"
-    full, peak = _eff(path, *gpu, "--clock-mhz", "1410")
-    half, _ = _eff(path, *gpu, "--clock-mhz", "705")
+    gpu = "NVIDIA A100-SXM4-40GB"
+    full, peak = _eff(path, "--gpu", f"{gpu},clock=1410")
+    half, _ = _eff(path, "--gpu", f"{gpu},clock=705")
     assert half == pytest.approx(2 * full)
     assert "108 SMs at 1410 MHz, formula" in peak
 
 
 @pytest.mark.parametrize("text", ["0", "-5T", "fast", "1e999", "nan", "3 apples", "1T2"])
-@pytest.mark.parametrize("option", ["--peak-flops", "--peak-bandwidth"])
-def test_what_is_no_rate_is_wrong_usage(tmp_path: Path, option: str, text: str) -> None:
+@pytest.mark.parametrize("rate", ["flops", "bandwidth"])
+def test_what_is_no_rate_is_wrong_usage(tmp_path: Path, rate: str, text: str) -> None:
     """Exit code 2, and a word on how to write it."""
-    done = run("prof", option, text, tmp_path / "net.sqlite")
+    done = run("prof", "--gpu", f"{rate}={text}", tmp_path / "net.sqlite")
     assert (done.code, done.stdout) == (2, "")
     assert "such as 1.5e12 or 1.5T" in " ".join(done.stderr.split())
 
@@ -190,7 +190,7 @@ def _measured(folder: Path, monkeypatch: pytest.MonkeyPatch, *devices: str) -> N
 def test_measured_ceilings_count_only_when_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """--measured takes the kept figures for the device of the capture; else the datasheet's."""
+    """`--gpu measured` takes the figures kept of the capture's device; else the datasheet's."""
     _measured(tmp_path, monkeypatch, "NVIDIA A100-SXM4-80GB")
     path = _capture(tmp_path, ("ampere_fp16_s16816gemm_fp16_nn", _mm(4096, "float16"), 10**6))
     eff, peak = _eff(path)
@@ -198,7 +198,7 @@ def test_measured_ceilings_count_only_when_asked_for(
         pytest.approx(100 * 137.438953472 / 312),
         "datasheet",
     )
-    eff, peak = _eff(path, "--measured")
+    eff, peak = _eff(path, "--gpu", "measured")
     assert (eff, peak.rpartition(", ")[2]) == (pytest.approx(100 * 137.438953472 / 200), "measured")
 
 
@@ -207,16 +207,15 @@ def test_measured_without_a_measurement_says_what_to_do(
 ) -> None:
     """Figures of another device do not stand in."""
     _measured(tmp_path, monkeypatch, "Tesla T4")
-    done = run("prof", "--measured", _capture(tmp_path, ("mul_kernel", None, 1000)))
-    assert (done.code, done.stdout) == (1, "")
-    assert "pyprof peaks --measure" in done.stderr
-    assert "A100" in done.stderr
+    said = refused("prof", "--gpu", "measured", _capture(tmp_path, ("mul_kernel", None, 1000)))
+    assert "pyprof peaks --measure" in said
+    assert "A100" in said
 
 
 def test_ops_on_the_cpu_have_a_peak_once_it_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The device `cpu` has no datasheet: no share without --measured, one with it."""
+    """The device `cpu` has no datasheet: no share without `--gpu measured`, one with it."""
     _measured(tmp_path, monkeypatch, "cpu")
     row = {"kShortName": "aten::mm", "kLongName": "aten::mm", "kDuration": 10**9, "kind": "cpu",
            "gpu": "cpu", "marker": [_mm(1024, "float32")]}  # fmt: skip

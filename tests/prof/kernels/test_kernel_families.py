@@ -6,7 +6,7 @@ import pytest
 
 from pyprof.gpu.role_rules import Role
 from pyprof.marker import Call, Tensor, encode_op
-from pyprof.ops.families import FAMILIES
+from pyprof.ops.registry import FAMILIES
 from pyprof.prof.kernels.kernel_families import OF_OPS, OF_ROLES, family_of_kernel
 from tests.builders import Range, Work, nsys_db
 from tests.commands.test_prof import column, table

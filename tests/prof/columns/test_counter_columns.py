@@ -1,0 +1,39 @@
+"""What counters measured beside what the model says, in columns."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from tests.analysis import product
+from tests.commands import run
+
+
+def test_columns_that_nothing_measured_are_empty(tmp_path: Path) -> None:
+    """Of groups, if they are asked for by name."""
+    done = run("prof", "-q", "--by", "op", "-c", "op,dram,calls", "--csv",
+               product.capture(tmp_path / "x.sqlite"))  # fmt: skip
+    assert done.code == 0
+    rows = [*csv.DictReader(done.stdout.splitlines())]
+    assert {row["DRAM(B)"] for row in rows} == {""}
+    assert all(row["Calls"] for row in rows)
+
+
+def test_columns_beside_the_model(tmp_path: Path) -> None:
+    """Measured traffic stands beside the least, their ratio, and Tensor Cores beside `tc`."""
+    done = run(
+        *("prof", "-q", "--csv", "-c", "op,tc,tcmeas,bytes,dram,excess,tensor,occ,waves,effclk"),
+        *(
+            "--with",
+            product.counters(tmp_path / "ncu.csv"),
+            product.capture(tmp_path / "a.sqlite"),
+        ),
+    )
+    for row in csv.DictReader(done.stdout.splitlines()):
+        assert (row["TC"], row["TCm"], row["Tensor(%)"]) == ("1", "1", "61")
+        assert int(row["DRAM(B)"]) == 2 * int(row["Bytes"]) == 2 * product.LEAST
+        assert float(row["Excess"]) == 2
+        assert row["EffClk(%)"] == "", "the clock of another run"
+        # 128 threads of 32 registers with 1 KiB: 16 blocks of 4 warps on each of 108 SMs
+        assert float(row["Occ(%)"]) == 100
+        assert float(row["Waves"]) == pytest.approx(8 / (16 * 108))

@@ -1,0 +1,98 @@
+"""Efficiency, energy and traffic follow from what was measured in the right run."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyprof.prof.kernels.counter_rates import split_evenly
+from tests.analysis import product
+from tests.capture_files.metrics import kineto_counters, nsys_metrics
+from tests.commands import run
+from tests.readers import kineto_json
+
+
+def test_efficiency_at_the_clock_that_ran(tmp_path: Path) -> None:
+    """At half of the peak's clock a kernel's share of the roofline is twice as large."""
+    metrics = nsys_metrics({"clock_mhz": (product.TIMES, [705.0] * len(product.TIMES))})
+    capture = product.capture(tmp_path / "a.sqlite", more=metrics)
+    done = run("prof", "-q", "--csv", "-c", "eff,effclk,clock,bound", capture)
+    for row in csv.DictReader(done.stdout.splitlines()):
+        assert row["Bound"] in ("compute", "latency")
+        assert float(row["EffClk(%)"]) == pytest.approx(2 * float(row["Eff(%)"]))
+        assert float(row["Clock(MHz)"]) == 705
+    text = run("summary", "-q", capture).stdout
+    assert "the SM clock was 705 MHz, 50 % of the peak's" in " ".join(text.split())
+    assert "the SM clock was 705 MHz" in run("doctor", capture).stdout
+
+
+def test_what_was_sampled_stays_beside_what_another_run_counted(tmp_path: Path) -> None:
+    """Traffic is ncu's; clock and power, and so efficiency and energy, are of this run."""
+    metrics = nsys_metrics({"clock_mhz": (product.TIMES, [705.0] * len(product.TIMES))})
+    capture = product.capture(tmp_path / "a.sqlite", more=metrics)
+    columns = "dram,clock,effclk,eff,tensor,counter"
+    done = run("prof", "-q", "--csv", "-c", columns, "--with",
+               product.counters(tmp_path / "ncu.csv"), capture)  # fmt: skip
+    for row in csv.DictReader(done.stdout.splitlines()):
+        assert (int(row["DRAM(B)"]), row["Tensor(%)"]) == (2 * product.LEAST, "61")
+        assert (row["Clock(MHz)"], row["Counter"]) == ("705", "joined")
+        assert float(row["EffClk(%)"]) == pytest.approx(2 * float(row["Eff(%)"]))
+
+
+def test_a_kernel_s_own_counters_beside_power(tmp_path: Path) -> None:
+    """Of a trace that has both, kernels that CUPTI measured have energy, too."""
+    kernel = kineto_json.kernel(1, 100, 100)
+    kernel["args"] |= {"dram__bytes_read.sum": 1e6, "dram__bytes_write.sum": 5e5}
+    events = [kineto_json.launch(1, 1), kernel]
+    events += kineto_counters(
+        "Power (W)", (product.TIMES, [400.0] * len(product.TIMES)), key="", pid=0
+    )
+    path = tmp_path / "a.json"
+    path.write_text(kineto_json.text(events))
+    done = run("prof", "-q", "--csv", "-c", "dram,power,energy,counter", path)
+    assert done.stdout.split()[1] == '"1500000","400","40","args"'
+
+
+_INTERVALS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 12)), min_size=1, max_size=9)
+
+
+@given(_INTERVALS)
+def test_each_instant_is_divided_evenly(intervals: list[tuple[int, int]]) -> None:
+    """As when every nanosecond is handed out one by one."""
+    start = np.array([first for first, _ in intervals])
+    end = start + np.array([length for _, length in intervals])
+    expected = np.zeros(len(start))
+    for instant in range(50):
+        here = (start <= instant) & (instant < end)
+        expected[here] += 1 / max(int(here.sum()), 1)
+    assert split_evenly(start, end) == pytest.approx(expected)
+
+
+def test_kernels_side_by_side_share_the_energy(tmp_path: Path) -> None:
+    """At 200 W for 1.5 ms they used 0.3 J, however many ran; another device's are its own."""
+    events: list[kineto_json.Event] = []
+    for number, (at, length, stream, device) in enumerate(
+        [(1000, 1000, 7, 0), (1000, 1000, 8, 0), (1500, 1000, 9, 0), (1000, 1000, 7, 1)], 1
+    ):
+        kernel = kineto_json.kernel(number, at, length)
+        kernel |= {"pid": device, "tid": stream}
+        kernel["args"] |= {"device": device, "stream": stream}
+        events += [kineto_json.launch(number, 10 * number), kernel]
+    times = [*range(0, 4_000_000, 50_000)]
+    for device in range(2):
+        power = times, [200.0] * len(times)
+        events += kineto_counters("Power (W)", power, key="", pid=device)
+    path = tmp_path / "a.json"
+    path.write_text(kineto_json.text(events))
+    done = run("prof", "-q", "--csv", "-c", "device,energy,power", path)
+    rows = [*csv.DictReader(done.stdout.splitlines())]
+    energy_mj = {"0": 0.0, "1": 0.0}
+    for row in rows:
+        assert float(row["Power(W)"]) == 200
+        energy_mj[row["Device"]] += float(row["Energy(mJ)"])
+    assert energy_mj == pytest.approx({"0": 300, "1": 200})
+    answer = " ".join(run("summary", "-q", path).stdout.split())
+    assert "energy while kernels ran: 0.5 J" in answer

@@ -1,0 +1,54 @@
+"""What is stated around kernels: equal contexts are one, in the order of their ranges."""
+
+from pathlib import Path
+
+from pyprof.marker import Call, Tensor, encode_layer, encode_op
+from pyprof.parse import parse_file
+from pyprof.prof.kernels.kernel_context import KernelContext, distinct_contexts
+from tests.builders import Range, Work, nsys_db
+from tests.parse.record_lines import around
+
+MM = encode_op(Call("torch", "mm", (Tensor((4, 6), "float16"), Tensor((6, 2), "float16"))))
+BACKWARD = "MmBackward0, seq = 9, op_id = 5, sizes = [[4, 2]]"
+
+
+def _contexts(folder: Path, *ranges: Range) -> list[KernelContext]:
+    """Return the context of each kernel, launched at 100, 200 and so on."""
+    work = [Work(at=(at + 900, at + 950), call=(at, at + 10)) for at in range(100, 500, 100)]
+    number, contexts = distinct_contexts(parse_file(nsys_db(folder / "net.sqlite", work, ranges)))
+    assert len({*contexts}) == len(contexts) == len({*number.tolist()})
+    return [contexts[place] for place in number.tolist()]
+
+
+def test_kernels_with_the_same_words_around_them_share_a_context(tmp_path: Path) -> None:
+    """Whatever their sequence numbers; a layer alone is no op, and outside of all there is none."""
+    first, again, layer, outside = _contexts(
+        tmp_path,
+        *around(MM, "aten::mm, seq = 7, op_id = 1, sizes = [[4, 6], [6, 2]]", at=100),
+        *around(MM, "aten::mm, seq = 8, op_id = 2, sizes = [[4, 6], [6, 2]]", at=200),
+        *around(encode_layer("net"), at=300),
+    )
+    assert first is again
+    assert [said.call and said.call.op for said in first.statements] == ["mm", "mm"]
+    assert first.order == (0, 1)
+    assert (first.in_range, layer.in_range, outside.in_range) == (False, True, False)
+    assert layer.statements == outside.statements == ()
+
+
+def test_positions_of_markers_and_ranges_are_outermost_first(tmp_path: Path) -> None:
+    """However they are mixed."""
+    inside = _contexts(tmp_path, *around("aten::linear, op_id = 3", MM, "aten::mm, op_id = 4"))[0]
+    names = [inside.statements[place].call for place in inside.order]
+    assert [call and call.op for call in names] == ["linear", "mm", "mm"]
+    assert inside.order == (1, 0, 2)
+
+
+def test_a_backward_kernel_knows_what_its_forward_call_said(tmp_path: Path) -> None:
+    forward, backward, *_ = _contexts(
+        tmp_path,
+        *around(MM, "aten::mm, seq = 9, op_id = 1, sizes = [[4, 6], [6, 2]]", at=100),
+        *around(BACKWARD, at=200),
+    )
+    assert (forward.backward, backward.backward) == (False, True)
+    assert not forward.fwd_markers
+    assert [said.call and said.call.op for said in backward.fwd_markers] == ["mm"]
