@@ -148,14 +148,17 @@ def _at_ends(history: History, states: Int64Array, amount: Int64Array) -> Int64A
     return sums
 
 
-def ends_by_direction(history: History, optimizer: str = "optimizer") -> Int64Array:
+_OPTIMIZER = "optimizer"
+
+
+def ends_by_direction(history: History) -> Int64Array:
     """The states in which steps end: the next allocation is not the optimizer's."""
     direction = history.labels["direction"]
-    if optimizer not in direction.names:
+    if _OPTIMIZER not in direction.names:
         return np.zeros(0, np.int64)
     order = np.argsort(history.blocks.allocated, kind="stable")
     order = order[(history.blocks.allocated[order] >= 0) & (direction.codes[order] != MISSING)]
-    is_optimizer = direction.codes[order] == direction.names.index(optimizer)
+    is_optimizer = direction.codes[order] == direction.names.index(_OPTIMIZER)
     last = is_optimizer & ~np.append(is_optimizer[1:], True)
     ends: Int64Array = history.blocks.allocated[order[np.flatnonzero(last) + 1]] - 1
     if is_optimizer[-1:].any():

@@ -5,7 +5,7 @@ These are calls of cudaMalloc and its like: of PyTorch its segments, not its ten
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,20 +33,13 @@ _COLUMNS = ("start", "globalPid", "deviceId", "address", "bytes", "memKind", "me
             "correlationId")  # fmt: skip
 
 
-class Usage(NamedTuple):
-    """Memory events, and the capture that they are of."""
-
-    capture: Capture
-    events: MemoryEvents
-
-
 def kind_name(kind: int) -> str:
     """Name a kind of memory; `cuda` for a device's own."""
     return _KINDS.get(kind, f"memory kind {kind}")
 
 
-def read(path: Path) -> Usage:
-    """Read an nsys export; CaptureError where it has no such events."""
+def read(path: Path) -> tuple[Capture, MemoryEvents]:
+    """Read an nsys export and its memory events; CaptureError where it has no such events."""
     db = Database(path)
     if TABLE not in db.tables():
         raise CaptureError(
@@ -81,7 +74,7 @@ def read(path: Path) -> Usage:
         unknown,
         unknown,
     )
-    return Usage(capture, events)
+    return capture, events
 
 
 def _callers(capture: Capture, pid: Int64Array, corr: Int64Array) -> Int64Array:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from pyprof.arrays import Int64Array, Mask
 
-_PICKLE = b"\x80"
-_PROTOCOLS = range(2, 6)
 _MOST_BYTES = 1 << 48
 """No device has as much."""
 _MOST_ADDRESS = 1 << 62
@@ -132,11 +130,6 @@ class Snapshot:
         return [self.frames[frame] for frame in self.stack_frames[start:end].tolist()]
 
 
-def sniff(head: bytes) -> bool:
-    """Whether a file begins as a pickle does, of the protocols that have a header."""
-    return head[:1] == _PICKLE and len(head) > 1 and head[1] in _PROTOCOLS
-
-
 def read(path: Path) -> Snapshot:
     """Read a snapshot; raise CaptureError, with what to do, where it is none."""
     content = _unpickled(path)
@@ -242,7 +235,6 @@ def _check(snapshot: Snapshot) -> None:
         all(_within(values, 0, _MOST_BYTES) for values in sizes)
         and all(_within(values, MISSING, _MOST_BYTES) for values in stated)
         and all(_within(events.bytes, 0, _MOST_REQUEST) for events in snapshot.events)
-        and _within(segments.device, 0, unpickle.MOST_DEVICES - 1)
         and all(_within(values, 0, _MOST_ADDRESS) for values in addresses)
         and _within(segments.device, 0, unpickle.MOST_DEVICES - 1)
         and sum(float(values.sum(dtype=np.float64)) for values in sizes) < _MOST_ADDRESS

@@ -47,7 +47,6 @@ STATES = ("active_allocated", "active_pending_free", "inactive")
 
 _ACTION_CODES = {name: code for code, name in enumerate(ACTIONS)}
 _STATE_CODES = {name: code for code, name in enumerate(STATES)} | {"active_awaiting_free": 1}
-MOST_DEVICES = 1024
 _MOST_FRAMES = 256
 """Of a stack, the innermost."""
 _MOST_CHARACTERS = 1000
@@ -191,21 +190,18 @@ class _Source:
         """Read for the unpickler."""
         self._read += size
         if self._read >= self._next:
-            self._take()
+            grows = self._growing is not None and len(self._growing.trace) >= _FEW
+            if not grows:
+                # find the longest list of events among all that was read
+                memo: Any = self.unpickler.memo  # of whatever the pickle may name again
+                lists = [each for each in memo.copy().values() if type(each) is list]
+                longest = max(filter(_is_trace, lists), key=len, default=None)
+                self._growing = None if longest is None else self.events_of(longest)
+                self._patience *= 2  # to look for it takes longer and longer
+            if self._growing is not None:
+                self._growing.take(self.out)
+            self._next = self._read + (_AT_ONCE if grows else self._patience)
         return self._file.read(size)
-
-    def _take(self) -> None:
-        grows = self._growing is not None and len(self._growing.trace) >= _FEW
-        if not grows:
-            # find the longest list of events among all that was read
-            memo: Any = self.unpickler.memo  # of whatever the pickle may name again
-            lists = [each for each in memo.copy().values() if type(each) is list]
-            longest = max(filter(_is_trace, lists), key=len, default=None)
-            self._growing = None if longest is None else self.events_of(longest)
-            self._patience *= 2  # to look for it takes longer and longer
-        if self._growing is not None:
-            self._growing.take(self.out)
-        self._next = self._read + (_AT_ONCE if grows else self._patience)
 
     def events_of(self, trace: list[dict[str, Any]]) -> _Events:
         """Return what was taken out of a list."""
@@ -301,8 +297,6 @@ def _columns(snapshot: Any, source: _Source) -> tuple[dict[str, Any], _Columns]:
     if len(traces) > MOST_DEVICES:
         raise _RefusedError("has more devices than any machine")
     out = source.out
-    if len(traces) > MOST_DEVICES:
-        raise _RefusedError("has events of impossibly many devices")
     _once(trace for trace in traces if trace or id(trace) in source.taken)
     for device, trace in enumerate(traces):
         if type(trace) is not list:

@@ -95,13 +95,13 @@ def _read(path: str, stamp: tuple[int, ...]) -> _Profiled:
     rows = capture.activities
     if capture.tool != "ncu":
         raise CaptureError(
-            f"{path}: --counters takes the CSV of Nsight Compute (ncu --csv --page raw); "
+            f"{path}: counters are the CSV of Nsight Compute (ncu --csv --page raw); "
             f"this is a capture of {capture.tool}"
         )
     if rows.column("counters").null_count == rows.num_rows:
         raise CaptureError(
             f"{path}: no counter that pyprof knows; profile with --set full, or with the --metrics "
-            "of docs/counters.md"
+            "of docs/capture.md"
         )
     names = rows.column("name").unify_dictionaries().combine_chunks()
     sizes = _sizes(rows, totals_only=TOTALS_ONLY in capture.warnings)

@@ -27,7 +27,9 @@ try:
     from distributed import CancelledError, Client, KilledWorker, Security, as_completed
     from distributed.comm import connect, get_address_host_port
 except ImportError:
-    raise PyprofError(f"--dask needs Dask: {install_command('dask[distributed]')}") from None
+    raise PyprofError(
+        f"--workers ADDRESS needs Dask: {install_command('dask[distributed]')}"
+    ) from None
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

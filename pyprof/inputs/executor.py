@@ -175,24 +175,23 @@ class InProcess:
 
 @contextmanager
 def open_executor(
-    workers: int = 1,
-    dask: str | None = None,
+    workers: int | str = 1,
     *,
     strict: bool = False,
     quiet: bool = False,
     sources: Sequence[str] = (),
     work: str | None = None,
 ) -> Iterator[Executor]:
-    """Yield an executor: a Dask cluster, `workers` processes, or this process.
+    """Yield an executor: `workers` processes, this process for 1, or the Dask cluster it names.
 
     `strict`: a capture that cannot be read is an error; `quiet`: no progress bar. `work` is the
     module of a command's work: processes are forks of this one if that is safe, and otherwise start
     to import the module at once if `sources` are several captures.
     """
-    if dask is not None:
+    if isinstance(workers, str):
         from pyprof.inputs.dask_cluster import Cluster  # noqa: PLC0415 - needs the dask extra
 
-        with Cluster(dask, strict=strict, quiet=quiet) as cluster:
+        with Cluster(workers, strict=strict, quiet=quiet) as cluster:
             yield cluster
     elif workers > 1:
         from pyprof.inputs.processes import Processes  # noqa: PLC0415 - often not needed

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyprof import cli, overwrite_guard, readers
 from pyprof.errors import CaptureError, PyprofError
+from pyprof.inputs import trial_folder
 from pyprof.inputs.files import files_of, is_special, is_url, names
 from pyprof.readers import settings
 
@@ -147,9 +148,11 @@ def _matching(files: FileSystem, match: str) -> list[str]:
 
 
 def _in_folder(files: FileSystem, folder: str) -> list[str]:
-    """Return the captures of a folder, or the parts of a dataset."""
+    """Return the captures of a folder, of a trial its baseline, or the parts of a dataset."""
     if captures := parts(files, folder):
         return captures
+    if not is_url(folder) and (baselines := trial_folder.baselines(Path(folder))):
+        return [*map(str, baselines)]
     captures = [p for p in files.listing(folder) if _is_capture(p) and not files.is_folder(p)]
     exported = {_stem(location) for location in captures if not location.endswith(_REPORTS)}
     return [

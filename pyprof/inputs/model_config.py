@@ -13,7 +13,7 @@ from pyprof.ops import model_config
 if TYPE_CHECKING:
     from pyprof.ops.model_config import ModelConfig
 
-_NAME = "config.json"
+NAME = "config.json"
 _MAX_BYTES = 1 << 22
 """Larger files are refused: a configuration has some KB."""
 
@@ -21,12 +21,12 @@ _MAX_BYTES = 1 << 22
 def read(file: str) -> ModelConfig:
     """Read the sizes of a model from its config.json, or the folder of that. Raises PyprofError."""
     path = Path(file)
-    path = path / _NAME if path.is_dir() else path
+    path = path / NAME if path.is_dir() else path
     cli.register_inputs([str(path)])
     try:
         return model_config.read(_document(path))
     except OSError as error:
-        raise PyprofError(f"{path}: {error.strerror or error}; give a model's {_NAME}") from None
+        raise PyprofError(f"{path}: {error.strerror or error}; give a model's {NAME}") from None
     except ValueError as error:
         raise PyprofError(f"{path} is not a model configuration: {error}") from None
 

@@ -12,12 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from pyprof import readers
-from pyprof.inputs.counters import with_counters
+from pyprof import cli, readers
+from pyprof.inputs import trial_folder
 from pyprof.inputs.find import fetch
 from pyprof.inputs.ranks import RankedCapture, ranked_captures, with_ranks
 from pyprof.parse import parse_file, parse_with_host, record_file
 from pyprof.prof.table import Override, Table
+from pyprof.readers import settings
 from pyprof.records import parquet
 
 if TYPE_CHECKING:
@@ -49,12 +50,16 @@ class Source:
 
 
 def items(paths: Sequence[str], executor: Executor) -> Sequence[Item]:
-    """Return the captures that a user names: a single file as it is, anything else as a set.
+    """Return the captures that a user names: a file as it is, a trial's baseline, else a set.
 
     Raises CaptureError if a set is empty, or has a rank twice.
     """
     if len(paths) == 1 and (paths[0] == record_file.STDIN or Path(paths[0]).is_file()):
         return [paths[0]]
+    baselines = trial_folder.baselines(Path(paths[0])) if len(paths) == 1 else []
+    if len(baselines) == 1:
+        cli.register_inputs([str(baselines[0])])
+        return [str(baselines[0])]
     return ranked_captures(paths, executor)
 
 
@@ -92,7 +97,13 @@ def _opened(
     member = item if isinstance(item, RankedCapture) else None
     with fetch(member.url) if member else nullcontext(item) as path:
         records, capture = _read(str(path), begin, host=host, raw=raw)
-    records = with_counters(records if raw else _without_raw(records))
+    if not raw and "seqTemplate" in records.columns:  # which encodes those of PyTorch's own ranges
+        kept = {name: each for name, each in records.columns.items() if name not in parquet.RAW}
+        records = replace(records, columns=kept)
+    if settings.counters():
+        from pyprof.inputs.counters import with_counters  # noqa: PLC0415 - nearly no run needs it
+
+        records = with_counters(records)
     table = Table(with_ranks(records, member) if member else records, override or Override())
     table.check_override()
     return Source(table, capture, member.url if member else str(item))
@@ -103,18 +114,11 @@ def _read(
 ) -> tuple[Records, Capture | None]:
     begin("reading")
     path = Path(file)
-    if file == record_file.STDIN or not readers.is_capture(path):
+    if record_file.is_records(file) or not readers.is_capture(path):
         return record_file.load(file, raw=False), None
     if not host:
         return parse_file(path, raw=raw), None
     return parse_with_host(path, begin, raw=raw)
-
-
-def _without_raw(records: Records) -> Records:
-    if "seqTemplate" not in records.columns:  # which encodes those of PyTorch's own ranges
-        return records
-    kept = {name: column for name, column in records.columns.items() if name not in parquet.RAW}
-    return replace(records, columns=kept)
 
 
 def map_reduce(

@@ -225,15 +225,3 @@ def test_copies_of_weights_by_autocast(tmp_path: Path) -> None:
     half = "inferred: copied by autocast, half as large as a parameter"
     assert said[500][:2] == ("autocast copies", half)
     assert (said[200][0], said[1500][0]) == ("activations", "temporaries")
-
-
-def test_directions_of_ranges_where_stacks_say_none(tmp_path: Path) -> None:
-    """A user's range named `backward` tells; stacks come first."""
-    device = built.Device()
-    device.range("backward", begins=True)
-    device.alloc(100, built.user(1))
-    device.alloc(200, built.CALL, built.user(1))
-    device.range("backward", begins=False)
-    device.alloc(300, built.user(1))
-    said = _said(built.write(tmp_path / "x.pickle", device))
-    assert [said[size][2] for size in (100, 200, 300)] == ["backward", "forward", None]

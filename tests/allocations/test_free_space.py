@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyprof.allocations import read, snapshot_history, stacks
+from pyprof.allocations import read, snapshot_device, stacks
 from pyprof.allocations.free_space import FreeSpace, free_space
 from tests.allocations import built
 from tests.allocations.allocator import MIB, Allocator
@@ -59,7 +59,7 @@ def test_tails_inside_blocks_are_no_pieces(seed: int) -> None:
         else:
             live.append(allocator.alloc(rng.choice(_SIZES) - rng.randrange(300)))
     taken = built.parsed(allocator.snapshot())
-    blocks = snapshot_history.history(taken, 0, stacks.describe(taken)).history.blocks
+    blocks = snapshot_device.device_history(taken, 0, stacks.describe(taken)).history.blocks
     for state, sizes in enumerate(allocator.pieces):
         if allocator.events[state]["action"] in ("alloc", "free_completed"):
             expected = FreeSpace(sum(sizes), len(sizes), max(sizes, default=0))

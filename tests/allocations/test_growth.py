@@ -6,9 +6,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from pyprof.allocations import read, snapshot_history, snapshot_ranges, stacks
+from pyprof.allocations import read, snapshot_device, snapshot_ranges, stacks
 from pyprof.allocations.growth import Growth, growth
 from tests.allocations import built
+from tests.known import known
 
 
 def _growth(path: Path) -> Growth | None:
@@ -19,8 +20,7 @@ def _growth(path: Path) -> Growth | None:
 @pytest.mark.parametrize("steps", [4, 7])
 def test_a_planted_leak_is_named_with_its_line(tmp_path: Path, steps: int) -> None:
     """How much a step, and in how many blocks; what the first step sets up is no leak."""
-    found = _growth(built.write(tmp_path / "x.pickle", built.training(steps, leak=1000)))
-    assert found is not None
+    found = known(_growth(built.write(tmp_path / "x.pickle", built.training(steps, leak=1000))))
     (leak,) = found.leaks
     assert leak.line == "/home/user/train.py:11"
     assert (leak.bytes_per_step, leak.blocks) == (1000, leak.bytes // 1000)
@@ -49,8 +49,7 @@ def test_a_leak_goes_on(tmp_path: Path, kept: list[int], leaks: bool) -> None:  
                 device.free(held.pop())
         held += [device.alloc(512, built.user(7)) for _ in range(blocks)]
         device.range(f"ProfilerStep#{step}", begins=False)
-    found = _growth(built.write(tmp_path / "x.pickle", device))
-    assert found is not None
+    found = known(_growth(built.write(tmp_path / "x.pickle", device)))
     assert bool(found.leaks) == leaks
     if leaks:
         assert found.leaks[0].bytes_per_step == pytest.approx(sum(kept[2:]) * 512 / 10, rel=0.1)
@@ -68,7 +67,7 @@ def _noisy(rng: Random, steps: int, leak: int) -> Growth | None:
             device.alloc(leak, built.user(7))
         device.range(f"ProfilerStep#{step}", begins=False)
     taken = built.parsed(built.snapshot(device))
-    history = snapshot_history.history(taken, 0, stacks.describe(taken)).history
+    history = snapshot_device.device_history(taken, 0, stacks.describe(taken)).history
     marked_by, moments = snapshot_ranges.step_bounds(taken, 0)
     return growth(
         history, marked_by, (np.searchsorted(history.time_ns, moments, "right") - 1).tolist()
@@ -88,8 +87,7 @@ def test_leak_under_noise_is_a_fit_over_steps() -> None:
 
 def test_training_without_a_leak_has_none(tmp_path: Path) -> None:
     """Each step ends as the one before did."""
-    found = _growth(built.write(tmp_path / "x.pickle", built.training(5)))
-    assert found is not None
+    found = known(_growth(built.write(tmp_path / "x.pickle", built.training(5))))
     assert found.marked_by == "ranges of steps"
     assert found.leaks == ()
     assert len(set(found.held[1:])) == 1
@@ -99,22 +97,9 @@ def test_steps_are_told_by_the_optimizer(tmp_path: Path) -> None:
     """By its ranges; without any range by its stacks."""
     device = built.training(6, leak=1000)
     device.annotations.clear()
-    found = _growth(built.write(tmp_path / "x.pickle", device))
-    assert found is not None
+    found = known(_growth(built.write(tmp_path / "x.pickle", device)))
     assert found.marked_by == "the optimizer's stacks"
     assert [leak.line for leak in found.leaks] == ["/home/user/train.py:11"]
-
-
-def test_ranges_of_the_optimizer_end_steps(tmp_path: Path) -> None:
-    """Where nobody marks the steps themselves."""
-    device = built.Device()
-    for _ in range(5):
-        device.alloc(512, built.user(4))
-        for begins in (True, False):
-            device.range("Optimizer.step#SGD.step", begins=begins)
-    found = _growth(built.write(tmp_path / "x.pickle", device))
-    assert found is not None
-    assert (found.marked_by, found.held) == ("Optimizer.step", (512, 1024, 1536, 2048, 2560))
 
 
 def test_too_few_steps_tell_nothing(tmp_path: Path) -> None:

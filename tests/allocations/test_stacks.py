@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pyprof.allocations import read
@@ -34,22 +33,3 @@ def test_line_and_op(
     labels = recorded.history.labels
     row = recorded.history.blocks.bytes.tolist().index(2)
     assert [labels[name].at([row])[0] for name in ("line", "op")] == [line, op]  # type: ignore[arg-type]
-
-
-def test_layers_are_those_of_ranges(tmp_path: Path) -> None:
-    """Ranges of layers, as init() writes them, and of the user's; else what the program noted."""
-    device = built.Device()
-    device.range("layer:encoder.0", begins=True)
-    device.alloc(1)
-    device.range("loss", begins=True)
-    device.alloc(2)
-    device.range("layer:encoder.0", begins=False)  # takes along what was left open inside
-    device.alloc(3)
-    device.events[-1]["user_metadata"] = "experts"
-    device.alloc(4)
-    (recorded,) = read.read(built.write(tmp_path / "x.pickle", device)).devices
-    history = recorded.history
-    layers = history.labels["layer"].at(np.arange(4))
-    assert dict(zip(history.blocks.bytes.tolist(), layers, strict=True)) == {
-        1: "encoder.0", 2: "loss", 3: "experts", 4: None
-    }  # fmt: skip

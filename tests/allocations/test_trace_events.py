@@ -1,49 +1,111 @@
 """Memory events in traces of torch.profiler."""
 
+import re
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyprof.allocations import trace_events
-
-
-def _event(ts: float, size: int, **more: object) -> dict[str, Any]:
-    args = {"Bytes": size, "Device Type": 1, "Device Id": 0, "Total Allocated": 4096, **more}
-    return {"ph": "i", "name": "[memory]", "pid": 7, "tid": 9, "ts": ts, "args": args}
-
-
-def _trace(folder: Path, *events: dict[str, Any]) -> Path:
-    path = folder / "trace.json"
-    path.write_bytes(orjson.dumps({"traceEvents": [*events], "baseTimeNanoseconds": 0}))
-    return path
+from tests.allocations.traces import event, op, written
 
 
 def test_events_are_sorted_by_time_with_their_addresses(tmp_path: Path) -> None:
-    path = _trace(tmp_path, _event(20, -512, Addr=100), _event(10, 512, Addr=100))
-    events = trace_events.read(path)
+    events = [event(20, -512, 100), event(10, 512, 100)]
+    path = written(tmp_path / "x.json", events)
+    found = trace_events.read(path)
     assert trace_events.has_any(path)
-    assert events.bytes.tolist() == [512, -512]
-    assert events.address.tolist() == [100, 100]
-    assert (events.pid.tolist(), events.device_type.tolist()) == ([7, 7], [1, 1])
+    assert found.bytes.tolist() == [512, -512]
+    assert found.address.tolist() == [100, 100]
+    assert (found.pid.tolist(), found.device_type.tolist()) == ([1, 1], [1, 1])
 
 
 def test_old_events_without_addresses_free_the_last_block_of_their_size(tmp_path: Path) -> None:
-    sizes = (512, 512, -512, 64, -512)
-    events = trace_events.read(_trace(tmp_path, *(_event(at, s) for at, s in enumerate(sizes))))
-    assert trace_events.made_up(events.address).all()
-    first, second, freed, other, last = events.address.tolist()
+    events = [event(at, size) for at, size in enumerate((512, 512, -512, 64, -512))]
+    for made in events:
+        del made["args"]["Addr"]
+    found = trace_events.read(written(tmp_path / "x.json", events))
+    assert trace_events.made_up(found.address).all()
+    first, second, freed, other, last = found.address.tolist()
     assert (freed, last) == (second, first)
     assert len({first, second, other}) == 3
 
 
-@pytest.mark.parametrize("broken", [{"Bytes": "many"}, {"Bytes": 0}, {"Addr": "x"}])
-def test_events_without_a_size_or_address_are_left_out(
-    tmp_path: Path, broken: dict[str, Any]
-) -> None:
-    assert not len(trace_events.read(_trace(tmp_path, _event(1, 512, **broken))).bytes)
+def test_old_events_free_a_block_of_one_byte_and_nothing_that_was_freed(tmp_path: Path) -> None:
+    events = [event(at, size) for at, size in enumerate((1, -1, -512, -512))]
+    for made in events:
+        del made["args"]["Addr"]
+    allocated, freed, *unknown = trace_events.read(
+        written(tmp_path / "x.json", events)
+    ).address.tolist()
+    assert allocated == freed
+    assert len({allocated, *unknown}) == 3
 
 
 def test_a_trace_without_memory_has_none(tmp_path: Path) -> None:
-    assert not trace_events.has_any(_trace(tmp_path, {"ph": "X", "name": "aten::mm"}))
+    assert not trace_events.has_any(written(tmp_path / "x.json", [op("aten::mm", 0, 1)]))
+
+
+@pytest.mark.parametrize("name", ["x.json", pytest.param("x.json.gz", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "how", [pytest.param({}, marks=pytest.mark.slow), {"indent": 1, "sort_keys": True}]
+)
+def test_every_event_is_found_once(tmp_path: Path, name: str, how: dict[str, Any]) -> None:
+    """However the file is laid out, also where blocks are read in the middle of an event."""
+    events = [op("aten::add", 0, 1e6)]
+    events += [event(10 + number, 1 + number, 64 * number) for number in range(40_000)]
+    path = written(tmp_path / name, events, head={"baseTimeNanoseconds": 10**18}, **how)
+    found = trace_events.read(path)
+    assert found.bytes.tolist() == list(range(1, 40_001))
+    assert found.time_ns[0] == 10**18 + 10_000
+
+
+def test_odd_events_are_left_out(tmp_path: Path) -> None:
+    """Without an address, a size or a time nothing can be said; texts of numbers are numbers."""
+    odd: list[Any] = [
+        event(1, 0), event(1, 5, None), event(float("nan"), 5), event(1, 1 << 60),  # type: ignore[arg-type]
+        {"name": "[memory]", "ph": "i", "ts": 1, "args": {}},
+        {"name": "a [memory]", "ph": "i", "ts": 1, "args": {"Bytes": 1, "Addr": 1}},
+    ]  # fmt: skip
+    good = event(1, "7", "16")  # type: ignore[arg-type]
+    path = written(tmp_path / "x.json", [op("aten::add", 1, 8), *odd, good])
+    assert trace_events.read(path).bytes.tolist() == [7]
+
+
+def _tried(text: bytes) -> list[bytes]:
+    """Find events as a grammar says it, trying everything."""
+    flat, nested = rb"[^{}]{0,4096}", rb"\{[^{}]{0,4096}\}"
+    named = flat + rb'"\[memory\]"' + flat
+    return re.findall(
+        rb"\{" + named + nested + flat + rb"\}|\{" + flat + nested + named + rb"\}", text
+    )
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                b'{"name":"[memory]","args":{"Bytes":1,"Addr":2}}',
+                b'{"args":{"x":"[memory]"},"name":"[memory]"}',
+                b'{"args":{"Bytes":1},"name":"[memory]","ts":1}',
+                b'{"name":"x","args":{"Dims":[[1]]}}',
+                b'{"name":"[memory]"', b'{"a":1,', b"}", b",",
+            ]
+        ),
+        max_size=12,
+    )
+)  # fmt: skip
+def test_events_are_found_among_whatever_there_is(parts: list[bytes]) -> None:
+    """The same ones as by trying everything."""
+    text = b"".join(parts)
+    assert [text[slice(*span)] for span in trace_events._spans(text)] == _tried(text)
+
+
+def test_names_that_repeat_take_no_time() -> None:
+    """Trying everything takes 10 s for them."""
+    name = b'"[memory]"'
+    assert not [*trace_events._spans((b"{" + name * 400) * 1000)]
+    assert not [*trace_events._spans((b"{" + name * 200 + b"{" + b"x" * 4000) * 1000)]
+    assert not [*trace_events._spans((b"{" + name) * 50_000)]

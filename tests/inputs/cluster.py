@@ -8,6 +8,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import IO
 
+from tests.known import known
 from tests.programs import TOP, environment
 
 _HERE = ("--host", "127.0.0.1", "--no-dashboard")
@@ -37,8 +38,7 @@ def _dask(variables: dict[str, str], *arguments: str) -> Iterator[SimpleQueue[st
     with subprocess.Popen(
         command, cwd=TOP, env=environment() | variables, stderr=subprocess.PIPE, text=True
     ) as process:
-        assert process.stderr is not None
-        reader = Thread(target=_read, args=(process.stderr, lines))
+        reader = Thread(target=_read, args=(known(process.stderr), lines))
         reader.start()
         try:
             yield lines

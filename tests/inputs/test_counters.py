@@ -52,7 +52,7 @@ def _joined(
 ) -> tuple[list[str], list[str], str]:
     capture = nsys_db(tmp_path / "net.sqlite", work)
     counters = ncu_csv(tmp_path / "ncu.csv", profiled)
-    done = run("prof", "--csv", "-c", "dram,counter,via", "--counters", counters, capture)
+    done = run("prof", "--csv", "-c", "dram,counter,via", "--with", counters, capture)
     assert done.code == 0
     rows = [*csv.DictReader(done.stdout.splitlines())]
     return [row["DRAM(B)"] for row in rows], [row["Counter"] for row in rows], done.stderr
@@ -161,7 +161,7 @@ def test_a_file_without_sizes(tmp_path: Path) -> None:
              if '"Launch Statistics"' not in line]  # fmt: skip
     counters.write_text("".join(lines))
     capture = nsys_db(tmp_path / "net.sqlite", _work([*"ba"]))
-    done = run("prof", "--csv", "-c", "dram", "--counters", counters, capture)
+    done = run("prof", "--csv", "-c", "dram", "--with", counters, capture)
     assert done.stdout.split()[1:] == ['"101"', '"100"']
     assert "as totals" not in done.stderr
 
@@ -206,7 +206,7 @@ def test_parse_keeps_them(suffix: str, tmp_path: Path) -> None:
     capture = nsys_db(tmp_path / "net.sqlite", _work([*"ab"]))
     counters = ncu_csv(tmp_path / "ncu.csv", _profiled([*"ab"]))
     target = tmp_path / f"net.{suffix}"
-    assert run("parse", "-q", "--counters", counters, capture, "-o", target).code == 0
+    assert run("parse", "-q", "--with", counters, capture, "-o", target).code == 0
     done = run("prof", "-q", "--csv", "-c", "dram,via", target)
     assert done.stdout.splitlines()[1:] == ['"100","measured"', '"101","measured"']
 
@@ -223,15 +223,15 @@ def test_workers_have_them(tmp_path: Path) -> None:
     """Each capture of a set is joined, wherever it is read."""
     paths = [nsys_db(tmp_path / f"net.rank{rank}.sqlite", _work(["a"])) for rank in range(2)]
     counters = ncu_csv(tmp_path / "ncu.csv", _profiled(["a"]))
-    done = run("prof", "--csv", "-c", "rank,dram", "--workers", "2", "--counters", counters, *paths)
+    done = run("prof", "--csv", "-c", "rank,dram", "--workers", "2", "--with", counters, *paths)
     assert done.stdout.splitlines()[1:] == ['"0","100"', '"1","100"']
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda folder: folder / "none.csv", "no such file; check --counters"),
-        (lambda folder: nsys_db(folder / "b.sqlite", _work(["a"])), "a capture of nsys"),
+        (lambda folder: folder / "none.csv", "no such file; check the path"),
+        (lambda folder: nsys_db(folder / "b.sqlite", _work(["a"])), "a capture, to be named"),
         (lambda folder: ncu_csv(folder / "x.csv", [Profiled("a")]), "no counter that"),
     ],
 )  # fmt: skip
@@ -239,7 +239,7 @@ def test_what_holds_no_counters(make: object, words: str, tmp_path: Path) -> Non
     """One line says what is wrong."""
     assert callable(make)
     capture = nsys_db(tmp_path / "net.sqlite", _work(["a"]))
-    done = run("prof", "--counters", make(tmp_path), capture)
+    done = run("prof", "--with", make(tmp_path), capture)
     assert done.code == 1
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -263,7 +263,7 @@ def test_a_damaged_record_tells_nothing(tmp_path: Path) -> None:
     done = run("prof", "-q", "--csv", "-c", "dram,tensor,counter", tmp_path / "net.dict")
     assert done.stdout.splitlines()[1:] == ['"","",""'] * 4
     counters = ncu_csv(tmp_path / "ncu.csv", _profiled([*"abcd"]))
-    joined = run("prof", "-q", "--csv", "-c", "dram", "--counters", counters, tmp_path / "net.dict")
+    joined = run("prof", "-q", "--csv", "-c", "dram", "--with", counters, tmp_path / "net.dict")
     assert joined.stdout.split()[1:] == [f'"{100 + at}"' for at in range(4)]
 
 
@@ -280,7 +280,7 @@ def test_a_file_that_changes_while_it_is_read_is_warned_of(
         return profiled
 
     monkeypatch.setattr(counters, "_read", changing)
-    assert "ncu.csv: the file changed" in run("prof", "--counters", file, capture).stderr
+    assert "ncu.csv: the file changed" in run("prof", "--with", file, capture).stderr
 
 
 _CASTS = re.compile(r"\((?:int|bool|unsigned int|unsigned long)\)")
@@ -304,7 +304,7 @@ def test_the_real_file_joins(spell: Callable[[str], str], captures: Path, tmp_pa
         for at, row in enumerate([*profiled, *profiled], 1)
     ]  # fmt: skip
     capture = nsys_db(tmp_path / "net.sqlite", work)
-    done = run("prof", "--csv", "-c", "dram,occ,counter", "--counters", counters, capture)
+    done = run("prof", "--csv", "-c", "dram,occ,counter", "--with", counters, capture)
     rows = [*csv.DictReader(done.stdout.splitlines())]
     told = [json.loads(row["counters"]) for row in profiled]
     assert [float(row["DRAM(B)"]) for row in rows] == [each["dram_bytes"] for each in told] * 2

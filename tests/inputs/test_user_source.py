@@ -14,7 +14,8 @@ from pyprof.inputs.user_source import Sources, read
 from pyprof.marker import encode_trace
 from tests.analysis.captured import WITH_MEMORY, op
 from tests.builders import Range, Work, nsys_db
-from tests.commands import run
+from tests.commands import refused, run
+from tests.known import known
 
 PRIVATE = "NOBODYS_BUSINESS"
 PRIVATE_LINE = f"{PRIVATE} = 1\n"
@@ -130,8 +131,7 @@ def test_no_file_holds_source_that_nobody_asked_for(name: str, suffix: str, home
         pytest.importorskip("matplotlib")
     Path("train.py").write_text(PRIVATE_LINE)
     net = naming("train.py", home / "settings.py", home / "project" / "train.py")
-    command = main.get_command(click.Context(main), name)
-    assert command is not None
+    command = known(main.get_command(click.Context(main), name))
     files = [net for param in command.params if isinstance(param, click.Argument)]
     done = run(name, *files, "-o", f"out{suffix}")
     assert done.code == 0, done.stderr
@@ -189,8 +189,7 @@ def test_a_path_below_the_folder_is_that_file(home: Path) -> None:
 def test_the_source_is_no_output(home: Path) -> None:
     del home
     Path("train.py").write_text("x = 1\n")
-    done = run("lines", "--source", ".", naming("train.py"), "-o", "train.py")
-    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
+    refused("lines", "--source", ".", naming("train.py"), "-o", "train.py")
     assert Path("train.py").read_text() == "x = 1\n"
 
 
@@ -198,3 +197,26 @@ def test_source_goes_with_what_shows_it(home: Path) -> None:
     """Other formats hold none; to ask for it is a mistake."""
     del home
     assert run("export", "--source", ".", naming("train.py"), "-o", "net.csv").code == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/elsewhere/one/model.py", "one/model.py"),
+        (r"C:\work\two\model.py", "two/model.py"),
+        ("/elsewhere/three/model.py", None),
+        ("only.py", "one/only.py"),
+        ("/elsewhere/two/only.py", None),
+        ("/elsewhere/three/here.py", "here.py"),
+        ("/etc/passwd", None),
+        ("", None),
+    ],
+)
+def test_files_are_found_by_the_end_of_their_path(
+    path: str, expected: str | None, tmp_path: Path
+) -> None:
+    """The best agreement counts; none where several agree equally well, or in the name alone."""
+    for name in ("one/model.py", "two/model.py", "one/only.py", "here.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert Sources(tmp_path).find(path) == (tmp_path / expected if expected else None)

@@ -1,23 +1,115 @@
-"""From a torch memory snapshot to the history of each device in it."""
+"""The memory of each device of a snapshot, and what else the snapshot tells of it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pyprof.allocations import categories, stacks, trace_history
+from pyprof.allocations import categories, snapshot, stacks, trace_history
 from pyprof.allocations import snapshot_ranges as ranges
+from pyprof.allocations.free_space import free_space
+from pyprof.allocations.growth import ends_by_direction
 from pyprof.allocations.history import BEFORE, Blocks, History, Labels, label, or_else, replay
+from pyprof.allocations.read import RecordedDevice
+from pyprof.allocations.stacks import is_python
 from pyprof.allocations.unpickle import ACTIONS, STATES
 from pyprof.arrays import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
-    from pyprof.allocations.snapshot import Events, Snapshot
+    from pyprof.allocations.free_space import FreeSpace
+    from pyprof.allocations.snapshot import Events, Frame, Snapshot
+    from pyprof.allocations.stacks import Described
     from pyprof.arrays import Int64Array, Mask
     from pyprof.schema import Capture
+
+
+_OOM = ACTIONS.index("oom")
+
+
+def devices(path: Path, capture: Capture | None) -> tuple[SnapshotDevice, ...]:
+    """Read the devices of a snapshot; a capture of the same run tells more of its events."""
+    return of_snapshot(snapshot.read(path), capture)
+
+
+def of_snapshot(read: Snapshot, capture: Capture | None) -> tuple[SnapshotDevice, ...]:
+    """Make the devices of a snapshot that was read."""
+    described = stacks.describe(read)
+    numbers = device_numbers(read)
+    return tuple(_device(read, described, number, capture) for number in numbers)
+
+
+def _device(
+    read: Snapshot, described: Described, number: int, capture: Capture | None
+) -> SnapshotDevice:
+    replayed = device_history(read, number, described, capture)
+    history, events = replayed.history, read.of_device(number)
+    return SnapshotDevice(
+        history,
+        _steps(read, number, history, capture),
+        tuple(np.flatnonzero(events.action == _OOM).tolist()),
+        int(read.segments.allocated_bytes[read.segments.device == number].sum()),
+        replayed.notes,
+        snapshot=read,
+        described=described,
+        number=number,
+        block_stack=replayed.stack,
+    )
+
+
+@dataclass(frozen=True)
+class SnapshotDevice(RecordedDevice):
+    """A device of a snapshot."""
+
+    snapshot: Snapshot = field(kw_only=True)
+    described: Described = field(kw_only=True)
+    number: int = field(kw_only=True)
+    block_stack: Int64Array = field(kw_only=True)
+    """Of each block the row of the snapshot's stacks."""
+
+    def call_stacks(self, rows: Int64Array) -> Labels:
+        """Label some blocks with their call stacks; of C++ the op alone is told."""
+        numbers, codes = np.unique(self.block_stack[rows], return_inverse=True)
+        texts = [_call_stack(self.snapshot.stack(number)) for number in numbers.tolist()]
+        labels = label(texts)
+        return Labels(labels.codes[codes.reshape(-1)] if len(rows) else labels.codes, labels.names)
+
+    def free_space(self, state: int) -> FreeSpace | None:
+        """Find what the allocator holds unused."""
+        return free_space(self.snapshot, self.number, self.history.blocks, state)
+
+    def request(self, event: int) -> tuple[int, int | None, str | None]:
+        """Return the bytes that an OOM asked for, those free, and the line that asked."""
+        events = self.snapshot.of_device(self.number)
+        free = int(events.free_bytes[event])
+        line = self.described.line.at(events.stack[[event]])[0]
+        return int(events.bytes[event]), None if free == MISSING else free, line
+
+
+def _call_stack(frames: Sequence[Frame]) -> str | None:
+    """Write the frames of Python, the outermost first; None where there are none."""
+    lines = [f"{f.name} ({f.file}:{f.line})" for f in reversed(frames) if is_python(f)]
+    return "\n".join(" ".join(line.split()) for line in lines) or None
+
+
+def _steps(
+    read: Snapshot, number: int, history: History, capture: Capture | None
+) -> tuple[str, tuple[int, ...]]:
+    marked_by, moments = ranges.step_bounds(read, number)
+    if not len(moments) and capture is not None:
+        marked_by, moments = trace_history.step_bounds(capture)
+    if len(moments):
+        # the state at each moment
+        states: Int64Array = (
+            np.searchsorted(np.maximum.accumulate(history.time_ns), moments, "right") - 1
+        )
+        return marked_by, tuple(states[states >= 0].tolist())
+    return "the optimizer's stacks", tuple(ends_by_direction(history).tolist())
+
 
 _ADDS = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]
 _TAKES = [ACTIONS.index(name) for name in ("segment_free", "segment_unmap")]
@@ -25,7 +117,7 @@ _FREES = [ACTIONS.index(name) for name in ("free_requested", "free_completed")]
 _ALLOCATED, _PENDING = (STATES.index(name) for name in ("active_allocated", "active_pending_free"))
 
 
-def devices(snapshot: Snapshot) -> list[int]:
+def device_numbers(snapshot: Snapshot) -> list[int]:
     """List the devices that did or hold anything."""
     used = {device for device, events in enumerate(snapshot.events) if len(events)}
     return sorted(used | set(snapshot.segments.device.tolist()))
@@ -40,7 +132,7 @@ class Replayed(NamedTuple):
     """Of each block the row of the snapshot's stacks; MISSING if unknown."""
 
 
-def history(
+def device_history(
     snapshot: Snapshot,
     device: int,
     described: stacks.Described,

@@ -1,0 +1,62 @@
+"""Folders of `pyprof try`: the capture of the baseline, and what was tried."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from pyprof.errors import CaptureError
+
+RUNS = "runs.jsonl"
+"""What every run found, one a line."""
+ANSWER = "try.json"
+_RANK = re.compile(r"\.rank\d+\.")
+
+
+def baselines(folder: Path) -> list[Path]:
+    """Return the captures of a trial's baseline, one a rank; none for a folder of anything else.
+
+    The other captures of a trial are of variants, not of ranks. Raises CaptureError without a
+    baseline.
+    """
+    runs = _runs(folder)
+    if runs is None:
+        return []
+    profiled = [run for run in runs if run["mode"] == "profile" and run.get("capture")]
+    captures = {tuple(run["changes"]): folder / Path(run["capture"]).name for run in profiled}
+    of_baseline = captures.get(())
+    if of_baseline is None or not of_baseline.is_file():
+        names = ", ".join(path.name for path in captures.values() if path.is_file())
+        instead = f"name one of {names}" if names else "no run of it was profiled"
+        raise CaptureError(f"{folder}: a trial without a capture of its baseline; {instead}")
+    first = _first_rank(of_baseline.name)
+    return sorted(path for path in folder.iterdir() if _first_rank(path.name) == first)
+
+
+def _first_rank(name: str) -> str:
+    """Return the name of the first rank's capture of the same run."""
+    return _RANK.sub(".rank0.", name)
+
+
+def _runs(folder: Path) -> list[dict[str, Any]] | None:
+    """Return the runs of a trial; None for a folder of anything else."""
+    try:
+        lines = (folder / RUNS).read_text("utf-8").splitlines()
+        runs = [json.loads(line) for line in lines]
+    except (OSError, ValueError):
+        return None
+    ours = all(isinstance(run, dict) and {"mode", "changes"} <= run.keys() for run in runs)
+    return runs if runs and ours else None
+
+
+def answer_beside(capture: Path) -> dict[str, Any] | None:
+    """Return the try.json beside a capture that is one of its trial; None where there is none."""
+    try:
+        answer = json.loads((capture.parent / ANSWER).read_text("utf-8"))
+        captures = [answer["baseline"]["capture"], *(each["capture"] for each in answer["changes"])]
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    names = {Path(each).name for each in captures if isinstance(each, str)}
+    return answer if _first_rank(capture.name) in names else None

@@ -1,0 +1,39 @@
+"""A snapshot and a trace of the same run: what went on at each event, and memory beside time."""
+
+from pathlib import Path
+
+from pyprof.allocations import snapshot_device
+from tests.allocations import built, traces
+from tests.commands import refused
+
+
+def test_a_trace_tells_what_stacks_do_not(tmp_path: Path) -> None:
+    """Op, layer, direction, and by these the category."""
+    snapshot, trace = traces.recorded(tmp_path)
+    alone, joined = traces.asked(snapshot), traces.asked(snapshot, "--trace", trace)
+    assert {group["name"] for group in alone["by"]["op"]} == {None}
+    blocks = {block["bytes"]: block for block in joined["largest"]}
+    assert blocks[1000]["op"] == "linear"
+    assert blocks[1000]["layer"] == "net.0"
+    assert blocks[1000]["category"] == "activations"
+    assert blocks[300]["direction"] == "backward"
+    assert joined["peak_bytes"] == alone["peak_bytes"] == 1800
+
+
+def test_a_trace_of_another_time_is_one_line(tmp_path: Path) -> None:
+    """It cannot be of the same run."""
+    snapshot, trace = traces.recorded(tmp_path)
+    text = trace.read_text().replace(
+        str(traces.START_US * 1000), str(traces.START_US * 1000 + 10**15)
+    )
+    trace.write_text(text)
+    assert "of different times" in refused("memory", snapshot, "--trace", trace)
+
+
+def test_devices_are_those_with_an_event_or_a_segment() -> None:
+    """Torch lists the events of all devices that it sees; most of a machine's did nothing."""
+    taken = built.snapshot(built.Device(), built.training())
+    taken["segments"] = []
+    assert snapshot_device.device_numbers(built.parsed(taken)) == [1]
+    taken["segments"] = [built.Device().segment()]
+    assert snapshot_device.device_numbers(built.parsed(taken)) == [0, 1]

@@ -1,0 +1,104 @@
+"""Traces of torch.profiler with memory events, built in code."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.allocations import built
+from tests.commands import run
+
+
+def event(ts: float, size: int, address: int = 16, **more: Any) -> dict[str, Any]:  # noqa: ANN401
+    arguments = {"Addr": address, "Bytes": size, "Device Type": 1, "Device Id": 0, **more}
+    return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1,
+            "tid": 11, "ts": ts, "args": arguments}  # fmt: skip
+
+
+def op(name: str, ts: float, dur: float) -> dict[str, Any]:
+    return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 11, "ts": ts, "dur": dur,
+            "args": {}}  # fmt: skip
+
+
+def written(path: Path, events: list[dict[str, Any]], **how: Any) -> Path:  # noqa: ANN401
+    text = json.dumps({"schemaVersion": 1, "traceEvents": events, **how.pop("head", {})}, **how)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+START_US = 1_700_000_000_000_000
+
+
+def _range(
+    name: str,
+    start: int,
+    end: int,
+    tid: int = 11,
+    category: str = "cpu_op",
+    **args: Any,  # noqa: ANN401
+) -> dict[str, Any]:
+    ranged = op(name, start, end - start) | {"tid": tid, "cat": category}
+    return ranged | {"args": args}
+
+
+def _kernel(
+    name: str, start: int, duration: int, number: int, call: int, tid: int = 11
+) -> list[dict[str, Any]]:
+    launch = _range("cudaLaunchKernel", call, call + 1, tid, "cuda_runtime", correlation=number)
+    work = {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": start,
+            "dur": duration, "args": {"device": 0, "stream": 7, "correlation": number}}  # fmt: skip
+    return [launch, work]
+
+
+def recorded(folder: Path) -> tuple[Path, Path]:
+    """Write a snapshot without stacks and a trace: a forward op, a backward node, a step."""
+    device = built.Device(time_us=START_US)
+    saved = device.alloc(1000)  # at 10
+    device.alloc(500)  # at 20
+    work = device.alloc(300)  # at 30
+    device.free(work)  # at 40, 50
+    device.free(saved)  # at 60, 70
+    shape: dict[str, Any] = {"Input Dims": [[4, 8], [16, 8]], "Input type": ["float", "float"],
+             "Sequence number": 1}  # fmt: skip
+    back: dict[str, Any] = {"Sequence number": 1, "Fwd thread id": 0}
+    events = [
+        _range("layer:net.0", 5, 25, category="user_annotation"),
+        _range("aten::linear", 6, 24, **shape),
+        _range("autograd::engine::evaluate_function: AddmmBackward0", 26, 75, 12,
+               **back),
+        _range("AddmmBackward0", 27, 74, 12, **back),
+        *_kernel("gemm", 100, 40, 1, 8),
+        *_kernel("gemm_back", 200, 80, 2, 28, 12),
+    ]  # fmt: skip
+    trace = folder / "net.pt.trace.json"
+    head = {"schemaVersion": 1, "baseTimeNanoseconds": START_US * 1000}
+    trace.write_text(json.dumps({**head, "traceEvents": events}))
+    return built.write(folder / "net.memory.pickle", device), trace
+
+
+def asked(*arguments: Any) -> dict[str, Any]:  # noqa: ANN401
+    done = run("memory", *arguments, "--json")
+    assert done.code == 0, done.stderr
+    (device,) = json.loads(done.stdout)["devices"]
+    return device  # type: ignore[no-any-return]
+
+
+def timed_trace(path: Path, *memory: tuple[int, int]) -> Path:
+    """Write a trace of two kernels, from 10 us to 140 us, and memory events: when, how much."""
+    events: list[dict[str, Any]] = [{"ph": "X", "cat": "cpu_op", "name": "aten::mul", "pid": 1,
+                                     "tid": 11, "ts": 1, "dur": 130, "args": {}}]  # fmt: skip
+    for number, (start, duration) in enumerate(((10, 10), (100, 40))):
+        args = {"device": 0, "stream": 7, "correlation": number}
+        events += [
+            {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 11,
+             "ts": start - 5, "dur": 1, "args": args},
+            {"ph": "X", "cat": "kernel", "name": "scale", "pid": 0, "tid": 7, "ts": start,
+             "dur": duration, "args": args},
+        ]  # fmt: skip
+    for ts, size in memory:
+        args = {"Addr": 64 * abs(size), "Bytes": size, "Device Type": 1, "Device Id": 0}
+        events.append({"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]",
+                       "pid": 1, "tid": 11, "ts": ts, "args": args})  # fmt: skip
+    head = {"schemaVersion": 1, "baseTimeNanoseconds": START_US * 1000}
+    path.write_text(json.dumps({**head, "profile_memory": 1, "traceEvents": events}))
+    return path
