@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.summary.phases import with_steps
 from pyprof.answers.parts import ChosenRows
 from pyprof.prof import where
 from pyprof.records.merging import first, merged_by
@@ -47,6 +46,8 @@ def choose(
         return rows, None
     table = source.table
     if table.steps is None and OF_STEPS & {condition.name for condition in asked}:
+        from pyprof.analysis.summary.phases import with_steps  # noqa: PLC0415 - seldom asked for
+
         table = with_steps(source)
     before = np.ones(table.records.rows, bool) if rows is None else rows
     kept = before & np.asarray(where.rows(table, asked))

@@ -21,7 +21,6 @@ from pyprof.prof.processor import CPU, processor_of
 
 if TYPE_CHECKING:
     from pyprof.records.records import Records
-    from pyprof.schema import Capture
 
 
 def nvprof_tables(source: str, *, quiet: bool = False) -> NvprofTables:
@@ -37,19 +36,14 @@ def nvprof_tables(source: str, *, quiet: bool = False) -> NvprofTables:
         return NvprofTables(tuple(tables))
     capture = readers.read(path)
     tables = _activities(parse(capture)) if capture.activities.num_rows else []
-    calls = _api_calls(capture)
+    work = capture.activities
+    ops = work.filter(pc.equal(work.column("kind"), schema.CPU)).column("corr")
+    calls = capture.calls.filter(pc.invert(pc.is_in(capture.calls.column("corr"), ops)))
     duration = pc.subtract(calls.column("end"), calls.column("start"))
     tables += _section(SECTIONS[2], calls.column("name").cast(pa.string()), duration)
     if not tables:
         raise CaptureError(f"{source}: contains neither GPU work nor API calls; capture again")
     return NvprofTables(tuple(tables))
-
-
-def _api_calls(capture: Capture) -> pa.Table:
-    """Leave out what stands for an op on the CPU, which is no call of an API."""
-    work = capture.activities
-    ops = work.filter(pc.equal(work.column("kind"), schema.CPU)).column("corr")
-    return capture.calls.filter(pc.invert(pc.is_in(capture.calls.column("corr"), ops)))
 
 
 def _activities(records: Records) -> list[NvprofLine]:

@@ -181,7 +181,7 @@ def overlap(capture: schema.Capture) -> Iterator[str]:
 def emulated(capture: schema.Capture) -> Iterator[str]:
     """Double precision done by integers can be faster than the peak for doubles."""
     names = capture.activities["name"].cast(pa.string())
-    if _any(pc.match_substring_regex(names, "oz2_int8_dgemm|nvjet\\w*_biu_")):
+    if bool(pc.any(pc.match_substring_regex(names, "oz2_int8_dgemm|nvjet\\w*_biu_")).as_py()):
         yield (
             "matrix products in double precision are emulated on integer units, so eff may exceed "
             "100 % of the peak for doubles"
@@ -218,10 +218,6 @@ def counters(capture: schema.Capture) -> Iterator[str]:
             "metrics were sampled, but too few samples fall on any kernel: capture more steps, or "
             "sample more often"
         )
-
-
-def _any(mask: pa.ChunkedArray) -> bool:
-    return bool(pc.any(mask).as_py())
 
 
 def _of_kind(capture: schema.Capture, kind: int) -> pa.Table:

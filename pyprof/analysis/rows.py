@@ -11,8 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.analysis.filtered import OF_STEPS, text_of
-from pyprof.analysis.summary.host_ops import NOTHING, UNKNOWN, by_op, host_ops
-from pyprof.analysis.summary.phases import with_steps
 from pyprof.answers import Rows
 from pyprof.answers.parts import known_cost
 from pyprof.answers.prof_answer import ColumnMeaning, Prof
@@ -60,7 +58,7 @@ def _of_groups(by: str) -> list[str]:
         return [*params.NAMES]
     more = {OP: group.HOST, **dict.fromkeys(group.BY_STEPS, group.PER_STEP)}.get(by, {})
     memory = group.MEMORY if by in group.MEMORY_KEYS else ()
-    return [by, *group.MEASURES, *more, *memory]
+    return [*by.split(","), *group.MEASURES, *more, *memory]
 
 
 _USUAL_IN_JSON = "idx,dir,op,layer,line,kernel,sil,tc,flops,bytes,tflops,gbs,eff,bound,why"
@@ -93,7 +91,7 @@ class Asked:
     names: tuple[str, ...]
     """Of the columns; () for all usual ones of groups."""
     by: str | None = None
-    """The column to group rows by; the others are then its measures."""
+    """The columns to group rows by, joined by commas; the others are then measures."""
     sort: str | None = None
     top: int | None = None
     where: tuple[Condition, ...] = ()
@@ -121,7 +119,11 @@ class Asked:
     def of_steps(self) -> bool:
         """Whether a step or its phase is asked for."""
         return bool(
-            OF_STEPS & ({*self.named, self.by} | {condition.name for condition in self.where})
+            OF_STEPS
+            & (
+                {*self.named, *(self.by or "").split(",")}
+                | {condition.name for condition in self.where}
+            )
         )
 
     @property
@@ -160,7 +162,11 @@ class Answer:
 
 def summarise_rows(source: Source, asked: Asked) -> Answer:
     """Answer for one capture; its host's side is needed where the host's time is asked for."""
-    table = with_steps(source) if asked.of_steps else source.table
+    table = source.table
+    if asked.of_steps:
+        from pyprof.analysis.summary.phases import with_steps  # noqa: PLC0415 - seldom asked for
+
+        table = with_steps(source)
     warnings = (*table.source.warnings, *doubts(table, asked.columns))
     chosen = where.rows(table, [one for one in asked.where if one not in asked.numbered])
     if asked.by is not None:
@@ -169,9 +175,14 @@ def summarise_rows(source: Source, asked: Asked) -> Answer:
             if asked.by == PARAMS
             else group.group(table, asked.by, chosen)
         )
-        host = host_ops(source) if asked.of_host else None
-        if asked.of_host and host is None:
-            warnings = (*warnings, _NO_HOST)
+        host = None
+        if asked.of_host:
+            from pyprof.analysis.summary import host_ops  # noqa: PLC0415 - as above
+
+            host = host_ops.host_ops(source)
+            if host is None:
+                unknown = f"what the host spent in ops is unknown: {host_ops.UNKNOWN}"
+                warnings = (*warnings, unknown)
         coverage, matched = cost_coverage(table, chosen), _group_count(data, host)
         return Answer(
             data=data,
@@ -194,7 +205,6 @@ def summarise_rows(source: Source, asked: Asked) -> Answer:
     )
 
 
-_NO_HOST = f"what the host spent in ops is unknown: {UNKNOWN}"
 OP = "op"
 PARAMS = "params"
 """What rows are grouped by that differ in op, direction or shape."""
@@ -296,11 +306,15 @@ def shown(
     if asked.by is None:
         return asked.columns, _batches(answer.data.select([c.name for c in asked.columns]))
     of_params = asked.by == PARAMS
-    host = NOTHING if asked.of_host and answer.host is None else answer.host
+    host = None
+    if asked.of_host:
+        from pyprof.analysis.summary.host_ops import NOTHING, by_op  # noqa: PLC0415 - as above
+
+        host = by_op(NOTHING if answer.host is None else answer.host)
     columns, data = (
         params.measured(answer.data)
         if of_params
-        else group.measured(answer.data, asked.by, host and by_op(host), asked.named)
+        else group.measured(answer.data, asked.by, host, asked.named)
     )
     if with_memory is not None and asked.of_memory:
         columns, data = with_memory(columns, data, asked.by)

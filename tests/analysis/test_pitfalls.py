@@ -7,7 +7,7 @@ import pytest
 
 from pyprof import schema
 from pyprof.analysis import pitfalls
-from pyprof.capture.nsight import tables
+from pyprof.capture.under_profiler import database
 from tests.texts import apart
 
 Row = dict[str, Any]
@@ -133,9 +133,9 @@ def test_secrets(tmp_path: Path) -> None:
         base.execute("CREATE TABLE PROCESSES (name)")
         base.execute("INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES ('TOKEN', 'secret')")
         base.commit()
-    (said,) = tables.private(path)
+    (said,) = database.private(path)
     assert "TARGET_INFO_SYSTEM_ENV: the machine and its environment" in said
     assert "secret" not in said
     other = tmp_path / "trace.json"
     other.write_text("{}")
-    assert tables.private(other) == []
+    assert database.private(other) == []

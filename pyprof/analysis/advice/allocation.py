@@ -1,4 +1,4 @@
-"""Advice on memory calls that block: allocations and copies from or to pageable memory."""
+"""Advice on what moves and allocates memory while work waits for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyprof.analysis.advice.case import idle_for
 from pyprof.analysis.advice.registry import rule
 from pyprof.analysis.advice.scope import GPU, TIMES
 from pyprof.analysis.time import host_api
-from pyprof.analysis.time.host_api import ALLOC
+from pyprof.analysis.time.host_api import ALLOC, COPY
 
 if TYPE_CHECKING:
     from pyprof.analysis.advice.case import Case
@@ -37,6 +37,32 @@ def allocation(case: Case) -> Advice | None:
         rows,
         case.most(rows, idle_ns),
         weight=idle_ns,
+        elsewhere="allocate once, before the loop, and use it again, or take a memory pool"
+        " (cudaMallocAsync)",
+    )
+
+
+@rule(
+    "the GPU had work meanwhile",
+    about="idle time",
+    needs=(GPU, TIMES),
+)
+def blocking_copies(case: Case) -> Advice | None:
+    """Find gaps in which a copy's call had not returned; the evidence is what came next.
+
+    What the copies themselves took on the GPU is no gap: `pageable_copies` has that.
+    """
+    _, rows, idle_ns = idle_for(case, COPY)
+    return case.advice(
+        "blocking_copies",
+        "the GPU waits while a copy holds up the host",
+        "copy rarely, in large pieces, and with non_blocking=True from pinned memory; keep on the"
+        " GPU what is used again",
+        rows,
+        case.most(rows, idle_ns),
+        weight=idle_ns,
+        elsewhere="copy rarely, in large pieces, asynchronously from pinned memory; keep on the"
+        " GPU what is used again",
     )
 
 
@@ -67,6 +93,9 @@ def pageable_copies(case: Case) -> Advice | None:
         else "use pin_memory=True in the DataLoader and .to(device, non_blocking=True)",
         rows,
         case.most(rows, _alone(case, rows)),
+        elsewhere="make the data on the GPU itself"
+        if case.once
+        else "copy from pinned memory, asynchronously, on a stream of its own",
     )
 
 
@@ -98,15 +127,43 @@ def exposed_copies(case: Case) -> Advice | None:
     )
 
 
+@rule(
+    "copies that a call asked for",
+    "pages fetched ahead of the kernels, while nothing else ran that could wait for them",
+    about="copies",
+    needs=(GPU, TIMES),
+)
+def unified_memory(case: Case) -> Advice | None:
+    """Find pages of unified memory that move while a kernel runs, which waits for them."""
+    if case.timeline is None or case.timeline.blocking:
+        return None
+    moved = _named(case, _MIGRATION)
+    rows = np.flatnonzero(case.kind(schema.MEMCPY) & moved)
+    waited_ns = case.ns[rows] - _alone(case, rows)
+    rows, waited_ns = rows[waited_ns > 0], waited_ns[waited_ns > 0]
+    return case.advice(
+        "unified_memory",
+        "pages of unified memory move while kernels run and wait for them",
+        "allocate on the GPU what it uses repeatedly, or fetch it ahead (cudaMemPrefetchAsync)",
+        rows,
+        case.most(rows, waited_ns),
+        weight=waited_ns,
+    )
+
+
+_MIGRATION = re.compile("Unified Memory")
 _HOST_AND_GPU = re.compile(r"HtoD|DtoH|Pageable|HostToDevice|DeviceToHost")
 
 
 def _large_host_copies(case: Case) -> Mask:
-    records = case.table.records
-    name = records.dictionary("kLongName")
-    named = np.array([*(bool(_HOST_AND_GPU.search(text)) for text in name.values), False])
-    large = records.numpy("bytes") > _STAGED_BYTES
-    return np.asarray(case.kind(schema.MEMCPY) & named.take(name.index) & large)
+    large = case.table.records.numpy("bytes") > _STAGED_BYTES
+    return np.asarray(case.kind(schema.MEMCPY) & _named(case, _HOST_AND_GPU) & large)
+
+
+def _named(case: Case, pattern: re.Pattern[str]) -> Mask:
+    """Whether the name of each row has the pattern."""
+    name = case.table.records.dictionary("kLongName")
+    return np.array([*(bool(pattern.search(text)) for text in name.values), False])[name.index]
 
 
 def _blocked_share(records: Records) -> np.ndarray:

@@ -13,25 +13,29 @@ import pyarrow.compute as pc
 
 from pyprof import schema
 from pyprof.analysis.advice.finding import MOST_IDS, Advice, Evidence
+from pyprof.analysis.back_test import tried
+from pyprof.analysis.library import PYTORCH, is_compiled, library_of
 from pyprof.analysis.time import cpu_idle, host_api
+from pyprof.analysis.time.cpu_idle import loading_ranges, longest_line
 from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import HOST
 from pyprof.analysis.time.intervals import union, union_of
-from pyprof.analysis.time.loading import loading_ranges
+from pyprof.answers.parts import PredictedGain
 from pyprof.arrays import ints, numbered
 from pyprof.gpu.kernel_dtypes import tensor_core_takes
 from pyprof.gpu.kernel_names import split
 from pyprof.gpu.kernel_roles import role
 from pyprof.gpu.peaks import peaks
+from pyprof.gpu.peaks.formula import is_cuda
 from pyprof.gpu.role_rules import Role
 from pyprof.gpu.roofline import NS_PER_S
 from pyprof.parse.ranges.texts import where
+from pyprof.prof.calls.attributed_call import family
 from pyprof.prof.columns.standard import COLUMNS
-from pyprof.prof.families import family
 from pyprof.records.records import DictionaryColumn, combinations, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -92,6 +96,16 @@ class Case:
         return self.table.duration_ns.astype(float)
 
     @cached_property
+    def of_pytorch(self) -> bool:
+        """Whether the program is known as one of PyTorch's."""
+        return library_of(self.table) == PYTORCH
+
+    @cached_property
+    def compiled(self) -> bool:
+        """Whether torch.compile wrote some of the kernels."""
+        return is_compiled(self.table)
+
+    @cached_property
     def devices(self) -> tuple[DeviceTime, ...]:
         """The GPUs' timelines; none where the records hold no times, or a capture no GPU."""
         devices = self.timeline.devices if self.timeline is not None else ()
@@ -123,6 +137,13 @@ class Case:
         return numbered(keys)[1]
 
     @cached_property
+    def starts(self) -> Int64Array:
+        """When each row began, ns; without times, in the order of the file."""
+        records = self.table.records
+        has_times = "start" in records.columns
+        return records.numpy("start") if has_times else np.arange(records.rows)
+
+    @cached_property
     def launch_start(self) -> Int64Array:
         """Start of the launching call; -1 where not known."""
         return host_api.launches(self.table.records)[0]
@@ -152,6 +173,13 @@ class Case:
         """Rows whose op is unknown."""
         op_known = self.texts["op"].is_valid().to_numpy(zero_copy_only=False)
         return np.asarray(self.chosen & ~op_known)
+
+    def is_op(self, names: Collection[str]) -> Mask:
+        """Find rows whose op, as the table shows it, has one of these names."""
+        op = self.texts["op"]
+        matches = np.array([*(name in names for name in op.dictionary.to_pylist()), False])
+        index = pc.fill_null(op.indices, len(matches) - 1).to_numpy()
+        return np.asarray(self.chosen & matches[index])
 
     def kind(self, kind: int) -> Mask:
         """Find rows of a kind of `schema.KINDS`."""
@@ -202,6 +230,10 @@ class Case:
     def loadings(self, name: str, waited: Intervals) -> int:
         """Count the ranges of this name in which a GPU waited at these times."""
         return int(np.count_nonzero(waited.length_within(*self._loading[name])))
+
+    def loading_line(self, name: str) -> str | None:
+        """Return the user's line that takes most of the ranges of this name; None if unknown."""
+        return longest_line(self.capture, *self._loading[name]) if self.capture else None
 
     @cached_property
     def _loading(self) -> dict[str, tuple[Int64Array, Int64Array]]:
@@ -292,6 +324,29 @@ class Case:
         won = np.bincount(self.lane[rows[known]], weights=np.maximum(ns[known], 0))
         return int(won.max())
 
+    def predicted(
+        self, rows: Int64Array, ns: NDArray[np.float64], change: str, code: str
+    ) -> PredictedGain | int | None:
+        """Return as an interval what `most` sums, by the errors of a change that was tried.
+
+        It was on NVIDIA GPUs: of others, the sum.
+        """
+        expected = self.most(rows, ns)
+        names = {device.name for device in self.table.devices.values if device is not None}
+        if not expected or not all(map(is_cuda, names)):
+            return expected
+        known = np.isfinite(ns)
+        won = np.bincount(self.lane[rows[known]], weights=np.maximum(ns[known], 0))
+        now = float(self.ns[rows[known & (self.lane[rows] == won.argmax())]].sum())
+        outcomes = tried(change)
+        return PredictedGain(
+            low_ns=max(0, round(now - (now - expected) * outcomes.high)),
+            expected_ns=expected,
+            high_ns=round(now - (now - expected) * outcomes.low),
+            validation=outcomes.text,
+            code=code,
+        )
+
     def faster(
         self, rows: Int64Array, dtype: str, *, tensor_core: bool = True, narrower: int = 1
     ) -> NDArray[np.float64]:
@@ -342,22 +397,27 @@ class Case:
         title: str,
         action: str,
         rows: Int64Array,
-        gain_ns: int | None,
+        gain: int | PredictedGain | None,
         weight: NDArray[np.float64] | None = None,
         detail: Iterable[str] | None = None,
+        elsewhere: str | None = None,
     ) -> Advice | None:
         """Make an advice that rests on rows; None where there are none.
 
-        `weight` is the time that each row stands for, if not its own.
+        `weight` is the time that each row stands for, if not its own; `elsewhere` what to do
+        instead in a program that is not known as PyTorch's.
         """
         if not len(rows):
             return None
+        if elsewhere is not None and not self.of_pytorch:
+            action = elsewhere
         weights = self.ns[rows] if weight is None else weight
         return Advice(
             rule=name,
             title=title,
             action=action,
-            gain_ns=gain_ns,
+            gain_ns=gain.high_ns if isinstance(gain, PredictedGain) else gain,
+            predicted=gain if isinstance(gain, PredictedGain) else None,
             evidence=self.evidence(rows, weights, detail),
             rows=rows,
         )
@@ -429,21 +489,16 @@ def _ended(case: Case, pid: int, device: int, instant: Int64Array) -> Int64Array
     return rows[np.maximum(place, 0)]
 
 
-def fusible(
-    case: Case, wanted: Mask, *, chains: bool = False
-) -> tuple[Int64Array, NDArray[np.float64]]:
+def fusible(case: Case, wanted: Mask) -> tuple[Int64Array, NDArray[np.float64]]:
     """Find the rows in runs of at least two, and what each could win by being fused.
 
     A run is what a stream does one after the other, all element-wise, none of it of another size.
     One kernel that reads and writes once takes about as long as the longest: the others are won.
-    In `chains` what one line does twice by one op ends a run: it may be a loop over tensors.
     """
-    single = wanted & case.role(Role.ELEMENTWISE, Role.OPTIMIZER) & ~_many_tensors(case)
+    single = wanted & case.role(Role.ELEMENTWISE, Role.OPTIMIZER) & ~many_tensors(case)
     order, one_stream = case.by_stream
     size, single = case.elements[order], single[order]
     same = one_stream & (size[1:] == size[:-1]) & (size[1:] > 0) & single[1:] & single[:-1]
-    if chains:
-        same &= ~_again(case, order)
     run = np.cumsum(np.concatenate([[True], ~same])[: len(order)]) - 1
     inside = (np.bincount(run) > 1)[run]
     rows, run = order[inside], run[inside]
@@ -454,19 +509,8 @@ def fusible(
     return rows, ns * (1 - longest[run] / np.maximum(total[run], 1))
 
 
-def _again(case: Case, order: Int64Array) -> Mask:
-    """Mask of the rows, without the first, that repeat what the row before did, as a new call."""
-    number = case.table.records.numpy("opId")[order]
-    again = (np.diff(number) != 0) | (number[1:] < 0)
-    op, line = (
-        np.asarray(pc.fill_null(case.texts[name].indices, -1))[order] for name in ("op", "line")
-    )
-    kernel = case.table.records.dictionary("kLongName").index[order]
-    what = np.where(op < 0, -2 - kernel, op)
-    return np.asarray(again & (np.diff(what) == 0) & (np.diff(line) == 0))
-
-
-def _many_tensors(case: Case) -> Mask:
+def many_tensors(case: Case) -> Mask:
+    """Find kernels that work on many tensors at once, or are fused already."""
     name = case.table.records.dictionary("kLongName")
     fused = ("multi_tensor", "fused", "foreach", "triton_")
     is_fused = [any(part in text.lower() for part in fused) for text in name.values]

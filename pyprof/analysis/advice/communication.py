@@ -43,4 +43,6 @@ def communication(case: Case) -> Advice | None:
         rows[some],
         most,
         weight=exposed[some],
+        elsewhere="start collectives earlier, on a stream of their own; if ranks differ, this time"
+        " is spent waiting for the slowest",
     )

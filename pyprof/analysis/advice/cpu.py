@@ -11,13 +11,16 @@ from pyprof.analysis.advice.case import idle_for
 from pyprof.analysis.advice.finding import Advice, Evidence
 from pyprof.analysis.advice.registry import rule
 from pyprof.analysis.advice.scope import CAPTURE, CPU, TIMES
+from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import DISPATCH, HOST, OPS
-from pyprof.analysis.time.intervals import EMPTY
+from pyprof.analysis.time.intervals import EMPTY, union
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyprof.analysis.advice.case import Case
     from pyprof.analysis.time.intervals import Intervals
-    from pyprof.arrays import Int64Array
+    from pyprof.arrays import Int64Array, Mask
 
 _LEAST_SHARE = 0.05
 """Every script passes some time between ops, and so does the profiler."""
@@ -44,6 +47,7 @@ def short_ops(case: Case) -> Advice | None:
 @rule(
     "a GPU does the work: how long it waits, host_work tells",
     "pauses are short, which short_ops tells",
+    "a line's first call of many, or a pause that few of them have",
     "the time is in ranges of data loading, which data_loading tells",
     "a small part of the time: every script has some",
     about="time between ops",
@@ -56,7 +60,8 @@ def python_work(case: Case) -> Advice | None:
         HOST,
         "python_work",
         "no op runs while Python does something else: data, files, other libraries",
-        "a CPU profiler (py-spy, pyinstrument) shows what Python does before the work below",
+        "do it once before the loop, or in workers: DataLoader(data, num_workers=4); py-spy or"
+        " pyinstrument shows what Python does meanwhile; the work below came late",
     )
 
 
@@ -71,16 +76,66 @@ def _around(case: Case, cause: str, name: str, title: str, action: str) -> Advic
     # a pause ends where a call begins or, inside a call, where its work does
     place = np.searchsorted(calls.start, pauses.end, side="right", sorter=order) - 1
     over = (place < 0) | (calls.end[order[place]] < pauses.end)
-    following = order[np.minimum(place + over, len(order) - 1)]
-    evidence = _of_calls(case, following, pauses.end - pauses.start)
+    place = np.minimum(place + over, len(order) - 1)
+    following, ns = order[place], pauses.end - pauses.start
+    details = None
+    if cause == HOST:
+        again = _again(case, order, following, ns)
+        before, ns = order[np.maximum(place[again] - 1, 0)], ns[again]
+        following = _with_line(case, order, place[again])
+        details = [_after(case, each) for each in before.tolist()]
+    if ns.sum() < _LEAST_SHARE * case.span_ns:
+        return None
     return Advice(
         rule=name,
         title=title,
         action=action,
-        gain_ns=pauses.total,
-        evidence=evidence,
+        gain_ns=int(ns.sum()),
+        evidence=_of_calls(case, following, ns, details),
         rows=np.zeros(0, np.int64),
     )
+
+
+_OFTEN = 0.5
+_LONG_NS = 50_000_000
+"""A shorter pause that hardly ever comes back may be the machine's."""
+
+
+def _again(case: Case, order: Int64Array, following: Int64Array, ns: Int64Array) -> Mask:
+    """Find pauses that come before most calls of a line's op, or are long.
+
+    The first call of several is none: what is loaded or imported then is so once.
+    """
+    names = case.calls.name if case.calls is not None else []
+    numbers: dict[tuple[str, str | None], int] = {}
+    pairs = zip(names, case.call_lines, strict=True)
+    site = np.array([numbers.setdefault(pair, len(numbers)) for pair in pairs])
+    calls = np.bincount(site)
+    first = order[np.unique(site[order], return_index=True)[1]]
+    is_first = np.isin(following, first) & (calls[site[following]] > _SOME)
+    paused = np.bincount(site[following][~is_first], minlength=len(calls))
+    often = paused >= _OFTEN * calls
+    return np.asarray(~is_first & (often[site[following]] | (ns >= _LONG_NS)))
+
+
+_SOME = 2
+_NEXT = 3
+
+
+def _with_line(case: Case, order: Int64Array, place: Int64Array) -> Int64Array:
+    """Return the calls at these places, or one of the next few where theirs has no line."""
+    known = np.append([line is not None for line in case.call_lines], False)
+    chosen = order[place]
+    for after in range(1, _NEXT):
+        later = order[np.minimum(place + after, len(order) - 1)]
+        chosen = np.where(known[chosen] | ~known[later], chosen, later)
+    return chosen
+
+
+def _after(case: Case, call: int) -> str:
+    """Say what came before a pause."""
+    name, line = case.calls.name[call] if case.calls is not None else "", case.call_lines[call]
+    return f"after {name} at {line.rpartition('/')[2]}" if line else ""
 
 
 def _of_process(case: Case, cause: str) -> Intervals:
@@ -89,45 +144,79 @@ def _of_process(case: Case, cause: str) -> Intervals:
     return max(times, key=lambda each: each.total, default=EMPTY)
 
 
+_MAKES_TENSORS = frozenset({"tensor", "as_tensor", "asarray", "new_tensor", "scalar_tensor"})
+_MAKES_VALUES = frozenset({"item", "tolist", "__bool__", "__float__", "__int__", "numpy"})
+
+
 @rule(
     "the op computes, and so has rows of its own",
+    "it makes no tensor of values and no value of a tensor, as a view",
+    "a GPU waits for the value, which synchronisation tells",
     "a small part of the time: every script has some",
     about="tensors of Python values",
-    needs=(CPU, TIMES, CAPTURE),
+    needs=(TIMES, CAPTURE),
 )
 def python_values(case: Case) -> Advice | None:
-    """Find calls of ops without work, as torch.tensor() of a list."""
-    waited = _of_process(case, OPS)
-    if not len(waited) or (calls := case.calls) is None:
+    """Find calls that turn Python values into tensors, or back: torch.tensor() of a list."""
+    waited = _of_values(case)
+    if waited.total < _LEAST_SHARE * case.span_ns or (calls := case.calls) is None:
         return None
-    chosen = np.flatnonzero(calls.without_work(waited))
-    ns = (calls.end - calls.start)[chosen]
-    if ns.sum() < _LEAST_SHARE * case.span_ns:
+    names = _MAKES_TENSORS if case.devices else _MAKES_TENSORS | _MAKES_VALUES
+    values = np.array([name in names for name in calls.name], bool)
+    chosen = np.flatnonzero(values & (case.devices != () or calls.without_work(waited)))
+    ns = waited.length_within(calls.start[chosen], calls.end[chosen])
+    chosen, ns = chosen[ns > 0], ns[ns > 0]
+    if not len(ns) or ns.sum() < _LEAST_SHARE * case.span_ns:
         return None
+    evidence = _of_calls(case, chosen, ns)
+    made = evidence[0].what in _MAKES_TENSORS
     return Advice(
         rule="python_values",
-        title="time passes in ops that compute nothing: tensors of Python values, views, .item()",
-        action="make tensors of arrays (torch.from_numpy), not of lists; keep .item() out of loops",
+        title="tensors are made of Python lists, number by number"
+        if made
+        else "tensors are read number by number: .item(), .tolist()",
+        action="x = torch.from_numpy(np.asarray(rows, dtype=np.float32)), once and before the loop;"
+        " of a list of arrays: torch.from_numpy(np.stack(arrays)), of tensors: torch.stack(tensors)"
+        if made
+        else "keep numbers in tensors: total += loss.detach() in the loop, and total.item() once"
+        " behind it; torch.where instead of if",
         gain_ns=int(ns.sum()),
-        evidence=_of_calls(case, chosen, ns),
+        evidence=evidence,
         rows=np.zeros(0, np.int64),
     )
 
 
-def _of_calls(case: Case, chosen: Int64Array, ns: Int64Array) -> tuple[Evidence, ...]:
+def _of_values(case: Case) -> Intervals:
+    """Return when no op worked, or a GPU had nothing to do but for the host's work."""
+    if not case.devices:
+        return _of_process(case, OPS)
+    times = (union(case.idle(device, each) for each in (HOST, LAUNCH)) for device in case.devices)
+    return max(times, key=lambda each: each.total, default=EMPTY)
+
+
+def _of_calls(
+    case: Case, chosen: Int64Array, ns: Int64Array, details: Sequence[str] | None = None
+) -> tuple[Evidence, ...]:
     """Group calls, each of which stands for some time, by op and line, the most time first."""
     names = case.calls.name if case.calls is not None else []
     data = pa.table(
         {
             "op": [names[place] for place in chosen.tolist()],
             "line": pa.array([case.call_lines[place] for place in chosen.tolist()], pa.string()),
+            "detail": [""] * len(chosen) if details is None else details,
             "ns": ns,
         }
     )
-    grouped = data.group_by(["op", "line"], use_threads=False)
+    grouped = data.group_by(["op", "line", "detail"], use_threads=False)
     sums = grouped.aggregate([("ns", "sum"), ("ns", "count")])
     evidence = (
-        Evidence(what=row["op"], line=row["line"], count=row["ns_count"], total_ns=row["ns_sum"])
+        Evidence(
+            what=row["op"],
+            line=row["line"],
+            detail=row["detail"],
+            count=row["ns_count"],
+            total_ns=row["ns_sum"],
+        )
         for row in sums.to_pylist()
     )
     return tuple(sorted(evidence, key=lambda each: (-each.total_ns, each.what, each.line or "")))

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from pyprof.answers.parts import PredictedGain
+
 MOST_IDS = 10
 
 
@@ -45,9 +47,16 @@ class Advice:
     """The most time first."""
     rows: NDArray[np.int64]
     """The rows of the table that it rests on, from 0; empty where it rests on ranges."""
+    predicted: PredictedGain | None = None
+    """The gain as an interval, where the rule was tried on real changes."""
     of_ns: int = 0
     """The time that the gain is a part of: the loop's, or that of the whole capture."""
     steps: int | None = None
     """How many steps that time has; None without steps, and for what happens once."""
     once: bool = False
     """The gain is in start-up, warm-up or after the loop: once a run, not in every step."""
+
+    @property
+    def likely_ns(self) -> int:
+        """The gain as far as is known: expected, else at most, else 0."""
+        return self.predicted.expected_ns if self.predicted else self.gain_ns or 0

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from pyprof.analysis.advice.case import fusible
+from pyprof.analysis.advice.case import fusible, many_tensors
 from pyprof.analysis.advice.registry import rule
-from pyprof.analysis.advice.scope import KERNELS, OPS
+from pyprof.analysis.advice.scope import KERNELS, OPS, PEAKS
+from pyprof.analysis.attention_calls import attention_calls, dtype_of, fused_ns, suits
+from pyprof.analysis.pointwise_chains import bandwidths, chain_ns, pointwise_chains
+from pyprof.gpu.kernel_dtypes import HALF
 
 if TYPE_CHECKING:
     from pyprof.analysis.advice.case import Case
@@ -57,21 +60,85 @@ def _of_many(case: Case) -> Mask:
 
 @rule(
     "one op after another on different tensors: a loop, AccumulateGrad, foreach, DDP",
-    "tensors of different sizes",
+    "products, or other kernels that are not fused, between them",
+    "one kernel of the chain's inputs and outputs would take as long",
     about="fusion",
     needs=(KERNELS,),
 )
 def unfused_pointwise(case: Case) -> Advice | None:
-    """Find chains of element-wise kernels over tensors of one size, outside the optimizer."""
-    wanted = case.chosen & ~case.is_one("dir", "optim", "comm") & ~_of_many(case)
-    rows, won = fusible(case, wanted, chains=True)
+    """Find chains of point-wise kernels, norms, reductions and copies, outside the optimizer."""
+    wanted = case.chosen & ~_of_many(case) & ~many_tensors(case)
+    rows, chain = pointwise_chains(case, wanted, _again(case))
+    ns, moved = case.ns[rows], case.table.costs.bytes[rows].astype(float)
+    fused = chain_ns(ns, np.where(moved >= 0, moved, np.nan), chain, bandwidths(case)[rows])
+    won = ns * (1 - fused / np.maximum(np.bincount(chain, ns), 1))[chain]
+    gains = won > 0
     return case.advice(
         "unfused_pointwise",
-        "consecutive element-wise kernels work on tensors of the same size",
-        "use torch.compile to fuse them, or a fused op (bias + GELU, norm + residual)",
-        rows,
-        case.most(rows, won),
+        "consecutive point-wise kernels, norms and copies each move their tensors",
+        "let torch.compile have these ops, too (TORCH_LOGS=graph_breaks says why it left them), or"
+        " use a fused op (bias + GELU, norm + residual)"
+        if case.compiled
+        else "fuse element-wise ops by torch.compile, or use a fused op (bias + GELU, norm +"
+        " residual)",
+        rows[gains],
+        case.predicted(rows[gains], won[gains], "--fuse pointwise", "model = torch.compile(model)"),
+        elsewhere="fuse element-wise kernels into one (CuPy: @cupy.fuse; JAX: jax.jit)",
     )
+
+
+@rule(
+    "a router of experts, or another softmax that no product of its sizes follows",
+    "fewer than 64 queries, or heads narrower than 32: fused kernels were no faster there",
+    "attention is fused already",
+    about="fusion",
+    needs=(KERNELS, PEAKS),
+)
+def eager_attention(case: Case) -> Advice | None:
+    """Find attention of separate kernels: two products, and all that is between them.
+
+    In float32 fused kernels are no faster, so the change of the type is a part of it.
+    """
+    calls = [call for call in attention_calls(case) if suits(call)]
+    if not calls:
+        return None
+    dtypes = [dtype_of(case, call) for call in calls]
+    casts = any(dtype not in HALF for dtype in dtypes)
+    fused = [
+        fused_ns(case, call, dtype if dtype in HALF else "bfloat16")
+        for call, dtype in zip(calls, dtypes, strict=True)
+    ]
+    rows = np.concatenate([np.array(call.rows, np.int64) for call in calls])
+    call_of = np.repeat(np.arange(len(calls)), [len(call.rows) for call in calls])
+    now = np.bincount(call_of, case.ns[rows])
+    won = case.ns[rows] * (1 - np.array(fused) / np.maximum(now, 1))[call_of]
+    code = "torch.nn.functional.scaled_dot_product_attention(q, k, v)"
+    autocast = "with torch.autocast('cuda', torch.bfloat16): "
+    return case.advice(
+        "eager_attention",
+        "attention runs as separate kernels: products, softmax and what is between them",
+        f"call {code}" + (", in bfloat16: fused kernels are no faster in float32" if casts else ""),
+        rows,
+        case.predicted(rows, won, "--fuse attention", autocast * casts + code),
+        elsewhere="use a fused attention kernel, in half precision",
+    )
+
+
+def _again(case: Case) -> Mask:
+    """Find what repeats, as a new call, what the row before did on its stream: by one line, one op.
+
+    It may be a loop over tensors. By the place in `case.by_stream`.
+    """
+    order, _ = case.by_stream
+    number = case.table.records.numpy("opId")[order]
+    again = (np.diff(number) != 0) | (number[1:] < 0)
+    op, line = (
+        np.asarray(pc.fill_null(case.texts[name].indices, -1))[order] for name in ("op", "line")
+    )
+    kernel = case.table.records.dictionary("kLongName").index[order]
+    what = np.where(op < 0, -2 - kernel, op)
+    same = again & (np.diff(what) == 0) & (np.diff(line) == 0)
+    return np.asarray(np.r_[False, same][: len(order)])
 
 
 @rule(

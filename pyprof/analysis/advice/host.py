@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.compute as pc
 
+from pyprof import schema
 from pyprof.analysis.advice.case import idle_for
 from pyprof.analysis.advice.finding import Advice, Evidence
 from pyprof.analysis.advice.registry import rule
 from pyprof.analysis.advice.scope import CAPTURE, GPU, TIMES
 from pyprof.analysis.time.host_api import ALLOC, LAUNCH, LOAD, SYNC
-from pyprof.analysis.time.idle import HOST
+from pyprof.analysis.time.idle import HOST, QUEUE
 from pyprof.analysis.time.intervals import union, union_of
+from pyprof.arrays import ints
 from pyprof.marker import plain_layer, unnumbered
+from pyprof.parse.ranges.texts import where
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from pyprof.analysis.advice.case import Case
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.analysis.time.timeline import DeviceTime
+    from pyprof.arrays import Int64Array, Mask
 
 _WITH_OWN_RULE = (SYNC, ALLOC, LOAD)
 """Causes that have a rule of their own."""
@@ -33,7 +42,8 @@ _WITH_OWN_RULE = (SYNC, ALLOC, LOAD)
 def data_loading(case: Case) -> Advice | None:
     """Find ranges that name data loading, and how long the GPUs idled inside them.
 
-    Their line is that of what came next, after the longest wait.
+    Their line is the dataset's or collate_fn's; else that of what came next, after the longest
+    wait.
     """
     devices = case.devices or case.cpus
     if case.capture is None or not devices:
@@ -45,7 +55,7 @@ def data_loading(case: Case) -> Advice | None:
         waited, gaps = max(waits, key=lambda wait: wait[0].total)
         if waited.total:
             longest = int(np.argmax(waited.length_within(gaps.start, gaps.end)))
-            line = case.texts["line"][int(gaps.row[longest])].as_py()
+            line = case.loading_line(name) or case.texts["line"][int(gaps.row[longest])].as_py()
             what = plain_layer(unnumbered(name))
             evidence.append(
                 Evidence(
@@ -88,14 +98,54 @@ def _waiting(device: DeviceTime) -> Intervals:
 def host_work(case: Case) -> Advice | None:
     """Find gaps in which the host neither launched nor waited; the evidence is what came next."""
     _, rows, idle_ns = idle_for(case, HOST)
+    first = ahead = ""
+    if _mainly(idle_ns, np.isin(rows, _after_loading(case))):
+        first = ahead = (
+            "capture after warm-up, or look at later --steps: code is compiled or loaded"
+            " meanwhile; if it goes on, "
+        )
+    elif _mainly(idle_ns, _to_device(case)[rows]):
+        ahead = "prepare ahead what is copied to the GPU, on another thread, or make it there; "
+        first = ahead.replace("on another thread", "as DataLoader workers do")
     return case.advice(
         "host_work",
         "the GPU waits while the host does something other than launching",
-        "a CPU profiler (py-spy, pyinstrument) shows what Python does before the work below",
+        f"{first}a CPU profiler (py-spy, pyinstrument) shows what Python does while the GPU waits;"
+        " the work below came late",
         rows,
         case.most(rows, idle_ns),
         weight=idle_ns,
+        elsewhere=f"{ahead}a CPU profiler (perf, or py-spy for Python) shows what the host does"
+        " while the GPU waits; the work below came late",
     )
+
+
+_TO_DEVICE = re.compile(r"HtoD|HostToDevice")
+_LOADS_CODE = "(?:Module|Library)Load"
+"""Within the names of calls that load compiled code: cuModuleLoadDataEx, hipModuleLoad."""
+
+
+def _to_device(case: Case) -> Mask:
+    name = case.table.records.dictionary("kLongName")
+    is_copy = [*(bool(_TO_DEVICE.search(text)) for text in name.values), False]
+    return np.array(is_copy)[name.index] & case.kind(schema.MEMCPY)
+
+
+def _mainly(ns: NDArray[np.float64], some: Mask) -> bool:
+    return bool(ns[some].sum() > ns.sum() / 2)
+
+
+def _after_loading(case: Case) -> Int64Array:
+    """Rows that ended a gap in which compiled code was loaded."""
+    nothing = np.zeros(0, np.int64)
+    if case.capture is None:
+        return nothing
+    loads = partial(pc.match_substring_regex, pattern=_LOADS_CODE)
+    calls = case.capture.calls
+    began = np.sort(ints(calls.filter(where(calls.column("name"), loads)).column("start")))
+    gaps = [device.gaps for device in case.devices]
+    some = [np.searchsorted(began, g.end) > np.searchsorted(began, g.start) for g in gaps]
+    return np.concatenate([nothing, *(g.row[a] for g, a in zip(gaps, some, strict=True))])
 
 
 @rule(
@@ -116,6 +166,7 @@ def launch_bound(case: Case) -> Advice | None:
         rows,
         case.most(rows, idle_ns),
         weight=idle_ns,
+        elsewhere="use CUDA graphs, larger batches or fused kernels",
     )
 
 
@@ -135,6 +186,8 @@ def synchronisation(case: Case) -> Advice | None:
         rows,
         case.most(rows, idle_ns),
         weight=idle_ns,
+        elsewhere="keep waits for the GPU, and small copies from it, out of the loop; below is the"
+        " work that was waited for",
     )
 
 
@@ -150,7 +203,33 @@ def kernel_loading(case: Case) -> Advice | None:
     return case.advice(
         "kernel_loading",
         "single launches take over 1 ms: kernel loading, or the profiler writing",
-        "they disappear after warm-up: capture later, or look at later --steps",
+        "capture after warm-up, or look at later --steps: loading happens once",
+        rows,
+        case.most(rows, idle_ns),
+        weight=idle_ns,
+    )
+
+
+_LATE_NS = 1_000_000
+"""Shorter delays are those of a stream, an event or a graph's start."""
+
+
+@rule(
+    "a delay below 1 ms: of a stream, an event, a graph's start",
+    "the host launched it only then",
+    about="idle time",
+    needs=(GPU, TIMES),
+)
+def late_start(case: Case) -> Advice | None:
+    """Find queued work that began late on an idle GPU: what it waited for was not recorded."""
+    _, rows, idle_ns = idle_for(case, QUEUE)
+    late = idle_ns >= _LATE_NS
+    rows, idle_ns = rows[late], idle_ns[late]
+    return case.advice(
+        "late_start",
+        "work that was queued begins over 1 ms late, though the GPU runs nothing that was recorded",
+        "begin the recording earlier, or look at later --steps: it may wait for work that was"
+        " launched before the recording, another process's, or start-up",
         rows,
         case.most(rows, idle_ns),
         weight=idle_ns,

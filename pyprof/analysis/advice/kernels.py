@@ -30,7 +30,7 @@ _CUDNN = re.compile("cudnn", re.IGNORECASE)
 @rule(
     "transforms of cuDNN's algorithm: Winograd, FFT, im2col, flipped filters",
     "few channels padded within channels-last: folded NHWC",
-    about="layouts of convolutions",
+    about="layouts",
     needs=(KERNELS,),
 )
 def channels_last(case: Case) -> Advice | None:
@@ -43,6 +43,35 @@ def channels_last(case: Case) -> Advice | None:
         "use model.to(memory_format=torch.channels_last), and the same for the input",
         rows,
         case.most(rows, case.ns[rows]),
+        elsewhere="keep tensors in the layout NHWC (channels last)",
+    )
+
+
+_TO_CONTIGUOUS = frozenset({"contiguous", "reshape", "flatten"})
+_MUCH = 0.05
+
+
+@rule(
+    "nothing is copied: the tensor is contiguous already, or only viewed",
+    "a small part of the time, as in most attention layers",
+    "clone() and to(): the copy is what was asked for",
+    about="layouts",
+    needs=(OPS,),
+)
+def contiguous_copies(case: Case) -> Advice | None:
+    """Find copies that only change a tensor's layout in memory: all their time could go."""
+    rows = np.flatnonzero(case.is_op(_TO_CONTIGUOUS))
+    gain_ns = case.most(rows, case.ns[rows])
+    if gain_ns is None or gain_ns < _MUCH * case.span_ns:
+        return None
+    return case.advice(
+        "contiguous_copies",
+        "tensors are copied only to become contiguous",
+        "leave out .contiguous(): nearly all ops take strided tensors (.reshape() copies only if it"
+        " must); or make the tensor in the layout that is needed: torch.randn(n, t, c) instead of"
+        " torch.randn(n, c, t).permute(0, 2, 1).contiguous(), torch.einsum",
+        rows,
+        gain_ns,
     )
 
 
@@ -99,10 +128,20 @@ def under_roof(case: Case) -> Advice | None:
         far = case.chosen & bound.take(limit.index) & (share < _FAR) & (case.ns >= LAUNCH_NS)
     off = case.says_why("TF32: off")  # which has a rule of its own
     rows = np.flatnonzero(far & case.kind(schema.KERNEL) & ~off)
+    gain_ns = case.ns[rows] * (1 - share[rows] / _GOOD)
+    if gain_ns[case.family("attention")[rows]].sum() > gain_ns.sum() / 2:
+        action = "try attention's other backends (torch.nn.attention.sdpa_kernel, flash-attn)"
+    elif case.compiled:
+        action = "use contiguous inputs, a fused or vendor implementation, or"
+        action += " torch.compile(mode='max-autotune')"
+    else:
+        action = "use torch.compile, contiguous inputs, or a fused or vendor implementation"
+        action += " of the op"
     return case.advice(
         "under_roof",
         "kernels are far below the GPU's peaks",
-        "use torch.compile, contiguous inputs, or a fused or vendor implementation of the op",
+        action,
         rows,
-        case.most(rows, case.ns[rows] * (1 - share[rows] / _GOOD)),
+        case.most(rows, gain_ns),
+        elsewhere="use contiguous inputs, or a fused or vendor implementation of the op",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -83,8 +84,39 @@ def tf32(case: Case) -> Advice | None:
         "torch.set_float32_matmul_precision('high') for products,"
         " torch.backends.cudnn.allow_tf32 = True for convolutions; or autocast to bfloat16",
         rows,
-        case.most(rows, _on_tensor_cores(case, rows, "tf32")),
+        case.predicted(
+            rows,
+            _on_tensor_cores(case, rows, "tf32"),
+            "--dtype tf32",
+            "torch.set_float32_matmul_precision('high')",
+        ),
         detail=np.where(named[rows], _NAMED, "").tolist(),
+        elsewhere="let the library use TF32 (CuPy: CUPY_TF32=1), or float16 or bfloat16",
+    )
+
+
+@rule(
+    "the GPU has TF32: Ampere and later, of which tf32 tells",
+    "the GPU has no Tensor Cores",
+    "a product by a vector: memory limits it",
+    about="Tensor Cores",
+    needs=(GPU, PEAKS),
+)
+def mixed_precision(case: Case) -> Advice | None:
+    """Find float32 products on CUDA cores of a GPU whose Tensor Cores take no float32: Volta."""
+    products = case.without_op | case.family(*FAMILIES)
+    named = _by_name(case, {"float32"}, among=products)
+    has_half = case.device_has("float16") & ~case.device_has("tf32")
+    rows = np.flatnonzero((case.says_why("dtype: float32 needs TF32") | named) & has_half)
+    gain_ns = case.faster(rows, "float16", narrower=_NARROWER)
+    unknown = case.at_higher_peak(rows, "float16")
+    return case.advice(
+        "mixed_precision",
+        "float32 matrix products and convolutions run without Tensor Cores",
+        "use float16: torch.autocast('cuda', torch.float16), in training with torch.amp.GradScaler",
+        rows,
+        case.most(rows, np.where(np.isnan(gain_ns), unknown, gain_ns)),
+        elsewhere="use float16, which the Tensor Cores of this GPU take",
     )
 
 
@@ -93,19 +125,22 @@ def _on_tensor_cores(case: Case, rows: Int64Array, dtype: str) -> NDArray[np.flo
     return np.where(np.isnan(ns), case.at_higher_peak(rows, dtype), ns)
 
 
-def _by_name(case: Case, dtypes: Collection[str]) -> Mask:
-    """Find kernels without a known op whose names tell a product of a type on CUDA cores."""
+def _by_name(case: Case, dtypes: Collection[str], among: Mask | None = None) -> Mask:
+    """Find kernels whose names tell a product of a type on CUDA cores; by default without an op."""
     number, classified = case.table.classified
     is_product = [
         each.dtype in dtypes and each.tc.value == "0" and each.tc.rule.startswith(_BY_NAME)
         for each in classified
     ]
-    return np.asarray(case.without_op & np.array(is_product, bool)[number])
+    rows = case.without_op if among is None else case.chosen & among
+    return np.asarray(rows & np.array(is_product, bool)[number])
 
 
 _FEW = 4096
 """Elements of an input up to which an op takes as long in any type."""
 _NARROWER = 2
+_BY_VECTOR = re.compile(r"gemv|dot_kernel|axpy", re.IGNORECASE)
+"""Kernels that memory limits in any type."""
 
 
 @rule(
@@ -126,18 +161,33 @@ def double_precision(case: Case) -> Advice | None:
     rows = np.flatnonzero(computes & is_double)
     ns = case.faster(rows, "float32", tensor_core=False, narrower=_NARROWER)
     # half the bytes and, on a CPU, twice as many numbers an instruction; a GPU may win more
-    unknown = np.fmax(
-        case.ns[rows] * (1 - 1 / _NARROWER),
-        case.at_higher_peak(rows, "float32", tensor_core=False),
-    )
+    by_bytes = case.ns[rows] * (1 - 1 / _NARROWER)
+    by_peak = case.at_higher_peak(rows, "float32", tensor_core=False)
+    unknown = np.where(case.named(_BY_VECTOR)[rows], by_bytes, np.fmax(by_bytes, by_peak))
     return case.advice(
         "double_precision",
         "computation is in float64",
-        "if float32 suffices: .float() where data come in, for NumPy's arrays are float64 and"
-        " torch.from_numpy keeps that; see also torch.set_default_dtype",
+        f"if float32 suffices: .float() where data come in{_sources(case, rows)}, for NumPy's"
+        " arrays are float64 and torch.from_numpy keeps that; see also torch.set_default_dtype",
         rows,
         case.most(rows, np.where(np.isnan(ns), unknown, ns)),
+        elsewhere="if float32 suffices: dtype=float32 where arrays are made (float64 is default)",
     )
+
+
+_MAX_SOURCES = 3
+
+
+def _sources(case: Case, rows: Int64Array) -> str:
+    """Return the lines from which float64 may come, in brackets; "" if unknown."""
+    if not len(rows) or case.calls is None:
+        return ""
+    lines = dict.fromkeys(
+        f"{name} at {line.rpartition('/')[2]}"
+        for name, line in zip(case.calls.name, case.call_lines, strict=True)
+        if name in ("from_numpy", "double") and line
+    )
+    return f" ({', '.join([*lines][:_MAX_SOURCES])})" if lines else ""
 
 
 def _has_doubles(work: AttributedCall) -> bool:

@@ -92,6 +92,7 @@ class AdviceSums:
                 gain_ns=entry.gain_ns,
                 gain_step_ns=_over(entry.gain_ns, entry.steps),
                 gain_share=_over(entry.gain_ns, entry.of_ns),
+                predicted=entry.predicted,
                 evidence=tuple(map(_finding, entry.evidence)),
                 once=entry.once,
             )
@@ -124,13 +125,14 @@ def _renumbered(entries: Iterable[Advice], before: int) -> Iterator[Advice]:
 
 
 def in_order(entries: Iterable[Advice]) -> list[Advice]:
-    """Sort by gain, the largest first, unknown gains last; what happens once follows behind."""
-    return sorted(entries, key=lambda entry: (entry.once, -(entry.gain_ns or 0), entry.rule))
+    """Sort by likely gain, the largest first, unknown ones last; what happens once comes behind."""
+    return sorted(entries, key=lambda entry: (entry.once, -entry.likely_ns, entry.rule))
 
 
 def _plus(a: Advice, b: Advice) -> Advice:
-    more = max(a, b, key=lambda each: (each.gain_ns or 0, each.title, each.action))
-    gain_ns = max((each.gain_ns for each in (a, b) if each.gain_ns is not None), default=None)
+    more = max(a, b, key=lambda each: (each.likely_ns, each.title, each.action))
+    gains = [each.gain_ns for each in (a, b) if each.gain_ns is not None]
+    gain_ns = more.gain_ns if more.predicted else max(gains, default=None)
     evidence: dict[tuple[str, str | None, str], Evidence] = {}
     for entry in (*a.evidence, *b.evidence):
         key = (entry.what, entry.line, entry.detail)

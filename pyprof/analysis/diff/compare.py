@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pyprof.analysis.diff import noise
 from pyprof.analysis.diff.estimates import COUNTED, Measured
+from pyprof.analysis.diff.keys import renamed_layers
 from pyprof.analysis.diff.noise import RANKS, STEPS, Interval, Noise
-from pyprof.analysis.diff.renames import renamed_layers
 from pyprof.analysis.diff.side import Key, Sum, known_in_both
 from pyprof.prof.processor import processor
 

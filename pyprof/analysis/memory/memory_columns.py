@@ -6,8 +6,6 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from pyprof.analysis.memory.peaks import highest_first
-from pyprof.inputs.memory_recordings import beside
 from pyprof.prof import group
 
 if TYPE_CHECKING:
@@ -32,7 +30,12 @@ def with_memory(asked: Asked, paths: Sequence[str]) -> WithMemory | None:
 
     None where none was recorded with the captures, or it is not asked for.
     """
-    devices = highest_first(beside(paths)) if asked.of_memory else ()
+    if not asked.of_memory:
+        return None
+    from pyprof.analysis.memory.peaks import highest_first  # noqa: PLC0415 - seldom asked for
+    from pyprof.inputs.memory_recordings import beside  # noqa: PLC0415 - as above
+
+    devices = highest_first(beside(paths))
     return partial(_added, device=devices[0]) if devices else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from pyprof.analysis.ranks.parallelism import in_pipeline
 from pyprof.analysis.time.intervals import union, union_of
 from pyprof.analysis.time.timeline import COMMUNICATION, sorts
 from pyprof.arrays import MISSING
-from pyprof.gpu import collective_names
+from pyprof.gpu.kernel_names import by_name, split
 from pyprof.marker import statement
 from pyprof.ops.dtypes import item_size
 from pyprof.ops.torch import collectives as ops
@@ -30,6 +31,38 @@ if TYPE_CHECKING:
     from pyprof.analysis.time.intervals import Intervals
     from pyprof.arrays import Int64Array, IntArray
     from pyprof.records.records import Records
+
+
+_FUNCTION = re.compile(
+    r"(?:nccl|rccl)\w{0,80}?(AllReduce|AllGather|ReduceScatter|AllToAll|SendRecv|Broadcast|Reduce|Send|Recv)",
+    re.IGNORECASE,
+)
+_OTHERS = re.compile(
+    r"(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all)|cross_device_reduce", re.IGNORECASE
+)
+"""Kernels of other libraries; the last is vLLM's all-reduce."""
+_ALGORITHM = re.compile(
+    r"(?:_|(?<=[a-z]))(RING|TREE|COLLNET\w*?|NVLS\w*?|PAT)(?=_|LL|Simple|Kernel|\W|$)",
+    re.IGNORECASE,
+)
+
+
+@by_name
+def collective(name: str) -> str | None:
+    """Return the collective in a kernel's name: `AllReduce`; None if there is none."""
+    if match := _FUNCTION.search(name):
+        return match[1]
+    other = _OTHERS.search(split(name).path)
+    return other and (other[1] or "all_reduce")
+
+
+@by_name
+def algorithm(name: str) -> str | None:
+    """Return the algorithm in a kernel's name, in capitals: `RING`; None if there is none."""
+    if _FUNCTION.search(name) is None:
+        return None
+    match = _ALGORITHM.search(name.partition("(")[0])
+    return match[1].upper() if match else None
 
 
 _MIXED = -2
@@ -104,7 +137,12 @@ def collectives(
     ]
     columns = zip(*number_of_signature, strict=True) if number_of_signature else ([] for _ in _KEYS)
     described: dict[str, list[Any]] = dict(zip(_KEYS, map(list, columns), strict=True))
-    when = _intervals(records, rows, numbers, len(number_of_signature))
+    start, end = (records.numpy(name)[rows] for name in ("start", "end"))
+    rows_of_key = dict(by_value(np.array(numbers, np.int64)))
+    when = [
+        union_of(start[rows_of_key[place]], end[rows_of_key[place]])
+        for place in range(len(number_of_signature))
+    ]
     described["total_ns"] = [each.total for each in when]
     described["exposed_ns"] = [(each - computing).total for each in when]
     described["received_bytes"] = _received(chosen, numbers, len(number_of_signature))
@@ -126,15 +164,6 @@ def collectives(
 
 _KEYS = ("stream", "kind", "algorithm", "group", "members", "size", "bytes", "description")
 """What collectives of one kind have in common; the other columns are sums over them."""
-
-
-def _intervals(
-    records: Records, rows: Int64Array, numbers: list[int], count: int
-) -> list[Intervals]:
-    """When the collectives of each kind ran."""
-    start, end = (records.numpy(name)[rows] for name in ("start", "end"))
-    rows_of_key = dict(by_value(np.array(numbers, np.int64)))
-    return [union_of(start[rows_of_key[place]], end[rows_of_key[place]]) for place in range(count)]
 
 
 def _received(records: Records, numbers: list[int], count: int) -> list[int | None]:
@@ -168,8 +197,8 @@ def _signatures(records: Records) -> Iterator[tuple[object, ...]]:
     """Build the columns of `tables.SIGNATURES`, except `rank`."""
     tool_fields = _tool_fields(records)
     name = records.dictionary("kLongName")
-    named = [ops.kind(collective_names.collective(text) or "") for text in name.values]
-    algorithms = [collective_names.algorithm(text) for text in name.values]
+    named = [ops.kind(collective(text) or "") for text in name.values]
+    algorithms = [algorithm(text) for text in name.values]
     # the kind by the ranges around each row, the innermost first
     seqs, calls = records.templates(), records.dictionary("marker")
     kind_of_seqs = [*(_kind_of_seqs(texts or []) for texts in seqs.values), None]

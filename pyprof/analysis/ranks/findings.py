@@ -16,7 +16,7 @@ from pyprof.analysis.ranks.waiting import waits
 from pyprof.errors import of_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyprof.analysis.ranks.clocks import Clock
     from pyprof.analysis.ranks.group_speeds import GroupSpeed, SlowGroup
@@ -121,6 +121,10 @@ def compare_ranks(rank_tables: RankTables, missing: Sequence[str] = ()) -> RankC
     ranks = _ranks(rank_tables)
     per_group = group_speeds.measure_groups(columns, waits_of_groups)
     unclear_ns, together = stragglers.together(waits_of_groups)
+    sources: dict[str, dict[str, None]] = {}
+    for source, warning in rank_tables.warnings:
+        sources.setdefault(warning, {})[source] = None
+    warnings_once = tuple(of_source(_named([*of]), warning) for warning, of in sources.items())
     return RankComparison(
         ranks=ranks,
         origins=tuple(sorted(set(filter(None, rank_tables.ranks.column("origin").to_pylist())))),
@@ -142,16 +146,8 @@ def compare_ranks(rank_tables: RankTables, missing: Sequence[str] = ()) -> RankC
         missing=tuple(missing),
         absent=matched.absent,
         waiting_for_absent=matched.waiting_for_absent,
-        warnings=_warnings_once(rank_tables.warnings),
+        warnings=warnings_once,
     )
-
-
-def _warnings_once(warnings: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Merge warnings that several captures have in common."""
-    sources: dict[str, dict[str, None]] = {}
-    for source, warning in warnings:
-        sources.setdefault(warning, {})[source] = None
-    return tuple(of_source(_named([*of]), warning) for warning, of in sources.items())
 
 
 def _named(sources: Sequence[str]) -> str:

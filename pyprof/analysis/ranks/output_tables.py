@@ -133,14 +133,11 @@ TABLES: Mapping[str, OutputTable] = {
 }
 
 
-def as_csv(job: RankComparison, name: str, *, raw: bool = False) -> bytes:
-    """Write one table, times in ns, unknown empty; without rows, the header alone.
-
-    `raw`: texts that spreadsheets take for formulas stay as they are.
-    """
+def as_csv(job: RankComparison, name: str) -> bytes:
+    """Write one table, times in ns, unknown empty; without rows, the header alone."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(TABLES[name].columns)
     rows = TABLES[name].rows(job)
-    writer.writerows(rows if raw else (map(sanitize.escape_formula, row) for row in rows))
+    writer.writerows(map(sanitize.escape_formula, row) for row in rows)
     return file.getvalue().encode()

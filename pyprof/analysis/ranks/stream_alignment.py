@@ -32,7 +32,22 @@ def group_by_end_times(columns: Collectives, streams: list[IntArray]) -> list[li
     for rows in streams:
         of_length.setdefault(len(rows), []).append(rows)
     bundles = [bundle for same in of_length.values() for bundle in _of_as_many(columns, same)]
-    return _with_others(columns, bundles)
+    # Add who is left alone to those nearest in number, of which its capture has fewer, or more.
+    length = np.array([len(bundle[0].rows) for bundle in bundles])
+    alone = [place for place, bundle in enumerate(bundles) if len(bundle) == 1]
+    for place_ in alone[:_MOST]:
+        rows = bundles[place_][0].rows
+        near = np.argsort(np.abs(length - len(rows)), kind="stable")
+        tried = [
+            bundles[number] for number in near.tolist() if number != place_ and bundles[number]
+        ]
+        fits = [(_near(columns, bundle, rows), bundle) for bundle in tried[:_TRIED]]
+        best, bundle = min(fits, key=lambda fit: fit[0].spread_ns, default=(UNALIGNED, []))
+        if best.spread_ns <= TOGETHER_NS:
+            bundle.append(best)
+            bundles[place_] = []
+    ranks = [sorted(bundle, key=lambda one: columns.rank_of(one.rows)) for bundle in bundles]
+    return [bundle for bundle in ranks if bundle]
 
 
 def _of_as_many(columns: Collectives, streams: list[IntArray]) -> list[list[Alignment]]:
@@ -70,25 +85,6 @@ def _medians(ends: IntArray) -> IntArray:
     """The median of each row of odd length; NumPy's own takes several times as long."""
     middle = ends.shape[1] // 2
     return np.partition(ends, middle, axis=1)[:, middle : middle + 1]
-
-
-def _with_others(columns: Collectives, bundles: list[list[Alignment]]) -> list[list[Alignment]]:
-    """Add who is left alone to those nearest in number, of which its capture has fewer, or more."""
-    length = np.array([len(bundle[0].rows) for bundle in bundles])
-    alone = [place for place, bundle in enumerate(bundles) if len(bundle) == 1]
-    for place_ in alone[:_MOST]:
-        rows = bundles[place_][0].rows
-        near = np.argsort(np.abs(length - len(rows)), kind="stable")
-        tried = [
-            bundles[number] for number in near.tolist() if number != place_ and bundles[number]
-        ]
-        fits = [(_near(columns, bundle, rows), bundle) for bundle in tried[:_TRIED]]
-        best, bundle = min(fits, key=lambda fit: fit[0].spread_ns, default=(UNALIGNED, []))
-        if best.spread_ns <= TOGETHER_NS:
-            bundle.append(best)
-            bundles[place_] = []
-    ranks = [sorted(bundle, key=lambda one: columns.rank_of(one.rows)) for bundle in bundles]
-    return [bundle for bundle in ranks if bundle]
 
 
 def _near(columns: Collectives, bundle: list[Alignment], rows: IntArray) -> Alignment:

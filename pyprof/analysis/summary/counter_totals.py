@@ -204,11 +204,11 @@ def _ops(table: Table, chosen: Mask, step_ns: Floats | None) -> pa.Table:
         "least": _sum(least, dram),
         "dram_of_least": _sum(dram, least),
         "energy": _sum(energy),
-        "energy_step": _sum(energy * _per_step(ns, step_ns)),
+        "energy_step": _sum(energy * ((0.0 if step_ns is None else step_ns) / np.maximum(ns, 1))),
         "energy_ns": _sum(ns, energy),
     }
     share = table.measured.values("clock_hz") / counter_rates.peak_clock_hz(table)
-    here = counter_rates.in_this_run(table, "clock_hz") & ~_by_ncu(table)
+    here = counter_rates.in_this_run(table, "clock_hz") & ~table.measured.from_sources("ncu")
     share = np.where(here, share, math.nan)
     clock_mhz = table.measured.values("clock_hz") / 1e6
     columns |= {"clock_share": _sum(share * ns), "clock_share_ns": _sum(ns, share),
@@ -220,15 +220,6 @@ def _ops(table: Table, chosen: Mask, step_ns: Floats | None) -> pa.Table:
     keys["kernel"] = pc.if_else(pc.is_null(keys["op"]), keys["kernel"], None)
     data = pa.table({**keys, **{name: columns[name] for name in _SUMS}})
     return add_up(data.filter(pa.array(chosen)), _KEYS, _SUMS)
-
-
-def _per_step(ns: Floats, step_ns: Floats | None) -> Floats:
-    """The share of each row's time that counts for the mean step."""
-    return (0.0 if step_ns is None else step_ns) / np.maximum(ns, 1)
-
-
-def _by_ncu(table: Table) -> Mask:
-    return table.measured.from_sources("ncu")
 
 
 def _floats(column: pa.Array) -> Floats:

@@ -73,7 +73,9 @@ def device_power(capture: Capture, records: Records, chosen: Mask | None = None)
     """
     samples, bounds = capture.samples, None
     if chosen is not None and not chosen.all():
-        bounds = _bounds(records, chosen)
+        start, end = (records.numpy(name)[chosen] for name in ("start", "end"))
+        timed = (start != MISSING) & (end != MISSING)
+        bounds = (int(start[timed].min()), int(end[timed].max())) if timed.any() else None
         if bounds is None:
             return
     sampled = pc.unique(samples.column("device")).to_pylist()
@@ -83,13 +85,6 @@ def device_power(capture: Capture, records: Records, chosen: Mask | None = None)
         power = _power(_Series(rows, bounds), int(device), rank.get(device))
         if power is not None:
             yield power
-
-
-def _bounds(records: Records, chosen: Mask) -> tuple[int, int] | None:
-    """Return the first start and the last end of some rows; None without times."""
-    start, end = (records.numpy(name)[chosen] for name in ("start", "end"))
-    timed = (start != MISSING) & (end != MISSING)
-    return (int(start[timed].min()), int(end[timed].max())) if timed.any() else None
 
 
 class _Series:

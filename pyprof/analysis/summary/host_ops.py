@@ -19,7 +19,7 @@ from pyprof.analysis.time import host_api
 from pyprof.answers.summary_answer import HostOp
 from pyprof.arrays import MISSING, ints, referenced_rows
 from pyprof.marker import Kind, Statement
-from pyprof.parse.ranges import nesting, range_names, texts
+from pyprof.parse.ranges import nesting, texts
 from pyprof.parse.ranges.range_stacks import mod_and_op, user_line, user_trace
 from pyprof.prof.op_names import op_name
 from pyprof.records.merging import add_up
@@ -90,9 +90,12 @@ def _totals(ranges: _Ranges, launches: IntArray, within: tuple[int, int] | None)
     once = np.where(_again(ranges), MISSING, cell)
     length = nest.end - nest.start
     count = len(first) + 1  # the last is MISSING
+    own = np.append(length, 0)  # the last is around those at the top
+    np.subtract.at(own, nest.parent, length)
+    own = own[:-1]
     sums = (
         np.bincount(once + 1, minlength=count)[1:],
-        totals(cell, _own(nest.parent, length), count),
+        totals(cell, own, count),
         totals(once, length, count),
         totals(cell, launches, count),
     )
@@ -140,7 +143,7 @@ def op_ranges(capture: Capture) -> _Ranges:
     ranges = capture.ranges
     read = texts.read_texts(ranges)
     code, statements = read.code, read.statements
-    kind = np.where(range_names.of_library(ranges), np.int8(Kind.CONTEXT), read.kind[code])
+    kind = np.where(texts.of_library(ranges), np.int8(Kind.CONTEXT), read.kind[code])
     start, end = (ints(ranges.column(name)) for name in ("start", "end"))
     nested = np.asarray(pc.fill_null(ranges.column("style"), MISSING)) == schema.NESTED
     timed = nested & (end >= start)
@@ -202,13 +205,6 @@ def _name(said: Statement) -> str | None:
     return op_name(said.call.mod, said.call.op) if said.call and said.names_op else None
 
 
-def _own(parent: IntArray, length: Int64Array) -> Int64Array:
-    """Take from each range's length that of what lies directly in it."""
-    own = np.append(length, 0)  # the last is around those at the top
-    np.subtract.at(own, parent, length)
-    return own[:-1]
-
-
 def _again(ranges: _Ranges) -> Mask:
     """Mask of the ranges that are the same call as the range around them."""
     parent = ranges.nest.parent
@@ -237,13 +233,10 @@ def _launches(nest: Nest, records: Records, capture: Capture) -> IntArray:
 def _threads(records: Records, capture: Capture) -> IntArray:
     """The row of `threads` that launched each row; MISSING if unknown."""
     captured = [ints(capture.threads.column(name)) for name in ("pid", "tid")]
-    both = [np.concatenate(pair) for pair in zip(captured, _launchers(records), strict=True)]
+    launchers = [records.numpy(name) for name in ("pid", "tid")]
+    both = [np.concatenate(pair) for pair in zip(captured, launchers, strict=True)]
     number = number_combinations(*both)
     row = np.full(int(number.max(initial=0)) + 1, MISSING, np.int32)
     count = len(captured[0])
     row[number[:count]] = np.arange(count)
     return row[number[count:]]
-
-
-def _launchers(records: Records) -> list[Int64Array]:
-    return [records.numpy(name) for name in ("pid", "tid")]

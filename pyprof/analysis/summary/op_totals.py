@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof import schema
-from pyprof.analysis.summary.longest_rows import LongestRows, longest_rows
 from pyprof.answers.summary_answer import LineTotal, OpTime
 from pyprof.arrays import MISSING
 from pyprof.gpu.roofline import NS_PER_S, per_second
@@ -21,9 +20,11 @@ from pyprof.records.records import DictionaryColumn, combinations, encode
 from pyprof.records.records import totals as exact_totals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pyprof.arrays import Floats, Int64Array, Mask
+    from numpy.typing import NDArray
+
+    from pyprof.arrays import Floats, Int64Array, IntArray, Mask
     from pyprof.prof.table import Table
 
 
@@ -258,7 +259,16 @@ def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
     yield "kernel", name
     yield "unnamed", _where(op.index < 0, name)
     line = encode(table.numbered("line"))
-    yield "range", _where((op.index < 0) & (line.index < 0), _innermost_range(table))
+    # The innermost layer of each row; numbers in it, but for those of a module's path, are N.
+    layer = table.own_or_forward("layer")
+    places: dict[str, int] = {}
+    place_of = [
+        places.setdefault(_range_name(path[-1]), len(places)) if path else MISSING
+        for path in layer.values
+    ]
+    index = np.array([*place_of, MISSING], np.int32).take(layer.index)
+    innermost_range = DictionaryColumn(index, [*places])
+    yield "range", _where((op.index < 0) & (line.index < 0), innermost_range)
     yield "line", line
     yield "tc", _where(kernel & classified, tc)
     yield "bound", _where(kernel, encode(table.numbered("bound")))
@@ -269,18 +279,6 @@ def _texts(table: Table) -> Iterator[tuple[str, DictionaryColumn]]:
 
 _MODULE = re.compile(r"\w+(\.\w+)*")
 _DIGITS = re.compile(r"\d+")
-
-
-def _innermost_range(table: Table) -> DictionaryColumn:
-    """The innermost layer of each row; numbers in it, but for those of a module's path, are N."""
-    layer = table.own_or_forward("layer")
-    places: dict[str, int] = {}
-    place_of = [
-        places.setdefault(_range_name(path[-1]), len(places)) if path else MISSING
-        for path in layer.values
-    ]
-    index = np.array([*place_of, MISSING], np.int32).take(layer.index)
-    return DictionaryColumn(index, [*places])
 
 
 def _range_name(text: str) -> str:
@@ -319,3 +317,60 @@ def _kernel(table: Table) -> Mask:
     kind = table.records.dictionary("kind")
     kernels = {schema.KINDS[schema.KERNEL], schema.KINDS[schema.CPU]}
     return np.array([*(name in kernels for name in kind.values), True]).take(kind.index)
+
+
+Key: TypeAlias = "tuple[str | None, ...]"
+
+MAX_ROWS = 3
+"""Rows of a group."""
+_MAX_GROUPS = 32
+"""Groups of a capture, those that take most time."""
+
+
+@dataclass(frozen=True, slots=True)
+class LongestRows:
+    """The longest rows of groups, small enough to send."""
+
+    rows: Mapping[Key, tuple[tuple[int, int], ...]]
+    """Time, ns, and `idx` of each, by what the group has in common; the longest first."""
+    row_count: int
+    """Of all rows of the capture: those of the next one are numbered on behind them."""
+
+    def merged(self, other: LongestRows) -> LongestRows:
+        """Those of both captures."""
+        rows = dict(self.rows)
+        for key, theirs in other.rows.items():
+            renumbered = ((ns, idx + self.row_count) for ns, idx in theirs)
+            rows[key] = _first((*rows.get(key, ()), *renumbered))
+        return LongestRows(rows, self.row_count + other.row_count)
+
+    def row_ids(self, key: Key) -> tuple[int, ...]:
+        """The `idx` of a group's rows; empty for a short group."""
+        return tuple(idx for _, idx in self.rows.get(key, ()))
+
+
+def _first(rows: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    return tuple(sorted(rows, key=lambda row: (-row[0], row[1]))[:MAX_ROWS])
+
+
+def longest_rows(
+    group: IntArray,
+    ns: Int64Array,
+    keys: Sequence[Key],
+    group_ns: Int64Array,
+    rows: NDArray[np.int64] | None,
+    row_count: int,
+) -> LongestRows:
+    """Find the longest rows of each group that takes much time.
+
+    `group` and `ns` are of the chosen `rows` (None: all of the capture's `row_count`); a group is
+    an index into `keys`, and takes `group_ns`.
+    """
+    rows_by_key = {}
+    for number in np.argsort(-group_ns, kind="stable")[:_MAX_GROUPS].tolist():
+        inside = np.flatnonzero(group == number)
+        count = min(MAX_ROWS, len(inside))
+        longest = inside[np.argpartition(-ns[inside], count - 1)[:count]]
+        idx = (longest if rows is None else rows[longest]) + 1
+        rows_by_key[keys[number]] = _first(zip(ns[longest].tolist(), idx.tolist(), strict=True))
+    return LongestRows(rows_by_key, row_count)

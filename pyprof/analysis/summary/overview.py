@@ -11,6 +11,7 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.analysis import advice, filtered
+from pyprof.analysis.library import library_of
 from pyprof.analysis.summary import host_ops
 from pyprof.analysis.summary.counter_totals import CounterTotals, counter_totals, measured
 from pyprof.analysis.summary.facts import fact_sums, facts
@@ -85,13 +86,6 @@ def overview(
     # Time between rows is idle only if none are left out.
     timed = None if kept else timeline(source.table.records, source.capture, rows)
     return Overview(rows, picked, steps, timed, kept)
-
-
-def _span_ns(steps: Steps, chosen: tuple[int, int] | None) -> tuple[int, int] | None:
-    """When the host worked on the chosen steps; None for all of its time."""
-    if chosen is None:
-        return None
-    return int(steps.start_ns[chosen[0]]), int(steps.end_ns[chosen[1] - 1])
 
 
 def per_step(
@@ -251,6 +245,8 @@ class SummarySums:
     Small enough to send; `merge_sums` adds those of two captures.
     """
 
+    library: str | None = merged_by(same_or_none)
+    """As `library_of` returns it."""
     gpus: tuple[str | None, ...] = merged_by(merge_unique)
     """Name of each GPU used, once; None for one that the capture does not name."""
     peaks: Mapping[str, float]
@@ -306,6 +302,7 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
     use = _NOT_OF_ALL if view.kept else utilization(table, steps, picked, view.timeline)
     ops, op_steps = op_sums(table, rows, in_step)
     layers, layer_steps = layer_sums(table, rows, in_step)
+    span_ns = picked and (int(steps.start_ns[picked[0]]), int(steps.end_ns[picked[1] - 1]))
     loop = LoopSums(
         steps=without_rows(steps),
         chosen=picked,
@@ -315,6 +312,7 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
         layer_steps=layer_steps,
     )
     return SummarySums(
+        library=library_of(table),
         gpus=gpus(source),
         peaks=_peaks(table, rows),
         loops={steps.certainty: loop},
@@ -326,7 +324,7 @@ def sum_up(source: Source, view: Overview) -> SummarySums:
         found_by=_by_text(source, rows, "via", schema.VIAS),
         ops=ops,
         layers=layers,
-        host=None if view.kept else host_ops.host_ops(source, _span_ns(steps, picked)),
+        host=None if view.kept else host_ops.host_ops(source, span_ns),
         counters=counter_totals(table, source.capture, rows, in_step),
         facts=fact_sums(source, rows),
         kept=view.kept,
@@ -355,6 +353,7 @@ def _without_verdict(sums: SummarySums, memory: Sequence[DeviceMemory]) -> Summa
     return Summary(
         verdict=(),
         step=use_of_step,
+        library=sums.library,
         gpus=sums.gpus,
         peaks=tuple(peaks[:MAX_PEAKS]),
         chosen=None if sums.kept is None else sums.kept.chosen,

@@ -221,8 +221,8 @@ class Chart:
         if self.roofs:
             return text
         return (
-            f"{text}; no peaks known for the device: use --gpu, --peak-flops or,"
-            " after pyprof peaks --measure, --measured"
+            f"{text}; no peaks known for the device: use --gpu NAME,"
+            " --gpu flops=F,bandwidth=B or, after pyprof peaks --measure, --gpu measured"
         )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.summary.longest_rows import MAX_ROWS, LongestRows
+from pyprof.analysis.summary.op_totals import MAX_ROWS, LongestRows
 from pyprof.analysis.time.intervals import union_of
 from pyprof.analysis.time.steps import bounds_on_gpu
 from pyprof.answers.verdict_answer import StepUse
@@ -158,9 +158,16 @@ def step_use(sums: UseSums | None) -> StepUse | None:
 
 
 def gains_of(use: StepUse | None, suggestions: Sequence[Suggestion]) -> tuple[Suggestion, ...]:
-    """Suggestions with gains as shares of what is judged: of the whole capture, if no step is."""
-    if use is None or use.step_count is not None:
+    """Suggestions with gains as shares of what is judged: a mean step, else the whole capture."""
+    if use is None:
         return tuple(suggestions)
+    if use.step_count is not None:
+        return tuple(
+            each
+            if each.gain_step_ns is None
+            else replace(each, gain_share=min(1.0, each.gain_step_ns / use.span_ns))
+            for each in suggestions
+        )
     return tuple(
         replace(
             each,

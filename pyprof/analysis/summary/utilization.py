@@ -10,7 +10,7 @@ import numpy as np
 from pyprof.analysis.summary.phases import said
 from pyprof.analysis.time.timeline import COMPUTE, sorts
 from pyprof.arrays import MISSING
-from pyprof.prof.columns import step_columns
+from pyprof.prof import step_rows
 from pyprof.prof.coverage import is_kernel
 from pyprof.records.merging import merged_by
 from pyprof.records.records import number_combinations, totals
@@ -208,7 +208,7 @@ class PhaseWork:
 
 def by_part(table: Table, rows: Mask | None, parts: Sequence[str]) -> dict[str, PhaseWork]:
     """Sum up the work of rows, or those chosen, by the part of the step that they are of."""
-    phase = step_columns.phases(table)
+    phase = step_rows.phases(table)
     names = [*dict.fromkeys([*parts, ""])]
     place = {name: number for number, name in enumerate(names)}
     place_of = [place.get(name or "", len(names)) for name in (*phase.values, None)]

@@ -5,11 +5,14 @@ Each sentence rests on evidence of the answer, and is left out without it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyprof.analysis.library import PYTORCH
+from pyprof.answers.gains import gain_of, likely_ns
 from pyprof.answers.parts import Finding
-from pyprof.answers.remedies import NO_REMEDY, explained
+from pyprof.answers.remedies import NO_REMEDY, around_each_step, explained
 from pyprof.answers.verdict_answer import Statement
 from pyprof.prof.processor import CPU
 from pyprof.quantities import duration, percent
@@ -23,11 +26,15 @@ if TYPE_CHECKING:
 
 _IDLE = 0.25
 """From this share of the step on, idle time is what bounds it."""
+_MAINLY = 0.5
+"""Below this share the device is busy in the first place."""
 _EXPOSED = 0.15
 """The same of communication, or copies, that nothing overlaps."""
 _SECOND = 0.5
 """A second cause of idle time is named from this part of the first on."""
 _LEAST_GAIN = 0.01
+_MUCH = 0.05
+"""What recurs and wins more is named beside a larger gain that is won once."""
 _MUCH_UNKNOWN = 0.2
 """Costs that are unknown for less of the time are no obstacle."""
 _KNOWN = 0.5
@@ -42,7 +49,7 @@ _WHY_IDLE = {
     "alloc": "the host allocates or frees memory",
     "load": "launches take over 1 ms, as of kernels that are loaded or a profiler that writes",
     "host": "the host does something other than launching",
-    "queue": "queued work begins late",
+    "queue": "queued work begins late, as behind work that was not recorded",
     "graph": "between kernels of a CUDA graph's replay",
     "unknown": "launches are not in the capture",
     "loading": "the next batch is not ready",
@@ -52,15 +59,16 @@ _WHY_IDLE = {
 _RULE_OF = {
     "launch": ("launch_bound", "short_ops"),
     "sync": ("synchronisation",),
-    "copy": ("pageable_copies", "exposed_copies"),
+    "copy": ("blocking_copies", "pageable_copies"),
     "alloc": ("allocation",),
     "load": ("kernel_loading",),
+    "queue": ("late_start",),
     "host": ("host_work", "python_work"),
     "loading": ("data_loading",),
     "ops": ("python_values",),
     "dispatch": ("short_ops",),
     "communication": ("communication",),
-    "copies": ("exposed_copies", "pageable_copies"),
+    "copies": ("exposed_copies", "pageable_copies", "unified_memory"),
 }
 """The advice whose evidence proves each cause."""
 _BOUND_BY = {
@@ -93,9 +101,14 @@ def _bound(answer: Summary) -> Statement | None:
 
 
 def _of_step(use: StepUse) -> str:
+    time = duration(use.span_ns)
     if use.step_count is None:
-        return f"of {duration(use.span_ns)}"
-    return f"of a {duration(use.span_ns)} step"
+        return f"of {time}"
+    return f"of {'an' if _WITH_VOWEL.match(time) else 'a'} {time} step"
+
+
+_WITH_VOWEL = re.compile(r"8|1[18](?!\d)")
+"""Numbers whose names begin with a vowel: 8, 80, 11, 18."""
 
 
 def _idle(answer: Summary, use: StepUse, idle_ns: float) -> Statement:
@@ -106,19 +119,20 @@ def _idle(answer: Summary, use: StepUse, idle_ns: float) -> Statement:
     if not use.waits_known and {"launch", "host"} & {*named}:
         why += "; this file lacks waits for the GPU, which count as such"
     share = idle_ns / use.span_ns
+    idle = "No op runs for" if answer.processor == CPU else f"{answer.processor} idle"
+    text = f"{idle} {percent(share)} {_of_step(use)}: {why}."
+    if share < _MAINLY and answer.processor != CPU:
+        busy = percent(1 - share)
+        on = answer.processor
+        text = f"{on} busy {busy} {_of_step(use)}, but idle {percent(share)} of it: {why}."
     return Statement(
         about="bound",
         subject=first,
-        text=f"{_idle_words(answer)} {percent(share)} {_of_step(use)}: {why}.",
+        text=text,
         time_ns=idle_ns,
         share=share,
         evidence=_idle_evidence(answer, use, first),
     )
-
-
-def _idle_words(answer: Summary) -> str:
-    """Of a CPU nothing is known but its ops."""
-    return "No op runs for" if answer.processor == CPU else f"{answer.processor} idle"
 
 
 def _by_cause(answer: Summary, use: StepUse) -> Mapping[str, float]:
@@ -162,9 +176,6 @@ def _exposed(answer: Summary, use: StepUse, what: str, time_ns: float) -> Statem
             op for op in answer.ops if op.dir == ("comm" if what == "communication" else "copy")
         ),
     )
-
-
-_PART_OF = {"communication": "comm", "copies": "copy"}
 
 
 def _busy(answer: Summary, use: StepUse) -> Statement:
@@ -216,7 +227,7 @@ def _top(answer: Summary) -> Statement | None:
         ops = [first]
         share, time_ns = first.share, first.time_ns if first.step_ns is None else first.step_ns
         subject = first.op or first.kernel
-        where = f"{'op' if first.op else 'kernel'} {subject}"
+        where = f"{'op' if first.op else _kind(subject)} {subject}"
         at = f"at {_short(first.line)}" if first.line else ""
         named = at or (f"in {first.range}" if first.range else "")
     else:
@@ -233,6 +244,11 @@ def _top(answer: Summary) -> Statement | None:
 
 
 _MAX_NAMED = 2
+_NO_KERNELS = {"[CUDA_memcpy": "copy", "[CUDA_memset": "fill", "[CUDA_graph": "CUDA graph"}
+
+
+def _kind(name: str) -> str:
+    return next((kind for start, kind in _NO_KERNELS.items() if name.startswith(start)), "kernel")
 
 
 def _short(line: str) -> str:
@@ -240,16 +256,25 @@ def _short(line: str) -> str:
 
 
 def _gain(answer: Summary) -> Statement | None:
-    first = _largest_gain(answer)
+    gains = [each for each in answer.advice if ((each.gain_share or 0.0) >= _LEAST_GAIN)]
+    in_loop = [each for each in gains if not each.once]
+    if in_loop and (answer.step is None or answer.step.step_count is not None):
+        gains = in_loop
+    first = max(gains, key=lambda each: (likely_ns(each), not each.once), default=None)
     if first is None or first.gain_ns is None or first.gain_share is None:
         return None
     time_ns = first.gain_ns if first.gain_step_ns is None else first.gain_step_ns
-    per_step = " a step" if first.gain_step_ns is not None else ", once" if first.once else ""
-    size = f"up to {duration(time_ns)}{per_step} ({percent(first.gain_share)})"
+    gain = gain_of(first)
+    per_step = " a step" if gain.per_step else ", once" if first.once else ""
+    size = f"{gain.time}{per_step} ({gain.share})"
+    again = _largest_again(answer) if first.once else None
+    more = "" if again is None else (
+        f" What recurs, {gain_of(again).time}: {_first_clause(again.action)}."
+    )  # fmt: skip
     return Statement(
         about="gain",
         subject=first.rule,
-        text=f"Largest gain, {size}: {_first_clause(first.action)}.",
+        text=f"Largest gain, {size}: {_first_clause(first.action)}.{more}",
         time_ns=time_ns,
         share=first.gain_share,
         evidence=first.evidence[:_MAX_FINDINGS],
@@ -260,17 +285,10 @@ def _first_clause(action: str) -> str:
     return action.partition(";")[0].rstrip(":")
 
 
-def _largest_gain(answer: Summary) -> Suggestion | None:
-    """The largest gain of the loop; without a loop to speak of, of all."""
-    gains = [each for each in answer.advice if _is_gain(each)]
-    in_loop = [each for each in gains if not each.once]
-    if in_loop and (answer.step is None or answer.step.step_count is not None):
-        gains = in_loop
-    return max(gains, key=lambda each: (each.gain_ns or 0, not each.once), default=None)
-
-
-def _is_gain(entry: Suggestion) -> bool:
-    return (entry.gain_share or 0.0) >= _LEAST_GAIN
+def _largest_again(answer: Summary) -> Suggestion | None:
+    """The largest gain that is no one-off, if it is no small one."""
+    gains = [each for each in answer.advice if (each.gain_share or 0) >= _MUCH and not each.once]
+    return max(gains, key=likely_ns, default=None)
 
 
 def _missing(answer: Summary) -> Statement | None:
@@ -300,13 +318,21 @@ def _obstacles(answer: Summary) -> Iterator[tuple[str, str, Finding]]:
         reason, remedy = explained(most.reason)
         share = percent(most.time_ns / known.total_ns)
         text = f"Costs unknown for {share} of {on} time ({reason}): {remedy.partition(':')[0]}."
+        if answer.library != PYTORCH:
+            text = f"Costs unknown for {share} of {on} time: PyProf knows ops of PyTorch, and"
+            text += f" {_not_pytorch(answer.library)}."
         if not remedy.startswith(NO_REMEDY):
             ids = next((op.row_ids for op in answer.ops if op.why == most.reason), ())
             yield "costs", text, _finding(most.reason, most.rows, most.time_ns, ids)
     if answer.steps.averaged_count is None and answer.chosen is None:
         state = "Steps are only guessed" if answer.steps.count else "No steps found"
-        text = f"{state}: pyprof.annotate('step') around each gives times per step."
+        around = around_each_step(answer.library)
+        text = f"{state}: {around} gives times per step."
         yield "steps", text, _finding("rows in no known step", rows, known.total_ns, first)
+
+
+def _not_pytorch(library: str | None) -> str:
+    return "no kernel here is known as PyTorch's" if library is None else f"this is {library}"
 
 
 def _advice(answer: Summary, *rules: str) -> Suggestion | None:

@@ -6,6 +6,7 @@ Each instant has one cause, so that causes add up to the idle time.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,10 +15,10 @@ import pyarrow.compute as pc
 from pyprof.analysis.summary.host_ops import op_ranges
 from pyprof.analysis.time.idle import DISPATCH, DISPATCH_NS, HOST, LOADING, OPS
 from pyprof.analysis.time.intervals import EMPTY, Intervals, union, union_of
-from pyprof.analysis.time.loading import loading_ranges
 from pyprof.arrays import MISSING, ints
-from pyprof.marker import Kind
+from pyprof.marker import Kind, classify
 from pyprof.parse.ranges import nesting, texts
+from pyprof.parse.ranges.texts import where
 from pyprof.prof.columns.column_values import user_line
 
 if TYPE_CHECKING:
@@ -100,3 +101,51 @@ def _by_length(pauses: Intervals) -> tuple[Intervals, Intervals]:
         Intervals(pauses.start[short], pauses.end[short]),
         Intervals(pauses.start[~short], pauses.end[~short]),
     )
+
+
+_NAMES = (Kind.CONTEXT, Kind.LAYER, Kind.USER, Kind.STEP)
+_LOADING = r"(?i)data_?loader|next_?batch|get_?batch|(?:load|fetch)_?(?:data|batch)"
+
+
+def loading_ranges(capture: Capture) -> dict[str, tuple[Int64Array, Int64Array]]:
+    """Return starts and ends of the ranges that name data loading, by their names."""
+    is_named = partial(pc.match_substring_regex, pattern=_LOADING)
+    ranges = capture.ranges
+    ranges = ranges.filter(where(ranges.column("text"), is_named))
+    text = ranges.column("text").unify_dictionaries().combine_chunks()
+    index = text.indices.to_numpy()
+    start, end = (np.asarray(pc.fill_null(ranges.column(name), -1)) for name in ("start", "end"))
+    names = {code: text.dictionary[code].as_py() for code in np.unique(index).tolist()}
+    return {
+        name: (start[index == code], end[index == code])
+        for code, name in names.items()
+        if classify(name) in _NAMES  # no stack, or op, of a file so called
+    }
+
+
+def longest_line(capture: Capture, start: Int64Array, end: Int64Array) -> str | None:
+    """Return the line that takes most of some ranges' time; None if the capture does not tell.
+
+    Stacks inside, as of ops and collate_fn, have their own lines; the rest of the time is that of
+    the stack around, which ends in the dataset.
+    """
+    read = texts.read_texts(capture.ranges)
+    rows = np.flatnonzero(texts.kinds(read) == Kind.TRACE)
+    begins, ends = (ints(capture.ranges.column(name)) for name in ("start", "end"))
+    rows = rows[np.lexsort((-ends[rows], begins[rows]))]
+    begins, ends = begins[rows], ends[rows]
+    lines = [user_line(read.statements[code].frames) for code in read.code[rows].tolist()]
+    order = np.argsort(start, kind="stable")
+    place = order[np.maximum(np.searchsorted(start, begins, sorter=order, side="right") - 1, 0)]
+    inside = np.flatnonzero((begins >= start[place]) & (ends <= end[place]))
+    reached = np.maximum.accumulate(np.append(0, ends[inside]))[:-1]
+    outermost = inside[begins[inside] >= reached]
+    longest = int(np.argmax(end - start))
+    around = np.flatnonzero((begins <= start[longest]) & (ends >= end[longest]))
+    ns_of_line: dict[str | None, int] = {}
+    for row in outermost.tolist():
+        ns_of_line[lines[row]] = ns_of_line.get(lines[row], 0) + int(ends[row] - begins[row])
+    loader = lines[around[-1]] if len(around) else None
+    rest = int((end - start).sum()) - sum(ns_of_line.values())
+    ns_of_line[loader] = ns_of_line.get(loader, 0) + rest
+    return max(ns_of_line, key=lambda line: ns_of_line[line])

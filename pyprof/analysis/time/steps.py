@@ -15,7 +15,7 @@ import numpy as np
 
 from pyprof import schema
 from pyprof.analysis.time.repetition import repetition
-from pyprof.analysis.time.windows import recorded
+from pyprof.analysis.time.timeline import recorded
 from pyprof.answers.summary_answer import LEAST_COVERED
 from pyprof.arrays import MISSING, numbered
 from pyprof.parse.steps.loop_steps import (
@@ -27,8 +27,7 @@ from pyprof.parse.steps.loop_steps import (
     only,
     processes,
 )
-from pyprof.parse.steps.optimizer_steps import whole_steps
-from pyprof.parse.steps.step_bounds import Bounds, placed
+from pyprof.parse.steps.step_bounds import Bounds, placed, whole_steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from pyprof import schema
 from pyprof.analysis.time import cpu_idle, host_api, idle
-from pyprof.analysis.time.intervals import EMPTY, complement, union_of
-from pyprof.analysis.time.windows import recorded
+from pyprof.analysis.time.intervals import EMPTY, Intervals, complement, union_of
 from pyprof.arrays import MISSING, distinct_values
 from pyprof.parse.ranges.nesting import by_value
 from pyprof.prof.processor import GPU, word
-from pyprof.records.records import combinations
+from pyprof.records.records import combinations, distinct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,8 +109,6 @@ class DeviceTime:
     rank: int | None
     start_ns: int
     end_ns: int
-    summed_ns: int
-    """Durations added up: more than `busy_ns` where streams overlap."""
     compute: Intervals
     communication: Intervals
     copy: Intervals
@@ -257,7 +254,6 @@ class _Columns:
             [*self.rank.values, None][self.rank.index[rows[0]]],
             first,
             last,
-            int((self.end[rows] - self.start[rows]).sum()),
             compute,
             communication,
             copy,
@@ -281,18 +277,15 @@ class _Columns:
 
     def _gaps(self, rows: Int64Array, free: Intervals) -> idle.Gaps:
         place = np.searchsorted(self.start[rows], free.end)
-        row, before = rows[place], rows[_last_ended(self.end[rows])[np.maximum(place - 1, 0)]]
+        end = self.end[rows]
+        latest = np.maximum.accumulate(end)
+        last_ended = np.maximum.accumulate(np.where(end == latest, np.arange(len(end)), 0))
+        row, before = rows[place], rows[last_ended[np.maximum(place - 1, 0)]]
         in_replay = (
             (place > 0) & (self.replay[row] >= 0) & (self.replay[row] == self.replay[before])
         )
         called = self.launch_start[row], self.launch_end[row], self.launch_sort[row]
         return idle.Gaps(free.start, free.end, row, *called, in_replay)
-
-
-def _last_ended(end: Int64Array) -> Int64Array:
-    """Give, up to each place, where the greatest end is."""
-    latest = np.maximum.accumulate(end)
-    return np.maximum.accumulate(np.where(end == latest, np.arange(len(end)), 0))
 
 
 def _blocking(columns: _Columns) -> bool:
@@ -302,3 +295,36 @@ def _blocking(columns: _Columns) -> bool:
     rows = columns.chosen & (columns.launch_start >= 0) & kernel.take(kind.index)
     ended = columns.launch_end[rows] >= columns.end[rows]
     return bool(len(ended)) and float(ended.mean()) >= _BLOCKED
+
+
+class Recorded(NamedTuple):
+    """What some rows tell of it. Times in ns."""
+
+    start_ns: int
+    end_ns: int
+    paused: Intervals
+    """In between; empty where there is one window, or work of one ran on into the next."""
+    windows: int
+    """How many the rows are from."""
+
+
+def recorded(chosen: Mask, window: Int64Array, start: Int64Array, end: Int64Array) -> Recorded:
+    """Measure windows from the window, start and end of rows; at least one of them is chosen.
+
+    A window begins where the work before its first chosen row ended, or with that row.
+    """
+    names, number = distinct(window)
+    count, limits = len(names), np.iinfo(np.int64)
+    first, last, before = (np.full(count, value) for value in (limits.max, limits.min, limits.min))
+    if count == 1 and chosen.all():  # nearly always
+        first[0], last[0] = start.min(), end.max()
+    else:
+        np.minimum.at(first, number[chosen], start[chosen])
+        np.maximum.at(last, number[chosen], end[chosen])
+        earlier = ~chosen & (start < first[number])
+        np.maximum.at(before, number[earlier], end[earlier])
+    there = last > limits.min
+    first = np.where(before > limits.min, np.minimum(first, before), first)[there]
+    last = last[there]
+    bounds = int(first.min()), int(last.max())
+    return Recorded(*bounds, complement(union_of(first, last), *bounds), int(there.sum()))

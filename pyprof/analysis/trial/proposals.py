@@ -1,4 +1,4 @@
-"""The changes that the advice on a capture proposes to try."""
+"""What to try: the changes that the advice on a capture proposes, and then those that helped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 from pyprof.trial.change import Chosen, changes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+
+    from pyprof.analysis.trial.verdict import Finding
+    from pyprof.trial.experiment import Variant
+
+_LEAST_TOGETHER = 2
 
 
 def proposals(rules: Iterable[str]) -> list[Chosen]:
@@ -17,9 +22,32 @@ def proposals(rules: Iterable[str]) -> list[Chosen]:
     """
     entries = changes().values()
     matching = (
-        Chosen(entry.name, entry.default or "")
+        Chosen(entry.name, entry.proposed)
         for rule in rules
         for entry in entries
-        if rule in entry.advised_by and (entry.default is not None or not entry.takes)
+        if rule in entry.advised_by and entry.proposed is not None
     )
     return list(dict.fromkeys(matching))
+
+
+def together(findings: Sequence[Finding]) -> Variant | None:
+    """Return the changes that helped as one variant; None if fewer than two did.
+
+    Of several values of a change, or of a variable, the fastest is taken.
+    """
+    best: dict[str, tuple[float, Chosen]] = {}
+    for finding in findings:
+        if not finding.helped or finding.timing is None:
+            continue
+        (chosen,) = finding.variant
+        tried = (finding.timing.ratio.mid, chosen)
+        subject = _subject(chosen)
+        best[subject] = min(tried, best.get(subject, tried))
+    return tuple(chosen for _, chosen in best.values()) if len(best) >= _LEAST_TOGETHER else None
+
+
+def _subject(chosen: Chosen) -> str:
+    """Return what a change sets, once; files that patch go together."""
+    if changes()[chosen.name].stage == "torch":
+        return chosen.name
+    return str(chosen).rpartition("=")[0] if "=" in chosen.value else str(chosen)

@@ -22,7 +22,7 @@ from pyprof.trial.experiment import BASELINE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyprof.arrays import Floats
+    from pyprof.arrays import Floats, Mask
     from pyprof.trial.experiment import TrialRun, Variant
     from pyprof.trial.run_files import RunResult
 
@@ -77,17 +77,51 @@ def grouped_steps(result: RunResult) -> Floats:
 
 
 def steady_steps(result: RunResult) -> Floats:
-    """Return the lengths of a run's steps in ns, without warm-up and compilation."""
-    lengths = np.array(result.step_ns)
-    skipped = min(_WARM_UP, len(lengths) // 3)
-    quiet = ~np.array(result.compiling, bool)
-    steady = lengths[skipped:][quiet[skipped:]]
-    return steady if len(steady) else lengths[skipped:]
+    """Return the lengths of a run's steps in ns, without warm-up and compilation.
+
+    If each compiled something, none is steady, and all but the warm-up are returned.
+    """
+    lengths, steady = np.array(result.step_ns), _is_steady(result)
+    return lengths[steady] if steady.any() else lengths[_warm_up(result) :]
+
+
+def _is_steady(result: RunResult) -> Mask:
+    steady = ~np.array(result.compiling, bool)
+    steady[: _warm_up(result)] = False
+    return steady
+
+
+def _warm_up(result: RunResult) -> int:
+    return min(_WARM_UP, len(result.step_ns) // 3)
 
 
 def median_ns(result: RunResult, *, by_step: bool) -> float:
     """Return the median step of a run, or its whole length."""
     return float(np.median(grouped_steps(result))) if by_step else float(result.wall_ns)
+
+
+def why_incomparable(runs: Sequence[TrialRun], variant: Variant) -> str | None:
+    """Return why times with a change say nothing beside those without it; None if they do."""
+    timed = [run for run in runs if run.mode == "time" and run.usable]
+    with_it = [run.result for run in timed if run.variant == variant]
+    without = {_kind(run.result) for run in timed if run.variant == BASELINE}
+    for result in with_it:
+        if _kind(result) not in without:
+            return (
+                f"steps end with {result.steps_of or 'nothing that was seen'}, and without the "
+                "change with something else: their times say nothing"
+            )
+        if len(result.step_ns) and not _is_steady(result).any():
+            return (
+                f"each of {len(result.step_ns)} steps compiled something; let the script do more "
+                "(--steps)"
+            )
+    return None
+
+
+def _kind(result: RunResult) -> str:
+    """Return what ends steps: pyprof.step(), an optimizer, a call, or nothing."""
+    return result.steps_of.partition(" ")[0]
 
 
 def has_steps(runs: Sequence[TrialRun]) -> bool:
@@ -129,7 +163,7 @@ def _blocks(runs: Sequence[TrialRun], variant: Variant) -> Iterator[tuple[list[i
 
 
 def timing(runs: Sequence[TrialRun], variant: Variant) -> Timing | None:
-    """Compare a change with the baselines around it; None if it was not measured."""
+    """Compare a change with the baselines around it; None without two runs to show the noise."""
     blocks = list(_blocks(runs, variant))
     if not blocks:
         return None
@@ -145,13 +179,14 @@ def timing(runs: Sequence[TrialRun], variant: Variant) -> Timing | None:
     squares, freedom = _pairs(runs, by_step=by_step, variant=variant)
     squares += float(np.sum((np.array(differences) - mid) ** 2))
     freedom += len(differences) - 1
+    if not freedom:
+        return None
     inside = float(np.mean([each.variance for each in sample.values()]))
-    between = squares / freedom if freedom else 0.0
-    variance = max(between, inside, _LEAST_SPREAD**2)
+    variance = max(squares / freedom, inside, _LEAST_SPREAD**2)
     ours_count = sum(len(ours) for ours, _ in blocks)
     around_count = len({place for _, around in blocks for place in around})
     error = math.sqrt(variance * (1 / ours_count + 1 / around_count))
-    half = float(student_t.quantile(noise.LEVEL, np.array(max(freedom, 1.0)))) * error
+    half = float(student_t.quantile(noise.LEVEL, np.array(freedom))) * error
     ratio = Ratio(*(math.exp(min(mid + part, 700.0)) for part in (-half, 0.0, half)))
     return Timing(ratio, math.sqrt(variance))
 

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from pyprof.analysis.trial.losses import LossComparison, compare_losses
-from pyprof.analysis.trial.timing import BUSY_SPREAD, Timing, has_steps, median_ns, timing
+from pyprof.analysis.trial.timing import (
+    BUSY_SPREAD,
+    Timing,
+    has_steps,
+    median_ns,
+    timing,
+    why_incomparable,
+)
 from pyprof.trial.experiment import BASELINE
 
 if TYPE_CHECKING:
@@ -39,7 +46,7 @@ class Finding:
 
     @property
     def helped(self) -> bool:
-        """Whether the script is faster with it, and its losses are numbers."""
+        """Whether the script is faster with it; its losses are finite, but may differ."""
         return self.verdict == "faster"
 
 
@@ -129,7 +136,7 @@ def _verdict(
     if outcome is not None:
         return outcome
     if timed is None:
-        return "failed", "it was not measured"
+        return "failed", "it was not run twice"
     ratio = timed.ratio
     if ratio.low <= 1 <= ratio.high:
         return "no difference", _why_no_difference(timed)
@@ -152,7 +159,8 @@ def _prevented(
         return "failed", failed
     if loss.first_not_finite is not None:
         return "failed", f"the loss of backward pass {loss.first_not_finite + 1} is not finite"
-    return None
+    why = why_incomparable(runs, variant)
+    return None if why is None else ("failed", why)
 
 
 def _why_no_difference(timed: Timing) -> str:

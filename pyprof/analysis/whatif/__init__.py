@@ -4,67 +4,168 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pyprof.analysis.advice.case import Case
-from pyprof.analysis.whatif import dtype, pointwise
+from pyprof.analysis.whatif import attention, batching, half, other_gpu, pointwise, tf32
+from pyprof.analysis.whatif.kernels import Kernels, unchanged
 from pyprof.analysis.whatif.prediction import Prediction, Refusal
+from pyprof.analysis.whatif.step_time import step_time
+from pyprof.analysis.whatif.upper_bounds import BOUNDS, upper_bounds
 from pyprof.answers.whatif_answer import (
     PredictedChange,
     PredictedTime,
     RefusedChange,
+    UpperBound,
     WhatIf,
+    largest_first,
 )
-from pyprof.gpu.peak_formula import is_cuda
+from pyprof.gpu.peaks.formula import is_cuda
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from pyprof.analysis.whatif.prediction import Span
+    from pyprof.analysis.whatif.step_time import StepTime
     from pyprof.inputs.source import Source
     from pyprof.prof.table import Table
 
-_RULES: Mapping[str, Callable[[Case], Prediction | Refusal]] = {
-    dtype.CHANGE: dtype.predict,
+_RULES: Mapping[str, Callable[[Kernels], Prediction | Refusal]] = {
+    tf32.CHANGE: tf32.predict,
+    **{half.change_of(short): half.rule(short) for short in half.TYPES},
+    attention.CHANGE: attention.predict,
     pointwise.CHANGE: pointwise.predict,
 }
-
-
+"""In the order in which several are made; those of a value, which come after, only if asked."""
+_RULES_OF_A_VALUE: Mapping[str, Callable[[str], Callable[[Kernels], Prediction | Refusal]]] = {
+    batching.OPTION: batching.rule,
+    other_gpu.OPTION: other_gpu.rule,
+}
+_ALTERNATIVE = "--dtype"
+"""Of those that begin so, the best is made together with others."""
 _OTHER_VENDOR = "the rules were tried on NVIDIA GPUs only"
+
+
+def changes_of(
+    dtype: str | None,
+    fuse: Iterable[str],
+    batch: str | None,
+    gpu: str | None,
+    bounds: Iterable[str] = (),
+) -> tuple[str, ...]:
+    """Return the changes that options ask for, as `predictions` takes them."""
+    valued = {_ALTERNATIVE: dtype, batching.OPTION: batch, other_gpu.OPTION: gpu}
+    single = [f"{option} {value}" for option, value in valued.items() if value is not None]
+    return (*single, *(f"--fuse {name}" for name in fuse), *bounds)
 
 
 def predictions(
     table: Table, changes: Sequence[str] = ()
 ) -> tuple[tuple[Prediction, ...], tuple[Refusal, ...]]:
-    """Return the predictions of some changes, all by default, the best first; and the refusals."""
+    """Return the predictions of some changes, all by default, the best first; and the refusals.
+
+    Several that are possible together are predicted together, too, last. Raises ValueError for a
+    change that no rule has.
+    """
     case = Case(table)
-    wanted = {name: rule for name, rule in _RULES.items() if not changes or name in changes}
+    wanted = _rules(changes)
     if any(peaks is not None and not is_cuda(peaks.name) for peaks in table.devices.values):
         return (), tuple(Refusal(name, _OTHER_VENDOR) for name in wanted)
-    given = [rule(case) for rule in wanted.values()]
-    predicted = [each for each in given if isinstance(each, Prediction)]
+    given = {name: rule(unchanged(case)) for name, rule in wanted.items()}
+    predicted = [each for each in given.values() if isinstance(each, Prediction)]
     predicted.sort(key=lambda each: each.kernels_ns.expected)
-    return tuple(predicted), tuple(each for each in given if isinstance(each, Refusal))
+    together = _together(unchanged(case), wanted, predicted)
+    if together is not None:
+        predicted.append(together)
+    return tuple(predicted), tuple(each for each in given.values() if isinstance(each, Refusal))
 
 
-def summarise_whatif(source: Source, changes: Sequence[str] = ()) -> WhatIf:
-    """Return the answer of one capture."""
-    predicted, refused = predictions(source.table, changes)
-    return WhatIf(
-        changes=tuple(
-            PredictedChange(
-                change=each.change,
-                kernels_ns=PredictedTime(
-                    now=each.kernels_ns.now,
-                    low=each.kernels_ns.low,
-                    expected=each.kernels_ns.expected,
-                    high=each.kernels_ns.high,
-                ),
-                step_ns=None,
-                rows=len(each.rows),
-                formula=each.formula,
-                assumption=each.assumption,
-                validation=each.validation,
-                code=each.code,
-            )
-            for each in predicted
-        ),
-        refused=tuple(RefusedChange(change=each.change, why=each.why) for each in refused),
+def _rules(
+    changes: Sequence[str],
+) -> Mapping[str, Callable[[Kernels], Prediction | Refusal]]:
+    """Return the rules of some changes in the order in which they are made."""
+    asked = {}
+    for change in changes:
+        option, _, value = change.partition(" ")
+        if option in _RULES_OF_A_VALUE:
+            asked[change] = _RULES_OF_A_VALUE[option](value)
+        elif change not in _RULES:
+            raise ValueError(f"{change!r} is none of {', '.join([*_RULES, *_RULES_OF_A_VALUE])}")
+    options = [*_RULES_OF_A_VALUE]
+    valued = sorted(asked.items(), key=lambda each: options.index(each[0].partition(" ")[0]))
+    fixed = {name: rule for name, rule in _RULES.items() if not changes or name in changes}
+    return {**fixed, **dict(valued)}
+
+
+def _together(
+    kernels: Kernels,
+    rules: Mapping[str, Callable[[Kernels], Prediction | Refusal]],
+    alone: Sequence[Prediction],
+) -> Prediction | None:
+    """Make one change after the other, each on what those before it left; None of fewer than two.
+
+    A change may be possible only after another: fused attention after float32.
+    """
+    types = [each.change for each in alone if each.change.startswith(_ALTERNATIVE)]
+    made: list[Prediction] = []
+    for name, rule in rules.items():
+        if name.startswith(_ALTERNATIVE) and name not in types[:1]:
+            continue
+        given = rule(kernels)
+        if isinstance(given, Prediction):
+            made.append(given)
+            kernels = given.kernels
+    if len(made) < _SEVERAL:
+        return None
+    return Prediction(
+        change=" ".join(each.change for each in made),
+        kernels=kernels,
+        rows=np.unique(np.concatenate([each.rows for each in made])),
+        formula="each change on what those before it left",
+        assumption="; ".join(dict.fromkeys(each.assumption for each in made)),
+        validation="; ".join(f"{each.change}: {each.validation}" for each in made),
+        code="; ".join(each.code.rstrip(":") for each in made),
     )
+
+
+_SEVERAL = 2
+
+
+def summarise_whatif(
+    source: Source, changes: Sequence[str] = (), *, kernels_only: bool = False
+) -> WhatIf:
+    """Return the answer of one capture; with `kernels_only` what needs no look at the host."""
+    bounded = [change for change in changes or BOUNDS if change in BOUNDS and not kernels_only]
+    ruled = [change for change in changes if change not in BOUNDS]
+    limits = [*upper_bounds(source, bounded)] if bounded else []
+    predicted, refused = predictions(source.table, ruled) if ruled or not changes else ((), ())
+    step = "" if kernels_only or not predicted else step_time(source)
+    bounds = [each for each in limits if isinstance(each, UpperBound)]
+    return WhatIf(
+        steps=None if isinstance(step, str) else step.steps,
+        changes=tuple(_predicted(each, step) for each in predicted),
+        bounds=tuple(largest_first(bounds)),
+        refused=(
+            *(RefusedChange(change=each.change, why=each.why) for each in refused),
+            *(each for each in limits if isinstance(each, RefusedChange)),
+        ),
+    )
+
+
+def _predicted(given: Prediction, step: StepTime | str) -> PredictedChange:
+    after = step if isinstance(step, str) else step.after(given.kernels)
+    return PredictedChange(
+        change=given.change,
+        kernels_ns=_time(given.kernels_ns),
+        step_ns=None if isinstance(after, str) else _time(after),
+        step_why=after if isinstance(after, str) else None,
+        rows=len(given.rows),
+        formula=given.formula,
+        assumption=given.assumption,
+        validation=given.validation,
+        code=given.code,
+    )
+
+
+def _time(span: Span) -> PredictedTime:
+    return PredictedTime(now=span.now, low=span.low, expected=span.expected, high=span.high)

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from pyprof.analysis.whatif.kernels import Kernels
     from pyprof.arrays import Int64Array
 
 
@@ -28,7 +26,8 @@ class Prediction:
 
     change: str
     """As on the command line: `--dtype tf32`."""
-    kernels_ns: Span
+    kernels: Kernels
+    """All rows after the change."""
     rows: Int64Array
     """The rows of the table whose time changes, from 0."""
     formula: str
@@ -38,6 +37,11 @@ class Prediction:
     code: str
     """The change in the program."""
 
+    @property
+    def kernels_ns(self) -> Span:
+        """Their summed time, now and after."""
+        return self.kernels.span
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -45,10 +49,3 @@ class Refusal:
 
     change: str
     why: str
-
-
-def span(row_ns: NDArray[np.float64], gain_ns: float, least: float, most: float) -> Span:
-    """Return the interval of a gain whose real value was `least` to `most` times the predicted."""
-    now = float(row_ns.sum())
-    low, high = (max(now - gain_ns * factor, 0.0) for factor in (most, least))
-    return Span(now=round(now), low=round(low), expected=round(now - gain_ns), high=round(high))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.allocations import built
+from tests.allocations.traces import timed_trace
 from tests.analysis.captured import capture
-from tests.analysis.test_memory_page import timed_trace
 from tests.commands import run
 from tests.render.text.test_memory_brief import trace_of_memory
 

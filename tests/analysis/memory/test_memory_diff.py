@@ -3,8 +3,10 @@
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
+
 from pyprof.analysis.memory.held_memory import HeldMemory
-from pyprof.analysis.memory.memory_diff import compare
+from pyprof.analysis.memory.memory_diff import METRICS, compare, parse
 from pyprof.analysis.memory.peaks import DeviceMemory
 
 
@@ -46,3 +48,25 @@ def test_without_a_common_name_the_highest_peaks_are_a_pair() -> None:
     found = compare([_device("cuda:0")], [_device("cpu"), _device("cuda:3")])
     assert [(pair.a.device, pair.b.device) for pair in found.pairs] == [("cuda:0", "cpu")]
     assert (found.only_a, found.only_b) == ((), ("cuda:3",))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("peak>2GB", 2e9), ("reserved>1GiB", 2.0**30), ("end>+5%", 0.05), ("start>0", 0.0)],
+)
+def test_a_limit_is_read_with_its_unit(text: str, value: float) -> None:
+    limit = parse(text)
+    assert limit.name == text.partition(">")[0]
+    assert limit.value == pytest.approx(value)
+    assert limit.relative is text.endswith("%")
+
+
+def test_a_number_without_a_unit_is_refused() -> None:
+    with pytest.raises(ValueError, match="unit of bytes"):
+        parse("peak>5")
+
+
+def test_a_misspelt_metric_is_suggested() -> None:
+    with pytest.raises(ValueError, match="peak") as refused:
+        parse("peek>5%")
+    assert all(name in str(refused.value) for name in METRICS)

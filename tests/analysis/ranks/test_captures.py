@@ -1,7 +1,5 @@
 """Real captures: two ranks of one host in one file, whose clock is one; a single rank."""
 
-import csv
-import io
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -13,11 +11,9 @@ import pytest
 
 from pyprof import marker
 from pyprof.analysis.ranks.findings import RankComparison, compare_ranks
-from pyprof.analysis.ranks.output_tables import TABLES
 from pyprof.analysis.ranks.rank_tables import measure_ranks
 from pyprof.analysis.ranks.tables import merge_facts
 from pyprof.analysis.time.intervals import union_of
-from pyprof.commands.ranks import _TABLES
 from pyprof.inputs.executor import InProcess
 from pyprof.inputs.ranks import ranked_captures
 from tests.builders import CAPTURES, Range, Work, nsys_db
@@ -104,20 +100,6 @@ def test_one_rank_alone_has_nobody_to_wait_for() -> None:
     assert "Only one rank: nothing to compare" in done.stdout
 
 
-def _pair(folder: Path) -> list[str]:
-    """Write two ranks: the second comes 300 us later to each of two collectives."""
-    paths = []
-    for rank, late in enumerate((0, 300_000)):
-        work = [
-            Work(NCCL, (at + late, at + 900_000), call=(at + late - 9000, at + late - 5000))
-            for at in (1_000_000, 5_000_000)
-        ]
-        path = folder / f"net.rank{rank}.sqlite"
-        ranges = [Range("layer:net", (900_000, 9_000_000))]
-        paths.append(str(nsys_db(path, work, ranges)))
-    return paths
-
-
 def _plan(rank: int) -> Iterator[tuple[tuple[int, int], dict[str, str | int]]]:
     """Give when one of four ranks gathers in its pair and reduces with all, us, and what is said.
 
@@ -183,49 +165,6 @@ def test_captures_tell_groups_and_sizes(write: Callable[[Path, int], Path], tmp_
     assert found.stragglers[0].cost_ns == 4 * (3 + 1) * 300_000
 
 
-@pytest.mark.slow
-def test_tables_are_written_for_programs(tmp_path: Path) -> None:
-    """CSV of one, JSON of all; times in ns."""
-    done = run("ranks", "-q", *_pair(tmp_path), "--csv", "--table", "stragglers")
-    rows = list(csv.DictReader(io.StringIO(done.stdout)))
-    assert [(row["rank"], row["last"], row["cost_ns"]) for row in rows] == [
-        ("1", "2", "600000"), ("0", "0", "0"),
-    ]  # fmt: skip
-    done = run("ranks", "-q", *_pair(tmp_path), "--json")
-    tables = json.loads(done.stdout)
-    assert [row["exposed_ns"] for row in tables["ranks"]] == [1_800_000, 1_200_000]
-    assert [row["transfer_ns"] for row in tables["groups"]] == [600_000]
-    assert tables["groups"][0]["bus_bytes_per_s"] is None
-    assert tables["left_out"] == []
-
-
-@pytest.mark.slow
-def test_records_are_compared_as_captures_are(tmp_path: Path) -> None:
-    """What parse wrote tells the same of waiting."""
-    captures = _pair(tmp_path)
-    for path in captures:
-        assert run("parse", "-q", path, "-o", f"{path}.parquet").code == 0
-    found = [
-        json.loads(run("ranks", "-q", *paths, "--json").stdout)["stragglers"]
-        for paths in (captures, [f"{path}.parquet" for path in captures])
-    ]
-    assert found[0] == found[1]
-
-
-@pytest.mark.parametrize("table", _TABLES)
-def test_a_table_without_rows_has_its_columns(table: str, tmp_path: Path) -> None:
-    """Of ranks that never speak; and the same columns as one with rows."""
-    quiet = nsys_db(tmp_path / "net.sqlite", [Work("gemm", (0, 9))])
-    names = [
-        run("ranks", "-q", *captures, "--csv", "--table", table).stdout.splitlines()
-        for captures in ([str(quiet)], _pair(tmp_path))
-    ]
-    assert names[0][0] == names[1][0]
-    assert {"late", "together", "steps", "groups", "parallelism", "unmatched"} & {table} == {
-        table for rows in names[:1] if len(rows) == 1
-    }
-
-
 @pytest.mark.parametrize("form", ["sqlite", "parquet", "parts"])
 def test_ranks_of_one_capture_have_one_clock(form: str, tmp_path: Path) -> None:
     """Also in the file that was parsed from it, and in a dataset's of each rank.
@@ -284,27 +223,3 @@ def test_a_pause_between_windows_changes_nothing(tmp_path: Path) -> None:
     assert [row["calls"] for row in tables[0]["groups"]] == [12]
     assert tables[0]["stragglers"][0]["cost_ns"] == 12 * 200_000
     assert tables[0]["ranks"][1]["clock_offset_ns"] == 7_000_000_000
-
-
-def test_every_table_can_be_asked_for() -> None:
-    """The command lists them without loading what makes them."""
-    assert tuple(TABLES) == _TABLES
-
-
-@pytest.mark.parametrize(
-    ("options", "code", "said"),
-    [
-        (["--csv", "--json"], 2, "exclude each other"),
-        (["missing.sqlite"], 1, "no such file"),
-        ([], 2, "Missing argument"),
-    ],
-)
-def test_wrong_use_is_told(
-    options: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In a line, with nothing on stdout."""
-    given = [*_pair(tmp_path), *options] if "--csv" in options else options
-    monkeypatch.chdir(tmp_path)
-    done = run("ranks", *given)
-    assert (done.code, done.stdout) == (code, "")
-    assert said in done.stderr

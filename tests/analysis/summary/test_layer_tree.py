@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyprof.analysis.summary.layer_tree import layer_path, layer_sums, layer_times
+from pyprof.analysis.summary.layer_tree import MAX_DEPTH, layer_path, layer_sums, layer_times
 from pyprof.answers.summary_answer import NO_LAYER, LayerTime
 from pyprof.arrays import Mask
+from pyprof.parse import parse
 from pyprof.prof.table import Table
 from pyprof.records.merging import merge_sums
 from tests.analysis.captures import US, Work, capture, layer, table, training
@@ -107,3 +108,14 @@ def test_names_are_joined_when_all_captures_are_known() -> None:
     assert [each.path[-1] for each in both[1:]] == ["net", "layers", "0", "1"]
     same = layer_times(merge_sums(sums[0], sums[0]), None)
     assert same[-1].path == ("net", "layers.0")
+
+
+def test_a_tree_of_modules_is_not_as_deep_as_a_name_has_dots() -> None:
+    """Beyond a level, the rest of the name is one: its time is there all the same."""
+    name = ".".join(f"l{level}" for level in range(20_000))
+    net = capture([Work((50, 60), (10, 20))], ranges=[layer(name, (1, 30))])
+    sums, _ = layer_sums(Table(parse(net)))
+    layers = layer_times(merge_sums(sums, sums), None)
+    assert max(len(each.path) for each in layers) <= MAX_DEPTH
+    assert ".".join(layers[-1].path) == name
+    assert (layers[0].time_ns, layers[-1].own_ns, layers[-1].rows) == (20, 20, 2)

@@ -7,8 +7,7 @@ from pyprof.analysis.time.steps import find_steps
 from pyprof.answers.summary_answer import ServingPhase
 from pyprof.inputs.source import Source
 from pyprof.parse import parse
-from pyprof.prof import group
-from pyprof.prof.columns import step_columns
+from pyprof.prof import group, step_rows
 from pyprof.prof.table import Table
 from tests.analysis.captures import US, Range, Work, capture, op, training
 
@@ -82,9 +81,9 @@ def test_padding_of_graphs_is_the_tokens_that_nobody_asked_for() -> None:
 def test_rows_of_a_serving_step_are_of_its_phase() -> None:
     """Whatever their direction."""
     table = with_steps(_serving(TEXTS[1], TEXTS[3]))
-    phases = step_columns.phases(table)
+    phases = step_rows.phases(table)
     assert [phases.at(row) for row in range(2)] == ["decode", "decode"]
-    assert step_columns.numbers(table).to_pylist() == [0, 1]
+    assert step_rows.numbers(table).to_pylist() == [0, 1]
 
 
 PREFILL = "step[EXTEND bs=1 toks=16]"
@@ -154,19 +153,19 @@ def test_rows_of_training_are_of_their_direction() -> None:
     """As they are where no steps are looked for, and outside of all."""
     net = training(2)
     table = Table(parse(net))
-    assert step_columns.numbers(table).null_count == table.records.rows
+    assert step_rows.numbers(table).null_count == table.records.rows
     for _ in range(2):
-        phases = step_columns.phases(table)
+        phases = step_rows.phases(table)
         assert [phases.at(row) for row in range(4)] == ["forward"] * 3 + ["copy"]
         table = with_steps(Source(table, net))
-    assert step_columns.numbers(table).to_pylist() == [0] * 4 + [1] * 4
+    assert step_rows.numbers(table).to_pylist() == [0] * 4 + [1] * 4
 
 
 def test_rows_are_in_no_step_that_is_guessed() -> None:
     work = [Work((10 * n, 10 * n + 5), (10 * n - 5, 10 * n - 3), f"k{n % 3}") for n in range(1, 31)]
     net = capture(work)
     assert find_steps(parse(net), net).guessed
-    assert step_columns.numbers(with_steps(Source(Table(parse(net)), net))).null_count == 30
+    assert step_rows.numbers(with_steps(Source(Table(parse(net)), net))).null_count == 30
 
 
 def test_there_are_no_phases_without_a_serving_engine() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.analysis.summary.longest_rows import LongestRows
+from pyprof.analysis.summary.op_totals import LongestRows
 from pyprof.analysis.summary.overview import summarise, summary
 from pyprof.analysis.summary.step_use import UseSums, gains_of, step_use
 from pyprof.answers.parts import Suggestion
@@ -70,8 +70,19 @@ def test_two_ranks_have_the_mean_of_both(tmp_path: Path) -> None:
 def test_without_a_judged_step_gains_are_shares_of_the_whole() -> None:
     gain = Suggestion(
         rule="r", title="t", action="a", gain_ns=100, gain_step_ns=10.0, gain_share=0.9,
-        evidence=(), once=False,
+        predicted=None, evidence=(), once=False,
     )  # fmt: skip
     (changed,) = gains_of(step_use(_sums(steps=0)), [gain])
     assert (changed.gain_step_ns, changed.gain_share) == (None, 0.25)
-    assert gains_of(step_use(_sums()), [gain]) == (gain,)
+
+
+def test_gains_are_shares_of_the_step_that_is_judged() -> None:
+    """Not of all the time between its first and its last step, which also holds pauses."""
+    gain = Suggestion(
+        rule="r", title="t", action="a", gain_ns=100, gain_step_ns=10.0, gain_share=0.9,
+        predicted=None, evidence=(), once=False,
+    )  # fmt: skip
+    use = step_use(_sums())
+    assert use is not None
+    once = replace(gain, gain_step_ns=None, once=True)
+    assert gains_of(use, [gain, once]) == (replace(gain, gain_share=10 / use.span_ns), once)

@@ -16,6 +16,7 @@ from tests.builders import Range, Work, nsys_db
 
 ROWS = (Finding(what="linear", line="net.py:3", detail="", count=4, time_ns=900, row_ids=(7, 9)),)
 LAUNCHES = Suggestion(
+    predicted=None,
     rule="launch_bound",
     title="the GPU waits for the host",
     action="use CUDA graphs",
@@ -76,8 +77,28 @@ def test_without_advice_the_rows_that_came_late_prove_it(answer: Summary) -> Non
     (device,) = answer.devices or ()
     device = replace(device, idle_by_cause_ns={"queue": 80})
     found = bound(replace(answer, step=use(busy=2e6, queue=8e6), advice=(), devices=(device,)))
-    assert found.text.endswith("queued work begins late (8.00 ms).")
+    assert found.text.endswith("as behind work that was not recorded (8.00 ms).")
     assert [(each.what, each.row_ids) for each in found.evidence] == [("idle: queue", (5, 3))]
+
+
+def test_a_gpu_that_is_mainly_busy_is_not_called_idle(answer: Summary) -> None:
+    found = bound(replace(answer, step=use(busy=6e6, launch=4e6), advice=(LAUNCHES,)))
+    assert found.text == (
+        "GPU busy 60 % of a 10.0 ms step, but idle 40 % of it:"
+        " the host launches too slowly (4.00 ms)."
+    )
+    assert (found.subject, found.share) == ("launch", 0.4)
+
+
+@pytest.mark.parametrize(
+    ("span_ns", "words"),
+    [(8e6, "an 8.00 ms step"), (11e6, "an 11.0 ms step"), (18e3, "an 18.0 us step"),
+     (81e6, "an 81.0 ms step"), (110e6, "a 110 ms step"), (7e6, "a 7.00 ms step")],
+)  # fmt: skip
+def test_the_article_is_that_of_the_number_as_it_is_read(
+    answer: Summary, span_ns: float, words: str
+) -> None:
+    assert words in bound(replace(answer, step=use(busy=span_ns, span=span_ns))).text
 
 
 def test_a_second_cause_is_named_if_it_takes_half_as_long(answer: Summary) -> None:
@@ -188,6 +209,18 @@ def test_without_ops_the_kernel_and_its_range_are_named(answer: Summary) -> None
     assert found.text == "Top kernel sgemm: 70 % of GPU time (in attention)."
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("[CUDA_memcpy_HtoD]", "Top copy [CUDA"), ("[CUDA_graph_4]", "Top CUDA graph [CUDA"),
+     ("[CUDA_memset]", "Top fill [CUDA"), ("relu_kernel", "Top kernel relu_kernel")],
+)  # fmt: skip
+def test_a_copy_is_not_called_a_kernel(answer: Summary, name: str, words: str) -> None:
+    work = replace(_op("", 0.9, None, line=None), op=None, kernel=name)
+    found = about("top", replace(answer, ops=(work,), lines=()))
+    assert found is not None
+    assert found.text.startswith(words)
+
+
 def test_the_largest_gain_of_the_loop_is_told_with_its_share(answer: Summary) -> None:
     once = replace(LAUNCHES, rule="allocation", gain_ns=9_000_000, gain_step_ns=None, once=True)
     found = about("gain", replace(answer, advice=(LAUNCHES, once)))
@@ -231,6 +264,16 @@ def test_costs_unknown_for_much_time_are_told_with_the_remedy(answer: Summary) -
     assert (found.share, found.evidence[0].count) == (0.8, 3)
 
 
+def test_of_another_library_no_call_of_pyprof_is_proposed(answer: Summary) -> None:
+    unknown = (UnknownCost("only ranges, no op", 80, 3),)
+    cupy = replace(answer, library="CuPy", known_cost=KnownCost("GPU", 100, 0.2, 0.2, unknown))
+    found = about("missing", cupy)
+    assert found is not None
+    assert found.text == (
+        "Costs unknown for 80 % of GPU time: PyProf knows ops of PyTorch, and this is CuPy."
+    )
+
+
 def test_nothing_is_said_of_no_work(answer: Summary) -> None:
     assert verdict(replace(answer, known_cost=KnownCost("GPU", 0, 0.0, None, ()))) == ()
 
@@ -257,3 +300,17 @@ def test_guessed_steps_of_little_of_the_time_are_not_what_is_judged(tmp_path: Pa
     assert answer.step is not None
     assert answer.step.step_count is None
     assert bound(answer).text.startswith("GPU idle 100 % of 1.00 s: the host does something other")
+
+
+def test_beside_a_gain_that_is_won_once_the_one_that_recurs_is_named(answer: Summary) -> None:
+    once = replace(LAUNCHES, rule="x", action="load less", once=True, gain_ns=9_000_000,
+                   gain_step_ns=None, gain_share=0.9)  # fmt: skip
+    guessed = replace(use(busy=1e6, launch=9e6), step_count=None)
+    both = replace(answer, step=guessed, advice=(LAUNCHES, once))
+    found = about("gain", both)
+    assert found is not None
+    assert found.text.startswith("Largest gain, up to 9.00 ms, once (90 %): load less.")
+    assert found.text.endswith(": use CUDA graphs.")
+    alone = about("gain", replace(both, advice=(replace(LAUNCHES, gain_share=0.02), once)))
+    assert alone is not None
+    assert "What recurs" not in alone.text

@@ -1,12 +1,20 @@
 """Time in which no op works on a CPU: each instant has one cause."""
 
+from pathlib import Path
+
 import pytest
 
 from pyprof import schema
+from pyprof.analysis.time.cpu_idle import loading_ranges
 from pyprof.analysis.time.idle import CAUSES, CPU_CAUSES
 from pyprof.analysis.time.timeline import DeviceTime, timeline
 from pyprof.parse import parse
+from pyprof.readers import read
 from tests.analysis.captures import US, Range, Work, capture, op
+from tests.builders import nsys_db
+from tests.capture_files.model import Range as NsysRange
+from tests.capture_files.model import Work as NsysWork
+from tests.known import known
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
@@ -16,8 +24,7 @@ def _device(ranges: list[Range], *, with_capture: bool = True) -> DeviceTime:
     bounds = [(0, 100 * US), (1000 * US, 1100 * US)]
     work = [Work(at, at, "aten::mm", schema.CPU, grid=None) for at in bounds]
     net = capture(work, ranges=[*(op("mm", at) for at in bounds), *ranges])
-    found = timeline(parse(net), net if with_capture else None)
-    assert found is not None
+    found = known(timeline(parse(net), net if with_capture else None))
     return found.devices[0]
 
 
@@ -69,3 +76,17 @@ def test_without_a_capture_only_lengths_tell() -> None:
 def test_causes_of_a_gpu_stay_0_on_a_cpu() -> None:
     """All causes are there, so that devices can be compared."""
     assert set(_device([]).idle) == {*CAUSES, *CPU_CAUSES}
+
+
+def test_ranges_of_data_loaders_are_found_by_name(tmp_path: Path) -> None:
+    names = ("DataLoader.__next__", "get_batch", "forward", "optimizer")
+    ranges = [NsysRange(name, (10 * place, 10 * place + 5)) for place, name in enumerate(names)]
+    path = nsys_db(
+        tmp_path / "net.sqlite",
+        [NsysWork(call=(1, 2))],
+        [*ranges, NsysRange("get_batch", (90, 95))],
+    )
+    found = loading_ranges(read(path))
+    assert set(found) == {"DataLoader.__next__", "get_batch"}
+    start, end = found["get_batch"]
+    assert (end - start).tolist() == [5, 5]

@@ -5,6 +5,7 @@ import pytest
 
 from pyprof.analysis.time import host_api
 from pyprof.analysis.time.host_api import SORTS, Calls
+from tests.analysis.captures import Work, capture, records
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,11 @@ def test_calls_of_one_process_overlap_on_its_threads_and_count_once() -> None:
     assert hosts[1].inside[host_api.SYNC].total == hosts[1].anywhere.total == 20
     assert hosts[1].inside[host_api.LAUNCH].total == 0
     assert hosts[2].anywhere.total == 1
+
+
+def test_each_process_has_its_calls() -> None:
+    """Found for all at once; one of which none is known is silent."""
+    work = [Work((100 * n + 50, 100 * n + 60), (100 * n, 100 * n + 7)) for n in (1, 2)]
+    found = host_api.calls(records(capture(work)), None).hosts()
+    assert {pid: host.anywhere.start.tolist() for pid, host in found.items()} == {1: [100, 200]}
+    assert host_api.SILENT.anywhere.total == 0

@@ -5,6 +5,7 @@ import pytest
 from pyprof import schema
 from pyprof.analysis.time.timeline import timeline
 from tests.analysis.captures import US, Api, Work, capture, records
+from tests.known import known
 
 BEFORE = Work((0, 100 * US), (0, 5 * US))
 """Work after which the GPU idles."""
@@ -12,8 +13,7 @@ BEFORE = Work((0, 100 * US), (0, 5 * US))
 
 def _idle(late: Work, *api: Api) -> dict[str, int]:
     net = capture([BEFORE, late], api)
-    found = timeline(records(net), net)
-    assert found is not None
+    found = known(timeline(records(net), net))
     (device,) = found.devices
     return {cause: held.total // US for cause, held in device.idle.items() if held.total}
 
@@ -117,7 +117,6 @@ def test_cause(events: list[Work | Api], expected: dict[str, int]) -> None:
 )
 def test_records_alone_tell_the_same_of_the_last_call(late: Work, expected: dict[str, int]) -> None:
     """Without the capture only the calls that launched work are known, and these suffice here."""
-    found = timeline(records(capture([BEFORE, late])))
-    assert found is not None
+    found = known(timeline(records(capture([BEFORE, late]))))
     idle = found.devices[0].idle
     assert {cause: held.total // US for cause, held in idle.items() if held.total} == expected

@@ -9,6 +9,7 @@ import pytest
 from pyprof.analysis.time.repetition import repetition
 from pyprof.parse.steps.loop_steps import launched
 from tests.analysis.captures import Work, capture, records
+from tests.known import known
 
 if TYPE_CHECKING:
     from pyprof.records.records import Records
@@ -26,8 +27,7 @@ def _run(names: str, pause_after: str) -> Records:
 @pytest.mark.parametrize("count", [4, 7])
 def test_a_period_that_repeats_is_the_step(count: int) -> None:
     """Four kernels that always follow one another."""
-    found = repetition(run := _run("abcc" * count, "z"), launched(run))
-    assert found is not None
+    found = known(repetition(run := _run("abcc" * count, "z"), launched(run)))
     origin, start, end = found
     assert origin == "repetition of 4 kernels"
     assert (end > start).all()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pyprof import schema
+from pyprof.analysis.time import steps
 from pyprof.analysis.time.steps import Steps, choose, find_steps
 from pyprof.arrays import MISSING
 from pyprof.inputs.source import Source, load
@@ -228,7 +229,7 @@ def test_guessed_steps_with_little_of_the_time_are_averaged_over_by_nothing() ->
     assert (answer.steps.count, answer.steps.averaged_count) == (6, None)
     assert answer.steps.covered_share == pytest.approx(120 / 1620)
     assert {op.step_ns for op in answer.ops} == {None}
-    text = "\n".join([*summary_text.head(answer), *first_screen.ops_and_lines(answer, 15, 100)])
+    text = "\n".join([*summary_text.head(answer), *first_screen.ops_and_lines(answer, 15)])
     assert "guessed: may be layers of a step; 7.4 % of the time), so times are totals" in " ".join(
         text.split()
     )
@@ -382,11 +383,7 @@ _VLLM = (
     "execute_32_context_1(sq16sk16sqsq256sqsk256)_generation_4(sq4sk71sqsq4sqsk71)",
 )
 _SGLANG = ("step[EXTEND bs=2 toks=16]", "step[DECODE bs=3]", "step[DECODE bs=4]")
-
-
 _ATOM = ("prefill[bs=2 tok=16 ctx=[9, 7]]", "decode[bs=3/4 tok=3 d=3]", "eager_decode[bs=2 tok=2]")
-
-
 _TRTLLM = tuple(
     f"[Executor] _forward_step {n}: {n % 2} ctx reqs, {90 * (n % 2)} ctx tokens, 8 gen reqs"
     for n in (7, 8, 9)
@@ -461,3 +458,10 @@ def test_real_serving_engines_have_one_step(captures: Path, name: str) -> None:
     """In captures of one execution each, of 36 and of 24 layers."""
     found = load(str(captures / f"kineto-mi300x-{name}-graph" / "replay.pt.trace.json.gz"))
     assert len(find_steps(found.table.records, found.capture)) == 1
+
+
+def test_no_more_processes_than_a_machine_trains_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps are looked for in those with most rows."""
+    work = [Work((10 * n, 10 * n + 5), pid=1 + n % 3) for n in range(8)]
+    monkeypatch.setattr(steps, "MOST", 1)
+    assert len(steps.find_steps(records(capture(work)))) == 0

@@ -45,6 +45,41 @@ def test_a_refusal_and_a_failure_have_no_times() -> None:
         assert (found.verdict, found.why, found.timing) == (verdict, why, None)
 
 
+def test_a_change_whose_steps_all_compile_is_not_called_slower() -> None:
+    tried = in_turn([[10.0, 10, 10]] * 3, [[9000.0, 8000, 7000]] * 4)
+    for run in tried:
+        run.result.compiling = [run.variant == CHANGE] * 3
+    found = judge(tried, CHANGE)
+    why = "each of 3 steps compiled something; let the script do more (--steps)"
+    assert (found.verdict, found.why, found.timing) == ("failed", why, None)
+
+
+def test_steps_that_other_things_end_are_not_compared() -> None:
+    """As where a GradScaler skips all steps of the optimizer."""
+    tried = in_turn([STEPS] * 3, [STEPS] * 4)
+    for run in tried:
+        if run.variant == CHANGE:
+            run.result.step_ns, run.result.steps_of, run.result.compiling = [], "", []
+            run.result.wall_ns = 1
+    found = judge(tried, CHANGE)
+    assert (found.verdict, found.timing) == ("failed", None)
+    assert found.why.startswith("steps end with nothing that was seen")
+
+
+def test_an_optimizer_of_another_class_ends_steps_as_well() -> None:
+    tried = in_turn([STEPS] * 3, [_scaled(0.5)] * 4)
+    for run in tried:
+        if run.variant == CHANGE:
+            run.result.steps_of = "optimizer 2 of AdamW"
+    assert judge(tried, CHANGE).verdict == "faster"
+
+
+def test_one_run_decides_nothing() -> None:
+    """As of a trial that was interrupted."""
+    found = judge(runs((BASELINE, STEPS), (CHANGE, _scaled(0.5))), CHANGE)
+    assert (found.verdict, found.why) == ("failed", "it was not run twice")
+
+
 def test_a_faster_change_whose_loss_is_nan_has_failed() -> None:
     tried = in_turn([STEPS] * 3, [_scaled(0.5)] * 4)
     for run in tried:

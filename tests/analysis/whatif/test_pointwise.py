@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from pyprof.analysis.advice.case import Case
 from pyprof.analysis.whatif import pointwise
+from pyprof.analysis.whatif.kernels import unchanged
 from pyprof.analysis.whatif.prediction import Prediction, Refusal
 from pyprof.marker import Tensor
 from tests.analysis.captures import ADD, US, Range, Work, capture, op, table
@@ -28,7 +29,7 @@ def chain(count: int, *, apart: bool = False) -> tuple[list[Work], list[Range]]:
 
 
 def _predicted(work: list[Work], ranges: list[Range]) -> Prediction | Refusal:
-    return pointwise.predict(Case(table(capture(work, (), ranges))))
+    return pointwise.predict(unchanged(Case(table(capture(work, (), ranges)))))
 
 
 def test_a_chain_takes_what_moving_its_outer_tensors_once_takes() -> None:

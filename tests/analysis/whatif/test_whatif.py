@@ -5,6 +5,7 @@ import pytest
 from pyprof.analysis.whatif import predictions
 from pyprof.prof.table import Override, Table
 from tests.analysis.captures import capture, table
+from tests.analysis.test_attention_calls import attention, story
 from tests.analysis.whatif.test_pointwise import chain
 
 
@@ -15,3 +16,37 @@ def test_other_vendors_are_refused(gpu: str, count: int) -> None:
     records = table(capture(work, (), ranges)).source
     predicted, refused = predictions(Table(records, Override(gpu=gpu)), ["--fuse pointwise"])
     assert (len(predicted), len(refused)) == (count, 1 - count)
+
+
+def test_what_is_possible_together_comes_last() -> None:
+    """Fused attention is refused in float32, and possible after bfloat16; one type of several."""
+    case = story(*attention(64, 1024, 1024), dtype="float32")
+    predicted, refused = predictions(case.table)
+    assert predicted[-1].change == "--dtype bf16 --fuse attention"
+    assert [each.change for each in refused if "float32" in each.why] == ["--fuse attention"]
+    alone = [each.kernels_ns.expected for each in predicted[:-1]]
+    assert alone == sorted(alone)
+    assert predicted[-1].kernels_ns.expected < alone[0]
+
+
+def test_a_change_that_no_rule_has_is_an_error() -> None:
+    """Not an empty answer."""
+    with pytest.raises(ValueError, match="'--fuse all' is none of --dtype tf32"):
+        predictions(story(*attention()).table, ["--fuse all"])
+
+
+def test_changes_of_a_value_are_predicted_when_asked_for() -> None:
+    """Other GPUs come last of those that are made together."""
+    work, ranges = chain(3)
+    asked = ["--gpu H100", "--fuse pointwise"]
+    predicted, refused = predictions(table(capture(work, (), ranges)), asked)
+    assert predicted[-1].change == "--fuse pointwise --gpu H100"
+    assert len(predicted) == 3
+    assert not refused
+
+
+def test_a_single_change_has_no_second_entry() -> None:
+    """Together with nothing is the change itself."""
+    case = story(*attention(64, 1024, 1024))
+    predicted, _ = predictions(case.table, ["--fuse attention"])
+    assert [each.change for each in predicted] == ["--fuse attention"]

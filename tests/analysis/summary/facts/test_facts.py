@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from pyprof.analysis.summary.facts import UNITS, modules
 from pyprof.analysis.summary.overview import summarise, summary
 from pyprof.inputs.source import load
@@ -9,11 +11,13 @@ from pyprof.records.merging import merge_sums
 from tests.analysis.captured import capture
 
 
-def test_every_fact_says_what_it_is() -> None:
-    for name, module in modules().items():
-        assert module.UNIT in UNITS, name
-        assert 0 < len(module.LABEL) <= 9, name
-        assert (module.__doc__ or "").partition("\n")[0].endswith("."), name
+@pytest.mark.parametrize("name", modules())
+def test_every_fact_says_what_it_is(name: str) -> None:
+    module, file = modules()[name], f"pyprof/analysis/summary/facts/{name}.py"
+    assert module.UNIT in UNITS, f"{file}: UNIT is to be one of {UNITS}"
+    assert 0 < len(module.LABEL) <= 9, f"{file}: LABEL is to have 1 to 9 characters"
+    first = (module.__doc__ or "").partition("\n")[0]
+    assert first.endswith("."), f"{file}: the docstring's first line is to be a sentence"
 
 
 def test_a_fact_of_two_captures_is_of_the_kernels_of_both(tmp_path: Path) -> None:
@@ -22,7 +26,9 @@ def test_a_fact_of_two_captures_is_of_the_kernels_of_both(tmp_path: Path) -> Non
         summarise(load(str(capture(tmp_path / f"{slower}.sqlite", slower=slower))))
         for slower in (1, 2)
     ]
-    (alone,) = summary(sums[0]).facts
-    (both,) = summary(merge_sums(*sums)).facts
-    assert (alone.name, alone.value) == ("mean_kernel", 550 / 4)
-    assert both.value == (550 + 750) / 8
+    alone, both = (
+        {fact.name: fact.value for fact in summary(each).facts}
+        for each in (sums[0], merge_sums(*sums))
+    )
+    assert alone["mean_kernel"] == 550 / 4
+    assert both["mean_kernel"] == (550 + 750) / 8

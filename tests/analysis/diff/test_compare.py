@@ -1,10 +1,51 @@
-"""Guessed steps that leave something out are no basis: it would go unseen."""
+"""Metrics of two sides are compared where both know as much."""
 
 from pathlib import Path
 
+from tests.analysis import product
 from tests.answers.checked import ask
 from tests.builders import Range, Work, nsys_db
+from tests.capture_files.ncu import Profiled, ncu_csv
 from tests.commands import run
+
+
+def test_diff_compares_it(tmp_path: Path) -> None:
+    """Measured traffic is a metric, of which a gate can be made."""
+    sides = []
+    for name, factor in (("a", 2.0), ("b", 3.0)):
+        counters = product.counters(tmp_path / f"{name}.csv", factor)
+        sides.append(tmp_path / f"{name}.parquet")
+        capture = product.capture(tmp_path / f"{name}.sqlite")
+        assert run("parse", "-q", "--with", counters, capture, "-o", sides[-1]).code == 0
+    text = run("diff", "-q", *sides).stdout
+    (line,) = [line for line in text.splitlines() if line.startswith("DRAM traffic, measured")]
+    assert "+50.0" in line
+    gated = run("diff", "-q", "--fail-if", "dram>+5%", *sides)
+    assert gated.code == 3
+    unknown = run(
+        "diff", "-q", "--fail-if", "dram>+5%", sides[0], product.capture(tmp_path / "c.sqlite")
+    )
+    assert unknown.code == 1
+    assert "cannot be checked" in unknown.stderr
+
+
+def test_diff_compares_only_what_both_know_as_much_of(tmp_path: Path) -> None:
+    """Traffic of half of the kernels is not half of the traffic, whatever else was measured."""
+    sides = []
+    for name, known in (("a", product.STEPS), ("b", 1)):
+        metrics = {"dram__bytes.sum": 1e6, "lts__t_sector_hit_rate.pct": 50.0}
+        some = dict(list(metrics.items())[1:])
+        kernels = [Profiled(product.GEMM, metrics=metrics if at < known else some)
+                   for at in range(product.STEPS)]  # fmt: skip
+        counters = ncu_csv(tmp_path / f"{name}.csv", kernels)
+        sides.append(tmp_path / f"{name}.parquet")
+        capture = product.capture(tmp_path / f"{name}.sqlite")
+        assert run("parse", "-q", "--with", counters, capture, "-o", sides[-1]).code == 0
+    done = run("diff", "-q", "--fail-if", "dram>+5%", *sides)
+    assert done.code == 1
+    assert "cannot be checked" in done.stderr
+    assert "dram is known for different shares of the rows" in done.stderr
+
 
 ROUND_NS = (100_000, 200_000, 300_000)
 ROUNDS = 12

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyprof.analysis.whatif.prediction import Prediction, Refusal, span
+from pyprof.analysis.back_test import tried
+from pyprof.analysis.whatif.prediction import Prediction, Refusal
 
 if TYPE_CHECKING:
-    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.whatif.kernels import Kernels
 
 CHANGE = "--dtype tf32"
-_REAL = (0.9, 1.1)
-"""Real gain by the predicted one: 0.94 and 0.97 on pairs, and the noise of two runs."""
 
 
-def predict(case: Case) -> Prediction | Refusal:
+def predict(kernels: Kernels) -> Prediction | Refusal:
     """Predict products at the share of TF32's peak that they reach of float32's."""
+    case = kernels.case
     rows = np.flatnonzero(case.says_why("TF32: off") & case.device_has("tf32"))
     if not len(rows):
         return Refusal(CHANGE, "no float32 products without Tensor Cores on a GPU that has TF32")
@@ -25,12 +25,13 @@ def predict(case: Case) -> Prediction | Refusal:
     known = np.isfinite(gains)
     if not known.any():
         return Refusal(CHANGE, "FLOPs or bytes of the products are unknown")
+    rows, gains, outcomes = rows[known], gains[known], tried(CHANGE)
     return Prediction(
         change=CHANGE,
-        kernels_ns=span(case.ns, float(np.maximum(gains[known], 0).sum()), *_REAL),
-        rows=rows[known],
+        kernels=kernels.retimed(rows, kernels.ns[rows] - np.maximum(gains, 0), outcomes.interval),
+        rows=rows,
         formula="time x ratio of the roofs of float32 and TF32",
         assumption="products keep the share of the roof that they reach now",
-        validation="2 pairs (not repeated by the back-test), real by predicted gain 0.94 and 0.97",
+        validation=outcomes.text,
         code="torch.set_float32_matmul_precision('high')",
     )

@@ -1,0 +1,140 @@
+"""Advice on what autograd costs: gradients that nobody asks for, parts taken of large tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pyprof.analysis.advice.loops import INDEXING, LEAST_SHARE, find_sites, taken_ns
+from pyprof.analysis.advice.registry import rule
+from pyprof.analysis.advice.scope import OPS
+from pyprof.arrays import MISSING
+from pyprof.gpu.eligible import FAMILIES
+from pyprof.records.records import combinations
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.finding import Advice
+    from pyprof.arrays import Int64Array, Mask
+
+_MOST_OF_FORWARD = 0.4
+"""What gradients cost of a forward pass at most: 0.05 for a large MLP, 0.25 for a small one, 0.4
+for convolutions (torch 2.13 on a CPU, against torch.no_grad())."""
+_AGAIN = 2
+"""Forward passes without a backward pass: the last of a capture may be cut."""
+
+
+@rule(
+    "a backward pass uses them, sooner or later",
+    "torch.no_grad() or inference_mode() is on, or nothing needs gradients",
+    "the capture ends before the backward pass",
+    about="gradients",
+    needs=(OPS,),
+)
+def unused_gradients(case: Case) -> Advice | None:
+    """Find forward passes that record what a backward pass needs, without one."""
+    recorded = _recorded(case)
+    rows, used = recorded.rows, recorded.used
+    if not len(rows):
+        return None
+    product = case.family(*FAMILIES)[rows]
+    unused = rows[product & ~used]
+    # the forward pass at a capture's end has its backward pass behind it
+    sites = find_sites(case).of_row[unused]
+    unused, sites = unused[sites != MISSING], sites[sites != MISSING]
+    calls = combinations(sites, case.table.named_call[unused])[0]
+    often = np.bincount(sites[calls], minlength=int(sites.max(initial=-1)) + 1) >= _AGAIN
+    unused = unused[often[sites]]
+    if not len(unused):
+        return None
+    evidence = _passes(recorded, unused)
+    ns = taken_ns(case)[evidence]
+    gain_ns = case.most(evidence, ns * _MOST_OF_FORWARD)
+    if gain_ns is None or gain_ns < LEAST_SHARE * _MOST_OF_FORWARD * case.span_ns:
+        return None
+    return case.advice(
+        "unused_gradients",
+        "a forward pass keeps all that a backward pass needs, and none follows",
+        "with torch.inference_mode(): out = model(x) (or torch.no_grad()): less time, and its"
+        " memory is free again at once",
+        evidence,
+        gain_ns,
+        weight=ns,
+    )
+
+
+class _Recorded(NamedTuple):
+    """Forward rows whose op made nodes of the graph, by thread in order of time."""
+
+    rows: Int64Array
+    used: Mask
+    """Whether a row of a backward pass belongs to one of these nodes."""
+
+
+def _recorded(case: Case) -> _Recorded:
+    """Find calls after which the number of the next node, which PyTorch states, is higher."""
+    records = case.table.records
+    seq = _last(records.arrow("seqId"))
+    backward = case.is_one("dir", "bprop")
+    rows = np.flatnonzero(case.chosen & (seq >= 0) & ~backward & ~case.is_one("dir", "optim"))
+    pid, thread = records.numpy("pid")[rows], records.numpy("tid")[rows]
+    order = np.lexsort((case.starts[rows], thread, pid))
+    rows, thread = rows[order], thread[order]
+    call = case.table.named_call[rows]
+    ends = np.flatnonzero(np.append(np.diff(call) != 0, True)) if len(rows) else rows
+    after = np.append(ends + 1, 0)[np.searchsorted(ends, np.arange(len(rows)))]
+    after = np.minimum(after, len(rows) - 1)
+    begin, end = seq[rows], np.where(thread[after] == thread, seq[rows[after]], 0)
+    nodes = np.sort(seq[backward & (seq >= 0)])
+    used = np.searchsorted(nodes, end) > np.searchsorted(nodes, begin)
+    made = end > begin
+    return _Recorded(rows[made], np.asarray(used[made]))
+
+
+def _last(lists: pa.Array) -> Int64Array:
+    """Return the last number of each list; MISSING where it is empty."""
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    numbers = np.append(np.asarray(lists.flatten()), MISSING)
+    return np.where(lengths > 0, numbers[np.cumsum(lengths) - 1], MISSING)
+
+
+def _passes(recorded: _Recorded, unused: Int64Array) -> Int64Array:
+    """Return all unused rows of the runs that these are in."""
+    run = np.cumsum(np.append(False, np.diff(recorded.used) != 0))
+    wanted = np.isin(run, run[np.isin(recorded.rows, unused)]) & ~recorded.used
+    return recorded.rows[wanted]
+
+
+_MUCH = 0.1
+
+
+@rule(
+    "it is a small part of the time",
+    "the forward pass takes the time",
+    about="gradients",
+    needs=(OPS,),
+)
+def indexing_backward(case: Case) -> Advice | None:
+    """Find parts taken of tensors whose backward pass, which fills whole ones, takes much time."""
+    rows = np.flatnonzero(case.is_op(INDEXING) & case.is_one("dir", "bprop"))
+    ns = taken_ns(case)[rows]
+    gain_ns = case.most(rows, ns)
+    if gain_ns is None or gain_ns < _MUCH * case.span_ns:
+        return None
+    by_part = np.median(find_sites(case).repeats()[rows]) > 1
+    return case.advice(
+        "indexing_backward",
+        "the backward pass of indexing fills a tensor of the size of the whole for each part",
+        "take all parts at once: rows = table[ids] (not [table[i] for i in ids]), x.unbind(),"
+        " x.split(size) or x.view(..., parts, size) instead of slices in a loop"
+        if by_part
+        else "F.embedding(ids, table) or table.index_select(0, ids) instead of table[ids];"
+        " nn.Embedding(..., sparse=True) with optim.SparseAdam where few rows are used",
+        rows,
+        gain_ns,
+        weight=ns,
+    )

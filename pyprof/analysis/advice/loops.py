@@ -1,0 +1,476 @@
+"""Advice on what a step does again and again: loops over small ops, constants, tiny batches."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pyprof import schema
+from pyprof.analysis.advice.case import idle_for
+from pyprof.analysis.advice.registry import rule
+from pyprof.analysis.advice.scope import OPS
+from pyprof.analysis.time.host_api import LAUNCH
+from pyprof.analysis.time.idle import DISPATCH
+from pyprof.analysis.time.idle import OPS as IN_OPS
+from pyprof.analysis.time.intervals import union
+from pyprof.arrays import MISSING
+from pyprof.gpu.eligible import FAMILIES
+from pyprof.gpu.roofline import LAUNCH_NS
+from pyprof.parse.ranges.range_stacks import tensors
+from pyprof.records.records import combinations, number_combinations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.advice.finding import Advice
+    from pyprof.arrays import Floats, Int64Array, IntArray, Mask
+    from pyprof.marker import Call, Tensor
+    from pyprof.prof.calls.attributed_call import AttributedCall
+
+LEAST_SHARE = 0.05
+"""What takes less of the time is part of every script."""
+_FEW_ELEMENTS = 4096
+"""Up to so many elements, an op takes as long as for one: its call costs more than its work."""
+_FEW_FLOPS = 2e6
+"""The same of a product: some 20 us of one core."""
+
+
+def taken_ns(case: Case) -> Floats:
+    """Return the time of each row with the pause before it in which its op was dispatched."""
+    ns = np.where(case.chosen, case.ns, 0.0)
+    for devices, cause in (
+        (case.cpus, DISPATCH), (case.cpus, IN_OPS), (case.devices, LAUNCH),
+    ):  # fmt: skip
+        _, rows, idle_ns = idle_for(case, cause, devices)
+        np.add.at(ns, rows, idle_ns)
+    return ns
+
+
+class Sites(NamedTuple):
+    """Rows by the place that calls their ops: the op, its line and its layer."""
+
+    of_row: IntArray
+    """MISSING of rows without an op or a line, of the optimizer, of data loading, and outside
+    steps."""
+    calls: Floats
+    """How often a step calls each site's op, on average; 0 where most steps do not."""
+    steps_known: bool
+    has_layers: bool
+    """Whether modules are recorded: else calls of several may share a site."""
+
+    def repeats(self) -> Floats:
+        """How often the step of each row calls the op at its site; 0 without a site."""
+        return np.append(self.calls, 0.0)[self.of_row]
+
+
+def find_sites(case: Case) -> Sites:
+    """Group the chosen rows by the place that calls their ops.
+
+    Backward rows are of the site of their forward call, whose calls count: one has many nodes.
+    """
+    table, records = case.table, case.table.records
+    op, line = _op_and_line(case)
+    layer = table.own_or_forward("layer")
+    paths: dict[tuple[str, ...], int] = {}
+    number = [paths.setdefault(tuple(path or ()), len(paths)) for path in layer.values]
+    layer_of_row = np.array([*number, MISSING])[layer.index]
+    step = table.steps.of_row if table.steps is not None else np.full(records.rows, MISSING)
+    wanted = case.chosen & (op >= 0) & (line >= 0) & ~case.is_one("dir", "optim", "comm", "copy")
+    wanted &= ~_loading(case)
+    if steps_known := bool((step[wanted] >= 0).any()):
+        wanted &= step >= 0
+    rows = np.flatnonzero(wanted)
+    of_row = np.full(records.rows, MISSING, np.int64)
+    has_layers = any(layer.values)
+    if not len(rows):
+        return Sites(of_row, np.zeros(0), steps_known=steps_known, has_layers=has_layers)
+    of_row[rows] = number_combinations(op[rows], line[rows], layer_of_row[rows])
+    forward, count = rows[~case.is_one("dir", "bprop")[rows]], int(of_row.max()) + 1
+    calls = np.bincount(of_row[_distinct(forward, of_row, table.named_call)], minlength=count)
+    backward = np.bincount(of_row[_distinct(rows, of_row, table.named_call)], minlength=count)
+    repeats = np.where(calls > 0, calls, backward).astype(float)  # a view has no rows of its own
+    if steps_known:
+        steps = np.bincount(of_row[_distinct(rows, of_row, step)], minlength=count)
+        repeats = np.where(steps >= _IN_STEPS * len(np.unique(step[rows])), repeats / steps, 0.0)
+    return Sites(of_row, repeats, steps_known=steps_known, has_layers=has_layers)
+
+
+_IN_STEPS = 0.5
+"""Share of the steps in which a site of theirs occurs: a validation loop is in a few."""
+
+
+def _distinct(rows: Int64Array, site: IntArray, what: IntArray) -> Int64Array:
+    """Return the first row of each combination of a site and what it belongs to."""
+    return rows[combinations(site[rows], what[rows])[0]] if len(rows) else rows
+
+
+def _op_and_line(case: Case) -> tuple[IntArray, IntArray]:
+    op, line = (
+        pc.fill_null(case.texts[name].indices, MISSING).to_numpy() for name in ("op", "line")
+    )
+    return op, line
+
+
+def _loading(case: Case) -> Mask:
+    """Mark the rows that began while data were loaded."""
+    loading = union(case.loading.values()) if case.loading else None
+    if loading is None or not len(loading):
+        return np.zeros(case.table.records.rows, bool)
+    start = case.table.records.numpy("start")
+    place = np.searchsorted(loading.start, start, side="right") - 1
+    return np.asarray((place >= 0) & (start < loading.end[np.maximum(place, 0)]))
+
+
+def overhead(case: Case) -> Floats:
+    """Return the share of each row's time that its call costs, whatever its tensors' sizes."""
+    costs = case.table.costs
+    sizes = np.array([_size(work.call) for work in costs.work])[costs.work_of]
+    of_size = np.where(sizes > 0, np.minimum(1, _FEW_ELEMENTS / np.maximum(sizes, 1)), 0.0)
+    on_gpu = np.minimum(1, LAUNCH_NS / np.maximum(case.ns, 1))
+    return np.where(case.kind(schema.CPU), of_size, on_gpu)
+
+
+def _size(call: Call | None) -> int:
+    """Return the elements that an op works on: of a product, its first operand's; 0 if unknown."""
+    inputs = [each.numel for each in tensors(call)] if call is not None else []
+    if not inputs:
+        return 0
+    return inputs[0] if call is not None and call.op in _PRODUCTS else max(inputs)
+
+
+_PRODUCTS = frozenset(
+    {"linear", "addmm", "mm", "matmul", "__matmul__", "bmm", "mv", "dot", "conv1d", "conv2d"}
+)
+"""Ops whose other operand is mostly a weight, which a larger batch shares."""
+
+_MANY = 8
+_LEAST_LOOP = 0.01
+_VERY_MANY = 64
+"""The same where no steps are known: less may be the loop over steps itself."""
+INDEXING = frozenset(
+    {"__getitem__", "index", "select", "index_select", "gather", "take", "narrow", "slice",
+     "take_along_dim", "embedding"}
+)  # fmt: skip
+"""Ops that take a part of a tensor: their backward pass fills a tensor of the size of the whole."""
+JOINS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "dstack", "pad"})
+
+
+@rule(
+    "each call is of another module: layers alike",
+    "the tensors are large: an op's call costs little beside its work",
+    "a few calls a step",
+    "the optimizer, which unfused_optimizer tells; and what a dataset does",
+    "the loop grows a tensor, which growing_cat tells",
+    about="loops",
+    needs=(OPS,),
+)
+def python_loop(case: Case) -> Advice | None:
+    """Find small ops that one line calls many times a step; most of what their calls cost goes."""
+    sites = find_sites(case)
+    repeats = sites.repeats()
+    many = repeats >= (_MANY if sites.steps_known and sites.has_layers else _VERY_MANY)
+    told_elsewhere = (case.is_op(INDEXING) & case.is_one("dir", "bprop")) | case.is_op(JOINS)
+    rows = np.flatnonzero(many & _marked(case) & ~told_elsewhere)
+    grown, _ = _growing(case)
+    lines = case.texts["line"].indices
+    if len(grown) and np.isin(lines.take(grown), lines.take(rows)).any():
+        return None
+    own_ns = case.ns[rows]
+    pause_ns = taken_ns(case)[rows] - own_ns
+    ns = (pause_ns + own_ns * overhead(case)[rows]) * (1 - 1 / repeats[rows])
+    rows, ns = rows[ns > 0], ns[ns > 0]
+    gain_ns = case.most(rows, ns)
+    if gain_ns is None or gain_ns < _LEAST_LOOP * case.span_ns:
+        return None
+    most = max(repeats[rows], default=0.0)
+    return case.advice(
+        "python_loop",
+        f"a Python loop calls small ops, up to {most:,.0f} times"
+        f"{' a step' if sites.steps_known else ''} from one line",
+        "call each op once on a whole tensor: out = op(torch.stack(parts)), a batch dimension,"
+        " torch.vmap, nn.RNN/GRU/LSTM; move out of the loop what does not depend on its last turn,"
+        " or use torch.compile",
+        rows,
+        gain_ns,
+        weight=ns,
+    )
+
+
+def _marked(case: Case) -> Mask:
+    """Mark the rows of ops that pyprof.init() marked, which records their modules, too."""
+    costs = case.table.costs
+    marked = np.array([_is_marked(work.call) for work in costs.work], bool)[costs.work_of]
+    number = number_combinations(*_op_and_line(case))
+    return np.asarray(np.isin(number, number[marked]))
+
+
+def _is_marked(call: Call | None) -> bool:
+    """Whether a call is by a name of PyTorch's in Python, or a recurrent module's."""
+    return call is not None and (call.mod.startswith(("torch", "Tensor")) or call.op == "forward")
+
+
+_LEAST_GROWTH = 8
+"""Calls in a row that each get a larger tensor than the one before."""
+
+
+@rule(
+    "tensors of one size are joined, however often",
+    "each call is of another module, as in a dense block",
+    "a small part of the time",
+    about="loops",
+    needs=(OPS,),
+)
+def growing_cat(case: Case) -> Advice | None:
+    """Find ops that join ever larger tensors: all is copied again for what is new."""
+    rows, ns = _growing(case)
+    gain_ns = case.most(rows, ns)
+    if gain_ns is None or gain_ns < LEAST_SHARE * case.span_ns:
+        return None
+    return case.advice(
+        "growing_cat",
+        "a tensor grows by cat, which copies all of it each time",
+        "parts.append(new) in the loop and whole = torch.cat(parts) once behind it; or a buffer of"
+        " the final size: whole = torch.empty(n, ...); whole[i : i + len(new)] = new",
+        rows,
+        gain_ns,
+        weight=ns,
+    )
+
+
+def _growing(case: Case) -> tuple[Int64Array, Floats]:
+    """Find the calls that join ever larger tensors, and the time that copies what is not new."""
+    sites = find_sites(case).of_row
+    candidates = np.flatnonzero(case.is_op(JOINS) & (sites >= 0) & ~case.is_one("dir", "bprop"))
+    order = candidates[np.lexsort((case.starts[candidates], sites[candidates]))]
+    size, site = case.elements[order], sites[order]
+    first = np.append(True, (np.diff(site) != 0) | (np.diff(size) <= 0))[: len(order)]
+    run = np.cumsum(first) - 1
+    long = (np.bincount(run, minlength=1) >= _LEAST_GROWTH)[run] if len(run) else first
+    new = np.where(first, size, np.diff(size, prepend=0))
+    share = 1 - np.minimum(new / np.maximum(size, 1), 1)
+    rows, share = order[long], share[long]
+    return rows, taken_ns(case)[rows] * share
+
+
+_MAKERS = frozenset(
+    {"arange", "ones", "full", "eye", "linspace", "logspace", "tril_indices", "triu_indices",
+     "zeros", "range", "hann_window", "hamming_window"}
+)  # fmt: skip
+_PLAIN = frozenset({"zeros"})
+"""A buffer to be filled, unless a mask is made of it."""
+_MASKS = frozenset(
+    {"tril", "triu", "bool", "to", "float", "half", "long", "int", "masked_fill", "masked_fill_",
+     "__invert__", "logical_not", "__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__",
+     "repeat", "expand", "cumsum", "tril_", "triu_", "fill_diagonal_", "where"}
+)  # fmt: skip
+"""Ops that make a mask of a constant."""
+_REPEATED = 3
+"""From so many times on, one thing is made again and again."""
+_AFTERWARDS = 12
+"""Calls after a constant is made in which something may be made of it."""
+
+
+@rule(
+    "its size differs from step to step",
+    "random numbers, and buffers of zeros to be filled",
+    "made a few times, as before the loop",
+    "a small part of the time",
+    about="loops",
+    needs=(OPS,),
+)
+def repeated_constant(case: Case) -> Advice | None:
+    """Find tensors made of numbers alone, alike in each step, and what is made of them alone."""
+    calls = _calls(case)
+    by_key: dict[tuple[Call | None, int], list[list[int]]] = {}
+    for place in np.flatnonzero(calls.is_maker).tolist():
+        chain = _made_of(calls, place)
+        if len(chain) > 1 or calls.op(place) not in _PLAIN:
+            key = calls.call(place), int(calls.line[place])
+            by_key.setdefault(key, []).append(chain)
+    repeated = [chains for chains in by_key.values() if len(chains) >= _REPEATED]
+    members = [place for chains in repeated for chain in chains[1:] for place in chain]
+    rows = np.flatnonzero(np.isin(calls.of_row, members))
+    ns = taken_ns(case)[rows]
+    gain_ns = case.most(rows, ns)
+    if gain_ns is None or gain_ns < LEAST_SHARE * case.span_ns:
+        return None
+    return case.advice(
+        "repeated_constant",
+        "the same constant is made again in each step",
+        "make it once: self.register_buffer('mask', torch.ones(n, n).triu(1).bool(),"
+        " persistent=False) in __init__ and self.mask[:k, :k] in forward; or before the loop;"
+        " functools.lru_cache for a function of sizes",
+        rows,
+        gain_ns,
+        weight=ns,
+    )
+
+
+class _Calls(NamedTuple):
+    """The forward op calls of each process, in the order of their first rows."""
+
+    case: Case
+    rows: Int64Array
+    """The first row of each."""
+    of_row: Int64Array
+    """The call of each row; MISSING of others."""
+    line: IntArray
+    function: IntArray
+    """Number of the stack around the function that makes the call; MISSING outside functions."""
+    is_maker: Mask
+
+    def call(self, place: int) -> Call | None:
+        costs = self.case.table.costs
+        work: AttributedCall = costs.work[costs.work_of[self.rows[place]]]
+        return work.call
+
+    def op(self, place: int) -> str:
+        call = self.call(place)
+        return call.op if call is not None else ""
+
+    def inputs(self, place: int) -> list[Tensor]:
+        call = self.call(place)
+        return [*tensors(call)] if call is not None else []
+
+
+def _calls(case: Case) -> _Calls:
+    table = case.table
+    forward = case.chosen & ~case.is_one("dir", "bprop", "optim", "comm", "copy") & ~_loading(case)
+    rows = np.flatnonzero(forward)
+    rows = rows[np.lexsort((case.starts[rows], table.records.numpy("pid")[rows]))]
+    first, number = combinations(table.named_call[rows])
+    of_row = np.full(table.records.rows, MISSING, np.int64)
+    of_row[rows] = number
+    line = pc.fill_null(case.texts["line"].indices, MISSING).to_numpy()[rows[first]]
+    costs = table.costs
+    makes = np.array([
+        work.call is not None and work.call.op in _MAKERS and not any(tensors(work.call))
+        for work in costs.work
+    ], bool)  # fmt: skip
+    trace = table.own_or_forward("trace")
+    stacks: dict[tuple[str, ...], int] = {}
+    function = [
+        stacks.setdefault(tuple(frames[:-1]), len(stacks)) if len(frames or ()) > 1 else MISSING
+        for frames in trace.values
+    ]
+    return _Calls(
+        case,
+        rows[first],
+        of_row,
+        line,
+        np.array([*function, MISSING])[trace.index[rows[first]]],
+        makes[costs.work_of[rows[first]]],
+    )
+
+
+def _made_of(calls: _Calls, place: int) -> list[int]:
+    """Return a constant's call with those that follow and make something of it alone.
+
+    Tensors have no names in a capture: they are told by their number of elements, which views
+    keep.
+    """
+    chain, sizes = [place], {_elements_of(calls.call(place))}
+    for after in range(place + 1, min(place + _AFTERWARDS, len(calls.rows))):
+        if calls.is_maker[after]:
+            made = _elements_of(calls.call(after))
+        else:
+            inputs = [each for each in calls.inputs(after) if each.shape]
+            if not inputs or any(each.numel not in sizes for each in inputs):
+                break
+            made = _elements_made(calls.op(after), inputs)
+        in_function = calls.function[after] == calls.function[place] != MISSING
+        if not (calls.line[after] == calls.line[place] or in_function or calls.op(after) in _MASKS):
+            break
+        sizes.add(made)
+        chain.append(after)
+    return chain
+
+
+def _elements_of(call: Call | None) -> int:
+    """Return how many elements the arguments of a constant's call state; 0 if unknown."""
+    if call is None:
+        return 0
+    numbers = [n for n in _flat(call.args) if isinstance(n, int) and not isinstance(n, bool)]
+    if call.op == "eye":
+        return numbers[0] * numbers[-1] if numbers else 0
+    if call.op in ("arange", "range"):
+        return len(range(*numbers[:3])) if numbers and 0 not in numbers[2:3] else 0
+    return math.prod(numbers[-1:] if call.op.endswith("space") else numbers)
+
+
+def _elements_made(op: str, inputs: list[Tensor]) -> int:
+    """Return how many elements an op makes of its inputs."""
+    if op in JOINS or op == "stack":
+        return sum(each.numel for each in inputs)
+    try:
+        shape: tuple[int, ...] = np.broadcast_shapes(*(each.shape for each in inputs))
+    except ValueError:  # a product
+        return 0
+    return math.prod(shape)
+
+
+def _flat(values: Iterable[object]) -> Iterator[object]:
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def _batch(call: Call | None) -> int:
+    """Return the images of a convolution, or the rows of a product; 0 if unknown."""
+    first = next(tensors(call), None) if call is not None else None
+    if call is None or first is None or len(first.shape) < 2:  # noqa: PLR2004 - a vector
+        return 0
+    if call.op.startswith("conv"):
+        return first.shape[0]
+    return first.numel // max(first.shape[-1], 1) if call.op in _PRODUCTS else 0
+
+
+_SMALL_BATCH = 8
+_MOST = 0.8
+_TARGET = 64
+
+
+@rule(
+    "the batch is not small, or a step's products are large",
+    "one line calls the ops many times a step, which python_loop tells",
+    "on a GPU nothing is trained: who serves waits for no batch",
+    about="loops",
+    needs=(OPS,),
+)
+def tiny_batches(case: Case) -> Advice | None:
+    """Find steps whose products work on a few rows of a batch, so that calls cost most."""
+    costs = case.table.costs
+    rows = np.flatnonzero(case.family(*FAMILIES) & ~case.is_one("dir", "bprop", "optim"))
+    if not len(rows) or not (case.cpus or case.is_one("dir", "bprop").any()):
+        return None
+    works = [costs.work[each] for each in costs.work_of[rows].tolist()]
+    first = [next(tensors(work.call), None) if work.call is not None else None for work in works]
+    batch = np.array([_batch(work.call) for work in works])
+    size = np.array([each.numel if each else 0 for each in first])
+    small = (size > 0) & ((size <= _FEW_ELEMENTS) | (costs.flops[rows] <= _FEW_FLOPS))
+    few = (batch > 0) & (batch <= _SMALL_BATCH) & small
+    if few.mean() < _MOST or (find_sites(case).repeats()[rows] >= _MANY).any():
+        return None
+    busy = taken_ns(case)
+    # the time of a step is that of calls: so many times the batch takes as long
+    typical = float(np.median(batch[few]))
+    all_rows = np.flatnonzero(case.chosen & ~_loading(case))
+    ns = busy[all_rows] * (1 - typical / _TARGET)
+    gain_ns = case.most(all_rows, ns)
+    if gain_ns is None or gain_ns < LEAST_SHARE * case.span_ns:
+        return None
+    return case.advice(
+        "tiny_batches",
+        f"each step works on a batch of {typical:.0f}: calls cost more than their work",
+        f"larger batches, as DataLoader(data, batch_size={_TARGET}) or x = data[i : i + {_TARGET}];"
+        " then fewer steps do the same work (scale the learning rate with the batch)",
+        rows,
+        gain_ns,
+        weight=busy[rows],
+    )

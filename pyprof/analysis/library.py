@@ -1,0 +1,41 @@
+"""Which library's program was captured: what helps one of PyTorch's helps no other."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyprof.prof.table import Table
+
+PYTORCH = "PyTorch"
+INDUCTOR = re.compile(r"\btriton_(?:(?:poi|red|per|tem|for|mm|bmm|unk)_|_\d)")
+"""How torch.compile names its kernels: `triton_poi_fused_add_0`, at first `triton__0d1d2de`."""
+_PYTORCH = re.compile(rf"\bat::|\baten::|_ZN2at|\bc10\b|torch|{INDUCTOR.pattern}")
+_OTHERS = (
+    ("CuPy", re.compile(r"^cupy_")),
+    ("TensorFlow", re.compile("tensorflow")),
+    ("XLA", re.compile(r"^(?:loop|input|gemm)_(?:\w+_)?fusion")),
+    ("Numba", re.compile("cudapy")),
+)
+
+
+def library_of(table: Table) -> str | None:
+    """Return the library that ops and names of kernels tell: `PyTorch`, `CuPy`; else None.
+
+    One op of PyTorch's, or one kernel, is enough for PyTorch: programs also mix them.
+    """
+    op = table.numbered("op")
+    names = _names(table)
+    if op.null_count < len(op) or any(map(_PYTORCH.search, names)):
+        return PYTORCH
+    return next((library for library, of in _OTHERS if any(map(of.search, names))), None)
+
+
+def is_compiled(table: Table) -> bool:
+    """Whether torch.compile wrote some of the kernels."""
+    return any(map(INDUCTOR.search, _names(table)))
+
+
+def _names(table: Table) -> list[str]:
+    return [name or "" for name in table.records.dictionary("kLongName").values]

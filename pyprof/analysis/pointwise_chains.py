@@ -1,0 +1,73 @@
+"""Chains of point-wise kernels on a stream, and their time as one kernel each.
+
+A compiler makes one kernel of such a chain: norms, reductions, softmax, copies and fills belong to
+it, too. What lies between is what it does not fuse: products, convolutions, indexing, collectives.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.gpu.role_rules import Role
+from pyprof.gpu.roofline import NS_PER_S
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyprof.analysis.advice.case import Case
+    from pyprof.arrays import Int64Array, Mask
+
+_ROLES = (
+    *(Role.ELEMENTWISE, Role.RANDOM, Role.NORM, Role.REDUCE, Role.SOFTMAX),
+    *(Role.COPY, Role.LAYOUT, Role.FILL, Role.MEMSET),
+)
+_BANDWIDTH_SHARE = 0.75
+"""Of the peak, that generated kernels reach."""
+_SHORTEST_NS = 2500
+"""Of a kernel, however little it does."""
+
+
+def pointwise_chains(
+    case: Case, wanted: Mask, unlinked: Mask | None = None
+) -> tuple[Int64Array, Int64Array]:
+    """Return rows of two and more point-wise kernels in succession, and the chain of each.
+
+    `unlinked`, by the place in `case.by_stream`: a row that begins a chain of its own.
+    """
+    order, same = case.by_stream
+    wanted = (wanted & case.role(*_ROLES) & ~case.is_one("dir", "optim", "comm"))[order]
+    linked = same & wanted[1:] & wanted[:-1]
+    if unlinked is not None:
+        linked &= ~unlinked[1:]
+    member = np.r_[False, linked] | np.r_[linked, False] if len(order) else np.zeros(0, bool)
+    begins = member & ~np.r_[False, linked][: len(order)]
+    chain = np.cumsum(begins)[member] - 1
+    return order[member], chain
+
+
+def bandwidths(case: Case) -> NDArray[np.float64]:
+    """Return the peak of each row's device, bytes/s; NaN if unknown."""
+    peaks = case.table.devices
+    rates = [p.bandwidth.value if p and p.bandwidth else np.nan for p in peaks.values]
+    return np.asarray(np.array(rates)[peaks.index])
+
+
+def chain_ns(
+    ns: NDArray[np.float64],
+    moved: NDArray[np.float64],
+    chain: Int64Array,
+    bandwidth: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the time of each chain as one kernel that moves its outer inputs and outputs once.
+
+    What a row moves takes its own time where its bytes or the bandwidth are unknown.
+    """
+    moving = moved / (_BANDWIDTH_SHARE * bandwidth) * NS_PER_S
+    moving = np.where(np.isfinite(moving), moving, ns)
+    # What a row reads of the row before falls away, twice: one writes it and the next reads it.
+    # It is at most half of what either of the two moves.
+    kept = np.where(np.diff(chain) == 0, np.minimum(moving[1:], moving[:-1]), 0.0)
+    fused = np.bincount(chain, moving - np.r_[0.0, kept])
+    return np.asarray(np.maximum(fused, _SHORTEST_NS))

@@ -1,0 +1,80 @@
+"""A larger or smaller batch: kernels whose grids fill the GPU take as many times as long."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.analysis.back_test import tried
+from pyprof.analysis.whatif.prediction import Prediction, Refusal
+from pyprof.quantities import percent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.whatif.kernels import Kernels
+
+OPTION = "--batch"
+FILLED = 4
+"""Blocks per SM from which on time follows the number of blocks."""
+_LEAST_FILLED = 0.8
+_FACTOR = re.compile(r"(\d+(?:\.\d+)?)x?")
+
+
+def factor_of(text: str) -> float:
+    """Return the factor of `2x`, `2` or `0.5x`; raises ValueError."""
+    match = _FACTOR.fullmatch(text)
+    if match is None or not float(match[1]):
+        raise ValueError(f"{text!r} is no factor of the batch, such as 2x or 0.5x")
+    return float(match[1])
+
+
+def rule(text: str) -> Callable[[Kernels], Prediction | Refusal]:
+    """Return the rule of a factor; raises ValueError."""
+    factor = factor_of(text)
+    return lambda kernels: predict(kernels, f"{OPTION} {text}", factor)
+
+
+def predict(kernels: Kernels, change: str, factor: float) -> Prediction | Refusal:
+    """Multiply the time of all but the optimizer and communication, which know no batch."""
+    case = kernels.case
+    follows = case.chosen & ~case.is_one("dir", "optim", "comm")
+    blocks = _blocks_per_sm(case)
+    filled = follows & ((np.minimum(blocks, blocks * factor) >= FILLED) | case.persistent)
+    ns = kernels.ns
+    share = ns[filled].sum() / max(ns[follows].sum(), 1)
+    if share < _LEAST_FILLED:
+        return Refusal(
+            change, f"only {percent(share)} of the time is of kernels with {FILLED} and more thread"
+            f" blocks per SM; with fewer, time does not follow the batch",
+        )  # fmt: skip
+    rows = np.flatnonzero(follows)
+    outcomes = tried(OPTION)
+    return Prediction(
+        change=change,
+        kernels=kernels.retimed(rows, ns[rows] * factor, outcomes.interval),
+        rows=rows,
+        formula=f"time x {factor:g}",
+        assumption="all but the optimizer and communication works on a batch, which fits the"
+        f" memory; {percent(share)} of the time is of grids that fill the GPU",
+        validation=outcomes.text,
+        code=f"a batch {factor:g} times as large",
+    )
+
+
+def _blocks_per_sm(case: Case) -> NDArray[np.float64]:
+    """Return the thread blocks of each row by the SMs of its GPU; NaN if unknown."""
+    records = case.table.records
+    grid, gpu = records.dictionary("grid"), records.dictionary("gpu")
+    blocks = np.array(
+        [*(float(np.prod(value)) if value else np.nan for value in grid.values), np.nan]
+    )
+    sms = np.array(
+        [case.table.device_of(name).sm_count or np.nan for name in (*gpu.values, None)], float
+    )
+    return np.asarray(blocks[grid.index] / sms[gpu.index])

@@ -1,0 +1,100 @@
+"""float32 as bfloat16 or float16: products by their roofs, other kernels by measured shares."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.analysis.attention_calls import ROOF_SHARE
+from pyprof.analysis.back_test import tried
+from pyprof.analysis.whatif.prediction import Prediction, Refusal
+from pyprof.gpu.role_rules import Role
+from pyprof.gpu.roofline import NS_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from pyprof.analysis.whatif.kernels import Kernels
+    from pyprof.arrays import Int64Array
+
+TYPES = {"bf16": "bfloat16", "fp16": "float16"}
+_FLOAT32 = ("float32", "tf32")
+_NARROWER = 2
+_LEAST_KNOWN = 0.8
+SHARES = {
+    **dict.fromkeys((Role.ELEMENTWISE, Role.RANDOM, Role.SOFTMAX, Role.LOSS, Role.FILL), 0.757),
+    **dict.fromkeys((Role.COPY, Role.LAYOUT), 0.865),
+    Role.NORM: 0.848,
+}
+"""Time in bfloat16 by time in float32, of Segment Anything's kernels on A100 (back-test): they
+gain 0.44 to 0.53, 0.26 to 0.28 and 0.29 to 0.32 of half. Reductions, pooling and indexing stay."""
+_TENSOR_CORE_CONV = 0.78
+"""Of convolutions that run in TF32 already; half would be the roof's."""
+OUTCOMES = "--dtype bf16"
+"""The key of the outcomes, also of float16: both have one peak."""
+
+
+def change_of(short: str) -> str:
+    """Return the change as on the command line."""
+    return f"--dtype {short}"
+
+
+def rule(short: str) -> Callable[[Kernels], Prediction | Refusal]:
+    """Return the rule of a type."""
+    return lambda kernels: predict(kernels, short)
+
+
+def predict(kernels: Kernels, short: str) -> Prediction | Refusal:
+    """Predict products, attention and kernels that move bytes; others stay as they are."""
+    case, dtype, change = kernels.case, TYPES[short], change_of(short)
+    number, classified = case.table.classified
+    is_float = np.array([entry.dtype in _FLOAT32 for entry in classified], bool)[number]
+    wanted = is_float & case.device_has(dtype) & ~case.is_one("dir", "optim", "comm")
+    if not wanted.any():
+        return Refusal(change, f"no float32 kernels on a GPU with Tensor Cores for {dtype}")
+    tensor_core = np.array([entry.dtype == "tf32" for entry in classified], bool)[number]
+    conv = wanted & case.role(Role.CONV) & tensor_core
+    products = np.flatnonzero(wanted & case.role(Role.GEMM, Role.CONV) & ~conv)
+    fused = np.flatnonzero(wanted & case.role(Role.ATTENTION))
+    after = kernels.ns.copy()
+    after[products] -= np.maximum(case.faster(products, dtype, narrower=_NARROWER), 0)
+    after[fused] = np.fmin(_attention_ns(kernels, fused, dtype), after[fused])
+    after[conv] *= _TENSOR_CORE_CONV
+    for role, share in SHARES.items():
+        after[wanted & case.role(role)] *= share
+    unknown = np.isnan(after)
+    if kernels.ns[unknown].sum() > (1 - _LEAST_KNOWN) * kernels.ns[wanted].sum():
+        return Refusal(change, "FLOPs or bytes of too many products are unknown")
+    rows = np.flatnonzero(wanted & ~unknown & (after != kernels.ns))
+    outcomes = tried(OUTCOMES)
+    retimed = kernels.retimed(rows, after[rows], outcomes.interval)
+    return Prediction(
+        change=change,
+        kernels=replace(
+            retimed,
+            dtype=dtype,
+            bytes=np.where(wanted, retimed.bytes / _NARROWER, retimed.bytes),
+        ),
+        rows=rows,
+        formula=f"products: time x ratio of the roofs; attention: roof / {ROOF_SHARE};"
+        " point-wise kernels x 0.76, copies x 0.87, norms x 0.85",
+        assumption="inputs, weights and activations are in the type; optimizer and sums stay",
+        validation=outcomes.text,
+        code=f"with torch.autocast('cuda', torch.{dtype}):",
+    )
+
+
+def _attention_ns(kernels: Kernels, rows: Int64Array, dtype: str) -> NDArray[np.float64]:
+    """Return the time of fused attention at the share of the roof that it reaches; or NaN."""
+    table = kernels.case.table
+    peaks = [table.devices.at(row) for row in rows.tolist()]
+    flops = [rate.value if p and (rate := p.flops(dtype, True)) else np.nan for p in peaks]  # noqa: FBT003 - of Tensor Cores
+    bandwidth = [p.bandwidth.value if p and p.bandwidth else np.nan for p in peaks]
+    work = np.where(table.costs.flops[rows] >= 0, table.costs.flops[rows], np.nan)
+    moved = kernels.bytes[rows] / _NARROWER
+    seconds = np.maximum(work / np.array(flops), moved / np.array(bandwidth))
+    return np.asarray(seconds / ROOF_SHARE * NS_PER_S)

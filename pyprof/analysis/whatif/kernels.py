@@ -1,0 +1,67 @@
+"""The rows of a capture under changes, one after the other: times with intervals, and bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.analysis.whatif.prediction import Span
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyprof.analysis.advice.case import Case
+    from pyprof.analysis.back_test import Interval
+    from pyprof.arrays import Int64Array, Mask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernels:
+    """All rows after the changes made so far."""
+
+    case: Case
+    ns: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    bytes: NDArray[np.float64]
+    """The least that each row moves; NaN if unknown."""
+    attention: Mask
+    """Rows that a fused attention kernel has replaced."""
+    dtype: str | None = None
+    """The type that float32 was changed to."""
+
+    def retimed(self, rows: Int64Array, ns: NDArray[np.float64], interval: Interval) -> Kernels:
+        """Return them with new times of some rows; errors of several changes are independent."""
+        expected, low, high = self.ns.copy(), self.low.copy(), self.high.copy()
+        before = np.maximum(self.ns[rows], 1)
+        below = np.log(np.maximum(self.low[rows], 1) / before)
+        above = np.log(np.maximum(self.high[rows], 1) / before)
+        expected[rows] = ns
+        low[rows] = ns * np.exp(-np.hypot(below, np.log(min(interval.low, 1.0))))
+        high[rows] = ns * np.exp(np.hypot(above, np.log(max(interval.high, 1.0))))
+        return replace(self, ns=expected, low=low, high=high)
+
+    @property
+    def span(self) -> Span:
+        """Sums of all rows."""
+        return Span(
+            now=round(float(self.case.ns.sum())),
+            low=round(float(self.low.sum())),
+            expected=round(float(self.ns.sum())),
+            high=round(float(self.high.sum())),
+        )
+
+
+def unchanged(case: Case) -> Kernels:
+    """Return the rows of a capture as recorded."""
+    moved = case.table.costs.bytes.astype(float)
+    return Kernels(
+        case=case,
+        ns=case.ns,
+        low=case.ns,
+        high=case.ns,
+        bytes=np.where(moved >= 0, moved, np.nan),
+        attention=np.zeros(len(case.ns), bool),
+    )

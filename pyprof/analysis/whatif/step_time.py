@@ -1,0 +1,111 @@
+"""The time of a step after a change: its savings subtracted, and replayed as the host launched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyprof.analysis.time import host_api
+from pyprof.analysis.time.steps import find_steps
+from pyprof.analysis.whatif import replay
+from pyprof.analysis.whatif.prediction import Span
+from pyprof.quantities import change as relative_change
+from pyprof.quantities import duration
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyprof.analysis.whatif.kernels import Kernels
+    from pyprof.analysis.whatif.replay import Recording
+    from pyprof.arrays import Mask
+    from pyprof.inputs.source import Source
+
+_REPRODUCED = 0.03
+"""How far a replay of the unchanged capture may be off its span."""
+_HOST_BOUND = 0.15
+"""From this difference of the two on, neither held on real pairs: the host changes, too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTime:
+    """A mean step, or the whole capture where no steps are known, that can be replayed."""
+
+    recorded: Recording
+    now_ns: float
+    steps: int | None
+    """How many they are; None: the whole capture."""
+    rows: Mask
+    """The rows of these steps, in the order of launches."""
+    critical: Mask
+    """Those of them on the device that is busiest."""
+    replayed_ns: float
+    """Span of the rows as replayed without a change."""
+
+    def after(self, kernels: Kernels) -> Span | str:
+        """Return the time after a change; where the host bounds it, both limits as a text."""
+        times = kernels.low, kernels.ns, kernels.high
+        subtracted = [self._subtracted(kernels, ns) for ns in times]
+        replays = [self._replayed(ns) for ns in times]
+        if abs(replays[1] - subtracted[1]) > _HOST_BOUND * replays[1]:
+            return (
+                f"host-bound: {duration(subtracted[1])} if the host keeps up,"
+                f" {duration(replays[1])} if it launches as now"
+            )
+        return Span(
+            now=round(self.now_ns),
+            low=round(min(subtracted[0], replays[0])),
+            expected=round(replays[1]),
+            high=round(max(subtracted[2], replays[2])),
+        )
+
+    def _subtracted(self, kernels: Kernels, ns: NDArray[np.float64]) -> float:
+        rows = self.recorded.row[self.critical]
+        saved = float((kernels.case.ns[rows] - ns[rows]).sum())
+        steps = self.steps or 1
+        return max(self.now_ns - saved / steps, float(ns[rows].sum()) / steps)
+
+    def _replayed(self, ns: NDArray[np.float64]) -> float:
+        return self.now_ns * _span(self.recorded, ns, self.rows) / self.replayed_ns
+
+
+def _span(recorded: Recording, ns: NDArray[np.float64], rows: Mask) -> float:
+    start, end = replay.replayed(recorded, ns[recorded.row])
+    return float(end[rows].max() - start[rows].min())
+
+
+def step_time(source: Source) -> StepTime | str:
+    """Return what steps take now, with what replays them; or why no step time is predicted."""
+    records, capture = source.table.records, source.capture
+    pids = np.unique(records.numpy("pid"))
+    if capture is None or not capture.calls.num_rows:
+        return "the file holds no API calls, so the host cannot be replayed"
+    if len(pids) != 1:
+        return "several processes wait for one another"
+    calls = host_api.calls(records, capture)
+    recorded = replay.recording(records, host_api.launches(records), calls, int(pids[0]))
+    if recorded is None:
+        return "the launches of some kernels are unknown"
+    steps = find_steps(records, capture)
+    chosen = steps.averaged
+    inside = steps.rows(chosen)
+    rows = np.ones(len(recorded.row), bool) if inside is None else inside[recorded.row]
+    if not rows.any():
+        return "no kernel is in a step"
+    start, end = recorded.start_ns[rows], recorded.end_ns[rows]
+    span_ns = float(end.max() - start.min())
+    replayed_ns = _span(recorded, source.table.duration_ns.astype(float), rows)
+    if abs(replayed_ns / max(span_ns, 1.0) - 1) > _REPRODUCED:
+        off = relative_change(replayed_ns / span_ns - 1)
+        return f"a replay of the unchanged capture is {off} off its span"
+    device = records.numpy("device")[recorded.row]
+    busy = np.bincount(np.maximum(device[rows], 0), (recorded.end_ns - recorded.start_ns)[rows])
+    return StepTime(
+        recorded=recorded,
+        now_ns=span_ns if chosen is None else steps.mean_ns(chosen),
+        steps=None if chosen is None else chosen[1] - chosen[0],
+        rows=rows,
+        critical=rows & (device == busy.argmax()),
+        replayed_ns=replayed_ns,
+    )

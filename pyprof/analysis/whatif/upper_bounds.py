@@ -1,0 +1,66 @@
+"""Changes that no pair of captures was tried on: what they could gain at most, by the advice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyprof.analysis import advice
+from pyprof.analysis.time.steps import find_steps
+from pyprof.analysis.time.timeline import timeline
+from pyprof.answers.whatif_answer import RefusedChange, UpperBound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyprof.inputs.source import Source
+
+
+class _Bound(NamedTuple):
+    rule: str
+    """The advice whose gain it is."""
+    absent: str
+    """Why there is none."""
+    code: str
+
+
+BOUNDS: Mapping[str, _Bound] = {
+    "--graphs": _Bound(
+        "launch_bound",
+        "the GPU does not wait for launches",
+        "model = torch.compile(model, mode='reduce-overhead')",
+    ),
+    "--overlap": _Bound(
+        "communication",
+        "no communication runs while nothing is computed",
+        "DistributedDataParallel(model, bucket_cap_mb=...)",
+    ),
+    "--fused-optimizer": _Bound(
+        "unfused_optimizer",
+        "the optimizer runs no chains of small kernels",
+        "torch.optim.AdamW(model.parameters(), fused=True)",
+    ),
+}
+"""By the option that asks for it."""
+
+
+def upper_bounds(source: Source, asked: Sequence[str]) -> Iterator[UpperBound | RefusedChange]:
+    """Yield what each change could gain at most, or why it could not."""
+    records, capture = source.table.records, source.capture
+    entries = advice.advise(
+        source.table, timeline(records, capture), capture, steps=find_steps(records, capture)
+    )
+    of_rule = {entry.rule: entry for entry in entries if not entry.once}
+    for change in asked:
+        rule, absent, code = BOUNDS[change]
+        entry = of_rule.get(rule)
+        if entry is None or entry.gain_ns is None:
+            yield RefusedChange(change=change, why=absent)
+            continue
+        yield UpperBound(
+            change=change,
+            gain_ns=entry.gain_ns,
+            gain_step_ns=entry.gain_ns / entry.steps if entry.steps else None,
+            rows=len(entry.rows),
+            title=entry.title,
+            code=code,
+        )

@@ -1,0 +1,55 @@
+"""Blocks held at the peak: how large, and how long."""
+
+from pathlib import Path
+
+import pytest
+
+from pyprof.allocations import read
+from pyprof.analysis.memory import peaks
+from tests.allocations import built
+
+
+def _analysed(path: Path) -> peaks.DeviceMemory:
+    return peaks.highest_first([read.read(path)])[0]
+
+
+def _sums_agree(device: peaks.DeviceMemory) -> None:
+    for groups in device.by.values():
+        assert sum(group.bytes for group in groups) == device.peak_bytes
+    points = [point for point in device.timeline if point.bytes == device.peak_bytes]
+    assert points or device.peak_event_id < 0
+    assert all(sum(point.category_bytes) == point.bytes for point in device.timeline)
+
+
+def test_byte_ns_is_size_times_life(tmp_path: Path) -> None:
+    """From allocation to free; to the end of the recording where there is none."""
+    device = built.Device()
+    first = device.alloc(1000, built.user(1))
+    device.alloc(500, built.user(2))
+    device.free(first, built.user(1))
+    lines = {g.name: g.byte_ns for g in _analysed(built.write(tmp_path / "x", device)).by["line"]}
+    assert lines["/home/user/train.py:1"] == 1000 * 20_000
+    assert lines["/home/user/train.py:2"] == 500 * 20_000
+
+
+def test_large_blocks_can_be_held_long(tmp_path: Path) -> None:
+    """10 GB for 100 s are more byte times ns than 64 bits hold."""
+    device = built.Device()
+    device.alloc(10**10, built.user(1))
+    device.time_us += 10**8
+    device.alloc(1, built.user(2))
+    (line, _) = _analysed(built.write(tmp_path / "x", device)).by["line"]
+    assert line.byte_ns == pytest.approx(1e10 * 1e11, rel=1e-6)
+
+
+def test_without_times_there_are_no_durations(tmp_path: Path) -> None:
+    """Older torch recorded none; levels are as ever."""
+    device = built.training()
+    for event in device.events:
+        del event["time_us"]
+    found = _analysed(built.write(tmp_path / "x.pickle", device))
+    assert (found.span_ns, found.peak_time_ns) == (None, None)
+    assert all(group.byte_ns is None for group in found.by["line"])
+    assert {point.time_ns for point in found.timeline} == {None}
+    assert found.timeline[-1].event_id == found.event_count - 1
+    _sums_agree(found)

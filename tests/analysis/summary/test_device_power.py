@@ -1,0 +1,101 @@
+"""What devices drew, and what held their clocks."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from pyprof.analysis.summary.counter_totals import measured
+from pyprof.analysis.summary.overview import summarise
+from pyprof.inputs.source import load
+from pyprof.render.text.counters_text import sentences
+from tests.analysis import product
+from tests.capture_files.metrics import kineto_counters
+from tests.commands import run
+from tests.readers import kineto_json
+
+
+def test_power_caps_are_named(tmp_path: Path) -> None:
+    """Power at its highest all the time, and a low clock: a cap. Energy per step is told."""
+    events = []
+    for step in range(product.STEPS):
+        at = 100 * (step + 1)
+        events += [kineto_json.event("user_annotation", f"ProfilerStep#{step}", at - 1, 90),
+                   kineto_json.op("aten::mm", at, 5), kineto_json.launch(step + 1, at + 1),
+                   kineto_json.kernel(step + 1, at + 5, 10, name=product.GEMM)]  # fmt: skip
+    sampled = product.TIMES, [400.0] * len(product.TIMES)
+    events += kineto_counters("Power (W)", sampled, key="", pid=0)
+    clock = [990.0 + 20 * (at % 2) for at in range(len(product.TIMES))]
+    events += kineto_counters("SM Clock (MHz)", (product.TIMES, clock), key="", pid=0)
+    gpu = {"id": 0, "name": "NVIDIA A100-SXM4-80GB", "numSms": 108, "computeMajor": 8,
+           "computeMinor": 0}  # fmt: skip
+    path = tmp_path / "a.json"
+    path.write_text(kineto_json.text(events, deviceProperties=[gpu]))
+    text = " ".join(run("summary", "-q", path).stdout.split())
+    assert "power stayed at 400 W, which looks like a power cap" in text
+    assert "energy while kernels ran: 0.016 J, 0.004 J a step" in text
+    assert "400 W on average, 400 W at most" in text
+    totals = summarise(load(str(path))).counters
+    assert totals is not None
+    found = measured(totals, 1, product.STEPS, 2 * product.STEPS)
+    assert any("0.002 J a token" in text for text in sentences(found, 1))
+    found_json = json.loads(run("summary", "-q", "--json", path).stdout)["measured"]
+    assert (found_json["energy_j"], found_json["energy_step_j"]) == pytest.approx((0.016, 0.004))
+    assert found_json["energy_token_j"] is None
+    (device,) = found_json["power"]
+    assert (device["device"], device["mean_w"], device["most_w"]) == (0, pytest.approx(400), 400)
+    done = run("prof", "-q", "--csv", "--by", "step", path)
+    energies = {row["Step"]: row["Energy(mJ)"] for row in csv.DictReader(done.stdout.splitlines())}
+    assert energies == {str(step): "4" for step in range(product.STEPS)}
+
+
+def _low_clock(path: Path, clock: list[float], **counters: list[float]) -> str:
+    """Give what is said of a product on an A100 whose clock is below the peak's."""
+    events = [kineto_json.launch(1, 1), kineto_json.kernel(1, 100, 400, name=product.GEMM)]
+    names = {"power": "Power (W)", "heat": "Temperature (C)", "reasons": "Clock Event Reasons"}
+    series = {"SM Clock (MHz)": clock, "Power (W)": [400.0]}
+    series |= {names[name]: values for name, values in counters.items()}
+    for name, values in series.items():
+        repeated = [values[at % len(values)] for at in range(100)]
+        events += kineto_counters(name, (product.TIMES[:100], repeated), key="", pid=0)
+    gpu = {"id": 0, "name": "NVIDIA A100-SXM4-80GB", "computeMajor": 8, "computeMinor": 0}
+    path.write_text(kineto_json.text(events, deviceProperties=[gpu]))
+    answer = json.loads(run("summary", "-q", "--json", path).stdout)
+    return str(answer["measured"]["throttled"]).partition("; ")[2]
+
+
+def test_what_held_the_clock(tmp_path: Path) -> None:
+    """What the driver named, if it was asked; else what it looks like; a fixed clock is neither."""
+    path, moved = tmp_path / "a.json", [990.0, 1010.0]
+    assert _low_clock(path, moved) == "power stayed at 400 W, which looks like a power cap"
+    assert _low_clock(path, [1000.0]) == ""
+    assert _low_clock(path, moved, heat=[91.0]).startswith("at 91 °C, which looks like thermal")
+    reasons = [4.0, 4.0, 4.0 + 0x20, 0.0]
+    assert _low_clock(path, moved, heat=[91.0], reasons=reasons) == (
+        "the driver names a power cap in 75 %, heat in 25 % of the samples"
+    )
+    assert _low_clock(path, moved, reasons=[0.0]) == ""
+    assert _low_clock(path, moved, reasons=[1.0, 2.0]) == (
+        "the driver names clocks set by the user in 100 % of the samples"
+    )
+
+
+def test_power_of_each_rank_s_own_device(tmp_path: Path) -> None:
+    """Each sampled all devices of the machine; a pause of the samples used no energy."""
+    times = [*range(100_000, 1_000_000, 100_000), *range(9_000_000, 9_500_000, 100_000)]
+    for rank in range(2):
+        kernel = kineto_json.kernel(1, 100, 50)
+        kernel["args"]["device"] = rank
+        events = [kineto_json.launch(1, 1), kernel]
+        for device in range(2):
+            watts = [100.0 * (device + 1)] * len(times)
+            events += kineto_counters("Power (W)", (times, watts), key="", pid=device)
+        info = {"rank": rank, "world_size": 2, "backend": "nccl"}
+        (tmp_path / f"{rank}.json").write_text(kineto_json.text(events, distributedInfo=info))
+    paths = [tmp_path / f"{rank}.json" for rank in range(2)]
+    power = json.loads(run("summary", "-q", "--json", *paths).stdout)["measured"]["power"]
+    assert [(one["rank"], one["device"], one["mean_w"]) for one in power] == [
+        (0, 0, pytest.approx(100)), (1, 1, pytest.approx(200))
+    ]  # fmt: skip
+    assert power[0]["energy_j"] == pytest.approx(100 * 13 * 100e-6)

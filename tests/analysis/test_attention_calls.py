@@ -1,0 +1,135 @@
+"""Attention is found by the sizes of a softmax and of the products around it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pyprof.analysis.advice.case import Case
+from pyprof.analysis.attention_calls import AttentionCall, attention_calls
+from pyprof.gpu.role_rules import Role
+from pyprof.inputs import source
+from pyprof.marker import Tensor
+from tests.analysis.captures import ADD, SGEMM_A100, US, Range, Work, capture, op, table
+
+GEMM = "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn"
+SOFTMAX = "void (anonymous namespace)::softmax_warp_forward<float, float, float, 8, false, false>"
+BACKWARD = "void (anonymous namespace)::softmax_warp_backward<float, float, float, 8, false, false>"
+
+Step = tuple[str, str, tuple[tuple[int, ...], ...]]
+
+
+def told(*steps: Step, dtype: str = "bfloat16") -> tuple[list[Work], list[Range]]:
+    """Run kernels of 100 us, each of an op on tensors of these shapes.
+
+    Products of float32 run off Tensor Cores.
+    """
+    names = {GEMM: SGEMM_A100} if dtype == "float32" else {}
+    work: list[Work] = []
+    ranges: list[Range] = []
+    for place, (kernel, name, shapes) in enumerate(steps):
+        begin = place * 200 * US
+        call = (begin, begin + 5 * US)
+        work.append(Work((begin + 10 * US, begin + 110 * US), call, names.get(kernel, kernel)))
+        tensors = [Tensor(shape, dtype) for shape in shapes]
+        ranges.append(op(name, (begin - 100, begin + 6 * US), *tensors))
+    return work, ranges
+
+
+def story(*steps: Step, dtype: str = "bfloat16") -> Case:
+    """Return the capture of what was told."""
+    work, ranges = told(*steps, dtype=dtype)
+    return Case(table(capture(work, (), ranges)))
+
+
+def attention(
+    batch: int = 8, queries: int = 128, keys: int = 256, width: int = 64
+) -> tuple[Step, ...]:
+    """Scores, scaled, through a softmax, times values."""
+    scores = (batch, queries, keys)
+    return (
+        (GEMM, "bmm", ((batch, queries, width), (batch, width, keys))),
+        (ADD, "mul", (scores,)),
+        (SOFTMAX, "softmax", (scores,)),
+        (GEMM, "bmm", (scores, (batch, keys, width))),
+    )
+
+
+def test_a_softmax_between_products_of_its_size_is_attention() -> None:
+    """With the scale between, but not a norm of another size."""
+    norm: Step = (ADD, "relu", ((8, 128, 64),))
+    (call,) = attention_calls(story(norm, *attention(), norm))
+    assert call == AttentionCall(3, call.rows, 8, 128, 256, 64, 64, backward=False)
+    assert sorted(call.rows) == [1, 2, 3, 4]
+
+
+def test_flops_and_elements_are_those_of_the_fused_call() -> None:
+    """Two products; queries, keys, values and output."""
+    (call,) = attention_calls(story(*attention()))
+    assert call.flops == 2 * 2 * 8 * 128 * 256 * 64
+    assert call.elements == 8 * 64 * (128 + 256) * 2
+
+
+def test_other_products_between_do_not_hide_it() -> None:
+    """Relative positions are products, too, of other sizes."""
+    product, scale, *rest = attention()
+    positions: Step = (GEMM, "bmm", ((8, 128, 64), (8, 64, 16)))
+    (call,) = attention_calls(story(product, positions, scale, *rest))
+    assert sorted(call.rows) == [0, 2, 3, 4]
+
+
+def test_a_router_of_experts_is_no_attention() -> None:
+    """The softmax over experts lies between products as wide as the model."""
+    tokens, experts, hidden = 512, 64, 1024
+    steps: tuple[Step, ...] = (
+        (GEMM, "matmul", ((tokens, hidden), (hidden, experts))),
+        (SOFTMAX, "softmax", ((tokens, experts),)),
+        (GEMM, "matmul", ((tokens, experts), (experts, hidden))),
+    )
+    assert attention_calls(story(*steps)) == []
+
+
+def test_a_classifier_is_no_attention() -> None:
+    """No product follows its softmax."""
+    assert attention_calls(story(*attention()[:3])) == []
+
+
+def test_a_product_serves_one_softmax() -> None:
+    """Two calls after one another have rows of their own."""
+    first, second = attention_calls(story(*attention(), *attention()))
+    assert sorted((*first.rows, *second.rows)) == [*range(8)]
+
+
+def test_an_empty_capture_has_none() -> None:
+    """No rows, no calls."""
+    assert attention_calls(story()) == []
+
+
+def test_the_backward_pass_has_four_products() -> None:
+    """Gradients of values, of scores, of keys and of queries; fused, the scores once more."""
+    batch, m, n, k = 8, 128, 256, 64
+    scores = (batch, m, n)
+    steps: tuple[Step, ...] = (
+        (GEMM, "bmm", ((batch, n, m), (batch, m, k))),
+        (GEMM, "bmm", ((batch, m, k), (batch, k, n))),
+        (BACKWARD, "_softmax_backward_data", (scores, scores)),
+        (ADD, "mul", (scores,)),
+        (GEMM, "bmm", (scores, (batch, n, k))),
+        (GEMM, "bmm", ((batch, n, m), (batch, m, k))),
+    )
+    (call,) = attention_calls(story(*steps))
+    assert call.backward
+    assert sorted(call.rows) == [*range(6)]
+    assert call.flops == 5 * 2 * batch * m * n * k
+
+
+SAM = Path(__file__).resolve().parents[2] / ".." / "shared" / "captures" / "kineto-a100-sam-eager"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SAM.is_dir(), reason="needs the real captures beside the project")
+def test_every_call_of_a_real_model_is_found() -> None:
+    """Segment Anything, eager: a softmax is only in attention, 144 times."""
+    case = Case(source.load(str(SAM / "trace.json.gz"), host=False).table)
+    calls = attention_calls(case)
+    assert len(calls) == np.count_nonzero(case.role(Role.SOFTMAX)) == 144

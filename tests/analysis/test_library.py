@@ -1,0 +1,77 @@
+"""Which library's program it is: another than PyTorch only where names of kernels tell so."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pyprof.analysis.library import is_compiled, library_of
+from pyprof.analysis.summary.overview import summarise, summary
+from pyprof.inputs.source import load
+from tests.builders import Work, nsys_db
+
+PYTORCH_KERNEL = "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor>(int)"
+
+
+@pytest.mark.parametrize(
+    ("names", "library"),
+    [
+        (("cupy_sqrt__float64_float64", "gemv2T_kernel_val"), "CuPy"),
+        (("loop_add_fusion", "input_reduce_fusion"), "XLA"),
+        (("void tensorflow::functor::ShuffleInTensor3Simple<float>(int)",), "TensorFlow"),
+        (("cudapy::__main__::add$241(Array<float>)",), "Numba"),
+        (("cupy_sqrt__float64_float64", PYTORCH_KERNEL), "PyTorch"),
+        (("void tensorflow", "triton_poi_fused_add_0"), "PyTorch"),
+        (("triton__0d1d2d3de",), "PyTorch"),
+        (("triton_gemm_dot.12",), None),
+        (("ampere_sgemm_128x64_tn",), None),
+    ],
+)
+def test_names_of_kernels_tell_the_library(
+    names: tuple[str, ...], library: str | None, tmp_path: Path
+) -> None:
+    """One kernel of PyTorch's is enough for PyTorch; without a telling name nothing is known."""
+    work = [
+        Work(name, (100 * place + 50, 100 * place + 90), (100 * place, 100 * place + 9))
+        for place, name in enumerate(names)
+    ]
+    path = nsys_db(tmp_path / "net.sqlite", work)
+    assert library_of(load(str(path)).table) == library
+
+
+OF_PYTORCH = re.compile(r"torch|DataLoader|pyprof\.|empty_cache|\.item\(\)|FSDP")
+
+
+def test_a_program_of_no_known_library_gets_no_advice_of_pytorchs(tmp_path: Path) -> None:
+    """Neither what to do nor the verdict names its functions; the summary of PyTorch's does."""
+    path = tmp_path / "net.sqlite"
+    late = [(place * 100_000, place * 100_000 + 20_000) for place in range(1, 40)]
+    for name, named in (("probe_GPU2", False), (PYTORCH_KERNEL, True)):
+        nsys_db(path, [Work(name, times, (times[0] - 900, times[0] - 500)) for times in late])
+        answer = summary(summarise(load(str(path))))
+        texts = [each.action for each in answer.advice] + [each.text for each in answer.verdict]
+        assert answer.advice
+        assert bool(OF_PYTORCH.search(" ".join(texts))) == named
+
+
+@pytest.mark.parametrize(
+    "capture", ["nsys2021.2-rtx6000-no-nvtx/net.sqlite", "rocpd-mi300x-bmm/results.db",
+                "nsys2022.2-a100-duplicate-api-rows/net.sqlite",
+                "nsys2025.3-t4-registered-strings/net.sqlite"],
+)  # fmt: skip
+def test_real_programs_without_pytorch_get_none_either(captures: Path, capture: str) -> None:
+    answer = summary(summarise(load(str(captures / capture))))
+    texts = [each.action for each in answer.advice] + [each.text for each in answer.verdict]
+    assert not OF_PYTORCH.search(" ".join(texts))
+
+
+@pytest.mark.parametrize(
+    ("name", "compiled"),
+    [("triton_red_fused_add_native_layer_norm_0", True), ("triton__0d1d2d3de", True),
+     ("triton_gemm_dot.12", False), (PYTORCH_KERNEL, False)],
+)  # fmt: skip
+def test_kernels_of_torch_compile_tell_that_it_was_used(
+    name: str, *, compiled: bool, tmp_path: Path
+) -> None:
+    path = nsys_db(tmp_path / "net.sqlite", [Work(name, (50, 90), (0, 9))])
+    assert is_compiled(load(str(path)).table) == compiled

@@ -1,0 +1,56 @@
+"""nvprof's two tables."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from pyprof.render.text.nvprof_text import time
+from tests.builders import Work, nsys_db
+from tests.commands import run
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return a capture of two products, a multiplication, a copy, and another kernel."""
+    work = [
+        Work("ampere_h16816gemm_128x64", at=(1000, 1300), call=(20, 30)),
+        Work("ampere_h16816gemm_128x64", at=(1400, 1500), call=(120, 130)),
+        Work("void mul_kernel<float>(int)", at=(1600, 1650), call=(220, 230), stream=9),
+        Work(kind="memcpy", at=(1700, 1740), call=(300, 310), bytes=4096),
+        Work("alone", at=(1800, 1810), call=(400, 410)),
+    ]
+    return nsys_db(tmp_path / "net.sqlite", work)
+
+
+def test_nvprofs_tables_add_up(path: Path) -> None:
+    """--summary nvprof: GPU activities and API calls, each 100 % of its own."""
+    rows = list(
+        csv.DictReader(io.StringIO(run("prof", "--csv", "--summary", "nvprof", path).stdout))
+    )
+    gpu = [row for row in rows if row["Type"] == "GPU activities"]
+    api = [row for row in rows if row["Type"] == "API calls"]
+    assert [row["Name"] for row in gpu] == [
+        *("ampere_h16816gemm_128x64", "void mul_kernel<float>(int)"),
+        *("[CUDA memcpy HtoD]", "alone"),
+    ]
+    assert [row["Time(ns)"] for row in gpu] == ["400", "50", "40", "10"]
+    assert gpu[0]["Time(%)"] == "80.00"
+    assert (gpu[0]["Calls"], gpu[0]["Avg(ns)"], gpu[0]["Min(ns)"]) == ("2", "200.0", "100")
+    assert [(row["Calls"], row["Time(ns)"]) for row in api] == [("5", "50")]
+    assert api[0]["Name"].startswith("cudaLaunchKernel")
+
+
+def test_nvprofs_times_have_no_exponents() -> None:
+    """However long a run took; five digits where there are no more."""
+    spelt = [time(ns) for ns in (24, 27_839, 99_999_400_000_000, 123_456_700_000_000)]
+    assert spelt == ["24ns", "27.839us", "99999s", "123457s"]
+
+
+def test_nvprofs_tables_of_records_lack_api_calls(path: Path, tmp_path: Path) -> None:
+    """It is said on stderr, unless -q."""
+    assert run("parse", path, "-o", tmp_path / "net.dict").code == 0
+    done, quiet = (run("prof", *q, "--summary=nvprof", tmp_path / "net.dict") for q in ([], ["-q"]))
+    assert "no API calls" in done.stderr
+    assert (quiet.stderr, quiet.stdout) == ("", done.stdout)

@@ -1,0 +1,59 @@
+"""Chains of point-wise kernels, and their time as one."""
+
+import numpy as np
+import pytest
+
+from pyprof.analysis.advice.case import Case
+from pyprof.analysis.pointwise_chains import bandwidths, chain_ns, pointwise_chains
+from tests.analysis.captures import ADD, GEMM, US, Work, capture, table
+
+_SOFTMAX = "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, false>"
+
+
+def _case(*names: str) -> Case:
+    work = [
+        Work((at * 20 * US, (at * 20 + 10) * US), (at, at + 1), name)
+        for at, name in enumerate(names, 1)
+    ]
+    return Case(table(capture(work)))
+
+
+def test_a_product_ends_a_chain_and_a_single_kernel_is_none() -> None:
+    """Softmax belongs to the second one."""
+    case = _case(ADD, ADD, GEMM, ADD, _SOFTMAX, GEMM, ADD)
+    rows, chain = pointwise_chains(case, case.chosen)
+    assert rows.tolist() == [0, 1, 3, 4]
+    assert chain.tolist() == [0, 0, 1, 1]
+
+
+def test_an_unlinked_row_begins_a_chain() -> None:
+    """Of four, the third."""
+    case = _case(ADD, ADD, ADD, ADD)
+    unlinked = np.array([False, False, True, False])
+    rows, chain = pointwise_chains(case, case.chosen, unlinked)
+    assert (rows.tolist(), chain.tolist()) == ([0, 1, 2, 3], [0, 0, 1, 1])
+
+
+def test_bytes_between_two_kernels_are_moved_no_more() -> None:
+    """Two that move 30 MB each move 30 in one, and one of 3 and one of 30 move 30."""
+    moved, chain = np.array([30e6, 30e6, 3e6, 30e6]), np.array([0, 0, 1, 1])
+    fused = chain_ns(np.full(4, 1e6), moved, chain, np.full(4, 1e12))
+    assert fused == pytest.approx([30e6 / 0.75e12 * 1e9] * 2)
+
+
+def test_without_bytes_or_bandwidth_a_chain_takes_as_long_as_its_longest() -> None:
+    """What it moves is known by its time alone."""
+    ns, unknown = np.array([4e3, 9e3]), np.full(2, np.nan)
+    for moved, bandwidth in ((unknown, np.full(2, 1e12)), (np.full(2, 1e6), unknown)):
+        assert chain_ns(ns, moved, np.zeros(2, np.int64), bandwidth).tolist() == [9e3]
+
+
+def test_no_kernel_takes_less_than_a_launch_and_its_end() -> None:
+    """2.5 us."""
+    ns = np.array([1e3, 1e3])
+    assert chain_ns(ns, ns, np.zeros(2, np.int64), np.full(2, 1e12)).tolist() == [2500]
+
+
+def test_the_bandwidth_of_a_row_is_its_device_s() -> None:
+    """As the driver said it."""
+    assert bandwidths(_case(ADD)).tolist() == [1_555_200_000_000]

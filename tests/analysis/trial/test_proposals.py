@@ -1,0 +1,47 @@
+"""What to try: what advice proposes, and what helped together."""
+
+from pyprof.analysis.trial.proposals import proposals, together
+from pyprof.analysis.trial.verdict import judge
+from pyprof.trial.change import parse
+from pyprof.trial.experiment import BASELINE, label
+from tests.trial.built import runs
+
+
+def _together(factors: dict[str, float]) -> str | None:
+    """Join changes that make steps of 10 ms take so much of it."""
+    findings = []
+    for text, factor in factors.items():
+        variant = (parse(text),)
+        order = [BASELINE, variant, variant, BASELINE]
+        lengths = [(v, [10.0 * (factor if v else 1)] * 9) for v in order]
+        findings.append(judge(runs(*lengths), variant))
+    joined = together(findings)
+    return None if joined is None else label(joined)
+
+
+def test_advice_proposes_changes_in_its_order_and_once() -> None:
+    found = proposals(["unfused_optimizer", "launch_bound", "short_ops", "no_such_rule"])
+    assert [*map(str, found)] == ["fused-optimizer", "compile"]
+
+
+def test_changes_that_helped_are_joined() -> None:
+    assert _together({"bf16": 0.5, "compile": 1.2, "sdpa": 0.9}) == "bf16 + sdpa"
+
+
+def test_one_that_helped_is_not_joined_with_itself() -> None:
+    assert _together({"bf16": 0.5, "compile": 1.0}) is None
+
+
+def test_of_values_of_one_change_the_fastest_is_joined() -> None:
+    factors = {"threads=1": 0.8, "threads=2": 0.6, "threads=3": 0.7, "bf16": 0.9}
+    assert _together(factors) == "threads=2 + bf16"
+
+
+def test_variables_exclude_each_other_by_name() -> None:
+    factors = {"env=A=1": 0.8, "env=A=2": 0.6, "env=B=1": 0.9}
+    assert _together(factors) == "env=A=2 + env=B=1"
+
+
+def test_files_that_patch_go_together() -> None:
+    files = {f"patch={__file__}": 0.8, f"patch={judge.__code__.co_filename}": 0.7}
+    assert _together(files) == " + ".join(files)

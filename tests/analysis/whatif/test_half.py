@@ -1,0 +1,67 @@
+"""float32 as a half type: products by their roofs, other kernels by measured shares."""
+
+import pytest
+
+from pyprof.analysis.whatif import half
+from pyprof.analysis.whatif.kernels import unchanged
+from pyprof.analysis.whatif.prediction import Prediction, Refusal
+from tests.analysis.captures import ADD, SGEMM_A100, US
+from tests.analysis.test_attention_calls import Step, story
+
+_SQUARE = ((4096, 4096), (4096, 4096))
+_NORM = "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float>"
+_SUM = "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float> >"
+_COPY = "void at::native::elementwise_kernel<128, 2, at::native::direct_copy_kernel_cuda>"
+
+
+def _expected_us(*steps: Step, short: str = "bf16") -> float:
+    given = half.predict(unchanged(story(*steps, dtype="float32")), short)
+    assert isinstance(given, Prediction)
+    return given.kernels_ns.expected / US
+
+
+@pytest.mark.parametrize("short", half.TYPES)
+def test_a_product_wins_the_ratio_of_peaks(short: str) -> None:
+    """An A100 does 19.5 TFLOP/s in float32 and 312 in either type."""
+    product: Step = (SGEMM_A100, "matmul", _SQUARE)
+    flops_us = 2 * 4096**3 / 19.5e12 * 1e6
+    least = flops_us * 19.5 / 312
+    share = min(flops_us / 100, 1)
+    assert _expected_us(product, short=short) == pytest.approx(min(least / share, 100), rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name", "share"),
+    [(ADD, "relu", 0.757), (_NORM, "layer_norm", 0.848), (_COPY, "clone", 0.865), (_SUM, "sum", 1)],
+    ids=["point-wise", "a norm", "a copy", "a sum"],
+)
+def test_other_kernels_win_less_than_half(kernel: str, name: str, share: float) -> None:
+    """By the shares of Segment Anything; beside a product, so that there is a change."""
+    shapes = ((4096, 4096), (4096,)) if name == "layer_norm" else ((4096, 4096),)
+    product: Step = (SGEMM_A100, "matmul", ((256, 4096), (4096, 4096)))
+    alone = _expected_us(product)
+    assert _expected_us(product, (kernel, name, shapes)) - alone == pytest.approx(
+        100 * share, abs=0.01
+    )
+
+
+def test_bytes_are_halved_for_what_follows() -> None:
+    """A chain that is fused afterwards moves half as much."""
+    case = story((ADD, "relu", ((4096, 4096),)), dtype="float32")
+    given = half.predict(unchanged(case), "bf16")
+    assert isinstance(given, Prediction)
+    assert given.kernels.bytes.tolist() == [2 * 2 * 4096**2]
+    assert given.kernels.dtype == "bfloat16"
+
+
+def test_work_in_the_type_already_is_refused() -> None:
+    """Nothing is float32; nor without kernels."""
+    add = ADD.replace("float", "c10::BFloat16")
+    for case in (story((add, "relu", ((4096, 4096),))), story()):
+        assert isinstance(half.predict(unchanged(case), "bf16"), Refusal)
+
+
+def test_products_of_unknown_size_are_refused() -> None:
+    """Most of the time would be a guess."""
+    case = story((SGEMM_A100, "matmul", ()), dtype="float32")
+    assert isinstance(half.predict(unchanged(case), "bf16"), Refusal)

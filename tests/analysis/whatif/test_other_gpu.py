@@ -1,0 +1,110 @@
+"""Time on another GPU: by the roofs, and by the shares of them that were measured."""
+
+import numpy as np
+import pytest
+
+from pyprof import schema
+from pyprof.analysis.advice.case import Case
+from pyprof.analysis.whatif import other_gpu
+from pyprof.analysis.whatif.kernels import unchanged
+from pyprof.analysis.whatif.other_gpu import Board, board, outcomes_of, time_ratio
+from pyprof.analysis.whatif.prediction import Prediction, Refusal
+from pyprof.gpu.peaks.efficiency import efficiency
+from tests.analysis.captures import US, Work, capture, table
+from tests.analysis.test_attention_calls import attention, story
+from tests.analysis.whatif.test_pointwise import chain
+
+
+def _board(name: str) -> Board:
+    found = board(name)
+    assert isinstance(found, Board), found
+    return found
+
+
+def _share(card: str, family: str) -> float:
+    share = efficiency(card, family, "float32")
+    assert share is not None
+    return share
+
+
+def test_kernels_that_move_bytes_follow_the_bandwidth() -> None:
+    """An A100 moves 1555 GB/s, an H100 3350, each at its share of it."""
+    work, ranges = chain(3)
+    case = Case(table(capture(work, (), ranges)))
+    given = other_gpu.predict(unchanged(case), "H100")
+    assert isinstance(given, Prediction)
+    shares = _share("A100 PCIe 80GB", "pointwise") / _share("H100 SXM", "pointwise")
+    span = given.kernels_ns
+    assert span.expected / span.now == pytest.approx(1555 / 3350 * shares, rel=1e-3)
+    assert span.low < span.expected < span.high
+    assert "NVIDIA A100-SXM4-40GB reaches the shares of A100 PCIe 80GB" in given.assumption
+
+
+def test_products_follow_the_arithmetic() -> None:
+    """14.1 and 9.3 TFLOP/s: a large product, whose bytes do not count."""
+    ratio = time_ratio("gemm", 1e15, 1e6, _board("V100 PCIe"), _board("P100 PCIe"))
+    shares = _share("V100 PCIe", "gemm") / _share("P100 PCIe", "gemm")
+    assert float(ratio) == pytest.approx(14.1 / 9.3 * shares)
+
+
+def test_there_and_back_is_where_it_began() -> None:
+    """The ratio of one direction is the inverse of the other's."""
+    here, there = _board("A100 PCIe 80GB"), _board("L4")
+    flops, moved = np.array([1e9, 1e12, 0.0]), np.array([1e9, 1e6, 1e6])
+    product = time_ratio("bmm", flops, moved, here, there) * time_ratio(
+        "bmm", flops, moved, there, here
+    )
+    assert product == pytest.approx(np.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("MI300X", "another vendor"),
+        ("B200", "not measured"),
+        ("A100", "A100 40GB or A100 PCIe 80GB or A100 SXM 80GB"),
+        ("H1000", "no GPU H1000"),
+        ("NVIDIA A100-SXM4-40GB MIG 3g.20gb", "is a part of A100 40GB"),
+    ],
+)
+def test_other_targets_are_refused(name: str, why: str) -> None:
+    """Of another vendor, not measured, not one, or unknown."""
+    work, ranges = chain(3)
+    given = other_gpu.predict(unchanged(Case(table(capture(work, (), ranges)))), name)
+    assert isinstance(given, Refusal)
+    assert why in given.why
+
+
+def test_time_in_other_types_is_refused() -> None:
+    """Only float32 was measured: in bfloat16 less than 80 % of the time is known."""
+    given = other_gpu.predict(unchanged(story(*attention(64, 1024, 1024))), "H100")
+    assert isinstance(given, Refusal)
+    assert "of the time" in given.why
+
+
+def test_a_copy_from_the_host_stays() -> None:
+    """The link to the host is not the GPU's."""
+    work, ranges = chain(3)
+    end = max(each.at[1] for each in work)
+    copy = Work(
+        (end + US, end + 9 * US), (end, end + 1), "[CUDA memcpy HtoD]", schema.MEMCPY, grid=None
+    )
+    given = other_gpu.predict(unchanged(Case(table(capture([*work, copy], (), ranges)))), "H100")
+    assert isinstance(given, Prediction)
+    assert given.rows.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "key"),
+    [
+        ("V100 PCIe", "H100 SXM", other_gpu.OPTION),
+        ("V100 PCIe", "T4", other_gpu.LIMITED),
+        ("NVIDIA A100-SXM4-40GB", "T4", other_gpu.LIMITED),
+        ("NVIDIA A100-SXM4-40GB", "H100 SXM", other_gpu.STAND_IN),
+    ],
+)
+def test_cards_of_70_w_and_stand_ins_have_outcomes_of_their_own(
+    here: str, there: str, key: str
+) -> None:
+    """Both are less certain."""
+    assert outcomes_of(_board(here), _board(there)) == key

@@ -1,0 +1,67 @@
+"""The time of a step after a change."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pyprof.analysis.advice.case import Case
+from pyprof.analysis.back_test import Interval
+from pyprof.analysis.whatif.kernels import Kernels, unchanged
+from pyprof.analysis.whatif.prediction import Span
+from pyprof.analysis.whatif.step_time import StepTime, step_time
+from pyprof.inputs.source import Source
+from tests.analysis.captures import US, Work, capture, table
+from tests.analysis.whatif.test_replay import launched_slowly, queued
+
+
+def _source(work: list[Work]) -> Source:
+    net = capture(work)
+    return Source(table(net), net)
+
+
+def _halved(source: Source) -> Kernels:
+    kernels = unchanged(Case(source.table))
+    rows = np.arange(len(kernels.ns))
+    return kernels.retimed(rows, kernels.ns / 2, Interval(0.9, 1.1))
+
+
+def _after(source: Source) -> Span | str:
+    step = step_time(source)
+    assert isinstance(step, StepTime)
+    return step.after(_halved(source))
+
+
+def test_where_the_gpu_has_work_a_step_wins_what_kernels_win() -> None:
+    """Ten kernels of 100 us: 1 ms becomes half of that, with the interval of the kernels."""
+    span = _after(_source(queued(10)))
+    assert isinstance(span, Span)
+    assert span.now == 1000 * US
+    assert span.expected == pytest.approx(500 * US, rel=0.01)
+    assert span.low == pytest.approx(450 * US, rel=0.02)
+    assert span.high == pytest.approx(550 * US, rel=0.02)
+
+
+def test_where_the_host_launches_in_time_nothing_else_is_claimed() -> None:
+    """Kernels of 10 us, launched every 100 us, of half the time: 5 % of the span at most."""
+    span = _after(_source(launched_slowly(10)))
+    assert isinstance(span, Span)
+    assert span.low < span.expected <= span.high <= span.now
+
+
+def test_where_both_limits_differ_no_time_is_claimed() -> None:
+    """Kernels of 90 us launched every 100 us."""
+    work = [replace(each, at=(each.at[0], each.at[0] + 90 * US)) for each in launched_slowly(10)]
+    text = _after(_source(work))
+    assert text == "host-bound: 540 us if the host keeps up, 945 us if it launches as now"
+
+
+def test_what_cannot_be_replayed_says_why() -> None:
+    source = _source(queued(3))
+    assert "no API calls" in str(step_time(replace(source, capture=None)))
+    two = queued(2)
+    two[1] = replace(two[1], pid=2)
+    net = capture(two, pids=2)
+    assert "several processes" in str(step_time(Source(table(net), net)))
+    late = [*queued(3), Work((9000 * US, 9020 * US), (14 * US, 15 * US))]
+    assert "off its span" in str(step_time(_source(late)))
