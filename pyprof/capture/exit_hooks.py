@@ -90,7 +90,9 @@ class Ending:
         with _executors_shut() as wait_for_executors:
             try:
                 wait_for_executors()
-                self._join()
+                mine = {*self._threads, threading.current_thread()}
+                while alive := [t for t in threading.enumerate() if not (t.daemon or t in mine)]:
+                    alive[0].join()
             except KeyboardInterrupt as stopped:
                 show(stopped)
             while self._functions:
@@ -102,12 +104,6 @@ class Ending:
                 except BaseException as error:  # noqa: BLE001 - of the script, which ends anyway
                     sys.stderr.write(f"Exception ignored in atexit callback: {function!r}\n")
                     show(error)
-
-    def _join(self) -> None:
-        """Wait for the script's threads, and for those that they start meanwhile."""
-        mine = {*self._threads, threading.current_thread()}
-        while alive := [t for t in threading.enumerate() if not (t.daemon or t in mine)]:
-            alive[0].join()
 
     def _register(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as atexit.register
         if not callable(function):

@@ -87,7 +87,9 @@ class Profile:
         reason = self._hindrance()
         if reason:
             self._result = reason
-            self._mark()
+            if self._running is None:
+                self._stack.enter_context(capture_range.profile(schedule=self._schedule))
+            self._stack.enter_context(instrument.annotate(self.name))
         else:
             self._recording = _begin(self.name)
             Profile._running = self.name
@@ -170,12 +172,6 @@ class Profile:
             return "not recorded: a torch.profiler was running, and only one can run at a time"
         return ""
 
-    def _mark(self) -> None:
-        """Mark the block in someone else's recording: as its range, or a layer of it."""
-        if self._running is None:
-            self._stack.enter_context(capture_range.profile(schedule=self._schedule))
-        self._stack.enter_context(instrument.annotate(self.name))
-
 
 class Text(str):
     """A text that notebooks show as printed."""
@@ -204,7 +200,9 @@ def _finished(recording: Recording, name: str) -> _Result | str:
     def path() -> Path:
         nonlocal folder
         folder = Path(tempfile.mkdtemp(prefix="pyprof-"))
-        return folder / _file_name(name)
+        stem = re.sub(r"[^\w.-]+", "-", name).strip("-.").encode()[:64].decode(errors="ignore")
+        file_name = (stem or "block") + _SUFFIX
+        return folder / file_name
 
     try:
         written = recording.finish(path)
@@ -217,12 +215,6 @@ def _finished(recording: Recording, name: str) -> _Result | str:
     if folder is not None:
         shutil.rmtree(folder, ignore_errors=True)
     return reason
-
-
-def _file_name(name: str) -> str:
-    """Return a file name made from a block's name."""
-    stem = re.sub(r"[^\w.-]+", "-", name).strip("-.").encode()[:64].decode(errors="ignore")
-    return (stem or "block") + _SUFFIX
 
 
 class _Result:
@@ -249,12 +241,8 @@ class _Result:
 
     def summary(self, by: str, top: int) -> Text:
         """What the summary says, as text."""
-        from pyprof.render.text import (  # noqa: PLC0415 - it loads Arrow
-            first_screen,
-            formatting,
-        )
-        from pyprof.render.text.layout import terminal_table  # noqa: PLC0415 - it loads Arrow
+        from pyprof.render.text import first_screen, formatting  # noqa: PLC0415 - it loads Arrow
 
-        sections = first_screen.first_screen(self.answer, by, top, None, terminal_table.width())
+        sections = first_screen.first_screen(self.answer, by, top, None)
         shown = [*sections, *first_screen.about(self.answer)]
         return Text(formatting.finish(shown, coloured=False).decode())

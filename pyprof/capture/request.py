@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+import math
 import os
 import shlex
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyprof import overwrite_guard
 from pyprof.errors import PyprofError
+from pyprof.process import stdio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -160,11 +163,22 @@ def set_aside(capture: Path, began_s: float) -> str:
     try:
         if snapshot.stat().st_mtime >= began_s:
             return ""
-        old = snapshot.with_name(f"{snapshot.name}.old")
-        snapshot.replace(old)
+        names = (f"{snapshot.name}.old{number or ''}" for number in count())
+        old = next(path for path in map(snapshot.with_name, names) if not path.exists())
+        snapshot.rename(old)
     except OSError:
         return ""
     return f"{shown(snapshot)} was of an earlier run: it is {shown(old)} now"
+
+
+def make_room_for_snapshot(capture: Path) -> None:
+    """Check that a snapshot can be written beside a capture of this name; raises PyprofError.
+
+    One that no earlier run left with a capture of ours is set aside, since it may be the only copy.
+    """
+    check_place(overwrite_guard.snapshot_beside(capture), lambda _: True)
+    if not overwrite_guard.recorded(capture) and (note := set_aside(capture, math.inf)):
+        stdio.say(note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +200,11 @@ class Request:
     """Also record allocations."""
     metrics: bool = False
     """Sample the GPUs' counters."""
+
+    def on_cpu(self) -> str:
+        """Return how to time the script's ops without GPU work."""
+        command = shlex.join(self.target.command())
+        return f"to time ops on the CPU: python -m pyprof.capture --tool torch {command}"
 
     def nothing(self) -> str:
         """Return why nothing was recorded, and what to do."""
@@ -235,6 +254,12 @@ class Outcome:
         if snapshot.is_file():
             return (snapshot,)
         return () if self.path.suffix == ".sqlite" else self.captures
+
+    def with_old_set_aside(self, began_s: float) -> Outcome:
+        """Set aside what an older capture left beside the file, and note that."""
+        if self.path is None or not (note := set_aside(self.path, began_s)):
+            return self
+        return replace(self, notes=(*self.notes, note))
 
     def exit_code(self) -> int:
         """Return the script's own exit code; 1 if that is 0 but there is nothing to report."""

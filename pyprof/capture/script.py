@@ -23,7 +23,7 @@ from pyprof.process import signals, stdio
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
-    from types import CodeType, TracebackType
+    from types import CodeType
 
 FAILED = 1
 
@@ -195,22 +195,19 @@ def _show(error: BaseException) -> None:
     """Print a traceback of the script's frames only."""
     shown: BaseException | None = error
     while shown is not None:
-        shown.__traceback__ = _without_ours(shown.__traceback__)
+        # Drop the frames that run the script, and those of wrapped ops and modules.
+        trace = shown.__traceback__
+        theirs = []
+        while trace is not None:
+            if not _is_ours(trace.tb_frame.f_code):
+                theirs.append(trace)
+            trace = trace.tb_next
+        inner = None
+        for outer in reversed(theirs):
+            outer.tb_next, inner = inner, outer
+        shown.__traceback__ = inner
         shown = shown.__cause__ or shown.__context__
     sys.excepthook(type(error), error, error.__traceback__)
-
-
-def _without_ours(trace: TracebackType | None) -> TracebackType | None:
-    """Drop the frames that run the script, and those of wrapped ops and modules."""
-    theirs = []
-    while trace is not None:
-        if not _is_ours(trace.tb_frame.f_code):
-            theirs.append(trace)
-        trace = trace.tb_next
-    inner = None
-    for outer in reversed(theirs):
-        outer.tb_next, inner = inner, outer
-    return inner
 
 
 def _is_ours(code: CodeType) -> bool:

@@ -48,12 +48,17 @@ class ModuleName:
 
     def __init__(self, module: Module, path: str, forget: Callable[[object], object]) -> None:
         self.module = weakref.ref(module, forget)
-        self.path = path or class_name(module)
+        self.path = path or next(
+            kind.__name__ for kind in type(module).__mro__ if kind.__name__.isidentifier()
+        )
         self.prefix = f"{path}." if path else ""
         """Prefix of the names of the modules inside it."""
         self.text = encode_layer(self.path)
         """The layer marker."""
-        self.says_trace = _written_by_torch(module)
+        kinds = type(module).__mro__
+        self.says_trace = any(
+            str(k.__module__).startswith("torch.") for k in kinds[: kinds.index(Module)]
+        )
         """Whether its class is torch's: its ops then share the user's line that calls the module,
         and one trace marker serves them all."""
         self.says_more = isinstance(module, (*_RECURRENT, DistributedDataParallel))
@@ -122,17 +127,6 @@ def _drop(known: dict[int, ModuleName], key: int, gone: object) -> None:
     name = known.get(key)
     if name is not None and name.module is gone:
         del known[key]
-
-
-def class_name(module: Module) -> str:
-    """Return the class name; for classes made on the fly (torch.fx), that of their base."""
-    return next(kind.__name__ for kind in type(module).__mro__ if kind.__name__.isidentifier())
-
-
-def _written_by_torch(module: Module) -> bool:
-    """Whether the class, or a base other than `Module`, is torch's."""
-    kinds = type(module).__mro__
-    return any(str(k.__module__).startswith("torch.") for k in kinds[: kinds.index(Module)])
 
 
 def _children(module: Module) -> Iterator[tuple[str, Module]]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pyprof.instrument import ipython
 from pyprof.instrument.layers import wrap_modules
+from pyprof.instrument.loaders import wrap_loaders
 from pyprof.instrument.ops import caller, payload, process_groups
-from pyprof.instrument.ops.coalesced_collectives import wrap_coalesced
 from pyprof.instrument.ops.compiled import wrap_compiled
 from pyprof.instrument.ops.op import WITH_STACK
 from pyprof.instrument.ops.patch import Patches
@@ -21,7 +21,7 @@ from pyprof.instrument.optimizers import wrap_optimizers
 from pyprof.instrument.ranges import stack as stacks
 from pyprof.instrument.ranges import timers as clocks
 from pyprof.instrument.ranges.emit import EMITTER, Sink, nvtx_sink, profiler_sink, tool_listens
-from pyprof.instrument.wrap import WRAPPED, wrap_call_sites, wrap_one
+from pyprof.instrument.wrap import WRAPPED, wrap_call_sites, wrap_coalesced, wrap_one
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -122,6 +122,7 @@ def _start(sink: Sink, *, with_stack: bool, with_layers: bool) -> None:
         for code in ipython.runners():
             stacks.begin_at(code)
         wrap_call_sites(patches)
+        wrap_loaders(patches)
     if with_layers:
         wrap_modules(patches)
     EMITTER.connect(sink)

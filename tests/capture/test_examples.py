@@ -22,6 +22,7 @@ from pyprof.capture.request import Request
 from pyprof.capture.script import Target
 from tests import forks
 from tests.conftest import few
+from tests.known import known
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,8 +97,7 @@ class Captured:
         path = str(ROOT / "examples" / f"{name}.py")
         outcome = torch_profiler.run(Request(Target(path), str(output)))
         assert outcome.code == 0
-        assert outcome.path is not None
-        return outcome.path
+        return known(outcome.path)
 
 
 def in_a_process(output: Path, *launcher: str) -> None:

@@ -11,6 +11,7 @@ import pyprof
 from pyprof.capture.kineto import torch_profiler
 from pyprof.capture.request import Request
 from pyprof.capture.script import Target
+from tests.known import known
 
 LENET = """
 model = nn.Sequential(
@@ -66,8 +67,7 @@ def test_flops(tmp_path: Path, text: str) -> None:
     script.write_text(f"{HEAD}{text}\nimport pyprof\nwith pyprof.profile():\n    step()\n")
     outcome = torch_profiler.run(Request(Target(str(script)), str(tmp_path / "net")))
     assert outcome.code == 0
-    assert outcome.path is not None
-    rows = pyprof.load(outcome.path)
+    rows = pyprof.load(known(outcome.path))
     counted = rows[rows["op"].isin(COUNTED) & ~rows["kernel"].isin(SUMS)]
     scope: dict[str, object] = {}
     exec(HEAD + text, scope)  # noqa: S102 - the same text

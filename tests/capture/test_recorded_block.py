@@ -157,6 +157,7 @@ def test_a_schedule_chooses_steps() -> None:
             if op == "exp"] == [3, 6]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", ["frame", "path", "summary", "save"])
 def test_a_block_without_work_says_so(use: str) -> None:
     """One line, as an error where a result is asked for, and shown where it is looked at."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -70,6 +71,12 @@ def run(function: Callable[..., Any], sample: Any) -> tuple[str, Any]:
         return "raised", f"{type(error).__name__}"
 
 
+def tensors_of(sample: Any) -> list[tuple[tuple[int, ...], str]]:
+    """Return what a marker should say of the arguments that are tensors and come by position."""
+    given = [value for value in (sample.input, *sample.args) if type(value) is torch.Tensor]
+    return [(tuple(t.shape), str(t.dtype).removeprefix("torch.")) for t in given]
+
+
 def first_sample(info: Any) -> Any:
     """Return a sample of the first dtype that the op takes on a CPU; None where there is none."""
     for dtype in (torch.float32, torch.int64, torch.bool, torch.complex64, torch.uint8):
@@ -81,14 +88,31 @@ def first_sample(info: Any) -> Any:
     return None
 
 
+_X, _IMAGE = torch.randn(2, 3), torch.randn(2, 4, 8, 8)
+NOT_IN_THE_TABLES: dict[Any, tuple[Any, ...]] = {
+    F.affine_grid: (torch.randn(2, 2, 3), [2, 3, 4, 4]),
+    F.embedding: (torch.tensor([1, 0]), _X),
+    F.fold: (torch.randn(1, 12, 4), (3, 3), (2, 2)),
+    F.gumbel_softmax: (_X,),
+    F.lp_pool1d: (torch.randn(2, 4, 8), 2.0, 2),
+    F.lp_pool2d: (_IMAGE, 2.0, 2),
+    **dict.fromkeys((F.elu_, F.hardtanh_, F.leaky_relu_, F.relu_, F.rrelu_), (_X,)),
+    torch.threshold_: (_X, 0.1, 20.0),
+}
+"""Functions that torch's tables have no samples of, and their arguments."""
+
+
 def test_ops_of_torchs_own_tables(recorder: Recorder) -> None:
-    """Each gives the same with and without, one marker at depth 0 with its own name."""
+    """Each gives the same with and without; one marker at depth 0 has its name and arguments."""
     entries = [(info, sample) for info in op_infos() if (sample := first_sample(info)) is not None]
     jobs = [
         (function, target, sample)
         for info, sample in entries
         for function, target in variants(info)
     ]
+    for function, (first, *rest) in NOT_IN_THE_TABLES.items():
+        sample = SimpleNamespace(input=first, args=rest, kwargs={})
+        jobs.append((function, TARGETS[id(function)], sample))
     expected = [run(function, sample) for function, _, sample in jobs]
     again = [run(function, sample) for function, _, sample in jobs]
     pyprof.init(force=True, stack=False)
@@ -103,11 +127,16 @@ def test_ops_of_torchs_own_tables(recorder: Recorder) -> None:
             outermost = [marker.decode_op(text) for depth, text in recorder.pushed if depth == 0]
             assert (target.mod, target.name) in {(c.mod, c.op) for c in outermost if c}
             assert all(c is not None and c.whole for c in outermost)
+            own = next(c for c in outermost if c and (c.mod, c.op) == (target.mod, target.name))
+            told = [(t.shape, t.dtype) for t in own.args if isinstance(t, marker.Tensor)]
+            assert told == tensors_of(sample), target.name
+            assert set(own.kwargs) >= set(sample.kwargs), target.name
             if "empty" in target.name:  # what was in memory before
                 continue
             if same(before[1], twin[1]):  # else it is not a function of its inputs
                 assert same(before[1], found[1]), target.name
     assert len(called) > 700
+    assert called >= {*map(id, NOT_IN_THE_TABLES)}
 
 
 def test_every_overridable_function_with_a_dummy(recorder: Recorder) -> None:

@@ -151,6 +151,7 @@ def test_named_inputs_of_recurrent_modules_are_seen(listening: Recorder) -> None
     assert listening.calls[0].kwargs == {"input": marker.Tensor((5, 2, 3), "float32")}
 
 
+@pytest.mark.slow
 def test_a_module_in_the_place_of_one_that_is_gone_has_its_own_name(listening: Recorder) -> None:
     """Modules made and dropped in turn, which get each other's ids, at the top and in a module."""
 

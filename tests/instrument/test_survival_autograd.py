@@ -20,6 +20,7 @@ from torch.utils.checkpoint import checkpoint
 
 import pyprof
 from pyprof import marker
+from tests.known import known
 
 if TYPE_CHECKING:
     from tests.instrument.conftest import Recorder
@@ -150,8 +151,7 @@ def test_custom_autograd_functions(listening: Recorder) -> None:
     y = Double.apply(x)
     assert type(y.grad_fn).__name__ == "DoubleBackward"
     y.sum().backward()
-    assert x.grad is not None
-    assert x.grad.tolist() == [2, 2]
+    assert known(x.grad).tolist() == [2, 2]
     assert {"__mul__", "mul"} <= set(listening.ops)
 
 

@@ -89,6 +89,7 @@ def test_compiled_functions_are_left_alone(recorder: Recorder) -> None:
         assert all(torch.equal(a, b) for a, b in zip(result, expected, strict=True))
 
 
+@pytest.mark.slow
 def test_compiled_before_init_goes_on_with_one_compilation_more(recorder: Recorder) -> None:
     """Guards hold functions by identity: one more compilation, then no further one."""
     function, counter = compiled(mixed)

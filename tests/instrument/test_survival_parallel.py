@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, Dataset
 import pyprof
 from pyprof import marker
 from tests.instrument.processes import run
+from tests.known import known
 
 if TYPE_CHECKING:
     from tests.instrument.conftest import Recorder
@@ -66,6 +67,7 @@ def test_threads_have_ranges_of_their_own(listening: Recorder) -> None:
     assert set(listening.depths.values()) == {0}
 
 
+@pytest.mark.slow
 def test_init_and_stop_while_others_run(recorder: Recorder) -> None:
     """Switching on and off in the middle of other threads' ops breaks neither."""
     go_on = True
@@ -160,8 +162,7 @@ def test_distributed_data_parallel_on_gloo(tmp_path: Path) -> None:
         assert marked.split() == [
             "1", "layer:DistributedDataParallel", "layer:module", "layer:module.0",
         ]  # fmt: skip
-        call = marker.decode_op(group)
-        assert call is not None
+        call = known(marker.decode_op(group))
         assert (call.mod, call.op) == marker.DDP
         assert call.collective == {
             "group": "0", "ranks": "[0, 1]", "size": 2, "dtype": "float32",

@@ -130,14 +130,11 @@ class DeviceMonitor:
 
     def _run(self) -> None:
         with suppress(Exception):  # what was read until then is kept, and the run goes on
-            self._read_until_stopped()
-
-    def _read_until_stopped(self) -> None:
-        stopped = False
-        self._readings.append((time.time_ns(), self._devices.read()))
-        while not stopped:
-            stopped = self._stopped.wait(self._interval_s)
+            stopped = False
             self._readings.append((time.time_ns(), self._devices.read()))
+            while not stopped:
+                stopped = self._stopped.wait(self._interval_s)
+                self._readings.append((time.time_ns(), self._devices.read()))
 
     def events(self, process: bytes) -> bytes:
         """Return the readings as further events of a trace; `process` is its metadata."""

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.cuda.profiler
+from torch.autograd.profiler import record_function
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from pyprof import instrument, overwrite_guard
 from pyprof.capture.kineto import memory_snapshot
-from pyprof.capture.kineto.graph_hooks import watch_graphs
 from pyprof.capture.kineto.script_profilers import ScriptProfilers
-from pyprof.capture.nsight.nvtx_ranges import NvtxRanges, profiler_ranges
+from pyprof.capture.nsight.nvtx_ranges import NvtxRanges
 from pyprof.capture.request import StepCounter, set_aside, shown
 from pyprof.instrument.ranges.capture_range import RecordingWindows
 from pyprof.instrument.ranges.emit import profiler_sink
@@ -41,7 +42,7 @@ class Recording:
         self.others = ScriptProfilers(
             recorder.pause, self._resume, lambda: recorder.busy, recorder.adopt
         )
-        self._nvtx = NvtxRanges(profiler_ranges(lambda: recorder.running))
+        self._nvtx = NvtxRanges(profiler_sink(lambda: recorder.running, record_function))
         self._stack.enter_context(self.others.watch())
         self._stack.enter_context(self._nvtx.installed())
         self._stack.enter_context(
@@ -234,3 +235,57 @@ def _succeed(callback: Callable[[], Any]) -> Callable[[], int]:
 
 def _ignore() -> None:
     pass
+
+
+@contextmanager
+def watch_graphs(
+    graph: type, begins: Callable[[], object], ended: Callable[[], object]
+) -> Iterator[None]:
+    """Call back before each capture of a graph of this class begins, and after it ends.
+
+    Everything that captures graphs uses the class, `torch.cuda.CUDAGraph`: torch.cuda.graph,
+    make_graphed_callables, the trees of torch.compile. A capture that fails to begin counts as
+    ended. Replays cost nothing more.
+    """
+    own = vars(graph)
+    before = {name: own[name] for name in _NAMES if name in own}
+    capture_begin, capture_end = (getattr(graph, name) for name in _NAMES)
+
+    @wraps(capture_begin)
+    def begin(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - torch's own
+        begins()
+        try:
+            return capture_begin(*args, **options)
+        except BaseException:
+            _quietly(ended)
+            raise
+
+    @wraps(capture_end)
+    def end(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - as above
+        try:
+            result = capture_end(*args, **options)
+        except BaseException:
+            _quietly(ended)
+            raise
+        ended()
+        return result
+
+    for name, ours in zip(_NAMES, (begin, end), strict=True):
+        setattr(graph, name, ours)
+    try:
+        yield
+    finally:
+        for name in _NAMES:
+            if name in before:
+                setattr(graph, name, before[name])
+            else:
+                delattr(graph, name)
+
+
+def _quietly(ended: Callable[[], object]) -> None:
+    """Call back while the script's own error propagates; that must not be hidden."""
+    with suppress(Exception):
+        ended()
+
+
+_NAMES = ("capture_begin", "capture_end")

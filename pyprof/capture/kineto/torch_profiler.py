@@ -7,12 +7,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyprof import overwrite_guard
 from pyprof.capture import script
 from pyprof.capture.child_captures import ChildCaptures
 from pyprof.capture.exit_hooks import on_exit
 from pyprof.capture.kineto import device_monitor
-from pyprof.capture.request import Outcome, check_place, ranked, shown
+from pyprof.capture.request import Outcome, check_place, make_room_for_snapshot, ranked, shown
 from pyprof.cli import say
 from pyprof.errors import PyprofError, reason
 from pyprof.process import signals
@@ -34,8 +33,8 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
     """
     path = Path(ranked(request.output) + SUFFIX)
     check_place(path)
-    if request.memory:  # a snapshot does not record who wrote it
-        check_place(overwrite_guard.snapshot_beside(path), lambda _: overwrite_guard.recorded(path))
+    if request.memory:
+        make_room_for_snapshot(path)
     try:
         from pyprof.capture.kineto.recorder import Recorder  # noqa: PLC0415 - torch is the user's own
         from pyprof.capture.kineto.recording import Recording  # noqa: PLC0415 - as above
@@ -51,7 +50,20 @@ def run(request: Request, conclude: Callable[[Outcome], int] = lambda done: done
     place = folder / path  # the script may go to another folder
 
     def finish(code: int) -> Outcome:
-        return _outcome(code, recording, place, children, request)
+        with signals.postponed():
+            written, wrong = _written(recording, place)
+            captured, child_notes = children.gather()
+        others = tuple(captured) or (() if written else recording.others.traces()[-1:])
+        notes = [*wrong, *recording.notes(), *child_notes]
+        if written is None and not others and not wrong:
+            notes.append(request.nothing())
+        return Outcome(
+            code=code or bool(wrong),
+            path=written and shown(written),
+            notes=tuple(notes),
+            others=tuple(map(shown, others)),
+            memory=request.memory,
+        )
 
     def left(status: int) -> int:
         script.go_back(str(folder))
@@ -79,25 +91,6 @@ def _monitor() -> DeviceMonitor | None:
     except Exception as error:  # noqa: BLE001 - of drivers and of torch: the run is worth more
         say(f"no power or clocks are sampled: {reason(error)}")
         return None
-
-
-def _outcome(
-    code: int, recording: Recording, path: Path, children: ChildCaptures, request: Request
-) -> Outcome:
-    with signals.postponed():
-        written, wrong = _written(recording, path)
-        captured, child_notes = children.gather()
-    others = tuple(captured) or (() if written else recording.others.traces()[-1:])
-    notes = [*wrong, *recording.notes(), *child_notes]
-    if written is None and not others and not wrong:
-        notes.append(request.nothing())
-    return Outcome(
-        code=code or bool(wrong),
-        path=written and shown(written),
-        notes=tuple(notes),
-        others=tuple(map(shown, others)),
-        memory=request.memory,
-    )
 
 
 def _written(recording: Recording, path: Path) -> tuple[Path | None, list[str]]:

@@ -64,7 +64,18 @@ def _append(base: sqlite3.Connection) -> None:
     for table in after.keys() - before.keys():
         creation = base.execute("SELECT sql FROM other.sqlite_master WHERE name = ?", (table,))
         base.execute(*creation.fetchone())
-    _number_texts(base)
+    base.execute("DROP TABLE IF EXISTS temp.texts")
+    base.execute("CREATE TEMP TABLE texts (theirs INTEGER PRIMARY KEY, ours INTEGER)")
+    base.execute(
+        "INSERT INTO StringIds (id, value)"
+        " SELECT row_number() OVER () + (SELECT coalesce(max(id), 0) FROM main.StringIds), value"
+        " FROM (SELECT DISTINCT value FROM other.StringIds"
+        "       WHERE value NOT IN (SELECT value FROM main.StringIds))"
+    )
+    base.execute(
+        "INSERT INTO texts SELECT theirs.id, min(ours.id)"
+        " FROM other.StringIds theirs JOIN main.StringIds ours USING (value) GROUP BY theirs.id"
+    )
     for table, columns in after.items():
         names = ", ".join(f'"{column}"' for column in columns)
         values = ", ".join(_value(column, later) for column in columns)
@@ -107,22 +118,6 @@ def _session(base: sqlite3.Connection, schema: str) -> int:
     except sqlite3.OperationalError:
         return 0
     return next((time for (time,) in epochs if time is not None), 0)
-
-
-def _number_texts(base: sqlite3.Connection) -> None:
-    """Map each text of the attached export to the same text here, added if new."""
-    base.execute("DROP TABLE IF EXISTS temp.texts")
-    base.execute("CREATE TEMP TABLE texts (theirs INTEGER PRIMARY KEY, ours INTEGER)")
-    base.execute(
-        "INSERT INTO StringIds (id, value)"
-        " SELECT row_number() OVER () + (SELECT coalesce(max(id), 0) FROM main.StringIds), value"
-        " FROM (SELECT DISTINCT value FROM other.StringIds"
-        "       WHERE value NOT IN (SELECT value FROM main.StringIds))"
-    )
-    base.execute(
-        "INSERT INTO texts SELECT theirs.id, min(ours.id)"
-        " FROM other.StringIds theirs JOIN main.StringIds ours USING (value) GROUP BY theirs.id"
-    )
 
 
 def _value(column: str, later: int) -> str:

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import re
-import shlex
 import sqlite3
 import subprocess
-import sys
 import time
 from contextlib import closing, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyprof import overwrite_guard
-from pyprof.capture import machine, profiled_script, script
-from pyprof.capture.nsight import gpu_metrics
+from pyprof.capture import machine, script
 from pyprof.capture.nsight.join_exports import join_nsys_windows
-from pyprof.capture.nsight.nsys_child import Files
-from pyprof.capture.nsight.tables import count_unseen_kernels, filled, launches
 from pyprof.capture.request import (
     Outcome,
     check_place,
+    make_room_for_snapshot,
     mentions_range,
+    rank,
     ranked,
-    set_aside,
 )
+from pyprof.capture.under_profiler import profiler_process
+from pyprof.capture.under_profiler.database import connect, filled, tables
+from pyprof.capture.under_profiler.script_process import Files
 from pyprof.cli import say
-from pyprof.errors import PyprofError
 from pyprof.process import child_programs, scratch, signals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyprof.capture.request import Request
+
 
 REPORTS = (".nsys-rep", ".qdrep")
 _EXPORT = ".sqlite"
@@ -78,21 +77,15 @@ def command(nsys: str, request: Request, name: str, folder: Path, *, gpu: bool) 
     ):
         options += [f"{_GRAPH_TRACE}=node"]
     if gpu and request.metrics:
-        options += gpu_metrics.metrics(nsys).options
-    inside = [f"--files={folder}"]
+        options += metrics(nsys).options
+    inside = []
     if gpu and request.memory:
         options += ["--cuda-memory-usage=true"]
         inside += [f"--memory={overwrite_guard.snapshot_beside(Path(name + _EXPORT)).absolute()}"]
-    if profiled_script.hangs_up():
-        inside += ["--hangup"]
     if ranged and request.steps is None:
         inside += [f"--provisional={folder / _GAVE_WAY}"]
-    if not request.instrument:
-        inside += ["--no-init"]
-    if request.steps is not None:
-        inside += [f"--steps={request.steps}"]
-    launch = [sys.executable, "-m", "pyprof.capture.nsight.nsys_child", *inside, "--"]
-    return [nsys, "profile", *options, *launch, *request.target.command()]
+    script_line = profiler_process.script_command(request, folder, *inside)
+    return [nsys, "profile", *options, *script_line]
 
 
 def _end(request: Request) -> str:
@@ -108,25 +101,19 @@ def run(request: Request, nsys: str) -> Outcome:
     before = _written(name)
     for path in before:
         check_place(path, partial(_ours, database=Path(name + _EXPORT)))
-    snapshot = overwrite_guard.snapshot_beside(Path(name + _EXPORT))
     if request.memory:
-        check_place(snapshot, lambda _: overwrite_guard.recorded(Path(name + _EXPORT)))
+        make_room_for_snapshot(Path(name + _EXPORT))
     gpu, began_s = bool(machine.find_gpus()), time.time()
-    if gpu and request.metrics and (note := gpu_metrics.metrics(nsys).note):
+    if gpu and request.metrics and (note := metrics(nsys).note):
         say(note)
     with scratch.directory() as folder:
         line = command(nsys, request, name, folder, gpu=gpu)
-        try:
-            code = profiled_script.wait(line, Files.within(folder))
-        except OSError as error:
-            raise PyprofError(f"{nsys}: {error.strerror}") from error
+        code = profiler_process.wait(line, Files.within(folder))
         gave_way = (Path(folder) / _GAVE_WAY).exists()
     new = {path: time for path, time in _written(name).items() if before.get(path) != time}
     with signals.postponed():
         outcome = _outcome(code, name, _of_ranges(new) if gave_way else new, nsys, request)
-        if outcome.path is None or not (note := set_aside(outcome.path, began_s)):
-            return outcome
-        return replace(outcome, notes=(*outcome.notes, note))
+        return outcome.with_old_set_aside(began_s)
 
 
 def _written(name: str) -> dict[Path, int]:
@@ -152,12 +139,6 @@ def _ours(path: Path, database: Path) -> bool:
     return any(map(overwrite_guard.recorded, (path, path.with_suffix(_EXPORT), database)))
 
 
-def _sign(database: Path) -> None:
-    """Record in an export that we wrote it; failing to do so is harmless."""
-    with suppress(sqlite3.Error), closing(sqlite3.connect(database)) as base:
-        base.execute(f"PRAGMA application_id = {overwrite_guard.APPLICATION_ID}")
-
-
 def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Request) -> Outcome:
     reports = [path for path in new if path.suffix in REPORTS]
     exports = {path for path in new if path.suffix == _EXPORT}
@@ -181,7 +162,8 @@ def _outcome(code: int, name: str, new: dict[Path, int], nsys: str, request: Req
         return Outcome(
             code=code, path=None, notes=(f"{database}: {error}; its windows are in {window_names}",)
         )
-    _sign(database)
+    with suppress(sqlite3.Error), closing(sqlite3.connect(database)) as base:
+        base.execute(f"PRAGMA application_id = {overwrite_guard.APPLICATION_ID}")
     notes = [f"recorded {len(windows)} windows"] if len(windows) > 1 else []
     empty = not filled(database, _WORK)  # tables without rows are not exported
     no_work_notes = (
@@ -228,7 +210,8 @@ def _no_report(new: Sequence[Path] | dict[Path, int], request: Request) -> str:
     if request.steps is not None:
         return request.nothing()
     return (
-        f"nsys wrote no report: see its messages above, or the script used no GPU; {_cpu(request)}"
+        "nsys wrote no report: see its messages above, or the script used no GPU; "
+        f"{request.on_cpu()}"
     )
 
 
@@ -240,14 +223,84 @@ def _no_work(request: Request, launched: int) -> str:
         )
     why = "nothing ran on the GPU while nsys recorded"
     why = why if machine.find_gpus() else "there is no GPU here"
-    return f"no GPU work was captured: {why}; {_cpu(request)}"
-
-
-def _cpu(request: Request) -> str:
-    command = shlex.join(request.target.command())
-    return f"to time ops on the CPU: python -m pyprof.capture --tool torch {command}"
+    return f"no GPU work was captured: {why}; {request.on_cpu()}"
 
 
 def _export(nsys: str, report: Path, database: Path) -> None:
     line = [nsys, "export", "--type=sqlite", "--force-overwrite=true", f"--output={database}"]
     subprocess.run(child_programs.bound([*line, str(report)]), check=False)  # noqa: S603 - the same nsys
+
+
+_NODES = "CUDA_GRAPH_NODE_EVENTS"
+_UNSEEN = f"""
+SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE graphNodeId > 0 AND graphNodeId NOT IN (
+  SELECT graphNodeId FROM {_NODES} WHERE coalesce(originalGraphNodeId, 0) = 0
+    OR originalGraphNodeId IN (SELECT graphNodeId FROM {_NODES}))
+"""  # noqa: S608 - our own name
+
+
+def count_unseen_kernels(path: Path) -> int:
+    """Count the kernels in an nsys export whose graph was captured before recording began."""
+    named = _NODES in tables(path)
+    query = _UNSEEN if named else _UNSEEN.partition(" AND ")[0]
+    try:
+        with connect(path) as base:
+            return int(base.execute(query).fetchone()[0])
+    except sqlite3.Error:  # no such column, in old exports
+        return 0
+
+
+_LAUNCHED = """
+SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON StringIds.id = nameId
+WHERE value LIKE 'cu%LaunchKernel%' OR value LIKE 'cu%GraphLaunch%'
+"""
+
+
+def launches(path: Path) -> int:
+    """Count the launches of kernels and graphs in an nsys export."""
+    try:
+        with connect(path) as base:
+            return int(base.execute(_LAUNCHED).fetchone()[0])
+    except sqlite3.Error:  # no such table
+        return 0
+
+
+_OPTIONS = ("--gpu-metrics-devices", "--gpu-metrics-device")
+"""The name since 2024.2, and the one before."""
+_VISIBLE, _ALL = "cuda-visible", "all"
+_REFUSED = ("ERR_NVGPUCTRPERM", "privilege")
+RIGHTS = (
+    "the driver lets only root read counters (ERR_NVGPUCTRPERM): see docs/capture.md for the fix"
+)
+
+
+class Metrics(NamedTuple):
+    """Options that sample metrics; none if impossible."""
+
+    options: tuple[str, ...]
+    note: str | None = None
+    """Why it is impossible."""
+
+
+def metrics(nsys: str) -> Metrics:
+    """Ask nsys which GPUs it can sample: asked for any other, it ends at once."""
+    options = machine.output(nsys, "profile", "--help") or ""
+    option = next((name for name in _OPTIONS if f"{name}=" in options), None)
+    if option is None:
+        return Metrics((), "no GPU metrics: this nsys cannot sample them; install a newer one")
+    listing = machine.output(nsys, "profile", f"{option}=help") or ""
+    if any(word in listing for word in _REFUSED):
+        return Metrics((), f"no GPU metrics: {RIGHTS}")
+    device = _device(listing)
+    if device is None:
+        return Metrics((), "no GPU metrics: nsys can sample none of these GPUs (Turing and later)")
+    return Metrics((f"{option}={device}",))
+
+
+def _device(listing: str) -> str | None:
+    """Choose the GPUs: a rank's own, since only one nsys can sample a GPU."""
+    offered = {line.split(":", 1)[0].strip() for line in listing.splitlines() if ":" in line}
+    local = os.environ.get("LOCAL_RANK", "")
+    if rank() is not None and local in offered:
+        return local
+    return next((choice for choice in (_VISIBLE, _ALL) if choice in offered), None)

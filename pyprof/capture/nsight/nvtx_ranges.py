@@ -11,42 +11,17 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch.cuda.nvtx
-from torch.autograd.profiler import record_function
-
-from pyprof.instrument.ranges.emit import Sink
-from pyprof.marker import encode_annotation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+
+    from pyprof.instrument.ranges.emit import Sink
 
 _HOME: Any = torch.cuda.nvtx
 
 
 class _Depth(threading.local):
     value = 0
-
-
-class _Open(threading.local):
-    def __init__(self) -> None:
-        self.ranges: list[Any] = []
-
-
-def profiler_ranges(recording: Callable[[], bool]) -> Sink:
-    """Return a sink that records the user's ranges in torch.profiler, as `record_function`."""
-    open_ranges = _Open()
-
-    def push(text: str) -> None:
-        entered: Any = record_function(encode_annotation(text)) if recording() else None
-        if entered is not None:
-            entered.__enter__()
-        open_ranges.ranges.append(entered)
-
-    def pop() -> None:
-        entered = open_ranges.ranges.pop() if open_ranges.ranges else None
-        if entered is not None:
-            entered.__exit__(None, None, None)
-
-    return Sink(push, pop)
 
 
 class NvtxRanges:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 import sqlite3
-import sys
 import tempfile
 import time
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyprof import overwrite_guard
-from pyprof.capture import machine, profiled_script, script
-from pyprof.capture.nsight.nsys_child import Files
-from pyprof.capture.request import Outcome, check_place, mentions_range, ranked, set_aside
+from pyprof.capture import machine, script
+from pyprof.capture.request import (
+    Outcome,
+    check_place,
+    make_room_for_snapshot,
+    mentions_range,
+    ranked,
+)
+from pyprof.capture.under_profiler import profiler_process
+from pyprof.capture.under_profiler.script_process import Files
 from pyprof.cli import say
 from pyprof.errors import PyprofError
 from pyprof.process import scratch, signals
@@ -46,7 +50,7 @@ def command(rocprofv3: str, request: Request, results: Path, folder: Path) -> li
         request.steps is not None or mentions_range(script.source(request.target))
     )
     options = [*_TRACES, "--output-format", "rocpd", "--output-directory", str(results)]
-    inside = [f"--files={folder}"]
+    inside = []
     if request.memory:
         options.append(_MEMORY)
         snapshot = overwrite_guard.snapshot_beside(Path(ranked(request.output) + DATABASE))
@@ -54,23 +58,15 @@ def command(rocprofv3: str, request: Request, results: Path, folder: Path) -> li
     if ranged:
         options.append(_REGIONS)
         inside.append("--roctx")
-    if profiled_script.hangs_up():
-        inside.append("--hangup")
-    if not request.instrument:
-        inside.append("--no-init")
-    if request.steps is not None:
-        inside.append(f"--steps={request.steps}")
-    child = [sys.executable, "-m", "pyprof.capture.nsight.nsys_child", *inside, "--"]
-    return [rocprofv3, *options, "--", *child, *request.target.command()]
+    return [rocprofv3, *options, "--", *profiler_process.script_command(request, folder, *inside)]
 
 
 def run(request: Request, rocprofv3: str) -> Outcome:
     """Run the script under rocprofv3 and write the recordings of all its processes to NAME.db."""
     database = Path(ranked(request.output) + DATABASE)
     check_place(database)
-    snapshot = overwrite_guard.snapshot_beside(database)
     if request.memory:
-        check_place(snapshot, lambda _: overwrite_guard.recorded(database))
+        make_room_for_snapshot(database)
     if request.metrics:
         say("rocprofv3 samples no metrics; --tool torch samples power, clocks and temperature")
     began_s = time.time()
@@ -80,16 +76,11 @@ def run(request: Request, rocprofv3: str) -> Outcome:
             raise PyprofError(
                 f"{rocprofv3} is too old to record a range ({_REGIONS}); use --all, or ROCm 7"
             )
-        try:
-            code = profiled_script.wait(line, Files.within(folder))
-        except OSError as error:
-            raise PyprofError(f"{rocprofv3}: {error.strerror}") from error
+        code = profiler_process.wait(line, Files.within(folder))
         with signals.postponed():
             # %hostname%/%pid%_results.db, or where the user's settings of rocprofv3 put it
             outcome = _outcome(code, sorted(results.rglob(f"*{DATABASE}")), database, request)
-    if outcome.path is None or not (note := set_aside(outcome.path, began_s)):
-        return outcome
-    return replace(outcome, notes=(*outcome.notes, note))
+    return outcome.with_old_set_aside(began_s)
 
 
 @contextmanager
@@ -108,7 +99,8 @@ def _outcome(code: int, files: Sequence[Path], database: Path, request: Request)
     others = [path for path in recorded if path != first]
     try:
         _join(others, first)
-        _sign(first)
+        with closing(sqlite3.connect(first)) as base:
+            base.execute(f"PRAGMA application_id = {overwrite_guard.APPLICATION_ID}")
         shutil.move(first, database)
     except (sqlite3.Error, OSError) as error:
         return Outcome(code=code, path=None, notes=(f"{database}: {error}",))
@@ -117,7 +109,7 @@ def _outcome(code: int, files: Sequence[Path], database: Path, request: Request)
     if empty:
         notes.append(
             "no GPU work was captured: nothing ran on the GPU while rocprofv3 recorded; "
-            f"{_cpu(request)}"
+            f"{request.on_cpu()}"
         )
     return Outcome(code=code, path=database, notes=tuple(notes), empty=empty, memory=request.memory)
 
@@ -153,21 +145,10 @@ def _join(others: Iterable[Path], database: Path) -> None:
             base.execute(f"DETACH other{place}")
 
 
-def _sign(database: Path) -> None:
-    """Record in a database that we wrote it."""
-    with closing(sqlite3.connect(database)) as base:
-        base.execute(f"PRAGMA application_id = {overwrite_guard.APPLICATION_ID}")
-
-
 def _nothing(request: Request) -> str:
     if request.steps is not None:
         return request.nothing()
     return (
         "rocprofv3 wrote no database: see its messages above, or the script used no GPU; "
-        f"{_cpu(request)}"
+        f"{request.on_cpu()}"
     )
-
-
-def _cpu(request: Request) -> str:
-    command = shlex.join(request.target.command())
-    return f"to time ops on the CPU: python -m pyprof.capture --tool torch {command}"

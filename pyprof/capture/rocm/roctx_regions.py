@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch.cuda.profiler
 
+from pyprof.capture.kineto.recording import script_range
 from pyprof.cli import say
-from pyprof.instrument.ranges.capture_range import range_hooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,28 +33,47 @@ def _calls() -> tuple[Callable[[int], object], Callable[[int], object]] | None:
 
 
 @contextmanager
-def torch_regions() -> Iterator[None]:
-    """Have the script's ranges, of torch.cuda.profiler and pyprof.profile(), be those of ROCTx."""
+def torch_regions(*, of_script: bool) -> Iterator[None]:
+    """Have torch.cuda.profiler.start() and stop() begin and end a region of ROCTx.
+
+    `of_script`: so do the other ways to start a range, which may be several for one range; else
+    only the calls of those who count steps.
+    """
     calls = _calls()
     if calls is None:
         say("there is no ROCTx library here, so that no range can be recorded; use --all")
         yield
         return
-    resume, pause = calls
-
-    def start() -> None:
-        resume(_ALL_THREADS)
-
-    def stop() -> None:
-        if torch.cuda.is_available():  # what was launched belongs to the range
-            torch.cuda.synchronize()
-        pause(_ALL_THREADS)
-
+    region = _Region(*calls)
+    if of_script:
+        with script_range(region.start, region.stop):
+            yield
+        return
     profiler: Any = torch.cuda.profiler
     with ExitStack() as stack:
-        for name, call in (("start", start), ("stop", stop)):
+        for name, call in (("start", region.start), ("stop", region.stop)):
             stack.callback(setattr, profiler, name, getattr(profiler, name))
             setattr(profiler, name, call)
-        stack.callback(range_hooks.on_start(start))
-        stack.callback(range_hooks.on_stop(stop))
         yield
+
+
+class _Region:
+    """Resumes and pauses the profiler, each once."""
+
+    def __init__(self, resume: Callable[[int], object], pause: Callable[[int], object]) -> None:
+        self._resume, self._pause = resume, pause
+        self._is_on = False
+
+    def start(self) -> None:
+        """Begin the region, unless it has begun."""
+        if not self._is_on:
+            self._is_on = True
+            self._resume(_ALL_THREADS)
+
+    def stop(self) -> None:
+        """End the region, if it has begun."""
+        if self._is_on:
+            self._is_on = False
+            if torch.cuda.is_available():  # what was launched belongs to the region
+                torch.cuda.synchronize()
+            self._pause(_ALL_THREADS)

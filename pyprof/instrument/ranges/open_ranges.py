@@ -60,11 +60,6 @@ def close_range(opened: object) -> None:
     ranges = THREAD.here.open
     for height in reversed(range(len(ranges))):
         if ranges[height] is opened:
-            close_down_to(height, ranges)
-
-
-def close_down_to(height: int, ranges: list[object]) -> None:
-    """Close ranges until only `height` are open."""
-    while len(ranges) > height:
-        ranges.pop()
-        EMITTER.pop()
+            while len(ranges) > height:
+                ranges.pop()
+                EMITTER.pop()

@@ -48,6 +48,7 @@ _getframe = sys._getframe  # noqa: SLF001 - the cheap way
 _FOREIGN = (
     f"{Path(torch.__file__).absolute().parent}{os.sep}",
     f"{Path(__file__).absolute().parents[1]}{os.sep}",  # pyprof/instrument/
+    f"{Path(__file__).absolute().parents[2] / 'trial'}{os.sep}",
     runpy.__file__,
 )
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from pyprof import marker
 from pyprof.capture.request import Outcome
 from pyprof.readers import kineto
+from tests.known import known
 from tests.texts import texts as texts_of
 
 Capture: TypeAlias = Callable[..., Outcome]
@@ -23,10 +24,26 @@ for step in range(6):
     optimizer.step()
 """
 
+WINDOWS = """
+import pyprof, torch
+with pyprof.profile():
+    torch.ones(3).tanh()
+torch.ones(3).exp()
+with pyprof.profile():
+    torch.ones(3).sin()
+"""
+WAIT_FOR_THE_GUARD = """
+import sys, time, torch
+torch.ones(3).tanh()
+begun = time.monotonic()
+while torch.autograd.profiler._is_profiler_enabled:
+    if time.monotonic() - begun > 60:
+        sys.exit("still recording")
+"""
+
 
 def texts(outcome: Outcome) -> list[str]:
-    assert outcome.path is not None
-    return texts_of(kineto.read(outcome.path).ranges)
+    return texts_of(kineto.read(known(outcome.path)).ranges)
 
 
 def rows(found: list[str], name: str) -> list[int]:

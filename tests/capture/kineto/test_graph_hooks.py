@@ -10,8 +10,8 @@ torch = pytest.importorskip("torch")
 
 from pyprof import readers
 from pyprof.capture.kineto import recorder as recorders
-from pyprof.capture.kineto.graph_hooks import watch_graphs
 from pyprof.capture.kineto.recorder import Recorder
+from pyprof.capture.kineto.recording import watch_graphs
 from pyprof.readers.settings import beside
 from tests.texts import texts
 

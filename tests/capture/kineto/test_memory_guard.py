@@ -8,16 +8,7 @@ torch = pytest.importorskip("torch")
 
 from pyprof import marker
 from pyprof.capture.kineto import memory_guard
-from tests.capture.kineto.captured import Capture, texts
-
-WAIT_FOR_THE_GUARD = """
-import sys, time, torch
-torch.ones(3).tanh()
-begun = time.monotonic()
-while torch.autograd.profiler._is_profiler_enabled:
-    if time.monotonic() - begun > 60:
-        sys.exit("still recording")
-"""
+from tests.capture.kineto.captured import WAIT_FOR_THE_GUARD, Capture, texts
 
 
 def test_bounded_memory(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,10 +16,10 @@ from pyprof.capture.kineto import memory_snapshot, torch_profiler
 from pyprof.capture.request import Outcome, Request
 from pyprof.capture.script import Target
 from pyprof.commands.capture import print_outcome
-from pyprof.errors import PyprofError
 from pyprof.overwrite_guard import snapshot_beside
 from tests.allocations import built
 from tests.commands import run
+from tests.known import known
 
 TRAIN = """
 import torch
@@ -63,6 +63,7 @@ def test_a_run_on_the_cpu_records_memory(
     assert f"next: pyprof memory {outcome.path}\n" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["op", "line", "layer"])
 def test_groups_of_rows_have_the_memory_of_the_same_name(
     capture: Callable[..., Outcome], key: str
@@ -113,9 +114,11 @@ class _Gpu:
 
 
 def test_a_snapshot_lies_beside_the_trace(
-    capture: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+    capture: Callable[..., Outcome],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Of the GPU; a second run replaces its own, and nobody else's."""
+    """Of the GPU; a second run replaces its own; what may be somebody else's gets another name."""
     gpu = _Gpu(monkeypatch)
     for _ in range(2):
         outcome = capture(memory=True)
@@ -125,11 +128,17 @@ def test_a_snapshot_lies_beside_the_trace(
     assert read.read(path).devices[0].history.peak > 0
     assert outcome.recordings == (path,)
     assert gpu.asked[0]["max_entries"] > 0
-    outcome.path.unlink()
-    with pytest.raises(PyprofError, match="is a capture"):
+    assert "earlier run" not in capsys.readouterr().err
+    for number, old in enumerate(["net.memory.pickle.old", "net.memory.pickle.old1"]):
+        outcome.path.unlink()
+        path.write_bytes(b"%d" % number)
         capture(memory=True)
+        assert path.with_name(old).read_bytes() == b"%d" % number
+        assert f"was of an earlier run: it is {path.with_name(old)} now" in capsys.readouterr().err
+        assert read.read(path).devices[0].history.peak > 0
 
 
+@pytest.mark.slow
 def test_a_snapshot_of_an_earlier_run_is_set_aside(
     capture: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,8 +204,7 @@ def test_a_trace_is_kept_if_its_snapshot_cannot_be_written(
 
     monkeypatch.setattr(torch.cuda.memory, "_dump_snapshot", full)
     outcome = capture(memory=True)
-    assert outcome.path is not None
-    assert outcome.path.is_file()
+    assert known(outcome.path).is_file()
     assert outcome.code == 0
     (note,) = [note for note in outcome.notes if "snapshot is lost" in note]
     assert note.endswith("net.memory.pickle: No space left on device; the memory snapshot is lost")

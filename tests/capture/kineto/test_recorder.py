@@ -15,6 +15,7 @@ from pyprof.capture.kineto.recorder import Recorder
 from pyprof.capture.request import Outcome, Request, StepsToRecord
 from pyprof.capture.script import Target
 from pyprof.readers import kineto
+from tests.known import known
 from tests.texts import texts
 
 RANGE = """
@@ -41,8 +42,7 @@ def _captured(folder: Path, script: str, **options: Any) -> Outcome:  # noqa: AN
 
 
 def _has_lines(outcome: Outcome) -> bool:
-    assert outcome.path is not None
-    return any("train.py" in text for text in texts(kineto.read(outcome.path).ranges))
+    return any("train.py" in text for text in texts(kineto.read(known(outcome.path)).ranges))
 
 
 @pytest.mark.parametrize("step", ["prepare_trace", "start_trace", "stop_trace"])
@@ -73,8 +73,7 @@ def test_steps_that_end_while_it_warms_up(
     """The profiler that was prepared stands in no other's way, and nobody hears of it."""
     for _ in range(2):
         outcome = _captured(tmp_path, STEPS, steps=StepsToRecord(0, 1, 1, 0))
-        assert outcome.path is not None
-        outcome.path.unlink()
+        known(outcome.path).unlink()
     assert not _COMPLAINT.search(capfd.readouterr().err)
 
 

@@ -14,16 +14,8 @@ from pyprof.capture.kineto import recorder
 from pyprof.capture.kineto.recorder import ALL_THREADS
 from pyprof.capture.request import StepsToRecord
 from pyprof.parse import parse_file
-from tests.capture.kineto.captured import TRAIN, Capture, rows, texts
-
-WINDOWS = """
-import pyprof, torch
-with pyprof.profile():
-    torch.ones(3).tanh()
-torch.ones(3).exp()
-with pyprof.profile():
-    torch.ones(3).sin()
-"""
+from tests.capture.kineto.captured import TRAIN, WINDOWS, Capture, rows, texts
+from tests.known import known
 
 THREADS = """
 import threading, torch
@@ -106,8 +98,7 @@ def test_nvtx_ranges_of_the_script(capture: Capture) -> None:
     before = torch.cuda.nvtx._nvtx
     outcome = capture(NVTX)
     assert outcome.code == 0
-    assert outcome.path is not None
-    with gzip.open(outcome.path) as file:
+    with gzip.open(known(outcome.path)) as file:
         events = json.load(file)["traceEvents"]
     named = {event["name"]: event for event in events if event.get("cat") == "user_annotation"}
     assert named.keys() >= {"forward", "in 3"}

@@ -31,7 +31,8 @@ from pyprof.capture.script import Target
 from pyprof.errors import PyprofError
 from pyprof.parse import parse_file
 from pyprof.process import signals
-from tests.capture.kineto.captured import TRAIN, Capture, rows, texts
+from tests.capture.kineto.captured import TRAIN, WAIT_FOR_THE_GUARD, WINDOWS, Capture, rows, texts
+from tests.known import known
 
 
 def test_whole_run(capture: Capture) -> None:
@@ -63,14 +64,6 @@ with torch.autograd.profiler.emit_nvtx():
     assert not {"aten::exp", "aten::sin"} & found
 
 
-WINDOWS = """
-import pyprof, torch
-with pyprof.profile():
-    torch.ones(3).tanh()
-torch.ones(3).exp()
-with pyprof.profile():
-    torch.ones(3).sin()
-"""
 SCHEDULE = """
 import pyprof, torch
 with pyprof.profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=2)):
@@ -84,6 +77,7 @@ with pyprof.profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=2,
     ("text", "options", "steps"),
     [
         (SCHEDULE, {}, [2, 3, 6, 7]),
+        (TRAIN, {"steps": StepsToRecord(1, 1, 2)}, [2, 3]),
         (TRAIN, {"steps": StepsToRecord(0, 1, 1, 2)}, [1, 3]),
         (TRAIN, {"steps": StepsToRecord(0, 1, 1, 0)}, [1, 3, 5]),
     ],
@@ -114,8 +108,7 @@ def test_pauses_of_real_windows(capture: Capture, instrument: bool) -> None:  # 
     start, end, window = (found.numpy(name) for name in ("start", "end", "window"))
     assert set(window.tolist()) == {0, 1}
     assert ((begin - stop) * 1000) <= start[window == 1].min() - end[window == 0].max()
-    when = timeline(found)
-    assert when is not None
+    when = known(timeline(found))
     (device,) = when.devices
     assert device.windows == 2
     assert device.span_ns == sum(
@@ -137,8 +130,7 @@ with pyprof.profile(schedule=torch.profiler.schedule(wait=0, warmup=1, active=1,
 def test_backward_ops_of_real_windows_are_of_their_own_forward_op(capture: Capture) -> None:
     """Each window has rows of one step alone, whose batch no other has; so has the forward op."""
     outcome = capture(THREE)
-    assert outcome.path is not None
-    records = parse_file(outcome.path).table().to_pylist()
+    records = parse_file(known(outcome.path)).table().to_pylist()
     tied = [row for row in records if row["dir"] == "bprop" and row["fwdOp"]]
     batches = {
         (row["window"], size)
@@ -167,16 +159,6 @@ with pyprof.profile():
     assert {"aten::tanh", "aten::exp"} <= {
         marker.decode_seq(text).name for text in texts(capture(text, whole=True))
     }
-
-
-def test_steps(capture: Capture) -> None:
-    """Steps are counted by the optimizer and marked; the others are not captured."""
-    found = texts(capture(TRAIN, steps=StepsToRecord(1, 1, 2)))
-    assert rows(found, "aten::addmm") == [6, 7]
-    assert [text for text in found if text.startswith("ProfilerStep")] == [
-        "ProfilerStep#2",
-        "ProfilerStep#3",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -242,6 +224,7 @@ def test_script_that_fails(capture: Capture, end: str, code: int) -> None:
     assert any(text.startswith("aten::tanh") for text in texts(outcome))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="signals of Unix")
 def test_a_signal_while_the_file_is_written(
     capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -290,6 +273,7 @@ def test_a_full_disk(
         assert parse_file(outcome.path).rows
 
 
+@pytest.mark.slow
 def test_a_capture_on_another_disk(
     capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -345,8 +329,7 @@ def test_rank_in_the_name(capture: Capture, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
     outcome = capture("import torch; torch.ones(1)", whole=True)
-    assert outcome.path is not None
-    assert outcome.path.name == "net.rank1.pt.trace.json.gz"
+    assert known(outcome.path).name == "net.rank1.pt.trace.json.gz"
 
 
 def test_strings_that_json_minds(capture: Capture, tmp_path: Path) -> None:
@@ -361,16 +344,6 @@ with pyprof.annotate('say "it\\'s" \\\\ Übung'):
     with gzip.open(tmp_path / "net.pt.trace.json.gz") as file:
         header = json.load(file)
     assert header["torch_version"] == torch.__version__
-
-
-WAIT_FOR_THE_GUARD = """
-import sys, time, torch
-torch.ones(3).tanh()
-begun = time.monotonic()
-while torch.autograd.profiler._is_profiler_enabled:
-    if time.monotonic() - begun > 60:
-        sys.exit("still recording")
-"""
 
 
 def test_surroundings(capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -416,20 +389,6 @@ ended.set()
 """)
     found = {marker.decode_seq(text).name for text in texts(outcome)}
     assert found >= {"aten::cos", "aten::sin", *(["aten::tanh"] if ALL_THREADS else [])}
-
-
-NVTX = """
-import torch
-from torch.cuda import nvtx
-lacking = not hasattr(torch._C, "_nvtx")
-assert nvtx.range_push("forward") == 0 or not lacking  # NVTX itself knows no depth without a tool
-with nvtx.range("in {}", 3):
-    torch.ones(3).tanh()
-nvtx.mark("here")
-nvtx.range_end(nvtx.range_start("free"))
-assert nvtx.range_pop() == 0 or not lacking
-nvtx.range_pop()
-"""
 
 
 def test_no_folder(tmp_path: Path) -> None:

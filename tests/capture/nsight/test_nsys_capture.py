@@ -1,99 +1,22 @@
 """Captures by nsys: its command line, told by a stand-in, and what is said of what came of it."""
 
-import json
 import os
-import signal
 import sqlite3
-import stat
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
-from pyprof.capture import machine, profiled_script
-from pyprof.capture.nsight import nsys_child
+from pyprof.capture import machine
+from pyprof.capture.nsight import nsys_capture
+from pyprof.capture.under_profiler import profiler_process
 from pyprof.commands.capture import command as capture
 from pyprof.parse import parse_file
 from tests.builders import Node, Work, nsys_db
-
-Run: TypeAlias = "Callable[..., Result]"
-
-STAND_IN = """#!{python}
-import json, os, shutil, sqlite3, subprocess, sys
-args = sys.argv[1:]
-if args == ["--version"]:
-    print("NVIDIA Nsight Systems version 2024.6.1.90-246160830v0")
-    raise SystemExit
-if args == ["profile", "--help"]:
-    print(os.environ.get("KNOWS", "--cuda-graph-trace="))
-    raise SystemExit
-if args[0] == "profile" and args[-1].endswith("=help"):
-    print(os.environ.get("METRICS", ""))
-    raise SystemExit
-with open(os.environ["SEEN"], "w") as file:
-    json.dump(args, file)
-name = next(arg.split("=", 1)[1] for arg in args if arg.startswith("--output="))
-code = subprocess.run(args[args.index({python!r}):], check=False).returncode
-wanted = os.environ["WRITES"].split()
-if "sqlite" in wanted:
-    base = sqlite3.connect(name + ".sqlite")
-    base.execute("CREATE TABLE IF NOT EXISTS StringIds (id, value)")
-    if "kernels" in wanted:
-        base.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start)")
-        base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1)")
-    base.commit()
-if "windows" in wanted:
-    for file in os.listdir(os.environ["WINDOWS"]):
-        shutil.copy(os.path.join(os.environ["WINDOWS"], file), name + file)
-if "gave-way" in wanted:
-    (said,) = (arg for arg in args if arg.startswith("--provisional="))
-    open(said.split("=", 1)[1], "w").close()
-for suffix in wanted:
-    if suffix.startswith("."):
-        open(name + suffix, "w").close()
-"""  # nsys before 2023 exits with 0 whatever the script does, and so does this
-
-
-RANGE = """
-import sys
-if len(sys.argv) > 99:
-    import torch.cuda.profiler
-    torch.cuda.profiler.start()
-"""
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    nsys = tools / "nsys"
-    nsys.write_text(STAND_IN.format(python=sys.executable))
-    nsys.chmod(nsys.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("PYTHONPATH", os.getcwd())  # noqa: PTH109 - where pyprof is
-    monkeypatch.setenv("SEEN", str(tmp_path / "seen.json"))
-    monkeypatch.setenv("WINDOWS", str(tmp_path / "windows"))
-    (tmp_path / "windows").mkdir()
-    monkeypatch.setattr(machine, "find_gpus", lambda: ("NVIDIA H100",))
-    script = tmp_path / "train.py"
-
-    def capture_it(*args: str, text: str = "pass", writes: str = "sqlite kernels") -> Result:
-        script.write_text(text)
-        monkeypatch.setenv("WRITES", writes)
-        options = ["-o", str(tmp_path / "net"), "--no-init", *args, str(script), "--lr", "-o", "--"]
-        return CliRunner().invoke(capture, options)
-
-    return capture_it
-
-
-def seen(folder: Path) -> list[str]:
-    with (folder / "seen.json").open() as file:
-        found: list[str] = json.load(file)
-    return found
+from tests.capture.nsight.conftest import Run
+from tests.capture.stand_in import RANGE, seen
 
 
 def test_flags(run: Run, tmp_path: Path) -> None:
@@ -113,60 +36,6 @@ def test_flags(run: Run, tmp_path: Path) -> None:
     ]
     assert any(arg.startswith("--provisional=") for arg in seen(tmp_path))
     assert seen(tmp_path)[-4:] == [str(tmp_path / "train.py"), "--lr", "-o", "--"]
-
-
-OFFERED = """Possible values are:
-	0: NVIDIA H100 PCI[0000:19:00.0]
-	1: NVIDIA H100 PCI[0000:3b:00.0]
-	all: Select all supported GPUs
-	none: Disable GPU Metrics [Default]
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("knows", "offered", "environment", "option"),
-    [
-        ("--gpu-metrics-device=", OFFERED, {}, "--gpu-metrics-device=all"),
-        ("--gpu-metrics-devices=", OFFERED, {}, "--gpu-metrics-devices=all"),
-        ("--gpu-metrics-devices=", OFFERED + "\tcuda-visible: Select those\n", {},
-         "--gpu-metrics-devices=cuda-visible"),
-        ("--gpu-metrics-devices=", OFFERED, {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"},
-         "--gpu-metrics-devices=1"),
-    ],
-)  # fmt: skip
-def test_metrics_are_sampled_where_they_may_be(
-    knows: str, offered: str, environment: dict[str, str], option: str, run: Run, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    """By the name that this nsys has for it; each rank samples its own GPU."""
-    for name, value in {**environment, "KNOWS": knows, "METRICS": offered}.items():
-        monkeypatch.setenv(name, value)
-    assert run("--tool", "nsys", "--metrics").exit_code == 0
-    assert [arg for arg in seen(tmp_path) if arg.startswith("--gpu-metrics")] == [option]
-    run("--tool", "nsys")
-    assert not [arg for arg in seen(tmp_path) if arg.startswith("--gpu-metrics")]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("knows", "offered", "words"),
-    [
-        ("--trace=", "", "this nsys cannot sample them"),
-        ("--gpu-metrics-device=", "Insufficient privilege, see ...ERR_NVGPUCTRPERM", "only root"),
-        ("--gpu-metrics-device=", "None of the installed GPUs are supported", "Turing and later"),
-    ],
-)
-def test_where_metrics_cannot_be_sampled_the_rest_is_captured(
-    knows: str, offered: str, words: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nsys would end at once: it is not asked, and a line says why."""
-    monkeypatch.setenv("KNOWS", knows)
-    monkeypatch.setenv("METRICS", offered)
-    result = run("--tool", "nsys", "--metrics")
-    assert result.exit_code == 0
-    assert words in result.stderr
-    assert not [arg for arg in seen(tmp_path) if arg.startswith("--gpu-metrics")]
 
 
 def test_nsys_is_first_choice_with_a_gpu(run: Run, tmp_path: Path) -> None:
@@ -382,22 +251,75 @@ def test_a_signal_ends_the_script_and_keeps_what_was_recorded(
     run: Run, tmp_path: Path, name: str, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A signal to the command alone, as a job's manager sends it: the script gets it, nsys none."""
-    monkeypatch.setattr(profiled_script, "_in_foreground", lambda: False)
+    monkeypatch.setattr(profiler_process, "_in_foreground", lambda: False)
     text = ENDED.replace("int(sys.argv[-1])", str(os.getpid())).format(name)
     result = run("--tool", "nsys", text=text)
     assert result.exit_code == code
     assert (tmp_path / "net.sqlite").exists()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
-def test_a_script_that_is_not_wanted_any_more_does_not_begin(tmp_path: Path) -> None:
-    """A signal came while nsys was not yet so far."""
-    files = nsys_child.Files.within(tmp_path)
-    (tmp_path / "train.py").write_text("import sys; sys.exit(3)")
-    profiled_script.end_script(files, signal.SIGTERM)
-    line = ["--files", str(tmp_path), "--no-init", str(tmp_path / "train.py")]
-    assert CliRunner().invoke(nsys_child.run_under_nsys, line).exit_code == 0
-    assert not files.exit_code.exists()
-    files.stop.unlink()
-    assert CliRunner().invoke(nsys_child.run_under_nsys, line).exit_code == 3
-    assert files.exit_code.read_text() == "3"
+def test_launches_and_kernels_of_unseen_graphs_are_counted(tmp_path: Path) -> None:
+    export = nsys_db(tmp_path / "net.sqlite", [Work("gemm", (10, 20), (1, 2))])
+    assert nsys_capture.launches(export) == 1
+    assert nsys_capture.count_unseen_kernels(export) == 0
+
+
+def test_any_other_file_has_none(tmp_path: Path) -> None:
+    """A text, and a file that is not there."""
+    (tmp_path / "text").write_text("no database")
+    for file in (tmp_path / "text", tmp_path / "absent"):
+        assert (nsys_capture.launches(file), nsys_capture.count_unseen_kernels(file)) == (0, 0)
+
+
+OFFERED = """Possible values are:
+	0: NVIDIA H100 PCI[0000:19:00.0]
+	1: NVIDIA H100 PCI[0000:3b:00.0]
+	all: Select all supported GPUs
+	none: Disable GPU Metrics [Default]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("knows", "offered", "environment", "option"),
+    [
+        ("--gpu-metrics-device=", OFFERED, {}, "--gpu-metrics-device=all"),
+        ("--gpu-metrics-devices=", OFFERED, {}, "--gpu-metrics-devices=all"),
+        ("--gpu-metrics-devices=", OFFERED + "\tcuda-visible: Select those\n", {},
+         "--gpu-metrics-devices=cuda-visible"),
+        ("--gpu-metrics-devices=", OFFERED, {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"},
+         "--gpu-metrics-devices=1"),
+    ],
+)  # fmt: skip
+def test_metrics_are_sampled_where_they_may_be(
+    knows: str, offered: str, environment: dict[str, str], option: str, run: Run, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """By the name that this nsys has for it; each rank samples its own GPU."""
+    for name, value in {**environment, "KNOWS": knows, "METRICS": offered}.items():
+        monkeypatch.setenv(name, value)
+    assert run("--tool", "nsys", "--metrics").exit_code == 0
+    assert [arg for arg in seen(tmp_path) if arg.startswith("--gpu-metrics")] == [option]
+    run("--tool", "nsys")
+    assert not [arg for arg in seen(tmp_path) if arg.startswith("--gpu-metrics")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("knows", "offered", "words"),
+    [
+        ("--trace=", "", "this nsys cannot sample them"),
+        ("--gpu-metrics-device=", "Insufficient privilege, see ...ERR_NVGPUCTRPERM", "only root"),
+        ("--gpu-metrics-device=", "None of the installed GPUs are supported", "Turing and later"),
+    ],
+)
+def test_where_metrics_cannot_be_sampled_the_rest_is_captured(
+    knows: str, offered: str, words: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nsys would end at once: it is not asked, and a line says why."""
+    monkeypatch.setenv("KNOWS", knows)
+    monkeypatch.setenv("METRICS", offered)
+    result = run("--tool", "nsys", "--metrics")
+    assert result.exit_code == 0
+    assert words in result.stderr
+    assert not [arg for arg in seen(tmp_path) if arg.startswith("--gpu-metrics")]

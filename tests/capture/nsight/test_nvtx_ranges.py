@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyprof.capture.nsight.marking import mark
+from pyprof.capture.under_profiler.marking import mark
 from pyprof.instrument.ranges import emit
 
 

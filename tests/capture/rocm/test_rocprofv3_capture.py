@@ -1,9 +1,5 @@
 """Captures by rocprofv3: its command line, told by a stand-in, and what comes of its databases."""
 
-import json
-import os
-import stat
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -15,6 +11,7 @@ from pyprof import overwrite_guard, readers
 from pyprof.capture import machine
 from pyprof.commands.capture import command as capture
 from tests.builders import Work, rocpd_db
+from tests.capture.stand_in import RANGE, StandIn, seen
 from tests.readers.test_nsys import rows
 
 Run: TypeAlias = "Callable[..., Result]"
@@ -36,43 +33,21 @@ for number, file in enumerate(sorted(os.listdir(os.environ["RESULTS"]))):
 raise SystemExit(code and 1)
 """
 
-RANGE = """
-import sys
-if len(sys.argv) > 99:
-    import torch.cuda.profiler
-    torch.cuda.profiler.start()
-"""
-
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    tool = tools / "rocprofv3"
-    tool.write_text(STAND_IN.format(python=sys.executable))
-    tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("PYTHONPATH", os.getcwd())  # noqa: PTH109 - where pyprof is
-    monkeypatch.setenv("SEEN", str(tmp_path / "seen.json"))
-    monkeypatch.setenv("RESULTS", str(tmp_path / "results"))
-    (tmp_path / "results").mkdir()
-    script = tmp_path / "train.py"
+    tool = StandIn(tmp_path, "rocprofv3", STAND_IN, monkeypatch)
+    results = tmp_path / "results"
+    monkeypatch.setenv("RESULTS", str(results))
+    results.mkdir()
 
     def capture_it(*args: str, text: str = "pass", work: tuple[Work, ...] = (Work(),)) -> Result:
-        script.write_text(text)
         for pid in {each.pid for each in work}:
             own = [each for each in work if each.pid == pid]
-            rocpd_db(tmp_path / "results" / f"{pid}.db", own, place=pid)
-        options = ["-o", str(tmp_path / "net"), "--no-init", *args, str(script), "--lr", "-o", "--"]
-        return CliRunner().invoke(capture, options)
+            rocpd_db(results / f"{pid}.db", own, place=pid)
+        return tool.capture(*args, text=text)
 
     return capture_it
-
-
-def seen(folder: Path) -> list[str]:
-    with (folder / "seen.json").open() as file:
-        arguments: list[str] = json.load(file)
-    return arguments
 
 
 def test_it_traces_kernels_copies_calls_and_markers(run: Run, tmp_path: Path) -> None:
@@ -101,6 +76,7 @@ def test_a_range_of_the_script_is_one_of_roctx(run: Run, tmp_path: Path) -> None
     assert "--selected-regions" not in seen(tmp_path)
 
 
+@pytest.mark.slow
 def test_steps_are_counted_in_the_script(run: Run, tmp_path: Path) -> None:
     assert run("--tool", "rocprofv3", "--steps", "1,1,2").exit_code == 0
     assert "--selected-regions" in seen(tmp_path)

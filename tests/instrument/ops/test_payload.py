@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from pyprof import marker
 from pyprof.instrument.ops import payload
+from tests.known import known
 
 HEAD = payload.op_head("torch", "relu")
 
 
 def described(*args: object, **kwargs: object) -> marker.Call:
-    call = marker.decode_op(payload.op_text(HEAD, args, kwargs))
-    assert call is not None
+    call = known(marker.decode_op(payload.op_text(HEAD, args, kwargs)))
     assert call.whole
     return call
 
@@ -249,9 +249,7 @@ def test_a_sparse_tensor_says_how_much_it_stores(layout: str, index: torch.dtype
 def test_a_sparse_parameter_is_described_outside_its_graph() -> None:
     """Asking what it stores leaves no node behind."""
     sparse = torch.eye(3).to_sparse_csr().requires_grad_()
-    before = torch.ones(1, requires_grad=True).exp().grad_fn
+    before = known(torch.ones(1, requires_grad=True).exp().grad_fn)
     assert value(sparse).nnz == 3
-    after = torch.ones(1, requires_grad=True).exp().grad_fn
-    assert before is not None
-    assert after is not None
+    after = known(torch.ones(1, requires_grad=True).exp().grad_fn)
     assert after._sequence_nr() - before._sequence_nr() == 1

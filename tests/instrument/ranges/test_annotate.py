@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator, Generator
+from typing import TYPE_CHECKING, Any
 
+import pytest
 import torch
 
 import pyprof
@@ -78,3 +81,111 @@ def test_nothing_is_pushed_before_init(recorder: Recorder) -> None:
     with pyprof.annotate("early"):
         pass
     assert recorder.texts == []
+
+
+def test_coroutines_that_take_turns(listening: Recorder) -> None:
+    """Two tasks on one thread: each is inside its name only while it runs."""
+
+    @pyprof.annotate("task")
+    async def work(number: int) -> int:
+        for _ in range(2):
+            assert listening.depth == 1
+            await asyncio.sleep(0)
+        return number
+
+    async def both() -> list[int]:
+        return list(await asyncio.gather(work(1), work(2)))
+
+    assert inspect.iscoroutinefunction(work)
+    assert asyncio.run(both()) == [1, 2]
+    assert {depth for depth, _ in listening.pushed} == {0}
+    assert listening.layers == ["task"] * 6
+
+
+def test_generators(listening: Recorder) -> None:
+    """Values, sent values, thrown exceptions and results pass; between steps the name is closed."""
+
+    @pyprof.annotate("steps")
+    def steps(n: int) -> Generator[int, str | None, str]:
+        got = []
+        for i in range(n):
+            try:
+                got.append((yield i) or "-")
+            except ValueError:  # noqa: PERF203 - once a step
+                got.append("error")
+        return "".join(got)
+
+    running = steps(4)
+    assert inspect.isgeneratorfunction(steps)
+    assert (next(running), listening.depth) == (0, 0)
+    assert running.send("a") == 1
+    assert running.throw(ValueError()) == 2
+    assert next(running) == 3
+    with pytest.raises(StopIteration) as stop:
+        next(running)
+    assert stop.value.value == "aerror--"
+    assert listening.layers == ["steps"] * 5
+
+
+def test_closing_a_generator_closes_what_it_holds(listening: Recorder) -> None:
+    """A generator that is let go of runs its own clean-up."""
+    cleaned = []
+
+    @pyprof.annotate("held")
+    def held() -> Generator[int, None, None]:
+        try:
+            yield 1
+        finally:
+            cleaned.append(listening.depth)
+
+    running = held()
+    next(running)
+    running.close()
+    assert cleaned == [1]
+    assert listening.depth == 0
+
+
+def test_async_generators(listening: Recorder) -> None:
+    """Values, sent values and exceptions pass; between steps the name is closed."""
+    cleaned = []
+
+    @pyprof.annotate("stream")
+    async def stream() -> AsyncGenerator[int, int | None]:
+        got: Any = 0
+        try:
+            while True:
+                await asyncio.sleep(0)
+                try:
+                    got = (yield (got or 0) + 1) or 0
+                except ValueError:
+                    got = 100
+        finally:
+            cleaned.append(True)
+
+    async def use() -> list[int]:
+        running = stream()
+        found = [await running.__anext__(), await running.asend(5)]
+        found.append(await running.athrow(ValueError()))
+        assert listening.depth == 0
+        await running.aclose()
+        return found
+
+    assert inspect.isasyncgenfunction(stream)
+    assert asyncio.run(use()) == [1, 6, 101]
+    assert cleaned == [True]
+    assert set(listening.layers) == {"stream"}
+
+
+def test_async_iteration_ends(listening: Recorder) -> None:
+    """An async generator that is over is over."""
+
+    @pyprof.annotate("count")
+    async def count() -> AsyncGenerator[int, None]:
+        yield 1
+        yield 2
+
+    async def use() -> list[int]:
+        return [item async for item in count()]
+
+    assert asyncio.run(use()) == [1, 2]
+    assert listening.depth == 0

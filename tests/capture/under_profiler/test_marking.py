@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from pyprof import instrument
-from pyprof.capture.nsight.marking import Marked, _emit, marked_processes
+from pyprof.capture.under_profiler.marking import Marked, _emit, marked_processes
 
 
 def _listening() -> bool:

@@ -1,8 +1,8 @@
-"""Queries of an export that need no reader."""
+"""What a profiler's database holds and reveals."""
 
 from pathlib import Path
 
-from pyprof.capture.nsight import tables
+from pyprof.capture.under_profiler import database
 from tests.builders import Work, nsys_db, rocpd_db
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -10,23 +10,22 @@ KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 
 def test_only_tables_with_rows_are_filled(tmp_path: Path) -> None:
     export = nsys_db(tmp_path / "net.sqlite", [Work("gemm", (10, 20), (1, 2))])
-    assert tables.filled(export, [KERNELS, "CUPTI_ACTIVITY_KIND_MEMSET", "absent"]) == [KERNELS]
-    assert tables.launches(export) == 1
-    assert tables.count_unseen_kernels(export) == 0
+    assert database.filled(export, [KERNELS, "CUPTI_ACTIVITY_KIND_MEMSET", "absent"]) == [KERNELS]
 
 
 def test_any_other_file_has_none(tmp_path: Path) -> None:
     """A text, and a file that is not there."""
     (tmp_path / "text").write_text("no database")
     for file in (tmp_path / "text", tmp_path / "absent"):
-        assert (tables.filled(file, [KERNELS]), tables.launches(file)) == ([], 0)
-        assert tables.private(file) == []
+        assert database.tables(file) == frozenset()
+        assert database.filled(file, [KERNELS]) == []
+        assert database.private(file) == []
 
 
 def test_a_rocpd_file_reveals_its_machine(tmp_path: Path) -> None:
     """Once, however many recordings it holds."""
     path = rocpd_db(tmp_path / "net.db", [Work(pid=1), Work(pid=2)])
-    said = tables.private(path)
+    said = database.private(path)
     assert len(said) == 2
     assert all("before sharing the file" in line for line in said)
     assert any("rocpd_info_process: the environment" in line for line in said)

@@ -1,4 +1,4 @@
-"""The script's side of a capture by nsys: when it starts and stops the range."""
+"""The side of a script under a profiler: when it starts and stops the range."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -11,8 +11,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import pyprof
-from pyprof.capture.nsight.nsys_child import _capture_steps, _capture_until_a_range
 from pyprof.capture.request import StepsToRecord
+from pyprof.capture.under_profiler.script_process import _capture_steps, _capture_until_a_range
 
 
 @pytest.mark.parametrize("ranges", [0, 2])

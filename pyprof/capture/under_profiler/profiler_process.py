@@ -1,29 +1,49 @@
-"""A script that runs under a profiler of its own process: its exit code, and signals for it."""
+"""A profiler that runs the user's script: the script's exit code, and signals for it."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyprof.errors import PyprofError
 from pyprof.process import child_programs, signals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.capture.nsight.nsys_child import Files
+    from pyprof.capture.request import Request
+    from pyprof.capture.under_profiler.script_process import Files
+
+
+def script_command(request: Request, folder: Path, *options: str) -> list[str]:
+    """Return the command line of the script's process, which reports in `folder`."""
+    inside = [f"--files={folder}", *options]
+    if hangs_up():
+        inside.append("--hangup")
+    if not request.instrument:
+        inside.append("--no-init")
+    if request.steps is not None:
+        inside.append(f"--steps={request.steps}")
+    module = "pyprof.capture.under_profiler.script_process"
+    return [sys.executable, "-m", module, *inside, "--", *request.target.command()]
 
 
 def wait(line: Sequence[str], files: Files) -> int:
     """Start a profiler, wait for it, and return the script's exit code.
 
-    Signals are forwarded to the script alone: the profiler then writes its report, which nsys does
-    not always do on a signal of its own. Ctrl-C on the terminal has already reached both.
+    Raises PyprofError if it cannot be started. Signals are forwarded to the script alone: the
+    profiler then writes its report, which nsys does not always do on a signal of its own. Ctrl-C on
+    the terminal has already reached both.
     """
-    process = subprocess.Popen(child_programs.bound(line, hangup=not hangs_up()))  # noqa: S603 - the user's command
+    try:
+        process = subprocess.Popen(child_programs.bound(line, hangup=not hangs_up()))  # noqa: S603 - the user's command
+    except OSError as error:
+        raise PyprofError(f"{line[0]}: {error.strerror}") from error
     noted: list[int] = []
 
     def forward(number: int, _frame: object) -> None:
@@ -42,7 +62,7 @@ def wait(line: Sequence[str], files: Files) -> int:
 
 
 def end_script(files: Files, number: int) -> None:
-    """End the script, or keep it from starting. Once it has ended, nsys is about to."""
+    """End the script, or keep it from starting. Once it has ended, the profiler is about to."""
     files.stop.touch()
     if files.pid.exists() and not files.exit_code.exists():
         with suppress(ProcessLookupError, ValueError):  # it has ended, or will check `stop`

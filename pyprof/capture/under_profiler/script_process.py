@@ -1,4 +1,4 @@
-"""The user's script under nsys or rocprofv3: `python -m pyprof.capture.nsight.nsys_child`.
+"""The user's script in its process: `python -m pyprof.capture.under_profiler.script_process`.
 
 Turns on the markers, runs the script, leaves its exit code in a file. Not for users.
 """
@@ -16,8 +16,8 @@ import click
 
 from pyprof.capture import script
 from pyprof.capture.exit_hooks import on_exit
-from pyprof.capture.nsight.marking import mark, marked_processes
 from pyprof.capture.request import StepCounter, StepsToRecord
+from pyprof.capture.under_profiler.marking import mark, marked_processes
 from pyprof.cli import Main, say
 from pyprof.process import signals
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Files(NamedTuple):
-    """Files by which the script's process and the one that started nsys communicate."""
+    """Files by which the script's process and the one that started the profiler communicate."""
 
     pid: Path
     """Process id of the script, once it runs."""
@@ -50,7 +50,7 @@ class Files(NamedTuple):
 @click.option("--roctx", is_flag=True)
 @click.option("--memory", "snapshot", type=click.Path(path_type=Path))
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def run_under_nsys(
+def run_script(
     folder: Path,
     hangup: bool,  # noqa: FBT001 - click passes options by name
     no_init: bool,  # noqa: FBT001 - click passes options by name
@@ -61,7 +61,7 @@ def run_under_nsys(
     command: Sequence[str],
 ) -> None:
     """Run a script with markers on, then exit with its code."""
-    if hangup:  # nsys itself ignores it
+    if hangup:  # nsys ignores it
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     files = Files.within(folder)
     files.pid.write_text(str(os.getpid()))
@@ -86,7 +86,7 @@ def run_under_nsys(
         if roctx:
             from pyprof.capture.rocm.roctx_regions import torch_regions  # noqa: PLC0415 - imports torch
 
-            stack.enter_context(torch_regions())
+            stack.enter_context(torch_regions(of_script=steps is None))
         if steps is not None:
             _capture_steps(steps, stack)
         if provisional is not None:
@@ -109,7 +109,7 @@ def _write_snapshot(path: Path | None) -> None:
 
 
 def _capture_steps(steps: StepsToRecord, stack: ExitStack) -> None:
-    """Start and stop nsys's range by steps; without CUDA nsys does not wait for one."""
+    """Start and stop the profiler's range by steps; without a GPU none is waited for."""
     import torch  # noqa: PLC0415
 
     if not torch.cuda.is_available():
@@ -164,4 +164,4 @@ def _finished(then: Callable[[], object]) -> Callable[[], None]:
 
 if __name__ == "__main__":
     signals.quietly_until_begun()
-    run_under_nsys()
+    run_script()

@@ -1,4 +1,4 @@
-"""Markers in a script that nsys captures: PyProf's own, and torch's if available."""
+"""Markers in a script under a profiler: PyProf's own, and torch's if available."""
 
 from __future__ import annotations
 
@@ -88,9 +88,4 @@ def _emit(stack: ExitStack) -> None:
     emit()
     stack.enter_context(others.watch())
     stack.callback(setattr, torch.autograd.profiler, "emit_nvtx", theirs)
-    torch.autograd.profiler.emit_nvtx = _already_on  # type: ignore[assignment,misc]
-
-
-def _already_on(*_: object, **__: object) -> nullcontext[None]:
-    """Replacement of emit_nvtx for scripts that turn it on themselves: it is on already."""
-    return nullcontext()
+    torch.autograd.profiler.emit_nvtx = lambda *_, **__: nullcontext()  # type: ignore[assignment,misc] # it is on already

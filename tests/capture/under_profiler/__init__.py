@@ -1,0 +1,1 @@
+"""Tests of pyprof.capture.under_profiler."""
