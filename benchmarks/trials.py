@@ -1,23 +1,28 @@
-"""What `pyprof try` says of every change on scripts of several kinds, as the table of docs/try.md.
+"""What `pyprof try` says of every change on scripts of several kinds, as a table.
 
-`python benchmarks/trials.py` takes about ten minutes on two cores; `python benchmarks/trials.py
-nothing 20` repeats a change that does nothing, `... sleep` a dataset that sleeps.
+`python benchmarks/trials.py` takes about twenty minutes on two cores, `... trainer.py` makes the
+table of that script alone. `... nothing 20` repeats a change that does nothing, `... sleep` tries a
+dataset that sleeps, `... slow` the three findings of docs/tutorial.md by themselves and together.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from pathlib import Path
 
+from pyprof.analysis.trial.proposals import together
 from pyprof.analysis.trial.timing import timing
 from pyprof.analysis.trial.verdict import Finding, judge
 from pyprof.capture.script import Target
 from pyprof.render.text.formatting import markdown_table
+from pyprof.render.text.try_text import ratio_text
 from pyprof.trial.change import parse
-from pyprof.trial.experiment import Trial
+from pyprof.trial.experiment import Trial, Variant, label
 from pyprof.trial.ranks import Ranks
 
+HEADER = ["script: change", "verdict", "time", "losses differ by"]
 EXAMPLES = Path(__file__).parent.parent / "examples"
 CHANGES = (
     "threads=1", "bf16", "fp16", "compile", "channels-last", "fused-optimizer", "foreach",
@@ -39,6 +44,42 @@ arguments = TrainingArguments("OUT", per_device_train_batch_size=8, max_steps=40
     save_strategy="no", disable_tqdm=True, use_cpu=True)
 Trainer(BertForSequenceClassification(config), arguments, train_dataset=Sentences()).train()
 """
+LIGHTNING = """
+import lightning
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+class Net(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(14400, 10))
+    def training_step(self, batch, _):
+        images, labels = batch
+        return nn.functional.cross_entropy(self.net(images), labels)
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters())
+data = TensorDataset(torch.randn(320, 3, 32, 32), torch.randint(10, (320,)))
+lightning.Trainer(max_steps=40, accelerator="cpu", logger=False, enable_checkpointing=False,
+    enable_progress_bar=False, enable_model_summary=False).fit(Net(), DataLoader(data, 8))
+"""
+ALREADY = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+if __name__ == "__main__":
+    model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(14400, 10))
+    model = model.to(memory_format=torch.channels_last)
+    model.compile()
+    optimizer = torch.optim.Adam(model.parameters(), fused=True)
+    data = TensorDataset(torch.randn(320, 3, 32, 32), torch.randint(10, (320,)))
+    for images, labels in DataLoader(data, 8, num_workers=1, prefetch_factor=4):
+        images = images.to(memory_format=torch.channels_last)
+        optimizer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = nn.functional.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+"""
 SLEEPS = """
 import time
 import torch
@@ -55,46 +96,81 @@ for x, y in torch.utils.data.DataLoader(Slow(), batch_size=4):
     nn.functional.cross_entropy(model(x), y).backward()
     optimizer.step()
 """
+HEADS = """
+import torch.nn.functional as F
+def before_loop(main):
+    def forward(self, x):
+        split = self.qkv(x).view(*x.shape[:2], 3, main.HEADS, main.WIDTH // main.HEADS)
+        mixed = F.scaled_dot_product_attention(*split.permute(2, 0, 3, 1, 4))
+        return self.out(mixed.transpose(1, 2).flatten(2))
+    main.Attention.forward = forward
+"""
+POSITIONS = """
+def before_loop(main):
+    table = main.positions()
+    main.positions = lambda: table
+"""
 
 
 def measure(
-    script: str, args: list[str], texts: list[str], rounds: int, steps: int
+    script: str,
+    args: list[str],
+    texts: list[str],
+    rounds: int,
+    steps: int,
+    *,
+    combine: bool = False,
 ) -> list[Finding]:
-    """Try changes on a script, without profiled runs."""
+    """Try changes on a script, and with `combine` those that helped together; profiles nothing."""
     with tempfile.TemporaryDirectory() as folder:
         trial = Trial(
             target=Target(script, tuple(args)), folder=Path(folder), ranks=Ranks(0, 1, ""),
             steps=steps, seed=True, report=lambda _: None,
         )  # fmt: skip
         trial.begin()
-        variants = [(parse(text),) for text in texts]
+        variants: list[Variant] = [(parse(text),) for text in texts]
 
-        def undecided(variant: tuple[object, ...]) -> bool:
-            timed = timing(trial.runs, variant)  # type: ignore[arg-type]
+        def undecided(variant: Variant) -> bool:
+            timed = timing(trial.runs, variant)
             return rounds > 1 and timed is not None and timed.undecided
 
         trial.measure(variants, rounds, undecided)
         if ("compile" in texts) and trial.is_usable((parse("compile"),)):
             trial.perform((parse("compile"),), "losses")
+        joined = together([judge(trial.runs, each) for each in variants]) if combine else None
+        if joined is not None:
+            variants.append(joined)
+            trial.measure([joined], rounds, undecided)
         return [judge(trial.runs, variant) for variant in variants]
 
 
 def row(name: str, found: Finding) -> list[str]:
     """Return the cells of a finding."""
     ratio, loss = found.timing and found.timing.ratio, found.loss.largest_relative_difference
-    times = f"{ratio.mid:.2f} ({ratio.low:.2f} to {ratio.high:.2f})" if ratio else "-"
+    ends = [ratio_text(each) for each in (ratio.mid, ratio.low, ratio.high)] if ratio else []
+    times = "{} ({} to {})".format(*ends) if ends else "-"
     return [
-        f"{name}: {found.variant[0]}",
-        f"{found.verdict}{': ' + found.why[:90] if found.why else ''}",
+        f"{name}: {re.sub(r'patch=[^ ]*/', 'patch=', label(found.variant))}",
+        _outcome(found),
         times,
         "-" if loss is None else f"{100 * loss:.2g} %",
     ]
 
 
+def _outcome(found: Finding) -> str:
+    """Return the verdict, and why; "no difference" and how much runs vary say it in short."""
+    if found.verdict == "no difference" and found.timing is not None:
+        return f"no difference; runs vary by {100 * found.timing.spread:.0f} %"
+    return f"{found.verdict}: {found.why[:90]}" if found.why else found.verdict
+
+
 def main(arguments: list[str]) -> None:
     """Print the table, or what one of the experiments finds."""
     with tempfile.TemporaryDirectory() as made:
-        scripts = {"trainer": TRAINER.replace("OUT", made), "sleep": SLEEPS}
+        scripts = {
+            "trainer": TRAINER.replace("OUT", made), "lightning_net": LIGHTNING, "already": ALREADY,
+            "sleep": SLEEPS, "heads": HEADS, "positions": POSITIONS,
+        }  # fmt: skip
         for name, text in scripts.items():
             (Path(made) / f"{name}.py").write_text(text)
         if arguments[:1] == ["nothing"]:
@@ -107,15 +183,25 @@ def main(arguments: list[str]) -> None:
             (found,) = measure(f"{made}/sleep.py", [], ["workers=2"], 1, 40)
             print(row("sleep.py", found))
             return
+        if arguments[:1] == ["slow"]:
+            texts = ["float32=all", f"patch={made}/heads.py", f"patch={made}/positions.py"]
+            slow = measure(str(EXAMPLES / "slow.py"), [], texts, 2, 0, combine=True)
+            (fast,) = measure(str(EXAMPLES / "fast.py"), [], ["env=NOTHING=1"], 1, 0)
+            print(markdown_table(HEADER, [row("slow.py", found) for found in slow]))
+            print(f"a step: {(slow[-1].step_ns or 0) / 1e6:.1f} ms with the last, "
+                  f"{(fast.step_ns or 0) / 1e6:.1f} ms of fast.py")  # fmt: skip
+            return
         cases = {
             "lenet.py": (str(EXAMPLES / "lenet.py"), ["--steps", "30"]),
             "transformer.py": (str(EXAMPLES / "transformer.py"), []),
             "trainer.py": (f"{made}/trainer.py", []),
+            "lightning_net.py": (f"{made}/lightning_net.py", []),
+            "already.py": (f"{made}/already.py", []),
         }
-        header = ["script: change", "verdict", "time", "losses differ by"]
-        for name, (script, args) in cases.items():
+        for name in arguments or cases:
+            script, args = cases[name]
             rows = [row(name, found) for found in measure(script, args, [*CHANGES], 1, 12)]
-            print(markdown_table(header, rows), flush=True)
+            print(markdown_table(HEADER, rows), flush=True)
 
 
 if __name__ == "__main__":

@@ -46,14 +46,19 @@ class Change:
     """Metavariable of its value; "" if it takes none."""
     default: str | None
     """Its value if none is given; None if one must be."""
+    proposed: str | None
+    """Its value where advice proposes it; None if the user must choose one."""
     check: Callable[[str], object]
     """Raises ValueError for a value that cannot be used."""
     advised_by: tuple[str, ...]
     """Rules of advice that propose it."""
+    predicted_by: str
+    """Option of `pyprof whatif` that predicts kernel time with it; "" without a rule."""
     other_random_numbers: bool
     """Whether it draws other random numbers, so that losses need a run that does not."""
-    code: str
-    """The lines to write into one's own code; `{value}` stands for the value."""
+    code: str | Callable[[str], str]
+    """The lines to write into one's own code; `{value}` stands for the value. Or what makes them
+    from the value."""
 
     @property
     def help(self) -> str:
@@ -74,7 +79,8 @@ class Chosen:
     @property
     def code(self) -> str:
         """The lines to write into one's own code."""
-        return changes()[self.name].code.replace("{value}", self.value)
+        code = changes()[self.name].code
+        return code(self.value) if callable(code) else code.replace("{value}", self.value)
 
 
 _CHANGES: dict[str, Change] = {}
@@ -84,11 +90,13 @@ _Apply = TypeVar("_Apply", bound="Callable[..., WhyNoEffect | None]")
 def change(
     name: str,
     *,
-    code: str,
+    code: str | Callable[[str], str],
     takes: str = "",
     default: str | None = None,
+    proposed: str | None = None,
     check: Callable[[str], object] = str,
     advised_by: Sequence[str] = (),
+    predicted_by: str = "",
     other_random_numbers: bool = False,
     stage: Stage = "torch",
 ) -> Callable[[_Apply], _Apply]:
@@ -106,8 +114,10 @@ def change(
             stage=stage,
             takes=takes,
             default=default,
+            proposed=proposed or default or (None if takes else ""),
             check=check,
             advised_by=tuple(advised_by),
+            predicted_by=predicted_by,
             other_random_numbers=other_random_numbers,
             code=code,
         )

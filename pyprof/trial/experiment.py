@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -59,19 +60,22 @@ class Trial:
     report: Callable[[TrialRun], object]
     """Called after each run."""
     runs: list[TrialRun] = field(default_factory=list)
+    not_tried: tuple[str, ...] = ()
+    """Advice on the script that no change follows."""
 
     def begin(self) -> None:
-        """Create the folder. Raises PyprofError if something else is in it."""
+        """Create the folder, once for all ranks. Raises PyprofError if something else is in it."""
+        if not self.ranks.first:
+            return
         files = self.folder / "runs"
         try:
             ours = not self.folder.exists() or (self.folder / RUNS).exists()
-            if self.ranks.first and not ours and any(self.folder.iterdir()):
+            if not ours and any(self.folder.iterdir()):
                 raise PyprofError(
                     f"{self.folder}: holds other files; choose another folder with -o"
                 )
             files.mkdir(parents=True, exist_ok=True)
-            if self.ranks.first:
-                (self.folder / RUNS).write_text("")
+            (self.folder / RUNS).write_text("")
         except OSError as error:
             what = error.strerror or error
             raise PyprofError(f"{self.folder}: {what}; choose another folder with -o") from None
@@ -129,7 +133,7 @@ class Trial:
         request = self._request(number, variant, mode, launch)
         files = self.folder / "runs"
         environment = {**launch.environment, **self.ranks.environment(files, number)}
-        if self.seed:
+        if self.seed and "PYTHONHASHSEED" not in os.environ:
             environment = {"PYTHONHASHSEED": "0", **environment}
         own = processes.perform(request, self._paths(number), environment, self._limit_s())
         result = self.ranks.gather(files, number, own)
@@ -144,8 +148,6 @@ class Trial:
         if mode == "profile" and (active := self._steps_to_record()):
             recorded = f"{_PROFILE_WARM_UP},1,{active}"
             steps = _PROFILE_WARM_UP + 1 + active
-        name = label(variant).replace(" + ", "+") if variant else "baseline"
-        safe = "".join(c if c.isalnum() or c in "+=-_." else "-" for c in name)[:64]
         return RunRequest(
             name=self.target.name,
             args=tuple(launch.args),
@@ -155,9 +157,15 @@ class Trial:
             seed=self.seed,
             mode=mode,
             result=str(self._paths(number).result.absolute()),
-            capture=str((self.folder / safe).absolute()) if mode == "profile" else "",
+            capture=str(self._capture(number, variant)) if mode == "profile" else "",
             recorded_steps=recorded,
         )
+
+    def _capture(self, number: int, variant: Variant) -> Path:
+        """Return the path of a capture without its suffix; long names alone need not differ."""
+        name = label(variant).replace(" + ", "+") if variant else "baseline"
+        safe = "".join(c if c.isalnum() or c in "+=-_." else "-" for c in name)[:64]
+        return (self.folder / f"{number:03}-{safe}").absolute()
 
     def _steps_to_record(self) -> int:
         """Return how many steps of a profiled run are recorded; 0: all, as there are few."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _LAST_LINES_BYTES = 1 << 16
 _TIMED_OUT = 124
+"""Exit code of `timeout`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +57,9 @@ def perform(
             start_new_session=True,
         )
         try:
-            code = process.wait(limit_s)
+            code: int | None = process.wait(limit_s)
         except subprocess.TimeoutExpired:
-            code = _TIMED_OUT
+            code = None
         finally:
             with signals.postponed():
                 _end_session(process)
@@ -72,20 +73,19 @@ def _end_session(process: subprocess.Popen[bytes]) -> None:
             os.killpg(process.pid, number)
         with suppress(subprocess.TimeoutExpired):
             process.wait(1)
-            if number is signal.SIGTERM:
-                continue
 
 
-def _result(paths: RunPaths, code: int, limit_s: float | None) -> RunResult:
-    if code == _TIMED_OUT and not paths.result.exists():
-        return RunResult(code=code, error=f"ended after {limit_s:.0f} s: it takes too long")
+def _result(paths: RunPaths, code: int | None, limit_s: float | None) -> RunResult:
+    """Return what a run found; `code` is None where it did not end in time."""
     try:
         result = RunResult.read(paths.result)
     except (OSError, ValueError):
-        result = RunResult(code=code or 1)
-    result.code = result.code or (code if code != _TIMED_OUT else 0)
+        result = RunResult(code=code or 1, error="" if code else "its process left no result")
+    if code is None and result.code:  # else its threads did not end behind its last line
+        return RunResult(code=_TIMED_OUT, error=f"ended after {limit_s:.0f} s: it takes too long")
+    result.code = result.code or code or 0
     if result.code and not result.error:
-        result.error = _last_line(paths.log) or _signal_name(code)
+        result.error = _last_line(paths.log) or _ending(result.code)
     return result
 
 
@@ -96,7 +96,8 @@ def _last_line(log: Path) -> str:
     return lines[-1] if lines else ""
 
 
-def _signal_name(code: int) -> str:
+def _ending(code: int) -> str:
+    """Say how a process ended that printed nothing."""
     with suppress(ValueError):
         return f"ended by {signal.Signals(-code).name}"
     return f"exit code {code}"

@@ -1,6 +1,6 @@
 """Ranks of one job that all run the same trial: same runs in the same order, one answer.
 
-Each rank runs `pyprof try` itself (`torchrun -m pyprof.try`), and each run is a job of its own: the
+Each rank runs `pyprof try` itself (`torchrun -m pyprof try`), and each run is a job of its own: the
 ranks agree on its port, and read each other's results, through files in the folder of the trial.
 """
 

@@ -1,8 +1,6 @@
 """Runs of a trial as Python literals, and small scripts to try changes on."""
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,6 +9,8 @@ from pathlib import Path
 from pyprof.trial.change import Chosen, parse
 from pyprof.trial.experiment import BASELINE, TrialRun, Variant
 from pyprof.trial.run_files import Mode, RunRequest, RunResult
+from tests import forks
+from tests.programs import environment
 
 CHANGE: Variant = (Chosen("threads", "1"),)
 
@@ -68,9 +68,17 @@ def training(
 
 
 def run_child(
-    script: Path, *texts: str, steps: int = 0, args: Sequence[str] = (), **fields: object
+    script: Path,
+    *texts: str,
+    steps: int = 0,
+    args: Sequence[str] = (),
+    torch_is_imported: bool = True,
+    **fields: object,
 ) -> RunResult:
-    """Run a script with changes in a process of its own, and return what it found."""
+    """Run a script with changes in a process of its own, and return what it found.
+
+    Importing torch takes ten times as long as the scripts here: forks have it imported.
+    """
     result = script.with_suffix(".result.json")
     request = RunRequest(
         name=str(script),
@@ -84,21 +92,21 @@ def run_child(
     )
     path = script.with_suffix(".request.json")
     replace(request, **fields).write(path)  # type: ignore[arg-type]
-    done = subprocess.run(
-        [sys.executable, "-m", "pyprof.trial.script.child", path],
-        capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    words = ["-m", "pyprof.trial.script.child", str(path)]
+    if torch_is_imported:
+        done = forks.python(*words)
+    else:
+        done = forks.Cold.start([sys.executable, *words], Path.cwd(), environment()).wait()
     assert result.exists(), done.stderr
     found = RunResult.read(result)
-    return replace(found, error=done.stderr.strip().rpartition("\n")[2]) if found.code else found
+    last_line = done.stderr.strip().rpartition("\n")[2]
+    return replace(found, error=found.error or last_line) if found.code else found
 
 
 def printed(script: Path) -> str:
     """Run a script as Python does, and return what it prints."""
-    done = subprocess.run(
-        [sys.executable, script],
-        capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    done = forks.python(script)
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 

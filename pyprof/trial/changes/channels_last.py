@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyprof.trial.change import WhyNoEffect, change
 from pyprof.trial.script.run import Run  # noqa: TC001 - a change's signature
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _IMAGES, _VOLUMES = 4, 5
 
@@ -23,20 +26,18 @@ def channels_last(run: Run) -> WhyNoEffect:
     from torch.utils.weak import WeakIdKeyDictionary  # noqa: PLC0415 - as above
 
     formats = {_IMAGES: torch.channels_last, _VOLUMES: torch.channels_last_3d}
-    kinds = {torch.nn.Conv2d: _IMAGES, torch.nn.Conv3d: _VOLUMES}
     converted: Any = WeakIdKeyDictionary()
+    match_states = _match_states()
 
     def begin(module: Any) -> None:  # noqa: ANN401 - a module
-        dims = {
-            dim
-            for kind, dim in kinds.items()
-            for each in module.modules()
-            if isinstance(each, kind)
-        }
-        for dim in dims:
+        weights = _convolutions(module)
+        if _are_last(weights, formats):
+            run.refuse("the script stores convolutions with channels last already")
+        for dim in set(weights.values()):
             module.to(memory_format=formats[dim])
-        if dims:
-            converted[module] = dims
+        if weights:
+            converted[module] = set(weights.values())
+            match_states()
 
     def convert(call: Any) -> None:  # noqa: ANN401 - the call of a module
         dims = converted.get(call.module)
@@ -53,3 +54,58 @@ def channels_last(run: Run) -> WhyNoEffect:
     run.on_loop(begin)
     run.before_calls(convert)
     return lambda: None if len(converted) else "no convolution: no called module has one"
+
+
+def _convolutions(module: Any) -> dict[Any, int]:  # noqa: ANN401 - a module
+    """Return the weights of convolutions in it, with their numbers of dimensions."""
+    import torch  # noqa: PLC0415 - the user's own
+
+    kinds = {torch.nn.Conv2d: _IMAGES, torch.nn.Conv3d: _VOLUMES}
+    return {
+        each.weight: dim
+        for kind, dim in kinds.items()
+        for each in module.modules()
+        if isinstance(each, kind)
+    }
+
+
+def _are_last(weights: dict[Any, int], formats: dict[int, Any]) -> bool:
+    """Whether channels are last in all weights whose layout tells, as of several channels."""
+    layouts = [
+        (weight.is_contiguous(), weight.is_contiguous(memory_format=formats[dim]))
+        for weight, dim in weights.items()
+    ]
+    telling = [last for first, last in layouts if first != last]
+    return bool(telling) and all(telling)
+
+
+def _match_states() -> Callable[[], None]:
+    """Return what has each optimizer match its state to its parameters before its next step."""
+    from torch.optim.optimizer import register_optimizer_step_pre_hook  # noqa: PLC0415 - the user's own
+    from torch.utils.weak import WeakIdKeyDictionary  # noqa: PLC0415 - as above
+
+    matched: Any = WeakIdKeyDictionary()
+
+    def match(optimizer: Any, *_: object) -> None:  # noqa: ANN401 - torch's
+        if optimizer not in matched:
+            matched[optimizer] = None
+            _match_state(optimizer)
+
+    register_optimizer_step_pre_hook(match)
+    forget: Callable[[], None] = matched.clear
+    return forget
+
+
+def _match_state(optimizer: Any) -> None:  # noqa: ANN401 - torch's
+    """Store what an optimizer keeps of each parameter as that is stored.
+
+    Fused kernels take elements in the order in which they lie, and would mix them up.
+    """
+    import torch  # noqa: PLC0415 - the user's own
+
+    for parameter, state in optimizer.state.items():
+        for key, value in state.items():
+            if not isinstance(value, torch.Tensor) or value.shape != parameter.shape:
+                continue
+            if value.stride() != parameter.stride():
+                state[key] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)

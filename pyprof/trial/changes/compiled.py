@@ -7,6 +7,7 @@ from typing import Any
 
 from pyprof.trial.change import RefusedError, WhyNoEffect, change
 from pyprof.trial.script.run import Run  # noqa: TC001 - a change's signature
+from pyprof.trial.script.steps import compiled_frames
 
 _MOST_TOLD = 3
 
@@ -15,12 +16,11 @@ _MOST_TOLD = 3
     "compile",
     code="model.compile()",
     advised_by=("unfused_pointwise", "launch_bound", "short_ops"),
+    predicted_by="--fuse pointwise",
     other_random_numbers=True,
 )
 def compile_modules(run: Run) -> WhyNoEffect:
     """Compile outermost modules with torch.compile."""
-    import torch  # noqa: PLC0415 - the user's own
-
     _check_compiler()
     compiled: list[None] = []
 
@@ -39,11 +39,12 @@ def compile_modules(run: Run) -> WhyNoEffect:
     def why_no_effect() -> str | None:
         if not compiled:
             return "no module was called often enough"
+        if not compiled_frames():
+            return "torch compiled nothing (TORCH_COMPILE_DISABLE switches it off)"
         for note in _notes():
             run.note(note)
         return None
 
-    del torch
     return why_no_effect
 
 
@@ -83,11 +84,17 @@ def _notes() -> list[str]:
         places = dict.fromkeys(_place(each) for each in breaks)
         shown = "; ".join(list(places)[:_MOST_TOLD])
         notes.append(f"{len(breaks)} graph breaks: {shown}")
-    ids = (str(getattr(m, "compile_id", "")) for m in utils.get_compilation_metrics())
-    again = sum(1 for each in ids if each.partition("/")[2].partition("_")[0] not in ("", "0"))
+    again = [each for each in utils.get_compilation_metrics() if _is_again(each)]
     if again:
-        notes.append(f"{again} recompilations")
+        places = dict.fromkeys(f"{m.co_filename}:{m.co_firstlineno} ({m.co_name})" for m in again)
+        notes.append(f"{len(again)} recompilations: {'; '.join(list(places)[:_MOST_TOLD])}")
     return notes
+
+
+def _is_again(metrics: Any) -> bool:  # noqa: ANN401 - dynamo's
+    """Whether a frame was compiled before; its number is `frame/attempt_restart`."""
+    attempt = str(getattr(metrics, "compile_id", "")).partition("/")[2].partition("_")[0]
+    return attempt not in ("", "0")
 
 
 def _place(graph_break: Any) -> str:  # noqa: ANN401 - dynamo's

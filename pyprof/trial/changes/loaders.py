@@ -113,8 +113,7 @@ def _check_dataset(run: Run, loader: dict[str, Any]) -> None:
             f"each worker would load all of {type(dataset).__name__}, an IterableDataset that does "
             f"not use {_SHARDED}()"
         )
-    context = loader.get("multiprocessing_context") or multiprocessing.get_start_method()
-    if context == "fork":
+    if (loader.get("multiprocessing_context") or _start_method()) == "fork":
         return
     sent = [loader.get(name) for name in ("dataset", "collate_fn", "worker_init_fn")]
     try:
@@ -123,8 +122,20 @@ def _check_dataset(run: Run, loader: dict[str, Any]) -> None:
         run.refuse(f"the dataset cannot be sent to a worker: {error}")
 
 
+def _start_method() -> str:
+    """Return how processes start, and leave the script free to choose it later."""
+    return (
+        multiprocessing.get_start_method(allow_none=True)
+        or multiprocessing.get_all_start_methods()[0]
+    )
+
+
 def _is_sharded(dataset: object) -> bool:
+    from torch.utils.data import IterableDataset  # noqa: PLC0415 - the user's own
+
+    classes = type(dataset).__mro__
     try:
-        return _SHARDED in inspect.getsource(type(dataset))
+        sources = map(inspect.getsource, classes[: classes.index(IterableDataset)])
+        return any(_SHARDED in source for source in sources)
     except (OSError, TypeError):
         return False

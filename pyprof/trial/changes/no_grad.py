@@ -8,6 +8,7 @@ from typing import Any
 from pyprof.trial.change import WhyNoEffect, change
 from pyprof.trial.script.run import Run  # noqa: TC001 - a change's signature
 
+_LATER = "a backward pass uses outputs of several calls"
 _OBSERVED = 3
 """Calls of a module that are observed, before it is called without gradients."""
 
@@ -18,6 +19,9 @@ class _Use:
 
     calls: int = 0
     used: bool = False
+    trained: bool = False
+    """Whether an optimizer has its parameters: a later step may use what the first do not."""
+    changed: bool = False
     written: list[Any] = field(default_factory=list)
     """The outputs of the last call, with their versions then."""
 
@@ -30,16 +34,22 @@ def no_grad(run: Run) -> WhyNoEffect:
     from torch.utils.weak import WeakIdKeyDictionary  # noqa: PLC0415 - as above
 
     uses: Any = WeakIdKeyDictionary()
-    changed: list[None] = []
+    seen: list[_Use] = []
+    optimized = _optimized_parameters()
 
     def enter(call: Any) -> Any:  # noqa: ANN401 - the call of a module
-        use = uses.setdefault(call.module, _Use())
+        if call.module not in uses:
+            uses[call.module] = _Use()
+            seen.append(uses[call.module])
+        use = uses[call.module]
+        if use.changed and use.used:
+            run.refuse(_LATER)
         if any(tensor._version != version for tensor, version in use.written):  # noqa: SLF001 - torch's
             run.refuse("the script writes into the outputs in place")
         use.written = []
-        unused = use.calls >= _OBSERVED and not use.used and torch.is_grad_enabled()
-        if unused:
-            changed.append(None)
+        unused = use.calls >= _OBSERVED and not (use.used or use.trained)
+        unused = unused and torch.is_grad_enabled()
+        use.changed |= unused
         return torch.set_grad_enabled(torch.is_grad_enabled() and not unused)
 
     def observe(call: Any, output: Any) -> Any:  # noqa: ANN401 - the user's
@@ -49,9 +59,41 @@ def no_grad(run: Run) -> WhyNoEffect:
             for tensor in tracked:
                 tensor.register_hook(lambda _: setattr(use, "used", True))
             use.calls += bool(tracked)
+            use.trained = any(each in optimized for each in call.module.parameters())
             use.written = [(tensor, tensor._version) for tensor in tracked]  # noqa: SLF001 - as above
         return output
 
     run.calls.around.append(enter)
     run.calls.after.append(observe)
-    return lambda: None if changed else "a backward pass uses the outputs of every module"
+    return lambda: _why_no_effect(seen)
+
+
+def _optimized_parameters() -> Any:  # noqa: ANN401 - torch's dictionary
+    """Return the parameters that optimizers are given from now on, without keeping them."""
+    import torch  # noqa: PLC0415 - the user's own
+    from torch.utils.weak import WeakTensorKeyDictionary  # noqa: PLC0415 - as above
+
+    parameters: Any = WeakTensorKeyDictionary()
+    add = torch.optim.Optimizer.add_param_group
+
+    def note(optimizer: Any, group: Any) -> None:  # noqa: ANN401 - torch's
+        add(optimizer, group)
+        parameters.update(dict.fromkeys(optimizer.param_groups[-1]["params"]))
+
+    torch.optim.Optimizer.add_param_group = note  # type: ignore[method-assign,assignment]
+    return parameters
+
+
+def _why_no_effect(uses: list[_Use]) -> str | None:
+    if any(use.changed and use.used for use in uses):
+        return _LATER
+    if any(use.changed for use in uses):
+        return None
+    tracked = [use for use in uses if use.calls]
+    if not tracked:
+        return "no module is called with gradients"
+    if any(use.used for use in tracked):
+        return "a backward pass uses the outputs of every module"
+    if any(use.trained for use in tracked):
+        return "an optimizer trains every module"
+    return "no module was called often enough"

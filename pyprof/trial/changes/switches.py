@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyprof.trial.change import RefusedError, WhyNoEffect, change
 from pyprof.trial.script.run import Run  # noqa: TC001 - a change's signature
 
 _AMPERE = (8, 0)
+_PRECISION = ("allow_tf32", "fp32_precision")
 
 
 @change(
     "tf32",
     code='torch.set_float32_matmul_precision("high")\ntorch.backends.cudnn.allow_tf32 = True',
     advised_by=("tf32",),
+    predicted_by="--dtype tf32",
 )
 def tf32(run: Run) -> WhyNoEffect:
     """Compute float32 products in TF32, on GPUs from Ampere on."""
@@ -24,17 +28,22 @@ def tf32(run: Run) -> WhyNoEffect:
     set_precision = torch.set_float32_matmul_precision
     set_precision("high")
 
+    torch.backends.cudnn.allow_tf32 = True
+
     def refuse(_: str) -> None:
         run.refuse("the script sets the precision of float32 products itself")
 
     torch.set_float32_matmul_precision = refuse  # type: ignore[assignment]
-    torch.backends.cudnn.allow_tf32 = True
+    products = type(torch.backends.cuda.matmul)
+    set_attribute: Any = products.__setattr__
 
-    def why_no_effect() -> str | None:
-        kept = torch.get_float32_matmul_precision() != "highest"
-        return None if kept else "the script sets the precision of float32 products itself"
+    def set_or_refuse(matmul: Any, name: str, value: Any) -> None:  # noqa: ANN401 - torch's
+        if name in _PRECISION:
+            refuse(name)
+        set_attribute(matmul, name, value)
 
-    return why_no_effect
+    products.__setattr__ = set_or_refuse  # type: ignore[method-assign]
+    return lambda: None
 
 
 @change("cudnn-benchmark", code="torch.backends.cudnn.benchmark = True")
@@ -42,12 +51,14 @@ def cudnn_benchmark(run: Run) -> WhyNoEffect:
     """Let cuDNN try its algorithms and take the fastest."""
     import torch  # noqa: PLC0415 - the user's own
 
-    del run
     if not torch.cuda.is_available():
         raise RefusedError("there is no GPU with cuDNN here")
     torch.backends.cudnn.benchmark = True
+    cudnn: Any = type(torch.backends.cudnn)
+    switch: Any = vars(cudnn)["benchmark"]
 
-    def why_no_effect() -> str | None:
-        return None if torch.backends.cudnn.benchmark else "the script switches it off itself"
+    def refuse(*_: object) -> None:
+        run.refuse("the script sets it itself")
 
-    return why_no_effect
+    cudnn.benchmark = property(lambda _: switch.__get__(None, cudnn), refuse)
+    return lambda: None

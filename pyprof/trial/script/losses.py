@@ -22,13 +22,17 @@ class Losses:
     def install(self) -> None:
         """Replace `torch.autograd.backward`, which `Tensor.backward` calls."""
         import torch  # noqa: PLC0415 - the user's own
+        from torch.autograd.graph import GradientEdge  # noqa: PLC0415 - as above
 
         backward, scale = torch.autograd.backward, torch.amp.GradScaler.scale
 
         def keep_losses(tensors: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - torch's
             self._started()
-            for tensor in (tensors,) if isinstance(tensors, torch.Tensor) else tuple(tensors):
-                self._keep(tensor)
+            if not isinstance(tensors, (torch.Tensor, GradientEdge)):
+                tensors = tuple(tensors)
+            for tensor in tensors if type(tensors) is tuple else (tensors,):
+                if isinstance(tensor, torch.Tensor):
+                    self._keep(tensor)
             return backward(tensors, *args, **kwargs)
 
         def keep_unscaled(scaler: Any, outputs: Any) -> Any:  # noqa: ANN401 - as above

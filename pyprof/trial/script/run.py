@@ -57,13 +57,12 @@ class Observation:
 
     def _torch_imported(self) -> None:
         import torch  # noqa: PLC0415 - just imported
-        from torch.optim.optimizer import register_optimizer_step_post_hook  # noqa: PLC0415 - as above
 
         if self.request.seed:
             torch.manual_seed(0)
         self.calls.install()
         self.losses.install()
-        register_optimizer_step_post_hook(self.steps.optimizer_stepped)
+        self.steps.install()
         for chosen, entry in self._changes("torch"):
             self._apply(chosen, entry)
         self.calls.after.append(self.steps.module_called)
@@ -157,6 +156,11 @@ class Run:
         notes = self._observation.result.notes
         if text not in notes:
             notes.append(text)
+
+    def fail(self, why: str) -> None:
+        """Say at the end of the run that the change broke it."""
+        result = self._observation.result
+        result.code, result.error = result.code or 1, result.error or why
 
     def refuse(self, why: str) -> NoReturn:
         """End the run, while the script runs: the change cannot be applied."""

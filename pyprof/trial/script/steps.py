@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import time
+from functools import wraps
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -41,6 +42,40 @@ class Steps:
         self._numbers: dict[int, str] = {}
         self._held: list[object] = []
         self.backward_called = False
+        self._optimizer_made = False
+
+    def install(self) -> None:
+        """Note optimizers that are made, and their steps."""
+        from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook  # noqa: PLC0415 - the user's own
+
+        create = Optimizer.__init__
+
+        @wraps(create)
+        def init(optimizer: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - torch's
+            self._optimizer_made = True
+            create(optimizer, *args, **kwargs)
+
+        Optimizer.__init__ = init  # type: ignore[method-assign,assignment]
+        register_optimizer_step_post_hook(self.optimizer_stepped)
+        self._count_skipped_steps()
+
+    def _count_skipped_steps(self) -> None:
+        """Count the steps of an optimizer that a GradScaler skips, too: the loop goes on."""
+        import torch  # noqa: PLC0415 - the user's own
+
+        step = torch.amp.GradScaler.step
+
+        def scaled_step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - torch's
+            before = self._count(optimizer)
+            result = step(scaler, optimizer, *args, **kwargs)
+            if self._count(optimizer) == before:
+                self.optimizer_stepped(optimizer)
+            return result
+
+        torch.amp.GradScaler.step = scaled_step  # type: ignore[method-assign,assignment]
+
+    def _count(self, optimizer: object) -> int:
+        return len(self._ends.get(self._name(optimizer, "optimizer"), ()))
 
     def step_called(self) -> None:
         """Note a `pyprof.step()`."""
@@ -66,8 +101,12 @@ class Steps:
     def _end(self, name: str) -> None:
         ends = self._ends.setdefault(name, [])
         ends.append(End(time.perf_counter_ns(), _cuda_event(), compiled_frames()))
-        if self._limit and len(ends) >= self._limit and name == self.chosen():
-            self._reached()
+        if self._limit and len(ends) >= self._limit:
+            chosen = self.chosen()
+            if self._optimizer_made and chosen.startswith("call"):
+                return  # calls before training, such as an evaluation
+            if len(self._ends.get(chosen, ())) >= self._limit:
+                self._reached()
 
     def chosen(self) -> str:
         """Return what ends steps; "" if nothing was seen to end them."""

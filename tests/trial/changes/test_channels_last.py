@@ -30,3 +30,21 @@ def test_convolutions_are_converted_with_equal_losses(tmp_path: Path) -> None:
 def test_a_network_without_convolutions_is_refused(tmp_path: Path) -> None:
     done = run_child(training(tmp_path / "a.py"), "channels-last")
     assert done.no_effect == {"channels-last": "no convolution: no called module has one"}
+
+
+def test_a_fused_optimizer_finds_its_state_in_the_new_layout(tmp_path: Path) -> None:
+    """It was made by the first step, before the loop; the kernel would mix up its elements."""
+    setup = CONVOLUTION.replace("nn.Conv2d(i, o, 1)", "nn.Conv2d(i, o, 3, padding=1)")
+    optimizer = "Adam(model.parameters(), 0.1, fused=True)"
+    script = training(tmp_path / "a.py", setup=setup, optimizer=optimizer)
+    done = run_child(script, "channels-last")
+    assert (done.code, done.no_effect) == (0, {})
+    assert done.losses == pytest.approx(run_child(script).losses, rel=1e-3)
+
+
+def test_a_script_that_stores_channels_last_is_refused(tmp_path: Path) -> None:
+    setup = CONVOLUTION.replace("nn.Conv2d(i, o, 1)", "C(i, o, 3)").replace(
+        "nn.Linear", "C = lambda *a: nn.Conv2d(*a).to(memory_format=torch.channels_last)\nnn.Linear"
+    )
+    (why,) = run_child(training(tmp_path / "a.py", setup=setup), "channels-last").refused.values()
+    assert why == "the script stores convolutions with channels last already"

@@ -30,3 +30,30 @@ def test_a_script_that_compiles_is_refused(tmp_path: Path) -> None:
     setup = "S = nn.Sequential\nnn.Sequential = lambda *a: torch.compile(S(*a), backend='eager')"
     done = run_child(training(tmp_path / "a.py", setup=setup), "compile")
     assert done.refused == {"compile": "the script compiles already"}
+
+
+def test_a_compiler_that_is_switched_off_is_not_called_tried(tmp_path: Path) -> None:
+    script = training(tmp_path / "a.py")
+    switched_off = "import os; os.environ['TORCH_COMPILE_DISABLE'] = '1'\n"
+    script.write_text(switched_off + script.read_text())
+    (why,) = run_child(script, "compile", torch_is_imported=False).no_effect.values()
+    assert why.startswith("torch compiled nothing")
+
+
+def test_graph_breaks_and_recompilations_are_told_with_their_lines(tmp_path: Path) -> None:
+    setup = (
+        "import torch._dynamo\ntorch._dynamo.config.automatic_dynamic_shapes = False\n"
+        "class Net(nn.Sequential):\n    def forward(self, x):\n"
+        "        torch._dynamo.graph_break()\n"
+        "        self.n = getattr(self, 'n', 0) + 1\n"
+        "        return super().forward(x[: 2 + self.n % 2] if self.n > 4 else x)\n"
+        "nn.Sequential = Net\nce = nn.functional.cross_entropy\n"
+        "nn.functional.cross_entropy = lambda o, y: ce(o, y[: len(o)])"
+    )
+    script = training(tmp_path / "a.py", setup=setup)
+    done = run_child(script, "compile")
+    assert done.code == 0, done.error
+    breaks, again = (note for note in done.notes if str(script) in note)
+    assert "graph breaks" in breaks
+    assert f"{script}:9" in breaks
+    assert "recompilations" in again

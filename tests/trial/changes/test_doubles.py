@@ -33,3 +33,27 @@ def test_float64_by_name_is_refused_with_its_line(tmp_path: Path) -> None:
 def test_a_script_in_float32_has_nothing_to_change(tmp_path: Path) -> None:
     done = run_child(training(tmp_path / "a.py"), "float32")
     assert done.no_effect == {"float32": "no float64 came from NumPy or a literal"}
+
+
+@pytest.mark.parametrize(
+    "line", ["nn.Linear(1, 1).to(torch.double)", "torch.set_default_dtype(torch.float64)"]
+)
+def test_other_ways_to_name_float64_are_found(tmp_path: Path, line: str) -> None:
+    script = training(tmp_path / "a.py", setup=line)
+    (why,) = run_child(script, "float32").refused.values()
+    assert why == f"the script asks for float64 by name at {script}:5; try float32=all"
+    assert (
+        run_child(script, "float32=all").losses
+        == run_child(
+            training(tmp_path / "b.py", setup="nn.Linear(1, 1)" if "Linear" in line else "")
+        ).losses
+    )
+
+
+def test_a_parameter_made_of_an_array_can_still_be_trained(tmp_path: Path) -> None:
+    setup = (
+        "import numpy as np\nscale = torch.tensor(np.ones(1), requires_grad=True)\n"
+        "(3 * scale).sum().backward()\nassert scale.grad is not None"
+    )
+    done = run_child(training(tmp_path / "a.py", setup=setup), "float32")
+    assert (done.code, done.no_effect) == (0, {}), done.error

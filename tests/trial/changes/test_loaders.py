@@ -28,7 +28,8 @@ def _script(path: Path, base: str = "Dataset", more: str = "", workers: int = 0)
 
 
 def test_workers_load_each_item_once(tmp_path: Path) -> None:
-    done = run_child(_script(tmp_path / "a.py", workers=2), "workers=2")
+    script = _script(tmp_path / "a.py", workers=2)
+    done = run_child(script, "workers=2", torch_is_imported=False)
     assert (done.code, done.no_effect) == (0, {}), done.error
 
 
@@ -51,3 +52,13 @@ def test_prefetching_needs_workers(tmp_path: Path) -> None:
 def test_a_script_without_loaders_is_refused(tmp_path: Path) -> None:
     done = run_child(training(tmp_path / "a.py"), "workers=2")
     assert done.no_effect == {"workers=2": "no DataLoader was made"}
+
+
+def test_the_script_may_choose_later_how_processes_start(tmp_path: Path) -> None:
+    script = _script(tmp_path / "a.py", more=", shuffle=True", workers=2)
+    text = script.read_text().replace(
+        "print(sorted", "import multiprocessing as m; m.set_start_method('fork')\nprint(sorted"
+    )
+    script.write_text(text)
+    done = run_child(script, "workers=2", torch_is_imported=False)
+    assert (done.code, done.no_effect) == (0, {}), done.error

@@ -41,3 +41,35 @@ def test_outputs_written_into_are_refused(tmp_path: Path) -> None:
 def test_modules_that_are_trained_keep_gradients(tmp_path: Path) -> None:
     done = run_child(training(tmp_path / "a.py"), "no-grad")
     assert done.no_effect == {"no-grad": "a backward pass uses the outputs of every module"}
+
+
+def test_what_an_optimizer_trains_keeps_gradients_until_they_are_used(tmp_path: Path) -> None:
+    """Losses of four steps are added up, as a generator waits for its turn."""
+    script = training(tmp_path / "a.py", steps=8)
+    text = script.read_text().replace("    loss.backward()\n    optimizer.step()", ACCUMULATED)
+    script.write_text(text)
+    done = run_child(script, "no-grad")
+    assert done.code == 0, done.error
+    assert done.no_effect == {"no-grad": "a backward pass uses the outputs of every module"}
+    assert done.losses == run_child(script).losses
+
+
+ACCUMULATED = """
+    total = loss if step % 4 == 0 else total + loss
+    if step % 4 == 3:
+        total.backward()
+        optimizer.step()
+"""
+
+
+def test_a_script_without_gradients_has_nothing_to_change(tmp_path: Path) -> None:
+    script = tmp_path / "a.py"
+    script.write_text(
+        "import torch\nmodel = torch.nn.Linear(2, 2)\nfor _ in range(6):\n"
+        "    with torch.no_grad(): model(torch.ones(2))\n"
+    )
+    assert run_child(script, "no-grad").no_effect == {
+        "no-grad": "no module is called with gradients"
+    }
+    script.write_text(script.read_text().replace("with torch.no_grad(): ", ""))
+    assert run_child(script, "no-grad").no_effect == {}

@@ -1,22 +1,67 @@
 """Switches of torch for GPUs."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch")
 
-from tests.trial.built import run_child, training
-
-pytestmark = pytest.mark.slow
-
-
 import torch
 
+from pyprof.trial.change import changes
+from tests.trial.built import run_child, training
 
+
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["tf32", "cudnn-benchmark", "pin-memory"])
 def test_without_a_gpu_they_are_refused(tmp_path: Path, change: str) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     (why,) = run_child(training(tmp_path / "a.py"), change).refused.values()
     assert why.startswith("there is no GPU")
+
+
+class RefusedRun:
+    """A run on a GPU, whose refusals are kept."""
+
+    def __init__(self) -> None:
+        self.refused: list[str] = []
+
+    def refuse(self, why: str) -> None:
+        """Keep the reason, where the real one ends the process."""
+        self.refused.append(why)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[RefusedRun]:
+    """Yield a run on an Ampere GPU, and undo afterwards what a change does to torch."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 0))
+    monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda _: None)
+    # torch.testing, which other tests import, freezes the flags of a process.
+    flags = torch.backends.flags_frozen.__globals__
+    monkeypatch.setitem(flags, "__allow_nonbracketed_mutation_flag", value=True)
+    products, cudnn = type(torch.backends.cuda.matmul), type(torch.backends.cudnn)
+    monkeypatch.setattr(products, "__setattr__", lambda *_: None)
+    monkeypatch.setattr(cudnn, "benchmark", vars(cudnn)["benchmark"])
+    with torch.backends.cudnn.flags(torch.backends.cudnn.enabled):
+        yield RefusedRun()
+
+
+def test_a_script_that_sets_tf32_itself_is_refused(run: RefusedRun) -> None:
+    """Whichever of torch's ways it takes; other switches are its own affair."""
+    changes()["tf32"].apply(run)
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = True
+    assert run.refused == []
+    torch.set_float32_matmul_precision("high")
+    torch.backends.cuda.matmul.allow_tf32 = True
+    assert run.refused == ["the script sets the precision of float32 products itself"] * 2
+
+
+def test_a_script_that_sets_cudnn_benchmark_itself_is_refused(run: RefusedRun) -> None:
+    """Be it to the same value."""
+    changes()["cudnn-benchmark"].apply(run)
+    assert torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = True
+    assert run.refused == ["the script sets it itself"]
