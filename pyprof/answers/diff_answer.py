@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pyprof.analysis.diff import noise
-from pyprof.analysis.diff.waterfall import waterfall
 from pyprof.answers import answer
 from pyprof.answers.base import Answer
 
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.diff.compare import Change as FoundChange
     from pyprof.analysis.diff.compare import Comparison, Metric
+
+MOST_STAGES = 8
 
 _UNITS = {
     "ns": "_ns",
@@ -26,10 +27,6 @@ _UNITS = {
     "hz": "_hz",
     "%": "_percent",
 }
-
-
-def _named(metric: str, unit: str) -> str:
-    return metric if metric == unit else metric + _UNITS[unit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,14 +190,11 @@ def diff(comparison: Comparison, failed: Sequence[str] = (), top: int | None = N
             noise.LEVEL,
         ),
         metrics={
-            _named(name, metric.unit): _measure(metric)
+            name if name == metric.unit else name + _UNITS[metric.unit]: _measure(metric)
             for name, metric in comparison.metrics.items()
         },
         causes=comparison.causes,
-        waterfall=tuple(
-            Stage(stage.name, stage.ops, stage.delta_ns, stage.from_ns, stage.to_ns)
-            for stage in waterfall(comparison)
-        ),
+        waterfall=tuple(waterfall(comparison)),
         changes=tuple(_change(change, comparison.keys) for change in changes),
         changes_left_out=len(comparison.changes) - len(changes),
         failed=tuple(failed),
@@ -244,3 +238,25 @@ def _change(change: FoundChange, keys: Sequence[str]) -> Change:
         causes=change.causes,
         a_key=dict(zip(keys, change.a_key, strict=True)) if change.a_key else None,
     )
+
+
+def waterfall(comparison: Comparison, most: int = MOST_STAGES) -> list[Stage]:
+    """Add up the changes by the first key, which is the op unless others were asked for.
+
+    The `most` largest have a stage of their own; all stages add up to the change of the time.
+    """
+    delta_by_name: dict[str | None, float] = {}
+    for change in comparison.changes:
+        name = change.key[0] if change.key else None
+        delta_by_name[name] = delta_by_name.get(name, 0.0) + change.delta_ns
+    ordered = sorted(delta_by_name.items(), key=lambda entry: (-abs(entry[1]), entry[0] or ""))
+    moved = [(name, 1, delta) for name, delta in ordered if delta]
+    shown = moved[:most]
+    if rest := moved[most:]:
+        shown.append(("all others", len(rest), sum(delta for _, _, delta in rest)))
+    stages: list[Stage] = []
+    time_ns = sum(change.a_ns for change in comparison.changes)
+    for name, ops, delta in shown:
+        stages.append(Stage(name, ops, delta, time_ns, time_ns + delta))
+        time_ns += delta
+    return stages

@@ -37,7 +37,13 @@ def schema() -> dict[str, Any]:
     definitions: dict[str, Any] = {}
     kinds = answers.kinds()
     for kind, cls in kinds.items():
-        definitions[kind] = _answer(kind, cls, definitions)
+        words: dict[str, tuple[dict[str, Any], str]] = {
+            "schema_version": _WORDS["schema_version"],
+            "kind": ({"const": kind}, "Which answer it is: the command's name."),
+            **{name: _WORDS[name] for name in ("pyprof_version", "warnings")},
+        }
+        head = {name: {**form, "description": said} for name, (form, said) in words.items()}
+        definitions[kind] = _object(cls, definitions, head)
     return {
         "$schema": _DRAFT,
         "title": f"pyprof --json, version {answers.VERSION}",
@@ -56,16 +62,6 @@ def shipped() -> dict[str, Any]:
     content = (resources.files(__package__) / FILE).read_text("utf-8")
     parsed: dict[str, Any] = json.loads(content)
     return parsed
-
-
-def _answer(kind: str, cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    words: dict[str, tuple[dict[str, Any], str]] = {
-        "schema_version": _WORDS["schema_version"],
-        "kind": ({"const": kind}, "Which answer it is: the command's name."),
-        **{name: _WORDS[name] for name in ("pyprof_version", "warnings")},
-    }
-    head = {name: {**form, "description": said} for name, (form, said) in words.items()}
-    return _object(cls, definitions, head)
 
 
 def _object(
@@ -95,7 +91,15 @@ def _form(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:  # noqa: AN
         definitions["row"] = _row()
         return {"type": "array", "items": {"$ref": "#/$defs/row"}}
     if is_dataclass(hint) and isinstance(hint, type):
-        _define(hint, definitions)
+        name = hint.__name__
+        described = definitions.get(name)
+        if described is None:
+            definitions[name] = {}  # for one that holds its own kind
+            definitions[name] = _object(hint, definitions)
+        elif described and described["properties"].keys() != {
+            field.name for field in answers.json_fields(hint)
+        }:
+            raise ValueError(f"two classes of answers are called {name}")
         return {"$ref": f"#/$defs/{hint.__name__}"}
     return _generic(typing.get_origin(hint), typing.get_args(hint), definitions)
 
@@ -104,7 +108,10 @@ def _generic(
     origin: object, arguments: tuple[Any, ...], definitions: dict[str, Any]
 ) -> dict[str, Any]:
     if origin in (Union, types.UnionType):
-        return _either([_form(each, definitions) for each in arguments])
+        forms = [_form(each, definitions) for each in arguments]
+        if all(form.keys() == {"type"} for form in forms):
+            return {"type": [form["type"] for form in forms]}
+        return {"anyOf": forms}
     if origin is Literal:
         return {"enum": list(arguments)}
     if origin in (collections.abc.Mapping, dict):
@@ -112,25 +119,6 @@ def _generic(
     if origin in (tuple, list, collections.abc.Sequence):
         return {"type": "array", "items": _form(arguments[0], definitions)}
     raise TypeError(f"no JSON for {origin!r}")
-
-
-def _define(cls: type, definitions: dict[str, Any]) -> None:
-    """Describe a class once. Raises ValueError where another one has its name."""
-    name = cls.__name__
-    described = definitions.get(name)
-    if described is None:
-        definitions[name] = {}  # for one that holds its own kind
-        definitions[name] = _object(cls, definitions)
-    elif described and described["properties"].keys() != {
-        field.name for field in answers.json_fields(cls)
-    }:
-        raise ValueError(f"two classes of answers are called {name}")
-
-
-def _either(forms: list[dict[str, Any]]) -> dict[str, Any]:
-    if all(form.keys() == {"type"} for form in forms):
-        return {"type": [form["type"] for form in forms]}
-    return {"anyOf": forms}
 
 
 def _row() -> dict[str, Any]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyprof.analysis.diff.memory_limits import metrics
-from pyprof.analysis.memory.memory_diff import HeldChange
+from pyprof.analysis.memory.memory_diff import HeldChange, metrics
 from pyprof.answers import answer
 from pyprof.answers.base import Answer
 

@@ -86,6 +86,22 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedGain:
+    """The time of kernels that a change saves, by a rule that was tried on real changes."""
+
+    low_ns: int
+    """The least that is likely, of one GPU, as `gain_ns`."""
+    expected_ns: int
+    """By the rule's formula."""
+    high_ns: int
+    """The most that is likely."""
+    validation: str
+    """On what the rule was tried, and its error there."""
+    code: str
+    """The change in the program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
     """Something that the user could change."""
 
@@ -101,8 +117,10 @@ class Suggestion:
     gain_step_ns: float | None
     """The same in a mean step; null without steps, too, and for what happens once."""
     gain_share: float | None
-    """The same as a share of the loop's time, or of the whole capture's without a loop, and for
-    what happens once; null where no bound is known."""
+    """The same as a share of a mean step, where steps are known (of `lines`: of the loop's time);
+    else, and for what happens once, of the whole capture's time; null where no bound is known."""
+    predicted: PredictedGain | None
+    """The gain as an interval; null where no rule was tried: there is the upper bound alone."""
     evidence: tuple[Finding, ...]
     """What it rests on, the most time first."""
     once: bool

@@ -1,4 +1,4 @@
-"""`pyprof peaks --json`: peak rates by card."""
+"""`pyprof peaks`: peak rates by card, of the table of cards and as measured on this machine."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING
 
 from pyprof.answers import answer
 from pyprof.answers.base import Answer
+from pyprof.cli_types import suggestion
+from pyprof.errors import PyprofError
+from pyprof.gpu.peaks import GIGA, RATE_KEYS, TERA, by_type, card_names, find_card
+from pyprof.gpu.peaks.card_table import CARDS, DOUBTS, SOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from pyprof.answers.peaks_rows import PeaksRow
+    from pyprof.gpu.peaks.ceilings import Ceilings
+
+DATASHEET, MEASURED = "datasheet", "measured"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,20 +51,57 @@ class Peaks(Answer):
     """All that are known, or those of the name that was given."""
 
 
-def peaks(rows: Iterable[PeaksRow]) -> Peaks:
-    """Make the answer."""
-    return Peaks(
-        tuple(
-            CardPeaks(
-                gpu=row.gpu,
-                basis=row.basis,
-                compute_capability=row.cc or None,
-                sm_count=row.sms,
-                tflops=row.rates,
-                memory_gbs=row.gb_s,
-                sources=row.sources,
-                doubts=row.doubts,
-            )
-            for row in rows
+def card_rows() -> list[CardPeaks]:
+    """Return the table of cards."""
+    return [
+        CardPeaks(
+            gpu=card.name,
+            basis=DATASHEET,
+            compute_capability=None if card.cc is None else f"{card.cc[0]}.{card.cc[1]}",
+            sm_count=card.sm_count,
+            tflops={key: float(rates[key]) for key in RATE_KEYS if key in rates},
+            memory_gbs=float(card.bandwidth_gb_s),
+            sources=tuple(SOURCES[key] for key in card.sources.split() if key in SOURCES),
+            doubts=tuple(DOUBTS[key] for key in card.doubts),
         )
-    )
+        for card in CARDS
+        for rates in [by_type(card.rates_tflops)]
+    ]
+
+
+def measured_rows(ceilings: Iterable[Ceilings]) -> list[CardPeaks]:
+    """Return what was measured, in the units of the table."""
+    return [
+        CardPeaks(
+            gpu=ceiling.device,
+            basis=MEASURED,
+            compute_capability=None,
+            sm_count=None,
+            tflops=by_type({key: rate / TERA for key, rate in ceiling.flops.items()}),
+            memory_gbs=ceiling.bandwidth / GIGA,
+            sources=(),
+            doubts=(),
+        )
+        for ceiling in ceilings
+    ]
+
+
+def find(name: str | None, measured: Sequence[CardPeaks]) -> list[CardPeaks]:
+    """Return the rows of a device's name, or of a part of one; all rows for None.
+
+    Raises PyprofError where there is none.
+    """
+    rows = [*card_rows(), *measured]
+    if name is None:
+        return rows
+    card = find_card(name)
+    exact = [row for row in rows if row.gpu == name or (card and find_card(row.gpu) is card)]
+    words = name.lower().split()
+    matching = exact or [row for row in rows if all(word in row.gpu.lower() for word in words)]
+    if not matching:
+        hint = suggestion(name, [*card_names(), *(row.gpu for row in measured)]) or ":"
+        raise PyprofError(
+            f"no peaks known for {name!r}{hint} pyprof peaks lists all cards; for others, "
+            "use pyprof prof --gpu flops=F,bandwidth=B"
+        )
+    return matching

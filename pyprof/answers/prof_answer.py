@@ -33,7 +33,7 @@ class Prof(Answer):
     where: str | None
     """The conditions of --where that chose them; null without --where: all rows are."""
     by: str | None
-    """The column that rows are grouped by; null: they are not grouped."""
+    """The columns that rows are grouped by, joined by commas; null: they are not grouped."""
     row_count: int
     """Rows of the captures, chosen or not."""
     rows_left_out: int

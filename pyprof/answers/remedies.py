@@ -7,12 +7,13 @@ import re
 NO_REMEDY = "none: "
 """How a remedy begins that is none."""
 
+_MODEL_CONFIG = "give --with config.json, the model's configuration"
 _RULES = (
     (r"^no marker", "begin the capture earlier, or call pyprof.init() before the model is built"),
     (r"^only ranges", "call pyprof.init() in the script: the ranges around it name no op"),
-    (r"^unknown op|^no formula", "write a formula for it (docs/own-ops.md), or report it"),
+    (r"^unknown op|^no formula", "write a formula for it (docs/instrument.md), or report it"),
     (r"^unknown dtype", "capture with pyprof capture, which records dtypes"),
-    (r"--model-config", "give --model-config the model's config.json"),
+    (r"config\.json", _MODEL_CONFIG),
     (r"of the requests|prefill|the step's range",
      "serve with ranges that state each step's requests, as vLLM and SGLang can write"),
     (r"number of ranks", "capture with torch.profiler, which records each collective's group"),
@@ -21,10 +22,12 @@ _RULES = (
      f"{NO_REMEDY}only the run itself could tell"),
     (r"too long to be recorded", f"{NO_REMEDY}no marker holds a list of so many tensors"),
     (r"not modelled|no backward formula|contains none|do not fit|do not broadcast",
-     "write a formula for it (docs/own-ops.md), or report it"),
+     "write a formula for it (docs/instrument.md), or report it"),
     (r"not recorded|no tensor of known shape|is no|are no",
      "capture with pyprof capture, or with record_shapes=True"),
 )  # fmt: skip
+_IN_FULL = {"give --with config.json": _MODEL_CONFIG}
+"""What a reason says in few words, since a column holds it in many rows."""
 _COMPILED = tuple((re.compile(pattern), text) for pattern, text in _RULES)
 _ELSE = "pyprof prof -c op,kernel,why shows the rows; docs/troubleshooting.md"
 
@@ -36,5 +39,12 @@ _SAID = re.compile(r": ((?:capture|call|give|use|name) .*)")
 def explained(reason: str) -> tuple[str, str]:
     """Return a reason, and what makes the cost known the next time."""
     if (said := _SAID.search(reason)) is not None:
-        return reason[: said.start()], said[1]
+        return reason[: said.start()], _IN_FULL.get(said[1], said[1])
     return reason, next((text for pattern, text in _COMPILED if pattern.search(reason)), _ELSE)
+
+
+def around_each_step(library: str | None) -> str:
+    """Return what makes steps known, in a program of this library, `SummarySums.library`."""
+    if library == "PyTorch":
+        return "pyprof.annotate('step') around each"
+    return "a range 'step' (NVTX, ROCTx) around each"

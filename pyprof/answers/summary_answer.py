@@ -432,6 +432,8 @@ class Summary(Answer):
     step: StepUse | None
     """What a GPU does in a mean step, or without steps in the whole capture; null where the records
     hold no times, launches blocked, or --where chose rows."""
+    library: str | None
+    """The library whose program it is: `PyTorch`, `CuPy`; null where no op and no kernel tells."""
     gpus: tuple[str | None, ...]
     """Names of the devices; null for one that the capture does not name, `cpu` without a GPU."""
     peaks: tuple[str, ...]
@@ -465,7 +467,7 @@ class Summary(Answer):
     lines_left_out: int
     """How many more there are."""
     layers: tuple[LayerTime, ...]
-    """Every layer down to --depth, each before those inside it, the most expensive first."""
+    """Every layer, or the first levels, each before those inside it, the most expensive first."""
     host_ops: tuple[HostOp, ...] | None
     """The ops in which the host spends most, as many as --top; null where the files do not tell."""
     host_ops_why: str | None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pyprof.answers import answer
 from pyprof.trial.experiment import label
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pyprof.analysis.diff.compare import Change as OpChange
     from pyprof.analysis.trial.verdict import Baseline, Finding
     from pyprof.trial.experiment import Variant
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +104,8 @@ class TriedChange:
     time_ratio: TimeRatio | None
     """A ratio below 1 is faster; null where it was refused or failed."""
     predicted_ratio: float | None
-    """By `pyprof whatif`, of the profiled run without the change; null where no rule exists."""
+    """Kernel time with it by that without it, by `pyprof whatif` from the profiled run without it;
+    null where no rule holds."""
     time_ns: float | None
     """Median step, or whole run, with the change; null if there was none."""
     peak_memory_ratio: float | None
@@ -134,6 +137,8 @@ class Try:
     """The script without a change."""
     changes: tuple[TriedChange, ...]
     """In the order of --change; what helped together comes last."""
+    not_tried: tuple[str, ...] = ()
+    """Advice on the script that none of the changes follows; empty where --change names them."""
 
 
 def trial_baseline(measured: Baseline, capture: str | None) -> TrialBaseline:
@@ -191,3 +196,32 @@ def tried_change(
         capture=captures.get(finding.variant),
         code="\n".join(chosen.code for chosen in finding.variant),
     )
+
+
+def from_json(document: Mapping[str, Any]) -> Try | None:
+    """Return the answer that a try.json holds; None if something else is in it."""
+    try:
+        changes = tuple(_change(each) for each in document["changes"])
+        base = _filled(TrialBaseline, document["baseline"])
+        return _filled(Try, {
+            **document, "baseline": base, "changes": changes,
+            "not_tried": tuple(document["not_tried"]),
+        })  # fmt: skip
+    except (LookupError, TypeError, AttributeError):
+        return None
+
+
+def _change(document: Mapping[str, Any]) -> TriedChange:
+    ratio = document["time_ratio"]
+    return _filled(TriedChange, {
+        **document,
+        "time_ratio": None if ratio is None else _filled(TimeRatio, ratio),
+        "loss": _filled(LossCheck, document["loss"]),
+        "notes": tuple(document["notes"]),
+        "kernels": tuple(_filled(KernelChange, each) for each in document["kernels"]),
+    })  # fmt: skip
+
+
+def _filled(cls: type[_T], document: Mapping[str, Any]) -> _T:
+    """Fill a dataclass from the fields of a document; those of later versions are left out."""
+    return cls(**{each.name: document[each.name] for each in fields(cls)})  # type: ignore[arg-type]

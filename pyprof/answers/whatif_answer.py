@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pyprof.answers import answer
 from pyprof.answers.base import Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +35,9 @@ class PredictedChange:
     kernels_ns: PredictedTime
     """Summed time of all rows."""
     step_ns: PredictedTime | None
-    """Time of a step; null: not predicted."""
+    """Time of a mean step, of the whole capture where no steps are known; null: not predicted."""
+    step_why: str | None
+    """Why the time of a step is not predicted; null where it is."""
     rows: int
     """How many rows would change."""
     formula: str
@@ -40,6 +46,24 @@ class PredictedChange:
     """What must hold."""
     validation: str
     """On what the rule was tried, and its error there."""
+    code: str
+    """The change in the program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpperBound:
+    """A change that was not tried on real pairs of captures: what it could gain at most."""
+
+    change: str
+    """The option that asks for it."""
+    gain_ns: int
+    """Of the loop's time, or of the whole capture's without a loop; at most."""
+    gain_step_ns: float | None
+    """The same in a mean step; null without steps."""
+    rows: int
+    """How many rows it rests on."""
+    title: str
+    """What is the case."""
     code: str
     """The change in the program."""
 
@@ -59,21 +83,38 @@ class RefusedChange:
 class WhatIf(Answer):
     """What changes would gain."""
 
+    steps: int | None
+    """How many steps `step_ns` is the mean of; null: it is of the whole capture, or nowhere."""
     changes: tuple[PredictedChange, ...]
     """Each by itself, the largest gain first."""
+    bounds: tuple[UpperBound, ...]
+    """Those whose gain has a bound alone, the largest first."""
     refused: tuple[RefusedChange, ...]
     """Those that no rule can predict here."""
 
+    def merged(self, other: WhatIf) -> WhatIf:
+        """Add up the captures of one run; a change that one of them refuses is refused.
 
-def merge_whatif(a: WhatIf, b: WhatIf) -> WhatIf:
-    """Add up the captures of one run; a change that one of them refuses is refused."""
-    others = {each.change: each for each in b.changes}
-    summed = [_sum_of(each, others[each.change]) for each in a.changes if each.change in others]
-    refused = {each.change: each for each in (*b.refused, *a.refused)}
-    return WhatIf(
-        changes=tuple(sorted(summed, key=lambda each: each.kernels_ns.expected)),
-        refused=tuple(refused[change] for change in sorted(refused)),
-    )
+        Of bounds the largest counts: GPUs work side by side.
+        """
+        others = {each.change: each for each in other.changes}
+        summed = [
+            _sum_of(each, others[each.change]) for each in self.changes if each.change in others
+        ]
+        bounds = largest_first([*self.bounds, *other.bounds])
+        bounded = {each.change: each for each in reversed(bounds)}
+        refused = {each.change: each for each in (*other.refused, *self.refused)}
+        return WhatIf(
+            steps=None,
+            changes=tuple(sorted(summed, key=lambda each: each.kernels_ns.expected)),
+            bounds=tuple(largest_first([*bounded.values()])),
+            refused=tuple(refused[name] for name in sorted(refused.keys() - bounded.keys())),
+        )
+
+
+def largest_first(bounds: Sequence[UpperBound]) -> list[UpperBound]:
+    """Sort bounds by their gain."""
+    return sorted(bounds, key=lambda each: (-each.gain_ns, each.change))
 
 
 def _sum_of(a: PredictedChange, b: PredictedChange) -> PredictedChange:
@@ -84,4 +125,7 @@ def _sum_of(a: PredictedChange, b: PredictedChange) -> PredictedChange:
         expected=one.expected + other.expected,
         high=one.high + other.high,
     )
-    return replace(a, kernels_ns=total, rows=a.rows + b.rows)
+    return replace(a, kernels_ns=total, step_ns=None, step_why=_OF_SEVERAL, rows=a.rows + b.rows)
+
+
+_OF_SEVERAL = "several processes wait for one another"

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.prof.columns import json_columns
-from pyprof.prof.columns.standard import COLUMNS, NUMBERS
+from pyprof.prof.columns.standard import COLUMNS
 from tests.analysis.captured import HOSTILE, capture
 from tests.answers.checked import ask, checked
 from tests.commands import run
@@ -39,16 +38,6 @@ def _number(text: str) -> object:
         return pytest.approx(float(text), rel=1e-3)
     except ValueError:
         return text
-
-
-def test_units_are_in_keys() -> None:
-    """Of every column and every measure of groups; none is there twice."""
-    keys = json_columns.by_key()
-    assert {"sil_ns", "gap_ns", "eff_percent", "smem_bytes", "flops", "bytes", "tflops", "gbs",
-            "total_ns", "share_percent", "tflops_max"} <= {*keys}  # fmt: skip
-    assert {*COLUMNS} <= {column.name for column in keys.values()}
-    lists = [key for key, column in keys.items() if column.kind == NUMBERS]
-    assert {"grid", "block", "seq"} <= {*lists}
 
 
 def test_a_row_is_known_by_its_number_and_says_why(tmp_path: Path) -> None:
@@ -86,6 +75,7 @@ def test_rows_of_several_captures_run_on(tmp_path: Path) -> None:
     assert answer["row_count"] == 10
 
 
+@pytest.mark.slow
 def test_a_row_of_a_set_is_found_by_its_number(tmp_path: Path) -> None:
     """By the number that it has in the set: one row, and the cost that is known is its own."""
     files = [capture(tmp_path / f"net.rank{n}.sqlite", slower=n + 1) for n in (0, 1)]

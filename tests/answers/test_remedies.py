@@ -7,7 +7,7 @@ import pytest
 from pyprof import ops
 from pyprof.answers.remedies import _ELSE, explained
 from pyprof.ops.libraries.experts.expert_layers import ELSEWHERE
-from pyprof.ops.model_config import REMEDY
+from pyprof.ops.model_config import LAYER_TYPES, REMEDY
 from pyprof.prof.calls.op_choice import UNSEEN
 from tests.programs import TOP
 
@@ -33,12 +33,20 @@ def test_what_no_capture_holds_no_capture_would(reason: str) -> None:
     assert "only the run itself" in explained(reason)[1]
 
 
-@pytest.mark.parametrize("reason", [UNSEEN, f"widths not recorded: {REMEDY}"])
+@pytest.mark.parametrize("reason", [UNSEEN, f"kinds of layers not recorded: {LAYER_TYPES}"])
 def test_what_a_reason_says_to_do_stands_apart(reason: str) -> None:
     """Nothing is said twice, and nothing lost."""
     why, remedy = explained(reason)
     assert f"{why}: {remedy}" == reason
-    assert remedy.startswith(("call pyprof", "give --model-config", "capture "))
+    assert remedy.startswith(("call pyprof", "give --with", "capture "))
+
+
+def test_a_short_remedy_is_told_in_full() -> None:
+    why, remedy = explained(f"widths not recorded: {REMEDY}")
+    assert (why, remedy) == (
+        "widths not recorded",
+        "give --with config.json, the model's configuration",
+    )
 
 
 @pytest.mark.parametrize("reason", ["no marker", "only ranges, no op"])

@@ -4,25 +4,42 @@ from pyprof.answers.whatif_answer import (
     PredictedChange,
     PredictedTime,
     RefusedChange,
+    UpperBound,
     WhatIf,
-    merge_whatif,
 )
 
 
 def _change(name: str, now: int) -> PredictedChange:
     time = PredictedTime(now=now, low=1, expected=2, high=3)
     return PredictedChange(
-        change=name, kernels_ns=time, step_ns=None, rows=4,
+        change=name, kernels_ns=time, step_ns=time, step_why=None, rows=4,
         formula="", assumption="", validation="", code="",
     )  # fmt: skip
 
 
+def _bound(gain_ns: int) -> UpperBound:
+    return UpperBound(
+        change="z", gain_ns=gain_ns, gain_step_ns=None, rows=1, title="it waits", code=""
+    )
+
+
 def test_times_of_a_change_are_added_and_a_refusal_stays() -> None:
     """A sum over some of the ranks would pass for one over all."""
-    a = WhatIf(changes=(_change("x", 10),), refused=(RefusedChange(change="y", why="no"),))
-    b = WhatIf(changes=(_change("x", 20), _change("y", 30)), refused=())
-    for both in (merge_whatif(a, b), merge_whatif(b, a)):
+    a = WhatIf(
+        steps=3,
+        changes=(_change("x", 10),),
+        bounds=(_bound(5),),
+        refused=(RefusedChange(change="y", why="no"),),
+    )
+    b = WhatIf(
+        steps=None, changes=(_change("x", 20), _change("y", 30)), bounds=(_bound(7),), refused=()
+    )
+    for both in (a.merged(b), b.merged(a)):
         assert [(each.change, each.kernels_ns.now, each.rows) for each in both.changes] == [
             ("x", 30, 8)
         ]
         assert both.refused == a.refused
+        assert both.steps is None
+        assert both.bounds == (_bound(7),)
+        assert both.changes[0].step_ns is None
+        assert both.changes[0].step_why

@@ -1,0 +1,57 @@
+"""The gain of a suggestion in words, the same on the terminal, on pages and in notebooks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyprof.quantities import duration, percent
+
+if TYPE_CHECKING:
+    from pyprof.answers.parts import Suggestion
+
+
+class Gain(NamedTuple):
+    """An interval where it is predicted, else `up to 2.33 ms`."""
+
+    time: str
+    """Of a step, where there are steps; "unknown" without a bound."""
+    share: str
+    """Of a step, else of all; "" if unknown."""
+    per_step: bool
+
+    @property
+    def words(self) -> str:
+        """Both as one phrase: `up to 2.33 ms a step (26 %)`."""
+        share = f" ({self.share})" if self.share else ""
+        return f"{self.time}{' a step' if self.per_step else ''}{share}"
+
+
+def gain_of(entry: Suggestion) -> Gain:
+    """Spell a gain: predicted `1.20 to 1.41 ms` and `12 to 14 %`, else the upper bound."""
+    bound = entry.gain_ns
+    if bound is None:
+        return Gain("unknown", "", per_step=False)
+    per_step = entry.gain_step_ns is not None
+    ns = bound if entry.gain_step_ns is None else entry.gain_step_ns
+    if entry.predicted is None or not bound:
+        share = "" if entry.gain_share is None else percent(entry.gain_share)
+        return Gain(f"up to {duration(ns)}", share, per_step)
+    parts = entry.predicted.low_ns / bound, entry.predicted.high_ns / bound
+    low, high = (duration(ns * part) for part in parts)
+    share = ""
+    if entry.gain_share is not None:
+        share = _interval(*(percent((entry.gain_share or 0.0) * part) for part in parts))
+    return Gain(_interval(low, high), share, per_step)
+
+
+def _interval(low: str, high: str) -> str:
+    """Join two quantities, the unit once: `1.20 to 1.41 ms`."""
+    number, _, unit = low.partition(" ")
+    if low == high:
+        return low
+    return f"{number if high.endswith(f' {unit}') else low} to {high}"
+
+
+def likely_ns(entry: Suggestion) -> int:
+    """The gain as far as is known: expected, else at most, else 0."""
+    return entry.predicted.expected_ns if entry.predicted else entry.gain_ns or 0
