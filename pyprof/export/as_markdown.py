@@ -9,6 +9,7 @@ from pyprof.analysis import advice
 from pyprof.analysis.summary import op_totals
 from pyprof.analysis.time.steps import find_steps
 from pyprof.analysis.time.timeline import timeline
+from pyprof.answers.gains import gain_of
 from pyprof.answers.parts import known_cost
 from pyprof.prof.coverage import Coverage, cost_coverage
 from pyprof.prof.processor import CPU
@@ -76,13 +77,13 @@ def _lines(sums: ReportSums) -> Iterator[str]:
             yield formatting.markdown_table((key, *(name.format(on) for name in _HEADER)), groups)
     if advised := sums.advice.suggestions:
         yield "## Potential gains\n"
-        yield "Upper bounds; gains overlap and do not add up.\n"
+        yield "Predicted, or upper bounds; gains overlap and do not add up.\n"
         yield from (line for entry in advised for line in _advice(entry))
         yield ""
 
 
 def _advice(entry: Suggestion) -> Iterator[str]:
-    gain = "gain unknown" if entry.gain_ns is None else f"up to {duration(entry.gain_ns)}"
+    gain = f"gain {gain_of(entry).words}"
     title, action = formatting.escape(entry.title), formatting.escape(entry.action)
     yield f"- **{gain}**: {title}. To do: {action}"
     for proof in entry.evidence[:_EVIDENCE]:

@@ -22,19 +22,14 @@ _COMPRESSION = "zstd"
 def write(tables: Iterator[pa.Table], file: BinaryIO) -> None:
     """Write the table of `pyprof.load`, for any reader of Parquet."""
     rows = next(tables)
-    schema = _described(rows.schema)
+    schema = pa.schema(
+        [
+            field.with_metadata({"description": meaning.help, "unit": meaning.unit})
+            for field, meaning in zip(rows.schema, meanings(), strict=True)
+        ],
+        {"writer": f"pyprof {__version__} export"},
+    )
     with parquet.ParquetWriter(file, schema, compression=_COMPRESSION) as writer:
         writer.write_table(rows.cast(schema))
         for rows in tables:
             writer.write_table(rows.cast(schema))
-
-
-def _described(schema: pa.Schema) -> pa.Schema:
-    """Add the meaning of each column."""
-    return pa.schema(
-        [
-            field.with_metadata({"description": meaning.help, "unit": meaning.unit})
-            for field, meaning in zip(schema, meanings(), strict=True)
-        ],
-        {"writer": f"pyprof {__version__} export"},
-    )

@@ -45,9 +45,13 @@ def write(source: Source, file: BinaryIO) -> None:
     numbered = [
         [numbers.setdefault(frame, len(numbers)) for frame in s] for s in row_stacks.distinct
     ]
-    profiles = chain(
-        [_in_all(source, row_stacks, numbered)], _profiles(source, row_stacks, numbered)
-    )
+    weight = np.zeros(len(row_stacks.distinct), np.int64)
+    np.add.at(weight, row_stacks.of_row, source.table.duration_ns)
+    order = np.argsort(-weight, kind="stable")
+    order = order[weight[order] > 0]
+    name = _IN_ALL.format(processor_of(source.table.records))
+    in_all = _profile(name, [numbered[number] for number in order.tolist()], weight[order])
+    profiles = chain([in_all], _profiles(source, row_stacks, numbered))
     on = processor_of(source.table.records)
     _write(on, [_frame(frame) for frame in numbers], profiles, file)
 
@@ -149,15 +153,6 @@ def _windows(records: Records, rows: Int64Array) -> Iterator[tuple[int, Int64Arr
     first = np.flatnonzero(np.diff(window[order], prepend=-2))
     parts = np.split(rows[order], first[1:])
     yield from zip(window[order][first].tolist(), parts, strict=True)
-
-
-def _in_all(source: Source, row_stacks: Stacks, numbered: list[list[int]]) -> dict[str, Any]:
-    weight = np.zeros(len(row_stacks.distinct), np.int64)
-    np.add.at(weight, row_stacks.of_row, source.table.duration_ns)
-    order = np.argsort(-weight, kind="stable")
-    order = order[weight[order] > 0]
-    name = _IN_ALL.format(processor_of(source.table.records))
-    return _profile(name, [numbered[number] for number in order.tolist()], weight[order])
 
 
 def _profile(name: str, samples: list[list[int]], weight: Int64Array) -> dict[str, Any]:

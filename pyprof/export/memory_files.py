@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.memory.peaks import DeviceMemory
 
 
-def as_csv(rows: Iterable[tuple[int | None, str, HeldBlock]], *, raw: bool = False) -> bytes:
+def as_csv(rows: Iterable[tuple[int | None, str, HeldBlock]]) -> bytes:
     """Write the live blocks, each with its rank and device."""
     out = io.StringIO()
     write = csv.writer(out, lineterminator="\n").writerow
@@ -24,7 +24,7 @@ def as_csv(rows: Iterable[tuple[int | None, str, HeldBlock]], *, raw: bool = Fal
     write(("rank", "device", *names))
     for rank, device, block in rows:
         cells = (rank, device, *(getattr(block, name) for name in names))
-        write(cells if raw else [sanitize.escape_formula(cell) for cell in cells])
+        write([sanitize.escape_formula(cell) for cell in cells])
     return out.getvalue().encode(errors="backslashreplace")
 
 

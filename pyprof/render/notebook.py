@@ -8,14 +8,13 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from pyprof import quantities
+from pyprof.answers.gains import gain_of
 from pyprof.render.text.formatting import duration, milliseconds, part_name, percent, short_line
 from pyprof.render.text.known_cost_text import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyprof.answers.parts import Suggestion
     from pyprof.answers.summary_answer import Summary
 
 _TOP = 10
@@ -71,20 +70,12 @@ def _lines(answer: Summary) -> Iterator[str]:
 def _advice(answer: Summary) -> Iterator[str]:
     entries = answer.advice[:_SHOWN_ADVICE]
     items = (
-        f"<li>{escape(entry.title)}: {escape(entry.action)} ({escape(_gain(entry))})</li>"
+        f"<li>{escape(entry.title)}: {escape(entry.action)}"
+        f" (gain {escape(gain_of(entry).words)})</li>"
         for entry in entries
     )
     if entries:
         yield f"<p>What to do</p><ul>{''.join(items)}</ul>"
-
-
-def _gain(entry: Suggestion) -> str:
-    if entry.gain_ns is None:
-        return "gain unknown"
-    ns = entry.gain_ns if entry.gain_step_ns is None else entry.gain_step_ns
-    per_step = "" if entry.gain_step_ns is None else " a step"
-    share = "" if entry.gain_share is None else f", {quantities.percent(entry.gain_share)}"
-    return f"at most {duration(ns)}{per_step}{share}"
 
 
 def _more(count: int, what: str) -> str:

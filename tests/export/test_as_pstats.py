@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import marshal
 import pstats
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -12,11 +14,11 @@ from pyprof.marker import encode_trace
 from tests.analysis.captured import capture
 from tests.builders import Range, Work, nsys_db
 from tests.commands import run
+from tests.export.exported import quietly
 
 if TYPE_CHECKING:
     Key = tuple[str, int, str]
     Stats = dict[Key, tuple[int, int, float, float, dict[Key, tuple[int, int, float, float]]]]
-
 ROOT = ("~", 0, "<GPU time>")
 
 
@@ -84,3 +86,15 @@ def test_snakeviz_takes_it(captures: Path, tmp_path: Path) -> None:
     rows = snakeviz.table_rows(loaded)
     assert any("language-model.py:319(language-model.py:319)" in str(row) for row in rows)
     assert "language-model.py:319(language-model.py:319)" in snakeviz.json_stats(loaded)
+
+
+def test_stacks_add_up(ranks: Path, tmp_path: Path) -> None:
+    """Calls and times of each frame are those of all ranks."""
+    whole = marshal.loads(quietly(ranks, tmp_path / "all.prof"))  # noqa: S302 - our own
+    sums: Counter[tuple[Any, int]] = Counter()
+    for file in ranks.iterdir():
+        alone = marshal.loads(quietly(file, tmp_path / "one.prof"))  # noqa: S302 - our own
+        for frame, entry in alone.items():
+            for place in range(4):
+                sums[frame, place] += entry[place]
+    assert {(frame, place): whole[frame][place] for frame, place in sums} == pytest.approx(sums)

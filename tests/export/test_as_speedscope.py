@@ -1,6 +1,7 @@
 """Stacks over time, as speedscope's own schema wants them."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from tests.analysis.captured import capture
 from tests.commands import run
+from tests.export.exported import quietly
 
 SCHEMA = Path(__file__).resolve().parents[1] / "samples" / "speedscope" / "file-format-schema.json"
 
@@ -48,3 +50,30 @@ def test_the_schema_accepts_it(captures: Path, tmp_path: Path, name: str) -> Non
     done = run("prof", captures / name, "--csv", "-c", "sil", "-q")
     durations = [int(line.strip('"')) for line in done.stdout.splitlines()[1:]]
     assert in_all == sum(streams) == sum(durations)
+
+
+def test_streams_of_all_ranks_are_profiles(ranks: Path, tmp_path: Path) -> None:
+    """Each as in its rank's own file, under its rank's name; the first has all stacks once."""
+    jsonschema = pytest.importorskip("jsonschema")
+    whole = json.loads(quietly(ranks, tmp_path / "all.speedscope.json"))
+    jsonschema.validate(whole, json.loads(SCHEMA.read_text()))
+    in_all, *streams = spelt(whole)
+    expected: Counter[tuple[str, ...]] = Counter()
+    for rank, file in enumerate(sorted(ranks.iterdir())):
+        first, *alone = spelt(json.loads(quietly(file, tmp_path / "one.speedscope.json")))
+        for stack, weight in first[1]:
+            expected[stack] += weight
+        assert streams[: len(alone)] == [(f"rank {rank}: {name}", rows) for name, rows in alone]
+        streams = streams[len(alone) :]
+    assert not streams
+    assert in_all[1] == sorted(expected.items(), key=lambda entry: -entry[1])
+
+
+def spelt(content: dict[str, Any]) -> list[tuple[str, list[tuple[tuple[str, ...], int]]]]:
+    """Return each profile's name, and its stacks in words with their weights."""
+    names = [frame["name"] for frame in content["shared"]["frames"]]
+    return [
+        (profile["name"], [(tuple(names[frame] for frame in stack), weight) for stack, weight
+                           in zip(profile["samples"], profile["weights"], strict=True)])
+        for profile in content["profiles"]
+    ]  # fmt: skip

@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyprof.analysis.summary.overview import overview, sum_up, summary
+from pyprof.answers.remedies import around_each_step
 from pyprof.records.merging import merge_unique, merged_by
 from pyprof.render import page
 from pyprof.render.page import parts, sections
@@ -62,19 +63,16 @@ def summarise_page(
     """
     view = overview(source, chosen)
     facts = row_facts(source.table, view.rows)
+    capture = source.capture
+    tools = () if capture is None else (f"{capture.tool} {capture.version or ''}".strip(),)
     return Content(
         summary=sum_up(source, view),
         facts=chosen_facts(facts),
         parts=parts.summarise(Gathered(source, view, facts, snapshot)),
-        tools=_tools(source),
+        tools=tools,
         began_ns=_began_ns(source),
         warnings=source.table.source.warnings,
     )
-
-
-def _tools(source: Source) -> tuple[str, ...]:
-    capture = source.capture
-    return () if capture is None else (f"{capture.tool} {capture.version or ''}".strip(),)
 
 
 _OF_AN_EPOCH_NS = 10**18
@@ -119,18 +117,15 @@ def _about(answer: Summary, content: Content, origin: Origin) -> Sequence[tuple[
     """What was captured, and how it came here."""
     facts = {
         answer.processor: ", ".join(name or "a GPU without a name" for name in answer.gpus),
-        "relative to": ", ".join(answer.peaks) or _no_peaks(answer),
-        "steps": _steps(answer.steps),
+        "relative to": ", ".join(answer.peaks)
+        or ("unknown peaks: name the device with --gpu" if set(answer.gpus) - {"cpu"} else ""),
+        "steps": _steps(answer.steps, around_each_step(answer.library)),
         "recorded": _date(content.began_ns),
         **{fact.label.lower(): f"{fact_value(fact)}: {fact.meaning}" for fact in answer.facts},
         "profiler": ", ".join(content.tools),
         "command": origin.command,
     }
     return [(name, text) for name, text in facts.items() if text]
-
-
-def _no_peaks(answer: Summary) -> str:
-    return "unknown peaks: name the device with --gpu" if set(answer.gpus) - {"cpu"} else ""
 
 
 def _date(began_ns: Sequence[int]) -> str:
@@ -144,9 +139,9 @@ def _date(began_ns: Sequence[int]) -> str:
     return f"{began:%Y-%m-%d %H:%M} UTC"
 
 
-def _steps(steps: StepTimes) -> str:
+def _steps(steps: StepTimes, ranges: str) -> str:
     if not steps.count:
-        return "none found; pyprof.annotate('step') around each shows them"
+        return f"none found; {ranges} shows them"
     if steps.are_chosen:
         return f"{steps.first} to {steps.last} of {steps.count:,}, from {steps.described_origin}"
     after = " after warm-up" if steps.warm_up_count else ""

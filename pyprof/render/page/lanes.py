@@ -16,6 +16,7 @@ import numpy as np
 
 from pyprof.analysis.time.steps import last_ends
 from pyprof.analysis.time.timeline import in_order, streams
+from pyprof.arrays import MISSING
 from pyprof.records.records import combinations, totals
 from pyprof.render.page.cross_filter import KEYS
 from pyprof.render.page.sections import device_name
@@ -221,8 +222,8 @@ def extent(devices: Sequence[DeviceTime]) -> tuple[int, int]:
 
 def _key(device: DeviceTime) -> tuple[int | None, int | None]:
     return (
-        None if device.pid < 0 else device.pid,
-        None if device.device < 0 else device.device,
+        None if device.pid == MISSING else device.pid,
+        None if device.device == MISSING else device.device,
     )
 
 
@@ -313,7 +314,7 @@ class _Texts:
 
     def all(self) -> tuple[Texts, ...]:
         """Return all texts in the order of their numbers."""
-        used = self._facts.combinations.take(self._order)
+        used = self._facts.combinations.take(np.array(self._order, np.int64))
         return tuple(zip(*(used.column(name).to_pylist() for name in KEYS), strict=True))
 
 

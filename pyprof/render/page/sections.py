@@ -7,8 +7,8 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyprof import quantities
 from pyprof.analysis.summary.op_totals import totals
+from pyprof.answers.gains import gain_of
 from pyprof.answers.parts import UnknownCost
 from pyprof.answers.remedies import explained
 from pyprof.inputs.user_source import read
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.time.timeline import DeviceTime
     from pyprof.answers.lines_answer import Lines, LineTime
-    from pyprof.answers.parts import KnownCost, Suggestion
+    from pyprof.answers.parts import KnownCost
     from pyprof.answers.summary_answer import DeviceUse, OpTime, PeakUse, Summary
     from pyprof.inputs.user_source import Sources
     from pyprof.prof.table import Table
@@ -221,7 +221,8 @@ def advice(answer: Summary) -> list[dict[str, Any]]:
             "title": without_folders(entry.title),
             "action": without_folders(entry.action),
             "detailed": any(finding.detail for finding in entry.evidence),
-            "gain": _gain(entry),
+            "gain": f"gain {gain_of(entry).words}",
+            "predicted": entry.predicted,
             "evidence": [
                 (finding.what, short_line(finding.line), count(finding.count),
                  duration(finding.time_ns), without_folders(finding.detail))
@@ -230,16 +231,6 @@ def advice(answer: Summary) -> list[dict[str, Any]]:
         }
         for entry in answer.advice
     ]  # fmt: skip
-
-
-def _gain(entry: Suggestion) -> str | None:
-    """The gain in a step, if there are steps, and as a share of it; None if unknown."""
-    if entry.gain_ns is None:
-        return None
-    ns = entry.gain_ns if entry.gain_step_ns is None else entry.gain_step_ns
-    per_step = "" if entry.gain_step_ns is None else " a step"
-    share = "" if entry.gain_share is None else f" ({quantities.percent(entry.gain_share)})"
-    return f"{duration(ns)}{per_step}{share}"
 
 
 _TIME = (_numbers("time", "time", "ns"), _numbers("share", "share", "%"))

@@ -172,7 +172,14 @@ class _Worked(NamedTuple):
 
 
 def _row(worked: _Worked, name: str, start: int, end: int) -> TimelineRow:
-    return TimelineRow(name, end - start, _bins(worked, start, end))
+    edges = np.linspace(start, end, _BINS + 1)
+    in_bins, *parts = (np.diff(_elapsed(each.near(start, end), edges)) for each in worked)
+    busy = in_bins / np.maximum(np.diff(edges), 1e-9)
+    sort = np.argmax(parts, axis=0).astype(float)
+    left, right = edges[:-1] - start, edges[1:] - start
+    is_busy = busy > 0
+    bins = _merged(left[is_busy], right[is_busy], np.minimum(busy[is_busy], 1.0), sort[is_busy])
+    return TimelineRow(name, end - start, bins)
 
 
 def _recordings(device: DeviceTime) -> list[tuple[str, int, int]]:
@@ -216,16 +223,6 @@ def _some(steps: list[int], duration_ns: Int64Array, most: int) -> list[int]:
     slowest = [steps[place] for place in order.tolist()]
     apart = np.linspace(0, len(steps) - 1, most - len(slowest)).astype(int)
     return sorted({*slowest, *(steps[place] for place in apart.tolist())})
-
-
-def _bins(worked: _Worked, start: int, end: int) -> tuple[Floats, Floats, Floats, Floats]:
-    edges = np.linspace(start, end, _BINS + 1)
-    in_bins, *parts = (np.diff(_elapsed(each.near(start, end), edges)) for each in worked)
-    busy = in_bins / np.maximum(np.diff(edges), 1e-9)
-    sort = np.argmax(parts, axis=0).astype(float)
-    left, right = edges[:-1] - start, edges[1:] - start
-    is_busy = busy > 0
-    return _merged(left[is_busy], right[is_busy], np.minimum(busy[is_busy], 1.0), sort[is_busy])
 
 
 def _merged(

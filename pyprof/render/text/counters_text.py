@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     _Column = tuple[str, Callable[[MeasuredOp], float | None], Callable[[float | None], str]]
 
 TITLE = "Measured"
-_MOST_NAME = 36
 _SOURCES = {
     "ncu": "by ncu",
     "joined": "by ncu in another run",
@@ -24,6 +23,10 @@ _SOURCES = {
     "rocprofv3": "by rocprofv3",
     "samples": "by sampling",
 }
+
+
+_TEXTS = 2
+"""The op and its direction, which is left out where none is known."""
 
 
 def _mean(name: str) -> Callable[[MeasuredOp], float | None]:
@@ -129,6 +132,8 @@ def section(answer: Summary, limit: int) -> Iterator[str]:
         yield from formatting.wrapped(sentence, "- ", "  ")
     header, rows = columns(answer.measured, limit)
     if rows:
-        shown = [[formatting.cut(row[0], _MOST_NAME), *row[1:]] for row in rows]
-        yield from formatting.fitted(shown, header, (0, 1), {0: formatting.cut})
+        texts = 2 if any(op.dir for op in answer.measured.ops[:limit]) else 1
+        shown = [[row[0], *row[_TEXTS + 1 - texts :]] for row in ([*header], *rows)]
+        cuts = {0: formatting.cut_in_middle}
+        yield from formatting.fitted(shown[1:], shown[0], range(texts), cuts)
     yield ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyprof import sanitize
 from pyprof.analysis.diff.compare import GONE, SAME_BELOW, held_text
 from pyprof.analysis.diff.noise import FEW, LEVEL, STEPS
-from pyprof.analysis.diff.waterfall import waterfall
+from pyprof.answers.diff_answer import waterfall
 from pyprof.render.text import formatting as markdown
 from pyprof.render.text.formatting import (
     UNKNOWN,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pyprof.analysis.diff.compare import Change, Comparison, Metric
-    from pyprof.analysis.diff.waterfall import Stage
+    from pyprof.answers.diff_answer import Stage
 
 LABELS = {
     "time": "{} time, summed",
@@ -154,11 +154,8 @@ _NUMBERS = ("status", "a_ns", "b_ns", "change_ns", "change", "a_calls", "b_calls
             "a_rows", "b_rows", "interval_ns", "p", "causes")  # fmt: skip
 
 
-def csv_text(comparison: Comparison, *, raw: bool = False) -> str:
-    """Write RFC 4180; `change` is a fraction of A, calls and rows are totals.
-
-    `raw`: texts that spreadsheets take for formulas stay as they are.
-    """
+def csv_text(comparison: Comparison) -> str:
+    """Write RFC 4180; `change` is a fraction of A, calls and rows are totals."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow([*comparison.keys, *_NUMBERS])
@@ -166,7 +163,7 @@ def csv_text(comparison: Comparison, *, raw: bool = False) -> str:
         sides = (entry.a, entry.b)
         writer.writerow(
             [
-                *(entry.key if raw else map(sanitize.escape_formula, entry.key)),
+                *map(sanitize.escape_formula, entry.key),
                 entry.status,
                 entry.a_ns if entry.a else None,
                 entry.b_ns if entry.b else None,
@@ -176,9 +173,7 @@ def csv_text(comparison: Comparison, *, raw: bool = False) -> str:
                 *(side.rows if side else None for side in sides),
                 entry.interval.half if entry.interval else None,
                 entry.interval.p if entry.interval else None,
-                "; ".join(
-                    entry.causes if raw else map(str, map(sanitize.escape_formula, entry.causes))
-                ),
+                "; ".join(map(str, map(sanitize.escape_formula, entry.causes))),
             ]
         )
     return file.getvalue()
@@ -229,9 +224,13 @@ def stage_rows(stages: Sequence[Stage]) -> Iterator[tuple[str, ...]]:
     """Yield a row for each stage from A's time to B's."""
     yield "A", "", duration(stages[0].from_ns)
     for stage in stages:
-        alone = stage.ops == 1
-        name = cut_in_middle(stage.name or UNKNOWN, _KEY_WIDTH) if alone else f"{stage.ops} others"
-        yield name, _signed(duration(stage.delta_ns), stage.delta_ns), duration(stage.to_ns)
+        alone = stage.op_count == 1
+        name = (
+            cut_in_middle(stage.name or UNKNOWN, _KEY_WIDTH)
+            if alone
+            else f"{stage.op_count} others"
+        )
+        yield name, _signed(duration(stage.change_ns), stage.change_ns), duration(stage.to_ns)
     yield "B", "", duration(stages[-1].to_ns)
 
 

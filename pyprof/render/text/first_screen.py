@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyprof import quantities
+from pyprof.answers.gains import gain_of, likely_ns
+from pyprof.render.idle_causes import CAUSES
 from pyprof.render.text import counters_text, formatting, summary_text
-from pyprof.render.text.formatting import UNKNOWN, milliseconds, number, part_name, percent
+from pyprof.render.text.formatting import UNKNOWN, number, part_name, percent
 from pyprof.render.text.layout.text_width import cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pyprof.answers.parts import Finding, Suggestion
+    from pyprof.answers.parts import Finding, PredictedGain
     from pyprof.answers.summary_answer import OpTime, Summary
 
 _MAX_GAINS = 5
 _LEAST_GAIN = 0.01
 """Gains below this share of a step are left to -v."""
-_TEXT_WIDTH = 120
-"""Sentences are no wider: longer lines are hard to read."""
 
 
 def first_screen(
-    answer: Summary, by: str, top: int, depth: int | None, width: int, *, full: bool = False
+    answer: Summary, by: str, top: int, depth: int | None, *, full: bool = False
 ) -> Iterator[str]:
-    """The sections but the last in lines of `width`, each with an empty line behind it.
+    """The sections but the last as wide as the terminal, each with an empty line behind it.
 
     The table of where time goes is by op, layer, line or host.
     """
@@ -34,9 +35,17 @@ def first_screen(
         if not answer.chosen.row_count:
             return
         yield ""
-    yield from verdict(answer, width, full=full)
-    yield from what_to_do(answer, width, full=full)
-    yield from _where(answer, by, top, depth, width)
+    yield from verdict(answer, full=full)
+    yield from what_to_do(answer, full=full)
+    if by == "layer":
+        yield from summary_text.layers(answer, depth)
+    elif by == "line":
+        yield from summary_text.line_table(answer, top)
+    elif by == "host":
+        yield from summary_text.host_table(answer, top)
+    else:
+        yield from ops_and_lines(answer, top)
+    yield ""
     if answer.devices is not None:
         yield from summary_text.times(answer.devices, answer.notes)
         yield ""
@@ -50,14 +59,13 @@ def about(answer: Summary) -> Iterator[str]:
         yield from summary_text.head(answer)
 
 
-def verdict(answer: Summary, width: int, *, full: bool = False) -> Iterator[str]:
+def verdict(answer: Summary, *, full: bool = False) -> Iterator[str]:
     """What bounds the work, and what to change first; in `full` with the rows that prove it."""
-    wide = min(width, _TEXT_WIDTH)
     for place, each in enumerate(answer.verdict):
-        lines = formatting.wrapped(each.text, rest="  ", width=wide)
+        lines = formatting.wrapped(each.text, rest="  ")
         yield from map(formatting.heading, lines) if not place else lines
         for finding in each.evidence if full else ():
-            yield from formatting.wrapped(evidence_text(finding), "  - ", width=wide)
+            yield from formatting.wrapped(evidence_text(finding), "  - ")
     if answer.verdict:
         yield ""
 
@@ -69,30 +77,39 @@ def evidence_text(finding: Finding) -> str:
     return f"{summary_text.finding_text(finding)}{rows}"
 
 
-def what_to_do(answer: Summary, width: int, *, full: bool = False) -> Iterator[str]:
+def what_to_do(answer: Summary, *, full: bool = False) -> Iterator[str]:
     """Gains, the largest first, with the place to look at; without `full` those worth a look."""
-    shown = [entry for entry in answer.advice if full or _is_worth(entry)]
-    if answer.steps.averaged_count is None:  # what happens once counts as much
-        shown.sort(key=lambda entry: -(entry.gain_ns or 0))
+    shown = [
+        entry
+        for entry in answer.advice
+        if full or entry.gain_share is None or entry.gain_share >= _LEAST_GAIN
+    ]
+    if answer.step is None or answer.step.step_count is None:  # what happens once counts as much
+        shown.sort(key=lambda entry: -likely_ns(entry))
     shown = shown if full else shown[:_MAX_GAINS]
     if not shown:
-        yield from _no_gain(answer, width)
+        yield from _no_gain(answer)
         return
-    per_step = " per step" if any(entry.gain_step_ns is not None for entry in shown) else ""
-    yield formatting.heading(f"What to do (gain{per_step} at most; gains overlap)")
-    gains = [_gain(entry) for entry in shown]
-    size = max(cells(time) for time, _ in gains)
-    wide = min(width, _TEXT_WIDTH)
-    for (time, share), entry in zip(gains, shown, strict=True):
-        start = f"{time:>{size}} {share:>6}  "
+    gains = [gain_of(entry) for entry in shown]
+    per_step = " per step" if any(gain.per_step for gain in gains) else ""
+    yield formatting.heading(f"What to do (gain{per_step}; gains overlap)")
+    gains = [gain._replace(time=_narrow(gain.time), share=_narrow(gain.share)) for gain in gains]
+    times, shares = (
+        max(map(cells, texts))
+        for texts in ([gain.time for gain in gains], [gain.share for gain in gains])
+    )
+    for gain, entry in zip(gains, shown, strict=True):
+        start = f"{gain.time:>{times}}  {gain.share or UNKNOWN:>{shares}}  "
         under = " " * len(start)
-        yield from formatting.wrapped(entry.title, start, width=wide)
-        yield from formatting.wrapped(entry.action, under, width=wide)
+        yield from formatting.wrapped(entry.title, start)
+        yield from formatting.wrapped(entry.action, under)
+        if entry.predicted is not None:
+            yield from formatting.wrapped(_prediction(entry.predicted, full=full), under)
         for finding in entry.evidence[: _MAX_FINDINGS if full else 1]:
             more = len(entry.evidence) - 1
             others = f"; and {more} more" if more and not full else ""
             text = f"{summary_text.finding_text(finding)}{others}"
-            yield from formatting.wrapped(text, f"{under}- ", width=wide)
+            yield from formatting.wrapped(text, f"{under}- ")
     if rest := len(answer.advice) - len(shown):
         yield f"... and {rest} more (-v)"
     yield ""
@@ -101,36 +118,29 @@ def what_to_do(answer: Summary, width: int, *, full: bool = False) -> Iterator[s
 _MAX_FINDINGS = 3
 
 
-def _is_worth(entry: Suggestion) -> bool:
-    return entry.gain_share is None or entry.gain_share >= _LEAST_GAIN
+def _narrow(interval: str) -> str:
+    return interval if interval.startswith("up to") else interval.replace(" to ", "-")
 
 
-def _gain(entry: Suggestion) -> tuple[str, str]:
-    ns = entry.gain_ns if entry.gain_step_ns is None else entry.gain_step_ns
-    share = UNKNOWN if entry.gain_share is None else quantities.percent(entry.gain_share)
-    return ("unknown" if ns is None else formatting.duration(ns)), share
+def _prediction(predicted: PredictedGain, *, full: bool) -> str:
+    """What an interval rests on; in `full` with the change as code."""
+    if full:
+        return f"predicted, of kernel time: {predicted.code}; tried on {predicted.validation}"
+    on, error, rest = predicted.validation.partition(" error ")
+    return f"predicted, of kernel time; tried on {on}{error}{rest.partition(',')[0]}"
 
 
-def _no_gain(answer: Summary, width: int) -> Iterator[str]:
+def _no_gain(answer: Summary) -> Iterator[str]:
     """That nothing stands out, and in what."""
     below = f"; {len(answer.advice)} below 1 % (-v)" if answer.advice else ""
-    looked_at = ", ".join(answer.advice_looked_at)
-    text = f"What to do: nothing stands out in {looked_at}{below}." if looked_at else (
-        "What to do: nothing could be looked at."
-    )  # fmt: skip
-    yield from formatting.wrapped(text, rest="  ", width=min(width, _TEXT_WIDTH))
-    yield ""
-
-
-def _where(answer: Summary, by: str, top: int, depth: int | None, width: int) -> Iterator[str]:
-    if by == "layer":
-        yield from summary_text.layers(answer, depth)
-    elif by == "line":
-        yield from summary_text.line_table(answer, top)
-    elif by == "host":
-        yield from summary_text.host_table(answer, top)
-    else:
-        yield from ops_and_lines(answer, top, width)
+    bound = next((each.subject for each in answer.verdict if each.about == "bound"), None)
+    idle = bound in CAUSES
+    subjects = [each for each in answer.advice_looked_at if not (idle and each == "idle time")]
+    unexplained = f"nothing is known to shorten this idle time ({bound}); " if idle else ""
+    text = f"What to do: {unexplained}nothing stands out in {', '.join(subjects)}{below}."
+    if not subjects:
+        text = "What to do: nothing could be looked at."
+    yield from formatting.wrapped(text, rest="  ")
     yield ""
 
 
@@ -146,12 +156,19 @@ class _Column(NamedTuple):
     left: bool = False
 
 
-def _columns(unit: str) -> Sequence[_Column]:
+def _columns(answer: Summary, ops: Sequence[OpTime]) -> Sequence[_Column]:
+    times = summary_text.Times(answer, [(op.time_ns, op.step_ns) for op in ops])
+    one_way = {op.dir for op in ops} <= {"fprop", "copy", None}
     return (
-        _Column("Op", lambda op: op.op or op.kernel, 0, formatting.cut_in_middle, left=True),
-        _Column("Direction", lambda op: part_name(op.dir) if op.dir else UNKNOWN, 3, left=True),
+        _Column("Op", partial(_name, one_way=one_way), 0, formatting.cut_in_middle, left=True),
+        _Column(
+            "Direction",
+            lambda op: part_name(op.dir) if op.dir and not one_way else UNKNOWN,
+            3,
+            left=True,
+        ),
         _Column("Calls", lambda op: str(op.calls), 5),
-        _Column(unit, lambda op: milliseconds(op.time_ns if op.step_ns is None else op.step_ns), 0),
+        _Column(times.unit, lambda op: times.spelt(op.time_ns, op.step_ns), 0),
         _Column("%", lambda op: percent(op.share), 0),
         _Column("TFLOP/s", lambda op: number(op.flops_per_s and op.flops_per_s / 1e12), 7),
         _Column("GB/s", lambda op: number(op.bytes_per_s and op.bytes_per_s / 1e9), 8),
@@ -162,6 +179,17 @@ def _columns(unit: str) -> Sequence[_Column]:
     )
 
 
+_VERSION = re.compile(r"\bcub::CUB_[\d_]+_NS::")
+"""CUB's version and GPUs, the same in all names of a build."""
+
+
+def _name(op: OpTime, *, one_way: bool) -> str:
+    """Name an op, or a kernel without one; where all else is forward, a copy is called so."""
+    if op.op is None:
+        return _VERSION.sub("cub::", op.kernel)
+    return f"{op.op} (copy)" if one_way and op.dir == "copy" else op.op
+
+
 def _place(op: OpTime) -> str:
     if op.line:
         return formatting.short_line(op.line)
@@ -169,19 +197,20 @@ def _place(op: OpTime) -> str:
 
 
 _LEAST_TEXT = 24
-"""Characters that a text keeps, where it has as many."""
+"""Cells that a text keeps, where it has as many."""
+_WHOLE_TEXT, _SPARE = 40, 5
+"""Cells that it keeps before columns from this rank on, which tell less."""
 
 
-def ops_and_lines(answer: Summary, top: int, width: int) -> Iterator[str]:
+def ops_and_lines(answer: Summary, top: int) -> Iterator[str]:
     """The ops that take most time, with their lines, or ranges of the user's; as wide as fits."""
-    ops = answer.ops[:top]
-    unit = "ms/step" if answer.steps.averaged_count else "ms"
-    columns = [(each, [each.cell(op) for op in ops]) for each in _columns(unit)]
+    ops, width = answer.ops[:top], formatting.width()
+    columns = [(each, [each.cell(op) for op in ops]) for each in _columns(answer, ops)]
     # of what nothing is known, nothing is shown
     columns = [pair for pair in columns if not pair[0].rank or {*pair[1]} - {UNKNOWN}]
-    while sum(map(_least, columns)) + 2 * len(columns) - 2 > width:
-        worst = max(each.rank for each, _ in columns)
-        if not worst:
+    while worst := max(each.rank for each, _ in columns):
+        least = _WHOLE_TEXT if worst >= _SPARE else _LEAST_TEXT
+        if sum(_least(pair, least) for pair in columns) + 2 * len(columns) - 2 <= width:
             break
         columns = [pair for pair in columns if pair[0].rank != worst]
     shown = [*_cut(columns, width)]
@@ -191,7 +220,7 @@ def ops_and_lines(answer: Summary, top: int, width: int) -> Iterator[str]:
     yield formatting.heading(lines[0])
     yield from lines[1:]
     for note in summary_text.below_ops(answer, top):
-        yield from formatting.wrapped(note, width=width)
+        yield from formatting.wrapped(note)
 
 
 _Shown = tuple[_Column, "list[str]"]
@@ -201,8 +230,8 @@ def _natural(pair: _Shown) -> int:
     return max(map(cells, (pair[0].title, *pair[1])))
 
 
-def _least(pair: _Shown) -> int:
-    return min(_natural(pair), _LEAST_TEXT) if pair[0].cut else _natural(pair)
+def _least(pair: _Shown, text: int = _LEAST_TEXT) -> int:
+    return min(_natural(pair), text) if pair[0].cut else _natural(pair)
 
 
 def _cut(columns: Sequence[_Shown], width: int) -> Iterator[_Shown]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import textwrap
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -20,11 +22,23 @@ if TYPE_CHECKING:
 
 UNKNOWN = "-"
 _END = "\n"
-WIDTH = 100
-"""Characters of a line that people read without scrolling."""
+_WIDTH = 100
+"""Cells of a line where no terminal tells."""
+_TEXT_WIDTH = 120
+"""Sentences are no wider: longer lines are hard to read."""
 _GAP, _ELLIPSIS = "  ", "..."
 
 _FOLDERS = re.compile(r"^.*[/\\]")
+
+
+def width() -> int:
+    """Return the cells of a line: COLUMNS, else the terminal's, else 100."""
+    return shutil.get_terminal_size((_WIDTH, 24)).columns or _WIDTH
+
+
+def text_width() -> int:
+    """Return the cells of a line of sentences."""
+    return min(width(), _TEXT_WIDTH)
 
 
 def duration(ns: float | None) -> str:
@@ -32,9 +46,31 @@ def duration(ns: float | None) -> str:
     return UNKNOWN if ns is None else quantities.duration(ns)
 
 
+_MILLISECOND, _MICROSECOND = 1e6, 1e3
+_LEAST = 0.001
+"""What is below has no digit in a column of such times."""
+
+
 def milliseconds(ns: float | None) -> str:
     """A time in ms with three significant digits, so that a column of them compares."""
-    return UNKNOWN if ns is None else quantities.significant(ns / 1e6)
+    return _in(_MILLISECOND, ns)
+
+
+def _in(unit_ns: float, ns: float | None) -> str:
+    if ns is None:
+        return UNKNOWN
+    if not ns:
+        return "0"
+    size = ns / unit_ns
+    return quantities.significant(size) if abs(size) >= _LEAST else f"<{_LEAST}"
+
+
+def common_unit(times_ns: Iterable[float | None]) -> tuple[str, Callable[[float | None], str]]:
+    """Return `ms`, or `us` if no time reaches a millisecond, and what spells a time in it."""
+    longest = max((abs(ns) for ns in times_ns if ns is not None), default=0.0)
+    if 0 < longest < _MILLISECOND:
+        return "us", partial(_in, _MICROSECOND)
+    return "ms", milliseconds
 
 
 def percent(share: float | None) -> str:
@@ -67,8 +103,8 @@ def cut_left(text: str, width: int) -> str:
     return cut_start(text, width, _ELLIPSIS)
 
 
-def wrapped(text: str, first: str = "", rest: str | None = None, width: int = WIDTH) -> list[str]:
-    """Break a sentence into lines of `width` at most.
+def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
+    """Break a sentence into lines that people read without scrolling.
 
     `first` stands before it, `rest` before what goes on below.
 
@@ -76,7 +112,9 @@ def wrapped(text: str, first: str = "", rest: str | None = None, width: int = WI
     """
     indent = " " * len(first) if rest is None else rest
     lines = textwrap.wrap(
-        sanitize.single_line(text), max(width - len(indent), _LEAST_TEXT), break_on_hyphens=False
+        sanitize.single_line(text),
+        max(text_width() - len(indent), _LEAST_TEXT),
+        break_on_hyphens=False,
     )
     return [f"{indent if place else first}{line}" for place, line in enumerate(lines or [""])]
 
@@ -87,12 +125,12 @@ def widths(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[int]:
 
 
 def folded(rows: Sequence[Sequence[str]], header: Sequence[str], left: Sequence[int]) -> list[str]:
-    """Align cells as `table` does; columns beyond `WIDTH` go on below, indented."""
+    """Align cells as `table` does; columns beyond the width go on below, indented."""
     wide = widths(rows, header)
     parts: list[list[int]] = []
-    used = WIDTH
+    used = room = width()
     for place in range(1, len(wide)):
-        if used + len(_GAP) + wide[place] > WIDTH:
+        if used + len(_GAP) + wide[place] > room:
             used = wide[0] + len(_GAP) * bool(parts)
             parts.append([])
         parts[-1].append(place)
@@ -128,20 +166,23 @@ def fitted(
     left: Sequence[int],
     cuts: Mapping[int, Callable[[str, int], str]] | None = None,
 ) -> Iterator[str]:
-    """Align cells as `table` does, in lines of `WIDTH` at most, with the header marked.
+    """Align cells as `table` does, in lines as wide as the terminal, with the header marked.
 
     What is too wide has its columns closer together; then headers stand on two lines; then the
     texts of `cuts` are cut, each as it says; then columns go on below. No number is cut.
     """
-    cutters = cuts or {}
-    for heads, gap in (([header], _GAP), ([header], " "), (_stacked(header), " ")):
+    cutters, room = cuts or {}, width()
+    parts = [name.rpartition(" ") for name in header]
+    firsts = [first for first, _, _ in parts]
+    stacked = [*([firsts] if any(firsts) else []), [last for *_, last in parts]]
+    for heads, gap in (([header], _GAP), ([header], " "), (stacked, " ")):
         wide = [max(map(cells, column)) for column in zip(*heads, *rows, strict=True)]
-        over = sum(wide) + len(gap) * (len(wide) - 1) - WIDTH
+        over = sum(wide) + len(gap) * (len(wide) - 1) - room
         if over <= 0:
             break
     sizes = _shrunk(wide, heads, max(over, 0), cutters)
     if sizes is None:
-        least = [_LEAST_TEXT if place in cutters else WIDTH for place in range(len(header))]
+        least = [_LEAST_TEXT if place in cutters else room for place in range(len(header))]
         yield from folded([_cut_cells(row, least, cutters) for row in rows], header, left)
         return
     shown = [_cut_cells(row, sizes, cutters) for row in rows]
@@ -152,13 +193,6 @@ def fitted(
 
 _LEAST_TEXT = 16
 """Cells that a text keeps, where it has as many."""
-
-
-def _stacked(header: Sequence[str]) -> list[list[str]]:
-    """Put the last word of each header below the others; a word alone stands below."""
-    parts = [name.rpartition(" ") for name in header]
-    firsts = [first for first, _, _ in parts]
-    return [*([firsts] if any(firsts) else []), [last for *_, last in parts]]
 
 
 def _shrunk(
@@ -187,11 +221,14 @@ def _cut_cells(
 
 
 def colours(target: str) -> bool:
-    """Whether output to `target` may be coloured: a terminal that does not refuse it."""
-    return (
-        target == output_file.STDOUT
-        and stdio.terminal(sys.stdout)
-        and not os.environ.get("NO_COLOR")
+    """Whether output to `target` may be coloured: on stdout, unless NO_COLOR refuses it.
+
+    It is a terminal, or FORCE_COLOR asks for it.
+    """
+    if target != output_file.STDOUT or os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (
+        stdio.terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
     )
 
 

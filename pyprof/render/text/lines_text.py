@@ -45,9 +45,14 @@ def slowest_lines(answer: Lines, sources: Sources | None, limit: int) -> Iterato
     if calling := [line for line in answer.lines if not line.own_ns]:
         yield from text.wrapped(
             f"{len(calling)} line{'s' * (len(calling) > 1)} only call{'s' * (len(calling) == 1)}"
-            " others of yours (--full lists them)"
+            " others of yours (-v lists them)"
         )
-    yield from _without_source([line.file for line in slowest], sources)
+    files = dict.fromkeys([line.file for line in slowest])
+    if files and sources is None:
+        yield "(files include source only if --source names its folder)"
+    elif absent := [path for path in files if sources is not None and sources.find(path) is None]:
+        count = f"{len(absent)} of {len(files)} files"
+        yield f"(source of {count} not found; name its folder with --source)"
 
 
 def _unknown(answer: Lines) -> Iterator[str]:
@@ -61,20 +66,10 @@ def _unknown(answer: Lines) -> Iterator[str]:
     yield from text.wrapped(unknown)
 
 
-def _without_source(paths: Sequence[str], sources: Sources | None) -> Iterator[str]:
-    """Which files' source is not shown, and how it would be."""
-    files = dict.fromkeys(paths)
-    if files and sources is None:
-        yield "(files include source only if --source names its folder)"
-    elif absent := [path for path in files if sources is not None and sources.find(path) is None]:
-        count = f"{len(absent)} of {len(files)} files"
-        yield f"(source of {count} not found; name its folder with --source)"
-
-
 def _fitted(rows: Sequence[Sequence[str]], header: Sequence[str]) -> list[list[str]]:
-    """Cut names of lines at their beginning, and source at its end, to fit `text.WIDTH`."""
+    """Cut names of lines at their beginning, and source at its end, to fit."""
     wide = text.widths(rows, header)
-    room = text.WIDTH - sum(wide[:4]) - 2 * (len(wide) - 1)
+    room = text.width() - sum(wide[:4]) - 2 * (len(wide) - 1)
     name = max(min(wide[4], _LONGEST_LINE), room - wide[5])
     return [
         [*row[:4], text.cut_left(row[4], name), text.cut(row[5], max(room - name, 0))]
@@ -88,7 +83,7 @@ def annotated_source(
     """Show every file with the functions that hold timed lines; without source, the lines alone.
 
     Unless all is asked for in `full`, a file without source, of which all is said in the ranking,
-    and functions and lines that only call others are left out, and source is cut to `WIDTH`.
+    and functions and lines that only call others are left out, and source is cut to fit.
     """
     total_ns = answer.total_ns or 1
     for file in answer.files:
@@ -98,13 +93,13 @@ def annotated_source(
             continue
         share = percent(file.own_ns / total_ns)
         time = f"{milliseconds(file.own_ns)} ms, {share} % of {answer.processor} time"
-        yield text.heading(f"{text.cut_left(file.path, text.WIDTH - len(time) - 2)}: {time}")
+        yield text.heading(f"{text.cut_left(file.path, text.width() - len(time) - 2)}: {time}")
         if source is not None and file.lines[-1].number > len(source):
             yield f"({path} is shorter than when it was captured; another version?)"
         header = ("Line", "Calls", f"{answer.processor} ms", "%", "Own ms", "Source")
         rows = [*_file(file, source or [], total_ns, full=full)]
         if not full:
-            room = text.WIDTH - sum(text.widths(rows, header)[:-1]) - 2 * (len(header) - 1)
+            room = text.width() - sum(text.widths(rows, header)[:-1]) - 2 * (len(header) - 1)
             rows = [[*row[:-1], text.cut(row[-1], room)] for row in rows]
         first, *rest = text.table(rows, header, (len(header) - 1,))
         yield text.heading(first)

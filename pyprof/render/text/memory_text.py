@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from pyprof.render.text import formatting
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from pyprof.analysis.memory.peaks import DeviceMemory, HeldAt, OutOfMemory, StepGrowth
 
 _UNKNOWN = "(unknown)"
-_LINE_CHARACTERS = 60
-_FRAME_CHARACTERS = 98
 _MOST_LEAKS = 5
 _CUTS = {0: formatting.cut_left}
 _TITLES = {
@@ -60,7 +59,19 @@ def peaks(analysed: Sequence[DeviceMemory], top: int) -> Iterator[str]:
 
 
 def _report(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
-    yield from _head(device)
+    span = "" if device.span_ns is None else f" in {formatting.duration(device.span_ns)}"
+    named = device_name(device)
+    yield formatting.heading(f"Memory of {named}: {_counted(device.event_count, 'event')}{span}")
+    yield from formatting.wrapped(_peak(device))
+    for maximum in _maxima(device):
+        yield from formatting.wrapped(maximum)
+    if device.start_bytes:
+        yield from formatting.wrapped(_start(device))
+    rounded = device.end_allocated_bytes
+    more = "" if rounded is None else f", with rounding {size(rounded)}"
+    reserved = device.end_reserved_bytes
+    kept = "" if reserved is None else f"; {size(reserved)} reserved"
+    yield f"After the last: {size(device.end_bytes)}{more}{kept}"
     yield from _held_then(device, by, top)
     for key, rows in (device.beside_time or {}).items():
         yield ""
@@ -76,7 +87,9 @@ def _report(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[str]:
         yield from _growth(device.growth)
     for oom in device.out_of_memory:
         yield ""
-        yield from _oom(oom)
+        yield formatting.heading(_out_of_memory(oom))
+        yield from formatting.wrapped(_asked(oom))
+        yield from formatting.wrapped(_held(oom))
     for note in device.notes:
         yield ""
         yield from formatting.wrapped(f"Note: {note}.")
@@ -90,14 +103,28 @@ def _held_then(device: DeviceMemory, by: Sequence[str], top: int) -> Iterator[st
     if device.at is not None:
         yield ""
         yield from formatting.wrapped(_moment(device.at))
+    unknown = []
     for key in by:
         if key == "stack":
             yield ""
             yield from _stacks(held.stacks, total, when, top)
         groups = [group for group in held.by.get(key, ()) if group.bytes]
-        if groups and not (key == "layer" and groups[0].name is None and len(groups) == 1):
+        if groups and all(group.name is None for group in groups):
+            unknown.append(key)
+        elif groups:
             yield ""
             yield from _groups(key, groups, total, when, top)
+    if unknown:
+        yield ""
+        # Say which tables are left out, and what fills them the next time.
+        by_line = {"line", "op", "function"} & {*unknown}
+        why = (
+            "no call stacks were recorded, which torch.cuda.memory._record_memory_history() does"
+            if by_line
+            else "nothing recorded tells; --trace FILE, a capture of the same run, may"
+        )
+        nothing_known = f"Unknown for all of it: {', '.join(unknown)} ({why})."
+        yield from formatting.wrapped(nothing_known)
     if held.largest:
         yield ""
         yield formatting.heading(f"Largest blocks {'at the peak' if device.at is None else 'then'}")
@@ -125,22 +152,6 @@ def sentences(device: DeviceMemory) -> Iterator[str]:
     for oom in device.out_of_memory:
         yield f"{_out_of_memory(oom)}: {_asked(oom)}. {_held(oom)}."
     yield from (f"Note: {note}." for note in device.notes)
-
-
-def _head(device: DeviceMemory) -> Iterator[str]:
-    span = "" if device.span_ns is None else f" in {formatting.duration(device.span_ns)}"
-    named = device_name(device)
-    yield formatting.heading(f"Memory of {named}: {_counted(device.event_count, 'event')}{span}")
-    yield from formatting.wrapped(_peak(device))
-    for maximum in _maxima(device):
-        yield from formatting.wrapped(maximum)
-    if device.start_bytes:
-        yield _start(device)
-    rounded = device.end_allocated_bytes
-    more = "" if rounded is None else f", with rounding {size(rounded)}"
-    reserved = device.end_reserved_bytes
-    kept = "" if reserved is None else f"; {size(reserved)} reserved"
-    yield f"After the last: {size(device.end_bytes)}{more}{kept}"
 
 
 def _start(device: DeviceMemory) -> str:
@@ -247,7 +258,7 @@ def _stacks(stacks: Sequence[HeldStack], total: int, when: str, top: int) -> Ite
         share = formatting.percent(stack.bytes / total) if total else formatting.UNKNOWN
         yield f"{size(stack.bytes)}, {share} %, {_counted(stack.block_count, 'block')}"
         for frame in stack.frames or ("(no stack)",):
-            yield f"  {formatting.cut_left(frame, _FRAME_CHARACTERS)}"
+            yield f"  {formatting.cut_left(frame, formatting.width() - 2)}"
     if rest := stacks[top:]:
         held = size(sum(stack.bytes for stack in rest))
         yield f"... and {len(rest):,} more with {held}; --top shows more"
@@ -259,23 +270,32 @@ def name_of(key: str, name: str | None) -> str:
         return _UNKNOWN
     if key == "size":
         return size(int(name))
-    return formatting.cut_left(name, _LINE_CHARACTERS)
+    return name
 
 
 def _blocks(blocks: Sequence[HeldBlock]) -> Iterator[str]:
-    rows = [
+    alike = Counter(
         (
             size(block.bytes),
             block.category or _UNKNOWN,
             block.op or formatting.UNKNOWN,
-            formatting.cut_left(block.line or block.layer or formatting.UNKNOWN, _LINE_CHARACTERS),
+            block.line or block.layer or formatting.UNKNOWN,
             block.evidence or formatting.UNKNOWN,
         )
         for block in blocks
-    ]
-    header = ("Size", "Category", "Op", "Line", "Evidence")
-    cuts = {2: formatting.cut_in_middle, 3: formatting.cut_left, 4: formatting.cut}
-    yield from formatting.fitted(rows, header, (1, 2, 3, 4), cuts)
+    )
+    rows = [(str(count), *texts) for texts, count in alike.items()]
+    columns = [*zip(("Blocks", *_BLOCK_TEXTS), _BLOCK_CUTS, zip(*rows, strict=True), strict=True)]
+    nothing = {_UNKNOWN, formatting.UNKNOWN, "no evidence"}
+    known = [each for each in columns if {*each[2]} - (nothing | {"1"})]
+    cuts = {place: cut for place, (_, cut, _) in enumerate(known) if cut is not None}
+    texts = zip(*(cells for _, _, cells in known), strict=True)
+    left = [place for place, (title, _, _) in enumerate(known) if title in _BLOCK_TEXTS[1:]]
+    yield from formatting.fitted([*texts], [title for title, _, _ in known], left, cuts)
+
+
+_BLOCK_TEXTS = ("Size", "Category", "Op", "Line", "Evidence")
+_BLOCK_CUTS = (None, None, None, formatting.cut_in_middle, formatting.cut_left, formatting.cut)
 
 
 def _beside_time(key: str, timed: Sequence[TimedMemory], top: int) -> Iterator[str]:
@@ -326,7 +346,7 @@ def _checkpoints(device: DeviceMemory, top: int) -> Iterator[str]:
     yield formatting.heading("Checkpointing a layer")
     rows = [
         (
-            formatting.cut_left(layer_name(each), _LINE_CHARACTERS),
+            layer_name(each),
             size(each.held_bytes),
             size(each.peak_bytes),
             f"-{size(each.saved_bytes)}",
@@ -370,12 +390,6 @@ def _growth(growth: StepGrowth) -> Iterator[str]:
     ]
     yield "Lines that hold more and more:"
     yield from formatting.fitted(rows, ("Line", "Growth", "Per step", "Blocks"), (0,), _CUTS)
-
-
-def _oom(oom: OutOfMemory) -> Iterator[str]:
-    yield formatting.heading(_out_of_memory(oom))
-    yield from formatting.wrapped(_asked(oom))
-    yield from formatting.wrapped(_held(oom))
 
 
 def _out_of_memory(oom: OutOfMemory) -> str:

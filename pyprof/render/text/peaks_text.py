@@ -7,14 +7,14 @@ import io
 from typing import TYPE_CHECKING
 
 from pyprof import sanitize
-from pyprof.answers.peaks_rows import DATASHEET, MEASURED
+from pyprof.answers.peaks_answer import DATASHEET, MEASURED
 from pyprof.gpu.peaks import RATE_KEYS
 from pyprof.render.text.formatting import UNKNOWN, heading, number, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pyprof.answers.peaks_rows import PeaksRow
+    from pyprof.answers.peaks_answer import CardPeaks
 
 _SHOWN = {
     # header: keys of rates, the first that the device has
@@ -23,16 +23,16 @@ _SHOWN = {
     "FP32": ("float32",),
     "FP16": ("float16",),
     "TF32 TC": ("tf32 tensor",),
-    "FP16 TC": ("float16 tensor", "half tensor"),
-    "FP16 sum": ("float16 tensor, float16 sum", "half tensor, float16 sum"),
-    "BF16 TC": ("bfloat16 tensor", "half tensor"),
+    "FP16 TC": ("float16 tensor",),
+    "FP16 sum": ("float16 tensor, float16 sum",),
+    "BF16 TC": ("bfloat16 tensor",),
     "FP8 TC": ("float8 tensor",),
     "FP4 TC": ("float4 tensor",),
     "INT8 TC": ("int8 tensor",),
 }
 
 
-def overview(rows: Sequence[PeaksRow]) -> Iterator[str]:
+def overview(rows: Sequence[CardPeaks]) -> Iterator[str]:
     """Show a device a line, and what is doubtful below."""
     for basis in (DATASHEET, MEASURED):
         chosen = [row for row in rows if row.basis == basis]
@@ -48,40 +48,54 @@ def overview(rows: Sequence[PeaksRow]) -> Iterator[str]:
         yield from (f"  {doubt}" for doubt in doubts)
 
 
-def _cells(row: PeaksRow) -> tuple[str, ...]:
+def _cells(row: CardPeaks) -> tuple[str, ...]:
     rates = [
-        number(next((row.rates[key] for key in keys if key in row.rates), None))
+        number(next((row.tflops[key] for key in keys if key in row.tflops), None))
         for keys in _SHOWN.values()
     ]
-    sms = UNKNOWN if row.sms is None else str(row.sms)
+    sms = UNKNOWN if row.sm_count is None else str(row.sm_count)
     mark = "*" if row.doubts else ""
-    return (f"{row.gpu}{mark}", row.cc or UNKNOWN, sms, *rates, number(row.gb_s))
+    return (
+        f"{row.gpu}{mark}",
+        row.compute_capability or UNKNOWN,
+        sms,
+        *rates,
+        number(row.memory_gbs),
+    )
 
 
-def each(rows: Sequence[PeaksRow]) -> Iterator[str]:
+def each(rows: Sequence[CardPeaks]) -> Iterator[str]:
     """Show each device with every rate that is known, its sources and doubts."""
     for row in rows:
-        details = [f"compute capability {row.cc}"] if row.cc else []
-        details += [f"{row.sms} SMs"] if row.sms else []
+        details = [f"compute capability {row.compute_capability}"] if row.compute_capability else []
+        details += [f"{row.sm_count} SMs"] if row.sm_count else []
         yield heading(", ".join([f"{row.gpu} ({row.basis})", *details]))
-        rates = [(f"  {key}", number(rate), "TFLOP/s") for key, rate in row.rates.items()]
+        rates = [(f"  {key}", number(rate), "TFLOP/s") for key, rate in row.tflops.items()]
         yield from table(
-            [*rates, ("  memory", number(row.gb_s), "GB/s")], ("", "", ""), left=(0, 2)
+            [*rates, ("  memory", number(row.memory_gbs), "GB/s")], ("", "", ""), left=(0, 2)
         )[1:]
         yield from (f"  source: {source}" for source in row.sources)
         yield from (f"  doubt: {doubt}" for doubt in row.doubts)
 
 
-def as_csv(rows: Sequence[PeaksRow], *, raw: bool = False) -> bytes:
-    """Write every figure, quoted; empty where there is none. `raw`: formulas as they are."""
+def as_csv(rows: Sequence[CardPeaks]) -> bytes:
+    """Write every figure, quoted; empty where there is none."""
     file = io.StringIO()
     writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
-    keys = list(dict.fromkeys([*RATE_KEYS, *(key for row in rows for key in row.rates)]))
+    keys = list(dict.fromkeys([*RATE_KEYS, *(key for row in rows for key in row.tflops)]))
     writer.writerow(["gpu", "basis", "cc", "sms", *keys, "gb_s", "sources", "doubts"])
     for row in rows:
-        rates = [row.rates.get(key, "") for key in keys]
-        sms = "" if row.sms is None else row.sms
+        rates = [row.tflops.get(key, "") for key in keys]
+        sms = "" if row.sm_count is None else row.sm_count
         texts = ("; ".join(row.sources), "; ".join(row.doubts))
-        cells = (row.gpu, row.basis, row.cc, sms, *rates, row.gb_s, *texts)
-        writer.writerow(cells if raw else map(sanitize.escape_formula, cells))
+        cells = (
+            row.gpu,
+            row.basis,
+            row.compute_capability or "",
+            sms,
+            *rates,
+            row.memory_gbs,
+            *texts,
+        )
+        writer.writerow(map(sanitize.escape_formula, cells))
     return file.getvalue().encode()

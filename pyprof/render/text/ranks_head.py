@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyprof.analysis.ranks.clocks import Clock
     from pyprof.analysis.ranks.findings import RankComparison
 
-_NO_STEPS = "none found; call pyprof.annotate('step') around each to see them"
+_NO_STEPS = "none found; pyprof.annotate('step') around each shows them"
 _SHOWN = 4
 _RANKS = 16
 

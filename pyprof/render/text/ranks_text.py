@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyprof.analysis.ranks.collective_kinds import CollectiveKey
     from pyprof.analysis.ranks.findings import RankComparison, RankTime
-    from pyprof.analysis.ranks.group_speeds import GroupSpeed, SlowGroup
+    from pyprof.analysis.ranks.group_speeds import GroupSpeed
     from pyprof.analysis.ranks.parallelism import AxisUse
     from pyprof.analysis.ranks.stragglers import StragglerCost
 
@@ -143,20 +143,17 @@ def _several(job: RankComparison, slow: list[StragglerCost]) -> str:
 def _slow(job: RankComparison) -> Iterator[tuple[float, list[str]]]:
     """Yield what the slow links cost in all, and the text."""
     for slow in job.slow[:_SHOWN]:
-        yield slow.lost_ns, [_group_speed(slow)]
+        speed = slow.speed
+        rate = "" if speed.bus_rate is None else f" (bus {number(speed.bus_rate / 1e9)} GB/s)"
+        group_speed = (
+            f"The link between {slow.label} is slow: {spelled(speed.key)} transfers data for"
+            f" {duration(speed.transfer_ns)}{rate}, {number(slow.times)} times the"
+            f" {duration(slow.usual_ns)} of {slow.like} similar groups;"
+            f" {duration(slow.lost_ns)} in {count(speed.calls)} calls."
+        )
+        yield slow.lost_ns, [group_speed]
     if (more := len(job.slow) - _SHOWN) > 0:
-        yield 0, [f"{more} more groups are slower than similar groups (--csv --table groups)."]
-
-
-def _group_speed(slow: SlowGroup) -> str:
-    speed = slow.speed
-    rate = "" if speed.bus_rate is None else f" (bus {number(speed.bus_rate / 1e9)} GB/s)"
-    return (
-        f"The link between {slow.label} is slow: {spelled(speed.key)} transfers data for"
-        f" {duration(speed.transfer_ns)}{rate}, {number(slow.times)} times the"
-        f" {duration(slow.usual_ns)} of {slow.like} similar groups;"
-        f" {duration(slow.lost_ns)} in {count(speed.calls)} calls."
-    )
+        yield 0, [f"{more} more groups are slower than similar groups (--csv groups)."]
 
 
 def spelled(key: CollectiveKey) -> str:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pyprof.answers.gains import likely_ns
+from pyprof.answers.remedies import around_each_step
 from pyprof.answers.summary_answer import NO_LAYER
 from pyprof.render.idle_causes import CPU_CAUSES, MEANINGS
 from pyprof.render.text import formatting, known_cost_text
@@ -18,7 +20,7 @@ from pyprof.render.text.formatting import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyprof.answers.parts import ChosenRows, Finding, Suggestion
     from pyprof.answers.summary_answer import DeviceUse, Fact, OpTime, PeakUse, StepTimes, Summary
@@ -29,7 +31,7 @@ _NAME_WIDTH = 40
 _LABEL = 10
 
 
-def details(answer: Summary, by: str, width: int) -> Iterator[str]:
+def details(answer: Summary, by: str) -> Iterator[str]:
     """What the first screen leaves out, with an empty line between sections."""
     if answer.chosen is not None and not answer.chosen.row_count:
         return
@@ -43,7 +45,7 @@ def details(answer: Summary, by: str, width: int) -> Iterator[str]:
         yield ""
     yield from _trend(answer.steps)
     for sentence in scope_sentences(answer):
-        yield from formatting.wrapped(sentence, width=width)
+        yield from formatting.wrapped(sentence)
 
 
 def head(answer: Summary) -> Iterator[str]:
@@ -56,8 +58,12 @@ def head(answer: Summary) -> Iterator[str]:
         yield from _labelled("" if place else "Peaks", peak)
     yield from _labelled("Modelled", known_cost_text.sentence(answer.known_cost))
     yield from _link_methods(answer.found_by_ns)
-    yield from _labelled("Steps", _steps(answer.steps))
-    yield from _recording_windows(answer.devices or ())
+    yield from _labelled("Steps", _steps(answer.steps, around_each_step(answer.library)))
+    devices = answer.devices or ()
+    windows = max((device.windows for device in devices), default=1)
+    if windows > 1:
+        paused = duration(max(device.paused_ns for device in devices))
+        yield from _labelled("Windows", f"{windows}; {paused} between them left out")
     if answer.chosen is None:
         yield from _utilization(answer.utilization)
     for fact in answer.facts:
@@ -104,12 +110,12 @@ def _labelled(label: str, value: str) -> Iterator[str]:
     yield from rest
 
 
-def _steps(steps: StepTimes) -> str:
+def _steps(steps: StepTimes, ranges: str) -> str:
     if not steps.count:
-        return "none found; call pyprof.annotate('step') around each to see them"
+        return f"none found; {ranges} shows them"
     parts = [f"{steps.count} by {steps.described_origin}"]
     if steps.averaged_count is None:
-        return f"{parts[0]}, so times are totals; call pyprof.annotate('step') around each step"
+        return f"{parts[0]}, so times are totals; {ranges} gives times per step"
     if steps.are_chosen:
         parts.append(f"shown: {steps.first} to {steps.last}")
     elif steps.warm_up_count:
@@ -200,14 +206,6 @@ def _utilization(use: PeakUse) -> Iterator[str]:
         yield from _labelled("MBU", f"{percent(use.mbu)} % of {peak}, in decode steps")
 
 
-def _recording_windows(devices: Sequence[DeviceUse]) -> Iterator[str]:
-    """Whether the profiler was paused: how often, and how long at most on a GPU."""
-    windows = max((device.windows for device in devices), default=1)
-    if windows > 1:
-        paused = duration(max(device.paused_ns for device in devices))
-        yield from _labelled("Windows", f"{windows}; {paused} between them left out")
-
-
 _Row = tuple[str, "Callable[[DeviceUse], int]"]
 
 _BUSY: tuple[_Row, ...] = (
@@ -233,7 +231,10 @@ def times(devices: Sequence[DeviceUse], notes: Sequence[str]) -> Iterator[str]:
     """Tabulate where the time of each GPU went; what is 0 everywhere is left out."""
     across = len(devices) <= _MOST_ACROSS
     if not across or (lines := _gpus_across(devices)) is None:
-        lines = _gpus_down(_least_busy(devices))
+        share = [device.busy_ns / max(device.span_ns, 1) for device in devices]
+        least = sorted(range(len(devices)), key=share.__getitem__)[:_MOST_DOWN]
+        least_busy = [devices[place] for place in sorted(least)]
+        lines = _gpus_down(least_busy)
     yield from _headed(lines)
     if (left_out := len(devices) - _MOST_DOWN) > 0:
         yield f"... and {left_out} busier ones; pyprof ranks lists all"
@@ -243,41 +244,35 @@ def times(devices: Sequence[DeviceUse], notes: Sequence[str]) -> Iterator[str]:
 
 def _gpus_across(devices: Sequence[DeviceUse]) -> list[str] | None:
     """The table of few GPUs, with what the causes mean; None if it is too wide."""
-    rows = [_time_row("span", devices, lambda device: device.span_ns, "")]
+    unit, spell = formatting.common_unit(device.span_ns for device in devices)
+    rows = [_time_row("span", devices, lambda device: device.span_ns, "", spell)]
     above = 0
     for name, measure in _BUSY:
         above = above if name.startswith(_INDENTED) else max(map(measure, devices))
         if any(map(measure, devices)) or not name.startswith(" "):
-            rows.append(_time_row(name, devices, measure, ""))
+            rows.append(_time_row(name, devices, measure, "", spell))
     meanings = CPU_CAUSES if all(device.on_cpu for device in devices) else MEANINGS
     rows += [
-        _time_row(f"  {cause}", devices, _idle_for(cause), meaning)
+        _time_row(f"  {cause}", devices, _idle_for(cause), meaning, spell)
         for cause, meaning in meanings.items()
         if any(map(_idle_for(cause), devices))
     ]
-    header = ["Time (ms)"]
+    header = [f"Time ({unit})"]
     for device in devices:
         header += [_device(device), "%"]
     left = (0, 2 * len(devices) + 1)
     lines = formatting.table(rows, [*header, ""], left)
-    if max(map(len, lines)) <= formatting.WIDTH:
+    if max(map(len, lines)) <= formatting.width():
         return lines
     lines = formatting.table([row[:-1] for row in rows], header, left)
     explained = [f"{row[0].strip()}: {row[-1]}" for row in rows if row[-1]]
-    fits = max(map(len, lines)) <= formatting.WIDTH
+    fits = max(map(len, lines)) <= formatting.width()
     return [*lines, *(_of_idle(explained))] if fits else None
 
 
 def _of_idle(meanings: Sequence[str]) -> Iterator[str]:
     for meaning in meanings:
         yield from formatting.wrapped(meaning, "  ", "    ")
-
-
-def _least_busy(devices: Sequence[DeviceUse]) -> Sequence[DeviceUse]:
-    """Choose the GPUs to list, in their order."""
-    share = [device.busy_ns / max(device.span_ns, 1) for device in devices]
-    least = sorted(range(len(devices)), key=share.__getitem__)[:_MOST_DOWN]
-    return [devices[place] for place in sorted(least)]
 
 
 def _gpus_down(devices: Sequence[DeviceUse]) -> list[str]:
@@ -307,12 +302,16 @@ def _device(device: DeviceUse) -> str:
 
 
 def _time_row(
-    name: str, devices: Sequence[DeviceUse], measure: Callable[[DeviceUse], int], meaning: str
+    name: str,
+    devices: Sequence[DeviceUse],
+    measure: Callable[[DeviceUse], int],
+    meaning: str,
+    spell: Callable[[float | None], str],
 ) -> list[str]:
     cells = [name]
     for device in devices:
         ns = measure(device)
-        cells += [milliseconds(ns), percent(ns / device.span_ns if device.span_ns else None)]
+        cells += [spell(ns), percent(ns / device.span_ns if device.span_ns else None)]
     return [*cells, meaning]
 
 
@@ -363,16 +362,39 @@ def _more(answer: Summary, left_out: int, share: float, option: str) -> str:
     return f"... and {left_out} more, {time} ({option})"
 
 
-def _unit(answer: Summary) -> str:
-    return "ms/step" if answer.steps.averaged_count else "ms"
+_Pair = tuple["float | None", "float | None"]
+"""A time in ns in all, and in a mean step."""
+
+
+class Times:
+    """How a table spells its times: per step where a step is what is judged, in one unit."""
+
+    def __init__(self, answer: Summary, pairs: Iterable[_Pair]) -> None:
+        """Choose the unit that suits all of the table's times."""
+        self._per_step = _is_per_step(answer)
+        unit, self._spell = formatting.common_unit(self._shown(*pair) for pair in pairs)
+        self.unit = f"{unit}/step" if self._per_step else unit
+
+    def spelt(self, time_ns: float | None, step_ns: float | None) -> str:
+        """Spell one of the times, without the unit."""
+        return self._spell(self._shown(time_ns, step_ns))
+
+    def _shown(self, time_ns: float | None, step_ns: float | None) -> float | None:
+        return step_ns if step_ns is not None and self._per_step else time_ns
+
+
+def _is_per_step(answer: Summary) -> bool:
+    """Steps that are guessed in a small part of the time are none to speak of."""
+    judged = answer.step is None or answer.step.step_count is not None
+    return bool(answer.steps.averaged_count) and judged
 
 
 def _of_all(answer: Summary) -> Iterator[str]:
     """What times are of: which GPUs, and that shares are of work outside of steps, too."""
-    steps = answer.steps.averaged_count
+    steps = answer.steps.averaged_count if _is_per_step(answer) else None
     inside = sum(op.step_ns or 0.0 for op in answer.ops) * (steps or 0)
     if steps and inside < _ALL_INSIDE * answer.known_cost.total_ns:
-        yield f"ms/step is the mean of {steps} steps; shares and calls include work outside them."
+        yield f"A step is the mean of {steps}; shares and calls include work outside them."
     gpus = len(answer.devices or ())
     if gpus > 1:
         yield f"Times are of all {gpus} GPUs together."
@@ -383,22 +405,23 @@ def layers(answer: Summary, depth: int | None) -> Iterator[str]:
     if all(each.path in ((), (NO_LAYER,)) for each in answer.layers):
         yield "Layers are unknown: no module and no range of yours is around any work."
         return
-    unit, total_ns = _unit(answer), answer.layers[0].time_ns or 1
+    times = Times(answer, [(each.time_ns, each.step_ns) for each in answer.layers])
+    total_ns = answer.layers[0].time_ns or 1
     rows = [
         [
             f"{_indented(len(each.path))}{each.path[-1] if each.path else 'all'}",
-            milliseconds(each.time_ns if each.step_ns is None else each.step_ns),
+            times.spelt(each.time_ns, each.step_ns),
             percent(each.time_ns / total_ns),
-            milliseconds(each.own_ns if each.own_step_ns is None else each.own_step_ns),
+            times.spelt(each.own_ns, each.own_step_ns),
             percent(each.own_ns / total_ns),
             str(each.rows),
         ]
         for each in answer.layers
         if depth is None or len(each.path) <= depth
     ]
-    header = ("Layer", unit, "%", f"Own {unit}", "%", "Kernels")
+    header = ("Layer", times.unit, "%", f"Own {times.unit}", "%", "Kernels")
     wide = formatting.widths(rows, header)
-    room = formatting.WIDTH - sum(wide[1:]) - 2 * (len(wide) - 1)
+    room = formatting.width() - sum(wide[1:]) - 2 * (len(wide) - 1)
     rows = [[formatting.cut(row[0], room), *row[1:]] for row in rows]
     yield from _headed(formatting.table(rows, header, (0,)))
     yield "Own: without the layers inside."
@@ -434,9 +457,9 @@ def advice(entries: Sequence[Suggestion]) -> Iterator[str]:
     """List potential gains, the largest first, with the places to look at."""
     if not entries:
         return
-    yield formatting.heading("Potential gains (upper bounds; gains overlap and do not add up)")
+    yield formatting.heading("Potential gains (as predicted, or upper bounds; they overlap)")
     for entry in entries:
-        gain = duration(entry.gain_ns) if entry.gain_ns is not None else "unknown"
+        gain = duration(likely_ns(entry)) if entry.gain_ns is not None else "unknown"
         yield from formatting.wrapped(entry.title, f"{gain:>10}  ")
         yield from formatting.wrapped(entry.action, _UNDER)
         for finding in entry.evidence[:_SHOWN]:
@@ -451,7 +474,8 @@ def finding_text(finding: Finding) -> str:
     """Rows alike, their line, time and number: `linear at net.py:3: 1.26 ms in 4`."""
     place = f" at {formatting.short_line(finding.line)}" if finding.line else ""
     detail = f" ({finding.detail})" if finding.detail else ""
-    what = formatting.cut(finding.what, _NAME_WIDTH)
+    room = max(_NAME_WIDTH, formatting.text_width() - _NAME_WIDTH)
+    what = formatting.cut_in_middle(finding.what, room)
     return f"{what}{place}: {duration(finding.time_ns)} in {finding.count}{detail}"
 
 
@@ -501,19 +525,20 @@ def line_table(answer: Summary, limit: int, title: str = "Line") -> Iterator[str
         yield "Lines are unknown: no call stacks were recorded; pyprof.init() in the script does."
         return
     total_ns = sum(line.time_ns for line in lines) or 1
+    times = Times(answer, [(line.time_ns, line.step_ns) for line in lines[:limit]])
     rows = [
         (
             line.line or "unknown line",
             str(line.calls),
-            milliseconds(line.time_ns if line.step_ns is None else line.step_ns),
+            times.spelt(line.time_ns, line.step_ns),
             percent(line.time_ns / total_ns),
             formatting.cut(", ".join(line.ops), _NAME_WIDTH),
         )
         for line in lines[:limit]
     ]
-    header = (title, "Calls", _unit(answer), "%", "Ops")
+    header = (title, "Calls", times.unit, "%", "Ops")
     wide = formatting.widths(rows, header)
-    room = formatting.WIDTH - sum(wide[1:]) - 2 * (len(wide) - 1)
+    room = formatting.width() - sum(wide[1:]) - 2 * (len(wide) - 1)
     cut = [[formatting.cut_left(row[0], room), *row[1:]] for row in rows]
     yield from _headed(formatting.table(cut, header, (0, 4)))
     if rest := lines[limit:]:

@@ -22,27 +22,39 @@ if TYPE_CHECKING:
     from pyprof.trial.experiment import TrialRun
 
 HEADER = ("change", "verdict", "time", "95 % interval", "predicted", "memory", "losses")
-_TEXTS = (0, 1, 6)
+TEXTS = (0, 1, 6)
+"""Which of the columns are texts."""
 _KERNELS = 3
+_MOST_SHOWN = 100
 _DIGITS = 5
 _ROUNDING = 1e-5
+_PATCH = "--change patch=FILE.py"
+_NOTHING = (
+    "the script's own summary advises nothing that try can apply; name a change with --change "
+    "(pyprof try --list shows all)"
+)
 
 
 def trial(answer: Try) -> Iterator[str]:
     """Yield the lines of the report."""
-    yield from wrapped(_baseline(answer))
+    yield from wrapped(baseline_sentence(answer))
     yield ""
     if answer.changes:
-        yield from fitted([row(each, answer.baseline) for each in answer.changes], HEADER, _TEXTS)
+        yield from fitted([row(each, answer.baseline) for each in answer.changes], HEADER, TEXTS)
+    elif answer.complete:
+        yield from wrapped(_NOTHING)
     if not answer.complete:
         yield "interrupted: some runs are missing"
     for each in answer.changes:
         yield from _details(each, answer.baseline)
     yield ""
+    for text in answer.not_tried:
+        yield from wrapped(f"advised, but for you to write: {text}; {_PATCH} measures it")
     yield f"captures, raw times and try.json: {answer.folder}"
 
 
-def _baseline(answer: Try) -> str:
+def baseline_sentence(answer: Try) -> str:
+    """Say how long the script takes without a change, and how often that was measured."""
     base = answer.baseline
     what = "a step takes" if base.unit == "step" else "the script takes"
     counted = f"{base.run_count} run{'s' * (base.run_count != 1)}"
@@ -71,8 +83,12 @@ def row(change: TriedChange, base: TrialBaseline) -> tuple[str, ...]:
 
 
 def ratio_text(value: float | None) -> str:
-    """Format a ratio: `0.82x`."""
-    return UNKNOWN if value is None else f"{value:.2f}x"
+    """Format a ratio: `0.82x`; what is beyond 100 times as much or as little is cut."""
+    if value is None:
+        return UNKNOWN
+    if value > _MOST_SHOWN:
+        return f">{_MOST_SHOWN}x"
+    return f"{value:.2f}x" if value >= 1 / _MOST_SHOWN else f"<{1 / _MOST_SHOWN:.2f}x"
 
 
 def losses_cell(change: TriedChange, base: TrialBaseline) -> str:
@@ -97,17 +113,23 @@ def _relative(share: float) -> str:
 def _details(change: TriedChange, base: TrialBaseline) -> Iterator[str]:
     yield ""
     yield heading(change.change)
-    if change.why:
-        yield from wrapped(f"{change.verdict}: {change.why}", "  ")
-    sentence = losses_sentence(change.loss, base)
-    if sentence:
+    for sentence in sentences(change, base):
         yield from wrapped(sentence, "  ")
-    for note in change.notes:
-        yield from wrapped(note, "  ")
-    if change.kernels:
-        yield from wrapped(f"kernels: {_kernels(change.kernels)}", "  ")
     for line in change.code.splitlines():
         yield f"    {line}"
+
+
+def sentences(change: TriedChange, base: TrialBaseline) -> Iterator[str]:
+    """Yield what is said of a change beside its cells."""
+    if change.why:
+        repeats = change.why.startswith(change.verdict)
+        yield change.why if repeats else f"{change.verdict}: {change.why}"
+    sentence = losses_sentence(change.loss, base)
+    if sentence:
+        yield sentence
+    yield from change.notes
+    if change.kernels:
+        yield f"kernels: {_kernels(change.kernels)}"
 
 
 def losses_sentence(loss: LossCheck, base: TrialBaseline) -> str:
@@ -126,11 +148,16 @@ def losses_sentence(loss: LossCheck, base: TrialBaseline) -> str:
 
 
 def _kernels(kernels: tuple[KernelChange, ...]) -> str:
-    shown = (
-        f"{each.op or 'unknown'} {duration(each.before_ns)} -> {duration(each.after_ns)}"
-        for each in kernels[:_KERNELS]
-    )
-    return ", ".join(shown)
+    return ", ".join(map(_kernel, kernels[:_KERNELS]))
+
+
+def _kernel(kernel: KernelChange) -> str:
+    name = kernel.op or "unknown"
+    if kernel.before_ns is None:
+        return f"{name} {duration(kernel.after_ns)} (new)"
+    if kernel.after_ns is None:
+        return f"{name} {duration(kernel.before_ns)} -> none"
+    return f"{name} {duration(kernel.before_ns)} -> {duration(kernel.after_ns)}"
 
 
 def run_line(run: TrialRun) -> str:

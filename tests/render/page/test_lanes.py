@@ -15,6 +15,7 @@ from pyprof.render.page.lanes import Lanes
 from pyprof.render.page.parts import Gathered
 from tests.analysis.captured import STEP_NS, capture
 from tests.builders import Work, nsys_db
+from tests.known import known
 
 
 def gather(file: Path, chosen: str | None = None) -> Gathered:
@@ -24,9 +25,7 @@ def gather(file: Path, chosen: str | None = None) -> Gathered:
 
 
 def draw(gathered: Gathered) -> Lanes:
-    drawn = lanes.lanes(gathered)
-    assert drawn is not None
-    return drawn
+    return known(lanes.lanes(gathered))
 
 
 def check(gathered: Gathered) -> Lanes:
@@ -44,8 +43,7 @@ def check(gathered: Gathered) -> Lanes:
         parts = np.bincount(box.parts.box, box.parts.ns, len(box.rows))
         assert (parts[box.rows == 1] == 0).all()
         assert (parts <= box.summed).all()
-    timeline = gathered.overview.timeline
-    assert timeline is not None
+    timeline = known(gathered.overview.timeline)
     for device, shown in zip(timeline.devices, drawn.devices, strict=True):
         idle = sum(gap.length for gap in shown.gaps if gap.cause != lanes.PAUSED)
         assert idle + shown.left_out_ns == device.idle_ns
@@ -169,6 +167,17 @@ def test_only_chosen_steps_are_drawn(tmp_path: Path) -> None:
     drawn = check(gather(capture(tmp_path / "net.sqlite", steps=4), "2:"))
     assert drawn.length_ns == 2 * STEP_NS
     assert [mark.name for mark in drawn.marks] == ["step 2", "step 3"]
+
+
+def test_a_process_with_a_negative_number_is_drawn(tmp_path: Path) -> None:
+    """Numbers of 64 bits are written as negative ones; -1 alone is a missing one."""
+    path = tmp_path / "net.dict"
+    path.write_text(
+        '{"kShortName": "k", "kLongName": "k", "kDuration": 5, "start": 10, "end": 15, '
+        '"pid": -7, "device": 0}\n'
+    )
+    (device,) = check(gather(path)).devices
+    assert [box for lane in device.lanes for box in lane.boxes.length.tolist()] == [5]
 
 
 def test_captures_are_drawn_below_each_other(tmp_path: Path) -> None:

@@ -14,13 +14,13 @@ from pyprof.render.page.strips import Strip, _elapsed, strips
 from tests.analysis.answered import answered
 from tests.analysis.captured import STEP_NS, capture
 from tests.builders import Work, nsys_db
+from tests.known import known
 
 
 def drawn(file: Path) -> Strip:
     loaded = source.load(str(file))
     found = overview(loaded)
-    cut = strips(loaded, found)
-    assert cut is not None
+    cut = known(strips(loaded, found))
     return cut.strip(answered(loaded).steps)
 
 
@@ -85,7 +85,6 @@ def test_devices_of_one_name_are_told_apart(tmp_path: Path) -> None:
     """Process 7 on GPU 0 of two hosts: each has a row of its own."""
     work = [Work(at=(1000, 1250), call=(900, 910), pid=7)]
     loaded = source.load(str(nsys_db(tmp_path / "net.sqlite", work)))
-    cut = strips(loaded, overview(loaded))
-    assert cut is not None
+    cut = known(strips(loaded, overview(loaded)))
     both = merge_sums(cut, cut).strip(answered(loaded).steps)
     assert both.labels == ["GPU 0, process 7: all", "GPU 0, process 7 (2): all"]

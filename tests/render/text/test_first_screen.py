@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pyprof.answers.parts import ChosenRows, Finding, Suggestion
+from pyprof.answers.parts import ChosenRows, Finding, PredictedGain, Suggestion
 from pyprof.answers.summary_answer import OpTime, Summary
 from pyprof.inputs.source import load
 from pyprof.render.text import formatting
@@ -46,86 +46,150 @@ def _gain(share: float | None, ns: int | None = 1_000_000, *, once: bool = False
     evidence = (one, one)
     return Suggestion(
         rule="r", title=f"title of {share}", action="do it", gain_ns=ns, gain_step_ns=ns,
-        gain_share=share, evidence=evidence, once=once,
+        gain_share=share, predicted=None, evidence=evidence, once=once,
     )  # fmt: skip
 
 
 def test_sections_are_in_one_order(answer: Summary) -> None:
-    shown = "\n".join(_lines([*first_screen(answer, "op", 15, None, 100), *about(answer)]))
-    marks = [answer.verdict[0].text[:20], "What to do", "Op  ", "Time (ms)", "GPU       "]
+    shown = "\n".join(_lines([*first_screen(answer, "op", 15, None), *about(answer)]))
+    marks = [answer.verdict[0].text[:20], "What to do", "Op  ", "Time (us)", "GPU       "]
     places = [shown.index(mark) for mark in marks]
     assert places == sorted(places)
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 160])
-def test_the_table_of_ops_is_no_wider_than_the_terminal(answer: Summary, width: int) -> None:
+def test_the_table_of_ops_is_no_wider_than_the_terminal(
+    answer: Summary, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
     ops = tuple(
         _op("scaled_dot_product_attention_of_a_long_name" * 2, line=f"{'folder' * 20}.py:{n}",
             flops_per_s=1e12, bytes_per_s=1e9, efficiency=0.5, bound="memory", tc="1")
         for n in range(3)
     )  # fmt: skip
-    lines = _lines(ops_and_lines(replace(answer, ops=ops), 15, width))
+    lines = _lines(ops_and_lines(replace(answer, ops=ops), 15))
     assert max(map(len, lines)) <= width
     assert all("50.0" in line for line in lines[1:4])
 
 
-def test_on_160_columns_no_usual_name_is_cut(answer: Summary) -> None:
+def test_on_160_columns_no_usual_name_is_cut(
+    answer: Summary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     name = "multi_head_attention_forward_of_50_characters_____"
     op = _op(name, line="modeling_language_model.py:1234", flops_per_s=1e12,
              bytes_per_s=1e9, efficiency=0.5, bound="latency", tc="1")  # fmt: skip
-    lines = _lines(ops_and_lines(replace(answer, ops=(op,)), 15, 160))
+    lines = _lines(ops_and_lines(replace(answer, ops=(op,)), 15))
     assert name in lines[1]
     assert "modeling_language_model.py:1234" in lines[1]
 
 
 def test_columns_of_which_nothing_is_known_are_left_out(answer: Summary) -> None:
-    header, *_ = _lines(ops_and_lines(replace(answer, ops=(_op("mm"),)), 15, 160))
-    assert header.split() == ["Op", "Direction", "Calls", "ms/step", "%"]
+    header, *_ = _lines(ops_and_lines(replace(answer, ops=(_op("mm"),)), 15))
+    assert header.split() == ["Op", "Calls", "ms/step", "%"]
+
+
+def test_the_direction_is_shown_where_not_all_is_forward(answer: Summary) -> None:
+    """Of inference it says nothing; a copy is called so beside the op's name."""
+    both = (_op("conv2d"), _op("conv2d", dir="copy"))
+    shown = _lines(ops_and_lines(replace(answer, ops=both), 15))
+    assert "Direction" not in shown[0]
+    assert [line.split("  ")[0] for line in shown[1:3]] == ["conv2d", "conv2d (copy)"]
+    training = (*both, _op("conv2d", dir="bprop"))
+    header, *_, last = _lines(ops_and_lines(replace(answer, ops=training), 15))[:4]
+    assert header.split()[:2] == ["Op", "Direction"]
+    assert last.split()[:2] == ["conv2d", "backward"]
+
+
+def test_times_below_a_millisecond_are_in_microseconds(answer: Summary) -> None:
+    """So that all have three digits that matter."""
+    ops = tuple(_op("mm", time_ns=ns) for ns in (98_700, 4_380, 0))
+    header, *rows = _lines(ops_and_lines(replace(answer, ops=ops), 15))[:4]
+    assert header.split()[2] == "us/step"
+    assert [row.split()[2] for row in rows] == ["98.7", "4.38", "0"]
+
+
+def test_rates_give_way_to_whole_names(answer: Summary, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which op it is tells more than its FLOP/s; its efficiency tells more than a long name."""
+    monkeypatch.setenv("COLUMNS", "80")
+    name = "scaled_dot_product_attention_on_cpu"
+    op = _op(name, line="modeling.py:12", flops_per_s=1e12, bytes_per_s=1e9, efficiency=0.5, tc="1")
+    header, row = _lines(ops_and_lines(replace(answer, ops=(op,)), 15))[:2]
+    assert name in row
+    assert {"Eff(%)", "Line"} < {*header.split()}
+    assert "GB/s" not in header
 
 
 def test_work_that_no_op_names_is_shown_in_the_user_s_range(answer: Summary) -> None:
     op = replace(_op("", range="attention"), op=None, dir=None, kernel="sgemm")
-    row = _lines(ops_and_lines(replace(answer, ops=(op,)), 15, 100))[1]
+    row = _lines(ops_and_lines(replace(answer, ops=(op,)), 15))[1]
     assert row.split() == ["sgemm", "1", "1.00", "50.0", "in", "attention"]
 
 
 def test_gains_are_in_time_and_percent_of_a_step(answer: Summary) -> None:
-    lines = _lines(what_to_do(replace(answer, advice=(_gain(0.5),)), 100))
-    assert lines[0] == "What to do (gain per step at most; gains overlap)"
-    assert lines[1].split() == ["1.00", "ms", "50", "%", "title", "of", "0.5"]
+    lines = _lines(what_to_do(replace(answer, advice=(_gain(0.5),))))
+    assert lines[0] == "What to do (gain per step; gains overlap)"
+    assert lines[1].split() == ["up", "to", "1.00", "ms", "50", "%", "title", "of", "0.5"]
     assert lines[3].strip() == "- linear at net.py:3: 900 ns in 4; and 1 more"
+
+
+def test_a_predicted_gain_is_an_interval_and_says_on_what_it_was_tried(answer: Summary) -> None:
+    predicted = PredictedGain(
+        low_ns=500_000, expected_ns=800_000, high_ns=1_000_000, validation="3 pairs: error 2 %, x",
+        code="compile()",
+    )  # fmt: skip
+    entry = replace(_gain(0.5), predicted=predicted)
+    lines = _lines(what_to_do(replace(answer, advice=(entry,))))
+    assert lines[1].split()[:5] == ["500", "us-1.00", "ms", "25-50", "%"]
+    assert "predicted, of kernel time; tried on 3 pairs: error 2 %" in " ".join(
+        " ".join(lines).split()
+    )
+    full = "".join(_lines(what_to_do(replace(answer, advice=(entry,)), full=True)))
+    assert "compile()" in full
 
 
 def test_small_gains_are_left_to_the_full_text(answer: Summary) -> None:
     some = replace(answer, advice=(_gain(0.5), _gain(0.001), *[_gain(0.2)] * 6))
-    lines = _lines(what_to_do(some, 100))
+    lines = _lines(what_to_do(some))
     assert sum("title of" in line for line in lines) == 5
     assert "... and 3 more (-v)" in lines
-    full = _lines(what_to_do(some, 100, full=True))
+    full = _lines(what_to_do(some, full=True))
     assert sum("title of" in line for line in full) == 8
 
 
 def test_an_unknown_gain_is_called_so(answer: Summary) -> None:
-    lines = _lines(what_to_do(replace(answer, advice=(_gain(None, None),)), 100))
+    lines = _lines(what_to_do(replace(answer, advice=(_gain(None, None),))))
     assert lines[1].split()[:2] == ["unknown", "-"]
 
 
 def test_without_gains_the_text_says_what_was_looked_at(answer: Summary) -> None:
-    nothing = replace(answer, advice=(), advice_looked_at=("idle time", "fusion"))
-    assert _lines(what_to_do(nothing, 100))[0] == (
+    nothing = replace(answer, advice=(), advice_looked_at=("idle time", "fusion"), verdict=())
+    assert _lines(what_to_do(nothing))[0] == (
         "What to do: nothing stands out in idle time, fusion."
+    )
+
+
+def test_idle_time_that_no_advice_is_about_is_not_passed_over(answer: Summary) -> None:
+    """The verdict is that the GPU idles: it cannot be that nothing stands out in idle time."""
+    bound = replace(answer.verdict[0], subject="queue")
+    late = replace(answer, advice=(), advice_looked_at=("idle time", "fusion"), verdict=(bound,))
+    assert " ".join(" ".join(_lines(what_to_do(late))).split()) == (
+        "What to do: nothing is known to shorten this idle time (queue); nothing stands out in"
+        " fusion."
     )
 
 
 def test_without_rows_only_the_choice_is_told(answer: Summary) -> None:
     none = replace(answer, chosen=ChosenRows("op=none", 0, 9, 0, 900))
-    assert len(_lines(first_screen(none, "op", 15, None, 100))) == 1
+    said = " ".join(" ".join(_lines(first_screen(none, "op", 15, None))).split())
+    assert said.startswith("Where op=none: 0 of 9 rows")
+    assert said.endswith("of these alone")
     assert _lines(about(none)) == []
 
 
 def test_in_full_the_verdict_has_the_rows_that_prove_it(answer: Summary) -> None:
-    full = _lines(verdict(answer, 100, full=True))
+    full = _lines(verdict(answer, full=True))
     first = answer.verdict[0].evidence[0]
     assert f"  - {evidence_text(first)}" in full
     assert evidence_text(first).endswith(f"rows {', '.join(map(str, first.row_ids[:3]))}")
-    assert not any("rows" in line for line in _lines(verdict(answer, 100)))
+    assert not any("rows" in line for line in _lines(verdict(answer)))

@@ -1,5 +1,7 @@
 """Numbers and tables for people."""
 
+import html
+import re
 import sys
 
 import click
@@ -8,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof.render.text import formatting
+from pyprof.render.text.formatting import escape, markdown_table
 from pyprof.render.text.layout.text_width import cells
 
 
@@ -92,8 +95,28 @@ def test_colours_only_on_a_terminal(
 ) -> None:  # fmt: skip
     """Not in a file, not in a pipe, not where NO_COLOR refuses them."""
     monkeypatch.setenv("NO_COLOR", refused)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.delenv("TERM", raising=False)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
     assert formatting.colours(target) is expected
+
+
+@pytest.mark.parametrize(
+    ("set_to", "terminal", "expected"),
+    [({"FORCE_COLOR": "1"}, False, True), ({"FORCE_COLOR": "1", "TERM": "dumb"}, True, True),
+     ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False), ({"TERM": "dumb"}, True, False),
+     ({"FORCE_COLOR": ""}, False, False), ({"TERM": "xterm"}, True, True)],
+)  # fmt: skip
+def test_the_environment_asks_for_colours_or_refuses_them(
+    set_to: dict[str, str], *, terminal: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FORCE_COLOR in a pipe, too; NO_COLOR goes before it (https://no-color.org)."""
+    for name in ("FORCE_COLOR", "NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in set_to.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    assert formatting.colours("-") is expected
 
 
 def test_marks_are_kept_only_where_colours_are_wanted() -> None:
@@ -104,7 +127,6 @@ def test_marks_are_kept_only_where_colours_are_wanted() -> None:
 
 
 HEADER = ("Op name", "GPU ms", "Own ms/step", "Others waited ms", "Clock us", "Last at line")
-LEFT = (0, 5)
 
 
 @given(
@@ -133,8 +155,11 @@ def test_a_table_is_100_cells_wide_and_cuts_no_number(
             assert words.count(number) >= sum(number in other[1:-1] for other in spelt)
 
 
-def test_columns_stand_closer_then_headers_are_stacked_then_texts_cut() -> None:
+def test_columns_stand_closer_then_headers_are_stacked_then_texts_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The least that helps is done."""
+    monkeypatch.setenv("COLUMNS", "100")
     header = ["Op", *["Own ms/step"] * 3, *["ms"] * 4]
     cuts = {0: formatting.cut}
     for length, shown in ((30, "a" * 30 + "  "), (39, "a" * 39 + " ")):
@@ -150,3 +175,31 @@ def test_columns_stand_closer_then_headers_are_stacked_then_texts_cut() -> None:
     header = ["Op", *["Others waited ms/step"] * 7]
     below = [*formatting.fitted([["a" * 90, *["1.234"] * 7]], header, (0,), cuts)]
     assert sum("aaa..." in line for line in below) == 3
+
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1)
+HOSTILE = "k<</script><img src=x onerror=alert(1)>|`*_[a](b)&amp;~$#!"
+
+
+def rendered_cells(markdown: str) -> list[str]:
+    """Render a table and give its cells as a reader sees them."""
+    reader = pytest.importorskip("markdown_it").MarkdownIt("commonmark").enable("table")
+    rendered = reader.render(markdown)
+    found = re.findall(r"<t[hd](?: [^>]*)?>(.*?)</t[hd]>", rendered, re.DOTALL)
+    assert not any("<" in cell for cell in found), rendered
+    return [html.unescape(cell) for cell in found]
+
+
+@given(TEXTS)
+def test_a_cell_reads_as_its_text(text: str) -> None:
+    """No text becomes markup, another cell or HTML."""
+    assert rendered_cells(markdown_table(("name", "n"), [(text, "1")])) == ["name", "n", text, "1"]
+
+
+def test_a_hostile_name_reads_as_itself() -> None:
+    """A template kernel name that looks like a script stays a name."""
+    assert rendered_cells(markdown_table(("name",), [(HOSTILE,)])) == ["name", HOSTILE]
+
+
+def test_line_ends_are_blanks() -> None:
+    assert escape("a\nb\r\n c") == "a b c"

@@ -78,26 +78,6 @@ def test_snapshots_that_hold_the_same_differ_in_nothing(tmp_path: Path) -> None:
     assert run("diff", path, other, "--steps", "1:").code == 2
 
 
-def test_two_snapshots_are_compared_as_json(tmp_path: Path) -> None:
-    """With all figures of the text, and devices that only one of them has."""
-    second = built.Device(number=1)
-    second.alloc(1000, built.user(1))
-    before = built.write(tmp_path / "a.pickle", built.training(5), second)
-    after = built.write(tmp_path / "b.pickle", built.training(5, leak=1 << 20))
-    answer = ask("diff", before, after)
-    assert (answer["kind"], answer["only_a"], answer["only_b"]) == ("memory_diff", ["cuda:1"], [])
-    (device,) = answer["devices"]
-    peaks = [ask("memory", path)["devices"][0]["peak_bytes"] for path in (before, after)]
-    peak = device["metrics"]["peak"]
-    assert [peak["a_bytes"], peak["b_bytes"]] == peaks
-    assert peak["change_bytes"] == 5 << 20 == peaks[1] - peaks[0]
-    assert peak["change_share"] == pytest.approx((5 << 20) / peaks[0])
-    assert device["metrics"]["start"]["change_share"] is None
-    (line,) = device["by"]["line"]
-    assert (line["name"], line["change_bytes"]) == ("/home/user/train.py:11", 5 << 20)
-    assert "Only in A: cuda:1" in run("diff", before, after).stdout
-
-
 @pytest.mark.parametrize(
     ("limit", "code", "said"),
     [

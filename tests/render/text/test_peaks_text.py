@@ -3,7 +3,7 @@
 import csv
 import io
 
-from pyprof.answers.peaks_rows import card_rows, find
+from pyprof.answers.peaks_answer import card_rows, find
 from pyprof.render.text.peaks_text import as_csv, each, overview
 
 
@@ -23,7 +23,7 @@ def test_cards_whose_sources_disagree_are_marked_and_explained() -> None:
 def test_a_single_card_shows_all_of_its_rates() -> None:
     (row,) = find("H100 SXM", ())
     text = "\n".join(each([row]))
-    assert all(key in text for key in row.rates)
+    assert all(key in text for key in row.tflops)
 
 
 def test_csv_has_a_row_for_each_card() -> None:

@@ -1,6 +1,12 @@
 """Predictions in the terminal."""
 
-from pyprof.answers.whatif_answer import PredictedChange, PredictedTime, RefusedChange, WhatIf
+from pyprof.answers.whatif_answer import (
+    PredictedChange,
+    PredictedTime,
+    RefusedChange,
+    UpperBound,
+    WhatIf,
+)
 from pyprof.render.text.whatif_text import predicted_changes
 
 
@@ -8,13 +14,33 @@ def test_a_change_stands_with_its_interval_and_a_refusal_with_its_reason() -> No
     """All four times, the code, the validation; and why not."""
     time = PredictedTime(now=40_000_000, low=10_000_000, expected=20_000_000, high=30_000_000)
     change = PredictedChange(
-        change="--x", kernels_ns=time, step_ns=None, rows=4,
+        change="--x", kernels_ns=time, step_ns=time, step_why=None, rows=4,
         formula="f", assumption="a", validation="1 pair", code="go()",
     )  # fmt: skip
+    bound = UpperBound(
+        change="--z", gain_ns=9_000_000, gain_step_ns=3e6, rows=1, title="it waits", code="stop()"
+    )
     shown = "\n".join(
         predicted_changes(
-            WhatIf(changes=(change,), refused=(RefusedChange(change="--y", why="no peaks"),))
+            WhatIf(
+                steps=2,
+                changes=(change,),
+                bounds=(bound,),
+                refused=(RefusedChange(change="--y", why="no peaks"),),
+            )
         )
     )
-    assert all(part in shown for part in ("40", "10", "20", "30", "go()", "Tried on 1 pair."))
+    assert all(
+        part in shown
+        for part in (
+            "40",
+            "10",
+            "20",
+            "30",
+            "go()",
+            "Tried on 1 pair.",
+            "A step: 40.0 ms now, 20.0 ms expected",
+            "At most 3.00 ms a step",
+        )
+    )
     assert "--y is not predicted: no peaks." in shown

@@ -36,6 +36,17 @@
     if (digits === undefined) return null;
     return Number(digits.replaceAll(",", "")) * (unit === "ns" ? UNITS[suffix || "ms"] ?? NaN : 1);
   };
+  // A pattern as --where takes it. This engine backtracks: what repeats more than twice, or in what
+  // repeats, could take for ever, and is refused.
+  const pattern = (text) => {
+    const repeats = text.replace(/\\.|\[(?:\\.|[^\]])*\]/g, "x").match(/[*+]|\{\d+,/g) ?? [];
+    if (repeats.length > 2 || /\)\s*[*+{]/.test(text)) return `${text} repeats too much for this page; use pyprof prof --where`;
+    try {
+      return new RegExp(text, "i");
+    } catch {
+      return `${text} is no regular expression`;
+    }
+  };
   // What a word of the box asks of a row; a text says what is wrong with it.
   const CONDITION = /^([a-z][\w /]*?)(?::(?!:)(<=|>=|<|>|=)?|(!=|!~|<=|>=|=|~|<|>))(.+)$/i;
   const test = (table, word) => {
@@ -43,11 +54,19 @@
     const headers = Array.from(table.tHead.rows[0].cells);
     const header = headers.find((cell) => cell.dataset.name.toLowerCase() === name);
     // Kernels' names hold "<" and "=", too.
-    if (name === undefined || (bare && !header)) return (row) => row.textContent.toLowerCase().includes(word);
-    if (!header) return `no column ${name}; columns are ${headers.map((cell) => cell.dataset.name).join(", ")}`;
+    const unknown = `no column ${name}; columns are ${headers.map((cell) => cell.dataset.name).join(", ")}`;
+    if (name === undefined || (bare && !header)) {
+      const holds = (row) => row.textContent.toLowerCase().includes(word);
+      return name === undefined || Array.from(table.tBodies[0].rows).some(holds) ? holds : unknown;
+    }
+    if (!header) return unknown;
     const place = header.cellIndex;
     if (header.classList.contains("text")) {
       const [not, exact] = [bare?.startsWith("!") ?? false, bare?.endsWith("=") ?? false];
+      if (bare?.endsWith("~")) {
+        const found = pattern(wanted);
+        return typeof found === "string" ? found : (row) => not !== found.test(value(row, place));
+      }
       return (row) => not !== (exact || row.cells[place].dataset.text !== undefined
         ? value(row, place) === wanted : value(row, place).includes(wanted));
     }
@@ -58,7 +77,8 @@
     return (row) => (value(row, place) === null ? bare === "!=" : holds(value(row, place), limit));
   };
   const filter = (table, box, count) => {
-    const tests = box.value.toLowerCase().split(/\s+/).filter(Boolean).map((word) => test(table, word));
+    const words = box.value.toLowerCase().split(/\s+/).filter((word) => word && word !== "and" && word !== "&&");
+    const tests = words.map((word) => test(table, word));
     const wrong = tests.find((entry) => typeof entry === "string");
     const { selection } = pyprof;
     const selected = selection?.active();

@@ -5,7 +5,6 @@ Columns that find no room even when names are short are left out, the least tell
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyprof.prof.columns.standard import FLOAT, INT, TEXT, Column
-from pyprof.render.text.formatting import WIDTH, heading
+from pyprof.render.text.formatting import heading
 from pyprof.render.text.layout.fixed_width import UNKNOWN, header, scalable, spelt, without_folders
 from pyprof.render.text.layout.numbers import scaled
 from pyprof.render.text.layout.text_width import cells, cut_end, cut_middle, filled
@@ -41,11 +40,6 @@ _NARROW = 4
 """The same where nothing but the op and its time find room."""
 _SENTENCES = ("why", "params", "peak")
 """Texts whose beginning tells more than their end."""
-
-
-def width() -> int:
-    """Return the cells of a line: COLUMNS, else the terminal's, else `WIDTH`."""
-    return shutil.get_terminal_size((WIDTH, 24)).columns or WIDTH
 
 
 class _Shown:
@@ -142,13 +136,9 @@ def _kept(shown: Sequence[_Shown], room: int) -> list[_Shown]:
 
 def _rank(one: _Shown, among: Sequence[_Shown]) -> int:
     name = one.column.name
-    if name in _TELLING and _of_rows(among):
+    if name in _TELLING and any(one.column.name == "sil" for one in among):
         return _TELLING.index(name)
     return among.index(one) + len(among) * (name in _EXTREMES)
-
-
-def _of_rows(shown: Sequence[_Shown]) -> bool:
-    return any(one.column.name == "sil" for one in shown)
 
 
 def _gap(kept: Sequence[_Shown], room: int) -> int:

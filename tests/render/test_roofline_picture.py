@@ -1,5 +1,7 @@
-"""Where a roofline lies, and that the names of its roofs cover nothing."""
+"""Pictures of rooflines: what their suffix says, always the same."""
 
+import sys
+import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
@@ -9,10 +11,70 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyprof.analysis.summary import roofline_points
-from pyprof.analysis.summary.roofline_points import Point, Roof
+from pyprof.analysis.summary.roofline_points import Chart, Point, Roof
 from pyprof.inputs import source
 from pyprof.prof.table import Override
-from pyprof.render.roofline_frame import Box, Label, LogAxes, frame, height_of, labels
+from pyprof.render.roofline_picture import Box, Label, LogAxes, frame, height_of, labels
+from tests.analysis.captured import capture
+from tests.commands import run
+
+HOSTILE = "<script>alert(1)</script>$x_2$ \N{GREEK SMALL LETTER MU}"
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """Return a capture of an A100 with products and elementwise ops."""
+    return capture(tmp_path / "net.sqlite", steps=4)
+
+
+def _chart(path: Path, override: Override | None = None, limit: int = 100) -> Chart:
+    return roofline_points.summarise_roofline(source.load(str(path), override)).chart(limit)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
+)
+def test_pictures_are_what_their_suffix_says_and_always_the_same(
+    net: Path, tmp_path: Path, suffix: str, magic: bytes
+) -> None:
+    """Two runs write the same bytes: no date, no random id."""
+    pytest.importorskip("matplotlib")
+    written = []
+    for name in ("one", "two"):
+        done = run("roofline", net, "-o", tmp_path / f"{name}.{suffix}")
+        assert (done.code, done.stdout) == (0, "")
+        written.append((tmp_path / f"{name}.{suffix}").read_bytes())
+    assert written[0].startswith(magic)
+    assert written[0] == written[1]
+
+
+@pytest.mark.slow
+def test_the_svg_names_device_roofs_and_ops(net: Path, tmp_path: Path) -> None:
+    """Text stays text, also text that looks like markup or a formula."""
+    pytest.importorskip("matplotlib")
+    hostile = capture(tmp_path / "hostile.sqlite", steps=4, hostile=HOSTILE)
+    for path in (net, hostile):
+        run("roofline", path, "-o", tmp_path / "net.svg")
+        parts = [*ET.parse(tmp_path / "net.svg").getroot().itertext()]  # noqa: S314 - ours
+        assert not any("  " in part for part in parts if part.strip())  # SVG would make one of them
+        text = "".join(parts).replace("\N{NO-BREAK SPACE}", " ")
+        chart = _chart(path)
+        assert chart.title in text
+        assert all(roof.label in text for roof in chart.roofs)
+        assert all(point.name[:30] in text for point in chart.points[:14])
+
+
+def test_what_a_picture_lacks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line that names what to install, before anything is read, and no file."""
+    for name in [*sys.modules, "matplotlib"]:
+        if name.partition(".")[0] == "matplotlib":
+            monkeypatch.setitem(sys.modules, name, None)
+    done = run("roofline", tmp_path / "not.there", "-o", tmp_path / "net.png")
+    assert done.code == 1
+    assert done.stderr == "pyprof: pictures need matplotlib: pip install matplotlib\n"
+    assert not (tmp_path / "net.png").exists()
+
 
 LETTER, LINE = 6.0, 14.0
 SIZES = [(1220.0, 370.0), (720.0, 520.0)]

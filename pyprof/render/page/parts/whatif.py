@@ -1,0 +1,61 @@
+"""Kernel time after changes, predicted: a bar for each, with its interval."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyprof.analysis.whatif import summarise_whatif
+from pyprof.render.text.formatting import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyprof.answers.whatif_answer import PredictedTime, WhatIf
+    from pyprof.render.page.parts import Gathered, Page
+
+TITLE, ORDER = "What if", 7
+
+
+class Bar(NamedTuple):
+    """A time and its interval, in % of the time now."""
+
+    expected: str
+    low: str
+    high: str
+
+
+def summarise(gathered: Gathered) -> WhatIf | None:
+    """Predict; None for some of the steps, which are not predicted by themselves."""
+    if gathered.overview.rows is not None:
+        return None
+    return summarise_whatif(gathered.source, kernels_only=True)
+
+
+def section(page: Page) -> Mapping[str, Any] | None:
+    """The changes that are possible; None without one."""
+    answer: WhatIf | None = page.data
+    if answer is None or not answer.changes:
+        return None
+    return {
+        "changes": [
+            {
+                "change": each.change,
+                "code": each.code,
+                "expected": duration(each.kernels_ns.expected),
+                "interval": f"{duration(each.kernels_ns.low)} to {duration(each.kernels_ns.high)}",
+                "bar": _bar(each.kernels_ns),
+                "rows": each.rows,
+                "formula": each.formula,
+                "assumption": each.assumption,
+                "validation": each.validation,
+            }
+            for each in answer.changes
+        ],
+        "now": duration(answer.changes[0].kernels_ns.now),
+        "refused": [(each.change, each.why) for each in answer.refused],
+    }
+
+
+def _bar(time: PredictedTime) -> Bar:
+    longest = max(time.now, time.high, 1)
+    return Bar(*(f"{100 * ns / longest:.1f}" for ns in (time.expected, time.low, time.high)))

@@ -1,0 +1,20 @@
+"""The parts of the page of two steps."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from pyprof.inputs import source
+from pyprof.render.page.content import summarise_page
+from tests.analysis.captured import capture
+from tests.render.page.shown_parts import shown
+
+Made: TypeAlias = Mapping[str, Mapping[str, Any]]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Made:
+    """Return what each part shows: of two steps, of 750 ns of GPU time each."""
+    return shown(summarise_page(source.load(str(capture(tmp_path / "net.sqlite", steps=2)))))

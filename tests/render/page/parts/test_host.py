@@ -1,0 +1,25 @@
+"""Ops on the host, on the page."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from pyprof.analysis.summary.overview import summary
+from pyprof.inputs import source
+from pyprof.render.page import parts
+from pyprof.render.page.content import summarise_page
+from pyprof.render.page.cross_filter import Selectable
+from tests.analysis.captured import capture
+from tests.known import known
+
+
+def test_the_hosts_time_is_that_of_its_calls(tmp_path: Path) -> None:
+    """Own times add up to the time in ops; of records without a capture there is no section."""
+    content = summarise_page(source.load(str(capture(tmp_path / "net.sqlite", steps=3))))
+    page = parts.Page(summary(content.summary), Selectable(content.facts), None, None)
+    section = known(parts.parts()["host"].section(page))
+    table, host = section["host"], page.answer.host_ops
+    assert host is not None
+    assert {row[0].text for row in table.rows} == {op.op for op in host}
+    assert sum(row[1].number for row in table.rows) == sum(op.self_ns for op in host)
+    without = replace(page.answer, host_ops=None)
+    assert parts.parts()["host"].section(replace(page, answer=without)) is None

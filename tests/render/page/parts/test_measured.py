@@ -1,0 +1,21 @@
+"""What counters measured, on the page."""
+
+from pathlib import Path
+
+from tests.analysis import product
+from tests.commands import run
+
+
+def test_page_has_a_section(tmp_path: Path) -> None:
+    """The same, sortable; without counters there is none."""
+    counters, capture = (
+        product.counters(tmp_path / "ncu.csv"),
+        product.capture(tmp_path / "a.sqlite"),
+    )
+    page = tmp_path / "a.html"
+    assert run("report", "-q", "--with", counters, capture, "-o", page).code == 0
+    html = page.read_text()
+    assert '<section id="measured"' in html
+    assert "by ncu in another run" in html
+    assert run("report", "-q", capture, "-o", page).code == 0
+    assert '<section id="measured"' not in page.read_text()

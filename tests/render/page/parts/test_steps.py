@@ -1,0 +1,42 @@
+"""Steps of the page, beside what the summary says of them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pyprof.inputs import source
+from pyprof.render.page.content import html, summarise_page
+from tests.answers.checked import ask
+from tests.builders import Work, nsys_db
+from tests.commands import run
+from tests.render.page import shown_parts
+
+
+@pytest.mark.slow
+def test_steps_come_as_near_the_peak_as_the_json_says(captures: Path) -> None:
+    """And as the summary says of the slowest ones."""
+    trace = captures / "kineto-v100-resnet50-2021" / "trace.json.gz"
+    found = summarise_page(source.load(str(trace)))
+    drawn = shown_parts.shown(found)["steps"]["shares"]["series"]
+    steps = ask("summary", trace)["steps"]
+    assert drawn == {"MFU": [round(100 * mfu, 3) for mfu in steps["mfu"]]}
+    assert steps["hfu"] == steps["mfu"]
+    assert steps["mbu"] == [None] * steps["count"]
+    slowest = int(np.argmax(steps["duration_ns"]))
+    said = run("summary", "-qv", trace).stdout
+    assert f"steps {slowest} (182 ms, MFU {100 * steps['mfu'][slowest]:.1f} %)" in said
+
+
+def test_steps_that_are_guessed_are_said_to_be(tmp_path: Path) -> None:
+    """In the head, on the card and beside the figure: repetition may be of layers."""
+    net = nsys_db(
+        tmp_path / "net.sqlite",
+        [
+            Work(name, (10_000 * n + 1000 * k, 10_000 * n + 1000 * k + 500), None)
+            for n in range(12)
+            for k, name in enumerate(("a", "b", "c", "d"))
+        ],
+    )
+    page = html(summarise_page(source.load(str(net))))
+    assert page.count("(guessed: may be layers of a step)") >= 2

@@ -1,0 +1,36 @@
+"""Predictions on the page: bars with their intervals."""
+
+import re
+from pathlib import Path
+
+from pyprof.records import dict_lines
+from tests.analysis.captured import capture
+from tests.analysis.test_attention_calls import attention, story
+from tests.commands import run
+
+
+def test_page_has_a_bar_for_each_change_and_the_reasons_of_refusals(tmp_path: Path) -> None:
+    """The interval lies around what is expected, in % of the time now."""
+    net = tmp_path / "net.dict"
+    with net.open("wb") as file:
+        dict_lines.write(story(*attention(64, 1024, 1024, 64)).table.records, file)
+    page = tmp_path / "net.html"
+    assert run("report", "-q", net, "-o", page).code == 0
+    section = page.read_text().partition('<section id="whatif"')[2].partition("</section>")[0]
+    assert "--fuse attention" in section
+    assert "--dtype tf32</code> is not predicted: " in section
+    expected, low, high = (
+        float(match)
+        for match in re.findall(
+            r'class="expected".*?width="([\d.]+)".*?x1="([\d.]+)" x2="([\d.]+)"', section
+        )[0]
+    )
+    assert 0 < low < expected < high <= 100
+
+
+def test_some_steps_alone_are_not_predicted(tmp_path: Path) -> None:
+    """Their rows are fewer than those that the rules look at."""
+    net = capture(tmp_path / "net.sqlite", steps=4)
+    page = tmp_path / "net.html"
+    assert run("report", "-q", "--steps", "1:", net, "-o", page).code == 0
+    assert '<section id="whatif"' not in page.read_text()

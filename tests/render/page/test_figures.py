@@ -1,0 +1,47 @@
+"""Figures of steps: very many are grouped, and shares of the peak are theirs."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pyprof.answers.summary_answer import StepTimes as Steps
+from pyprof.render.page import figures
+from pyprof.render.page.step_times import StepTimes
+from tests.known import known
+
+_NOTHING: tuple[float | None, ...] = (None,) * 15
+_STEPS = Steps(
+    count=15, origin="ranges", guessed=False, warm_up_count=11, covered_share=1.0, first=10,
+    last=14, mean_ns=4.0, median_ns=3.0, duration_ns=(0,) * 10 + (5, 1, 2, 9, 3), mfu=_NOTHING,
+    hfu=_NOTHING, mbu=_NOTHING, are_chosen=True,
+)  # fmt: skip
+"""The last five of fifteen steps are chosen, and the first of them is slow."""
+
+
+def test_very_many_steps_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each bar is the longest of its steps; a rank without a step leaves a hole."""
+    monkeypatch.setattr(figures, "_MOST_COLUMNS", 3)
+    trend = figures.trend(_STEPS)
+    assert (trend["longest"].tolist(), trend["group"], trend["first"]) == ([5, 9, 3], 2, 10)
+    assert trend["step"] == [10, 13, 14]
+    durations = (np.array([5.0, 1, 2, 9, 3]), np.array([np.nan, np.nan, 4]))
+    times = StepTimes("step", ("a", "b"), durations, durations)
+    assert figures.heat_map(times, 0, 5)["measures"]["step"] == [[5, 9, 3], [None, 4, None]]
+
+
+def test_shares_of_the_peak_are_those_of_the_steps_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a group its longest step's; a line for what any step tells, HFU only where it differs."""
+    monkeypatch.setattr(figures, "_MOST_COLUMNS", 3)
+    mfu, hfu = (0.1, 0.2, 0.3, 0.4, None), (0.1, 0.2, 0.3, 0.5, None)
+    none = (None,) * 10
+    steps = replace(_STEPS, mfu=none + mfu, hfu=none + hfu)
+    trend = figures.trend(steps)
+    assert trend["shares"] == {"MFU": [10, 40, None], "HFU": [10, 50, None]}
+    drawn = known(figures.shares_of_peak(trend))
+    assert (drawn["label"], drawn["step"], [*drawn["colours"]]) == (
+        "MFU and HFU of each step, percent of the peak", [10, 13, 14], ["MFU", "HFU"]
+    )  # fmt: skip
+    assert figures.shares_of_peak(figures.trend(_STEPS)) is None
+    alike = figures.trend(replace(steps, hfu=steps.mfu, mbu=none + mfu))
+    assert alike["shares"] == {"MFU": [10, 40, None], "MBU": [10, 40, None]}

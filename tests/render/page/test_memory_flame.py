@@ -1,0 +1,42 @@
+"""Flame graphs of memory."""
+
+from itertools import pairwise
+from pathlib import Path
+
+from pyprof.allocations import read
+from pyprof.analysis.memory.peaks import DeviceMemory, highest_first
+from pyprof.render.page import memory_page
+from tests.allocations import built
+from tests.known import known
+
+
+def _highest(path: Path, *devices: built.Device) -> DeviceMemory:
+    return highest_first([read.read(built.write(path / "x.pickle", *devices))])[0]
+
+
+def test_flame_graph_lies_below_its_callers(tmp_path: Path) -> None:
+    """Each box is inside of its caller's, siblings side by side; the root is the whole peak."""
+    device = built.Device()
+    for number in range(6):
+        stack = [built.user(line, f"f{line}") for line in range(number % 3, 4)]
+        device.alloc(1000 + number, *stack)
+    found = _highest(tmp_path, device)
+    figure = known(memory_page.picture(found).flame)
+    boxes = [*zip(figure["depth"], figure["start"], figure["length"], strict=True)]
+    assert boxes[0] == (0, 0, found.peak_bytes)
+    for depth, start, length in boxes[1:]:
+        assert any(
+            above == depth - 1 and first <= start and start + length <= first + size
+            for above, first, size in boxes
+        )
+    for depth in range(max(figure["depth"]) + 1):
+        row = sorted((start, start + length) for level, start, length in boxes if level == depth)
+        assert all(a[1] <= b[0] for a, b in pairwise(row))
+    assert not any("/home" in name for name in figure["name"])
+
+
+def test_no_flame_graph_without_stacks(tmp_path: Path) -> None:
+    """A recording without stacks has nothing to draw."""
+    device = built.Device()
+    device.alloc(1000)
+    assert memory_page.picture(_highest(tmp_path, device)).flame is None

@@ -1,0 +1,44 @@
+"""Devices in the text of a summary."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from pyprof.analysis.time.idle import CAUSES
+from pyprof.answers.summary_answer import DeviceUse
+from pyprof.render.text import summary_text
+from tests.analysis.captured import capture
+from tests.commands import run
+
+
+def test_more_gpus_than_columns_have_a_line_each(tmp_path: Path) -> None:
+    """Twelve ranks make a table of twelve lines."""
+    first = capture(tmp_path / "net-rank0.sqlite", steps=4)
+    for rank in range(1, 12):
+        shutil.copy(first, tmp_path / f"net-rank{rank}.sqlite")
+    lines = run("summary", tmp_path).stdout.splitlines()
+    assert [line.split(",")[0] for line in lines if line.startswith("rank ")] == [
+        f"rank {rank}" for rank in range(12)
+    ]
+
+
+def test_of_very_many_gpus_the_least_busy_are_listed() -> None:
+    """64 of 70; the one that works least is among them, wherever it stands."""
+    device = DeviceUse(
+        rank=0, device=0, processor="GPU", span_ns=100, busy_ns=90, idle_ns=10, compute_ns=90,
+        communication_ns=0, exposed_communication_ns=0, copy_ns=0, exposed_copy_ns=0, overlap_ns=0,
+        idle_by_cause_ns=dict.fromkeys(CAUSES, 0), windows=1, paused_ns=0,
+    )  # fmt: skip
+    devices = [replace(device, rank=rank, busy_ns=90 - rank % 7) for rank in range(70)]
+    devices[69] = replace(device, rank=69, busy_ns=5)
+    lines = [*summary_text.times(devices, ())]
+    assert lines[-1] == "... and 6 busier ones; pyprof ranks lists all"
+    listed = [line.split(",")[0] for line in lines if line.startswith("rank ")]
+    assert len(listed) == 64
+    assert "rank 69" in listed
+
+
+def test_far_levels_are_numbered() -> None:
+    """A table does not grow as wide as the tree is deep."""
+    assert [summary_text._indented(level) for level in (0, 2, 16)] == ["", "    ", " " * 32]
+    assert summary_text._indented(5000) == " " * 32 + "(5000) "
