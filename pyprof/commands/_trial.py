@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from pyprof.analysis.trial import verdict
-from pyprof.analysis.trial.proposals import proposals
+from pyprof.analysis.trial.proposals import proposals, together
 from pyprof.analysis.trial.timing import timing
 from pyprof.answers.try_answer import TriedChange, Try, trial_baseline, tried_change
 from pyprof.errors import PyprofError
@@ -20,18 +21,23 @@ if TYPE_CHECKING:
     from pyprof.trial.experiment import Trial, Variant
 
 _KERNELS = 5
-_LEAST_TOGETHER = 2
+_LEAST_KERNEL_CHANGE = 0.1
+_NOISE_FACTOR = 3 * math.sqrt(2)
+"""Of the spread of runs: one run with the change and one without it are compared."""
 
 
-def perform_trial(trial: Trial, chosen: Sequence[Chosen], rounds: int) -> Try:
+def perform_trial(
+    trial: Trial, chosen: Sequence[Chosen], rounds: int, *, combine: bool = False
+) -> Try:
     """Run a trial, and return what came of it; what there is if it is interrupted.
 
     Without changes chosen, those are tried that the advice on the script proposes, and then those
-    that helped together. Raises PyprofError if the script fails without a change.
+    that helped together, as with `combine`. Raises PyprofError if the script fails without a
+    change.
     """
     variants: list[Variant] = [(each,) for each in chosen]
     try:
-        _run_all(trial, variants, rounds)
+        _run_all(trial, variants, rounds, combine=combine)
         complete = True
     except (KeyboardInterrupt, signals.Ended):
         if not any(run.variant == BASELINE and run.usable for run in trial.runs):
@@ -40,24 +46,37 @@ def perform_trial(trial: Trial, chosen: Sequence[Chosen], rounds: int) -> Try:
     return _answer(trial, variants, complete=complete)
 
 
-def _run_all(trial: Trial, variants: list[Variant], rounds: int) -> None:
-    """Do the runs of a trial; adds to `variants` what is proposed."""
+def _run_all(trial: Trial, variants: list[Variant], rounds: int, *, combine: bool) -> None:
+    """Do the runs of a trial; adds to `variants` what is proposed, and what helped together."""
     proposed = not variants
     if proposed:
         trial.baseline()
-        capture = trial.perform(BASELINE, "profile").result.capture
-        variants += [(each,) for each in proposals(_advice_rules(capture))]
+        variants += _proposed(trial)
     _measure(trial, variants, rounds)
-    helped = [v for v in variants if verdict.judge(trial.runs, v).helped]
-    if proposed and len(helped) >= _LEAST_TOGETHER:
-        together = tuple(chosen for variant in helped for chosen in variant)
-        variants.append(together)
-        _measure(trial, [together], rounds)
+    if proposed or combine:
+        joined = together([verdict.judge(trial.runs, variant) for variant in variants])
+        if joined is not None:
+            variants.append(joined)
+            _measure(trial, [joined], rounds)
     if not proposed:
         trial.perform(BASELINE, "profile")
     for variant in variants:
         if trial.is_usable(variant):
             trial.perform(variant, "profile")
+
+
+def _proposed(trial: Trial) -> list[Variant]:
+    """Return the changes that the advice on a profiled run proposes."""
+    result = trial.perform(BASELINE, "profile").result
+    if not result.capture:
+        why = result.error or "it recorded nothing"
+        raise PyprofError(
+            f"the run that is profiled to find changes failed: {why}; name the changes with "
+            "--change"
+        )
+    advice = _advice(result.capture)
+    trial.not_tried = tuple(text for rule, text in advice.items() if not proposals([rule]))
+    return [(each,) for each in proposals(advice)]
 
 
 def _measure(trial: Trial, variants: Sequence[Variant], rounds: int) -> None:
@@ -72,15 +91,18 @@ def _measure(trial: Trial, variants: Sequence[Variant], rounds: int) -> None:
             trial.perform(variant, "losses")
 
 
-def _advice_rules(capture: str) -> list[str]:
-    """Return the names of the rules that have advice on a capture, the largest gain first."""
+def _advice(capture: str) -> Mapping[str, str]:
+    """Return the rules that have advice on a capture, the largest gain first, and what they say."""
     from pyprof.analysis.summary import overview  # noqa: PLC0415 - it loads Arrow
     from pyprof.inputs import source  # noqa: PLC0415 - as above
 
-    if not capture:
-        return []
     sums = overview.summarise(source.load(capture))
-    return [advice.rule for advice in overview.summary(sums).advice if not advice.once]
+    advice = [each for each in overview.summary(sums).advice if not each.once]
+    lines = [next((e.line for e in each.evidence if e.line), "") for each in advice]
+    return {
+        each.rule: f"{each.title} ({line})" if line else each.title
+        for each, line in zip(advice, lines, strict=True)
+    }
 
 
 def _answer(trial: Trial, variants: Sequence[Variant], *, complete: bool) -> Try:
@@ -96,16 +118,45 @@ def _answer(trial: Trial, variants: Sequence[Variant], *, complete: bool) -> Try
         complete=complete,
         baseline=trial_baseline(verdict.baseline(trial.runs), captures.get(BASELINE)),
         changes=tuple(_tried(trial, variant, captures) for variant in tried),
+        not_tried=trial.not_tried,
     )
 
 
 def _tried(trial: Trial, variant: Variant, captures: Mapping[Variant, str]) -> TriedChange:
+    finding = verdict.judge(trial.runs, variant)
+    changed = _kernel_changes(captures.get(BASELINE), captures.get(variant))
+    noise = _LEAST_KERNEL_CHANGE
+    if finding.timing is not None:
+        noise = max(noise, _NOISE_FACTOR * finding.timing.spread)
     return tried_change(
-        verdict.judge(trial.runs, variant),
+        finding,
         captures=captures,
-        kernels=_kernel_changes(captures.get(BASELINE), captures.get(variant)),
-        predicted=None,
+        kernels=[each for each in changed if _exceeds(each, noise)][:_KERNELS],
+        predicted=_predicted(captures.get(BASELINE), variant),
     )
+
+
+def _exceeds(change: OpChange, noise: float) -> bool:
+    """Whether an op's time changed by more than what whole runs of the same code differ by."""
+    if not change.a or not change.b or not change.a_ns or not change.b_ns:
+        return True
+    return abs(math.log(change.b_ns / change.a_ns)) > noise
+
+
+def _predicted(capture: str | None, variant: Variant) -> float | None:
+    """Return kernel time with a change by that without it, by the rule of `pyprof whatif`."""
+    option = changes()[variant[0].name].predicted_by if len(variant) == 1 else ""
+    if capture is None or not option:
+        return None
+    from pyprof.analysis.whatif import summarise_whatif  # noqa: PLC0415 - it loads Arrow
+    from pyprof.inputs import source  # noqa: PLC0415 - as above
+
+    try:
+        predicted = summarise_whatif(source.load(capture), (option,)).changes
+    except PyprofError:
+        return None
+    times = [each.kernels_ns for each in predicted]
+    return times[0].expected / times[0].now if times and times[0].now else None
 
 
 def _kernel_changes(before: str | None, after: str | None) -> Sequence[OpChange]:
@@ -117,9 +168,9 @@ def _kernel_changes(before: str | None, after: str | None) -> Sequence[OpChange]
     from pyprof.options import Captures  # noqa: PLC0415 - as above
 
     try:
-        with open_executor(1, None, strict=True, quiet=True) as executor:
+        with open_executor(strict=True, quiet=True) as executor:
             captures = Captures((before, after), executor, quiet=True)
             comparison, _ = compare_captures(captures, ("op",), None)
     except PyprofError:
         return ()
-    return comparison.differing[:_KERNELS]
+    return comparison.differing

@@ -60,7 +60,7 @@ def script_options(function: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--metrics",
             is_flag=True,
-            help="Also sample what the GPUs do (docs/counters.md): DRAM, Tensor Cores, clocks with"
+            help="Also sample what the GPUs do (docs/capture.md): DRAM, Tensor Cores, clocks with"
             " nsys; power, clocks and temperature with torch.",
         ),
         click.option("-m", "module", is_flag=True, help="Run SCRIPT as a module, like python -m."),

@@ -11,7 +11,7 @@ import click
 from pyprof import cli, output_file, progress
 from pyprof.cli_types import suggestion
 from pyprof.errors import of_source
-from pyprof.options import Captures, model_option, override, reads_captures
+from pyprof.options import Captures, override, reads_captures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,17 +45,14 @@ DEFAULT_KEYS = "op,shape,dtype,layer"
               "'peak>+5%', 'end>2GB'; metrics: peak, reserved, start, end. "
               "Repeatable.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV.")
-@cli.raw_option
 @cli.json_option
-@click.option("--html", "as_html", is_flag=True, help="Write an HTML page.")
-@model_option
 @click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
               help="Output file; .csv, .json, .md, .html select the format. "
               "Default: stdout.")  # fmt: skip
 @reads_captures("A", "B")
 def command(
     captures: Captures, by: str, steps: str | None, top: int, limits: tuple[str, ...], target: str,
-    *, as_csv: bool, as_json: bool, as_html: bool, raw: bool, **how: str | None,
+    *, as_csv: bool, as_json: bool, **how: str | None,
 ) -> None:  # fmt: skip
     """Compare captures A and B: what is faster, slower, new or gone in B.
 
@@ -74,11 +71,10 @@ def command(
       pyprof diff ranks/ 'net.rank*.sqlite' --workers 2
       pyprof diff before.pickle after.pickle --fail-if 'peak>+5%' --json
     """
-    asked = [form for form, on in (("csv", as_csv), ("json", as_json), ("html", as_html)) if on]
-    if len(asked) > 1:
-        raise click.UsageError("--csv, --json and --html exclude each other")
-    form = asked[0] if asked else output_file.output_format(target, "csv", "json", "md", "html")
-    cli.check_raw(raw, form)
+    if as_csv and as_json:
+        raise click.UsageError("--csv and --json exclude each other")
+    asked = "csv" * as_csv + "json" * as_json
+    form = asked or output_file.output_format(target, "csv", "json", "md", "html")
     if are_snapshots(captures.paths):
         if steps is not None or by != DEFAULT_KEYS:
             raise click.UsageError(
@@ -100,7 +96,7 @@ def command(
     if form == "json":
         answers.write(target, answers_of_diff.diff(comparison, broken), warnings)
     else:
-        content = _formatted(comparison, form, top, broken, sides, target, raw=raw)
+        content = _formatted(comparison, form, top, broken, sides, target)
         with output_file.open_output(target) as out:
             out.write(content)
     _conclude(broken, any(check.grown(comparison) is not None for check in failed))
@@ -132,14 +128,14 @@ def _compare_memory(
     if form not in ("", "json"):
         raise click.UsageError("memory snapshots are compared as text or JSON")
     from pyprof import answers  # noqa: PLC0415 - as above
-    from pyprof.analysis.diff import memory_limits  # noqa: PLC0415 - as above
+    from pyprof.analysis.memory import memory_diff as compared  # noqa: PLC0415 - as above
     from pyprof.answers.memory_diff_answer import memory_diff  # noqa: PLC0415 - as above
     from pyprof.render.text import formatting as text  # noqa: PLC0415 - as above
     from pyprof.render.text import memory_brief  # noqa: PLC0415 - as above
 
-    checks = _limits(limits, memory_limits.parse)
+    checks = _limits(limits, compared.parse)
     comparison = compare_snapshots(paths)
-    broken, exceeded = memory_limits.check(checks, comparison)
+    broken, exceeded = compared.check(checks, comparison)
     if form == "json":
         answers.write(target, memory_diff(comparison, broken))
     else:
@@ -213,14 +209,12 @@ def _formatted(
     broken: Sequence[str],
     sides: Sequence[Side],
     target: str,
-    *,
-    raw: bool,
 ) -> bytes:
     from pyprof.render.text import diff_text  # noqa: PLC0415 - only now needed
     from pyprof.render.text import formatting as text  # noqa: PLC0415 - as above
 
     if form == "csv":
-        return diff_text.csv_text(comparison, raw=raw).encode()
+        return diff_text.csv_text(comparison).encode()
     if form == "md":
         return diff_text.markdown_text(comparison, top, broken).encode()
     if form == "html":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyprof import cli, output_file, sanitize
-from pyprof.options import capture_options
+from pyprof.options import GRAPHS_AND_COUNTERS, takes_extra_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @cli.json_option
 @click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
               help="Output file; .json selects JSON. Default: stdout.")  # fmt: skip
-@capture_options
+@takes_extra_files(*GRAPHS_AND_COUNTERS)
 def command(capture: str | None, target: str, *, as_json: bool) -> None:
     """Check this machine for captures, or check what CAPTURE hides or distorts.
 
@@ -34,7 +34,7 @@ def command(capture: str | None, target: str, *, as_json: bool) -> None:
       pyprof doctor
       pyprof doctor net.sqlite
       pyprof doctor --json net.sqlite
-      pyprof doctor --counters ncu.csv net.sqlite
+      pyprof doctor --with ncu.csv net.sqlite
     """
     as_json |= output_file.optional_format(target, "json") == "json"
     if as_json:
@@ -65,13 +65,13 @@ def _findings() -> Iterable[Finding]:
 def _inspect(name: str) -> tuple[Capture, str, list[str]]:
     """Read a capture; return it with its pitfalls. Raises CaptureError."""
     from pyprof.analysis.pitfalls import find_pitfalls  # noqa: PLC0415 - as above
-    from pyprof.capture.nsight import tables  # noqa: PLC0415 - they need Arrow
+    from pyprof.capture.under_profiler import database  # noqa: PLC0415 - they need Arrow
     from pyprof.inputs.find import fetch  # noqa: PLC0415 - as above
     from pyprof.readers import read  # noqa: PLC0415 - as above
 
     with fetch(name) as path:
         capture = read(path)
-        return capture, name, [*find_pitfalls(capture), *tables.private(path)]
+        return capture, name, [*find_pitfalls(capture), *database.private(path)]
 
 
 def _report_lines(name: str) -> list[str]:

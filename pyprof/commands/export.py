@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import click
 
 from pyprof import cli, export, output_file
-from pyprof.options import Captures, override, peak_options, reads_captures
+from pyprof.options import Captures, gpu_option, override, reads_captures
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -30,7 +30,7 @@ class _ExportCommand(cli.Command):
 
 
 @click.command("export", cls=_ExportCommand)
-@peak_options
+@gpu_option
 @cli.source_option(
     "Name lines by the source in this folder (.prof, .collapsed); without it, no source is read."
 )

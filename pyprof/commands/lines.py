@@ -11,7 +11,6 @@ import click
 from pyprof import cli, output_file
 from pyprof.options import (
     Captures,
-    model_option,
     override,
     read_conditions,
     reads_captures,
@@ -21,19 +20,21 @@ from pyprof.options import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pyprof.prof.table import Override
+    from pyprof.prof.where import Condition
+
 _TOP = 15
 
 
-@click.command("lines", cls=cli.Command)
+@click.command("lines", cls=cli.Command, hidden=True)
 @cli.source_option("Folder of the source; default on stdout: the current folder.")
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
               help="Number of slowest lines to list.")  # fmt: skip
-@click.option("--full", is_flag=True,
+@click.option("-v", "--verbose", "full", is_flag=True,
               help="List all lines of all files, those that only call others, too.")  # fmt: skip
 @click.option("--steps", metavar="RANGE",
               help="Only these steps, counted from 0: `3:`, `3:7`, `3`.")  # fmt: skip
 @where_option
-@model_option
 @cli.json_option
 @click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
               help="Output file; .json selects JSON. Default: stdout.")  # fmt: skip
@@ -41,17 +42,19 @@ _TOP = 15
 def command(
     captures: Captures, folder: Path | None, steps: str | None, target: str,
     top: int, conditions: Sequence[str],
-    *, as_json: bool,
+    *, as_json: bool, full: bool,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:  # fmt: skip
     """Show your slowest source lines, and your source with GPU time beside each line.
+
+    It is the view `pyprof summary --by line --source DIR`.
 
     FILE is a capture, or what `pyprof parse` wrote from one. Several files, a folder or a 'glob'
     are the ranks of one run.
 
     Lines are ranked by `Own ms`, the time of what they launched themselves, forward and backward;
     `GPU ms` includes what other lines of yours launched that they call. Lines that only call others
-    are left out (--full). CUDA_LAUNCH_BLOCKING=1 is not needed: these
+    are left out (-v). CUDA_LAUNCH_BLOCKING=1 is not needed: these
     are times on the GPU. Potential gains at these lines are listed last. With -o or --json, source
     is included only if --source names its folder.
 
@@ -62,7 +65,20 @@ def command(
       pyprof lines --where tc=0 net.sqlite
     """
     as_json |= output_file.optional_format(target, "json") == "json"
-    asked_rows = read_conditions(conditions)
+    if folder is None and target == output_file.STDOUT and not as_json:
+        folder = Path()
+    show_lines(
+        captures, target, folder, steps, top, read_conditions(conditions), override(how),
+        as_json=as_json, full=full,
+    )  # fmt: skip
+
+
+def show_lines(
+    captures: Captures, target: str, folder: Path | None, steps: str | None, top: int,
+    asked_rows: Sequence[Condition], asked_peaks: Override,
+    *, as_json: bool, full: bool,
+) -> None:  # fmt: skip
+    """Write the slowest lines, and the source of `folder` with GPU time beside each line."""
     from pyprof import answers  # noqa: PLC0415 - they load Arrow
     from pyprof.analysis.summary import source_lines  # noqa: PLC0415 - as above
     from pyprof.answers.lines_answer import with_source  # noqa: PLC0415 - as above
@@ -73,21 +89,19 @@ def command(
 
     with captures.stages(source.STAGES) as begin:
         summarise = partial(source_lines.summarise_lines, chosen=steps, asked=asked_rows)
-        sums = captures.map_reduce(summarise, merge_sums, override(how), begin)
+        sums = captures.map_reduce(summarise, merge_sums, asked_peaks, begin)
     answer = source_lines.lines_answer(sums)
     captures.warn(answer.warnings)
     if as_json:
         given = answer if folder is None else with_source(answer, line_texts(Sources(folder)))
         answers.write(target, given, answer.warnings)
         return
-    if folder is None and target == output_file.STDOUT:
-        folder = Path()
     sources = None if folder is None else Sources(folder)
     shown = [
         *summary_text.chosen_rows(answer.chosen, answer.processor),
         *lines_text.slowest_lines(answer, sources, top),
     ]
-    if listed := [*lines_text.annotated_source(answer, sources, full=how["full"])]:
+    if listed := [*lines_text.annotated_source(answer, sources, full=full)]:
         shown += ["", *listed[:-1]]
     if answer.advice:
         shown += ["", *summary_text.advice(answer.advice)]

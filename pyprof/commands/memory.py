@@ -78,7 +78,6 @@ def _moment(text: str | None) -> Moment | None:
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
               help="Number of rows of each table.")  # fmt: skip
 @cli.json_option
-@cli.raw_option
 @click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
               help="Output file; .json selects JSON, .csv the live blocks at the peak as CSV, "
               ".collapsed their call stacks for flame graphs, .html pictures. "
@@ -92,7 +91,6 @@ def command(
     target: str,
     *,
     as_json: bool,
-    raw: bool,
 ) -> None:
     """Show what filled the memory of the GPU: the peak, what made it up, growth and OOMs.
 
@@ -118,7 +116,6 @@ def command(
     form = (
         "json" if as_json else output_file.optional_format(target, "json", "csv", "html", *_STACKS)
     )
-    cli.check_raw(raw, form)
     moment = _moment(at)
     if moment is not None and form == "html":
         raise click.UsageError("--at is for text, .json, .csv and .collapsed; pages show the peak")
@@ -130,7 +127,7 @@ def command(
     from pyprof.render.text import memory_text as show  # noqa: PLC0415 - as above
 
     if form == "csv":
-        content = memory_files.as_csv(peaks.all_held(_read(files, trace)[0], moment), raw=raw)
+        content = memory_files.as_csv(peaks.all_held(_read(files, trace)[0], moment))
     else:
         devices = analyse(files, trace, moment)
         if form == "json":

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from pyprof import cli, output_file, progress
-from pyprof.options import Captures, reads_captures
+from pyprof.options import GRAPHS_AND_COUNTERS, Captures, reads_captures
 
 _LINES = (".dict", ".jsonl")
 _FORMATS = (*_LINES, ".parquet")
@@ -28,7 +28,7 @@ _LONG = 200_000  # rows from which a progress bar is worth its line
     help="Output: FILE.dict, FILE.jsonl, FILE.parquet, or FOLDER/ (or a URL) for a Parquet "
     "dataset. Default: dict lines on stdout.",
 )
-@reads_captures("CAPTURE...", work="pyprof.inputs.dataset")
+@reads_captures("CAPTURE...", work="pyprof.inputs.dataset", extra=GRAPHS_AND_COUNTERS)
 def command(captures: Captures, target: str, *, kernels_only: bool) -> None:
     """Tie every kernel of CAPTURE to the op, layer, source line and forward op that caused it.
 
@@ -71,12 +71,16 @@ def command(captures: Captures, target: str, *, kernels_only: bool) -> None:
 
 
 def _write_file(capture: str, target: str, *, kernels_only: bool, quiet: bool) -> None:
-    from pyprof.inputs.counters import with_counters  # noqa: PLC0415 - as above
     from pyprof.inputs.find import fetch  # noqa: PLC0415 - as above
     from pyprof.parse import parse_file  # noqa: PLC0415 - loads Arrow
+    from pyprof.readers import settings  # noqa: PLC0415 - as above
 
     with fetch(capture) as path:
-        records = with_counters(parse_file(path, kernels_only=kernels_only))
+        records = parse_file(path, kernels_only=kernels_only)
+    if settings.counters():
+        from pyprof.inputs.counters import with_counters  # noqa: PLC0415 - nearly no run needs it
+
+        records = with_counters(records)
     if not quiet:
         cli.warn(records.warnings)
     with output_file.open_output(target) as file:

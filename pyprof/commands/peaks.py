@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +13,7 @@ from pyprof import cli, output_file
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyprof.answers.peaks_rows import PeaksRow
+    from pyprof.answers.peaks_answer import CardPeaks
 
 
 @click.command("peaks", cls=cli.Command, context_settings={"help_option_names": ["-h", "--help"]})
@@ -20,12 +21,10 @@ if TYPE_CHECKING:
 @click.option(
     "--csv", "as_csv", is_flag=True, help="Write CSV, including sources and known doubts."
 )
-@cli.raw_option
 @cli.json_option
-@click.option("--measure", "measuring", is_flag=True,
-              help="Measure matrix products and a copy here, and save the rates.")  # fmt: skip
-@click.option("--device", metavar="cpu|cuda|cuda:N",
-              help="Device to measure; default: the GPU, or the CPU if there is none.")  # fmt: skip
+@click.option("--measure", "device", is_flag=False, flag_value="", metavar="[cpu|cuda|cuda:N]",
+              help="Measure matrix products and a copy here, by default on the GPU if there is one,"
+              " and save the rates.")  # fmt: skip
 @click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
               help="Output file; .csv, .json select the format. Default: stdout.")  # fmt: skip
 def command(
@@ -35,8 +34,6 @@ def command(
     *,
     as_csv: bool,
     as_json: bool,
-    raw: bool,
-    measuring: bool,
 ) -> None:
     """List the peak rates that `eff` is relative to, one row per card.
 
@@ -44,16 +41,18 @@ def command(
     A100-SXM4-80GB", l4. Rates are dense TFLOP/s (TOP/s for integers), without sparsity, and GB/s.
 
     --measure runs matrix products in each type and a large copy with torch for a few seconds, and
-    saves the best rates; `pyprof prof --measured` uses them as peaks.
+    saves the best rates; `pyprof prof --gpu measured` uses them as peaks. On a GPU it also measures
+    what softmax, norms, point-wise kernels, batched products and attention reach of the datasheet's
+    peaks; `pyprof whatif --gpu` then knows this card.
 
     \b
     Examples:
       pyprof peaks
       pyprof peaks "NVIDIA H100 80GB HBM3"
-      pyprof peaks --measure --device cpu
+      pyprof peaks --measure cpu
     """
-    cli.check_raw(raw, "csv" if as_csv else "")
-    _check_device(name, device, measuring=measuring)
+    measuring = device is not None
+    _check_device(name, device)
     form = output_file.optional_format(target, "csv", "json")
     as_csv |= form == "csv"
     as_json |= form == "json"
@@ -61,46 +60,47 @@ def command(
         raise click.UsageError("--csv and --json exclude each other")
     from pyprof.render.text import formatting, peaks_text  # noqa: PLC0415 - only to do the work
 
-    rows = _measure(device) if measuring else _list(name)
+    rows = _measure(device) if device is not None else _list(name)
     if as_json:
         from pyprof import answers  # noqa: PLC0415 - as above
-        from pyprof.answers import peaks_answer as answers_of_peaks  # noqa: PLC0415 - as above
+        from pyprof.answers.peaks_answer import Peaks  # noqa: PLC0415 - as above
 
-        answers.write(target, answers_of_peaks.peaks(rows))
+        answers.write(target, Peaks(tuple(rows)))
         return
     one = measuring or name is not None
     with output_file.open_output(target) as out:
         if as_csv:
-            out.write(peaks_text.as_csv(rows, raw=raw))
+            out.write(peaks_text.as_csv(rows))
         else:
             shown = peaks_text.each(rows) if one else peaks_text.overview(rows)
             out.write(formatting.finish(shown, coloured=formatting.colours(target)))
 
 
-def _check_device(name: str | None, device: str | None, *, measuring: bool) -> None:
-    """Raise click's errors for an invalid --device, or one without --measure."""
-    if measuring and name is not None:
-        raise click.UsageError("--measure takes no NAME; choose the device with --device")
-    if device is not None and not measuring:
-        raise click.UsageError("--device works only with --measure")
-    if device is not None and not re.fullmatch(r"cpu|cuda(:\d+)?", device):
-        raise click.BadParameter(f"{device!r} must be cpu, cuda or cuda:N", param_hint="'--device'")
+def _check_device(name: str | None, device: str | None) -> None:
+    """Raise click's errors for an invalid device, or one beside a name."""
+    if device and not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        hint = "'--measure'"
+        raise click.BadParameter(f"{device!r} must be cpu, cuda or cuda:N", param_hint=hint)
+    if device is not None and name is not None:
+        raise click.UsageError("--measure takes no NAME, only cpu, cuda or cuda:N")
 
 
-def _measure(device: str | None) -> Sequence[PeaksRow]:
+def _measure(device: str) -> Sequence[CardPeaks]:
     """Measure this machine, and save the rates."""
-    from pyprof.answers.peaks_rows import measured_rows  # noqa: PLC0415 - as above
-    from pyprof.gpu import ceilings, microbenchmark  # noqa: PLC0415 - only to do the work
+    from pyprof.answers.peaks_answer import measured_rows  # noqa: PLC0415 - as above
+    from pyprof.gpu.peaks import ceilings, family_benchmark, microbenchmark  # noqa: PLC0415 - only to do the work
 
-    measured = microbenchmark.measure(device or microbenchmark.pick())
+    device = device or microbenchmark.pick()
+    measured = microbenchmark.measure(device)
+    measured = replace(measured, shares=family_benchmark.measure_shares(device))
     place = ceilings.save(measured)
-    cli.say(f"saved to {place}; pyprof prof --measured uses it")
+    cli.say(f"saved to {place}; pyprof prof --gpu measured uses it")
     return measured_rows([measured])
 
 
-def _list(name: str | None) -> Sequence[PeaksRow]:
+def _list(name: str | None) -> Sequence[CardPeaks]:
     """Return the cards matching a name, with the rates measured here; all cards for None."""
-    from pyprof.answers import peaks_rows  # noqa: PLC0415 - as above
-    from pyprof.gpu import ceilings  # noqa: PLC0415 - only to do the work
+    from pyprof.answers import peaks_answer  # noqa: PLC0415 - as above
+    from pyprof.gpu.peaks import ceilings  # noqa: PLC0415 - only to do the work
 
-    return peaks_rows.find(name, peaks_rows.measured_rows(ceilings.load().values()))
+    return peaks_answer.find(name, peaks_answer.measured_rows(ceilings.load().values()))

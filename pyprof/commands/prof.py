@@ -15,8 +15,8 @@ from pyprof.cli_types import Choice, Number
 from pyprof.errors import NOTE
 from pyprof.options import (
     Captures,
+    gpu_option,
     override,
-    peak_options,
     read_conditions,
     reads_captures,
     where_option,
@@ -34,6 +34,18 @@ if TYPE_CHECKING:
 
 GROUPS = ("op", "dir", "kernel", "layer", "line", "mod", "device", "stream", "window", "rank",
          "step", "phase", "params", "family", "via", "tc", "bound")  # fmt: skip
+
+
+def _group_keys(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    """Return the columns to group by, each once, joined by commas; raises BadParameter."""
+    if text is None:
+        return None
+    known = Choice(GROUPS)
+    names = dict.fromkeys(known.convert(name.strip(), param, ctx) for name in text.split(","))
+    if len(names) > 1 and "params" in names:
+        raise click.BadParameter("params stands alone; it groups by op, direction and shape")
+    return ",".join(names)
+
 
 _SCREEN_ROWS = 30
 """Rows that a terminal shows unless --top or --full asks for more."""
@@ -67,11 +79,13 @@ class _ProfCommand(cli.Command):
               help="Align more columns, or those of -c, nothing shortened.")  # fmt: skip
 @click.option(
     "--by",
-    type=Choice(GROUPS),
-    help="Group rows and show calls, total, mean, min, max, share; -c chooses. `params` groups by"
-    " op and shape, and adds the spread of TFLOP/s. With `op`, -c also takes cpu_calls, cpu_self,"
-    " cpu_total and cpu_mean: the host's time in its calls, from captures. By `op`, `line` or"
-    " `layer`, captures with memory also have alloc, what was allocated in all, and peak_share,"
+    metavar="KEYS",
+    callback=_group_keys,
+    help=f"Group rows by one of these, or several (`op,line`): {', '.join(GROUPS)}. Show calls,"
+    " total, mean, min, max, share; -c chooses. `params` groups by op and shape, and adds the"
+    " spread of TFLOP/s. With `op`, -c also takes cpu_calls, cpu_self, cpu_total and cpu_mean: the"
+    " host's time in its calls, from captures. By `op`, `line` or `layer`, captures with memory"
+    " also have alloc, what was allocated in all, and peak_share,"
     " the share of the peak. `step` and `phase` add the wall time of steps, and tokens and"
     " tokens_per_s where a serving engine states them.",
 )
@@ -87,7 +101,7 @@ class _ProfCommand(cli.Command):
               help="Show nvprof's two tables: GPU activities and API calls.")  # fmt: skip
 @click.option("--explain", type=click.IntRange(1), metavar="ROW",
               help="Explain how row ROW (its idx) was costed, stage by stage.")  # fmt: skip
-@peak_options
+@gpu_option
 @cli.json_option
 @click.option(
     "-o",
@@ -115,7 +129,7 @@ def command(
       pyprof prof net.dict
       pyprof prof -w 150 net.dict
       pyprof prof --csv -c idx,dir,kernel,sil,tc,flops,bytes net.dict
-      pyprof prof --by op --top 10 -w 120 net.sqlite
+      pyprof prof --by op,line --top 10 -w 120 net.sqlite
       pyprof prof --by op -w 120 ranks/
       pyprof prof --by op -c op,total,cpu_calls,cpu_self,cpu_total -w 100 net.sqlite
       pyprof prof --by tc -w 100 net.sqlite
@@ -250,10 +264,11 @@ def _renderer(
     form: str, *, width: int | None, coloured: bool, say: Callable[[str], object]
 ) -> Render:
     """Return what writes a form; `say` is called with what it leaves out."""
-    from pyprof.render.text.layout import fixed_width, terminal_table  # noqa: PLC0415 - they load Arrow
+    from pyprof.render.text import formatting  # noqa: PLC0415 - it loads Arrow
+    from pyprof.render.text.layout import fixed_width, terminal_table  # noqa: PLC0415 - as above
 
     if form == "terminal":
-        return terminal_table.in_terminal(terminal_table.width(), say, coloured=coloured)
+        return terminal_table.in_terminal(formatting.width(), say, coloured=coloured)
     if form == "full":
         return terminal_table.in_full(coloured=coloured)
     if form == "csv":

@@ -11,7 +11,7 @@ import click
 from pyprof import cli, output_file, sanitize
 from pyprof.cli_types import Choice
 from pyprof.commands.summary import memory_of
-from pyprof.options import Captures, reads_captures
+from pyprof.options import GRAPHS_AND_COUNTERS, Captures, reads_captures
 
 if TYPE_CHECKING:
     from pyprof.analysis.ranks.findings import RankComparison
@@ -21,20 +21,30 @@ _TABLES = ("ranks", "stragglers", "late", "together", "steps", "groups", "parall
            "unmatched")  # fmt: skip
 
 
-@click.command("ranks", cls=cli.Command)
+class _Command(cli.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse; a word behind --csv that names no table is one of SET."""
+        behind = [*args, ""][1:]
+        words = [
+            f"{word}={_TABLES[0]}" if word == "--csv" and after not in _TABLES else word
+            for word, after in zip(args, behind, strict=True)
+        ]
+        return super().parse_args(ctx, words)
+
+
+@click.command("ranks", cls=_Command)
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
               help="Number of rows to list per table; CSV and JSON have all.")  # fmt: skip
-@click.option("--csv", "as_csv", is_flag=True, help="Write one table as CSV.")
-@cli.raw_option
-@click.option("--table", type=Choice(_TABLES), default=_TABLES[0], show_default=True,
-              help="The table for --csv.")  # fmt: skip
+@click.option("--csv", "table", type=Choice(_TABLES), is_flag=False, flag_value=_TABLES[0],
+              metavar="[TABLE]",
+              help=f"Write a table as CSV: {', '.join(_TABLES)}. Default: {_TABLES[0]}.",
+              )  # fmt: skip
 @cli.json_option
 @click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
               help="Output file; .csv, .json select the format. Default: stdout.")  # fmt: skip
-@reads_captures("SET...", work="pyprof.analysis.ranks.rank_tables")
+@reads_captures("SET...", work="pyprof.analysis.ranks.rank_tables", extra=GRAPHS_AND_COUNTERS)
 def command(
-    captures: Captures, top: int, table: str, target: str,
-    *, as_csv: bool, as_json: bool, raw: bool,
+    captures: Captures, top: int, table: str | None, target: str, *, as_json: bool,
 ) -> None:  # fmt: skip
     """Compare the ranks of a distributed job.
 
@@ -48,14 +58,13 @@ def command(
     Examples:
       pyprof ranks 'net.rank*.sqlite'
       pyprof ranks ranks/ --workers 2
-      pyprof ranks ranks/ --csv -o ranks.csv
+      pyprof ranks ranks/ -o ranks.csv
+      pyprof ranks ranks/ --csv steps -o steps.csv
     """
-    if as_csv and as_json:
+    if table and as_json:
         raise click.UsageError("--csv and --json exclude each other")
-    form = (
-        "csv" if as_csv else "json" if as_json else output_file.output_format(target, "csv", "json")
-    )
-    cli.check_raw(raw, form)
+    asked = "csv" * bool(table) + "json" * as_json
+    form = asked or output_file.output_format(target, "csv", "json")
     job = compare_ranks(captures)
     if form == "json":
         from pyprof import answers  # noqa: PLC0415 - only now needed
@@ -66,7 +75,7 @@ def command(
     if form == "csv":
         from pyprof.analysis.ranks import output_tables  # noqa: PLC0415 - only now needed
 
-        content = output_tables.as_csv(job, table, raw=raw)
+        content = output_tables.as_csv(job, table or _TABLES[0])
     else:
         from pyprof.render.text import formatting  # noqa: PLC0415 - as above
         from pyprof.render.text import memory_text as show  # noqa: PLC0415 - only now needed

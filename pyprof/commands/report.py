@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-import re
+import shlex
+import webbrowser
 from functools import partial
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyprof import cli, output_file, sanitize
-from pyprof.options import Captures, override, peak_options, reads_captures
+from pyprof import cli, output_file
+from pyprof.commands.roofline import PICTURES, draw
+from pyprof.options import WITH_MODEL, Captures, gpu_option, override, reads_captures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-@click.command("report", cls=cli.Command)
+@click.command("report", cls=cli.Command, output="report.html")
 @click.option("--steps", metavar="RANGE",
               help="Only these steps, counted from 0: `3:`, `3:7`, `3`.")  # fmt: skip
 @cli.source_option("Folder of the source: include the text of the slowest lines.")
-@click.option("--memory", "snapshot", metavar="SNAPSHOT",
-              help="Torch memory snapshot of the same run. NAME.memory.pickle beside FILE, and "
-              "memory events in FILE, are shown anyway.")  # fmt: skip
-@peak_options
-@click.option("-o", "--output", "target", default="report.html", show_default=True, metavar="FILE",
-              help="Output file; - for stdout.")  # fmt: skip
-@reads_captures("FILE...")
+@gpu_option
+@click.option("-o", "--output", "target", metavar="FILE",
+              help="Output file; .png, .svg, .pdf: the roofline alone; - for stdout. Default: NAME."
+              "report.html, here, of FILE's name.")  # fmt: skip
+@click.option("--open", "opens", is_flag=True, help="Open the page in the web browser.")
+@reads_captures("FILE...", extra=(*WITH_MODEL, "snapshot"))
 def command(
     captures: Captures,
     target: str,
     steps: str | None,
     folder: Path | None,
     snapshot: str | None,
+    *,
+    opens: bool,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:
     """Write a report on FILE as one HTML page.
@@ -47,19 +50,29 @@ def command(
 
     \b
     Examples:
-      pyprof report net.sqlite -o report.html
+      pyprof report net.sqlite --open
       pyprof report net.sqlite --steps 3: -o steady.html
       pyprof report net.sqlite --source ~/project -o lines.html
-      pyprof report --memory snapshot.pickle net.pt.trace.json -o memory.html
+      pyprof report --with snapshot.pickle net.pt.trace.json -o memory.html
+      pyprof report net.sqlite -o roofline.png
       pyprof report ranks/ -o ranks.html --workers 2
     """
-    output_file.optional_format(target, "html", "htm", text=False)
-    if snapshot is not None:
-        if len(captures.paths) > 1 or Path(captures.paths[0]).is_dir():
+    if opens and target == output_file.STDOUT:
+        raise click.UsageError("--open needs a file: stdout has no place to open")
+    form = output_file.optional_format(target, "html", "htm", *PICTURES, text=False)
+    if form in PICTURES:
+        if folder is not None or snapshot is not None:
             raise click.UsageError(
-                "--memory goes with one FILE; of several, NAME.memory.pickle beside each is shown"
+                "--source and a memory snapshot go with a page, not with a picture"
             )
-        cli.register_inputs([snapshot])
+        draw(captures, target, form, steps, override(how))
+        _show(target, wanted=opens)
+        return
+    if snapshot is not None and (len(captures.paths) > 1 or Path(captures.paths[0]).is_dir()):
+        raise click.UsageError(
+            "a memory snapshot goes with one FILE; of several, NAME.memory.pickle beside each is"
+            " shown"
+        )
     from pyprof.inputs import source  # noqa: PLC0415 - it loads Arrow
     from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
     from pyprof.render.page import content as page  # noqa: PLC0415 - as above
@@ -75,26 +88,25 @@ def command(
         out.write(content)
     if not captures.quiet and target != output_file.STDOUT:
         cli.say(f"{target}: {len(content) / 1e6:.1f} MB")
+    _show(target, wanted=opens)
 
 
-_HOST = re.compile(r"^.*?_(\d+)\.\d+(?=\.pt\.trace\.json)")
-"""Host, process and time in file names of torch.profiler's handler."""
-
-
-def _name(path: str) -> str:
-    """Return a file's name without folders, hosts and credentials."""
-    path = sanitize.redact_credentials(path).partition("?")[0]
-    return _HOST.sub(r"\1", PureWindowsPath(path).name or path)
+def _show(target: str, *, wanted: bool) -> None:
+    """Open what was written in the user's browser."""
+    if wanted and not webbrowser.open(Path(target).resolve().as_uri()):
+        cli.warn([f"no web browser was found; open {target} in one"])
 
 
 def _label(paths: Sequence[str]) -> str:
     """Return a label for the captures."""
-    names = list(dict.fromkeys(map(_name, paths)))
+    names = list(dict.fromkeys(map(output_file.public_name, paths)))
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-_SILENT = {"target", "quiet", "workers", "dask"}
+_SILENT = {"target", "opens", "quiet", "workers"}
 """Options that do not affect the page."""
+_NO_PATHS = {"gpu", "steps"}
+"""Options whose values are shown as typed: "/" is no folder in `bandwidth=1000 GB/s`."""
 
 
 def _words(context: click.Context) -> Iterator[str]:
@@ -103,7 +115,7 @@ def _words(context: click.Context) -> Iterator[str]:
     given = click.core.ParameterSource.COMMANDLINE
     for option in sorted(context.command.params, key=lambda each: isinstance(each, click.Option)):
         name = option.name or ""
-        of_page = name in context.params and name not in _SILENT  # --force is cli's own
+        of_page = name in context.params and name not in _SILENT
         if not of_page or context.get_parameter_source(name) is not given:
             continue
         value = context.params[name]
@@ -111,4 +123,5 @@ def _words(context: click.Context) -> Iterator[str]:
             if isinstance(option, click.Option):
                 yield max(option.opts, key=len)
             if text is not True:
-                yield _name(str(text))
+                word = str(text)
+                yield shlex.quote(word if name in _NO_PATHS else output_file.public_name(word))

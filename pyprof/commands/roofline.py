@@ -9,24 +9,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyprof import cli, output_file
-from pyprof.options import Captures, override, peak_options, reads_captures
+from pyprof.options import Captures, gpu_option, override, reads_captures
 from pyprof.process.extras import require
 
 if TYPE_CHECKING:
     from pyprof.analysis.summary.roofline_points import Chart
+    from pyprof.prof.table import Override
 
 PICTURES = ("png", "svg", "pdf")
 FORMATS = (*PICTURES, "html")
+_TOP = 100
 
 
-@click.command("roofline", cls=cli.Command)
+@click.command("roofline", cls=cli.Command, hidden=True, output="roofline.html")
 @click.option("--steps", metavar="RANGE",
               help="Only these steps, counted from 0: `3:`, `3:7`, `3`.")  # fmt: skip
-@click.option("--top", type=click.IntRange(1), default=100, show_default=True, metavar="N",
+@click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
               help="Draw the N most expensive ops.")  # fmt: skip
-@peak_options
-@click.option("-o", "--output", "target", default="roofline.html", show_default=True,
-              metavar="FILE", help="Output file: .html, .png, .svg or .pdf.")  # fmt: skip
+@gpu_option
+@click.option("-o", "--output", "target", metavar="FILE",
+              help="Output file: .html, .png, .svg or .pdf. Default: NAME.roofline.html, of FILE's "
+              "name.")  # fmt: skip
 @reads_captures("FILE...")
 def command(
     captures: Captures,
@@ -36,6 +39,8 @@ def command(
     **how: Any,  # noqa: ANN401 - options
 ) -> None:
     """Draw a roofline chart: what ops achieve, and the limits of the GPU.
+
+    `pyprof report` has it on its page, and writes it alone as .png, .svg or .pdf.
 
     FILE is a capture, or what `pyprof parse` wrote from one. Several files, a folder or a 'glob'
     are the ranks of one run.
@@ -55,6 +60,18 @@ def command(
             f"{target!r} must end in {', '.join(f'.{name}' for name in FORMATS)}",
             param_hint="'-o'",
         )
+    draw(captures, target, kind, steps, override(how), top)
+
+
+def draw(
+    captures: Captures,
+    target: str,
+    kind: str,
+    steps: str | None,
+    asked_peaks: Override,
+    top: int = _TOP,
+) -> None:
+    """Write a chart of the `top` most expensive ops, as one of FORMATS."""
     if kind in PICTURES:
         require("pictures", "matplotlib")
     from pyprof.analysis.summary import roofline_points  # noqa: PLC0415 - as above
@@ -63,7 +80,7 @@ def command(
 
     with captures.stages(source.STAGES + 1) as begin:
         summarise = partial(roofline_points.summarise_roofline, chosen=steps)
-        data = captures.map_reduce(summarise, merge_sums, override(how), begin)
+        data = captures.map_reduce(summarise, merge_sums, asked_peaks, begin)
         begin("drawing")
         chart = data.chart(top)
         content = _drawn(chart, kind)

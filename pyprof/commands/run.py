@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -20,14 +19,11 @@ from pyprof.process import scratch
 if TYPE_CHECKING:
     from pyprof.capture.request import Outcome
 
-_WIDTH = 120  # the least that the table needs
-
 
 @click.command("run", cls=Command, context_settings=SETTINGS)
-@click.option("--each", is_flag=True, help="Show every kernel instead of the summary.")
 @script_options
 @click.pass_context
-def command(context: click.Context, /, *, each: bool, output: str | None, **options: Any) -> None:  # noqa: ANN401 - those of click
+def command(context: click.Context, /, *, output: str | None, **options: Any) -> None:  # noqa: ANN401 - those of click
     """Run SCRIPT with its ARGS under a profiler, and show where the time went.
 
     The capture is kept under NAME, by default the script's name; with -o, its records (NAME.dict)
@@ -36,7 +32,7 @@ def command(context: click.Context, /, *, each: bool, output: str | None, **opti
     \b
     Examples:
       pyprof run train.py --epochs 1
-      pyprof run --each -o net train.py
+      pyprof run -o net train.py
     """
     output_guard = overwrite_guard.of_command(context)
     if output is not None:
@@ -48,9 +44,9 @@ def command(context: click.Context, /, *, each: bool, output: str | None, **opti
         if not captures:
             return outcome.exit_code()
         if output is not None and outcome.path is not None:
-            _records(captures, f"{output}.dict", force=output_guard.force)
+            _records(captures, f"{output}.dict")
         try:
-            reported = _report(captures, each=each)  # also of a script that failed
+            reported = _report(captures)  # also of a script that failed
         except PyprofError as error:
             if not outcome.code:
                 raise
@@ -65,22 +61,17 @@ def command(context: click.Context, /, *, each: bool, output: str | None, **opti
     context.exit(code)
 
 
-def _records(captures: list[str], target: str, *, force: bool) -> None:
+def _records(captures: list[str], target: str) -> None:
     from pyprof.commands import parse  # noqa: PLC0415 - it loads Arrow
 
-    forced = ["--force"] if force else []
-    arguments = [*captures, "-q", *forced, "-o", target]  # the report warns
+    arguments = [*captures, "-q", "-o", target]  # the report warns
     parse.command.main(arguments, standalone_mode=False)
     say(target)
 
 
-def _report(captures: list[str], *, each: bool) -> int:
-    """Show the summary, or the table of all kernels; return its exit code."""
-    from pyprof.commands import prof  # noqa: PLC0415 - it loads Arrow
-    from pyprof.commands.summary import command as summary  # noqa: PLC0415 - as above
+def _report(captures: list[str]) -> int:
+    """Show the summary; return its exit code."""
+    from pyprof.commands.summary import command as summary  # noqa: PLC0415 - it loads Arrow
 
     sys.stdout.flush()
-    if not each:
-        return summary.main(captures, standalone_mode=False) or 0
-    width = max(_WIDTH, shutil.get_terminal_size((_WIDTH, 0)).columns)
-    return prof.command.main(["-w", str(width), *captures], standalone_mode=False) or 0
+    return summary.main(captures, standalone_mode=False) or 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,11 @@ import click
 
 from pyprof import cli, output_file
 from pyprof.cli_types import Choice
+from pyprof.commands.lines import show_lines
 from pyprof.options import (
     Captures,
+    gpu_option,
     override,
-    peak_options,
     read_conditions,
     reads_captures,
     where_option,
@@ -21,6 +23,7 @@ from pyprof.options import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from pyprof.analysis.memory.peaks import DeviceMemory
 
@@ -28,34 +31,41 @@ _TOP = 15
 _BY = ("op", "layer", "line", "host")
 
 
+class _By(Choice):
+    """One of `_BY`; a number of levels may follow `layer`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ANN401 - click's
+        """Return the word, or `layer:N`; a usage error for others."""
+        if re.fullmatch(r"layer:[1-9]\d*", str(value)):
+            return str(value)
+        return super().convert(value, param, ctx)
+
+
 @click.command("summary", cls=cli.Command)
-@click.option("--by", type=Choice(_BY), default=_BY[0], show_default=True,
-              help="GPU time by op, layer (a tree) or line; or host time by op.")  # fmt: skip
+@click.option("--by", type=_By(_BY), default=_BY[0], show_default=True, metavar="KEY",
+              help="GPU time by op, line or layer, a tree, layer:N of N levels; or host time by "
+              "op: host.")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), default=_TOP, show_default=True, metavar="N",
               help="Number of ops or lines to list.")  # fmt: skip
-@click.option(
-    "--depth",
-    type=click.IntRange(1),
-    metavar="N",
-    help="With --by layer: number of levels to show.",
-)
+@cli.source_option("With --by line: also show your source in this folder, time beside each line.")
 @click.option("--steps", metavar="RANGE",
               help="Only these steps, counted from 0: `3:`, `3:7`, `3`.")  # fmt: skip
 @where_option
-@peak_options
+@gpu_option
 @click.option(
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also show all gains with evidence, parts of the step, lines, host time.",
+    help="Also show all gains with evidence, parts of the step, lines, host time; with --source, "
+    "lines that only call others.",
 )
 @cli.json_option
 @click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
               help="Output file; .json selects JSON. Default: stdout.")  # fmt: skip
 @reads_captures("[FILE]...")
 def command(
-    captures: Captures, by: str, top: int, depth: int | None, steps: str | None, target: str,
-    conditions: Sequence[str],
+    captures: Captures, by: str, top: int, steps: str | None, target: str,
+    conditions: Sequence[str], folder: Path | None,
     *, verbose: bool, as_json: bool,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:  # fmt: skip
@@ -68,13 +78,24 @@ def command(
     Examples:
       pyprof summary net.sqlite
       pyprof summary --steps 3: net.sqlite
-      pyprof summary --by layer --depth 3 net.sqlite
+      pyprof summary --by layer:3 net.sqlite
+      pyprof summary --by line --source . net.sqlite
       pyprof summary --json net.sqlite
       pyprof summary --where dir=bprop net.sqlite
       pyprof summary ranks/
     """
     as_json |= output_file.optional_format(target, "json") == "json"
     asked_rows = read_conditions(conditions)
+    by, _, levels = by.partition(":")
+    depth = int(levels) if levels else None
+    if folder is not None:
+        if by != "line":
+            raise click.UsageError("--source goes with --by line")
+        show_lines(
+            captures, target, folder, steps, top, asked_rows, override(how),
+            as_json=as_json, full=verbose,
+        )  # fmt: skip
+        return
     from pyprof import answers  # noqa: PLC0415 - it loads Arrow
     from pyprof.analysis.summary import overview  # noqa: PLC0415 - as above
     from pyprof.answers.summary_answer import first_rows  # noqa: PLC0415 - as above
@@ -86,7 +107,6 @@ def command(
         memory_brief,
         summary_text,
     )
-    from pyprof.render.text.layout import terminal_table  # noqa: PLC0415 - as above
 
     with captures.stages(source.STAGES) as begin:
         summarise = partial(overview.summarise, chosen=steps, asked=asked_rows)
@@ -97,12 +117,11 @@ def command(
     if as_json:
         answers.write(target, first_rows(answer, top, depth), answer.warnings)
         return
-    width = terminal_table.width()
     shown = chain(
-        first_screen.first_screen(answer, by, top, depth, width, full=verbose),
+        first_screen.first_screen(answer, by, top, depth, full=verbose),
         memory_brief.section(memory),
         first_screen.about(answer),
-        summary_text.details(answer, by, width) if verbose else (),
+        summary_text.details(answer, by) if verbose else (),
     )
     with output_file.open_output(target) as out:
         out.write(formatting.finish(shown, coloured=formatting.colours(target)))

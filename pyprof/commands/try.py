@@ -9,21 +9,27 @@ import click
 
 from pyprof import cli, output_file
 from pyprof.commands.capture import SETTINGS
+from pyprof.errors import PyprofError
 from pyprof.process import signals
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyprof.answers.try_answer import Try
+    from pyprof.trial.change import Chosen
     from pyprof.trial.experiment import Trial, TrialRun
 
 _SLOWER = 3
 """Exit code with --fail-if-slower, if a change is."""
 _STEPS, _ROUNDS = 50, 2
+_LAUNCHER = "torchrun"
 
 
 @click.command("try", cls=cli.Command, context_settings=SETTINGS)
 @click.option("--change", "texts", multiple=True, metavar="NAME[=VALUE]",
               help="A change to try; --list shows all. Repeatable. Default: those that the "
               "script's own summary advises, then together those that helped.")  # fmt: skip
+@click.option("--together", is_flag=True, help="Try those of --change that helped together, too.")
 @click.option("--list", "listing", is_flag=True, help="List the changes.")
 @click.option("--rounds", type=click.IntRange(1), default=_ROUNDS, show_default=True, metavar="N",
               help="Run each change 2 N times, with a run without it before and after each "
@@ -42,7 +48,8 @@ _STEPS, _ROUNDS = 50, 2
 def command(
     context: click.Context, /, command: tuple[str, ...], texts: tuple[str, ...],
     rounds: int, steps: int, folder: str | None,
-    *, listing: bool, no_seed: bool, fail_if_slower: bool, as_json: bool, module: bool,
+    *, together: bool, listing: bool, no_seed: bool, fail_if_slower: bool, as_json: bool,
+    module: bool,
 ) -> None:  # fmt: skip
     """Run SCRIPT with its ARGS with and without changes, in turn, and say what came of each.
 
@@ -60,7 +67,6 @@ def command(
     """
     from pyprof.capture import script  # noqa: PLC0415 - --help needs none of it
     from pyprof.commands._trial import perform_trial  # noqa: PLC0415 - as above
-    from pyprof.trial.change import parse  # noqa: PLC0415 - as above
     from pyprof.trial.experiment import Trial  # noqa: PLC0415 - as above
     from pyprof.trial.ranks import Ranks  # noqa: PLC0415 - as above
 
@@ -69,7 +75,12 @@ def command(
         return
     if not command:
         raise click.UsageError("Missing argument 'SCRIPT [ARGS]...'.")
-    chosen = tuple(dict.fromkeys(map(parse, texts)))
+    chosen = _chosen(texts)
+    if command[0] == _LAUNCHER and not module and not Path(command[0]).exists():
+        raise click.UsageError(
+            f"{_LAUNCHER} starts pyprof try in each rank: {_LAUNCHER} --nproc-per-node N "
+            "-m pyprof try SCRIPT"
+        )
     target = script.Target(command[0], tuple(command[1:]), module=module)
     script.check(target)
     trial = Trial(
@@ -81,13 +92,23 @@ def command(
         report=lambda run: _progress(trial, run),
     )
     trial.begin()
-    answer = perform_trial(trial, chosen, rounds)
+    answer = perform_trial(trial, chosen, rounds, combine=together)
     if trial.ranks.first:
         _write(answer, trial.folder, as_json=as_json)
     if not answer.complete:
         context.exit(signals.INTERRUPTED)
     if fail_if_slower and any(each.verdict == "slower" for each in answer.changes):
         context.exit(_SLOWER)
+
+
+def _chosen(texts: Sequence[str]) -> Sequence[Chosen]:
+    """Parse the values of --change. Raises BadParameter."""
+    from pyprof.trial.change import parse  # noqa: PLC0415 - --help needs none of it
+
+    try:
+        return tuple(dict.fromkeys(map(parse, texts)))
+    except PyprofError as error:
+        raise click.BadParameter(str(error), param_hint="'--change'") from None
 
 
 def _folder(name: str | None, label: str) -> Path:

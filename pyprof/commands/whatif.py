@@ -3,28 +3,80 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from pyprof import cli, output_file
-from pyprof.options import Captures, override, peak_options, reads_captures
+from pyprof.options import Captures, override, reads_captures
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+_FUSIONS = ("attention", "pointwise")
+
+
+def _names(context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, ...]:
+    """Split a list at commas; raises BadParameter for a name that no rule has."""
+    names = tuple(value.split(",")) if value else ()
+    unknown = [name for name in names if name not in _FUSIONS]
+    if unknown:
+        text = f"{unknown[0]!r} is none of {', '.join(_FUSIONS)}"
+        raise click.BadParameter(text, context, option)
+    return names
+
+
+def _factor(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Check a factor of the batch; raises BadParameter."""
+    from pyprof.analysis.whatif.batching import factor_of  # noqa: PLC0415 - it loads NumPy
+
+    try:
+        if value is not None:
+            factor_of(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, option) from None
+    return value
 
 
 @click.command("whatif", cls=cli.Command)
-@click.option("--dtype", type=click.Choice(["tf32"]), help="Run float32 products in this type.")
-@click.option("--fuse", type=click.Choice(["pointwise"]), help="Fuse chains of kernels.")
-@peak_options
+@click.option(
+    "--dtype",
+    type=click.Choice(["tf32", "bf16", "fp16"]),
+    help="Compute float32 in this type; tf32: products only.",
+)
+@click.option(
+    "--fuse",
+    metavar="LIST",
+    callback=_names,
+    help="Fuse attention, pointwise (chains of kernels), or both, by a comma.",
+)
+@click.option(
+    "--batch",
+    metavar="FACTOR",
+    callback=_factor,
+    help="Multiply the batch: 2x, 0.5x.",
+)
+@click.option(
+    "--gpu",
+    metavar="NAME",
+    help="Run on this GPU instead; whose efficiencies were measured, the refusal of others lists."
+    " (In other commands --gpu says which peaks to use.)",
+)
+@click.option(
+    "--graphs",
+    "bounds",
+    flag_value="--graphs",
+    multiple=True,
+    help="Replay CUDA graphs. Of this and the next two, the most that is possible is said.",
+)
+@click.option("--overlap", "bounds", flag_value="--overlap", multiple=True,
+              help="Communicate while something is computed.")  # fmt: skip
+@click.option("--fused-optimizer", "bounds", flag_value="--fused-optimizer", multiple=True,
+              help="Let the optimizer run as few kernels.")  # fmt: skip
 @cli.json_option
 @click.option("-o", "--output", "target", default=output_file.STDOUT, metavar="FILE",
               help="Output file; .json selects JSON. Default: stdout.")  # fmt: skip
 @reads_captures("FILE...")
 def command(
-    captures: Captures, target: str, dtype: str | None, fuse: str | None,
-    *, as_json: bool,
+    captures: Captures, target: str, dtype: str | None, fuse: tuple[str, ...],
+    batch: str | None, gpu: str | None, bounds: tuple[str, ...], *, as_json: bool,
     **how: Any,  # noqa: ANN401 - options
 ) -> None:  # fmt: skip
     """Predict how much kernel time a change would save.
@@ -32,35 +84,32 @@ def command(
     FILE is a capture, or what `pyprof parse` wrote from one. Several files, a folder or a 'glob'
     are the ranks of one run.
 
-    Without --dtype and --fuse, each change is predicted by itself, and the best comes first. Each
-    has the shortest and the longest time that is likely, what it assumes, and on what the rule was
-    tried. Where no rule holds, the reason stands instead of a number.
+    Without such an option, each change of a type or by fusion is predicted by
+    itself, and the best comes first; then all that are possible together. Each has the shortest and
+    the longest time that is likely, what it assumes, and on what the rule was tried. Where no rule
+    holds, the reason stands instead of a number.
 
     \b
     Examples:
       pyprof whatif net.sqlite
       pyprof whatif --dtype tf32 net.sqlite
-      pyprof whatif --fuse pointwise --json net.sqlite
+      pyprof whatif --dtype bf16 --fuse attention,pointwise net.sqlite
+      pyprof whatif --gpu "H100 SXM" net.sqlite
     """
     as_json |= output_file.optional_format(target, "json") == "json"
     from pyprof import answers  # noqa: PLC0415 - they load Arrow
-    from pyprof.analysis.whatif import summarise_whatif  # noqa: PLC0415 - as above
-    from pyprof.answers.whatif_answer import merge_whatif  # noqa: PLC0415 - as above
+    from pyprof.analysis.whatif import changes_of, summarise_whatif  # noqa: PLC0415 - as above
     from pyprof.inputs import source  # noqa: PLC0415 - as above
+    from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
     from pyprof.render.text import formatting, whatif_text  # noqa: PLC0415 - as above
 
-    asked = _changes(dtype, fuse)
+    asked = changes_of(dtype, fuse, batch, gpu, bounds)
     with captures.stages(source.STAGES) as begin:
         summarise = partial(summarise_whatif, changes=asked)
-        answer = captures.map_reduce(summarise, merge_whatif, override(how), begin)
+        answer = captures.map_reduce(summarise, merge_sums, override(how), begin)
     if as_json:
         answers.write(target, answer)
         return
     with output_file.open_output(target) as out:
         shown = [*whatif_text.predicted_changes(answer)]
         out.write(formatting.finish(shown, coloured=formatting.colours(target)))
-
-
-def _changes(dtype: str | None, fuse: str | None) -> Sequence[str]:
-    options = {"--dtype": dtype, "--fuse": fuse}
-    return tuple(f"{option} {value}" for option, value in options.items() if value is not None)

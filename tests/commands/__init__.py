@@ -23,3 +23,11 @@ def run(*arguments: str | Path, stdin: str | bytes | None = None) -> Done:
     )
     # Result.stdout would make "\n" of "\r\n".
     return Done(result.exit_code, result.stdout_bytes.decode(), result.stderr_bytes.decode())
+
+
+def refused(*arguments: str | Path) -> str:
+    """Run `pyprof ARGUMENTS`, which is to fail, and return the one line that says why."""
+    done = run(*arguments)
+    assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith("pyprof: ")
+    return done.stderr

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from pyprof.analysis.time.timeline import BLOCKING
-from pyprof.inputs.user_source import Sources
 from pyprof.parse import parse
 from pyprof.records import dict_lines
 from pyprof.schema import Capture
@@ -48,7 +47,7 @@ def test_a_file_without_lines_says_what_records_them() -> None:
     """No call stack anywhere: no table, and what to do about it."""
     done = run("lines", "-", stdin="{'kShortName': 'k', 'kLongName': 'k', 'kDuration': 5}\n")
     assert " ".join(done.stdout.split()) == (
-        "0.000 ms, 100.0 % of GPU time, is tied to no line of yours:"
+        "<0.001 ms, 100.0 % of GPU time, is tied to no line of yours:"
         " no lines were recorded; pyprof.init() in the script records them"
     )
 
@@ -101,45 +100,7 @@ def test_a_capture_of_blocking_launches_is_told(tmp_path: Path) -> None:
     path = _dict(tmp_path / "net.dict", capture(work, ranges=[trace((0, 99), "/a.py:1")]))
     assert BLOCKING in run("lines", path).stderr
     assert run("lines", "-q", path).stderr == ""
-    assert BLOCKING in run("summary", path).stdout
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("/elsewhere/one/model.py", "one/model.py"),
-        (r"C:\work\two\model.py", "two/model.py"),
-        ("/elsewhere/three/model.py", None),
-        ("only.py", "one/only.py"),
-        ("/elsewhere/two/only.py", None),
-        ("/elsewhere/three/here.py", "here.py"),
-        ("/etc/passwd", None),
-        ("", None),
-    ],
-)
-def test_files_are_found_by_the_end_of_their_path(
-    path: str, expected: str | None, tmp_path: Path
-) -> None:
-    """The best agreement counts; none where several agree equally well, or in the name alone."""
-    for name in ("one/model.py", "two/model.py", "one/only.py", "here.py"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    assert Sources(tmp_path).find(path) == (tmp_path / expected if expected else None)
-
-
-def test_long_source_and_large_times_fit_a_page_s_width(tmp_path: Path) -> None:
-    """Source is cut to 100 columns, a number never; --full shortens nothing."""
-    code = "y = x @ w + " + "b + " * 60 + "c"
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "net.py").write_text(f"def two():\n    {code}\n")
-    row = {"kShortName": "k", "kLongName": "k", "kDuration": 8 * 10**13, "trace": ["/src/net.py:2"]}
-    net = tmp_path / "net.dict"
-    net.write_text(f"{row}\n" * 12)
-    short = run("lines", "--source", tmp_path, net).stdout
-    full = run("lines", "--source", tmp_path, "--full", net).stdout
-    assert max(map(len, short.splitlines())) <= 100
-    assert short.count("960,000,000") == 5
-    assert code in full
+    assert BLOCKING in " ".join(run("summary", path).stdout.split())
 
 
 def test_lines_are_ranked_by_what_they_launch_themselves(project: Path) -> None:
@@ -147,38 +108,6 @@ def test_lines_are_ranked_by_what_they_launch_themselves(project: Path) -> None:
     shown = run("lines", "--top", "2", project / "net.dict").stdout
     assert shown.index("net.py:5") < shown.index("net.py:6") < shown.index("... and 1 more, 9.8 %")
     assert "train.py:20" not in shown[: shown.index("... and")]
-
-
-def _called_through(path: Path) -> Path:
-    """Write a capture in which `main` and a wrapper only call, the latter in a file of its own."""
-    frames = ("/src/main.py:9", "/src/wrap.py:4", "/src/net.py:5")
-    work = [Work((5, 1_000_005), (2, 3)), Work((2_000_000, 2_500_000), (12, 13))]
-    ranges = [trace((1, 4), *frames), trace((11, 14), *frames[:2], "/src/net.py:6")]
-    return _dict(path, capture(work, ranges=ranges))
-
-
-def test_lines_that_only_call_are_counted(tmp_path: Path) -> None:
-    """Nobody makes `main` faster; --full lists them with all below them."""
-    net = _called_through(tmp_path / "net.dict")
-    short, full = run("lines", net).stdout, run("lines", "--full", net).stdout
-    assert "2 lines only call others of yours (--full lists them)" in short
-    assert "main.py" not in short
-    assert "/src/main.py: 0.000 ms, 0.0 % of GPU time" in full
-    assert "   9      2    1.50  100.0   0.000" in full
-
-
-def test_functions_that_only_call_are_left_out_of_the_source(tmp_path: Path) -> None:
-    """Of a file with lines of its own time, too."""
-    net = _called_through(tmp_path / "net.dict")
-    source = "def one():\n    a\n\ndef two():\n    x @ w\n    x + w\n\ndef main():\n    two()\n"
-    (tmp_path / "src").mkdir()
-    for name in ("main", "wrap", "net"):
-        (tmp_path / "src" / f"{name}.py").write_text(source)
-    short = run("lines", "--source", tmp_path, net).stdout
-    full = run("lines", "--source", tmp_path, "--full", net).stdout
-    assert "def two" in short
-    assert "def main" not in short
-    assert "def main" in full
 
 
 @pytest.mark.parametrize("condition", ["line~net.py", "dir=fprop and op=matmul", "sil>45000"])
@@ -193,12 +122,3 @@ def test_lines_of_chosen_rows(condition: str, project: Path) -> None:
         f"{len(rows.split()) - 1} of 16 rows, {100 * ns / 488_000:.1f} % of GPU time" in done.stdout
     )
     assert run("lines", "--where", "sil", project / "net.dict").code == 2
-
-
-@pytest.mark.parametrize(
-    "name", ["nsys2024.2-a100-pyprof-markers/net.sqlite", "kineto-h100-vit-inference/trace.json.gz"]
-)
-def test_text_fits_a_page_s_width(name: str, captures: Path) -> None:
-    """100 columns, however long the paths."""
-    shown = run("lines", "--full", "-q", captures / name).stdout
-    assert max(map(len, shown.splitlines())) <= 100

@@ -15,7 +15,7 @@ import pytest
 
 from pyprof import answers
 from pyprof.answers.lines_answer import Lines, LineTime
-from pyprof.commands._mcp_tools import MOST, bound
+from pyprof.commands.mcp.bounds import MAX_LIMIT, bound
 from tests.allocations import built
 from tests.analysis.captured import capture
 from tests.answers.checked import ask, validator
@@ -31,12 +31,12 @@ pytest.importorskip("mcp.server.mcpserver")
 
 
 @asynccontextmanager
-async def _in_process(*roots: str) -> AsyncIterator[mcp.Client]:
+async def _in_process(*roots: str, allow_run: bool = False) -> AsyncIterator[mcp.Client]:
     from mcp import Client  # noqa: PLC0415 - extra
 
-    from pyprof.commands.mcp import server  # noqa: PLC0415 - extra
+    from pyprof.commands.mcp.server import server  # noqa: PLC0415 - extra
 
-    async with Client(server(roots)) as client:
+    async with Client(server(roots, allow_run=allow_run)) as client:
         yield client
 
 
@@ -88,15 +88,15 @@ def test_over_stdio_as_an_agent_does(tmp_path: Path) -> None:
 
     async def conversation(client: mcp.Client) -> tuple[list[str], Any, Any, Any]:
         tools = [tool.name for tool in (await client.list_tools()).tools]
-        summary = await client.call_tool("summary", {"captures": a})
-        wrong = await client.call_tool("prof", {"captures": str(tmp_path / "none")})
-        rows = await client.call_tool("prof", {"captures": a, "where": "op=relu"})
+        summary = await client.call_tool("summary", {"file": a})
+        wrong = await client.call_tool("prof", {"file": str(tmp_path / "none")})
+        rows = await client.call_tool("prof", {"file": a, "where": "op=relu"})
         return tools, summary, wrong, rows
 
     tools, summary, wrong, rows = _asked(conversation, _over_stdio)
     names = ("summary", "lines", "prof", "explain", "diff", "memory", "doctor", "peaks", "ranks")
-    assert {*names} == {*tools}
-    assert summary.structured_content == {**ask("summary", a, "--depth", "2"), "cut": {}}
+    assert {*names, "whatif"} == {*tools}
+    assert summary.structured_content == {**ask("summary", a, "--by", "layer:2"), "cut": {}}
     assert wrong.is_error
     assert wrong.content[0].text.endswith("none: no such file; check the path")
     assert [row["idx"] for row in rows.structured_content["rows"]] == [1, 3]
@@ -106,41 +106,43 @@ def test_every_tool_gives_the_answer_of_its_command(tmp_path: Path) -> None:
     """The same document, with what was cut beside it."""
     a, b = capture(tmp_path / "a.sqlite"), capture(tmp_path / "b.sqlite", slower=1.5)
     one, other = str(a), str(b)
-    assert _call("lines", captures=one) == {**ask("lines", a), "cut": {}}
-    assert _call("diff", a=one, b=other) == {**ask("diff", a, b), "cut": {}}
-    assert _call("doctor", capture=one) == {**ask("doctor", a), "cut": {}}
+    assert _call("lines", file=one) == {**ask("lines", a), "cut": {}}
+    assert _call("diff", before=one, after=other) == {**ask("diff", a, b), "cut": {}}
+    assert _call("doctor", file=one) == {**ask("doctor", a), "cut": {}}
     assert _call("peaks", name="H100 SXM") == {**ask("peaks", "H100 SXM"), "cut": {}}
-    assert _call("ranks", captures=[one])["kind"] == "ranks"
-    assert _call("explain", capture=one, row=1) == {**ask("prof", a, "--explain", "1"), "cut": {}}
-    assert _call("prof", captures=one) == {
+    assert _call("ranks", file=[one])["kind"] == "ranks"
+    predicted = ask("whatif", a, "--gpu", "H100", "--batch", "2x")
+    assert _call("whatif", file=one, target_gpu="H100", batch="2x") == {**predicted, "cut": {}}
+    assert _call("explain", file=one, row=1) == {**ask("prof", a, "--explain", "1"), "cut": {}}
+    assert _call("prof", file=one) == {
         **ask("prof", a, "--sort", "sil", "--top", "20"), "cut": {},
     }  # fmt: skip
-    assert _call("prof", captures=one, by="op")["rows"] == ask("prof", a, "--by", "op")["rows"]
+    assert _call("prof", file=one, by="op")["rows"] == ask("prof", a, "--by", "op")["rows"]
 
 
 def test_memory(tmp_path: Path) -> None:
     """Of a snapshot, with the trace of its run; the summary of that has the peak, too."""
     snapshot = str(built.write(tmp_path / "net.memory.pickle", built.training(5, leak=1000)))
-    given, full = _call("memory", recordings=snapshot), ask("memory", snapshot)
+    given, full = _call("memory", file=snapshot), ask("memory", snapshot)
     assert given["cut"]["devices.timeline"] == len(full["devices"][0]["timeline"]) - 20
     for name in ("peak_bytes", "growth", "changes", "out_of_memory"):
         assert given["devices"][0][name] == full["devices"][0][name]
-    summary = _call("summary", captures=str(capture(tmp_path / "net.sqlite")))
+    summary = _call("summary", file=str(capture(tmp_path / "net.sqlite")))
     assert summary["memory"]["peak_bytes"] == full["devices"][0]["peak_bytes"]
     traced = str(trace_of_memory(tmp_path / "net.json", recorded=True))
-    highest, *_ = _call("memory", recordings=[traced], trace=traced)["devices"]
+    highest, *_ = _call("memory", file=[traced], trace=traced)["devices"]
     assert highest["beside_time"]["op"]
-    assert _error("memory", recordings=str(tmp_path / "none")).endswith("check the path")
+    assert _error("memory", file=str(tmp_path / "none")).endswith("check the path")
 
 
 def test_advice_leads_to_rows_and_their_explanation(tmp_path: Path) -> None:
     """What an agent does next, with what an answer gave it."""
     a = str(capture(tmp_path / "a.sqlite"))
-    slowest = _call("prof", captures=a, limit=1)
+    slowest = _call("prof", file=a, limit=1)
     assert slowest["rows_left_out"] == 4
     row = slowest["rows"][0]["idx"]
-    assert _call("explain", capture=a, row=row)["row_id"] == row
-    assert _call("prof", captures=a, where=f"idx={row}")["rows"] == slowest["rows"]
+    assert _call("explain", file=a, row=row)["row_id"] == row
+    assert _call("prof", file=a, where=f"idx={row}")["rows"] == slowest["rows"]
 
 
 def test_source_only_where_it_is_asked_for(tmp_path: Path) -> None:
@@ -148,26 +150,26 @@ def test_source_only_where_it_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "me").mkdir()
     (tmp_path / "me" / "model.py").write_text("\n" * 11 + "x = relu(x)\n")
     a = str(capture(tmp_path / "a.sqlite"))
-    assert {line["source"] for line in _call("lines", captures=a)["lines"]} == {None}
-    named = _call("lines", captures=a, source=str(tmp_path / "me"))["lines"]
+    assert {line["source"] for line in _call("lines", file=a)["lines"]} == {None}
+    named = _call("lines", file=a, source=str(tmp_path / "me"))["lines"]
     assert "x = relu(x)" in {line["source"] for line in named}
 
 
 @pytest.mark.parametrize(
     ("tool", "arguments", "hint"),
     [
-        ("summary", {"captures": "s3://bucket/net.sqlite"}, "only local files are read"),
-        ("summary", {"captures": "-"}, "stdin belongs to the client"),
-        ("summary", {"captures": []}, "no captures given"),
-        ("prof", {"captures": "NET", "where": "colour=3"}, "no column 'colour'"),
-        ("prof", {"captures": "NET", "by": "colour"}, "cannot group by 'colour'"),
-        ("prof", {"captures": "NET", "sort": "colour"}, "cannot sort by 'colour'"),
-        ("prof", {"captures": "NET", "limit": 0}, f"must be from 1 to {MOST}"),
-        ("prof", {"captures": "NET", "by": "op", "columns": "sil"}, "no column 'sil'"),
-        ("summary", {"captures": "NET", "steps": "9:"}, "no steps were found"),
-        ("lines", {"captures": "NET", "source": "nowhere"}, "no such folder"),
-        ("diff", {"a": "NET", "b": "NET", "by": "colour"}, "no key 'colour'"),
-        ("explain", {"capture": "NET", "row": 99}, "no row 99"),
+        ("summary", {"file": "s3://bucket/net.sqlite"}, "only local files are read"),
+        ("summary", {"file": "-"}, "stdin belongs to the client"),
+        ("summary", {"file": []}, "no captures given"),
+        ("prof", {"file": "NET", "where": "colour=3"}, "no column 'colour'"),
+        ("prof", {"file": "NET", "by": "colour"}, "cannot group by 'colour'"),
+        ("prof", {"file": "NET", "sort": "colour"}, "cannot sort by 'colour'"),
+        ("prof", {"file": "NET", "limit": 0}, f"must be from 1 to {MAX_LIMIT}"),
+        ("prof", {"file": "NET", "by": "op", "columns": "sil"}, "no column 'sil'"),
+        ("summary", {"file": "NET", "steps": "9:"}, "no steps were found"),
+        ("lines", {"file": "NET", "source": "nowhere"}, "no such folder"),
+        ("diff", {"before": "NET", "after": "NET", "by": "colour"}, "no key 'colour'"),
+        ("explain", {"file": "NET", "row": 99}, "no row 99"),
         ("peaks", {"name": "no such card"}, "no peaks known"),
     ],
 )
@@ -185,20 +187,20 @@ def test_errors_say_what_to_do(
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [
-        ("summary", {"captures": "OUT"}),
-        ("summary", {"captures": ["IN", "OUT"]}),
-        ("summary", {"captures": "IN/../../out/net.sqlite"}),
-        ("summary", {"captures": "IN/link.sqlite"}),
-        ("summary", {"captures": "IN/*/../../out/*.sqlite"}),
-        ("ranks", {"captures": "IN"}),
-        ("prof", {"captures": "IN/folder"}),
-        ("prof", {"captures": "OUT/no such file"}),
-        ("prof", {"captures": "OUT/*"}),
-        ("lines", {"captures": "IN/net.sqlite", "source": "OUT"}),
-        ("lines", {"captures": "IN/net.sqlite", "source": "IN/folder"}),
-        ("explain", {"capture": "IN/link.sqlite", "row": 1}),
-        ("doctor", {"capture": "OUT/net.sqlite"}),
-        ("diff", {"a": "IN/net.sqlite", "b": "OUT/net.sqlite"}),
+        ("summary", {"file": "OUT"}),
+        ("summary", {"file": ["IN", "OUT"]}),
+        ("summary", {"file": "IN/../../out/net.sqlite"}),
+        ("summary", {"file": "IN/link.sqlite"}),
+        ("summary", {"file": "IN/*/../../out/*.sqlite"}),
+        ("ranks", {"file": "IN"}),
+        ("prof", {"file": "IN/folder"}),
+        ("prof", {"file": "OUT/no such file"}),
+        ("prof", {"file": "OUT/*"}),
+        ("lines", {"file": "IN/net.sqlite", "source": "OUT"}),
+        ("lines", {"file": "IN/net.sqlite", "source": "IN/folder"}),
+        ("explain", {"file": "IN/link.sqlite", "row": 1}),
+        ("doctor", {"file": "OUT/net.sqlite"}),
+        ("diff", {"before": "IN/net.sqlite", "after": "OUT/net.sqlite"}),
     ],
 )
 def test_with_a_root_nothing_outside_of_it_is_read(
@@ -229,10 +231,10 @@ def test_with_a_root_what_is_in_it_is_read(tmp_path: Path) -> None:
     net = str(capture(tmp_path / "net.sqlite"))
     root = str(tmp_path)
     for given in (net, f"{root}/*.sqlite", root):
-        assert _call("summary", root, captures=given) == _call("summary", captures=given)
-    assert _call("diff", root, a=net, b=net) == _call("diff", a=net, b=net)
-    assert _call("explain", root, capture=net, row=1) == _call("explain", capture=net, row=1)
-    assert "must be" in _error("summary", root, captures=net, limit=0)
+        assert _call("summary", root, file=given) == _call("summary", file=given)
+    assert _call("diff", root, before=net, after=net) == _call("diff", before=net, after=net)
+    assert _call("explain", root, file=net, row=1) == _call("explain", file=net, row=1)
+    assert "must be" in _error("summary", root, file=net, limit=0)
 
 
 def test_a_file_that_is_no_capture_is_not_shown(tmp_path: Path) -> None:
@@ -247,8 +249,8 @@ def test_a_file_that_is_no_capture_is_not_shown(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_text(content)
         for tool in ("summary", "lines", "prof", "ranks"):
-            assert "SECRET" not in _error(tool, captures=str(path))
-        assert "SECRET" not in _error("doctor", capture=str(path))
+            assert "SECRET" not in _error(tool, file=str(path))
+        assert "SECRET" not in _error("doctor", file=str(path))
 
 
 def test_tools_say_that_they_only_read() -> None:
@@ -265,9 +267,82 @@ def test_nothing_is_written(tmp_path: Path) -> None:
     a = str(capture(tmp_path / "a.sqlite"))
     before = {path: path.stat().st_mtime_ns for path in (*tmp_path.iterdir(), *TOP.iterdir())}
     for tool in ("summary", "lines", "prof"):
-        _call(tool, captures=a)
+        _call(tool, file=a)
     after = {path: path.stat().st_mtime_ns for path in (*tmp_path.iterdir(), *TOP.iterdir())}
     assert before == after
+
+
+def test_each_parameter_is_described_and_one_thing_has_one_name() -> None:
+    """What is read is `file`, or `before` and `after`; `where` chooses rows, `gpu` peaks."""
+    tools = _asked(lambda client: client.list_tools(), partial(_in_process, allow_run=True)).tools
+    named = {tool.name: tool.input_schema["properties"] for tool in tools}
+    for properties in named.values():
+        assert all(each["description"] for each in properties.values())
+    assert {"try_changes"} < {*named}
+    assert {name for name, each in named.items() if "file" not in each} == {
+        "diff", "peaks", "try_changes",
+    }  # fmt: skip
+    assert {"before", "after"} <= {*named["diff"]}
+    for name in ("summary", "lines", "prof", "explain"):
+        assert {"gpu", "where"} <= {*named[name]}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "says"),
+    [
+        ("summary", {"path": "x"}, "no parameter 'path'; parameters of summary: file; optional:"),
+        ("diff", {"file": "x"}, "no parameter 'file'; parameters of diff: before, after; optional"),
+        ("ranks", {"file": "x", "gpu": "H100"}, "no parameter 'gpu'; parameters of ranks: file; "),
+        ("diff", {"before": "x"}, "'after' is missing; parameters of diff: before, after; opt"),
+        ("summary", {"file": "x", "capture": "y"}, "'file' was given twice, also as 'capture'"),
+        ("summary", {"file": "x", "limit": "many"}, "'limit' takes a whole number: Entries"),
+        ("summary", {"file": 3}, "'file' takes a text, or a list of texts: Path of a capture"),
+        ("sumary", {}, "no tool 'sumary'; tools are summary, lines, prof, whatif, explain, diff"),
+        ("explain", {"file": "x", "row": 1, "where": "tc=0"}, "`row` and `where` exclude each"),
+    ],
+)  # fmt: skip
+def test_a_wrong_name_or_value_is_answered_with_the_right_ones(
+    tool: str, arguments: dict[str, object], says: str
+) -> None:
+    """In one line: no list of what a validator found."""
+    text = _error(tool, **arguments)
+    assert says in text
+    assert "\n" not in text
+    assert "pydantic" not in text
+
+
+def test_former_names_of_parameters_go_on_working(tmp_path: Path) -> None:
+    a = str(capture(tmp_path / "a.sqlite"))
+    assert _call("lines", captures=a) == _call("lines", file=a)
+    assert _call("doctor", capture=a) == _call("doctor", file=a)
+    assert _call("diff", a=a, b=a) == _call("diff", before=a, after=a)
+    assert "check the path" in _error("memory", recordings=str(tmp_path / "none"))
+
+
+def test_gpu_and_where_are_those_of_the_commands(tmp_path: Path) -> None:
+    """Peaks of another GPU, and some of the rows; explain takes the longest of these."""
+    a = capture(tmp_path / "a.sqlite")
+    one = str(a)
+    assert _call("summary", file=one, gpu="H100 SXM") == {
+        **ask("summary", a, "--by", "layer:2", "--gpu", "H100 SXM"), "cut": {},
+    }  # fmt: skip
+    assert _call("summary", file=one, where="op=relu") == {
+        **ask("summary", a, "--by", "layer:2", "--where", "op=relu"), "cut": {},
+    }  # fmt: skip
+    assert _call("lines", file=one, where="op=relu") == {
+        **ask("lines", a, "--where", "op=relu"), "cut": {},
+    }  # fmt: skip
+    assert _call("prof", file=one, gpu="H100 SXM", columns="idx,eff") == {
+        **ask("prof", a, "-c", "idx,eff", "--sort", "sil", "--top", "20", "--gpu", "H100 SXM"),
+        "cut": {},
+    }
+    assert _call("lines", file=one, gpu="H100 SXM")["kind"] == "lines"
+    (longest,) = _call("prof", file=one, where="op=relu", limit=1)["rows"]
+    assert _call("explain", file=one, where="op=relu") == _call(
+        "explain", file=one, row=longest["idx"]
+    )
+    assert "no row matches" in _error("explain", file=one, where="op=none")
+    assert "no peaks known" in _error("explain", file=one, gpu="no such card")
 
 
 def test_answers_are_bounded() -> None:
@@ -311,12 +386,21 @@ def test_an_old_sdk_is_said_to_be_old(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["nsys2024.2-a100-pyprof-markers/net.sqlite", "kineto-v100-resnet50-2021/trace.json.gz"],
+    [
+        "nsys2024.2-a100-pyprof-markers/net.sqlite",
+        "kineto-v100-resnet50-2021/trace.json.gz",
+        pytest.param("kineto-a100-sam-eager/trace.json.gz", marks=pytest.mark.slow),
+    ],
 )
 def test_verdict_and_gains_of_a_real_capture_take_one_call_of_20_kb(
     captures: Path, name: str
 ) -> None:
-    answer = _call("summary", captures=str(captures / name))
-    assert len(json.dumps(answer)) < 20_000
+    """As text, too, which is what a language model reads."""
+    arguments = {"file": str(captures / name)}
+    result = _asked(lambda client: client.call_tool("summary", arguments))
+    answer = result.structured_content
+    (content,) = result.content
+    assert json.loads(content.text) == answer
+    assert len(content.text.encode()) < 20_000
     assert answer["verdict"][0]["about"] == "bound"
     assert answer["advice"][0]["gain_share"] > 0.1

@@ -10,7 +10,7 @@ import pytest
 
 from pyprof.readers import kineto
 from tests.allocations import built
-from tests.commands import run
+from tests.commands import refused, run
 from tests.conftest import CAPTURES
 
 
@@ -41,7 +41,7 @@ def test_maxima_apart_from_the_peak_are_told(tmp_path: Path) -> None:
     second = device.alloc(3000, built.user(2))
     device.free(second)
     device._event("segment_free", 1, 1 << 20, [])
-    shown = run("memory", built.write(tmp_path / "x.pickle", device)).stdout
+    shown = " ".join(run("memory", built.write(tmp_path / "x.pickle", device)).stdout.split())
     assert "Peak: 4 kB allocated 0 ns after the first event (event 0)" in shown
     most = "7 kB 20.0 us after the first event (event 2)"
     assert f"Most in use, with what waits for other streams: {most}" in shown
@@ -163,8 +163,7 @@ def test_what_holds_no_memory_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     path.write_text("nothing")
     for name in (path, tmp_path, tmp_path / "absent"):
-        done = run("memory", name)
-        assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+        refused("memory", name)
 
 
 def test_values_that_no_tool_writes_are_one_line(
@@ -180,24 +179,21 @@ def test_values_that_no_tool_writes_are_one_line(
     event = {"ph": "i", "name": "[memory]", "ts": 1, "pid": 1, "tid": 1, "args": memory}
     trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [event]}))
     monkeypatch.setattr(kineto, "read", too_large)
-    done = run("memory", trace)
-    assert (done.code, done.stdout) == (1, "")
-    assert "impossible values (Value 4611686018427387904 too large)" in done.stderr
+    assert "impossible values (Value 4611686018427387904 too large)" in refused("memory", trace)
 
 
 def test_an_empty_snapshot_is_one_line(tmp_path: Path) -> None:
     """Of a device that did nothing."""
     path = tmp_path / "x.pickle"
     path.write_bytes(pickle.dumps(built.snapshot()))
-    done = run("memory", path)
-    assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    refused("memory", path)
 
 
 def test_a_snapshot_is_not_written_over(snapshot: Path) -> None:
-    """An input neither by its own name nor in its folder, not by --force; any only with that."""
+    """An input neither by its own name nor in its folder."""
     before = snapshot.read_bytes()
     for name in (snapshot, snapshot.parent):
-        assert run("memory", name, "--force", "-o", snapshot).code == 1
+        assert run("memory", name, "-o", snapshot).code == 1
     other = snapshot.with_name("other.pickle")
     other.write_bytes(before)
     assert "is a capture" in run("memory", snapshot, "-o", other).stderr
@@ -218,3 +214,19 @@ def test_real_snapshots_are_shown(path: Path) -> None:
     done = run("memory", path, *(f"--by={key}" for key in ("line", "op", "size", "evidence")))
     assert (done.code, done.stderr) == (0, "")
     assert "At the peak by line" in done.stdout
+
+
+def test_blocks_alike_are_one_row_and_nothing_is_unknown_at_length(tmp_path: Path) -> None:
+    """Without stacks no table is by line, op or category: one sentence says why."""
+    device = built.Device()
+    for _ in range(3):
+        device.alloc(4000)
+    device.alloc(1000)
+    shown = run("memory", built.write(tmp_path / "x.pickle", device)).stdout
+    heading = shown.splitlines().index("Largest blocks at the peak")
+    assert [line.split() for line in shown.splitlines()[heading + 1 : heading + 4]] == [
+        ["Blocks", "Size"], ["3", "4", "kB"], ["1", "1", "kB"],
+    ]  # fmt: skip
+    assert "by line" not in shown
+    assert "Unknown for all of it: " in shown
+    assert "no call stacks were recorded" in " ".join(shown.split())

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,9 @@ from hypothesis import strategies as st
 
 from pyprof.marker import Call, Tensor, encode_layer, encode_op, encode_trace
 from pyprof.prof.columns.standard import COLUMNS
-from pyprof.render.text.nvprof_text import time
 from tests import strategies
-from tests.builders import CAPTURES, Range, Work, nsys_db
-from tests.commands import run
+from tests.builders import Range, Work, nsys_db
+from tests.commands import refused, run
 
 MM = encode_op(Call("torch", "mm", (Tensor((64, 64), "float16"), Tensor((64, 64), "float16"))))
 MUL = encode_op(Call("torch", "mul", (Tensor((64, 64), "float32"), Tensor((64, 64), "float32"))))
@@ -117,9 +117,8 @@ def test_no_line_is_wider_than_asked(width: int, path: Path) -> None:
 
 def test_too_little_width_is_said_with_what_is_needed(path: Path) -> None:
     """And that width is enough, for the first column at least."""
-    done = run("prof", "-w", "2", path)
-    assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-    needed = next(word for word in done.stderr.replace(";", "").split() if word.isdigit())
+    said = refused("prof", "-w", "2", path)
+    needed = next(word for word in said.replace(";", "").split() if word.isdigit())
     assert run("prof", "-w", needed, path).code == 0
     assert run("prof", "-w", str(int(needed) - 1), path).code == 1
 
@@ -148,6 +147,27 @@ def test_every_key_groups_all_rows(key: str, path: Path) -> None:
     rows = table("--by", key, path)
     assert key == "params" or sum(int(row["Calls"]) for row in rows) == 5
     assert sum(int(row["Total(ns)"]) for row in rows) == 500
+
+
+@pytest.mark.parametrize("keys", ["op,dir", "kernel, line", "rank,op,kernel", "op,op"])
+def test_several_keys_group_rows_that_have_all_alike(keys: str, path: Path) -> None:
+    """As counted from the rows of two captures by themselves."""
+    names = list(dict.fromkeys(name.strip() for name in keys.split(",")))
+    captures = path, path.with_name("other.sqlite")
+    shutil.copy(*captures)
+    expected: dict[tuple[str, ...], int] = {}
+    headers = [COLUMNS[name].header for name in names]
+    for row in table("-c", ",".join([*names, "sil"]), *captures):
+        key = tuple(row[header] for header in headers)
+        expected[key] = expected.get(key, 0) + int(row["Sil(ns)"])
+    rows = table("--by", keys, *captures)
+    assert {tuple(row[h] for h in headers): int(row["Total(ns)"]) for row in rows} == expected
+
+
+@pytest.mark.parametrize("keys", ["op,nothing", "op,params", ""])
+def test_keys_that_do_not_go_together_are_wrong_usage(keys: str, path: Path) -> None:
+    done = run("prof", "--by", keys, path)
+    assert (done.code, done.stdout) == (2, "")
 
 
 def test_that_nothing_matches_is_said(path: Path) -> None:
@@ -204,8 +224,8 @@ def test_a_device_without_a_number_has_none() -> None:
     """Records that do not say which GPU it was: no -1."""
     record = {"kShortName": "k", "kLongName": "k", "kDuration": 5, "start": 0, "end": 5}
     said = run("summary", "-", stdin=f"{record}\n").stdout
-    (header,) = (line.split() for line in said.splitlines() if line.startswith("Time (ms)"))
-    assert header == ["Time", "(ms)", "GPU", "%"]
+    (header,) = (line.split() for line in said.splitlines() if line.startswith("Time ("))
+    assert header == ["Time", "(us)", "GPU", "%"]
 
 
 def test_a_reason_is_named_for_work_that_took_no_time() -> None:
@@ -238,15 +258,13 @@ def test_what_is_no_percentage_is_wrong_usage(percent: str, path: Path) -> None:
 
 
 def test_peaks_can_be_given(path: Path) -> None:
-    """--peak-flops, --peak-bandwidth and --gpu change what eff is measured against, exactly."""
+    """Rates and the name of --gpu change what eff is measured against, exactly."""
     flops, moved = 2 * 64**3 / 300e-9, 24576 / 300e-9
-    (row, *_) = table(
-        "-c", "eff,tflops,gbs", "--peak-flops", "1e13", "--peak-bandwidth", "1e15", path
-    )
+    (row, *_) = table("-c", "eff,tflops,gbs", "--gpu", "flops=1e13,bandwidth=1e15", path)
     assert float(row["Eff(%)"]) == pytest.approx(100 * flops / 1e13)
     assert float(row["TFLOP/s"]) == pytest.approx(flops / 1e12)
     assert float(row["GB/s"]) == pytest.approx(moved / 1e9)
-    (row, *_) = table("-c", "eff", "--peak-flops", "1e20", "--peak-bandwidth", "1e12", path)
+    (row, *_) = table("-c", "eff", "--gpu", "flops=1e20,bandwidth=1e12", path)
     assert float(row["Eff(%)"]) == pytest.approx(100 * moved / 1e12)
     (slow, *_) = table("-c", "eff", "--gpu", "Tesla T4", path)
     (fast, *_) = table("-c", "eff", "--gpu", "NVIDIA H100 80GB HBM3", path)
@@ -283,38 +301,3 @@ def test_help_names_every_column() -> None:
     for entry in COLUMNS.values():
         assert f"\n  {entry.name} " in text
         assert entry.help.split()[0] in text
-
-
-def test_nvprofs_tables_add_up(path: Path) -> None:
-    """--summary nvprof: GPU activities and API calls, each 100 % of its own."""
-    rows = list(
-        csv.DictReader(io.StringIO(run("prof", "--csv", "--summary", "nvprof", path).stdout))
-    )
-    gpu = [row for row in rows if row["Type"] == "GPU activities"]
-    api = [row for row in rows if row["Type"] == "API calls"]
-    assert [row["Name"] for row in gpu] == [
-        *("ampere_h16816gemm_128x64", "void mul_kernel<float>(int)"),
-        *("[CUDA memcpy HtoD]", "alone"),
-    ]
-    assert [row["Time(ns)"] for row in gpu] == ["400", "50", "40", "10"]
-    assert gpu[0]["Time(%)"] == "80.00"
-    assert (gpu[0]["Calls"], gpu[0]["Avg(ns)"], gpu[0]["Min(ns)"]) == ("2", "200.0", "100")
-    assert [(row["Calls"], row["Time(ns)"]) for row in api] == [("5", "50")]
-    assert api[0]["Name"].startswith("cudaLaunchKernel")
-
-
-def test_nvprofs_times_have_no_exponents() -> None:
-    """However long a run took; five digits where there are no more."""
-    spelt = [time(ns) for ns in (24, 27_839, 99_999_400_000_000, 123_456_700_000_000)]
-    assert spelt == ["24ns", "27.839us", "99999s", "123457s"]
-
-
-def test_nvprofs_tables_of_records_lack_api_calls(path: Path, tmp_path: Path) -> None:
-    """It is said on stderr, unless -q."""
-    assert run("parse", path, "-o", tmp_path / "net.dict").code == 0
-    done, quiet = (run("prof", *q, "--summary=nvprof", tmp_path / "net.dict") for q in ([], ["-q"]))
-    assert "no API calls" in done.stderr
-    assert (quiet.stderr, quiet.stdout) == ("", done.stdout)
-
-
-REAL = sorted(path for path in CAPTURES.glob("n*/net.*") if path.suffix in (".sql", ".sqlite"))

@@ -7,6 +7,7 @@ import io
 import os
 import re
 import sqlite3
+import webbrowser
 from collections.abc import Iterator
 from contextlib import closing
 from html.parser import HTMLParser
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pyprof import output_file
 from pyprof.commands import report
 from pyprof.inputs import source
 from pyprof.marker import encode_layer
@@ -233,7 +235,8 @@ def test_tables_sort(opened: WebDriver) -> None:
         ("kernels", "op=rel", []),
         ("kernels", "op~rel calls>5", ["relu_kernel"]),
         ("kernels", "op!~exp time>0.2us kernel!=relu_kernel", ["[CUDA_memcpy_HtoD]"]),
-        ("kernels", "relu<kernel", []),  # no column
+        ("kernels", "op~^re[kl]u?$ and calls>5", ["relu_kernel"]),
+        ("kernels", "op!~exp|memcpy|re.* time>0.2us", ["[CUDA_memcpy_HtoD]"]),
         ("kernels", "share:>=40", ["exp_kernel"]),
         ("ops", "dir:copy", ["[CUDA_memcpy_HtoD]"]),
         ("ops", "tc:0", []),
@@ -259,6 +262,15 @@ def test_a_filter_that_makes_no_sense_says_so(opened: WebDriver) -> None:
     box.clear()
     box.send_keys("time:<soon")
     assert count.text == "soon is no number"
+    box.clear()
+    box.send_keys("eff<20")
+    assert count.text == "no column eff; columns are line, time, share, total, calls"
+    box.clear()
+    box.send_keys("line~[")
+    assert count.text == "[ is no regular expression"
+    box.clear()
+    box.send_keys("line~(a+)+b")
+    assert count.text == "(a+)+b repeats too much for this page; use pyprof prof --where"
     box.clear()
     box.send_keys("time~1")
     assert count.text == "~ is for texts; time has numbers"
@@ -718,16 +730,37 @@ def test_source_is_shown_only_where_asked(tmp_path: Path) -> None:
 
 def test_a_password_in_a_url_names_no_page() -> None:
     """Nor do tokens in its query."""
-    from pyprof.commands import report  # noqa: PLC0415 - loads click only here
+    assert output_file.public_name("sftp://me:secret@host/") == "***@host"
+    assert output_file.public_name("s3://bucket/a/net.json?token=secret") == "net.json"
 
-    assert report._name("sftp://me:secret@host/") == "***@host"
-    assert report._name("s3://bucket/a/net.json?token=secret") == "net.json"
+
+def test_a_page_is_named_after_its_capture_and_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where -o names none; what cannot be opened is told, and the page stays."""
+    asked: list[str] = []
+
+    def no_browser(url: str) -> bool:
+        asked.append(url)
+        return False
+
+    monkeypatch.setattr(webbrowser, "open", no_browser)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "here").mkdir()
+    net = capture(tmp_path / "runs" / "net.sqlite")
+    monkeypatch.chdir(tmp_path / "here")
+    done = run("report", "--open", net)
+    written = tmp_path / "here" / "net.report.html"
+    assert written.exists()
+    assert asked == [written.as_uri()]
+    assert "no web browser was found; open net.report.html in one" in done.stderr
+    assert run("report", "--open", "-o", "-", net).code == 2
 
 
 def test_on_a_phone_times_are_on_the_screen_and_links_can_be_touched(
     chromium: WebDriver, tmp_path: Path
 ) -> None:
-    """The first two columns of ops stand in 390 px; links and buttons are 24 px high."""
+    """Those of ops, and of what advice rests on, stand in 390 px; controls are 24 px high."""
     page(capture(tmp_path / "net.sqlite"), tmp_path / "net.html")
     screen = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
     chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
@@ -736,7 +769,9 @@ def test_on_a_phone_times_are_on_the_screen_and_links_can_be_touched(
         right, low = chromium.execute_script("""
         const box = (element) => element.getBoundingClientRect();
         const touched = document.querySelectorAll("nav a, button:not([hidden]), input, summary");
-        return [box(document.querySelectorAll("#table-ops th")[1]).right,
+        const advice = document.querySelectorAll("#advice table tr > :last-child");
+        return [Math.max(...[document.querySelectorAll("#table-ops th")[1], ...advice]
+            .map((cell) => box(cell).right)),
           Math.min(...[...touched].map(box).filter(({height}) => height).map(({height}) => height))]
         """)
     finally:

@@ -6,12 +6,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from pyprof.trial import processes
+from pyprof.trial.run_files import RunRequest, RunResult
+from tests import forks
 from tests.answers.checked import checked
 from tests.commands import run
+from tests.programs import environment
 from tests.trial.built import lines_of, printed, run_child, training
 
 
@@ -39,10 +44,16 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
 
 def test_wrong_usage_is_said(tmp_path: Path) -> None:
     assert run("try").code == 2
-    missing = run("try", "--change", "env=A=1", tmp_path / "missing.py")
-    assert "no such script" in missing.stderr
     wrong = run("try", "--change", "bf61", _script(tmp_path / "a.py", ""))
-    assert "no change 'bf61'; did you mean 'bf16'?" in wrong.stderr
+    assert wrong.code == 2
+    assert "Invalid value for '--change': no change 'bf61'; did you mean 'bf16'?" in wrong.stderr
+    assert not (tmp_path / "a.try").exists()
+    ranks = run("try", "torchrun", "--nproc-per-node", "2", tmp_path / "a.py")
+    assert ranks.code == 2
+    assert "torchrun --nproc-per-node N -m pyprof try SCRIPT" in " ".join(ranks.stderr.split())
+    missing = run("try", "--change", "env=A=1", tmp_path / "missing.py")
+    assert missing.code == 1
+    assert "no such script" in missing.stderr
 
 
 def test_all_changes_are_listed() -> None:
@@ -50,7 +61,25 @@ def test_all_changes_are_listed() -> None:
     assert all(name in listed for name in ("workers=N", "channels-last", "env=NAME=VALUE"))
 
 
+@pytest.fixture
+def torch_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have scripts run in forks of a process that has imported torch, which takes 3 s."""
+
+    def perform(
+        request: RunRequest, paths: processes.RunPaths, env: Mapping[str, str], _: float | None
+    ) -> RunResult:
+        request.write(paths.request)
+        done = forks.python(
+            "-m", "pyprof.trial.script.child", paths.request, env={**environment(), **env}
+        )
+        paths.log.write_text(done.stdout + done.stderr)
+        return processes._result(paths, done.returncode, None)
+
+    monkeypatch.setattr(processes, "perform", perform)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("torch_is_imported")
 def test_each_change_has_a_verdict_and_the_others_go_on(tmp_path: Path) -> None:
     """One fails, one is refused, one scales the loss; try.json says it all."""
     pytest.importorskip("torch")
@@ -106,3 +135,26 @@ def test_ctrl_c_ends_the_script_and_reports_what_is_there(tmp_path: Path) -> Non
     assert "interrupted: some runs are missing" in stdout
     commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
     assert not any(os.fsencode(runs) in each for each in commands)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("torch_is_imported")
+def test_what_helped_is_tried_together(tmp_path: Path) -> None:
+    """Two waits in each step, of which each change leaves one out."""
+    pytest.importorskip("torch")
+    setup = (
+        "import os, time\n"
+        "def wait(*_):\n    for name in ('A', 'B'):\n"
+        "        time.sleep(0 if os.environ.get(name) else 0.02)\n"
+        "import torch.optim.optimizer as o\no.register_optimizer_step_pre_hook(wait)\n"
+    )
+    script = training(tmp_path / "a.py", steps=15, setup=setup)
+    done = run(
+        "try", "--json", "--rounds", "1", "--together", "-o", tmp_path / "out",
+        "--change", "env=A=1", "--change", "env=B=1", script,
+    )  # fmt: skip
+    assert done.code == 0, done.stderr
+    changes = checked(done.stdout)["changes"]
+    assert [each["change"] for each in changes] == ["env=A=1", "env=B=1", "env=A=1 + env=B=1"]
+    assert changes[2]["verdict"] == "faster"
+    assert changes[2]["time_ratio"]["mid"] < 0.5

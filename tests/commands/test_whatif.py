@@ -25,8 +25,11 @@ def test_every_change_is_predicted_or_refused(net: Path) -> None:
     done = run("whatif", "--json", net)
     assert done.code == 0
     answer = json.loads(done.stdout)
-    said = [each["change"] for each in (*answer["changes"], *answer["refused"])]
-    assert sorted(said) == ["--dtype tf32", "--fuse pointwise"]
+    answers = (*answer["changes"], *answer["bounds"], *answer["refused"])
+    assert sorted(each["change"] for each in answers) == [
+        *("--dtype bf16", "--dtype fp16", "--dtype tf32"),
+        *("--fuse attention", "--fuse pointwise", "--fused-optimizer", "--graphs", "--overlap"),
+    ]
 
 
 def test_an_option_asks_for_one_change(net: Path) -> None:
@@ -35,6 +38,24 @@ def test_an_option_asks_for_one_change(net: Path) -> None:
     assert (done.code, done.stderr) == (0, "")
     assert "--dtype tf32" in done.stdout
     assert "pointwise" not in done.stdout
+
+
+def test_several_fusions_are_asked_for_with_a_comma(net: Path) -> None:
+    """Each is predicted or refused; others are misuse."""
+    done = run("whatif", "--fuse", "attention,pointwise", "--json", net)
+    answer = json.loads(done.stdout)
+    said = [each["change"] for each in (*answer["changes"], *answer["refused"])]
+    assert sorted(said) == ["--fuse attention", "--fuse pointwise"]
+    assert run("whatif", "--fuse", "attention,all", net).code == 2
+
+
+def test_another_gpu_is_a_target_not_a_name_of_this_one(net: Path) -> None:
+    """The answer names it in the change, predicted or refused; bad factors are misuse."""
+    done = run("whatif", "--gpu", "MI300X", "--batch", "2x", "--json", net)
+    answer = json.loads(done.stdout)
+    said = [each["change"] for each in (*answer["changes"], *answer["refused"])]
+    assert sorted(said) == ["--batch 2x", "--gpu MI300X"]
+    assert run("whatif", "--batch", "many", net).code == 2
 
 
 def test_an_unknown_type_is_misuse(net: Path) -> None:

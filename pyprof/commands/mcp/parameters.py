@@ -1,0 +1,92 @@
+"""Parameters of tools: one name for one thing in all of them, and what to say of a wrong one.
+
+A tool annotates each with its type and its description: `Annotated[str, "what it is"]`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+_ONE = "Path of a capture"
+File: TypeAlias = Annotated[str, f"{_ONE}."]
+Files: TypeAlias = Annotated[
+    str | list[str],
+    f"{_ONE}, a folder or a glob, or a list of them: several captures are the ranks of one run.",
+]
+Gpu: TypeAlias = Annotated[
+    str,
+    "Name of the GPU whose peaks efficiencies are relative to, as the tool peaks lists them: "
+    "`H100 SXM`; or rates, `flops=989T,bandwidth=3.35T`. Default: the GPU that the capture names.",
+]
+Where: TypeAlias = Annotated[
+    str,
+    "Only rows that match: conditions on columns of prof, joined by `and`: `tc=0 and eff<20`, "
+    "`op~attention`, `idx=12`.",
+]
+Steps: TypeAlias = Annotated[
+    str, "Only these steps, counted from 0: `3:`, `3:7`, `3`. Default: all."
+]
+Limit: TypeAlias = Annotated[
+    int, "Entries per list, at most 500; `cut` and `..._left_out` say how many more there are."
+]
+
+_FORMER = {"captures": "file", "capture": "file", "recordings": "file", "a": "before", "b": "after"}
+"""Names that tools had; they go on working, unlisted."""
+_KINDS = {int: "a whole number", str: "a text", str | list[str]: "a text, or a list of texts"}
+
+
+def described(tool: Callable[..., Any]) -> Mapping[str, tuple[Any, str]]:
+    """Return type and description of each parameter. Raises TypeError for one without."""
+    hints = get_type_hints(tool, include_extras=True)
+    types_and_texts = {}
+    for name in inspect.signature(tool).parameters:
+        metadata = getattr(hints[name], "__metadata__", ())
+        if not metadata:
+            raise TypeError(f"{tool.__name__}: {name} has no description")
+        types_and_texts[name] = (hints[name].__origin__, str(metadata[-1]))
+    return types_and_texts
+
+
+def with_present_names(tool: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments with former names replaced. Raises ValueError for a name that is none.
+
+    The error names the right ones, as does that for a missing argument.
+    """
+    parameters = inspect.signature(tool).parameters
+    arguments: dict[str, Any] = {}
+    for name, value in given.items():
+        present = name if name in parameters else _FORMER.get(name, name)
+        if present not in parameters:
+            raise ValueError(f"no parameter {name!r}; {_listed(tool)}")
+        if present in arguments:
+            raise ValueError(f"{present!r} was given twice, also as {name!r}; {_listed(tool)}")
+        arguments[present] = value
+    missing = [name for name in _needed(tool) if name not in arguments]
+    if missing:
+        raise ValueError(f"{', '.join(map(repr, missing))} is missing; {_listed(tool)}")
+    return arguments
+
+
+def wrong_values(tool: Callable[..., Any], names: Iterable[str]) -> str:
+    """Say what the parameters of these names take instead of the values given."""
+    of_tool = described(tool)
+    return "; ".join(
+        f"{name!r} takes {_KINDS.get(of_tool[name][0], 'texts')}: {of_tool[name][1]}"
+        for name in dict.fromkeys(names)
+    )
+
+
+def _needed(tool: Callable[..., Any]) -> list[str]:
+    parameters = inspect.signature(tool).parameters.values()
+    return [each.name for each in parameters if each.default is inspect.Parameter.empty]
+
+
+def _listed(tool: Callable[..., Any]) -> str:
+    needed = _needed(tool)
+    optional = [name for name in inspect.signature(tool).parameters if name not in needed]
+    texts = [", ".join(needed), f"optional: {', '.join(optional)}" if optional else ""]
+    return f"parameters of {tool.__name__}: {'; '.join(filter(None, texts))}"

@@ -1,0 +1,276 @@
+"""The tools that read: each returns the JSON of a command, bounded.
+
+They read the files that the caller names, and nothing else; none writes.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from pyprof.commands.mcp.access import allowed, captures, several
+from pyprof.commands.mcp.bounds import MAX_LIMIT, Answer, bound, check_limit
+from pyprof.commands.mcp.parameters import (  # noqa: TC001 - the server evaluates annotations
+    File,
+    Files,
+    Gpu,
+    Limit,
+    Steps,
+    Where,
+)
+from pyprof.commands.mcp.registry import tool
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyprof.prof.table import Override, Table
+    from pyprof.prof.where import Condition
+
+_LIMIT = 20
+_FIRST = 12
+"""Entries of a summary's lists: what an agent reads first stays below 20 kB."""
+
+
+@tool
+def summary(
+    file: Files,
+    gpu: Gpu = "",
+    where: Where = "",
+    steps: Steps = "",
+    depth: Annotated[int, "Levels of modules in `layers`."] = 2,
+    limit: Limit = _FIRST,
+) -> Answer:
+    """What bounds the work and what to change first (`verdict`); gains (`advice`), and where.
+
+    Also how busy the GPU is, why it idles, steps, MFU. advice[].evidence[].row_ids are `idx` of
+    rows that the tools prof and explain show.
+    """
+    from pyprof.analysis.summary import overview  # noqa: PLC0415 - the server answers before it is loaded
+    from pyprof.answers.summary_answer import first_rows  # noqa: PLC0415 - as above
+    from pyprof.commands.summary import memory_of  # noqa: PLC0415 - as above
+    from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
+
+    summarise = partial(overview.summarise, chosen=steps or None, asked=_conditions(where))
+    with captures(*several(file)) as opened:
+        sums = opened.map_reduce(summarise, merge_sums, _override(gpu))
+        given = overview.summary(sums, memory_of(opened.paths))
+    return bound(first_rows(given, check_limit(limit), depth), limit, given.warnings)
+
+
+@tool
+def lines(
+    file: Files,
+    gpu: Gpu = "",
+    where: Where = "",
+    steps: Steps = "",
+    source: Annotated[
+        str, "Folder of the source, to include the lines' text. Default: no source is read."
+    ] = "",
+    limit: Limit = _LIMIT,
+) -> Answer:
+    """GPU time by source line, the most expensive first, with potential gains at these lines."""
+    from pyprof.analysis.summary import source_lines  # noqa: PLC0415 - as above
+    from pyprof.answers.lines_answer import with_source  # noqa: PLC0415 - as above
+    from pyprof.inputs.user_source import Sources, line_texts  # noqa: PLC0415 - as above
+    from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
+
+    if source and not Path(allowed(source)).is_dir():
+        raise ValueError(f"{source}: no such folder")
+    asked = _conditions(where)
+    summarise = partial(source_lines.summarise_lines, chosen=steps or None, asked=asked)
+    with captures(*several(file)) as opened:
+        sums = opened.map_reduce(summarise, merge_sums, _override(gpu))
+    given = source_lines.lines_answer(sums)
+    if source:
+        given = with_source(given, line_texts(Sources(Path(source))))
+    return bound(given, check_limit(limit), given.warnings)
+
+
+@tool
+def prof(
+    file: Files,
+    gpu: Gpu = "",
+    where: Where = "",
+    columns: Annotated[str, "Names of columns, separated by commas. Default: the usual ones."] = "",
+    by: Annotated[
+        str, "Group rows by op, line, layer, kernel, params, dir, family, step, rank..."
+    ] = "",
+    sort: Annotated[
+        str, "A column, largest first; `COL-`: smallest first. Default: the time."
+    ] = "sil",
+    limit: Limit = _LIMIT,
+) -> Answer:
+    """Kernels, copies and fills with FLOPs, bytes, Tensor Core use, efficiency, and why.
+
+    rows_left_out says how many more rows match.
+    """
+    from pyprof.analysis import rows  # noqa: PLC0415 - as above
+    from pyprof.analysis.memory import memory_columns  # noqa: PLC0415 - as above
+    from pyprof.commands.prof import GROUPS  # noqa: PLC0415 - as above
+
+    if by and by not in GROUPS:
+        raise ValueError(f"cannot group by {by!r}; choose from {', '.join(GROUPS)}")
+    names = rows.columns(columns, by=by) if by else rows.columns_for_json(columns)
+    sort = "total" if by and sort == "sil" else sort
+    asked = rows.Asked(names, by or None, sort, check_limit(limit), _conditions(where))
+    work, merge = (partial(one, asked=asked) for one in (rows.summarise_rows, rows.merge_answers))
+    with captures(*several(file)) as opened:
+        summed = opened.map_reduce(work, merge, _override(gpu), host=asked.of_host)
+        answer = rows.settled(summed, asked)
+        with_memory = memory_columns.with_memory(asked, opened.paths)
+    if asked.names_memory and with_memory is None:
+        raise ValueError(memory_columns.NOT_RECORDED)
+    return bound(rows.prof_answer(answer, asked, with_memory), limit, answer.warnings)
+
+
+@tool
+def whatif(
+    file: Files,
+    dtype: Annotated[str, "Compute float32 in this type: `tf32`, `bf16` or `fp16`."] = "",
+    fuse: Annotated[str, "`attention`, `pointwise`, or both, by a comma."] = "",
+    batch: Annotated[str, "Multiply the batch: `2x`."] = "",
+    target_gpu: Annotated[str, "Run on this GPU instead: `H100 SXM`."] = "",
+    limit: Limit = _LIMIT,
+) -> Answer:
+    """Kernel time after changes, predicted with an interval and what it rests on; or refused.
+
+    Without parameters: each change of a type or by fusion, and all that are possible together; and
+    what CUDA graphs, overlap and a fused optimizer could gain at most.
+    """
+    from pyprof.analysis.whatif import changes_of, summarise_whatif  # noqa: PLC0415 - as above
+    from pyprof.records.merging import merge_sums  # noqa: PLC0415 - as above
+
+    fusions = [*filter(None, map(str.strip, fuse.split(",")))]
+    asked = changes_of(dtype or None, fusions, batch or None, target_gpu or None)
+    with captures(*several(file)) as opened:
+        given = opened.map_reduce(partial(summarise_whatif, changes=asked), merge_sums)
+    return bound(given, check_limit(limit))
+
+
+@tool
+def explain(
+    file: File,
+    row: Annotated[
+        int, "Its `idx`. Default: the longest row, or the longest that `where` leaves."
+    ] = 0,
+    gpu: Gpu = "",
+    where: Where = "",
+) -> Answer:
+    """How one row of prof came to its numbers: the op chosen, its cost, its share, the roofline."""
+    from pyprof.analysis.explain import explanation  # noqa: PLC0415 - as above
+    from pyprof.inputs.source import load  # noqa: PLC0415 - as above
+
+    if row and where:
+        raise ValueError("`row` and `where` exclude each other")
+    with captures(file):
+        table = load(file, _override(gpu)).table
+        return bound(explanation(table, row or _longest(table, _conditions(where))), MAX_LIMIT)
+
+
+def _longest(table: Table, asked: Sequence[Condition]) -> int:
+    """Return the `idx` of the longest row that fulfils all conditions; ValueError if none does."""
+    import numpy as np  # noqa: PLC0415 - as above
+
+    from pyprof.prof import where as conditions  # noqa: PLC0415 - as above
+
+    rows = np.flatnonzero(np.asarray(conditions.rows(table, asked)))
+    if not len(rows):
+        raise ValueError("no row matches")
+    return int(rows[np.argmax(table.duration_ns[rows])]) + 1
+
+
+@tool
+def diff(
+    before: Annotated[str, "A capture, or a folder or glob of all ranks."],
+    after: Annotated[str, "The same, after the change."],
+    by: Annotated[
+        str, "Keys that match rows, separated by commas: op, shape, dtype, layer, line, kernel."
+    ] = "op,shape,dtype,layer",
+    steps: Steps = "",
+    limit: Limit = _LIMIT,
+) -> Answer:
+    """What is faster, slower, new or gone in `after`, and whether that is more than noise.
+
+    status `not significant`: may be chance. causes: other kernel, shape, GPU, clock. waterfall:
+    from the time of `before` to that of `after`. Rows cannot be chosen: steps are compared whole.
+    """
+    from pyprof.answers import diff_answer as answers_of_diff  # noqa: PLC0415 - as above
+    from pyprof.commands.diff import compare_captures, parse_keys, side_warnings  # noqa: PLC0415 - as above
+
+    with captures(before, after) as opened:
+        comparison, sides = compare_captures(opened, parse_keys(by), steps or None)
+    given = answers_of_diff.diff(comparison, top=check_limit(limit))
+    return bound(given, limit, side_warnings(sides))
+
+
+@tool
+def doctor(
+    file: Annotated[str, "Path of a capture. Default: this machine is examined."] = "",
+    limit: Limit = _LIMIT,
+) -> Answer:
+    """What a capture hides or distorts; without one, what this machine lacks for captures."""
+    from pyprof.commands.doctor import examine  # noqa: PLC0415 - as above
+
+    if not file:
+        return bound(examine(None), check_limit(limit))
+    with captures(file):
+        return bound(examine(file), check_limit(limit))
+
+
+@tool
+def memory(
+    file: Annotated[
+        str | list[str],
+        "Path of a torch memory snapshot, a torch.profiler trace with memory events or an nsys "
+        "capture, or a list of them: several are the ranks of one run.",
+    ],
+    trace: Annotated[str, "Capture of the same run, for layers and times."] = "",
+    limit: Limit = _LIMIT,
+) -> Answer:
+    """What filled the memory: the peak by category, layer, line; growth per step; out of memory."""
+    from pyprof.answers.memory_answer import Memory  # noqa: PLC0415 - as above
+    from pyprof.commands.memory import analyse  # noqa: PLC0415 - as above
+
+    files = several(file)
+    with captures(*files, *([trace] if trace else [])):
+        return bound(Memory(analyse(files, trace or None)), check_limit(limit))
+
+
+@tool
+def peaks(
+    name: Annotated[str, "A GPU's name, or part of it. Default: all."] = "",
+    limit: Limit = _LIMIT,
+) -> Answer:
+    """Peak FLOP/s and bandwidth that efficiency is relative to, by (part of) a GPU's name."""
+    from pyprof.answers import peaks_answer  # noqa: PLC0415 - as above
+    from pyprof.gpu.peaks import ceilings  # noqa: PLC0415 - as above
+
+    measured = peaks_answer.measured_rows(ceilings.load().values())
+    devices = tuple(peaks_answer.find(name or None, measured))
+    return bound(peaks_answer.Peaks(devices), check_limit(limit))
+
+
+@tool
+def ranks(file: Files, limit: Limit = _LIMIT) -> Answer:
+    """Ranks of a distributed job side by side: who waits for whom, which links are slow."""
+    from pyprof.answers import ranks_answer as answers_of_ranks  # noqa: PLC0415 - as above
+    from pyprof.commands.ranks import compare_ranks  # noqa: PLC0415 - as above
+    from pyprof.commands.summary import memory_of  # noqa: PLC0415 - as above
+
+    with captures(*several(file)) as opened:
+        job = compare_ranks(opened)
+        memory_devices = memory_of(opened.paths)
+    return bound(answers_of_ranks.ranks(job, memory_devices), check_limit(limit), job.warnings)
+
+
+def _override(gpu: str) -> Override:
+    from pyprof.options import override  # noqa: PLC0415 - as above
+
+    return override({"gpu": (gpu,) if gpu else ()})
+
+
+def _conditions(where: str) -> tuple[Condition, ...]:
+    from pyprof.prof import where as conditions  # noqa: PLC0415 - as above
+
+    return conditions.conditions([where] if where else [])

@@ -1,0 +1,96 @@
+"""`pyprof ranks`: its tables, and wrong use."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from pyprof.analysis.ranks.output_tables import TABLES
+from pyprof.commands.ranks import _TABLES
+from tests.builders import Range, Work, nsys_db
+from tests.commands import run
+
+NCCL = "ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def _pair(folder: Path) -> list[str]:
+    """Write two ranks: the second comes 300 us later to each of two collectives."""
+    paths = []
+    for rank, late in enumerate((0, 300_000)):
+        work = [
+            Work(NCCL, (at + late, at + 900_000), call=(at + late - 9000, at + late - 5000))
+            for at in (1_000_000, 5_000_000)
+        ]
+        path = folder / f"net.rank{rank}.sqlite"
+        ranges = [Range("layer:net", (900_000, 9_000_000))]
+        paths.append(str(nsys_db(path, work, ranges)))
+    return paths
+
+
+@pytest.mark.slow
+def test_tables_are_written_for_programs(tmp_path: Path) -> None:
+    """CSV of one, JSON of all; times in ns."""
+    done = run("ranks", "-q", *_pair(tmp_path), "--csv", "stragglers")
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [(row["rank"], row["last"], row["cost_ns"]) for row in rows] == [
+        ("1", "2", "600000"), ("0", "0", "0"),
+    ]  # fmt: skip
+    done = run("ranks", "-q", *_pair(tmp_path), "--json")
+    tables = json.loads(done.stdout)
+    assert [row["exposed_ns"] for row in tables["ranks"]] == [1_800_000, 1_200_000]
+    assert [row["transfer_ns"] for row in tables["groups"]] == [600_000]
+    assert tables["groups"][0]["bus_bytes_per_s"] is None
+    assert tables["left_out"] == []
+
+
+@pytest.mark.parametrize("table", _TABLES)
+def test_a_table_without_rows_has_its_columns(table: str, tmp_path: Path) -> None:
+    """Of ranks that never speak; and the same columns as one with rows."""
+    quiet = nsys_db(tmp_path / "net.sqlite", [Work("gemm", (0, 9))])
+    names = [
+        run("ranks", "-q", *captures, "--csv", table).stdout.splitlines()
+        for captures in ([str(quiet)], _pair(tmp_path))
+    ]
+    assert names[0][0] == names[1][0]
+    assert {"late", "together", "steps", "groups", "parallelism", "unmatched"} & {table} == {
+        table for rows in names[:1] if len(rows) == 1
+    }
+
+
+def test_every_table_can_be_asked_for() -> None:
+    """The command lists them without loading what makes them."""
+    assert tuple(TABLES) == _TABLES
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--csv", "--json"], 2, "exclude each other"),
+        (["missing.sqlite"], 1, "no such file"),
+        ([], 2, "Missing argument"),
+    ],
+)
+def test_wrong_use_is_told(
+    options: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a line, with nothing on stdout."""
+    given = [*_pair(tmp_path), *options] if "--csv" in options else options
+    monkeypatch.chdir(tmp_path)
+    done = run("ranks", *given)
+    assert (done.code, done.stdout) == (code, "")
+    assert said in done.stderr
+
+
+@pytest.mark.slow
+def test_records_are_compared_as_captures_are(tmp_path: Path) -> None:
+    """What parse wrote tells the same of waiting."""
+    captures = _pair(tmp_path)
+    for path in captures:
+        assert run("parse", "-q", path, "-o", f"{path}.parquet").code == 0
+    found = [
+        json.loads(run("ranks", "-q", *paths, "--json").stdout)["stragglers"]
+        for paths in (captures, [f"{path}.parquet" for path in captures])
+    ]
+    assert found[0] == found[1]
