@@ -1,4 +1,4 @@
-"""The reports of the gallery: what the commands on its page write."""
+"""The reports that the site has: what the commands of docs/summary.md write."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[1]
-PAGE = TOP / "docs" / "gallery.md"
+PAGE = TOP / "docs" / "summary.md"
 
 _BLOCK = re.compile(r"<!-- reports -->\n```console\n(.*?)```\n", re.DOTALL)
 _WRITTEN = re.compile(r"-o (\S+\.html)")

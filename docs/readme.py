@@ -1,4 +1,4 @@
-"""Rewrite the parts of the documents that follow from the code: tables of columns, sample output.
+"""Rewrite the parts of the documents that follow from the code: columns, schema, sample output.
 
 python docs/readme.py           rewrite
 python docs/readme.py --check   only say whether it is up to date; exit code 1 where not
@@ -18,38 +18,51 @@ from pathlib import Path
 
 from pyprof.answers import json_schema
 from pyprof.frame import meanings
-from pyprof.prof.columns.standard import COLUMNS
 
 TOP = Path(__file__).resolve().parents[1]
 README = TOP / "README.md"
+PAGES = sorted((TOP / "docs").glob("*.md"))
 FRAME = TOP / "docs" / "frame.md"
 SCHEMA = TOP / "pyprof" / "answers" / json_schema.FILE
 TUTORIAL = TOP / "docs" / "tutorial.md"
 COMMAND = "$ pyprof "
+CAPTURES = TOP.parent / "shared" / "captures"
+"""Real ones, which not every machine has."""
 
 _COLUMNS = re.compile(r"(?<=<!-- columns -->\n).*?(?=<!-- end -->)", re.DOTALL)
 _SAMPLE = re.compile(r"(?<=<!-- run -->\n```console\n)(?P<line>\$ [^\n]*\n).*?(?=```)", re.DOTALL)
-_MEASURED = re.compile(_SAMPLE.pattern.replace("run", "measured"), re.DOTALL)
-_DEMO = ["--kernels", "30"]  # one step
-
-
-def columns() -> str:
-    """Give the table of all columns, in Markdown."""
-    rows = [f"| `{column.name}` | {column.help} |\n" for column in COLUMNS.values()]
-    return "".join(["| column | meaning |\n", "|---|---|\n", *rows])
+_REAL = re.compile(
+    r"(?<=<!-- real )(?P<file>\S+) -->\n```console\n(?P<line>\$ [^\n]*\n).*?(?=```)", re.DOTALL
+)
+_EXCERPT = re.compile(
+    r"<!-- excerpt(?: of (?P<file>\S+))? -->\n```console\n(?P<line>\$ [^\n]*\n)(?P<text>.*?)```",
+    re.DOTALL,
+)
+_MEASURED = re.compile(
+    r"(?<=<!-- measured)(?P<limit>, \d+ lines)?(?P<head> -->\n```console\n)"
+    r"(?P<line>\$ [^\n]*\n).*?(?=```)",
+    re.DOTALL,
+)
+_DEMO = (
+    ("generate.py", "net.sqlite", "--kernels", "30"),  # a step
+    ("generate.py", "deeper.sqlite", "--kernels", "60", "--blocks", "4"),  # two steps
+    ("generate_ranks.py", "ranks", "--ranks", "4", "--kernels", "200", "--straggler", "1"),
+)
 
 
 def frame() -> str:
     """Give the table of the columns of `pyprof.load`, in Markdown."""
-    rows = [f"| `{name}` | {dtype} | {unit} | {text} |\n" for name, dtype, unit, text in meanings()]
-    return "".join(["| column | dtype | unit | meaning |\n", "|---|---|---|---|\n", *rows])
+    return "| column | dtype, unit | meaning |\n|---|---|---|\n" + "".join(
+        f"| `{name}` | {dtype}{unit and f', {unit}'} | {text} |\n"
+        for name, dtype, unit, text in meanings()
+    )
 
 
 def sample(line: str, folder: Path) -> str:
-    """Run a line of the README in a folder that holds the demo; give what it prints to stdout."""
+    """Run a line of a page in a folder that holds the demo; give what it prints to stdout."""
     command = [sys.executable, "-m", "pyprof", *shlex.split(line.removeprefix(COMMAND))]
     search = os.pathsep.join([str(TOP), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(  # noqa: S603 - a line of our own README
+    done = subprocess.run(  # noqa: S603 - a line of our own pages
         command,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": search, "COLUMNS": "80", "OMP_NUM_THREADS": "1"},
@@ -60,28 +73,65 @@ def sample(line: str, folder: Path) -> str:
     return "".join(f"{text.rstrip()}\n" for text in done.stdout.splitlines())
 
 
+def sample_of(file: str, line: str, folder: Path) -> str | None:
+    """Run a line whose last word is to be one of the real captures; None if it is not here."""
+    if not (CAPTURES / file).is_file():
+        return None
+    link = folder / line.rsplit(maxsplit=1)[-1]
+    link.symlink_to(CAPTURES / file)
+    output = sample(line, folder)
+    link.unlink()
+    return output
+
+
+def of_real_capture(match: re.Match[str], folder: Path) -> str:
+    """Return a sample as it is now, or as it was if its capture is not on this machine."""
+    output = sample_of(match["file"], match["line"], folder)
+    return (
+        match[0] if output is None else f"{match['file']} -->\n```console\n{match['line']}{output}"
+    )
+
+
+def stale_excerpts(page: Path, folder: Path) -> list[str]:
+    """Return the parts of excerpts, between lines `...`, that their commands no longer print."""
+    stale = []
+    for match in _EXCERPT.finditer(page.read_text(encoding="utf-8")):
+        line, file = match["line"], match["file"]
+        output = sample_of(file, line, folder) if file else sample(line, folder)
+        parts = re.split(r"^\.\.\.\n", match["text"], flags=re.MULTILINE)
+        stale += [line + part for part in parts if output is not None and part not in output]
+    return stale
+
+
 def make_demo(folder: Path) -> None:
-    """Make what `make demo` makes, in `folder`/demo."""
-    generator = [sys.executable, str(TOP / "benchmarks" / "generate.py"), "demo/net.sqlite", *_DEMO]
-    subprocess.run(generator, cwd=folder, check=True, capture_output=True)  # noqa: S603 - ours
+    """Make what `make demo` makes, in `folder`/demo, a deeper network and four ranks beside it."""
+    for script, name, *options in _DEMO:
+        generator = [str(TOP / "benchmarks" / script), f"demo/{name}", *options]
+        subprocess.run([sys.executable, *generator], cwd=folder, check=True, capture_output=True)  # noqa: S603 - ours
     sample("$ pyprof parse demo/net.sqlite -o demo/net.dict", folder)
 
 
-def rewritten(text: str) -> str:
-    """Give the README's text as the code has it now."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        make_demo(folder)
-        text = _SAMPLE.sub(lambda m: m["line"] + sample(m["line"], folder), text)
-    return _COLUMNS.sub(lambda _: columns(), text)
+def rewritten(page: Path, folder: Path) -> str:
+    """Give a page's text with what its commands print now; those of docs/ run beside the demo."""
+    place = folder if page == README else folder / "demo"
+    text = _REAL.sub(lambda m: of_real_capture(m, place), page.read_text("utf-8"))
+    return _SAMPLE.sub(lambda m: m["line"] + sample(m["line"], place), text)
 
 
 def measured(text: str) -> str:
     """Give the tutorial's text with what its commands print now, in their order."""
+
+    def written(match: re.Match[str]) -> str:
+        lines = sample(match["line"], folder).splitlines(keepends=True)
+        limit = match["limit"]
+        if limit:
+            lines = [*lines[: int(limit.split()[1])], "...\n"]
+        return "".join((limit or "", match["head"], match["line"], *lines))
+
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copytree(TOP / "examples", folder / "examples")
-        return _MEASURED.sub(lambda m: m["line"] + sample(m["line"], folder), text)
+        return _MEASURED.sub(written, text)
 
 
 def main() -> int:
@@ -89,19 +139,24 @@ def main() -> int:
     if "--measure" in sys.argv[1:]:
         TUTORIAL.write_text(measured(TUTORIAL.read_text("utf-8")), encoding="utf-8")
         return 0
-    before = {page: page.read_text(encoding="utf-8") for page in (README, FRAME, SCHEMA)}
-    after = {
-        README: rewritten(before[README]),
-        FRAME: _COLUMNS.sub(lambda _: frame(), before[FRAME]),
-        SCHEMA: json_schema.spelt(),
-    }
+    before = {page: page.read_text(encoding="utf-8") for page in (README, SCHEMA, *PAGES)}
+    with tempfile.TemporaryDirectory() as name:
+        make_demo(Path(name))
+        after = {page: rewritten(page, Path(name)) for page in (README, *PAGES)}
+        demo = Path(name) / "demo"
+        stale = stale_excerpts(README, Path(name))
+        stale += [part for page in PAGES for part in stale_excerpts(page, demo)]
+    after[FRAME] = _COLUMNS.sub(lambda _: frame(), after[FRAME])
+    after[SCHEMA] = json_schema.spelt()
     old = [page for page in before if before[page] != after[page]]
     for page in old:
         if "--check" in sys.argv[1:]:
             print(f"{page.name} is out of date; run `make docs`", file=sys.stderr)
         else:
             page.write_text(after[page], encoding="utf-8")
-    return int("--check" in sys.argv[1:] and bool(old))
+    for part in stale:
+        print(f"an excerpt that is no longer printed; mend it by hand:\n{part}", file=sys.stderr)
+    return int(bool(stale) or ("--check" in sys.argv[1:] and bool(old)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Take the pictures of the gallery's reports again: python docs/screenshots.py (needs Chromium)."""
+"""Take the pictures of reports again: python docs/screenshots.py (needs Chromium)."""
 
 from __future__ import annotations
 

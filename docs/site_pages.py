@@ -31,6 +31,27 @@ _ELSEWHERE = {
     "CHANGELOG.md": "changelog.md",
 }
 """The file in the repository, and its page."""
+_COPIED = ("pyprof/answers/schema.json",)
+"""Files that pages link, which the site has under the same path."""
+MOVED = {
+    "captures": "ranks.html#a-set-of-captures",
+    "counters": "capture.html#counters",
+    "cuda-graphs": "capture.html#cuda-graphs",
+    "efficiency": "numbers.html#efficiency",
+    "gallery": "summary.html#the-report-page",
+    "install": "questions.html#install",
+    "it-changed-my-program": "instrument.html#it-changed-my-program",
+    "many-ranks": "ranks.html",
+    "mcp": "json.html#mcp-server",
+    "notebook": "instrument.html#a-block-in-a-notebook-or-a-script",
+    "old-scripts": "coming-from.html#nvidias-pyprof-apexpyprof",
+    "own-ops": "instrument.html#costs-of-your-own-ops",
+    "page": "summary.html#the-report-page",
+    "performance": "formats.html#how-fast",
+    "reporting-problems": "troubleshooting.html#reporting-a-problem",
+    "trainers": "instrument.html#steps-and-trainers",
+}
+"""Where a page that no longer exists has its text now."""
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]+)")
 
 
@@ -59,9 +80,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, page in _ELSEWHERE.items():
         text = (TOP / name).read_text(encoding="utf-8")
         files.append(File.generated(config, page, content=text))
+    for name in _COPIED:
+        files.append(File.generated(config, name, content=(TOP / name).read_bytes()))
     for path in examples():
         page = f"examples/{path.stem}.md"
         files.append(File.generated(config, page, content=_example(path)))
+    for name, address in MOVED.items():
+        moved = (
+            f'<meta http-equiv="refresh" content="0; url={address}"><a href="{address}">moved</a>'
+        )
+        files.append(File.generated(config, f"{name}.html", content=moved))
     files.append(File.generated(config, "commands.md", content=command_pages.markdown()))
     with tempfile.TemporaryDirectory() as folder:
         for report in gallery.reports(Path(folder)):
@@ -80,7 +108,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:  # noqa: ANN40
         return posixpath.relpath(target, posixpath.dirname(page.file.src_uri) or ".")
 
     text = _LINK.sub(linked, markdown)
-    return gallery.with_links(text) if page.file.src_uri == "gallery.md" else text
+    return gallery.with_links(text) if page.file.src_uri == "summary.md" else text
 
 
 def _file_of(page: str) -> str:

@@ -14,11 +14,15 @@ import pytest
 from tests import commands, forks, programs
 from tests.programs import TOP
 
-README = (TOP / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```console\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
-LINES = [line for block in BLOCKS for line in block.splitlines()]
-UNIX = [line.removeprefix("$ ") for line in LINES if line.startswith("$ ")]
-WINDOWS = [line.removeprefix("> ") for line in LINES if line.startswith("> ")]
+
+def _console(page: str) -> list[str]:
+    text = (TOP / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```console\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+UNIX = [line.removeprefix("$ ") for line in _console("README.md") if line.startswith("$ ")]
+WINDOWS = [line.removeprefix("> ") for line in _console("CONTRIBUTING.md") if line.startswith("> ")]
 
 has_torch = find_spec("torch") is not None
 needs_make = pytest.mark.skipif(not shutil.which("make"), reason="no make here")

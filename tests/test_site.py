@@ -6,9 +6,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -32,6 +34,7 @@ def _module(name: str) -> Any:  # noqa: ANN401 - a module of docs/
 # --- the page of commands, man pages --------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_command_has_a_man_page(tmp_path: Path) -> None:
     """With its name, options and summary, and nothing that roff takes for a request of its own."""
     written = _module("command_pages").write(tmp_path)
@@ -72,7 +75,17 @@ def test_the_page_of_commands_has_their_help() -> None:
 
 # --- install --------------------------------------------------------------------------------------
 
-INSTALL = (DOCS / "install.md").read_text("utf-8")
+INSTALL = (DOCS / "README.md").read_text("utf-8")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="wheels of other systems differ in size")
+def test_size_of_an_installation_is_that_of_its_largest_packages() -> None:
+    """Within a third, as versions differ."""
+    (said,) = re.findall(r"pyarrow, pandas and NumPy are (\d+)", INSTALL)
+    names = ("pyarrow", "pandas", "numpy")
+    files = [Path(str(file.locate())) for name in names for file in metadata.files(name) or ()]
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    assert size / 1e6 == pytest.approx(int(said), rel=1 / 3)
 
 
 def test_extras_that_are_named_exist() -> None:
@@ -83,17 +96,6 @@ def test_extras_that_are_named_exist() -> None:
     assert set(re.findall(r"torch-pyprof\[(\w+)\]", INSTALL)) <= extras
     table = INSTALL.partition("| extra |")[2].partition("\n\n")[0]
     assert {"mcp", *re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)} >= extras
-
-
-@pytest.mark.parametrize("shell", re.findall(r"_PYPROF_COMPLETE=(\w+)_source pyprof", INSTALL))
-def test_completion_is_written_for_each_shell(shell: str) -> None:
-    """What the page has a shell read once."""
-    done = subprocess.run(
-        [sys.executable, "-c", "from pyprof.__main__ import main; main(prog_name='pyprof')"],
-        env={**os.environ, "PYTHONPATH": str(TOP), "_PYPROF_COMPLETE": f"{shell}_source"},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert "_COMPLETE" in done.stdout or "completion" in done.stdout, done.stderr
 
 
 # --- the gallery and its pictures -----------------------------------------------------------------
@@ -176,10 +178,34 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.mark.slow
 def test_the_site_needs_no_network(site: Path, driver: Any) -> None:  # noqa: ANN401 - a driver
     """Pages load nothing but their own files, and their console is empty."""
-    for page in ("index", "tutorial", "gallery", "commands", "examples/lenet"):
+    for page in ("index", "tutorial", "summary", "commands", "examples/lenet"):
         driver.get((site / f"{page}.html").as_uri())
         assert errors(driver) == []
         assert all(address.startswith("file:") for address in requests(driver))
+
+
+@pytest.mark.slow
+def test_relative_links_lead_to_files(site: Path) -> None:
+    """Of every page; that of a missing address has absolute ones."""
+    pages = [path for path in site.rglob("*.html") if path.name != "404.html"]
+    links = {
+        (path.parent / unquote(link).partition("#")[0], link)
+        for path in pages
+        if path.parent.name != "gallery"
+        for link in re.findall(r'(?:href|src)="?([^"\s>#]+)', path.read_text("utf-8"))
+        if not re.match(r"[a-z]+:", link)
+    }
+    assert len(links) > 50
+    assert sorted(link for target, link in links if not target.exists()) == []
+
+
+@pytest.mark.slow
+def test_old_addresses_lead_to_headings(site: Path) -> None:
+    """Each page that no longer exists sends its readers to a part of one that does."""
+    for name, address in _module("site_pages").MOVED.items():
+        page, _, anchor = address.partition("#")
+        assert f"url={address}" in (site / f"{name}.html").read_text("utf-8")
+        assert not anchor or f'id="{anchor}"' in (site / page).read_text("utf-8")
 
 
 @pytest.mark.slow

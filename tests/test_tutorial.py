@@ -14,7 +14,7 @@ from tests import forks
 from tests.programs import TOP
 
 PAGE = (TOP / "docs" / "tutorial.md").read_text("utf-8")
-LINES = re.findall(r"^<!-- measured -->\n```console\n\$ (.*)\n", PAGE, re.MULTILINE)
+LINES = re.findall(r"^<!-- measured.* -->\n```console\n\$ (.*)\n", PAGE, re.MULTILINE)
 CODE = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
@@ -33,6 +33,14 @@ def test_the_lines_that_are_named_are_those_of_the_loop() -> None:
         "scores",
         "heads.append(scores.softmax(-1)",
     ]
+
+
+def test_what_was_promised_and_what_came_of_it_are_those_of_the_samples() -> None:
+    """The gains of the summary add up to the first figure, the change of the step is the second."""
+    gains = [float(ms) for ms in re.findall(r"^up to (\S+) ms ", PAGE, re.MULTILINE)]
+    (change,) = re.findall(r"^median step .* -(\S+) ms ", PAGE, re.MULTILINE)
+    promised = re.findall(r"promised at most (\S+) ms a step.*\nstep lost (\S+) ms", PAGE)
+    assert promised == [(f"{sum(gains):.1f}", change)]
 
 
 @pytest.mark.slow
