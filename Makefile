@@ -47,7 +47,7 @@ docs: $(VENV)/package.done  ## regenerate the parts of the documents that follow
 tutorial: $(VENV)/torch.done  ## run the tutorial on this machine, and write down its output
 	$(BIN)/python docs/readme.py --measure
 
-screenshots: $(VENV)/test.done  ## take the pictures of the gallery again (needs Chromium)
+screenshots: $(VENV)/test.done  ## take the pictures of reports again (needs Chromium)
 	$(BIN)/python docs/screenshots.py
 
 site: $(VENV)/docs.done  ## build the documentation as a site, strictly, into site/

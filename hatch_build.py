@@ -13,7 +13,9 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-_RELATIVE_LINK = re.compile(r"`[^`]*`|\[(?P<words>[^\]]+)\]\((?!\w+:)(?P<target>[^)\s]+)\)")
+_RELATIVE_LINK = re.compile(
+    r"`[^`]*`|(?P<picture>!?)\[(?P<words>[^\]]+)\]\((?!\w+:)(?P<target>[^)\s]+)\)"
+)
 """Or code, in which there is none."""
 
 
@@ -81,6 +83,7 @@ def described(readme: str, home: str) -> str:
         if target is None or not home:
             return words or match[0]
         page = "README.md" if target.startswith("#") else ""
-        return f"[{words}]({home}/blob/main/{page}{target})"
+        kind = "raw" if match["picture"] else "blob"
+        return f"{match['picture']}[{words}]({home}/{kind}/main/{page}{target})"
 
     return _RELATIVE_LINK.sub(outside, readme)

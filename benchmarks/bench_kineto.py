@@ -51,7 +51,7 @@ def _small(trace: Path, folder: Path) -> Iterator[Row]:
     enlarged(trace, plain, 1)
     bare = cheapest([PYTHON, "-c", _JSON, str(plain)], _RUNS_SMALL)
     for verb, out, aim in (("parse", "out.dict", "≤ 0.4 s"), ("report", "out.html", "≤ 1.0 s")):
-        command = [PYTHON, "-m", "pyprof", verb, "-q", "--force", "-o", str(folder / out)]
+        command = [PYTHON, "-m", "pyprof", verb, "-q", "-o", str(folder / out)]
         ours = cheapest([*command, str(trace)], _RUNS_SMALL)
         ratio = ours.cpu_s / bare.cpu_s
         yield _row(f"{verb} of {_SMALL}, 1.2 MB", "json.load", bare, ours, ratio, aim)
@@ -63,7 +63,7 @@ def _large(trace: Path, folder: Path) -> Row:
     enlarged(trace, path, int(os.environ.get("BENCH_MB", "100")) * 1_000_000)
     size_mb = path.stat().st_size / 1e6
     bare = cheapest([PYTHON, "-c", _JSON, str(path)], _RUNS)
-    command = [PYTHON, "-m", "pyprof", "parse", "-q", "--force", "-o", str(out), str(path)]
+    command = [PYTHON, "-m", "pyprof", "parse", "-q", "-o", str(out), str(path)]
     ours = cheapest(command, _RUNS)
     work = f"parse of {trace.parent.name}, {size_mb:.0f} MB"
     aim = f"≥ 1.5, ≤ {2.2 * size_mb:.0f} MB"

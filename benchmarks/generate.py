@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import network
-from nsys_file import NsysFile, process_id, thread_id, work
+from nsys_file import NsysFile, Where, process_id, thread_id
 from rocpd_file import RocpdFile
 
 if TYPE_CHECKING:
@@ -62,10 +62,8 @@ class Rank:
         self.now += 200
         self.file.range(start, self.now, text, thread)
 
-    def submit(
-        self, api: str, thread: int, stream: int, duration_ns: int
-    ) -> tuple[int | None, ...]:
-        """Call the runtime; give the columns of the GPU work that this starts."""
+    def submit(self, api: str, thread: int, stream: int, duration_ns: int) -> Where:
+        """Call the runtime; return the columns of the GPU work that this starts."""
         corr = next(self.corr)
         self.file.call(self.now, self.now + _LAUNCH_NS, thread, corr, api)
         start = max(self.now + _LAUNCH_NS + 1500, self.free[stream])
@@ -73,12 +71,12 @@ class Rank:
         self.now += _LAUNCH_NS + 300
         self.truth["activities"] += 1
         self.truth["gpu_ns"] += duration_ns
-        return work((start, start + duration_ns), self.device, stream, corr, self.process)
+        return Where(start, start + duration_ns, self.device, stream, corr, self.process)
 
     def launch(self, kernel: network.Kernel, thread: int, stream: int = _COMPUTE) -> None:
         """Launch a kernel."""
         where = self.submit("cudaLaunchKernel_v7000", thread, stream, kernel.duration_ns)
-        self.file.kernel(where, kernel.name, kernel.grid, kernel.block)
+        self.file.kernel(where, kernel)
         self.truth["kernels"] += 1
         self.truth["kernel_ns"] += kernel.duration_ns
 

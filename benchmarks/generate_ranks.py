@@ -20,7 +20,7 @@ from zlib import crc32
 
 import network
 from generate import Rank
-from nsys_file import NsysFile, work
+from nsys_file import NsysFile, Where
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -97,10 +97,7 @@ class Member(Rank):
             end = yield Arrival(stream, ready - self.offset_ns)
         end += self.offset_ns + noise(self.number, corr) * _LEAVE_NS // 1000
         self.free = dict.fromkeys(self.free, end)
-        self.file.kernel(
-            work((ready, end), self.device, stream, corr, self.process),
-            kernel.name, kernel.grid, kernel.block,
-        )  # fmt: skip
+        self.file.kernel(Where(ready, end, self.device, stream, corr, self.process), kernel)
         self.truth["kernels"] += 1
         self.truth["activities"] += 1
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from network import Kernel
 
 _WORK = (
     "start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL,"
@@ -59,16 +61,37 @@ def thread_id(pid: int, tid: int) -> int:
     return process_id(pid) | tid
 
 
+class Where(NamedTuple):
+    """The columns that every piece of GPU work begins with."""
+
+    start: int
+    end: int
+    device: int
+    stream: int
+    corr: int
+    process: int
+
+    def row(self) -> tuple[int | None, ...]:
+        """Return them in the order of the tables, with those that are the same everywhere."""
+        return (self.start, self.end, self.device, 1, None, self.stream, self.corr, self.process)
+
+
+def new_database(path: Path) -> sqlite3.Connection:
+    """Make an empty database that is written fast: a crash leaves half of one."""
+    path.unlink(missing_ok=True)
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA journal_mode=OFF")
+    database.execute("PRAGMA synchronous=OFF")
+    return database
+
+
 class NsysFile:
     """An export being written. Use it as a context manager; the file is complete at its end."""
 
     def __init__(self, path: Path, batch: int = 20_000) -> None:
         """Make the file; `batch` rows of a table are kept before they are written."""
         self._batch = batch
-        path.unlink(missing_ok=True)
-        self._db = sqlite3.connect(path)
-        self._db.execute("PRAGMA journal_mode=OFF")
-        self._db.execute("PRAGMA synchronous=OFF")
+        self._db = new_database(path)
         self._rows: dict[str, list[Sequence[Any]]] = {}
         self._strings: dict[str, int] = {}
         self.written = dict.fromkeys(_TABLES, 0)
@@ -119,26 +142,20 @@ class NsysFile:
         row = (start, end, 0, thread, corr, self._string(name), 0, None)
         self._add("CUPTI_ACTIVITY_KIND_RUNTIME", row)
 
-    def kernel(
-        self,
-        where: Sequence[Any],
-        name: str,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-    ) -> None:
-        """Add a kernel; `where` as `work` gives it."""
-        short = re.split(r"[<(]", name, maxsplit=1)[0].rsplit("::", maxsplit=1)[-1]
-        names = (self._string(name), self._string(short))
-        row = (*where, *names, 64, *grid, *block, 0, 16384)
+    def kernel(self, where: Where, kernel: Kernel) -> None:
+        """Add a kernel."""
+        short = re.split(r"[<(]", kernel.name, maxsplit=1)[0].rsplit("::", maxsplit=1)[-1]
+        names = (self._string(kernel.name), self._string(short))
+        row = (*where.row(), *names, 64, *kernel.grid, *kernel.block, 0, 16384)
         self._add("CUPTI_ACTIVITY_KIND_KERNEL", row)
 
-    def copy_to_device(self, where: Sequence[Any], size_bytes: int) -> None:
+    def copy_to_device(self, where: Where, size_bytes: int) -> None:
         """Add a copy from the host."""
-        self._add("CUPTI_ACTIVITY_KIND_MEMCPY", (*where, size_bytes, 1))
+        self._add("CUPTI_ACTIVITY_KIND_MEMCPY", (*where.row(), size_bytes, 1))
 
-    def clear(self, where: Sequence[Any], size_bytes: int) -> None:
+    def clear(self, where: Where, size_bytes: int) -> None:
         """Add a memset to zero."""
-        self._add("CUPTI_ACTIVITY_KIND_MEMSET", (*where, 0, size_bytes))
+        self._add("CUPTI_ACTIVITY_KIND_MEMSET", (*where.row(), 0, size_bytes))
 
     def _string(self, text: str) -> int:
         return self._strings.setdefault(text, len(self._strings) + 1)
@@ -157,10 +174,3 @@ class NsysFile:
         marks = ",".join("?" * (_TABLES[table].count(",") + 1))
         self._db.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 - our names
         rows.clear()
-
-
-def work(
-    span: tuple[int, int], device: int, stream: int, corr: int, process: int
-) -> tuple[int | None, ...]:
-    """Give the columns that every piece of GPU work begins with."""
-    return (*span, device, 1, None, stream, corr, process)

@@ -89,7 +89,7 @@ def once(name: str, captures: Path, folder: Path, *engine: str) -> Cost:
 def on_cluster(name: str, captures: Path, folder: Path, workers: int) -> Cost:
     """Run a command over the set on a cluster of its own."""
     with cluster(folder, workers) as (address, peaks):
-        cost = once(name, captures, folder, "--dask", address)
+        cost = once(name, captures, folder, "--workers", address)
     return cost._replace(peak_gb=max(cost.peak_gb, *peaks))
 
 

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import itertools
 import json
-import sqlite3
+import operator
 from typing import TYPE_CHECKING, Any
 
+from network import Kernel
+from nsys_file import new_database
+
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Sequence
     from pathlib import Path
+
+    from nsys_file import Where
 
 _ROW = "id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, guid TEXT NOT NULL"
 _PLACE = "nid INTEGER NOT NULL, pid INTEGER NOT NULL, tid INTEGER"
@@ -65,11 +71,8 @@ class RocpdFile:
 
     def __init__(self, path: Path, batch: int = 20_000) -> None:
         """Make the file; `batch` rows of a table are kept before they are written."""
-        path.unlink(missing_ok=True)
         self._batch = batch
-        self._db = sqlite3.connect(path)
-        self._db.execute("PRAGMA journal_mode=OFF")
-        self._db.execute("PRAGMA synchronous=OFF")
+        self._db = new_database(path)
         self._processes: dict[int, _Process] = {}
         self._gpus: list[tuple[Any, ...]] = []
         self.written = {"NVTX_EVENTS": 0}
@@ -112,37 +115,32 @@ class RocpdFile:
         hip = name.replace("cuda", "hip").partition("_v")[0]
         process.region((start, end), thread, hip, event)
 
-    def kernel(
-        self,
-        where: Sequence[Any],
-        name: str,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-    ) -> None:
-        """Add a kernel; `where` as `work` of nsys_file.py gives it, `grid` in blocks."""
-        start, end, device, _, _, stream, corr, of = where
-        process = self._process(of)
-        event = process.event("KERNEL_DISPATCH", process.stack_of(corr))
-        items = tuple(blocks * size for blocks, size in zip(grid, block, strict=True))
+    def kernel(self, where: Where, kernel: Kernel) -> None:
+        """Add a kernel."""
+        process = self._process(where.process)
+        event = process.event("KERNEL_DISPATCH", process.stack_of(where.corr))
+        items = tuple(map(operator.mul, kernel.grid, kernel.block))
         process.add(
             "kernel_dispatch",
-            *(_NODE, process.pid, process.pid, _GPU_AGENT + device, process.symbol(name)),
-            *(next(process.dispatches), 16 + stream, stream, start, end, 0, 16384),
-            *(*block, *items, process.string(""), event, "{}"),
+            *(_NODE, process.pid, process.pid, _GPU_AGENT + where.device),
+            *(process.symbol(kernel.name), next(process.dispatches), 16 + where.stream),
+            *(where.stream, where.start, where.end, 0, 16384),
+            *(*kernel.block, *items, process.string(""), event, "{}"),
         )
 
-    def copy_to_device(self, where: Sequence[Any], size_bytes: int) -> None:
+    def copy_to_device(self, where: Where, size_bytes: int) -> None:
         """Add a copy from the host."""
-        start, end, device, _, _, stream, corr, of = where
-        process = self._process(of)
-        event = process.event("MEMORY_COPY", process.stack_of(corr))
+        process = self._process(where.process)
+        event = process.event("MEMORY_COPY", process.stack_of(where.corr))
         name = process.string("MEMORY_COPY_HOST_TO_DEVICE")
-        place = (_NODE, process.pid, process.pid, start, end, name, _GPU_AGENT + device, 0)
-        process.add("memory_copy", *place, size_bytes, None, stream, event, "{}")
+        place = (_NODE, process.pid, process.pid, where.start, where.end, name)
+        ends = (_GPU_AGENT + where.device, 0)
+        process.add("memory_copy", *place, *ends, size_bytes, None, where.stream, event, "{}")
 
-    def clear(self, where: Sequence[Any], size_bytes: int) -> None:
+    def clear(self, where: Where, size_bytes: int) -> None:
         """Add a memset, which is a kernel of HIP's."""
-        self.kernel(where, _FILL, (-(-size_bytes // 256), 1, 1), (256, 1, 1))
+        blocks = (-(-size_bytes // 256), 1, 1)
+        self.kernel(where, Kernel(_FILL, 0, blocks, (256, 1, 1)))
 
     def _process(self, thread: int) -> _Process:
         pid = thread >> 24 & 0xFFFFFF

@@ -134,31 +134,30 @@ FOR_ROWS: dict[str, Case] = {
     "prof --json --where tc=0 --where op~mm --top 50 {c}",
     "prof-nvprof": "prof --summary nvprof {c}",
     "prof-explain": "prof --explain 40 {c}; prof --explain 300 --json {c}",
-    "prof-gpu": "prof -c idx,tc,eff,effclk,bound,peak,occ,waves --strict 99 --clock-mhz 1200"
+    "prof-gpu": "prof -c idx,tc,eff,effclk,bound,peak,occ,waves --strict 99 --gpu clock=1200"
     " --gpu H200 --top 200 {c}",
     "prof-calls": "prof --by op -c op,total,cpu_calls,cpu_self,cpu_total,cpu_mean --csv {c};"
     "prof --by line -c line,total,alloc,peak_share --sort alloc -w 100 {c}",
     **{f"prof-by-{key}": f"prof --by {key} -w 150 --top 60 {{c}}" for key in _KEYS.split()},
     "prof-by-json": "prof --by params --json {c}; prof --by step --csv {c}",
     "summary": "summary {c}",
-    "summary-by": _each("summary --by {} --depth 3 {c}", "layer line host"),
+    "summary-by": _each("summary --by {} {c}", "layer:3 line host"),
     "summary-json": "summary --json {c}",
     "summary-part": "summary --steps 1: {c}; summary --where dir=bprop {c}",
-    "lines": "lines {c}; lines --full --steps 1:3 {c}; lines --where tc=0 {c}",
-    "lines-json": "lines --json --full {c}",
+    "lines": "lines {c}; lines -v --steps 1:3 {c}; lines --where tc=0 {c}",
+    "lines-json": "lines --json -v {c}",
     "report": "report {c}",
-    "report-part": "report --steps 1: --peak-flops 100T {c}",
+    "report-part": "report --steps 1: --gpu flops=100T {c}",
     "roofline": "roofline {c}; roofline --steps 1: {c} -o roofline.svg",
     **{f"export-{suffix}": f"export {{c}} -o net.{suffix}" for suffix in _SUFFIXES.split()},
     "ranks": "ranks {c}; ranks --json {c}",
-    "counters": "prof --csv -c " + _COLUMNS + " --counters {ncu} {c};"
-    "summary --json --counters {ncu} {c}",
+    "counters": "prof --csv -c " + _COLUMNS + " --with {ncu} {c};summary --json --with {ncu} {c}",
     "frame": print_frame,
     "mcp": print_mcp,
 }
 FOR_CAPTURE: dict[str, Case] = {
     **FOR_ROWS,
-    "doctor": "doctor {c}; doctor --json {c}; doctor --counters {ncu} {c}",
+    "doctor": "doctor {c}; doctor --json {c}; doctor --with {ncu} {c}",
     "memory": "memory --json {c}; memory {c} -o memory.html",
     "diff": "diff {c} {other}; diff {other} {c} -o diff.md",
     "diff-json": "diff {c} {other} --json",
@@ -170,7 +169,7 @@ FOR_SET: dict[str, Case] = {
     **FOR_ROWS,
     **{f"prof-by-{key}": f"prof --by {key} {{c}}" for key in _MORE_KEYS.split()},
     "workers": "parse {c} -o ranks.parquet/ --workers 2; ranks ranks.parquet",
-    "ranks-csv": _each("ranks --csv --table {} {c}", _TABLES),
+    "ranks-csv": _each("ranks {c} --csv {}", _TABLES),
     "memory": "memory {c}; memory --json {c}",
 }
 _IN_ORDER = "parse prof-csv prof-json prof-by-layer summary-json lines-json report export-md ranks"

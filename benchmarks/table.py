@@ -84,7 +84,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("word", nargs="*")
-    parser.add_argument("--markdown", action="store_true", help="as docs/performance.md has it")
+    parser.add_argument("--markdown", action="store_true", help="as Markdown")
     options = parser.parse_args()
     line = markdown if options.markdown else plain
     print(machine(), end="\n\n")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # what type checkers see of the names below
     from pyprof.api import memory as memory
     from pyprof.api import ranks as ranks
     from pyprof.api import summary as summary
+    from pyprof.api import whatif as whatif
     from pyprof.capture.recorded_block import profile as profile
     from pyprof.errors import PyprofError as PyprofError
     from pyprof.frame import load as load
@@ -49,6 +50,7 @@ _EXPORTS: dict[str, str] = {
     "stop": "pyprof.instrument",
     "summary": "pyprof.api",
     "timings": "pyprof.instrument",
+    "whatif": "pyprof.api",
     "wrap": "pyprof.instrument",
 }
 

@@ -94,7 +94,11 @@ class _Commands(cli.Group):
         listed = [(name, self.get_command(ctx, name)) for name in names()]
         with formatter.section("Commands"):
             formatter.write_dl(
-                [(name, each.get_short_help_str(limit=200)) for name, each in listed if each]
+                [
+                    (name, each.get_short_help_str(limit=200))
+                    for name, each in listed
+                    if each and not each.hidden
+                ]
             )
 
     def command_for_file(self, path: str) -> str | None:
@@ -134,7 +138,7 @@ def main() -> None:
     \b
     Or from a capture that you have, of nsys, nvprof or torch.profiler:
       pyprof net.sqlite                       where the time goes, and what to do about it
-      pyprof lines net.sqlite                 your slowest lines
+      pyprof summary --by line net.sqlite     your slowest lines
       pyprof report net.sqlite                all of it as one HTML page
     \b
     Or step by step:

@@ -1,4 +1,4 @@
-"""`pyprof.summary`, `.diff`, `.memory` and `.ranks`: what the commands say, as objects.
+"""`pyprof.summary`, `.diff`, `.memory`, `.ranks` and `.whatif`: what the commands say, as objects.
 
 Each takes what its command takes: a capture, several, a folder, a glob or a URL, and returns the
 answer that the command's `--json` writes.
@@ -13,8 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import click
+import pandas as pd
 
 from pyprof.analysis.summary import overview
+from pyprof.analysis.whatif import changes_of, summarise_whatif
+from pyprof.analysis.whatif.upper_bounds import BOUNDS
 from pyprof.answers.base import HTML_VIEWS
 from pyprof.answers.diff_answer import Diff
 from pyprof.answers.diff_answer import diff as diff_answer
@@ -34,7 +37,7 @@ from pyprof.commands.diff import (
 from pyprof.commands.memory import analyse
 from pyprof.commands.ranks import compare_ranks
 from pyprof.commands.summary import memory_of
-from pyprof.frame import paths_of
+from pyprof.frame import loaded_paths, paths_of
 from pyprof.inputs.executor import open_executor
 from pyprof.options import Captures
 from pyprof.prof.where import conditions
@@ -45,6 +48,7 @@ from pyprof.render import notebook
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pyprof.answers.whatif_answer import WhatIf
     from pyprof.frame import Paths
     from pyprof.prof.table import Override
 
@@ -126,6 +130,38 @@ def ranks(path: Paths, *, workers: int = 1) -> Ranks:
         job = compare_ranks(captures)
         _warn(job.warnings)
         return ranks_answer(job, memory_of(captures.paths))
+
+
+def whatif(
+    path: Paths | pd.DataFrame,
+    *,
+    dtype: str | None = None,
+    fuse: str | Iterable[str] = (),
+    batch: str | None = None,
+    gpu: str | None = None,
+    graphs: bool = False,
+    overlap: bool = False,
+    fused_optimizer: bool = False,
+    workers: int = 1,
+) -> WhatIf:
+    """Predict kernel time after changes, by default after each that needs no value.
+
+    `path` may also be the frame of `load`. `dtype` is "tf32", "bf16" or "fp16", `fuse` "attention",
+    "pointwise" or both, `batch` a factor such as "2x", `gpu` the name of another GPU. Of `graphs`,
+    `overlap` and `fused_optimizer` the most that they could gain is said.
+
+    Raises PyprofError if a file cannot be used, ValueError for a change that no rule has.
+    """
+    fusions = filter(None, fuse.split(",") if isinstance(fuse, str) else fuse)
+    bounds = zip(BOUNDS, (graphs, overlap, fused_optimizer), strict=True)
+    asked = changes_of(dtype, fusions, batch, gpu, (option for option, on in bounds if on))
+    predict = partial(summarise_whatif, changes=asked)
+    if isinstance(path, pd.DataFrame):
+        paths = loaded_paths(path, "whatif")
+    else:
+        paths = paths_of(path, "whatif")
+    with _opened(paths, workers) as captures:
+        return captures.map_reduce(predict, merge_sums)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from pyprof import aliases, output_file, overwrite_guard
+from pyprof import aliases, former_options, output_file, overwrite_guard
 from pyprof.cli_types import complete_files, suggestion
 from pyprof.errors import NOTE, PyprofError, refused
 from pyprof.process import signals, stdio
@@ -19,13 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 
-ADVANCED = frozenset(
-    (
-        "--clock-mhz", "--peak-flops", "--peak-bandwidth", "--measured", "--model-config",
-        "--raw", "--workers", "--dask", "--graph-captures", "--counters", "--force",
-        "--no-init", "--graph-nodes", "--no-seed",
-    )
-)  # fmt: skip
+ADVANCED = frozenset(("--raw", "--workers", "--with", "--no-init", "--graph-nodes", "--no-seed"))
 """Options that few people need, in whatever command; help lists them last."""
 
 
@@ -44,14 +38,28 @@ class Main(click.Command):
         except BrokenPipeError:
             raise
         except click.NoSuchOption as error:
-            raise self._of_rows(error) from None
+            raise self._instead(error) from None
         except OSError as error:
             stdio.silence(sys.stdout)
             say(f"stdout: {error.strerror or error}")
             raise click.exceptions.Exit(1) from None
 
-    def _of_rows(self, error: click.NoSuchOption) -> click.UsageError:
-        """Point to --where if an unknown option is named like a column."""
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; former options as those that replaced them, with a note."""
+        try:
+            return super().parse_args(ctx, [*args])
+        except click.NoSuchOption as error:
+            now = former_options.rewritten(self.name, error.option_name, args)
+            if now is None:
+                raise
+            arguments, text = now
+            say(text)
+            return self.parse_args(ctx, arguments)
+
+    def _instead(self, error: click.NoSuchOption) -> click.UsageError:
+        """Say what to write for an option that is gone, or is named like a column."""
+        if (advice := former_options.advice(error.option_name)) is not None:
+            return click.UsageError(f"{error.option_name} is gone: {advice}", error.ctx)
         name = error.option_name.lstrip("-")
         if not any("--where" in param.opts for param in self.params):
             return error
@@ -109,17 +117,22 @@ class Group(Main, click.Group):
 class Command(Main):
     """A command whose user errors end it with one line on stderr and exit code 1.
 
-    `-h` shows its help, too. If it has `-o`, it takes `--force`, and never overwrites its inputs.
-    With `makes_folders` it creates the folder that `-o` names.
+    `-h` shows its help, too. `-o` replaces no input and no capture. With `makes_folders` it creates
+    the folder that `-o` names. Without `-o` the output is named after FILE, and ends in `output`.
     """
 
-    def __init__(self, *args: Any, makes_folders: bool = False, **settings: Any) -> None:  # noqa: ANN401 - click's
+    def __init__(
+        self,
+        *args: Any,  # noqa: ANN401 - click's
+        makes_folders: bool = False,
+        output: str | None = None,
+        **settings: Any,  # noqa: ANN401 - click's
+    ) -> None:
         self.makes_folders = makes_folders
+        self.output = output
         context = dict(settings.pop("context_settings", None) or {})
         context.setdefault("help_option_names", ["-h", "--help"])
         super().__init__(*args, **{**settings, "context_settings": context})
-        if any("-o" in param.opts for param in self.params):
-            self.params.append(_force())
         complete_files(self.params)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -182,19 +195,8 @@ def _unexpected(ctx: click.Context, error: Exception) -> NoReturn:
     ctx.exit(1)
 
 
-def _force() -> click.Option:
-    def keep(context: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: FBT001
-        del param
-        overwrite_guard.of_command(context).force = value
-
-    help_text = "Allow -o to replace a capture. Inputs are never replaced."
-    return click.Option(
-        ["--force"], is_flag=True, expose_value=False, callback=keep, help=help_text
-    )
-
-
 def raw_option(function: Callable[..., None]) -> Callable[..., None]:
-    """Add --raw to a command that writes CSV; the command gets it as `raw`."""
+    """Add --raw to a command that writes rows as CSV; the command gets it as `raw`."""
     help_text = "In CSV, do not put an apostrophe before texts that spreadsheets take for formulas."
     return click.option("--raw", is_flag=True, help=help_text)(function)
 
@@ -218,7 +220,9 @@ def check_raw(raw: bool, form: str) -> None:  # noqa: FBT001 - as the option com
 
 
 def _check_output(command: Command, ctx: click.Context) -> None:
-    """Refuse an output before any work; every other file name counts as an input."""
+    """Name an output, or refuse it, before any work; every other file name counts as an input."""
+    if command.output is not None and ctx.params["target"] is None:
+        ctx.params["target"] = output_file.named_after(ctx.params["files"], command.output)
     target = ctx.params.get("target")
     others = [value for name, value in ctx.params.items() if name != "target"]
     named = [text for value in others for text in _texts(value)]

@@ -35,6 +35,8 @@ _MORE = {
     "sizes": ("sizes", "object", "Shape of each input tensor of its op call: a list of lists."),
     "dtypes": ("dtypes", "object", "Dtype of each input tensor of its op call: a list of texts."),
 }
+_LOADED = "pyprof"
+"""Attribute of a frame: of which captures it is."""
 _AT_ONCE = 2
 """Columns computed at a time: each temporarily holds some of its texts twice."""
 _DTYPES = {
@@ -73,7 +75,9 @@ def load(
         open_executor(workers, strict=True) as executor,
     ):
         rows = map_reduce(paths, summarise_frame, merge_frames, executor, override)
-        return _frame(rows.data)
+        frame = _frame(rows.data)
+        frame.attrs[_LOADED] = {"paths": paths, "rows": len(frame)}
+        return frame
 
 
 def paths_of(given: Paths, function: str) -> list[str]:
@@ -88,6 +92,16 @@ def paths_of(given: Paths, function: str) -> list[str]:
     if not paths:
         raise ValueError(f"pyprof.{function}() got no path; name a capture")
     return paths
+
+
+def loaded_paths(frame: pd.DataFrame, function: str) -> list[str]:
+    """Return the paths that a frame of `load` is of; raises ValueError for one of other rows."""
+    loaded = frame.attrs.get(_LOADED)
+    if loaded is None or loaded["rows"] != len(frame):
+        raise ValueError(
+            f"pyprof.{function}() takes all rows that pyprof.load() returned, or the path"
+        )
+    return [*loaded["paths"]]
 
 
 class FrameRows(NamedTuple):

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pyprof import cli, overwrite_guard, progress
-from pyprof.cli_types import Number, Quantity
-from pyprof.errors import CaptureError
+from pyprof.cli_types import Number, Quantity, Workers
 from pyprof.process import stdio
 
 if TYPE_CHECKING:
@@ -66,6 +65,9 @@ class Captures:
             cli.warn(texts)
 
 
+GRAPHS_AND_COUNTERS = ("graphs", "counters")
+WITH_MODEL = (*GRAPHS_AND_COUNTERS, "model")
+
 _QUIET = click.option("-q", "--quiet", is_flag=True, help="Print only errors on stderr.")
 _STRICT = click.option(
     "--strict",
@@ -74,30 +76,30 @@ _STRICT = click.option(
 )
 _WORKERS = click.option(
     "--workers",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Work on N captures at a time, in N processes. Default: 1, in this process.",
-)
-_DASK = click.option(
-    "--dask",
-    metavar="ADDRESS",
-    help="Work on a running Dask cluster, given by its scheduler's address or scheduler file.",
+    type=Workers(),
+    metavar="N|ADDRESS",
+    default="1",
+    help="Work on N captures at a time, in N processes; or on a running Dask cluster, named by its "
+    "scheduler's address or file. Default: 1, in this process.",
 )
 
 
 def reads_captures(
-    *arguments: str, strict: bool = True, work: str = "pyprof.inputs.source"
+    *arguments: str,
+    strict: bool = True,
+    work: str = "pyprof.inputs.source",
+    extra: Sequence[str] = WITH_MODEL,
 ) -> _Options:
     """Add arguments that name captures, and the options of work on them, to a command.
 
     One argument, such as `FILE...`, takes a capture, several, a folder, a glob or a URL;
     `[FILE]...` also stdin if none is given. Each of several arguments, `A` and `B`, takes one of
     these. The command gets them as `captures`, a Captures. Without `strict` it has a --strict of
-    its own. `work` is the module of the work on each capture.
+    its own. `work` is the module of the work on each capture, `extra` as of `takes_extra_files`.
     """
     names = ["files"] if len(arguments) == 1 else [name.lower() for name in arguments]
     options: list[_Options] = [*map(_argument, names, arguments), _QUIET]
-    options += [_STRICT, _WORKERS, _DASK] if strict else [_WORKERS, _DASK]
+    options += [_STRICT, _WORKERS] if strict else [_WORKERS]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
@@ -108,24 +110,34 @@ def reads_captures(
                     "Missing argument 'FILE'; name a capture, or - for records on stdin"
                 )
             paths = tuple(named) if len(named) > 1 else named[0] or (overwrite_guard.STDIN,)
-            workers, dask, quiet = (given.pop(name) for name in ("workers", "dask", "quiet"))
-            if workers is not None and dask is not None:
-                raise click.UsageError("--workers and --dask exclude each other")
+            workers, quiet = given.pop("workers"), given.pop("quiet")
             from pyprof.inputs import executor  # noqa: PLC0415 - takes time to load
 
+            if not quiet:
+                _name_baselines(paths)
             stops = strict and given.pop("strict")
             one_set = paths if len(names) == 1 else ()
             with executor.open_executor(
-                workers or 1, dask, strict=stops, quiet=quiet, sources=one_set, work=work
+                workers, strict=stops, quiet=quiet, sources=one_set, work=work
             ) as chosen:
                 command(captures=Captures(paths, chosen, quiet), **given)
 
-        made = capture_options(opened)
+        made = takes_extra_files(*extra)(opened)
         for add in reversed(options):
             made = add(made)
         return made
 
     return decorate
+
+
+def _name_baselines(paths: Sequence[str]) -> None:
+    """Say which capture is read of each folder of `pyprof try`."""
+    from pyprof.inputs import trial_folder  # noqa: PLC0415 - --help needs none of it
+
+    for path in paths:
+        names = ", ".join(capture.name for capture in trial_folder.baselines(Path(path)))
+        if names:
+            cli.say(f"{path}: a trial; this is its run without a change, {names}")
 
 
 def _argument(name: str, metavar: str) -> _Options:
@@ -134,38 +146,69 @@ def _argument(name: str, metavar: str) -> _Options:
     return click.argument(name, nargs=-1, required=metavar[0] != "[", metavar=metavar)
 
 
-def capture_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add options for files read beside captures; they are set while the command runs."""
+_EXTRA_HELP = {
+    "graphs": "traces of the capture of CUDA graphs, or a folder of them (default: capture_traces/ "
+    "beside each trace)",
+    "counters": "counters, as CSV of Nsight Compute",
+    "model": "the model's config.json (Hugging Face), for sizes that captures lack",
+    "snapshot": "a torch memory snapshot (default: NAME.memory.pickle beside FILE)",
+}
 
-    @click.option(
-        "--graph-captures",
-        multiple=True,
-        metavar="PATH",
-        help="Traces of the capture of CUDA graphs: a file, or a folder of them. Repeatable. "
-        "Default: capture_traces/ beside each trace.",
-    )
-    @click.option(
-        "--counters",
-        metavar="FILE",
-        help="Counters of the same kernels, measured in a run under Nsight Compute: its CSV.",
-    )
-    @wraps(command)
-    def with_inputs(graph_captures: tuple[str, ...], counters: str | None, **given: Any) -> None:  # noqa: ANN401 - the command's own
-        from pyprof.process import arrow_setup  # noqa: PLC0415 - only where captures are read
-        from pyprof.readers import settings, sidecars  # noqa: PLC0415 - as above
 
-        arrow_setup.prepare()
-        for place in graph_captures:
-            if not Path(place).exists():
-                raise CaptureError(f"{place}: no such file or folder; check --graph-captures")
-            cli.register_inputs(str(path) for path in sidecars.in_graph_captures(Path(place)))
-        if counters is not None and not Path(counters).is_file():
-            raise CaptureError(f"{counters}: no such file; check --counters")
-        graphs = [*map(_absolute, graph_captures)]
-        with settings.using(graphs, counters and _absolute(counters)):
-            command(**given)
+def takes_extra_files(*kinds: str) -> _Options:
+    """Add --with to a command, for files of these kinds, `_EXTRA_HELP`, besides its captures.
 
-    return with_inputs
+    Traces and counters are set while the command runs; it gets a `model`, as ModelConfig, and a
+    `snapshot`, as path, if it takes them.
+    """
+    listed = "; ".join(_EXTRA_HELP[kind] for kind in kinds)
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @click.option(
+            "--with",
+            "extra_files",
+            multiple=True,
+            metavar="FILE",
+            help=f"Also read FILE, by its content: {listed}. Repeatable.",
+        )
+        @wraps(command)
+        def with_inputs(extra_files: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401 - the command's own
+            from pyprof.process import arrow_setup  # noqa: PLC0415 - only where captures are read
+            from pyprof.readers import settings  # noqa: PLC0415 - as above
+
+            arrow_setup.prepare()
+            of_kind = _extra_files(extra_files, kinds)
+            given |= {kind: of_kind.pop(kind) for kind in ("model", "snapshot") if kind in kinds}
+            with settings.using(of_kind["graphs"], of_kind["counters"]):
+                command(**given)
+
+        return with_inputs
+
+    return decorate
+
+
+def _extra_files(places: Sequence[str], kinds: Sequence[str]) -> dict[str, Any]:
+    """Sort the files of --with by kind. Raises CaptureError, or UsageError if not of `kinds`."""
+    of_kind: dict[str, Any] = {"graphs": [], "counters": None, "model": None, "snapshot": None}
+    if not places:
+        return of_kind
+    from pyprof.inputs import extra_files, model_config  # noqa: PLC0415 - they load Arrow
+    from pyprof.readers import sidecars  # noqa: PLC0415 - as above
+
+    for place in places:
+        kind = extra_files.kind_of(place)
+        text = extra_files.KINDS[kind]
+        if kind not in kinds:
+            raise click.UsageError(f"--with {place}: this command does not use {text}")
+        if kind == "graphs":
+            cli.register_inputs(map(str, sidecars.in_graph_captures(Path(place))))
+            of_kind[kind].append(_absolute(place))
+            continue
+        if of_kind[kind] is not None:
+            raise click.UsageError(f"--with {place}: {text} was named before")
+        cli.register_inputs([place])
+        of_kind[kind] = model_config.read(place) if kind == "model" else _absolute(place)
+    return of_kind
 
 
 def _absolute(place: str) -> str:
@@ -197,46 +240,56 @@ def read_conditions(texts: Sequence[str]) -> tuple[Condition, ...]:
         raise click.BadParameter(str(error), param_hint="'--where'") from None
 
 
-_OPTIONS = (
-    click.option("--gpu", metavar="NAME",
-                 help="Use the peaks of this device; pyprof peaks lists them."),
-    click.option("--clock-mhz", type=Number("1410"), metavar="MHZ",
-                 help="Use the peaks at this SM clock."),
-    click.option("--peak-flops", type=Quantity("FLOP/s"), metavar="FLOP/S",
-                 help="Use this peak: 989e12, 989T."),
-    click.option("--peak-bandwidth", type=Quantity("B/s"), metavar="B/S",
-                 help="Use this peak bandwidth: 3.35e12, 3.35T."),
-    click.option("--measured", is_flag=True,
-                 help="Use the peaks that pyprof peaks --measure reached on this machine."),
-)  # fmt: skip
-_MODEL = click.option(
-    "--model-config",
-    metavar="FILE",
-    help="The model's config.json (Hugging Face): sizes that captures lack, such as the width of "
-    "experts.",
+_RATES = {
+    "clock": ("clock_mhz", Number("1410")),
+    "flops": ("peak_flops", Quantity("FLOP/s")),
+    "bandwidth": ("peak_bandwidth", Quantity("B/s")),
+}
+"""What `--gpu KEY=VALUE` sets."""
+
+
+def _asked_peaks(text: str) -> dict[str, Any]:
+    """Return what a value of --gpu says, by the names of `Override`; raises BadParameter."""
+    asked: dict[str, Any] = {}
+    for part in map(str.strip, text.split(",")):
+        key, equals, value = part.partition("=")
+        if equals and key not in _RATES:
+            raise click.BadParameter(f"{key!r} must be one of {', '.join(_RATES)}")
+        if equals:
+            name, kind = _RATES[key]
+            asked[name] = kind.convert(value, None, None)
+        elif part == "measured":
+            asked["measured"] = True
+        else:
+            asked["gpu"] = part
+    return asked
+
+
+def _check_peaks(
+    ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]
+) -> tuple[str, ...]:
+    del ctx, param
+    for text in texts:
+        _asked_peaks(text)
+    return texts
+
+
+gpu_option = click.option(
+    "--gpu",
+    multiple=True,
+    callback=_check_peaks,
+    metavar="NAME|KEY=VALUE",
+    help="Use the peaks of this device, which pyprof peaks lists; or, joined by commas, clock=1410"
+    " (MHz), flops=989T, bandwidth=3.35T; or `measured`, by pyprof peaks --measure here.",
 )
-_NAMES = ("gpu", "clock_mhz", "peak_flops", "peak_bandwidth", "measured")
-
-
-def peak_options(command: _Command) -> _Command:
-    """Add the options of peaks, and --model-config, to a command; `override` reads them."""
-    for option in reversed((*_OPTIONS, _MODEL)):
-        command = option(command)
-    return command
-
-
-def model_option(command: _Command) -> _Command:
-    """Add --model-config to a command that shows no peaks; `override` reads it."""
-    return _MODEL(command)
+"""Adds --gpu to a command; `override` reads it."""
 
 
 def override(options: Mapping[str, Any]) -> Override:
-    """Return the overrides that the options ask for."""
-    from pyprof.inputs import model_config  # noqa: PLC0415 - loads Arrow
-    from pyprof.prof.table import Override  # noqa: PLC0415 - as above
+    """Return the overrides that the options ask for: --gpu, and a model that --with names."""
+    from pyprof.prof.table import Override  # noqa: PLC0415 - loads Arrow
 
-    model = options["model_config"]
-    return Override(
-        **{name: options[name] for name in _NAMES if name in options},
-        model=model_config.read(model) if model else None,
-    )
+    peaks: dict[str, Any] = {}
+    for text in options.get("gpu", ()):
+        peaks |= _asked_peaks(text)
+    return Override(**peaks, model=options.get("model"))

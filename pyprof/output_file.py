@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from pyprof import overwrite_guard
+from pyprof import overwrite_guard, sanitize
 from pyprof.errors import PyprofError
 from pyprof.process import atomic_files, signals, stdio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 STDOUT = overwrite_guard.STDOUT
 
@@ -54,6 +55,35 @@ def open_output(target: str) -> Iterator[BinaryIO]:
         with signals.postponed():
             if name is not None:
                 Path(name).unlink(missing_ok=True)
+
+
+_LEFT_OUT = re.compile(
+    r"(?:\.(?:gz|zst|xz|json|trace|pt|sqlite|nsys-rep|qdrep|sql|nvvp|db|csv|dict|parquet|pickle))+$"
+)
+"""Suffixes of captures, as of `net.pt.trace.json.gz`."""
+_HOST = re.compile(r"^.*?_(\d+)\.\d+(?=\.pt\.trace\.json)")
+"""Host, process and time in file names of torch.profiler's handler."""
+
+
+def public_name(path: str) -> str:
+    """Return a file's name without folders, hosts and credentials."""
+    path = sanitize.redact_credentials(path).partition("?")[0]
+    return _HOST.sub(r"\1", PureWindowsPath(path).name or path)
+
+
+def named_after(inputs: Sequence[str], suffix: str) -> str:
+    """Return the name of an output here: `net.report.html` of `runs/net.sqlite`.
+
+    It is the suffix alone for several inputs, a glob or stdin.
+    """
+    name = ""
+    if len(inputs) == 1:
+        name = _LEFT_OUT.sub(
+            "", public_name(Path(inputs[0]).name or Path(inputs[0]).resolve().name)
+        )
+    return (
+        f"{name}.{suffix}" if re.search(r"\w", name) and not re.search(r"[*?\[]", name) else suffix
+    )
 
 
 _OTHERS = {

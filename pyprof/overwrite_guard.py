@@ -43,8 +43,6 @@ _Inode = tuple[int, int]
 class Guard:
     """The inputs and the output of a running command."""
 
-    force: bool = False
-    """Whether captures may be replaced."""
     target: str | None = None
     """The output, once known."""
     inputs: dict[_Inode, str] = field(default_factory=dict)
@@ -108,14 +106,14 @@ class Guard:
             raise PyprofError(f"{target}: belongs to the input {read}; choose another place")
 
     def check_not_capture(self, target: str, own: Callable[[Path], bool] | None = None) -> None:
-        """Raise PyprofError if a capture is there, unless it is one's own or `force` is set."""
+        """Raise PyprofError if a capture is there, unless it is one's own."""
         path = Path(os.path.realpath(target))
-        if self.force or _stat(str(path)) is None or not _holds_capture(path):
+        if _stat(str(path)) is None or not _holds_capture(path):
             return
         if own is None or not own(path):
             raise PyprofError(
                 f"{target}: is a capture, perhaps the only copy; choose another place with -o, "
-                "or replace it with --force"
+                "or remove it first"
             )
 
 

@@ -30,6 +30,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# What helpers assert says what they found, as in tests.
+_HELPERS = {f"tests.{path.stem}" for path in Path(__file__).parent.iterdir()}
+pytest.register_assert_rewrite(*_HELPERS - sys.modules.keys())
+
 CAPTURES = Path(__file__).resolve().parents[1] / ".." / "shared" / "captures"
 
 WORKERS = 2

@@ -23,6 +23,7 @@ from runpy import run_module, run_path
 from tempfile import mkdtemp
 from typing import Any
 
+from tests.known import known
 from tests.programs import OLD_DRIVER, TOP, environment
 
 Done = subprocess.CompletedProcess[str]
@@ -68,8 +69,7 @@ class Fork:
         folder = Path(mkdtemp(prefix="fork-"))
         os.mkfifo(folder / "code")
         request = {"arguments": arguments, "cwd": str(cwd), "env": env, "folder": str(folder)}
-        stdin = _parent().stdin
-        assert stdin is not None
+        stdin = known(_parent().stdin)
         stdin.write(json.dumps(request) + "\n")
         stdin.flush()
         return cls(arguments, folder)
@@ -118,8 +118,7 @@ def _parent() -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert parent.stdout is not None
-    assert parent.stdout.readline() == "ready\n", "torch cannot be imported"
+    assert known(parent.stdout).readline() == "ready\n", "torch cannot be imported"
     return parent
 
 

@@ -12,7 +12,8 @@ def check(golden: Path, found: str) -> None:
     if os.environ.get("UPDATE_GOLDENS"):
         golden.parent.mkdir(exist_ok=True)
         golden.write_text(found, encoding="utf-8")
-    assert found == golden.read_text(encoding="utf-8")
+    mend = f"if this is meant, run the test once with UPDATE_GOLDENS=1, which rewrites {golden}"
+    assert found == golden.read_text(encoding="utf-8"), mend
 
 
 def beside(test_file: str, name: str) -> Path:

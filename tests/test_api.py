@@ -1,4 +1,4 @@
-"""`pyprof.summary`, `.diff`, `.memory` and `.ranks` are what the commands' --json says."""
+"""`pyprof.summary`, `.diff`, `.memory`, `.ranks` and `.whatif` are what --json says."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _without_warnings(answer: Answer | dict[str, Any]) -> dict[str, Any]:
 
 def test_summary_is_what_the_command_says(net: Path) -> None:
     """All of it, and of chosen steps and rows."""
-    everything = ("--top", "1000", "--depth", "1000", "--json")
+    everything = ("--top", "1000", "--json")
     for command, arguments in (
         ((), {}),
         (("--steps", "1:"), {"steps": "1:"}),
@@ -85,10 +85,25 @@ def test_ranks_is_what_the_command_says(tmp_path: Path) -> None:
     assert _without_warnings(answer) == _without_warnings(said)
 
 
+def test_whatif_is_what_the_command_says(net: Path) -> None:
+    """By the path, or by all rows of it; a change that no rule has is an error."""
+    said = _said("whatif", "--json", net)
+    assert api.whatif(net).to_dict() == said
+    frame = pyprof.load(net)
+    assert api.whatif(frame).to_dict() == said
+    asked = api.whatif(net, dtype="bf16", fuse="attention,pointwise", batch="2x", gpu="B200")
+    options = ("--dtype", "bf16", "--fuse", "attention,pointwise", "--batch", "2x", "--gpu", "B200")
+    assert asked.to_dict() == _said("whatif", "--json", *options, net)
+    with pytest.raises(ValueError, match="takes all rows that"):
+        api.whatif(frame.head(1))
+    with pytest.raises(ValueError, match="'--dtype int3' is none of"):
+        api.whatif(net, dtype="int3")
+
+
 @pytest.mark.parametrize("path", [None, 3, [None]])
 def test_what_is_no_path_is_said_so(path: Any) -> None:  # noqa: ANN401 - what must be refused
     """The function names itself, and what it takes."""
-    for function in (pyprof.load, api.summary, api.memory, api.ranks):
+    for function in (pyprof.load, api.summary, api.memory, api.ranks, api.whatif):
         with pytest.raises(TypeError, match=rf"pyprof\.{function.__name__}\(\) takes the path"):
             function(path)
 

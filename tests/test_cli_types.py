@@ -23,7 +23,7 @@ MISSPELT = {
     "a key": (["prof", "--by", "lne", "-"], "did you mean 'line'?"),
     "a key of a summary": (["summary", "--by", "layr", "-"], "did you mean 'layer'?"),
     "a key of a comparison": (["diff", "a", "b", "--by", "kernl"], "did you mean 'kernel'?"),
-    "a table": (["ranks", "a", "--table", "stragler"], "did you mean 'stragglers'?"),
+    "a table": (["ranks", "a", "--csv=stragler"], "did you mean 'stragglers'?"),
 }
 
 

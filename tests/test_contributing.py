@@ -13,6 +13,8 @@ import pytest
 from tests.analysis.captured import capture
 from tests.programs import TOP, generate
 
+pytestmark = pytest.mark.slow  # each copies the package
+
 PAGE = (TOP / "CONTRIBUTING.md").read_text(encoding="utf-8")
 RECIPES: list[tuple[str, str]] = re.findall(
     r"^### (An? [^\n]+)\n.*?^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE
@@ -45,6 +47,7 @@ def test_each_kind_of_addition_has_a_recipe() -> None:
         "An op",
         "A column",
         "A report",
+        "An export format",
         "An advice rule",
         "A fact of the summary",
         "A change to try",
@@ -83,6 +86,17 @@ def test_a_report_is_one_file(copy: Path) -> None:
     assert "  totals  " in _run(copy, "-m", "pyprof", "--help")
     found = json.loads(_run(copy, "-m", "pyprof", "totals", "net.sqlite"))
     assert found == {"kernels": truth["activities"], "ns": truth["gpu_ns"]}
+
+
+def test_an_export_format_is_one_file(copy: Path) -> None:
+    """Its suffix selects it, and every row is there."""
+    (copy / "pyprof/export/as_tsv.py").write_text(_recipe("An export format"), encoding="utf-8")
+    truth = generate(copy / "net.sqlite", "--kernels", "1")
+    assert " .tsv  " in _run(copy, "-m", "pyprof", "export", "--help")
+    _run(copy, "-m", "pyprof", "export", "net.sqlite", "-o", "net.tsv")
+    lines = (copy / "net.tsv").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == truth["activities"]
+    assert sum(int(line.split("\t")[2]) for line in lines) == truth["gpu_ns"]
 
 
 def test_an_advice_rule_is_one_file(copy: Path) -> None:

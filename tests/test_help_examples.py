@@ -17,6 +17,7 @@ from tests.allocations import built
 from tests.analysis.captured import capture
 from tests.capture_files.ncu import METRICS, Profiled, ncu_csv
 from tests.commands import run
+from tests.known import known
 from tests.programs import TOP
 
 TRAIN = """
@@ -35,8 +36,7 @@ NEEDS = {"png": "matplotlib", "svg": "matplotlib", "--measure": "torch"}
 
 
 def examples(name: str) -> list[str]:
-    command = main.get_command(click.Context(main), name) if name else main
-    assert command is not None
+    command = known(main.get_command(click.Context(main), name) if name else main)
     lines = (line.strip() for line in (command.help or "").splitlines())
     return [line for line in lines if line.startswith(("pyprof ", "torchrun "))]
 
@@ -72,7 +72,11 @@ def documented() -> list[str]:
 
 def _complete(line: str) -> bool:
     words = {*shlex.split(line)[2:]}
-    return bool(words & (INPUTS | {"--measure", "--help"})) and not words & {"--dask", "nsys", ">"}
+    return bool(words & (INPUTS | {"--measure", "--help"})) and not words & {
+        "scheduler.json",
+        "nsys",
+        ">",
+    }
 
 
 @pytest.fixture(scope="module")
@@ -106,9 +110,14 @@ def folder(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 @pytest.fixture(autouse=True)
+def _opens_no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webbrowser.open", lambda _: True)
+
+
+@pytest.fixture(autouse=True)
 def _small_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyprof.gpu.microbenchmark.CPU_SIDE", 32)
-    monkeypatch.setattr("pyprof.gpu.microbenchmark.CPU_COPY_BYTES", 1 << 12)
+    monkeypatch.setattr("pyprof.gpu.peaks.microbenchmark.CPU_SIDE", 32)
+    monkeypatch.setattr("pyprof.gpu.peaks.microbenchmark.CPU_COPY_BYTES", 1 << 12)
 
 
 IN_DOCS = documented()
@@ -133,10 +142,11 @@ def test_an_example_runs(folder: Path, line: str) -> None:
         if word in line:
             pytest.importorskip(package)
     _, *arguments = [os.path.expanduser(word) for word in shlex.split(line)]  # noqa: PTH111 - as a shell
+    before = {*folder.iterdir()}
     done = run(*arguments)
     assert done.code == 0, done.stderr
     written = folder / arguments[arguments.index("-o") + 1] if "-o" in arguments else None
-    assert written.stat().st_size if written else done.stdout
+    assert written.stat().st_size if written else (done.stdout or {*folder.iterdir()} - before)
 
 
 SHOWN = [*IN_DOCS, *(line for name in ("", *RUNS_SCRIPTS) for line in examples(name))]
@@ -152,7 +162,8 @@ def test_an_example_with_a_script_runs(folder: Path, line: str) -> None:
     """It shows the summary, the kernels or the changes, or leaves a capture of each rank."""
     program, *arguments = shlex.split(line)
     module = {"pyprof": "pyprof", "torchrun": "torch.distributed.run"}[program]
-    (folder / "net.pt.trace.json.gz").unlink()  # what `capture -o net` writes
+    for name in ("net.pt.trace.json.gz", "net.memory.pickle"):  # what `capture -o net` writes
+        (folder / name).unlink(missing_ok=True)
     before = {*folder.iterdir()}
     done = forks.python("-m", module, *arguments, cwd=folder)
     assert done.returncode == 0, done.stderr

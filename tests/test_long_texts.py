@@ -6,16 +6,10 @@ from pathlib import Path
 import pytest
 
 from pyprof import marker, sanitize, schema
-from pyprof.gpu import (
-    collective_names,
-    kernel_dtypes,
-    kernel_names,
-    kernel_roles,
-    peak_formula,
-    peaks,
-    tensorcore,
-)
-from pyprof.marker import Call, batch, decode, serving_steps, user_ranges
+from pyprof.analysis.ranks import collective_kinds
+from pyprof.gpu import kernel_dtypes, kernel_names, kernel_roles, peaks, tensorcore
+from pyprof.gpu.peaks import formula
+from pyprof.marker import Call, decode, serving_steps, user_ranges
 from pyprof.ops import registry
 from pyprof.parse.autograd import backward_nodes
 from pyprof.parse.ranges import range_stacks
@@ -76,8 +70,8 @@ _LOOKS: dict[str, Callable[[str], object]] = {
     "step's name": user_ranges.step_name,
     "direction": user_ranges.direction,
     "serving step": serving_steps.serving_step,
-    "requests": batch.read,
-    "states requests": batch.states_requests,
+    "requests": serving_steps.read_requests,
+    "states requests": serving_steps.states_requests,
     "op": decode.decode_seq,
     "op's name": lambda text: op_names.op_name(text, text),
     "op's cost": lambda text: registry.find(Call(text, text)),
@@ -86,7 +80,7 @@ _LOOKS: dict[str, Callable[[str], object]] = {
     "frame": lambda text: range_stacks.user_line((text,)),
     "line": range_stacks.file_and_line,
     "GPU": peaks.find_card,
-    "GPU's maker": peak_formula.is_cuda,
+    "GPU's maker": formula.is_cuda,
     "copy": lambda text: kineto_gpu.transfer_name(schema.MEMCPY, text),
     "generated": kineto_texts.is_generated,
     "frame of a trace": kineto_texts.frame,
@@ -104,8 +98,8 @@ _LOOKS_AT_KERNELS: dict[str, Callable[[str], object]] = {
     "kernel's types": kernel_dtypes.name_types,
     "kernel's Tensor Cores": lambda text: tensorcore.tensor_core(text, cc=(8, 0)),
     "kernel's weights": kernel_dtypes.weight_type,
-    "collective": collective_names.collective,
-    "algorithm": collective_names.algorithm,
+    "collective": collective_kinds.collective,
+    "algorithm": collective_kinds.algorithm,
 }
 _KERNELS = ("-", "gemm::", "xmma_a", "at::native::", "nccl", "cutlass", "a<", "_matmul_ogs_N_a")
 

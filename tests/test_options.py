@@ -7,9 +7,10 @@ import click
 import pytest
 
 from pyprof.__main__ import main
-from pyprof.options import Captures, reads_captures
+from pyprof.options import GRAPHS_AND_COUNTERS, Captures, reads_captures
 from tests.builders import Work, nsys_db
-from tests.commands import run
+from tests.commands import refused, run
+from tests.known import known
 from tests.readers.kineto_graphs import Node, Replay, captured, replayed
 from tests.readers.kineto_json import text
 
@@ -27,6 +28,7 @@ def _replays(tmp_path: Path, ranks: int) -> list[Path]:
     return paths
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -43,7 +45,7 @@ def test_every_command_takes_graph_captures(
     monkeypatch.chdir(tmp_path)
     (path,) = _replays(tmp_path, 1)
     name, *options = command
-    done = run(name, str(path), *options, "--graph-captures", "away")
+    done = run(name, str(path), *options, "--with", "away")
     assert (done.code, "internal error" in done.stderr) == (0, False)
     if name not in {"ranks", "doctor", "lines"}:
         assert "2 of 2 replayed kernels and copies are matched" in done.stderr
@@ -55,7 +57,7 @@ def test_every_command_takes_graph_captures(
 def test_workers_are_told_of_graph_captures(tmp_path: Path) -> None:
     """They are processes of their own."""
     _replays(tmp_path, 2)
-    options = ("-c", "op", "--workers", "2", "--graph-captures", str(tmp_path / "away"))
+    options = ("-c", "op", "--workers", "2", "--with", str(tmp_path / "away"))
     done = run("prof", str(tmp_path / "ranks"), *options)
     assert (done.code, done.stdout.split()[1:]) == (0, ["mm", "relu"] * 2)
 
@@ -65,7 +67,7 @@ def test_parts_of_a_dataset_are_made_again_with_other_graph_captures(tmp_path: P
     _replays(tmp_path, 2)
     parse = ("parse", str(tmp_path / "ranks"), "-o", f"{tmp_path}/net/")
     assert "already" not in run(*parse).stderr
-    given = run(*parse, "--graph-captures", str(tmp_path / "away"))
+    given = run(*parse, "--with", str(tmp_path / "away"))
     assert "already" not in given.stderr
     shown = run("prof", f"{tmp_path}/net/", "-c", "op")
     assert shown.stdout.split()[1:] == ["mm", "relu"] * 2
@@ -74,10 +76,8 @@ def test_parts_of_a_dataset_are_made_again_with_other_graph_captures(tmp_path: P
 def test_graph_captures_that_are_not_there(tmp_path: Path) -> None:
     """One line, before any work."""
     (path,) = _replays(tmp_path, 1)
-    done = run("prof", str(path), "--graph-captures", str(tmp_path / "nowhere"))
-    assert (done.code, done.stdout) == (1, "")
-    assert done.stderr == (
-        f"pyprof: {tmp_path}/nowhere: no such file or folder; check --graph-captures\n"
+    assert refused("prof", str(path), "--with", str(tmp_path / "nowhere")) == (
+        f"pyprof: {tmp_path}/nowhere: no such file; check the path\n"
     )
 
 
@@ -92,8 +92,8 @@ def test_a_glob_means_no_captures_of_graphs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--workers", "2", "--dask", "tcp://127.0.0.1:1"], "exclude each other"),
-        (["--workers", "0"], "0 is not in the range"),
+        (["--workers", "0"], "neither a number of processes nor"),
+        (["--workers", "many"], "such as tcp://host:8786"),
     ],
 )
 def test_wrong_usage(options: list[str], words: str, tmp_path: Path) -> None:
@@ -107,24 +107,23 @@ def test_a_cluster_needs_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """Where it is missing, the line says how to get it."""
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.delitem(sys.modules, "pyprof.inputs.dask_cluster", raising=False)
-    done = run("parse", nsys_db(tmp_path / "a.sqlite", [Work()]), "--dask", "tcp://127.0.0.1:1")
+    done = run("parse", nsys_db(tmp_path / "a.sqlite", [Work()]), "--workers", "tcp://127.0.0.1:1")
     assert (done.code, done.stderr) == (
         1,
-        'pyprof: --dask needs Dask: pip install "dask[distributed]"\n',
+        'pyprof: --workers ADDRESS needs Dask: pip install "dask[distributed]"\n',
     )
 
 
 READERS = ("summary", "prof", "lines", "report", "roofline", "export", "diff", "ranks", "parse")
 
 
-@pytest.mark.parametrize("option", ["--quiet", "--strict", "--workers", "--dask"])
+@pytest.mark.parametrize("option", ["--quiet", "--strict", "--workers"])
 def test_commands_that_read_captures_share_their_options(option: str) -> None:
     """In the same words; prof has a --strict of its own."""
     context = click.Context(main)
     found = {}
     for name in READERS:
-        command = main.get_command(context, name)
-        assert command is not None
+        command = known(main.get_command(context, name))
         help_of = {text: param for param in command.params for text in param.opts}
         found[name] = help_of[option].to_info_dict()["help"]
     if option == "--strict":
@@ -147,7 +146,7 @@ def test_what_is_named_comes_as_captures(
     taken: list[Captures] = []
 
     @click.command
-    @reads_captures(*arguments)
+    @reads_captures(*arguments, extra=GRAPHS_AND_COUNTERS)
     def command(captures: Captures) -> None:
         taken.append(captures)
 

@@ -54,3 +54,25 @@ def test_an_output_has_ordinary_permissions(tmp_path: Path) -> None:
         file.write(b"whole")
     modes = {os.stat(path).st_mode for path in tmp_path.iterdir()}  # noqa: PTH116
     assert len(modes) == 1
+
+
+@pytest.mark.parametrize(
+    ("inputs", "name"),
+    [(["runs/net.sqlite"], "net.report.html"), (["net.pt.trace.json.gz"], "net.report.html"),
+     (["ranks/"], "ranks.report.html"), (["a.sqlite", "b.sqlite"], "report.html"),
+     (["ranks/*.gz"], "report.html"), (["-"], "report.html"), ([], "report.html"),
+     (["net.v2.db"], "net.v2.report.html"), ([".json"], "report.html"),
+     (["s3://me:secret@host/a/net.json?token=secret"], "net.report.html"),
+     (["myhost_42.1690000000000.pt.trace.json"], "42.report.html")],
+)  # fmt: skip
+def test_an_output_is_named_after_its_input(inputs: list[str], name: str) -> None:
+    """Without folders, suffixes of captures, hosts and secrets; by itself for several."""
+    assert output_file.named_after(inputs, "report.html") == name
+
+
+def test_an_output_of_this_folder_has_the_folder_s_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ranks").mkdir()
+    monkeypatch.chdir(tmp_path / "ranks")
+    assert output_file.named_after(["."], "report.html") == "ranks.report.html"

@@ -3,6 +3,7 @@
 import ast
 import gzip
 import json
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -18,16 +19,15 @@ from pyprof import export, output_file, overwrite_guard
 from pyprof.__main__ import main, names
 from pyprof.errors import PyprofError
 from tests.analysis.captured import capture
-from tests.commands import run
+from tests.commands import refused, run
 from tests.conftest import few
+from tests.known import known
 from tests.programs import TOP, environment
 from tests.readers.kineto_json import kernel, text
 
 
 def _command(name: str) -> click.Command:
-    found = main.get_command(click.Context(main), name)
-    assert found is not None
-    return found
+    return known(main.get_command(click.Context(main), name))
 
 
 def _writes(name: str) -> bool:
@@ -75,16 +75,14 @@ SPELLINGS: dict[str, Callable[[Path, Path], Path]] = {
     ("name", "spelling"),
     [*((name, "a hard link") for name in READING), *(("prof", spelling) for spelling in SPELLINGS)],
 )
-@pytest.mark.parametrize("force", [[], ["--force"]], ids=["", "force"])
 def test_no_command_writes_over_what_it_reads(
-    name: str, spelling: str, force: list[str], net: Path, tmp_path: Path
+    name: str, spelling: str, net: Path, tmp_path: Path
 ) -> None:
-    """However the output spells it, the input stays and one line says so; `--force` or not."""
+    """However the output spells it, the input stays and one line says so."""
     before = net.read_bytes()
     target = SPELLINGS[spelling](net, tmp_path / "beside")
-    done = run(name, *given(name, net), *force, "-o", target)
-    assert (done.code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
-    assert "-o" in done.stderr or "choose another place" in done.stderr
+    said = refused(name, *given(name, net), "-o", target)
+    assert "-o" in said or "choose another place" in said
     assert net.read_bytes() == before
     assert [path.name for path in net.parent.iterdir()] == ["net.sqlite"]
 
@@ -102,9 +100,8 @@ def test_no_command_writes_over_one_of_a_set(name: str, glob: str, tmp_path: Pat
     before = [path.read_bytes() for path in ranks]
     target = tmp_path / f"out{_suffix(name)}"
     target.symlink_to(ranks[1])
-    done = run(name, *given(name, folder / glob), "--force", "-o", target)
-    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
-    assert "is an input" in done.stderr
+    said = refused(name, *given(name, folder / glob), "-o", target)
+    assert re.search("is an input|is a capture", said)
     assert [path.read_bytes() for path in ranks] == before
 
 
@@ -114,18 +111,16 @@ def _suffix(name: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READING)
-def test_no_command_replaces_a_capture_unless_forced(name: str, net: Path, tmp_path: Path) -> None:
+def test_no_command_replaces_a_capture(name: str, net: Path, tmp_path: Path) -> None:
     """One that is not read, whatever it is called; its own files it does replace."""
     target = tmp_path / f"out{_suffix(name)}"
     shutil.copy(capture(tmp_path / "other.sqlite"), target)
     before = target.read_bytes()
     arguments = [name, *(given(name, net) if name != "peaks" else [])]
-    done = run(*arguments, "-o", target)
-    assert (done.code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
-    assert "--force" in done.stderr
+    assert "or remove it first" in refused(*arguments, "-o", target)
     assert target.read_bytes() == before
-    assert run(*arguments, "--force", "-o", target).code == 0
-    assert target.read_bytes() != before
+    target.unlink()
+    assert run(*arguments, "-o", target).code == 0
     assert run(*arguments, "-o", target).code == 0
 
 
@@ -152,7 +147,7 @@ def test_any_capture_stays(kind: str, tmp_path: Path) -> None:
     CAPTURES[kind](tmp_path / "net.txt")
     before = (tmp_path / "net.txt").read_bytes()
     with (
-        pytest.raises(PyprofError, match="--force"),
+        pytest.raises(PyprofError, match="remove it first"),
         output_file.open_output(str(tmp_path / "net.txt")),
     ):
         pass
@@ -177,7 +172,7 @@ def test_a_capture_that_comes_meanwhile_stays(net: Path, tmp_path: Path) -> None
             file.write(b"new")
             shutil.copy(net, target)
 
-    with pytest.raises(PyprofError, match="--force"):
+    with pytest.raises(PyprofError, match="remove it first"):
         write()
     assert target.read_bytes() == net.read_bytes()
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["out.txt"]
@@ -212,9 +207,8 @@ def test_a_capture_of_others_ends_a_capture_before_it_begins(
     Path("train.py").write_text("open('ran', 'w')\n")
     place = Path(f"net{suffix}")
     place.write_bytes(gzip.compress(b'{"traceEvents": ['))
-    done = run(name, "--tool", "torch", "-o", "net", "--all", "train.py")
-    assert (done.code, len(done.stderr.splitlines())) == (1, 1)
-    assert f"{place}: is a capture" in done.stderr
+    said = refused(name, "--tool", "torch", "-o", "net", "--all", "train.py")
+    assert f"{place}: is a capture" in said
     assert not Path("ran").exists()
 
 
@@ -254,10 +248,10 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(
 
 MAY_WRITE = {
     "pyprof/output_file.py": "the one way of all commands",
-    "pyprof/capture/nsight/nsys_child.py": "the exit code of a script, in a folder of ours",
+    "pyprof/capture/under_profiler/script_process.py": "an exit code, in a folder of ours",
     "pyprof/capture/child_captures.py": "what a process of the script tells, in a folder of ours",
     "pyprof/capture/kineto/trace_file.py": "a capture, behind `check_place`",
-    "pyprof/gpu/ceilings.py": "its own file in the user's settings",
+    "pyprof/gpu/peaks/ceilings.py": "its own file in the user's settings",
     "pyprof/export/write.py": "parts, in a folder of ours",
     "pyprof/inputs/files.py": "a copy for a URL, in a folder of ours",
     "pyprof/process/stdio.py": "the device that takes all",
@@ -318,7 +312,7 @@ def test_an_output_that_is_a_link_is_followed(to: str, net: Path, tmp_path: Path
         (("ranks", "*n/*.gz"), "in/bad.json.gz"),
         (("summary", "--strict", "in"), "in/bad.json.gz"),
         (("memory", "in/bad.json.gz"), "in/bad.json.gz"),
-        (("prof", "--counters", "in/bad.json.gz", "in/net.sqlite"), "in/bad.json.gz"),
+        (("prof", "--with", "in/bad.json.gz", "in/net.sqlite"), "in/bad.json.gz"),
         (("diff", "in", "in"), "in/bad.json.gz"),
         (("prof", "--workers", "2", "in"), "in/bad.json.gz"),
     ],
@@ -392,31 +386,24 @@ def test_no_command_writes_over_what_is_read_with_a_capture(
     beside.write_text("{}")
     target = SPELLINGS[spelling](beside, tmp_path / "out.json")
     for name in ("prof", "doctor", "export"):
-        done = run(name, trace, "--force", "-o", target)
-        assert (done.code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
-        assert "is an input" in done.stderr
+        assert "is an input" in refused(name, trace, "-o", target)
         assert beside.read_text() == "{}"
 
 
 def test_no_command_writes_over_a_snapshot_beside_a_capture(net: Path) -> None:
     snapshot = net.with_name("net.memory.pickle")
     snapshot.write_bytes(b"x")
-    done = run("summary", net, "--force", "-o", snapshot)
+    done = run("summary", net, "-o", snapshot)
     assert (done.code, "belongs to the input" in done.stderr) == (1, True)
     assert snapshot.read_bytes() == b"x"
 
 
 def test_no_command_writes_over_what_a_named_folder_holds(net: Path, tmp_path: Path) -> None:
     """The model's configuration, and traces of the capture of graphs."""
-    folder = tmp_path / "named"
-    (folder / "capture_traces").mkdir(parents=True)
-    for option, file in (
-        ("--model-config", "config.json"),
-        ("--graph-captures", "bs_1.json"),
-        ("--graph-captures", "capture_traces/bs_1.json"),
-    ):
-        target = folder / file
+    for file in ("a/config.json", "b/bs_1.json", "c/capture_traces/bs_1.json"):
+        target = tmp_path / file
+        target.parent.mkdir(parents=True)
         target.write_text("{}")
-        done = run("prof", net, option, folder, "-o", target)
+        done = run("prof", net, "--with", tmp_path / file[0], "-o", target)
         assert (done.code, "is an input" in done.stderr) == (1, True)
         assert target.read_text() == "{}"

@@ -75,6 +75,8 @@ def test_links_of_the_description_lead_to_the_source() -> None:
     described = runpy.run_path(str(TOP / "hatch_build.py"))["described"]
     text = "[a](docs/a.md#x), [b](https://b), [c](#c), `x[0](1)`"
     assert described("[a](docs/a.md)", "https://h/p") == "[a](https://h/p/blob/main/docs/a.md)"
+    assert described("![a](b.png)", "https://h/p") == "![a](https://h/p/raw/main/b.png)"
+    assert described("![a](b.png)", "") == "a"
     assert described("[`a`](#b)", "https://h/p") == "[`a`](https://h/p/blob/main/README.md#b)"
     assert described(text, "") == "a, [b](https://b), c, `x[0](1)`"
 

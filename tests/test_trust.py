@@ -21,16 +21,17 @@ EXCEPT = {
     # refuse every class and function
     "pickle": {"pyprof/readers/kineto/graphs/annotations.py", "pyprof/allocations/unpickle.py",
                "pyprof/trial/changes/loaders.py"},  # writes only: whether a dataset can be sent
-    "socket": {"pyprof/inputs/dask_cluster.py",  # the address that --dask names
+    "socket": {"pyprof/inputs/dask_cluster.py",  # the address that --workers names
                "pyprof/trial/ranks.py"},  # finds a free port, connects to nothing
     "distributed": {"pyprof/inputs/dask_cluster.py"},
+    "webbrowser": {"pyprof/commands/report.py"},  # --open
     "fsspec": {"pyprof/inputs/files.py"},  # URLs that the user names
     # --workers, and the processes that a script starts
     "multiprocessing": {"pyprof/inputs/processes.py", "pyprof/capture/child_captures.py",
-                        "pyprof/capture/nsight/marking.py",
+                        "pyprof/capture/under_profiler/marking.py",
                         "pyprof/trial/changes/loaders.py"},  # how a script starts its processes
     "subprocess": {"pyprof/capture/machine.py", "pyprof/capture/nsight/nsys_capture.py",
-                   "pyprof/capture/profiled_script.py",  # a profiler with the user's script
+                   "pyprof/capture/under_profiler/profiler_process.py",  # nsys or rocprofv3
                    "pyprof/readers/nsys_report.py",  # nvidia-smi and nsys
                    "pyprof/trial/processes.py",  # the user's script, with and without a change
                    "pyprof/allocations/snapshot.py"},  # reads pickles in a process of its own

@@ -41,7 +41,7 @@ COMMANDS: dict[str, Command] = {
     "summary": Command("summary IN", often=3),
     "summary by layer": Command("summary --by layer IN"),
     "summary by host": Command("summary --by host IN"),
-    "lines": Command("lines IN", often=2),
+    "lines": Command("summary --by line IN", often=2),
     "report": Command("report IN -o OUT", ".html"),
     "export as speedscope": Command("export IN -o OUT", ".speedscope.json"),
     "export as collapsed": Command("export IN -o OUT", ".collapsed"),
@@ -52,9 +52,12 @@ COMMANDS: dict[str, Command] = {
     "export as CSV": Command("export IN -o OUT", ".csv"),
     "summary as JSON": Command("summary IN -o OUT", ".answer.json"),
     "prof as JSON": Command("prof IN -o OUT", ".answer.json"),
-    "lines as JSON": Command("lines IN -o OUT", ".answer.json"),
+    "lines as JSON": Command("summary --by line IN -o OUT", ".answer.json"),
     "ranks as JSON": Command("ranks IN -o OUT", ".answer.json"),
     "diff as JSON": Command("diff IN SOUND -o OUT", ".answer.json"),
+    "whatif": Command("whatif IN"),
+    "whatif of all": Command("whatif --dtype bf16 --fuse attention,pointwise --batch 2x IN"),
+    "whatif as JSON": Command("whatif IN -o OUT", ".answer.json"),
     "doctor as JSON": Command("doctor IN -o OUT", ".answer.json", captures_only=True),
     "doctor": Command("doctor IN", captures_only=True),
     "ranks": Command("ranks IN", often=2),
@@ -64,7 +67,7 @@ COMMANDS: dict[str, Command] = {
     "memory as JSON": Command("memory IN -o OUT", ".json", captures_only=True, snapshots=True),
     "memory as CSV": Command("memory IN -o OUT", ".csv", captures_only=True, snapshots=True),
     "memory of two": Command("memory IN SOUND", captures_only=True, snapshots=True),
-    "prof with counters": Command("prof --counters IN SOUND", captures_only=True),
+    "prof with counters": Command("prof --with IN SOUND", captures_only=True),
 }
 
 

@@ -34,6 +34,7 @@ from tests.fuzz.checks import COMMANDS, Done, broken, commands_for, outcome
 from tests.fuzz.mutate import DAMAGE
 from tests.fuzz.seeds import Seed, seeds
 from tests.fuzz.truth import truth
+from tests.known import known
 
 _SUFFIXES = {"sqlite": ".sqlite", "json": ".json", "gzip": ".json.gz", "dict": ".dict",
              "literal": ".dict", "parquet": ".parquet", "pickle": ".pickle",
@@ -43,8 +44,8 @@ _CPU_S = 20
 """For one input; the slowest takes a tenth of it."""
 _MORE_BYTES = 3 << 30
 """Of address space beside what is there when a child begins."""
-_BUILT, _OFTEN = 17, 0.95
-"""The first seeds, which are the smallest, and how often one of them is taken."""
+_OFTEN = 0.95
+"""How often a seed is taken that is built here: the others are large."""
 _COMMANDS = 1
 """That each input goes through."""
 
@@ -60,7 +61,8 @@ class Input:
 
 def damaged(found: Sequence[Seed], seed: int, number: int, count: int) -> Input:
     rng = Random(f"{seed}:{number}")  # noqa: S311 - to be the same each time
-    sound = rng.choice(found[:_BUILT] if rng.random() < _OFTEN else found)
+    built = [each for each in found if each.is_built]
+    sound = rng.choice(built if rng.random() < _OFTEN else found)
     how = rng.choice(DAMAGE[sound.kind])
     known = commands_for(sound.kind)
     rng.shuffle(known)
@@ -146,9 +148,7 @@ def _crash(error: BaseException) -> str:
 
 @cache
 def _command(name: str) -> click.Command:
-    found = main.get_command(click.Context(main), name)
-    assert found is not None
-    return found
+    return known(main.get_command(click.Context(main), name))
 
 
 class _Files(NamedTuple):

@@ -29,6 +29,11 @@ class Seed:
     """`sqlite`, `json`, `gzip`, `dict`, `literal`, `parquet`, `pickle` or `csv`."""
     data: bytes
 
+    @property
+    def is_built(self) -> bool:
+        """Whether it is none of the real captures beside the project."""
+        return "/" not in self.name
+
 
 _X = Tensor((8, 16), "float16")
 TEXTS = (

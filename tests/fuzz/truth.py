@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_WORK = {"kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset"}
+_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset")
 _TABLES = ("KERNEL", "CONCURRENT_KERNEL", "MEMCPY", "MEMCPY2", "MEMSET", "GRAPH_TRACE")
 _PREFIX = "CUPTI_ACTIVITY_KIND_"
 _ROCPD = re.compile(r"_?rocpd_(?:kernel_dispatch|memory_copy)(?:_[0-9a-f]+)*")
@@ -47,14 +47,11 @@ def _of_trace(whole: Any) -> Truth | None:  # noqa: ANN401 - JSON
     listed = whole.get("traceEvents") if isinstance(whole, dict) else None
     if not isinstance(listed, list):
         return None
-    events = [
-        event
-        for event in listed
-        if isinstance(event, dict)
-        and event.get("ph") == "X"
-        and isinstance(event.get("cat"), str)
-        and event["cat"] in _WORK
-    ]
+    complete = [each for each in listed if isinstance(each, dict) and each.get("ph") == "X"]
+    events = [each for each in complete if each.get("cat") in _CATEGORIES]
+    tracks = {_track(each) for each in events}
+    if any(_track(each) in tracks for each in complete if each.get("cat") not in _CATEGORIES):
+        return None  # a device's track holds work of any category: which, is the reader's rule
     times = [event.get(key) for event in events for key in ("ts", "dur")]
     if not events or any(map(_spells_a_number, times)):
         return None  # what such a text means is the reader's rule
@@ -64,6 +61,10 @@ def _of_trace(whole: Any) -> Truth | None:  # noqa: ANN401 - JSON
     starts = (_ns(event.get("ts")) for event in events)
     since_epoch = [start if start is None else start + base_ns for start in starts]
     return _summed(zip(since_epoch, (_ns(event.get("dur")) for event in events), strict=True))
+
+
+def _track(event: dict[str, Any]) -> tuple[str, str]:
+    return repr(event.get("pid")), repr(event.get("tid"))
 
 
 def _spells_a_number(value: object) -> bool:

@@ -1,0 +1,11 @@
+"""What a test knows to be there, though its type says that it may be None."""
+
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def known(value: T | None) -> T:
+    """Return a value that is not None."""
+    assert value is not None
+    return value
