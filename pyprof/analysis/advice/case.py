@@ -21,7 +21,7 @@ from pyprof.analysis.time.host_api import LAUNCH
 from pyprof.analysis.time.idle import HOST
 from pyprof.analysis.time.intervals import union, union_of
 from pyprof.answers.parts import PredictedGain
-from pyprof.arrays import ints, numbered
+from pyprof.arrays import distinct_values, ints, numbered
 from pyprof.gpu.kernel_dtypes import tensor_core_takes
 from pyprof.gpu.kernel_names import split
 from pyprof.gpu.kernel_roles import role
@@ -329,11 +329,12 @@ class Case:
     ) -> PredictedGain | int | None:
         """Return as an interval what `most` sums, by the errors of a change that was tried.
 
-        It was on NVIDIA GPUs: of others, the sum.
+        It was on NVIDIA GPUs: of rows on a CPU, another vendor's or an unknown GPU, the sum.
         """
         expected = self.most(rows, ns)
-        names = {device.name for device in self.table.devices.values if device is not None}
-        if not expected or not all(map(is_cuda, names)):
+        peaks = self.table.devices
+        used = [peaks.values[place] for place in distinct_values(peaks.index[rows])]
+        if not expected or any(each is None or not is_cuda(each.name) for each in used):
             return expected
         known = np.isfinite(ns)
         won = np.bincount(self.lane[rows[known]], weights=np.maximum(ns[known], 0))

@@ -114,14 +114,29 @@ def eager_attention(case: Case) -> Advice | None:
     won = case.ns[rows] * (1 - np.array(fused) / np.maximum(now, 1))[call_of]
     code = "torch.nn.functional.scaled_dot_product_attention(q, k, v)"
     autocast = "with torch.autocast('cuda', torch.bfloat16): "
+    softmaxes = np.array([call.softmax for call in calls])
+    if set(case.texts["op"].take(softmaxes).to_pylist()) == {"scaled_dot_product_attention"}:
+        action, code = _FELL_BACK, f"with {_FLASH}: {code}"
+    elif casts and (case.devices or not case.cpus):
+        action = f"call {code}, in bfloat16: fused kernels are no faster in float32"
+    else:
+        action = f"call {code}"
     return case.advice(
         "eager_attention",
         "attention runs as separate kernels: products, softmax and what is between them",
-        f"call {code}" + (", in bfloat16: fused kernels are no faster in float32" if casts else ""),
+        action,
         rows,
         case.predicted(rows, won, "--fuse attention", autocast * casts + code),
         elsewhere="use a fused attention kernel, in half precision",
     )
+
+
+_FLASH = "torch.nn.attention.sdpa_kernel(SDPBackend.FLASH_ATTENTION)"
+_FELL_BACK = (
+    "scaled_dot_product_attention took no fused kernel: pass q, k and v with 4 dimensions and in"
+    " one dtype (half precision on a GPU), and is_causal=True in place of a mask; under"
+    f" {_FLASH} it says what it refuses"
+)
 
 
 def _again(case: Case) -> Mask:

@@ -1,6 +1,7 @@
 """Each rule speaks where there is evidence, says what could be won, and is silent elsewhere."""
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -803,6 +804,15 @@ def test_attention_far_under_its_roof_has_other_backends() -> None:
     assert "sdpa_kernel" in _advice(story)["under_roof"].action
 
 
+def test_a_call_that_took_no_fused_kernel_is_not_told_to_call_it() -> None:
+    work, ranges = told(*attention(), dtype="float32")
+    called = op("scaled_dot_product_attention", (-1 * US, 1000 * US))
+    fell_back = _advice(Story(work, [called, *ranges]))["eager_attention"]
+    assert "took no fused kernel" in fell_back.action
+    written = _advice(Story(*told(*attention(), dtype="float32")))["eager_attention"]
+    assert written.action.startswith("call torch.nn.functional.scaled_dot_product_attention")
+
+
 def test_chains_left_by_torch_compile_are_for_it_to_take() -> None:
     story = _chain(1 << 20, 1 << 20, 1 << 20)
     compiled = [*story.work, _busy(1, "triton_poi_fused_add_0", begin=500)]
@@ -935,6 +945,16 @@ def test_other_vendors_have_bounds_alone() -> None:
     found = [*_advice(story).values(), *_advice(other).values()]
     assert found
     assert not any(each.predicted for each in found)
+
+
+def test_a_cpu_and_an_unknown_gpu_have_bounds_alone() -> None:
+    """No change was tried on a CPU; of rows on an unknown device, nothing is known."""
+    chain = _chain(1 << 20, 1 << 20, 1 << 20)
+    unknown = replace(chain, gpu=dict.fromkeys(("name", "cc_major", "cc_minor")))
+    on_cpu = partial(replace, kind=schema.CPU, name="aten::gelu", grid=None)
+    chain = replace(chain, work=[on_cpu(each, at=each.call) for each in chain.work])
+    for story in (chain, unknown):
+        assert _advice(story)["unfused_pointwise"].predicted is None
 
 
 def test_the_most_comes_first() -> None:
