@@ -30,6 +30,8 @@ _PERHAPS = ".json"
 """Suffix of many other files, too: the content decides, if there is any."""
 
 _RECORDS = (".dict", ".jsonl", ".parquet")
+SNAPSHOTS = (".pickle", ".pkl")
+"""Of memory; only `memory` reads them."""
 _REPORTS = (".nsys-rep", ".qdrep")
 PARTITION = "rank="
 """Prefix of a rank's folder, before its number."""
@@ -117,6 +119,8 @@ def _expand(source: str) -> list[str]:
     if files.is_folder(location):
         captures = _in_folder(files, location)
         what = "is a folder without captures; name the captures, or their folder"
+        if any(name.endswith(SNAPSHOTS) for name in files.listing(location)):
+            what = f"holds memory snapshots and no captures; to see them: pyprof memory {source}"
     elif has_magic(source):
         captures = [url for match in files.glob(location) for url in _matching(files, match)]
         what = "matches no capture; check the pattern"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyprof import cli, readers
 from pyprof.errors import CaptureError
 from pyprof.inputs.files import is_special
-from pyprof.inputs.find import fetch, find, natural
+from pyprof.inputs.find import SNAPSHOTS, fetch, find, natural
 from pyprof.inputs.ranks import identify
 from pyprof.overwrite_guard import snapshot_beside
 from pyprof.readers import kineto
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from pyprof.allocations.read import Recorded
     from pyprof.schema import Capture
-
-_SUFFIXES = (".pickle", ".pkl")
 
 
 def recordings(sources: Iterable[str], capture: Capture | None = None) -> Iterator[Recorded]:
@@ -49,7 +47,7 @@ def _expand(source: str) -> list[str]:
     elif has_magic(source) and not path.exists():
         members = glob(source)  # noqa: PTH207 - as the user wrote it
     snapshots = natural(
-        member for member in members if member.endswith(_SUFFIXES) and not is_special(member)
+        member for member in members if member.endswith(SNAPSHOTS) and not is_special(member)
     )
     cli.register_inputs(snapshots)
     return snapshots or find([source])

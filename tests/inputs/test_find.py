@@ -91,6 +91,7 @@ def test_a_datasets_ranks_are_its_captures(tmp_path: Path) -> None:
     [
         (["none.sqlite"], "none.sqlite: no such file; check the path"),
         (["empty"], "empty: is a folder without captures; name the captures"),
+        (["memory"], "no captures; to see them: pyprof memory memory"),
         (["a.sqlite", "*.sqlite"], "a.sqlite: given twice; name each capture once"),
         (["a.sqlite", "empty/../a.sqlite"], "a.sqlite: given twice"),
         (["nosuch://a"], "nosuch://a: Protocol not known: nosuch"),
@@ -107,6 +108,8 @@ def test_what_means_nothing_is_told(
     """One line that names the source and what to do."""
     pytest.importorskip("fsspec")
     (tmp_path / "empty").mkdir()
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "rank0.pickle").touch()
     nsys_db(tmp_path / "a.sqlite", [Work()])
     monkeypatch.chdir(tmp_path)
     with pytest.raises(PyprofError) as error:
