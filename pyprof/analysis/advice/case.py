@@ -329,21 +329,24 @@ class Case:
     ) -> PredictedGain | int | None:
         """Return as an interval what `most` sums, by the errors of a change that was tried.
 
-        It was on NVIDIA GPUs: of rows on a CPU, another vendor's or an unknown GPU, the sum.
+        It was on NVIDIA GPUs: of rows on a CPU, another vendor's or an unknown GPU, its upper end.
         """
         expected = self.most(rows, ns)
-        peaks = self.table.devices
-        used = [peaks.values[place] for place in distinct_values(peaks.index[rows])]
-        if not expected or any(each is None or not is_cuda(each.name) for each in used):
+        if not expected:
             return expected
         known = np.isfinite(ns)
         won = np.bincount(self.lane[rows[known]], weights=np.maximum(ns[known], 0))
         now = float(self.ns[rows[known & (self.lane[rows] == won.argmax())]].sum())
         outcomes = tried(change)
+        high_ns = round(now - (now - expected) * outcomes.low)
+        peaks = self.table.devices
+        used = [peaks.values[place] for place in distinct_values(peaks.index[rows])]
+        if any(each is None or not is_cuda(each.name) for each in used):
+            return high_ns
         return PredictedGain(
             low_ns=max(0, round(now - (now - expected) * outcomes.high)),
             expected_ns=expected,
-            high_ns=round(now - (now - expected) * outcomes.low),
+            high_ns=high_ns,
             validation=outcomes.text,
             code=code,
         )

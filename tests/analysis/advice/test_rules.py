@@ -948,7 +948,7 @@ def test_other_vendors_have_bounds_alone() -> None:
 
 
 def test_a_cpu_and_an_unknown_gpu_have_bounds_alone() -> None:
-    """No change was tried on a CPU; of rows on an unknown device, nothing is known."""
+    """No change was tried on a CPU, or can be said to have been on an unknown GPU."""
     chain = _chain(1 << 20, 1 << 20, 1 << 20)
     unknown = replace(chain, gpu=dict.fromkeys(("name", "cc_major", "cc_minor")))
     on_cpu = partial(replace, kind=schema.CPU, name="aten::gelu", grid=None)
