@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyprof.answers.try_answer import from_json
 from pyprof.inputs import trial_folder
+from pyprof.records.merging import first, merged_by
 from pyprof.render.page.sections import without_folders
 from pyprof.render.text import try_text
 
@@ -27,12 +28,8 @@ _LEAST_EXTENT, _MOST_EXTENT = math.log(1.25), math.log(8)
 class TriedData:
     """A trial, as one capture of it has it beside itself."""
 
-    answer: Try
-
-    def merged(self, other: TriedData) -> TriedData:
-        """Keep the first: captures of one page are of one run."""
-        del other
-        return self
+    answer: Try = merged_by(first)
+    """Of the first: captures of one page are of one run."""
 
 
 def summarise(gathered: Gathered) -> TriedData | None:
