@@ -65,7 +65,7 @@ def few(values: Iterable[str], *kept: str) -> list[ParameterSet]:
 settings.register_profile("dev", max_examples=10, deadline=None)
 settings.register_profile(
     "ci",
-    max_examples=50,
+    max_examples=25,
     deadline=None,  # a shared machine may stop at any moment
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],

@@ -107,7 +107,7 @@ def test_any_capture_has_a_small_page(captures: Path, tmp_path: Path, name: str)
 @pytest.mark.slow
 def test_the_largest_capture_has_a_small_page(tmp_path: Path) -> None:
     """Thousands of long names on eight devices in deep layers: below 5 MB all the same."""
-    rows, levels = 4000, 12
+    rows, levels = 2000, 12
     work = [
         Work(f"{'kernel_of_a_long_name_' * 13}{n:05}", (10 * n, 10 * n + 9), (10 * n, 10 * n + 3),
              device=n % 8)
