@@ -35,6 +35,15 @@ def _factor(context: click.Context, option: click.Parameter, value: str | None) 
     return value
 
 
+def _gpu(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Check that a name is, or may be, a GPU's; raises BadParameter."""
+    from pyprof.gpu.peaks import Device, cards_like, peaks  # noqa: PLC0415 - it loads tables
+
+    if value is not None and peaks(Device(value)) is None and not cards_like(value):
+        raise click.BadParameter(f"no GPU {value!r}: see pyprof peaks", context, option)
+    return value
+
+
 @click.command("whatif", cls=cli.Command)
 @click.option(
     "--dtype",
@@ -56,6 +65,7 @@ def _factor(context: click.Context, option: click.Parameter, value: str | None) 
 @click.option(
     "--gpu",
     metavar="NAME",
+    callback=_gpu,
     help="Run on this GPU instead; whose efficiencies were measured, the refusal of others lists."
     " (In other commands --gpu says which peaks to use.)",
 )
@@ -84,9 +94,9 @@ def command(
     FILE is a capture, or what `pyprof parse` wrote from one. Several files, a folder or a 'glob'
     are the ranks of one run.
 
-    Without such an option, each change of a type or by fusion is predicted by
-    itself, and the best comes first; then all that are possible together. Each has the shortest and
-    the longest time that is likely, what it assumes, and on what the rule was tried. Where no rule
+    Without an option that names a change, each change of type and each fusion is predicted by
+    itself, the best first; then all that are possible together. Each has the shortest and the
+    longest time that is likely, what it assumes, and on what its rule was tried. Where no rule
     holds, the reason stands instead of a number.
 
     \b

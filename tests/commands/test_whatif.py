@@ -58,6 +58,7 @@ def test_another_gpu_is_a_target_not_a_name_of_this_one(net: Path) -> None:
     assert run("whatif", "--batch", "many", net).code == 2
 
 
-def test_an_unknown_type_is_misuse(net: Path) -> None:
+@pytest.mark.parametrize("option", ["--dtype=int3", "--gpu=nosuch"])
+def test_an_unknown_type_or_gpu_is_misuse(net: Path, option: str) -> None:
     """Exit code 2."""
-    assert run("whatif", "--dtype", "int3", net).code == 2
+    assert run("whatif", option, net).code == 2
