@@ -21,8 +21,7 @@ from pyprof.analysis.whatif.upper_bounds import BOUNDS
 from pyprof.answers.base import HTML_VIEWS
 from pyprof.answers.diff_answer import Diff
 from pyprof.answers.diff_answer import diff as diff_answer
-from pyprof.answers.memory_answer import Memory
-from pyprof.answers.memory_diff_answer import MemoryDiff, memory_diff
+from pyprof.answers.memory_answer import Memory, MemoryDiff, memory_diff
 from pyprof.answers.ranks_answer import Ranks
 from pyprof.answers.ranks_answer import ranks as ranks_answer
 from pyprof.answers.summary_answer import Summary

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from pyprof.answers import answer, not_in_json
 from pyprof.answers.base import Answer
-from pyprof.answers.parts import ChosenRows, KnownCost, Suggestion
-from pyprof.answers.verdict_answer import Statement, StepUse
+from pyprof.answers.parts import ChosenRows, KnownCost, Statement, StepUse, Suggestion
 
 NO_LAYER = "(outside all layers)"
 """The name in `layers` of the rows of no layer."""

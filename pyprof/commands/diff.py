@@ -129,7 +129,7 @@ def _compare_memory(
         raise click.UsageError("memory snapshots are compared as text or JSON")
     from pyprof import answers  # noqa: PLC0415 - as above
     from pyprof.analysis.memory import memory_diff as compared  # noqa: PLC0415 - as above
-    from pyprof.answers.memory_diff_answer import memory_diff  # noqa: PLC0415 - as above
+    from pyprof.answers.memory_answer import memory_diff  # noqa: PLC0415 - as above
     from pyprof.render.text import formatting as text  # noqa: PLC0415 - as above
     from pyprof.render.text import memory_brief  # noqa: PLC0415 - as above
 

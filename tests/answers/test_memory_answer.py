@@ -1,6 +1,8 @@
-"""The answer of `pyprof memory`."""
+"""The answers of `pyprof memory`, and of `pyprof diff` of two snapshots."""
 
 from pathlib import Path
+
+import pytest
 
 from tests.allocations import built
 from tests.answers.checked import ask, checked
@@ -23,3 +25,23 @@ def test_memory_is_that_of_snapshots_with_and_without_times(tmp_path: Path) -> N
     (untimed,) = ask("memory", built.write(tmp_path / "b.pickle", device))["devices"]
     assert {point["time_ns"] for point in untimed["timeline"]} == {None}
     assert (untimed["began_ns"], untimed["span_ns"]) == (None, None)
+
+
+def test_two_snapshots_are_compared_as_json(tmp_path: Path) -> None:
+    """With all figures of the text, and devices that only one of them has."""
+    second = built.Device(number=1)
+    second.alloc(1000, built.user(1))
+    before = built.write(tmp_path / "a.pickle", built.training(5), second)
+    after = built.write(tmp_path / "b.pickle", built.training(5, leak=1 << 20))
+    answer = ask("diff", before, after)
+    assert (answer["kind"], answer["only_a"], answer["only_b"]) == ("memory_diff", ["cuda:1"], [])
+    (device,) = answer["devices"]
+    peaks = [ask("memory", path)["devices"][0]["peak_bytes"] for path in (before, after)]
+    peak = device["metrics"]["peak"]
+    assert [peak["a_bytes"], peak["b_bytes"]] == peaks
+    assert peak["change_bytes"] == 5 << 20 == peaks[1] - peaks[0]
+    assert peak["change_share"] == pytest.approx((5 << 20) / peaks[0])
+    assert device["metrics"]["start"]["change_share"] is None
+    (line,) = device["by"]["line"]
+    assert (line["name"], line["change_bytes"]) == ("/home/user/train.py:11", 5 << 20)
+    assert "Only in A: cuda:1" in run("diff", before, after).stdout

@@ -11,7 +11,7 @@ import numpy as np
 from pyprof.analysis.summary.op_totals import MAX_ROWS, LongestRows
 from pyprof.analysis.time.intervals import union_of
 from pyprof.analysis.time.steps import bounds_on_gpu
-from pyprof.answers.verdict_answer import StepUse
+from pyprof.answers.parts import StepUse
 from pyprof.records.merging import merged_by
 
 if TYPE_CHECKING:

@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING
 
 from pyprof.analysis.library import PYTORCH
 from pyprof.answers.gains import gain_of, likely_ns
-from pyprof.answers.parts import Finding
+from pyprof.answers.parts import Finding, Statement
 from pyprof.answers.remedies import NO_REMEDY, around_each_step, explained
-from pyprof.answers.verdict_answer import Statement
 from pyprof.prof.processor import CPU
 from pyprof.quantities import duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pyprof.answers.parts import Suggestion
+    from pyprof.answers.parts import StepUse, Suggestion
     from pyprof.answers.summary_answer import OpTime, Summary
-    from pyprof.answers.verdict_answer import StepUse
 
 _IDLE = 0.25
 """From this share of the step on, idle time is what bounds it."""

@@ -6,9 +6,16 @@ from pathlib import Path
 import pytest
 
 from pyprof.analysis.summary.verdict import verdict
-from pyprof.answers.parts import ChosenRows, Finding, KnownCost, Suggestion, UnknownCost
+from pyprof.answers.parts import (
+    ChosenRows,
+    Finding,
+    KnownCost,
+    Statement,
+    StepUse,
+    Suggestion,
+    UnknownCost,
+)
 from pyprof.answers.summary_answer import OpTime, Summary
-from pyprof.answers.verdict_answer import Statement, StepUse
 from pyprof.inputs.source import load
 from tests.analysis.answered import answered
 from tests.analysis.captured import capture
